@@ -1,0 +1,56 @@
+# make run    set up and serve           make test   set up and run all tests
+# make check  format, lint, types, import contracts
+# make bench  the figures of bench/README.md    make soak   the long tests
+# Everything sets itself up; a second run starts in seconds.
+
+VENV := .venv
+BIN := $(VENV)/bin
+LOCK := constraints.txt
+STAMP := $(VENV)/.installed-$(shell cksum < $(LOCK) | cut -d' ' -f1)
+TESTS ?= tests
+
+.PHONY: run demo setup test check format bench soak lock clean
+
+run: setup
+	@$(BIN)/python app.py
+
+demo: setup
+	@$(BIN)/python app.py demo
+
+setup: $(STAMP)
+
+$(STAMP): $(LOCK) scripts/find-python
+	@python="$$(sh scripts/find-python)" && \
+	echo "Setting up $(VENV) with $$python (some 600 MB, most of it the agent program)..." && \
+	"$$python" -m venv --clear $(VENV) && \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
+	@touch $@
+
+test: setup
+	@sh scripts/find-browser > $(VENV)/browser
+	@CANDOR_TEST_BROWSER="$$(cat $(VENV)/browser)" $(BIN)/python -m pytest $(TESTS)
+
+soak: setup
+	@$(BIN)/python -m pytest -m soak tests
+
+check: setup
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/codespell
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: setup
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: setup
+	@$(BIN)/python -m bench
+
+# Resolves the newest versions that fit pyproject.toml; needs uv.
+lock:
+	uv pip compile pyproject.toml --group test --group lint --universal --python-version 3.11 \
+	  --generate-hashes --no-header --no-annotate --output-file $(LOCK)
+
+clean:
+	rm -rf $(VENV)

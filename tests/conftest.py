@@ -1,0 +1,51 @@
+"""What every test has: a clean environment, no way out but loopback, and a loop that is watched."""
+
+import os
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from blockbuster import BlockBuster, blockbuster_ctx
+
+_OURS = ("CANDOR_", "ANTHROPIC_", "CLAUDE_")
+_KEPT = {"CANDOR_TEST_BROWSER", "CANDOR_TEST_NO_SKIPS"}
+_REAL_CONNECT = socket.socket.connect
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Take away what would change behaviour or reach a real model, before anything is imported."""
+    del config
+    for name in [one for one in os.environ if one.startswith(_OURS) and one not in _KEPT]:
+        del os.environ[name]
+    socket.socket.connect = _connect_to_loopback  # type: ignore[method-assign,assignment]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Fail where nothing may be skipped, and say so."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    if skipped and os.environ.get("CANDOR_TEST_NO_SKIPS"):
+        terminalreporter.section("skipped tests count as failures here", red=True)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Turn a run with skipped tests into a failed one, where that is asked for."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", []) if reporter else []
+    if exitstatus == 0 and skipped and os.environ.get("CANDOR_TEST_NO_SKIPS"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _connect_to_loopback(self: socket.socket, address: Any) -> None:
+    host = address[0] if isinstance(address, tuple) else ""
+    if host and host not in {"127.0.0.1", "::1", "localhost"}:
+        raise AssertionError(f"a test tried to reach {host}")
+    _REAL_CONNECT(self, address)
+
+
+@pytest.fixture(autouse=True)
+def _blocking_calls_fail() -> Iterator[BlockBuster]:
+    """Fail a test whose event loop runs into a blocking call of ours."""
+    with blockbuster_ctx(scanned_modules=["gateway", "memory", "policies"]) as guard:
+        yield guard
