@@ -1,0 +1,19 @@
+"""What may happen: pure decisions, with the standard library alone."""
+
+from policies.bash import validate_bash_command
+from policies.secrets import mask_secrets
+from policies.tools import OFFERED_TOOLS, ToolCall, ToolGate
+from policies.verdict import Allow, Ask, Deny, Verdict, strictest
+
+__all__ = [
+    "OFFERED_TOOLS",
+    "Allow",
+    "Ask",
+    "Deny",
+    "ToolCall",
+    "ToolGate",
+    "Verdict",
+    "mask_secrets",
+    "strictest",
+    "validate_bash_command",
+]

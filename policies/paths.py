@@ -1,0 +1,167 @@
+"""Where a path leads: inside the workspace or not, by its spelling and in fact.
+
+Both must agree: the spelling alone misses links, the resolved path alone misses what a command does with
+`..` before a link exists. Resolving is the only contact with the disk. Between this check and the call
+somebody else may swap a folder for a link; serialising calls and the kernel's wall narrow that, not this.
+"""
+
+import os
+import re
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+
+from policies.protected import find_acting, find_secret
+from policies.verdict import Deny
+
+MAX_PATH_BYTES = 4095
+MAX_NAME_BYTES = 255
+MAX_SHOWN_CHARS = 80
+
+_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+"""Characters that a person cannot see in an approval, and that some file systems drop."""
+_SCHEME_OR_DRIVE = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[/\\]")
+
+
+def show(text: str) -> str:
+    """Give a text safe and short enough to stand in a reason."""
+    shown = text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"
+    return "".join("�" if unicodedata.category(c) in _HIDDEN_CATEGORIES else c for c in shown)
+
+
+def has_hidden_character(text: str) -> bool:
+    """Say whether a text holds a control, format, surrogate, private or line-separating character."""
+    return any(unicodedata.category(c) in _HIDDEN_CATEGORIES for c in text)
+
+
+def find_form_fault(path: str) -> Deny | None:
+    """Refuse a spelling that different programs read differently; `None`: it is plain."""
+    plain = "Write the path with plain, visible characters, relative to the workspace."
+    if not path:
+        return Deny("path_empty", "The path is empty.", "Name a file or folder.")
+    if has_hidden_character(path):
+        return Deny("path_characters", "The path holds control or invisible characters.", plain)
+    encoded = path.encode()
+    longest = max(len(name) for name in encoded.split(b"/"))
+    if len(encoded) > MAX_PATH_BYTES or longest > MAX_NAME_BYTES:
+        return Deny("path_too_long", "The path is longer than the system allows.", None)
+    if path.startswith("~"):
+        return Deny("path_tilde", "A path that begins with ~ may mean a home folder.", plain)
+    if "\\" in path:
+        return Deny("path_backslash", "The path holds a backslash.", "Separate folders with /.")
+    if ".." in unicodedata.normalize("NFKC", path).split("/") and ".." not in path.split("/"):
+        return Deny("path_lookalike", "The path holds a character that passes for dots.", plain)
+    if path.startswith("//") or _SCHEME_OR_DRIVE.match(path):
+        return Deny("path_foreign", "The path names a share, a drive or an address.", plain)
+    return None
+
+
+def _below(path: str, root: str) -> tuple[str, ...] | None:
+    if path == root:
+        return ()
+    prefix = root if root.endswith("/") else f"{root}/"
+    return tuple(path[len(prefix) :].split("/")) if path.startswith(prefix) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A path that lies inside the workspace, by its spelling and in fact."""
+
+    given: str
+    absolute: str
+    """The spelling, made absolute and tidied, links untouched."""
+    parts: tuple[str, ...]
+    """The spelling below the root; empty: the root itself."""
+    real: str
+    """Where it leads once links are followed."""
+    real_parts: tuple[str, ...]
+
+    @property
+    def is_root(self) -> bool:
+        """Say whether this is the workspace itself."""
+        return not self.parts or not self.real_parts
+
+    def find_read_fault(self) -> Deny | None:
+        """Refuse reading secrets, under their own name or a link's."""
+        secret = find_secret(self.parts) or find_secret(self.real_parts)
+        if secret is None:
+            return None
+        return Deny(
+            "secret_file",
+            f"{show(secret)} holds secrets, which are neither read nor changed here.",
+            "Ask the person for what is needed; .env.example may be read.",
+        )
+
+    def find_write_fault(self) -> Deny | None:
+        """Refuse changing secrets and configuration that acts."""
+        fault = self.find_read_fault()
+        if fault is not None:
+            return fault
+        acting = find_acting(self.parts) or find_acting(self.real_parts)
+        if acting is None:
+            return None
+        return Deny(
+            "protected_path",
+            f"{show(acting)} is protected: it may be read, not created, changed, moved or deleted.",
+            "Tell the person which change you suggest, so that they can make it.",
+        )
+
+
+class Workspace:
+    """The folder that calls may work in, and the folder that relative paths start from."""
+
+    def __init__(self, root: Path, cwd: Path | str) -> None:
+        self.root = os.path.abspath(root)  # noqa: PTH100 - tidies the spelling, follows no link
+        self.real_root = os.path.realpath(root)
+        self.cwd = str(cwd)
+
+    def find_cwd_fault(self) -> Deny | None:
+        """Refuse everything while the working directory is not inside."""
+        if self.cwd.startswith("/") and not isinstance(self.locate(self.cwd), Deny):
+            return None
+        return Deny("cwd_outside", "The working directory is not inside the workspace.", None)
+
+    def locate(self, path: str, *, follow: bool = True) -> Place | Deny:
+        """Find where a path leads, or refuse it as not plainly spelled or not inside.
+
+        With `follow` off a link at the very end stands for itself, as it does for `rm` and `mv`; a final
+        slash or dot follows it all the same.
+        """
+        fault = find_form_fault(path)
+        if fault is not None:
+            return fault
+        joined = self.join(path)
+        absolute = os.path.normpath(joined)
+        parts = self.parts_below(absolute)
+        if parts is None:
+            return _outside(path, "outside_workspace", "is outside")
+        from_root = os.path.normpath(os.path.join(self.root, path))  # noqa: PTH118 - the spelling
+        if self.parts_below(from_root) is None:
+            return _outside(path, "cwd_ambiguous", "read from the root, is outside")
+        head, name = os.path.split(joined)
+        if follow or name in {"", ".", ".."}:
+            real = os.path.realpath(joined)
+        else:
+            real = os.path.join(os.path.realpath(head), name)  # noqa: PTH118 - the link itself
+        real_parts = _below(real, self.real_root)
+        looped = follow and Path(real).is_symlink()
+        if real_parts is None or looped:
+            return _outside(path, "link_outside", "leads, through a link, outside")
+        return Place(path, absolute, parts, real, real_parts)
+
+    def join(self, path: str) -> str:
+        """Make a spelling absolute without tidying it, so that links still come before `..`."""
+        return os.path.join(self.cwd, path)  # noqa: PTH118 - pathlib tidies
+
+    def parts_below(self, absolute: str) -> tuple[str, ...] | None:
+        """Split an absolute, tidy path below the root, whichever way the root is spelled."""
+        parts = _below(absolute, self.root)
+        return _below(absolute, self.real_root) if parts is None else parts
+
+
+def _outside(path: str, rule: str, verb: str) -> Deny:
+    return Deny(
+        rule,
+        f"{show(path)} {verb} the workspace.",
+        "Use paths inside the workspace, relative to its root.",
+    )

@@ -1,0 +1,18 @@
+"""Workspaces for the policy tests."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.policies.corpus import build_workspace
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    return build_workspace(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def shared_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For tests that only ask the policy: it changes nothing."""
+    return build_workspace(tmp_path_factory.mktemp("shared"))

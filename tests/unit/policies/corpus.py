@@ -1,0 +1,77 @@
+"""The policy cases, and a workspace like those that they presume."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+CORPUS = Path(__file__).parents[2] / "corpus"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One line of a corpus file."""
+
+    id: str
+    tool: str
+    input: Any
+    cls: str
+    setup: tuple[str, ...]
+    hook_cwd: str
+
+
+def _read_case(line: str) -> Case:
+    told: Mapping[str, Any] = json.loads(line)
+    return Case(
+        id=told["id"],
+        tool=told["tool"],
+        input=told["input"],
+        cls=told["class"],
+        setup=tuple(told.get("setup", ())),
+        hook_cwd=told.get("hook_cwd", "{WS}"),
+    )
+
+
+def read_cases(name: str) -> list[Case]:
+    lines = (CORPUS / name).read_text(encoding="utf-8").split("\n")
+    return [_read_case(line) for line in lines if line]
+
+
+def fill(value: Any, workspace: Path) -> Any:
+    """Put the workspace's path where a case has `{WS}`."""
+    if isinstance(value, str):
+        return value.replace("{WS}", str(workspace))
+    if isinstance(value, list):
+        return [fill(item, workspace) for item in value]
+    if isinstance(value, dict):
+        return {key: fill(item, workspace) for key, item in value.items()}
+    return value
+
+
+def run_shell(script: str, cwd: Path) -> int:
+    """Run a script in bash with a bare environment; its output is dropped."""
+    return subprocess.run(
+        ["/bin/bash", "-c", script],
+        cwd=cwd,
+        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    ).returncode
+
+
+def build_workspace(parent: Path, setup: tuple[str, ...] = ()) -> Path:
+    """Make `parent/ws` with the base files, the things outside beside it, then run `setup`."""
+    workspace = parent / "ws"
+    for folder in ("ws", "outdir", "ws-evil"):
+        (parent / folder).mkdir(parents=True)
+    (parent / "outside.txt").write_text("outside", encoding="utf-8")
+    (parent / "outdir" / "keep.txt").write_text("keep", encoding="utf-8")
+    (parent / "ws-evil" / "secret.txt").write_text("secret", encoding="utf-8")
+    base = (CORPUS / "workspace.sh").read_text(encoding="utf-8")
+    run_shell(fill(base, workspace), workspace)
+    for step in setup:
+        run_shell(fill(step, workspace), workspace)
+    return workspace

@@ -1,0 +1,273 @@
+"""Command lines: which command, which options, which operands, and what comes out to run."""
+
+from pathlib import Path
+
+import pytest
+
+from policies.bash import validate_bash_command
+from policies.verdict import Allow, Deny
+
+
+def run_line(command: str, root: Path, cwd: Path | None = None) -> str:
+    """Give the line that would run; fails where the command is refused."""
+    verdict = validate_bash_command(command, root=root, cwd=cwd or root)
+    assert isinstance(verdict, Allow), verdict
+    assert verdict.updated_input is not None
+    return str(verdict.updated_input["command"])
+
+
+def denied_rule(command: str, root: Path, cwd: Path | None = None) -> str:
+    """Give the rule that refuses; fails where the command is allowed."""
+    verdict = validate_bash_command(command, root=root, cwd=cwd or root)
+    assert isinstance(verdict, Deny), verdict
+    return verdict.rule
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ("ls", "ls --"),
+        ("ls -la src", "ls -l -a -- src"),
+        ("ls src -la", "ls -l -a -- src"),
+        ("ls --color=never", "ls --color=never --"),
+        ("ls -lI'*.pyc' src", "ls -l -I '*.pyc' -- src"),
+        ("mkdir -m u=rwx,go= x", "mkdir -m u=rwx,go= -- x"),
+        ("cat 'a b.txt'", "cat -- 'a b.txt'"),
+        ("rm -rf ./build", "rm -r -f -- ./build"),
+        ("rm -- -x", "rm -- -x"),
+        ("mv -vt archive a.txt b.txt", "mv -v -t archive -- a.txt b.txt"),
+        ("mv -tarchive a.txt", "mv -t archive -- a.txt"),
+        ("mv --target-directory=archive a.txt", "mv --target-directory=archive -- a.txt"),
+        ("mv --target-directory archive a.txt", "mv -t archive -- a.txt"),
+        ("mkdir -pm 755 x/y", "mkdir -p -m 755 -- x/y"),
+        ("cp --preserve=mode,timestamps a.txt c", "cp --preserve=mode,timestamps -- a.txt c"),
+        ("rm '*.txt'", "rm -- '*.txt'"),
+        ("cat data/*.csv", "cat -- data/1.csv data/2.csv"),
+    ],
+)
+def test_what_runs_is_the_judged_command_quoted_anew(
+    shared_workspace: Path, command: str, line: str
+) -> None:
+    assert run_line(command, shared_workspace) == line
+
+
+def test_what_runs_is_allowed_again_and_stays_the_same(shared_workspace: Path) -> None:
+    for command in ("ls -la src", "cat 'a b.txt'", "mv -t archive a.txt", "cat data/*.csv"):
+        line = run_line(command, shared_workspace)
+        assert run_line(line, shared_workspace) == line
+
+
+@pytest.mark.parametrize(
+    ("command", "rule"),
+    [
+        ("", "command_empty"),
+        ("find .", "command_not_allowed"),
+        ("/bin/ls", "command_not_allowed"),
+        ("LS", "command_not_allowed"),
+        ("'ls'", "command_quoted"),
+        ("l''s", "command_quoted"),
+        ("A=1 ls", "assignment"),
+        ("A+=1", "assignment"),
+        ("rm", "operands"),
+        ("cat", "operands"),
+        ("mv a.txt", "operands"),
+        ("cp -T a.txt b.txt c", "operands"),
+        ("cp -T -t docs a.txt", "operands"),
+        ("cat -", "operand_dash"),
+        ("cat '=ls'", "equals"),
+        ("rm ''", "path_empty"),
+        ("cp -s a.txt b", "option_not_allowed"),
+        ("cp -l a.txt b", "option_not_allowed"),
+        ("cp -rL src b", "option_not_allowed"),
+        ("cp -H a.txt b", "option_not_allowed"),
+        ("cp --parents a.txt docs", "option_not_allowed"),
+        ("cp --rec src b", "option_not_allowed"),
+        ("cp --backup a.txt b.txt", "option_not_allowed"),
+        ("cp --preserve=context a.txt b", "option_not_allowed"),
+        ("mv -t archive -t docs a.txt", "option_not_allowed"),
+        ("mv a.txt -t", "option_not_allowed"),
+        ("mv -t '' a.txt", "option_not_allowed"),
+        ("mv --target-directory= a.txt", "option_not_allowed"),
+        ("rm --no-preserve-root -rf x", "option_not_allowed"),
+        ("rm --force=yes x", "option_not_allowed"),
+        ("mkdir -m 4755 x", "option_not_allowed"),
+        ("mkdir -m u+s x", "option_not_allowed"),
+        ("ls -L", "option_not_allowed"),
+        ("ls -I -x", "option_not_allowed"),
+        ("ls -w 8o", "option_not_allowed"),
+        ("ls -I x ..", "outside_workspace"),
+        ("ls -l*", "option_glob"),
+    ],
+)
+def test_other_commands_options_and_operands_are_refused(
+    shared_workspace: Path, command: str, rule: str
+) -> None:
+    assert denied_rule(command, shared_workspace) == rule
+
+
+def test_a_refused_command_is_told_what_would_work(shared_workspace: Path) -> None:
+    for command, tool in [("find .", "Glob"), ("grep x .", "Grep"), ("head a", "Read")]:
+        verdict = validate_bash_command(command, root=shared_workspace, cwd=shared_workspace)
+        assert isinstance(verdict, Deny)
+        assert verdict.hint is not None
+        assert tool in verdict.hint
+
+
+def test_reading_commands_change_nothing_and_the_others_do(shared_workspace: Path) -> None:
+    changing = {}
+    for command in ("ls", "cat a.txt", "rm a.txt", "mv a.txt c", "cp a.txt c", "mkdir c"):
+        verdict = validate_bash_command(command, root=shared_workspace, cwd=shared_workspace)
+        assert isinstance(verdict, Allow)
+        changing[command.split()[0]] = verdict.changes
+    assert changing == {
+        "ls": False,
+        "cat": False,
+        "rm": True,
+        "mv": True,
+        "cp": True,
+        "mkdir": True,
+    }
+
+
+@pytest.mark.parametrize("command", ["rm -rf .", "rm -rf ./", "rm -rf src/..", "mv . x"])
+def test_the_root_is_never_deleted_or_moved(shared_workspace: Path, command: str) -> None:
+    assert denied_rule(command, shared_workspace) == "workspace_root"
+
+
+def test_an_attempt_on_the_root_ends_the_run_and_other_denials_do_not(
+    shared_workspace: Path,
+) -> None:
+    verdicts = [
+        validate_bash_command(line, root=shared_workspace, cwd=shared_workspace)
+        for line in ("rm -rf .", "rm ../outside.txt")
+    ]
+
+    assert [isinstance(one, Deny) and one.interrupt for one in verdicts] == [True, False]
+
+
+def test_the_root_is_known_under_every_spelling(tmp_path: Path, workspace: Path) -> None:
+    (tmp_path / "alias").symlink_to(workspace)
+    alias = tmp_path / "alias"
+    for root in (workspace, alias):
+        assert denied_rule(f"rm -rf {workspace}", root) == "workspace_root"
+        assert run_line(f"cat {workspace}/a.txt", root) == f"cat -- {workspace}/a.txt"
+    assert run_line(f"cat {alias}/a.txt", alias) == f"cat -- {alias}/a.txt"
+    assert denied_rule(f"rm -rf {alias}", workspace) == "outside_workspace"
+
+
+def test_the_working_directory_is_not_deleted_from_inside_it(workspace: Path) -> None:
+    assert (
+        denied_rule(f"rm -rf {workspace}/src", workspace, workspace / "src") == "working_directory"
+    )
+
+
+def test_paths_start_from_the_working_directory(workspace: Path) -> None:
+    assert run_line("cat main.py", workspace, workspace / "src") == "cat -- main.py"
+    assert denied_rule("cat ../a.txt", workspace, workspace / "src") == "cwd_ambiguous"
+    assert denied_rule("cp a.txt x", workspace, workspace / ".git") == "protected_path"
+
+
+def test_a_working_directory_outside_refuses_everything(workspace: Path) -> None:
+    assert denied_rule("ls", workspace, workspace.parent) == "cwd_outside"
+    assert denied_rule(f"cat {workspace}/a.txt", workspace, Path("/")) == "cwd_outside"
+    assert denied_rule("ls", workspace, Path("src")) == "cwd_outside"
+
+
+def test_wildcards_alone_do_not_sweep_the_root(workspace: Path) -> None:
+    for command in ("rm -rf *", "rm *", "rm -rf ./*", "rm -r ?*", "rm -rf */*", "mv * archive"):
+        assert denied_rule(command, workspace) == "glob_root"
+    assert denied_rule("rm -rf *", workspace, workspace / "src") == "glob_root"
+    assert run_line("rm -f b*.txt", workspace) == "rm -f -- b.txt"
+    assert run_line("rm -rf build/*", workspace).endswith(
+        "build/cache build/out.o build/x.tmp build/y.tmp"
+    )
+
+
+def test_a_pattern_that_takes_every_visible_name_sweeps_too(tmp_path: Path) -> None:
+    for name in ("a1", "a2", ".hidden"):
+        (tmp_path / name).write_text("x", encoding="utf-8")
+    assert denied_rule("rm a*", tmp_path) == "glob_root"
+    (tmp_path / "b").write_text("x", encoding="utf-8")
+    assert run_line("rm a*", tmp_path) == "rm -- a1 a2"
+
+
+def test_a_folder_with_something_protected_is_not_removed_moved_or_copied(workspace: Path) -> None:
+    (workspace / "app").mkdir()
+    (workspace / "app" / ".env").write_text("K=V", encoding="utf-8")
+    for command in ("rm -rf app", "mv app app2", "cp -r app app2"):
+        assert denied_rule(command, workspace) == "protected_inside"
+    assert denied_rule("rm -rf app/.env", workspace) == "secret_file"
+
+
+def test_a_dependency_folder_is_removed_with_its_settings(workspace: Path) -> None:
+    (workspace / "node_modules" / "pkg" / ".vscode").mkdir()
+    assert run_line("rm -rf node_modules", workspace) == "rm -r -f -- node_modules"
+    assert denied_rule("cp -r node_modules deps", workspace) == "protected_inside"
+
+
+def test_nothing_lands_under_a_protected_name(workspace: Path) -> None:
+    (workspace / "workflows").mkdir()
+    (workspace / "tree" / "workflows").mkdir(parents=True)
+    (workspace / "tree" / "logs").mkdir()
+    (workspace / ".github").mkdir()
+    assert denied_rule("mv workflows .github", workspace) == "protected_path"
+    assert denied_rule("mv a.txt .github/workflows", workspace) == "protected_path"
+    assert denied_rule("cp -r tree/. .github", workspace) == "protected_inside"
+    assert denied_rule("cp -r tree/. .", workspace) == "protected_inside"
+    assert denied_rule("cp -r tree/ .", workspace) == "protected_inside"
+    assert run_line("cp -r tree docs", workspace) == "cp -r -- tree docs"
+
+
+def test_a_copy_does_not_follow_links_that_wait_in_its_target(workspace: Path) -> None:
+    (workspace / "merged").mkdir()
+    (workspace / "merged" / "main.py").symlink_to("../CLAUDE.md")
+    assert denied_rule("cp -r src/. merged", workspace) == "link_inside"
+    assert denied_rule("cp src/main.py merged", workspace) == "protected_path"
+
+
+def test_a_copy_makes_no_link_that_leads_outside(workspace: Path) -> None:
+    (workspace / "src" / "out").symlink_to("../../outside.txt")
+    assert denied_rule("cp -r src copy", workspace) == "link_inside"
+    assert denied_rule("cp -P src/out copy", workspace) == "link_outside"
+
+
+def test_a_link_itself_may_be_removed_but_not_what_it_leads_to(workspace: Path) -> None:
+    (workspace / "out").symlink_to("../outdir")
+    assert run_line("rm -rf out", workspace) == "rm -r -f -- out"
+    assert denied_rule("rm -rf out/", workspace) == "link_outside"
+    assert denied_rule("rm -rf out/keep.txt", workspace) == "link_outside"
+    assert denied_rule("ls out", workspace) == "link_outside"
+
+
+def test_a_file_is_not_read_through_a_link_to_a_secret(workspace: Path) -> None:
+    (workspace / "plain").symlink_to(".env")
+    assert denied_rule("cat plain", workspace) == "secret_file"
+    assert denied_rule("cp plain x", workspace) == "secret_file"
+
+
+def test_a_source_must_say_under_which_name_it_lands(workspace: Path) -> None:
+    assert denied_rule("cp -r src/.. docs", workspace) == "source_name"
+
+
+def test_a_folder_too_large_to_be_looked_through_is_refused(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("policies.effects.MAX_TREE_ENTRIES", 3)
+    assert denied_rule("rm -rf build", workspace) == "tree_too_large"
+    assert run_line("rm -rf img", workspace) == "rm -r -f -- img"
+
+
+def test_the_bound_on_looking_through_folders_holds_for_the_whole_command(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("policies.effects.MAX_TREE_ENTRIES", 5)
+    assert denied_rule("rm -rf build build build", workspace) == "tree_too_large"
+
+
+def test_whatever_goes_wrong_inside_is_a_denial(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("policies.bash.divide", lambda *_: 1 / 0)
+    assert denied_rule("ls", workspace) == "policy_error"
+    verdict = validate_bash_command(7, root=workspace, cwd=workspace)  # type: ignore[arg-type]
+    assert isinstance(verdict, Deny)

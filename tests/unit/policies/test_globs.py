@@ -1,0 +1,130 @@
+"""Patterns of file names: what bash would match, inside the workspace, within bounds."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from policies.globs import Budget, expand
+from policies.paths import Workspace
+from policies.verdict import Deny
+from policies.words import Word, split_words
+
+
+def _word(text: str) -> Word:
+    words = split_words(text)
+    assert not isinstance(words, Deny), words
+    return words[0]
+
+
+def _names(text: str, root: Path, budget: Budget | None = None) -> list[str] | str:
+    """Give the names, or the rule that refuses."""
+    found = expand(_word(text), Workspace(root, root), budget or Budget())
+    return found.rule if isinstance(found, Deny) else list(found.names)
+
+
+def test_a_pattern_gives_the_names_that_bash_gives(shared_workspace: Path) -> None:
+    assert _names("*.txt", shared_workspace) == sorted(
+        ["a b.txt", "a.txt", "b.txt", "it's.txt", "résumé.txt", "🎉party.txt"]
+    )
+    assert _names("data/[12].csv", shared_workspace) == ["data/1.csv", "data/2.csv"]
+    assert _names("./src/*.py", shared_workspace) == ["./src/main.py", "./src/util.py"]
+    assert _names("s*/", shared_workspace) == ["src/"]
+    assert _names("*/main.py", shared_workspace) == ["src/main.py"]
+    assert _names(f"{shared_workspace}/d*/1.csv", shared_workspace) == [
+        f"{shared_workspace}/data/1.csv"
+    ]
+
+
+def test_a_pattern_without_a_match_stays_as_it_is(shared_workspace: Path) -> None:
+    assert _names("*.zip", shared_workspace) == ["*.zip"]
+    assert _names("nosuch/*", shared_workspace) == ["nosuch/*"]
+
+
+def test_quoted_wildcards_match_only_themselves(tmp_path: Path) -> None:
+    for name in ("a*b", "axb", "a*c"):
+        (tmp_path / name).write_text("", encoding="utf-8")
+    assert _names("a'*'?", tmp_path) == ["a*b", "a*c"]
+    assert _names("'a*b'", tmp_path) == ["a*b"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "rule"),
+    [
+        (".*", "glob_hidden"),
+        ("src/.*", "glob_hidden"),
+        ("'.'e*", "glob_hidden"),
+        ("[.]env", "glob_bracket"),
+        ("[a", "glob_bracket"),
+        ("[[:alpha:]]*", "glob_bracket"),
+        ("['a']*", "glob_bracket"),
+        ("*/..", "glob_parent"),
+        ("../*", "outside_workspace"),
+        ("/etc/*", "outside_workspace"),
+        ("*" * 17, "glob_too_wide"),
+    ],
+)
+def test_patterns_that_reach_too_far_are_refused(
+    shared_workspace: Path, pattern: str, rule: str
+) -> None:
+    assert _names(pattern, shared_workspace) == rule
+
+
+def test_a_pattern_does_not_look_through_links_that_lead_outside(workspace: Path) -> None:
+    (workspace / "out").symlink_to("../outdir")
+    assert _names("out/*", workspace) == "link_outside"
+    assert _names("o*/*", workspace) == "link_outside"
+
+
+def test_a_name_that_looks_like_an_option_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "-rf").write_text("", encoding="utf-8")
+    assert _names("*", tmp_path) == "glob_option"
+    assert _names("./*", tmp_path) == ["./-rf"]
+
+
+def test_hits_and_work_are_bounded(tmp_path: Path) -> None:
+    for i in range(20):
+        (tmp_path / f"f{i}").write_text("", encoding="utf-8")
+    assert _names("f*", tmp_path, Budget(hits=19)) == "glob_too_wide"
+    assert _names("x*", tmp_path, Budget(examined=19)) == "glob_too_wide"
+    assert len(_names("f*", tmp_path, Budget(hits=20, examined=20))) == 20
+
+
+def test_the_words_of_one_command_share_the_bound(tmp_path: Path) -> None:
+    for i in range(20):
+        (tmp_path / f"f{i}").write_text("", encoding="utf-8")
+    budget = Budget(examined=30)
+    assert _names("x*", tmp_path, budget) == ["x*"]
+    assert _names("x*", tmp_path, budget) == "glob_too_wide"
+
+
+def _bash_names(pattern: str, cwd: Path) -> list[str]:
+    done = subprocess.run(
+        ["/bin/bash", "-r", "-c", f"printf '%s\\0' {pattern}"],
+        cwd=cwd,
+        env={"PATH": "/nonexistent", "LC_ALL": "C"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=True,
+    )
+    return done.stdout.decode().split("\0")[:-1]
+
+
+_PIECES = st.sampled_from(["*", "?", "[ab]", "[a-c]", "a", "b", "c", "/", "'*'", "d", "."])
+
+
+@settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.lists(_PIECES, min_size=1, max_size=7).map("".join))
+def test_an_accepted_pattern_means_what_it_means_to_bash(tmp_path: Path, pattern: str) -> None:
+    for name in ("a", "b", "ab", "abc", "a*", ".a", "d/a", "d/ab", "d/.b", "d/d/c"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("", encoding="utf-8")
+    names = _names(pattern, tmp_path)
+    if not isinstance(names, str):
+        tidy = [re.sub("/+", "/", name) for name in names]  # bash drops doubled slashes
+        assert sorted(tidy) == sorted(re.sub("/+", "/", n) for n in _bash_names(pattern, tmp_path))

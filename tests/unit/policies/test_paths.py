@@ -1,0 +1,229 @@
+"""Inside or not, by the spelling and in fact; protected names."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from policies.paths import Place, Workspace, find_form_fault, show
+from policies.protected import find_acting, find_protected_entry, find_secret
+from policies.verdict import Deny
+
+
+def _locate(path: str, root: Path, *, follow: bool = True) -> Place | str:
+    place = Workspace(root, root).locate(path, follow=follow)
+    return place.rule if isinstance(place, Deny) else place
+
+
+def test_a_path_inside_is_known_by_its_parts(shared_workspace: Path) -> None:
+    place = _locate("src//./main.py", shared_workspace)
+    assert isinstance(place, Place)
+    assert place.parts == place.real_parts == ("src", "main.py")
+    assert place.absolute == f"{shared_workspace}/src/main.py"
+
+
+@pytest.mark.parametrize(
+    "path", ["..", "../x", "src/../../x", "/etc/passwd", "/", "nosuch/../../x"]
+)
+def test_a_path_that_leaves_is_outside(shared_workspace: Path, path: str) -> None:
+    assert _locate(path, shared_workspace) == "outside_workspace"
+
+
+def test_a_neighbour_with_the_same_beginning_is_outside(shared_workspace: Path) -> None:
+    assert _locate(f"{shared_workspace}-evil/secret.txt", shared_workspace) == "outside_workspace"
+
+
+def test_links_count_for_what_they_lead_to(workspace: Path) -> None:
+    (workspace / "up").symlink_to("..")
+    (workspace / "dangling").symlink_to("../new.txt")
+    (workspace / "etc").symlink_to("/etc")
+    (workspace / "loop").symlink_to("loop")
+    for path in ("up", "up/outside.txt", "dangling", "etc/../etc/passwd", "up/ws/..", "loop"):
+        assert _locate(path, workspace) == "link_outside"
+
+
+def test_a_new_file_below_a_link_is_where_the_link_leads(workspace: Path) -> None:
+    (workspace / "out").symlink_to("../outdir")
+    (workspace / "in").symlink_to("src")
+    assert _locate("out/a/b/new.txt", workspace) == "link_outside"
+    place = _locate("in/a/new.txt", workspace)
+    assert isinstance(place, Place)
+    assert place.real_parts == ("src", "a", "new.txt")
+
+
+def test_a_link_stands_for_itself_only_without_a_slash_behind_it(workspace: Path) -> None:
+    (workspace / "out").symlink_to("../outdir")
+    (workspace / "in").symlink_to("src")
+    inside = _locate("in/", workspace, follow=False)
+    assert isinstance(inside, Place)
+    assert inside.real_parts == ("src",)
+    place = _locate("out", workspace, follow=False)
+    assert isinstance(place, Place)
+    assert place.real_parts == ("out",)
+    for path in ("out/", "out/.", "out/x"):
+        assert _locate(path, workspace, follow=False) == "link_outside"
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        ("", "path_empty"),
+        ("a\nb", "path_characters"),
+        ("a\x00b", "path_characters"),
+        ("a\u202eb", "path_characters"),
+        (".g\u200cit/config", "path_characters"),
+        ("a\udcffb", "path_characters"),
+        ("a" * 256, "path_too_long"),
+        ("报" * 100, "path_too_long"),
+        ("a/" * 2100, "path_too_long"),
+        ("~/x", "path_tilde"),
+        ("a\\b", "path_backslash"),
+        ("．．/x", "path_lookalike"),
+        ("a/‥/x", "path_lookalike"),
+        ("//server/share", "path_foreign"),
+        ("C:/Windows", "path_foreign"),
+        ("file:///etc/passwd", "path_foreign"),
+        ("http://example.com/x", "path_foreign"),
+    ],
+)
+def test_spellings_that_programs_read_differently_are_refused(path: str, rule: str) -> None:
+    fault = find_form_fault(path)
+    assert fault is not None
+    assert fault.rule == rule
+
+
+@pytest.mark.parametrize("path", ["a:b.txt", "a b.txt", "...", "..hidden", "a~", "报告（终）.md"])
+def test_ordinary_unusual_names_are_plain(path: str) -> None:
+    assert find_form_fault(path) is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".env",
+        ".ENV",
+        "app/.env.production",
+        ".envrc",
+        "keys/server.pem",
+        "server.KEY",
+        ".ssh/config",
+        "id_rsa",
+        ".netrc",
+        ".npmrc",
+        "credentials.json",
+        "service-account-prod.json",
+        ".candor/candor.db",
+    ],
+)
+def test_secrets_are_known_in_any_case_and_at_any_depth(path: str) -> None:
+    assert find_secret(path.split("/")) is not None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [".env.example", "environment.md", "id_rsa.pub", "key.txt", "monkey.py", "a/.ENV.example"],
+)
+def test_names_like_a_secret_are_none(path: str) -> None:
+    assert find_secret(path.split("/")) is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".claude",
+        ".claude/skills/x/SKILL.md",
+        "sub/.Claude/settings.json",
+        ".git",
+        "sub/.git/hooks/pre-commit",
+        ".mcp.json",
+        "CLAUDE.md",
+        "sub/claude.MD",
+        "CLAUDE.local.md",
+        ".bashrc",
+        ".vscode/tasks.json",
+        ".idea",
+        ".gitmodules",
+        ".github/workflows/ci.yml",
+        "sub/.GitHub/Workflows",
+        "logs/a.jsonl",
+        ".git./config",
+        ".mcp.j\u017fon",
+    ],
+)
+def test_configuration_that_acts_is_known_in_any_case_and_at_any_depth(path: str) -> None:
+    assert find_acting(path.split("/")) is not None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".gitignore",
+        "claude/notes.md",
+        "CLAUDE.md.txt",
+        "src/logs/x",
+        ".github/ISSUE.md",
+        "workflows/x",
+    ],
+)
+def test_names_like_configuration_are_none(path: str) -> None:
+    assert find_acting(path.split("/")) is None
+
+
+def test_configuration_may_be_read_and_not_written(shared_workspace: Path) -> None:
+    for path in ("CLAUDE.md", ".claude/skills/demo/SKILL.md", ".claude/new.md", "logs/app.log"):
+        place = _locate(path, shared_workspace)
+        assert isinstance(place, Place)
+        assert place.find_read_fault() is None
+        fault = place.find_write_fault()
+        assert fault is not None
+        assert fault.rule == "protected_path"
+
+
+def test_a_link_to_a_protected_file_is_protected(workspace: Path) -> None:
+    (workspace / "cfg").symlink_to(".claude")
+    (workspace / "plain").symlink_to(".env")
+    cfg, plain = _locate("cfg/settings.json", workspace), _locate("plain", workspace)
+    assert isinstance(cfg, Place)
+    assert isinstance(plain, Place)
+    assert cfg.find_write_fault() is not None
+    assert plain.find_read_fault() is not None
+
+
+def test_the_last_component_is_judged_with_the_one_above_it() -> None:
+    assert find_protected_entry((".github", "workflows")) == ".github/workflows"
+    assert find_protected_entry(("logs",)) == "logs"
+    assert find_protected_entry(("a", "logs")) is None
+    assert find_protected_entry(("a", ".env")) == ".env"
+
+
+def test_a_shown_path_is_short_and_hides_nothing_that_acts() -> None:
+    assert show("a\u202eb\n") == "a�b�"
+    assert len(show("x" * 500)) < 100
+
+
+_PARTS = st.sampled_from(
+    ["..", ".", "", "src", "up", "out", "in", "a.txt", "new", ".git", "~", "報"]
+)
+
+
+@settings(
+    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(parts=st.lists(_PARTS, max_size=8), absolute=st.booleans(), follow=st.booleans())
+def test_no_accepted_path_leads_outside(
+    tmp_path: Path, parts: list[str], *, absolute: bool, follow: bool
+) -> None:
+    root = tmp_path / "ws"
+    (root / "src").mkdir(parents=True, exist_ok=True)
+    for name, target in (("up", ".."), ("out", "/etc"), ("in", "src")):
+        if not (root / name).is_symlink():
+            (root / name).symlink_to(target)
+    path = "/".join(parts)
+    place = Workspace(root, root).locate(f"{root}/{path}" if absolute else path, follow=follow)
+    if isinstance(place, Place):
+        head, _, name = f"{root}/{path}".rpartition("/")
+        parent = Path(head).resolve()
+        itself = not follow and name not in {"", ".", ".."}
+        where = parent if itself else (parent / name).resolve()
+        assert where.is_relative_to(root.resolve())
