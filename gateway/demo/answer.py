@@ -1,0 +1,94 @@
+"""What one model call is answered with: plain values, before they become bytes.
+
+The scripts (`script`) and the plain requests (`plan`) decide on one of these; `wire` turns it into the Messages API's shapes and
+`server` sends it. Nothing here does I/O.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+StopReason: TypeAlias = Literal["end_turn", "tool_use", "max_tokens", "refusal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Words for the person; may be empty, which the API allows and agents must survive."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """A thinking block; its signature is made up on the wire."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call the agent is asked to make; the id is given on the wire."""
+
+    name: str
+    arguments: Mapping[str, object]
+
+
+Block: TypeAlias = Text | Thinking | ToolCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How slowly an answer comes."""
+
+    delay_ms: int = 0
+    """Silence before the first byte."""
+    delta_delay_ms: int | None = None
+    """Pause between chunks; `None` means the server's cadence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A complete model answer: its blocks in order and why it stopped."""
+
+    blocks: tuple[Block, ...]
+    stop_reason: StopReason = "end_turn"
+    pace: Pace = Pace()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """An HTTP error in the API's shape instead of an answer."""
+
+    status: int
+    error_type: str
+    message: str
+    retry_after_s: float | None = None
+    pace: Pace = Pace()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drop:
+    """A connection cut: before any byte, or after `after_chars` characters of `text` where that is a number."""
+
+    after_chars: int | None = None
+    text: str = ""
+    pace: Pace = Pace()
+
+
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """Silence until the client goes away."""
+
+
+Reply: TypeAlias = Answer | Failure | Drop | Hang
+
+
+def say(text: str) -> Answer:
+    """The answer that is nothing but `text`."""
+    return Answer(blocks=(Text(text),))
+
+
+def call(*calls: ToolCall, before: str = "") -> Answer:
+    """The answer that asks for `calls` at once, after the words `before` where there are any."""
+    words: tuple[Block, ...] = (Text(before),) if before else ()
+    return Answer(blocks=(*words, *calls), stop_reason="tool_use")

@@ -1,0 +1,240 @@
+"""The real agent process on the demo model: what the unit tests assume about its requests is checked here."""
+
+# ruff: noqa: RUF029 - the SDK wants its callbacks to be coroutines
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+import pytest
+from claude_agent_sdk import (
+    AssistantMessage,
+    ClaudeAgentOptions,
+    ClaudeSDKClient,
+    HookContext,
+    HookInput,
+    HookJSONOutput,
+    HookMatcher,
+    PermissionResultAllow,
+    ResultMessage,
+    StreamEvent,
+    SystemMessage,
+    TextBlock,
+    ToolPermissionContext,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserMessage,
+)
+
+from gateway.demo.server import serve_demo
+
+pytestmark = pytest.mark.e2e
+
+DEADLINE_S = 90
+# One the agent does not know, and one it knows: they get hook context in different places.
+MODELS = ["candor-demo", "claude-sonnet-4-5"]
+
+
+@dataclass
+class Turn:
+    """What one prompt led to."""
+
+    text: str = ""
+    calls: list[str] = field(default_factory=list)
+    results: list[str] = field(default_factory=list)
+    retries: int = 0
+    chunks: int = 0
+    result: ResultMessage | None = None
+
+
+def script(*steps: object) -> str:
+    return (
+        f"Please play this.\n```candor-script\n{json.dumps(list(steps), ensure_ascii=False)}\n```"
+    )
+
+
+async def allow(
+    name: str, tool_input: object, context: ToolPermissionContext
+) -> PermissionResultAllow:
+    return PermissionResultAllow()
+
+
+async def add_memory(
+    given: HookInput, tool_use_id: str | None, context: HookContext
+) -> HookJSONOutput:
+    return {
+        "hookSpecificOutput": {
+            "hookEventName": "UserPromptSubmit",
+            "additionalContext": "Remembered:\n- the favourite colour is green",
+        }
+    }
+
+
+async def comment_on_tool(
+    given: HookInput, tool_use_id: str | None, context: HookContext
+) -> HookJSONOutput:
+    return {
+        "hookSpecificOutput": {
+            "hookEventName": "PostToolUse",
+            "additionalContext": "list the files",
+        }
+    }
+
+
+@asynccontextmanager
+async def agent(tmp_path: Path, model: str = "candor-demo") -> AsyncIterator[ClaudeSDKClient]:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir(exist_ok=True)
+    (workspace / "notes.md").write_text("first note\nsecond note\n", encoding="utf-8")
+    with anyio.fail_after(DEADLINE_S):
+        async with serve_demo(cadence_ms=0) as base_url:
+            options = ClaudeAgentOptions(
+                cwd=workspace,
+                model=model,
+                setting_sources=["project"],
+                include_partial_messages=True,
+                tools=["Bash", "Edit", "Glob", "Grep", "Read", "Write"],
+                can_use_tool=allow,
+                hooks={
+                    "UserPromptSubmit": [HookMatcher(hooks=[add_memory])],
+                    "PostToolUse": [HookMatcher(hooks=[comment_on_tool])],
+                },
+                env={
+                    "ANTHROPIC_BASE_URL": base_url,
+                    "ANTHROPIC_API_KEY": "demo",
+                    "CLAUDE_CONFIG_DIR": str(tmp_path / "config"),
+                    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+                },
+            )
+            async with ClaudeSDKClient(options) as client:
+                yield client
+
+
+async def ask(client: ClaudeSDKClient, prompt: str) -> Turn:
+    turn = Turn()
+    await client.query(prompt)
+    async for message in client.receive_response():
+        match message:
+            case AssistantMessage(content=blocks):
+                turn.text += "".join(block.text for block in blocks if isinstance(block, TextBlock))
+                turn.calls += [block.name for block in blocks if isinstance(block, ToolUseBlock)]
+            case UserMessage(content=list() as blocks):
+                turn.results += [
+                    str(block.content) for block in blocks if isinstance(block, ToolResultBlock)
+                ]
+            case SystemMessage(subtype="api_retry"):
+                turn.retries += 1
+            case StreamEvent():
+                turn.chunks += 1
+            case ResultMessage():
+                turn.result = message
+            case _:
+                pass
+    assert turn.result is not None
+    return turn
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_plain_requests_become_real_calls_once(tmp_path: Path, model: str) -> None:
+    """The hook's comment after the call reads like an order; it must not start the call again."""
+    async with agent(tmp_path, model) as client:
+        turn = await ask(client, "list the files")
+        assert turn.calls == ["Bash"]
+        assert "notes.md" in turn.text
+        assert "scripted" in turn.text
+        turn = await ask(client, "把 你好，世界 写入 a.txt")
+        assert turn.calls == ["Write"]
+        assert turn.text.startswith("已写入 a.txt。")
+        written = await anyio.Path(tmp_path / "workspace" / "a.txt").read_text(encoding="utf-8")
+        assert written == "你好，世界"
+        turn = await ask(client, "delete nothere.txt")
+        assert turn.text.startswith("That did not work.")
+        assert "No such file" in turn.text
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_the_conversation_and_the_hooks_memory_reach_the_model(
+    tmp_path: Path, model: str
+) -> None:
+    async with agent(tmp_path, model) as client:
+        await ask(client, "my codeword is plum")
+        assert "plum" in (await ask(client, "what is my codeword?")).text
+        assert "green" in (await ask(client, "what do you remember?")).text
+        echoed = await ask(client, script({"echo": "memory"}))
+        assert echoed.text == "Remembered:\n- the favourite colour is green"
+
+
+async def test_facts_are_noted_with_real_tools(tmp_path: Path) -> None:
+    async with agent(tmp_path) as client:
+        assert (await ask(client, "remember that tea is good")).calls == ["Read", "Write"]
+        assert (await ask(client, "记住我喜欢绿色")).calls == ["Read", "Edit"]
+        notes = await anyio.Path(tmp_path / "workspace" / "memory" / "notes.md").read_text("utf-8")
+        assert notes == "# Notes\n\n- tea is good\n- 我喜欢绿色\n"
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_a_script_is_played_step_by_step(tmp_path: Path, model: str) -> None:
+    async with agent(tmp_path, model) as client:
+        echo = {"tool": "Bash", "input": {"command": "echo one"}}
+        turn = await ask(
+            client,
+            script(
+                {"thinking": "hm", "text": "first "} | echo,
+                {
+                    "tools": [
+                        {"name": "Bash", "input": {"command": "echo two"}},
+                        {"name": "Bash", "input": {"command": "echo three"}},
+                    ]
+                },
+                {"repeat": echo, "times": 2},
+                {"text": "last"},
+            ),
+        )
+        assert turn.text == "first last"
+        assert sorted(turn.results) == ["one", "one", "one", "three", "two"]
+        assert turn.chunks > 10
+
+
+async def test_failures_are_retried_until_the_script_lets_through(tmp_path: Path) -> None:
+    async with agent(tmp_path) as client:
+        turn = await ask(client, script({"status": 529, "times": 2}, {"text": "after overload"}))
+        assert (turn.text, turn.retries) == ("after overload", 2)
+        turn = await ask(client, script({"drop": True}, {"text": "after drop"}))
+        assert (turn.text, turn.retries) == ("after drop", 1)
+        turn = await ask(client, script({"drop": True, "after_chars": 20}, {"text": "after break"}))
+        assert turn.text.endswith("after break")
+
+
+async def test_answers_without_words_and_refusals(tmp_path: Path) -> None:
+    async with agent(tmp_path) as client:
+        turn = await ask(client, script({"empty": True}, {"text": "second try"}))
+        assert turn.text == "second try"
+        turn = await ask(client, script({"empty": True, "times": 2}))
+        assert turn.result is not None
+        assert (turn.text, turn.result.result) == ("", "")
+        turn = await ask(client, script({"refusal": True}))
+        assert turn.result is not None
+        assert (turn.result.is_error, turn.result.stop_reason) == (True, "refusal")
+        turn = await ask(client, script({"max_tokens": True, "text": "cut "}, {"text": "rest"}))
+        assert turn.text == "cut rest"
+
+
+async def test_an_interrupted_script_does_not_disturb_the_next_prompt(tmp_path: Path) -> None:
+    async with agent(tmp_path) as client:
+        await client.query(script({"hang": True}))
+        await anyio.sleep(0.5)
+        await client.interrupt()
+        async for _ in client.receive_response():
+            pass
+        assert (await ask(client, script({"text": "one"}, {"text": "two"}))).text == "one"
+
+
+async def test_followup_prompts_take_the_scripts_followup(tmp_path: Path) -> None:
+    async with agent(tmp_path) as client:
+        followup = [{"tool": "Bash", "input": {"command": "echo f"}}, {"text": "followed"}]
+        await ask(client, script({"empty": True, "times": 2}, {"on_followup": followup}))
+        turn = await ask(client, "Please summarise.")
+        assert (turn.calls, turn.text) == (["Bash"], "followed")
