@@ -1,0 +1,116 @@
+"""Why a request could not be served, in words for the person who sent it.
+
+    GatewayError
+      BadRequest · TooLarge · Unauthorised · Forbidden · NotFound · Conflict (Busy) · Overloaded
+      · ShuttingDown
+
+A turn that went wrong is no error: its turn result says so. Message texts never hold exception
+text, stacks or paths of the server; the server's log has those under the same request id.
+"""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, ClassVar
+
+
+class GatewayError(Exception):
+    """The request could not be served."""
+
+    code: ClassVar[str] = "internal_error"
+    status: ClassVar[HTTPStatus] = HTTPStatus.INTERNAL_SERVER_ERROR
+    retryable: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        details: Mapping[str, Any] | None = None,
+        retry_after_s: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.specific_code = code or self.code
+        self.details: Mapping[str, Any] = details or {}
+        self.retry_after_s = retry_after_s
+
+    def body(self, request_id: str) -> dict[str, Any]:
+        """Give the one error shape of the contract."""
+        return {
+            "error": {
+                "code": self.specific_code,
+                "message": self.message,
+                "retryable": self.retryable,
+                "request_id": request_id,
+                "details": dict(self.details),
+            }
+        }
+
+
+class BadRequest(GatewayError):
+    """A body or parameter does not validate."""
+
+    code = "invalid_request"
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
+
+
+class TooLarge(GatewayError):
+    """The body is over the limit."""
+
+    code = "body_too_large"
+    status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+
+
+class Unauthorised(GatewayError):
+    """Tokens are configured and the request carries none that is known."""
+
+    code = "unauthorised"
+    status = HTTPStatus.UNAUTHORIZED
+
+
+class Forbidden(GatewayError):
+    """The request comes from a web page or a host name that is not ours."""
+
+    code = "forbidden"
+    status = HTTPStatus.FORBIDDEN
+
+
+class NotFound(GatewayError):
+    """There is no such thing, or it is somebody else's."""
+
+    code = "not_found"
+    status = HTTPStatus.NOT_FOUND
+
+
+class Conflict(GatewayError):
+    """The request cannot be done in the present state."""
+
+    code = "conflict"
+    status = HTTPStatus.CONFLICT
+
+
+class Busy(Conflict):
+    """A turn is running in the conversation and the request asked not to wait."""
+
+    code = "conversation_busy"
+    retryable = True
+
+
+class Overloaded(GatewayError):
+    """Too many turns at once."""
+
+    code = "overloaded"
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+    retryable = True
+
+
+class ShuttingDown(GatewayError):
+    """The server is going down and takes nothing new."""
+
+    code = "shutting_down"
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+    retryable = True
+
+
+class StartError(Exception):
+    """The server cannot start: one sentence for the person at the terminal."""

@@ -1,0 +1,83 @@
+"""One server a data directory: a lock that dies with its process."""
+
+import contextlib
+import os
+import socket
+from pathlib import Path
+
+import psutil
+
+from gateway.errors import StartError
+
+
+class InstanceLock:
+    """Holds a data directory, which exists, for this process; `close` lets it go.
+
+    Raises:
+        StartError: the directory cannot be written.
+    """
+
+    def __init__(self, data_dir: Path) -> None:
+        self._path = data_dir / "server.lock"
+        try:
+            self._file = self._path.open("a+", encoding="utf-8")
+        except OSError as exc:
+            raise StartError(
+                f"The lock in the data directory cannot be opened ({exc.strerror}); "
+                "set CANDOR_DATA_DIR to a directory that can be written."
+            ) from exc
+
+    def take(self) -> None:
+        """Take the lock.
+
+        Raises:
+            StartError: another server holds it; the sentence names that server.
+        """
+        if not _lock(self._file.fileno()):
+            self._file.seek(0)
+            holder = self._file.read(_HOLDER_CHARS).strip() or "another process"
+            self._file.close()
+            raise StartError(
+                f"Another Candor server ({holder}) uses this data directory; stop it, or give "
+                "this one its own with CANDOR_DATA_DIR."
+            )
+        with contextlib.suppress(OSError):  # a full disk: locked all the same, only without a name
+            self._file.truncate(0)
+            self._file.write(f"process {os.getpid()} on {socket.gethostname()}")
+            self._file.flush()
+
+    def close(self) -> None:
+        """Let the directory go. Idempotent."""
+        self._file.close()
+
+
+_HOLDER_CHARS = 300
+
+
+def _lock(descriptor: int) -> bool:
+    """Lock a file for this process alone; False where another has it. Freed when it is closed."""
+    try:
+        import fcntl  # noqa: PLC0415  not on Windows
+    except ImportError:
+        return _lock_windows(descriptor)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _lock_windows(descriptor: int) -> bool:
+    import msvcrt  # noqa: PLC0415  only there
+
+    try:
+        os.lseek(descriptor, 1 << 20, os.SEEK_SET)  # past the text, which others must read
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+    except OSError:
+        return False
+    return True
+
+
+def machine_memory_bytes() -> int:
+    """Tell how much memory the machine has."""
+    return int(psutil.virtual_memory().total)

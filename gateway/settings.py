@@ -1,0 +1,264 @@
+"""The settings: one frozen value made from `CANDOR_*`, and the table of them in the README.
+
+Nothing below the command line reads the environment. An unknown `CANDOR_…` variable is an error
+that names the nearest known one; a wrong value names the variable, the fault and the accepted form.
+"""
+
+import difflib
+import ipaddress
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from policies.secrets import mask_secrets
+
+PREFIX = "CANDOR_"
+
+Demo = Literal["auto", "on", "off"]
+Sandbox = Literal["auto", "require", "off"]
+Switch = Literal["off", "on"]
+
+
+class _FaultError(ValueError):
+    """What is wrong with a value, as the end of a sentence."""
+
+
+class SettingsError(ValueError):
+    """A setting is unknown or its value is wrong; the text names it and the accepted form."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How one variable is read: its accepted form in words, and the reader."""
+
+    words: str
+    read: Callable[[str], Any]
+
+
+def _whole(least: int, most: int, unit: str = "") -> _Form:
+    def read(text: str) -> int:
+        if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
+            raise _FaultError("it is not a whole number")
+        value = int(text)
+        if not least <= value <= most:
+            raise _FaultError(f"it is outside {least} to {most}")
+        return value
+
+    return _Form(f"a whole number{unit and ' of ' + unit}, {least} to {most}", read)
+
+
+def _seconds(least: float, most: float) -> _Form:
+    def read(text: str) -> float:
+        value = _decimal(text)
+        if not least <= value <= most:
+            raise _FaultError(f"it is outside {least:.10g} to {most:.10g}")
+        return value
+
+    return _Form(f"seconds, {least:.10g} to {most:.10g}", read)
+
+
+def _decimal(text: str) -> float:
+    if not re.fullmatch(r"[+-]?([0-9]{1,18}(\.[0-9]*)?|\.[0-9]+)", text):
+        raise _FaultError("it is not a number")
+    return float(text)
+
+
+def _choice(*words: str) -> _Form:
+    def read(text: str) -> str:
+        if text not in words:
+            raise _FaultError("it is none of them")
+        return text
+
+    return _Form("one of " + ", ".join(words), read)
+
+
+def _host(text: str) -> str:
+    if text != "localhost":
+        try:
+            ipaddress.ip_address(text)
+        except ValueError:
+            raise _FaultError("it is not an IP address") from None
+    return text
+
+
+def _words(text: str) -> str:
+    if not text.isprintable():  # lone surrogates, too: bytes that are no UTF-8
+        raise _FaultError("it holds characters that cannot be printed")
+    return text
+
+
+def _path(text: str) -> Path:
+    try:
+        return Path(_words(text)).expanduser()
+    except RuntimeError:
+        raise _FaultError("nobody's home is meant by its ~") from None
+
+
+def _dollars(text: str) -> float:
+    value = _decimal(text)
+    if not value > 0:
+        raise _FaultError("it is not above 0")
+    return value
+
+
+_DIRECTORY = _Form("a directory; made if missing", _path)
+_FILE = _Form("a file that can be read", _path)
+_TEXT = _Form("text", _words)
+
+
+def _setting(form: _Form, about: str, default: Any) -> Any:
+    return field(default=default, metadata={"form": form, "about": about})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that can be set, with its default."""
+
+    host: str = _setting(
+        _Form("an IP address or localhost", _host),
+        "The address to listen on. Anything but loopback needs `CANDOR_TOKENS_FILE`.",
+        "127.0.0.1",
+    )
+    port: int = _setting(_whole(0, 65535), "The port to listen on; 0 takes a free one.", 8000)
+    workspace: Path = _setting(_DIRECTORY, "Where the agent works.", Path("workspace"))
+    data_dir: Path = _setting(_DIRECTORY, "Database, agent sessions, lock.", Path(".candor"))
+    log_dir: Path = _setting(_DIRECTORY, "The journal: one JSONL file a turn.", Path("logs"))
+    model: str | None = _setting(_TEXT, "The model; unset: the agent's default.", None)
+    max_live_clients: int = _setting(
+        _whole(1, 1000), "Agent processes that conversations may hold at once.", 8
+    )
+    max_live_mb: int = _setting(
+        _whole(0, 1_000_000, "MiB"),
+        "Memory that all agent processes may hold together; 0: three fifths of the machine's.",
+        0,
+    )
+    prewarmed_clients: int = _setting(
+        _whole(0, 20), "Agent processes kept ready for fresh conversations.", 1
+    )
+    idle_client_s: float = _setting(
+        _seconds(1, 604_800), "A conversation's process sleeps after so long without a turn.", 900.0
+    )
+    stale_client_grace_s: float = _setting(
+        _seconds(0, 3600),
+        "The process of a conversation that was left is gone after so long.",
+        20.0,
+    )
+    turn_timeout_s: float = _setting(
+        _seconds(1, 86_400), "A turn may take so long, waiting for approvals not counted.", 600.0
+    )
+    max_agent_steps: int = _setting(_whole(1, 10_000), "Model calls that one turn may make.", 200)
+    max_budget_usd: float | None = _setting(
+        _Form("an amount in US dollars above 0", _dollars),
+        "What one agent process may spend before a turn is stopped; unset: no limit.",
+        None,
+    )
+    max_running_turns: int = _setting(
+        _whole(1, 10_000), "Turns accepted and not finished, all users together; more get 503.", 500
+    )
+    shutdown_grace_s: float = _setting(
+        _seconds(0, 600),
+        "Running turns get so long to finish when the server is told to stop.",
+        10.0,
+    )
+    interrupt_grace_s: float = _setting(
+        _seconds(0.1, 120), "An interrupted agent gets so long to stop before it is killed.", 10.0
+    )
+    doom_loop_threshold: int = _setting(
+        _whole(2, 1000), "The same tool call so many times in a row ends the turn.", 5
+    )
+    approvals: Switch = _setting(
+        _choice("off", "on"),
+        "`on`: a person approves each tool call that changes something.",
+        "off",
+    )
+    approval_timeout_s: float = _setting(
+        _seconds(1, 86_400), "No answer for so long denies.", 120.0
+    )
+    max_body_bytes: int = _setting(
+        _whole(1024, 1_073_741_824, "bytes"), "A larger request body gets 413.", 1_048_576
+    )
+    tokens_file: Path | None = _setting(
+        _FILE, "Who may use the server: made by `python app.py token NAME`.", None
+    )
+    policy_file: Path | None = _setting(_FILE, "Rules of your own for the policy.", None)
+    sandbox: Sandbox = _setting(
+        _choice("auto", "require", "off"), "The kernel's wall around the agent.", "auto"
+    )
+    recall_deadline_ms: int = _setting(
+        _whole(1, 60_000, "milliseconds"), "Memory has so long to answer before a turn.", 300
+    )
+    extract: Switch = _setting(
+        _choice("off", "on"), "`on`: a model adds decisions and pitfalls to episodes.", "off"
+    )
+    demo: Demo = _setting(
+        _choice("auto", "on", "off"),
+        "The built-in demo model; `auto`: where no credential is found.",
+        "auto",
+    )
+    demo_cadence_ms: int = _setting(
+        _whole(0, 5000, "milliseconds"), "The demo model's pause between pieces of text.", 15
+    )
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str]) -> "Settings":
+        """Read the settings out of an environment; empty variables count as unset.
+
+        Raises:
+            SettingsError: a `CANDOR_…` variable is unknown or its value is wrong.
+        """
+        known = {_variable(one.name): one for one in fields(cls)}
+        values: dict[str, Any] = {}
+        for variable, text in environ.items():
+            if not variable.startswith(PREFIX):
+                continue
+            if variable not in known:
+                raise SettingsError(_unknown(variable, list(known)))
+            if text.strip():
+                one = known[variable]
+                values[one.name] = _read(variable, text.strip(), one.metadata["form"])
+        return cls(**values)
+
+
+def _variable(name: str) -> str:
+    return PREFIX + name.upper()
+
+
+def _unknown(variable: str, known: list[str]) -> str:
+    names = [one.removeprefix(PREFIX) for one in known]
+    nearest = difflib.get_close_matches(variable.removeprefix(PREFIX), names, n=1, cutoff=0.0)
+    return f"{variable} is not a setting; did you mean {PREFIX}{nearest[0]}?"
+
+
+_SHOWN_CHARS = 60
+
+
+def _read(variable: str, text: str, form: _Form) -> Any:
+    try:
+        return form.read(text)
+    except _FaultError as fault:
+        shown = mask_secrets(text)  # somebody may have put a key into the wrong variable
+        if len(shown) > _SHOWN_CHARS:
+            shown = f"{shown[:_SHOWN_CHARS]}…"
+        raise SettingsError(f"{variable}={shown!r}: {fault}; it takes {form.words}") from None
+
+
+def settings_rows() -> list[tuple[str, str, str, str]]:
+    """List variable, default, accepted form and meaning of every setting, in their order."""
+    rows = []
+    for one in fields(Settings):
+        form = cast("_Form", one.metadata["form"])
+        default = "" if one.default is None else str(one.default)
+        rows.append((_variable(one.name), default, form.words, one.metadata["about"]))
+    return rows
+
+
+def settings_table() -> str:
+    """Write the README's table of settings."""
+    lines = ["| variable | default | takes | what it does |", "| --- | --- | --- | --- |"]
+    lines += [
+        f"| `{name}` | {default and f'`{default}`'} | {words} | {about} |"
+        for name, default, words, about in settings_rows()
+    ]
+    return "\n".join(lines) + "\n"

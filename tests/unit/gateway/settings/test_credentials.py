@@ -1,0 +1,141 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from gateway.credentials import Credential, find_credential, secrets_of
+
+NONE = Credential(kind="none", found="no credential")
+LOGIN = Credential(kind="login", found="a login on this machine")
+ORDER = [
+    ("provider", "CLAUDE_CODE_USE_BEDROCK"),
+    ("provider", "CLAUDE_CODE_USE_VERTEX"),
+    ("provider", "CLAUDE_CODE_USE_FOUNDRY"),
+    ("provider", "CLAUDE_CODE_USE_ANTHROPIC_AWS"),
+    ("provider", "CLAUDE_CODE_USE_MANTLE"),
+    ("key", "ANTHROPIC_AUTH_TOKEN"),
+    ("key", "ANTHROPIC_API_KEY"),
+    ("key", "CLAUDE_CODE_OAUTH_TOKEN"),
+    ("server", "ANTHROPIC_BASE_URL"),
+]
+
+
+def log_in(home: Path, config: Path | None = None) -> None:
+    directory = config or home / ".claude"
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / ".credentials.json").write_text(
+        json.dumps({"claudeAiOauth": {"accessToken": "t"}}), encoding="utf-8"
+    )
+
+
+@pytest.mark.parametrize(("kind", "name"), ORDER)
+def test_each_variable_alone_is_found(tmp_path: Path, kind: str, name: str) -> None:
+    found = find_credential({name: "1"}, tmp_path)
+    assert (found.kind, found.found) == (kind, name)
+
+
+def test_the_agents_own_order_of_preference_is_kept(tmp_path: Path) -> None:
+    log_in(tmp_path)
+    environ = {name: "1" for _, name in ORDER}
+    for kind, name in ORDER:
+        found = find_credential(environ, tmp_path)
+        assert (found.kind, found.found) == (kind, name)
+        del environ[name]
+    assert find_credential(environ, tmp_path) == LOGIN
+
+
+@pytest.mark.parametrize("value", ["", " ", "\t"])
+@pytest.mark.parametrize("name", [name for _, name in ORDER])
+def test_an_empty_variable_is_none(tmp_path: Path, name: str, value: str) -> None:
+    assert find_credential({name: value}, tmp_path) == NONE
+
+
+@pytest.mark.parametrize("value", ["0", "false", "No", "OFF"])
+def test_a_provider_may_be_switched_off(tmp_path: Path, value: str) -> None:
+    assert find_credential({"CLAUDE_CODE_USE_BEDROCK": value}, tmp_path) == NONE
+
+
+def test_no_secret_is_in_what_was_found(tmp_path: Path) -> None:
+    assert "hunter2" not in repr(find_credential({"ANTHROPIC_API_KEY": "hunter2"}, tmp_path))
+
+
+def test_a_login_is_found_in_its_file(tmp_path: Path) -> None:
+    assert find_credential({}, tmp_path) == NONE
+    log_in(tmp_path)
+    assert find_credential({}, tmp_path) == LOGIN
+
+
+def test_a_login_whose_secret_is_in_a_keychain_is_found_by_its_account(tmp_path: Path) -> None:
+    state = tmp_path / ".claude.json"
+    state.write_text(json.dumps({"numStartups": 3}), encoding="utf-8")
+    assert find_credential({}, tmp_path) == NONE
+    state.write_text(json.dumps({"oauthAccount": {"emailAddress": "a@b"}}), encoding="utf-8")
+    assert find_credential({}, tmp_path) == LOGIN
+
+
+def test_a_configured_directory_takes_the_place_of_home(tmp_path: Path) -> None:
+    home, config = tmp_path / "home", tmp_path / "配置"
+    log_in(home)
+    environ = {"CLAUDE_CONFIG_DIR": str(config)}
+    assert find_credential(environ, home) == NONE
+    log_in(home, config)
+    assert find_credential(environ, home) == LOGIN
+    (config / ".credentials.json").unlink()
+    (config / ".claude.json").write_text('{"oauthAccount": {"x": 1}}', encoding="utf-8")
+    assert find_credential(environ, home) == LOGIN
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"7",
+        b'"oauthAccount claudeAiOauth"',
+        b'["oauthAccount", "claudeAiOauth"]',
+        b'{"oauthAccount": null, "claudeAiOauth": null, "mcpOAuth": {"server": {}}}',
+        b"\xff\xfe",
+        b"[" * 100_000,
+    ],
+    ids=lambda content: ascii(content[:12]),
+)
+def test_a_file_that_holds_no_login_is_none(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / ".claude").mkdir()
+    for name in (".claude/.credentials.json", ".claude.json"):
+        (tmp_path / name).write_bytes(content)
+    assert find_credential({}, tmp_path) == NONE
+
+
+def test_a_directory_in_a_files_place_is_none(tmp_path: Path) -> None:
+    (tmp_path / ".claude" / ".credentials.json").mkdir(parents=True)
+    (tmp_path / ".claude.json").mkdir()
+    assert find_credential({}, tmp_path) == NONE
+
+
+def test_a_home_that_is_a_file_is_none(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.write_text("", encoding="utf-8")
+    assert find_credential({}, home) == NONE
+
+
+def test_secrets_are_the_values_of_names_that_say_so() -> None:
+    environ = {
+        "ANTHROPIC_API_KEY": " key-0123456789 ",
+        "aws_secret_access_key": "aws-0123456789",
+        "DB_PASSWORD": "pass-0123456789",
+        "GH_TOKEN": "key-0123456789",
+        "ANTHROPIC_CUSTOM_HEADERS": "x-auth: 0123456789",
+        "SHORT_TOKEN": "1234567",
+        "CANDOR_TOKENS_FILE": "/etc/candor/tokens",
+        "GOOGLE_CREDENTIALS_PATH": "/etc/google.json",
+        "SECRETS_DIR": "/run/secrets",
+        "PATH": "/usr/local/bin",
+        "EMPTY_KEY": "",
+    }
+    assert secrets_of(environ) == [
+        "key-0123456789",
+        "aws-0123456789",
+        "pass-0123456789",
+        "x-auth: 0123456789",
+    ]

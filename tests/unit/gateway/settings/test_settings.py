@@ -1,0 +1,223 @@
+import typing
+from dataclasses import FrozenInstanceError, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.settings import Settings, SettingsError, settings_rows, settings_table
+
+ACCEPTED: dict[str, list[tuple[str, Any]]] = {
+    "CANDOR_HOST": [
+        ("127.0.0.1", "127.0.0.1"),
+        ("::1", "::1"),
+        ("0.0.0.0", "0.0.0.0"),
+        (" localhost ", "localhost"),
+    ],
+    "CANDOR_PORT": [("0", 0), ("65535", 65535), ("+8080", 8080)],
+    "CANDOR_WORKSPACE": [
+        ("工作 区", Path("工作 区")),
+        ("~/work", Path.home() / "work"),
+        ("../a/./b", Path("../a/b")),
+    ],
+    "CANDOR_DATA_DIR": [("/var/lib/candor", Path("/var/lib/candor"))],
+    "CANDOR_LOG_DIR": [("日志", Path("日志"))],
+    "CANDOR_MODEL": [("claude-x", "claude-x"), ("模型", "模型")],
+    "CANDOR_MAX_LIVE_CLIENTS": [("1", 1), ("1000", 1000)],
+    "CANDOR_MAX_LIVE_MB": [("0", 0), ("1000000", 1_000_000)],
+    "CANDOR_PREWARMED_CLIENTS": [("0", 0), ("20", 20)],
+    "CANDOR_IDLE_CLIENT_S": [("1", 1.0), ("604800", 604_800.0), ("2.5", 2.5)],
+    "CANDOR_STALE_CLIENT_GRACE_S": [("0", 0.0), (".5", 0.5)],
+    "CANDOR_TURN_TIMEOUT_S": [("1", 1.0), ("86400", 86_400.0)],
+    "CANDOR_MAX_AGENT_STEPS": [("10000", 10_000)],
+    "CANDOR_MAX_BUDGET_USD": [("0.01", 0.01), ("100", 100.0)],
+    "CANDOR_MAX_RUNNING_TURNS": [("1", 1)],
+    "CANDOR_SHUTDOWN_GRACE_S": [("0", 0.0)],
+    "CANDOR_INTERRUPT_GRACE_S": [("0.1", 0.1)],
+    "CANDOR_DOOM_LOOP_THRESHOLD": [("2", 2)],
+    "CANDOR_APPROVALS": [("on", "on"), ("off", "off")],
+    "CANDOR_APPROVAL_TIMEOUT_S": [("120", 120.0)],
+    "CANDOR_MAX_BODY_BYTES": [("1024", 1024)],
+    "CANDOR_TOKENS_FILE": [("~/令牌", Path.home() / "令牌")],
+    "CANDOR_POLICY_FILE": [("rules.toml", Path("rules.toml"))],
+    "CANDOR_SANDBOX": [("auto", "auto"), ("require", "require"), ("off", "off")],
+    "CANDOR_RECALL_DEADLINE_MS": [("1", 1)],
+    "CANDOR_EXTRACT": [("on", "on")],
+    "CANDOR_DEMO": [("auto", "auto"), ("on", "on"), ("off", "off")],
+    "CANDOR_DEMO_CADENCE_MS": [("0", 0)],
+}
+WORDS = ["ON", "true", "1", "yes", "on,off"]
+NUMBERS = ["many", "1e3", "1_000", "１２", "nan", "inf", "5s", "0x10", "1" * 5000, "is 5", "--1"]
+REFUSED: dict[str, list[str]] = {
+    "CANDOR_HOST": ["example.org", "[::1]", "127.0.0.1:80", "LOCALHOST", "256.1.1.1"],
+    "CANDOR_PORT": [*NUMBERS, "-1", "65536", "80.0"],
+    "CANDOR_WORKSPACE": ["~nobody-of-this-name/x", "a\0b", "line\nbreak", "\udc80"],
+    "CANDOR_DATA_DIR": ["~nobody-of-this-name/x"],
+    "CANDOR_LOG_DIR": ["a\0b"],
+    "CANDOR_MODEL": ["a\0b", "x\udc80"],
+    "CANDOR_MAX_LIVE_CLIENTS": [*NUMBERS, "0", "1001"],
+    "CANDOR_MAX_LIVE_MB": [*NUMBERS, "-1", "1000001"],
+    "CANDOR_PREWARMED_CLIENTS": [*NUMBERS, "21"],
+    "CANDOR_IDLE_CLIENT_S": [*NUMBERS, "0.9", "604800.1"],
+    "CANDOR_STALE_CLIENT_GRACE_S": [*NUMBERS, "-0.1", "3600.5"],
+    "CANDOR_TURN_TIMEOUT_S": [*NUMBERS, "0"],
+    "CANDOR_MAX_AGENT_STEPS": [*NUMBERS, "0"],
+    "CANDOR_MAX_BUDGET_USD": [*NUMBERS, "0", "-1", "$5"],
+    "CANDOR_MAX_RUNNING_TURNS": [*NUMBERS, "0"],
+    "CANDOR_SHUTDOWN_GRACE_S": [*NUMBERS, "601"],
+    "CANDOR_INTERRUPT_GRACE_S": [*NUMBERS, "0"],
+    "CANDOR_DOOM_LOOP_THRESHOLD": [*NUMBERS, "1"],
+    "CANDOR_APPROVALS": WORDS,
+    "CANDOR_APPROVAL_TIMEOUT_S": [*NUMBERS, "0"],
+    "CANDOR_MAX_BODY_BYTES": [*NUMBERS, "1023"],
+    "CANDOR_TOKENS_FILE": ["a\0b"],
+    "CANDOR_POLICY_FILE": ["~nobody-of-this-name/x"],
+    "CANDOR_SANDBOX": ["on", "Require"],
+    "CANDOR_RECALL_DEADLINE_MS": [*NUMBERS, "0"],
+    "CANDOR_EXTRACT": ["auto", *WORDS],
+    "CANDOR_DEMO": WORDS,
+    "CANDOR_DEMO_CADENCE_MS": [*NUMBERS, "5001"],
+}
+VARIABLES = [row[0] for row in settings_rows()]
+FORMS = {row[0]: row[2] for row in settings_rows()}
+
+
+def field_of(variable: str) -> str:
+    return variable.removeprefix("CANDOR_").lower()
+
+
+def read(**environ: str) -> Settings:
+    return Settings.from_environ(environ)
+
+
+def test_every_variable_is_tried_with_good_and_bad_values() -> None:
+    assert list(ACCEPTED) == VARIABLES
+    assert list(REFUSED) == VARIABLES
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "value"),
+    [(variable, text, value) for variable, all_of in ACCEPTED.items() for text, value in all_of],
+)
+def test_a_good_value_is_read(variable: str, text: str, value: object) -> None:
+    settings = read(**{variable: text})
+    found = getattr(settings, field_of(variable))
+    assert found == value
+    assert type(found) is type(value) or isinstance(found, Path)
+    others = [one.name for one in fields(Settings) if one.name != field_of(variable)]
+    assert [getattr(settings, name) for name in others] == [
+        getattr(Settings(), name) for name in others
+    ]
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [(variable, text) for variable, texts in REFUSED.items() for text in texts],
+    ids=lambda value: ascii(value[:24]),
+)
+def test_a_wrong_value_is_told_with_its_variable_fault_and_accepted_form(
+    variable: str, text: str
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        read(**{variable: text})
+    said = str(caught.value)
+    assert said.startswith(f"{variable}=")
+    assert said.endswith(f"; it takes {FORMS[variable]}")
+    fault = said.rpartition(": ")[2].partition("; it takes")[0]
+    assert " " in fault
+    assert len(said) < 250
+    assert said.isprintable()
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+def test_a_secret_in_the_wrong_variable_is_not_repeated(variable: str) -> None:
+    secret = "sk-ant-api03-" + "Zq8vN3kPw7Lx2TyR5sJd" * 4
+    text = f"{secret}\0"
+    with pytest.raises(SettingsError) as caught:
+        read(**{variable: text})
+    assert "Zq8vN3kPw7" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "nearest"),
+    [
+        ("CANDOR_PROT", "CANDOR_PORT"),
+        ("CANDOR_WORKSPACES", "CANDOR_WORKSPACE"),
+        ("CANDOR_LOGDIR", "CANDOR_LOG_DIR"),
+        ("CANDOR_TURN_TIMEOUT", "CANDOR_TURN_TIMEOUT_S"),
+        ("CANDOR_MAX_LIVE", "CANDOR_MAX_LIVE_MB"),
+        ("CANDOR_HOSTNAME", "CANDOR_HOST"),
+        ("CANDOR_port", "CANDOR_PORT"),
+    ],
+)
+def test_an_unknown_variable_names_the_nearest_and_not_its_value(
+    variable: str, nearest: str
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        read(**{variable: "hunter2"})
+    said = str(caught.value)
+    assert variable in said
+    assert "hunter2" not in said
+    if variable != "CANDOR_port":
+        assert nearest in said
+
+
+@pytest.mark.parametrize("variable", ["CANDOR_", "CANDOR_深", "CANDOR_X" * 500])
+def test_any_unknown_variable_names_some_known_one(variable: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        read(**{variable: ""})
+    assert any(f"did you mean {known}?" in str(caught.value) for known in VARIABLES)
+
+
+@pytest.mark.parametrize("nothing", ["", " ", "\t"])
+def test_an_empty_variable_counts_as_unset(nothing: str) -> None:
+    assert read(**dict.fromkeys(VARIABLES, nothing)) == Settings()
+
+
+def test_what_is_not_ours_is_not_looked_at() -> None:
+    assert read(PATH="/bin", CANDORS="x", candor_port="x", XCANDOR_PORT="x") == Settings()
+
+
+def test_the_defaults_are_those_of_the_contract() -> None:
+    known = Settings()
+    assert (known.host, known.port, known.max_body_bytes) == ("127.0.0.1", 8000, 1024 * 1024)
+    assert (known.workspace, known.data_dir, known.log_dir) == (
+        Path("./workspace"),
+        Path("./.candor"),
+        Path("./logs"),
+    )
+    assert (known.prewarmed_clients, known.stale_client_grace_s) == (1, 20)
+    assert (known.doom_loop_threshold, known.recall_deadline_ms) == (5, 300)
+    assert (known.approvals, known.approval_timeout_s) == ("off", 120)
+    assert (known.sandbox, known.extract, known.demo) == ("auto", "off", "auto")
+    assert (known.model, known.tokens_file, known.policy_file) == (None, None, None)
+
+
+def test_settings_are_frozen_and_hold_what_their_types_say() -> None:
+    settings = Settings()
+    with pytest.raises(FrozenInstanceError):
+        settings.port = 1  # type: ignore[misc]
+    for name, kind in typing.get_type_hints(Settings).items():
+        value = getattr(settings, name)
+        accepted = typing.get_args(kind) or (kind,)
+        if typing.get_origin(kind) is typing.Literal:
+            assert value in accepted
+        else:
+            assert isinstance(value, accepted)
+            assert not isinstance(value, bool)
+
+
+def test_every_default_is_itself_accepted() -> None:
+    for variable, default, _, _ in settings_rows():
+        if default:
+            assert read(**{variable: default}) == Settings()
+
+
+def test_the_table_has_a_row_for_each_setting() -> None:
+    lines = settings_table().splitlines()
+    assert lines[0] == "| variable | default | takes | what it does |"
+    assert [line.split("`")[1] for line in lines[2:]] == VARIABLES
+    assert settings_table().endswith("\n")
+    for line in lines:
+        assert line.count(" | ") == 3, f"a cell holds a bar: {line}"
+    assert all(row[2] and row[3].endswith(".") for row in settings_rows())

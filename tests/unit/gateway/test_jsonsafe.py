@@ -1,0 +1,218 @@
+"""Whatever goes in, valid JSON comes out."""
+
+import dataclasses
+import json
+import math
+from datetime import UTC, date, datetime
+from enum import Enum, IntEnum, StrEnum
+from pathlib import Path
+from typing import Any
+
+import claude_agent_sdk as sdk
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.jsonsafe import MAX_DEPTH, MAX_ITEMS, clean_text, json_safe, json_text
+
+
+@dataclasses.dataclass
+class Point:
+    x: Any
+    y: Any = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Slotted:
+    name: str
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+class Speed(IntEnum):
+    FAST = 3
+
+
+class Mood(StrEnum):
+    GOOD = "good"
+
+
+class Silent:
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class Dumping:
+    def model_dump(self) -> dict[str, Any]:
+        return {"a": Path("/x")}
+
+
+class DumpingBadly:
+    def model_dump(self) -> dict[str, Any]:
+        raise RuntimeError("no dump")
+
+    def __str__(self) -> str:
+        return "the text instead"
+
+
+class Hostile(dict[str, Any]):
+    def items(self) -> Any:
+        raise RuntimeError("no items")
+
+
+def _raise(_self: object) -> None:
+    raise RuntimeError("no class")
+
+
+Liar = type("Liar", (), {"__class__": property(_raise)})
+"""Raises when it is asked for its class, as `isinstance` does."""
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, None),
+        (True, True),
+        (1.5, 1.5),
+        (math.nan, "nan"),
+        (-math.inf, "-inf"),
+        ("\ud800", "�"),
+        ("\ud83d\ude00", "😀"),
+        (b"\xff\x00a", "\\xff\x00a"),
+        (Path("a/b"), "a/b"),
+        (date(2026, 1, 2), "2026-01-02"),
+        (datetime(2026, 1, 2, tzinfo=UTC), "2026-01-02T00:00:00+00:00"),
+        (Colour.RED, "red"),
+        (Speed.FAST, 3),
+        (Mood.GOOD, "good"),
+        (int, "<class 'int'>"),
+        ({1: "a", None: "b"}, {"1": "a", "None": "b"}),
+        ({1: "a", "1": "b"}, {"1": "a", "1 (2)": "b"}),
+        ((1, [2]), [1, [2]]),
+        (frozenset({7}), [7]),
+        (ValueError("bad \ud800"), {"type": "ValueError", "message": "bad �"}),
+        (Point(1, Slotted("s")), {"type": "Point", "x": 1, "y": {"type": "Slotted", "name": "s"}}),
+        (Dumping(), {"a": "/x"}),
+        (DumpingBadly(), "the text instead"),
+        (Silent(), "[Silent]"),
+        ({"h": Hostile(a=1), "n": 1}, {"h": "[unreadable]", "n": 1}),
+        ([Liar(), 1], ["[unreadable]", 1]),
+    ],
+)
+def test_a_value_becomes_what_json_can_carry(value: Any, expected: Any) -> None:
+    assert json_safe(value) == expected
+    json.loads(json_text(value))
+
+
+def test_an_sdk_message_is_written_field_by_field() -> None:
+    message = sdk.AssistantMessage(content=[sdk.TextBlock(text="hi")], model="m")
+    written = json.loads(json_text({"message": message}))["message"]
+    assert written["type"] == "AssistantMessage"
+    assert written["content"] == [{"type": "TextBlock", "text": "hi"}]
+
+
+def test_a_cycle_ends_where_it_closes() -> None:
+    loop: dict[str, Any] = {"a": []}
+    loop["a"].append(loop)
+    assert json_safe(loop) == {"a": ["[cycle]"]}
+
+
+def test_the_same_object_twice_is_no_cycle() -> None:
+    one = {"a": 1}
+    assert json_safe(Point(one, one)) == {"type": "Point", "x": one, "y": one}
+
+
+def test_depth_and_width_are_bounded() -> None:
+    deep: Any = Point(None)
+    for _ in range(MAX_DEPTH * 2):
+        deep = [deep]
+    assert "[too deep]" in json_text([deep, b""])
+    wide = json_safe([0] * (MAX_ITEMS + 5))
+    assert wide[-1] == "[5 more]"
+    assert len(wide) == MAX_ITEMS + 1
+    assert json_safe(dict.fromkeys(range(MAX_ITEMS + 5)))["[more]"] == 5
+
+
+def test_nesting_beyond_the_interpreters_own_limit_is_written() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    json.loads(json_text(deep))
+
+
+def test_an_integer_too_long_for_decimals_is_written_as_text() -> None:
+    assert json.loads(json_text({"n": 10**5000}))["n"] == hex(10**5000)
+
+
+def test_a_field_that_cannot_be_read_does_not_take_the_others_with_it() -> None:
+    broken = Point(1)
+    del broken.y
+    assert json_safe(broken) == {"type": "Point", "x": 1, "y": None}
+
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters())
+    | st.text(st.characters(categories=["Cs", "Cc", "Ll"]))
+    | st.binary()
+    | st.dates()
+    | st.datetimes()
+    | st.complex_numbers()
+    | st.sampled_from([Colour.RED, Speed.FAST, Mood.GOOD, Silent(), Hostile(a=1), object()])
+    | st.builds(ValueError, st.text())
+    | st.builds(Path, st.just("x"))
+)
+ANYTHING = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner)
+        | st.tuples(inner, inner)
+        | st.dictionaries(
+            st.text()
+            | st.integers()
+            | st.floats()
+            | st.none()
+            | st.binary()
+            | st.tuples(st.text()),
+            inner,
+        )
+        | st.builds(Point, inner, inner)
+        | st.builds(sdk.TextBlock, inner)
+        | st.builds(sdk.ToolUseBlock, inner, inner, inner)
+    ),
+    max_leaves=20,
+)
+
+
+def strictly(text: str) -> Any:
+    def refuse(constant: str) -> None:
+        raise ValueError(constant)
+
+    return json.loads(text, parse_constant=refuse)
+
+
+@given(ANYTHING)
+def test_anything_becomes_one_valid_line(value: Any) -> None:
+    text = json_text(value)
+    text.encode()
+    assert "\n" not in text
+    strictly(text)
+
+
+@given(ANYTHING)
+def test_what_is_safe_stays_as_it_is(value: Any) -> None:
+    safe = json_safe(value)
+    assert json_safe(safe) == safe
+    assert strictly(json_text(safe)) == safe
+
+
+@given(st.text(st.characters(categories=["Cs", "Ll"])))
+def test_clean_text_can_always_be_encoded_and_keeps_what_can_be(text: str) -> None:
+    cleaned = clean_text(text)
+    cleaned.encode()
+    assert clean_text(cleaned) == cleaned
