@@ -1,0 +1,16 @@
+"""The JSONL log of each turn: written beside the turn, read by people."""
+
+from gateway.journal.line import JournalKind
+from gateway.journal.reading import LogEntry, LogLine, LogPage, list_logs, read_log
+from gateway.journal.writer import Journal, TurnJournal
+
+__all__ = [
+    "Journal",
+    "JournalKind",
+    "LogEntry",
+    "LogLine",
+    "LogPage",
+    "TurnJournal",
+    "list_logs",
+    "read_log",
+]

@@ -1,0 +1,165 @@
+"""The server's own log: structlog on standard error, everybody's records through one formatter.
+
+Records of the standard library (ours, uvicorn's, the agent SDK's) and structlog's come out alike,
+with the ids that `bind_turn` bound, and with their secrets masked as the last step before writing.
+"""
+
+import io
+import logging
+import sys
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from gateway.jsonsafe import clean_text, json_safe, json_text
+from gateway.observability.masking import Mask, mask_leaves
+from gateway.observability.terminal import spell_out
+from policies.secrets import mask_secrets
+
+_TAKEN_OVER = ("uvicorn", "uvicorn.error", "uvicorn.access", "claude_agent_sdk")
+"""Loggers that may bring handlers of their own; theirs go, ours hears them."""
+_TALKATIVE = ("aiosqlite", "asyncio", "chromadb", "httpcore", "httpx", "mcp")
+"""Heard from `WARNING` on, whatever the level."""
+
+
+_MANY_ROWS = frozenset({"exception", "stack"})
+
+
+class LevelError(ValueError):
+    """There is no log level of that name."""
+
+
+class _OurHandler(logging.StreamHandler[TextIO]):
+    """Known again by its class when the logging is configured anew."""
+
+
+def configure_logging(
+    *, json: bool, level: str = "INFO", mask: Mask = mask_secrets, stream: TextIO | None = None
+) -> None:
+    """Send all logging to `stream` (standard error), as JSON lines or as columns for a person.
+
+    May be called again; the last call holds. Handlers that others put on the root logger stay.
+
+    Raises:
+        LevelError: `level` is none of `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`.
+    """
+    number = logging.getLevelNamesMapping().get(level.upper())
+    if not number:
+        raise LevelError(f"{level!r} is no log level; DEBUG, INFO, WARNING, ERROR, CRITICAL are")
+    target = sys.stderr if stream is None else stream
+    if isinstance(target, io.TextIOWrapper):
+        target.reconfigure(errors="backslashreplace")
+    shared = _shared_processors()
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.PositionalArgumentsFormatter(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        wrapper_class=structlog.stdlib.BoundLogger,
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=False,
+    )
+    handler = _OurHandler(target)
+    handler.setFormatter(_formatter(shared, mask, json=json, colours=target.isatty()))
+    _install(handler, number)
+
+
+def _shared_processors() -> list[Processor]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
+        structlog.processors.StackInfoRenderer(),
+    ]
+
+
+def _formatter(
+    shared: list[Processor], mask: Mask, *, json: bool, colours: bool
+) -> structlog.stdlib.ProcessorFormatter:
+    columns = structlog.dev.ConsoleRenderer(
+        colors=colours, timestamp_key="ts", exception_formatter=structlog.dev.plain_traceback
+    )
+    render: list[Processor] = [_render_json] if json else [_spell_out, columns]
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[*shared, structlog.stdlib.ExtraAdder(), _drop_duplicates],
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.processors.format_exc_info,
+            _Masking(mask),
+            *render,
+        ],
+    )
+
+
+def _install(handler: logging.Handler, level: int) -> None:
+    root = logging.getLogger()
+    for old in [one for one in root.handlers if isinstance(one, _OurHandler)]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(level)
+    for name in _TAKEN_OVER:
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+        logger.setLevel(logging.NOTSET)
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(max(level, logging.WARNING))
+
+
+class _Masking:
+    """Makes every value plain and masks its secrets."""
+
+    def __init__(self, mask: Mask) -> None:
+        self._mask = mask
+
+    def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+        masked: EventDict = mask_leaves(json_safe(event), self._mask)
+        return masked
+
+
+def _drop_duplicates(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Drop copies of the message: uvicorn's coloured one, and what other formatters leave behind."""
+    for name in ("color_message", "message", "asctime"):
+        event.pop(name, None)
+    return event
+
+
+def _spell_out(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Keep what is logged from acting on the terminal, or from looking like a row of its own."""
+    for key, one in event.items():
+        if isinstance(one, str):
+            event[key] = spell_out(one, keep="\n" if key in _MANY_ROWS else "")
+    return event
+
+
+def _render_json(_logger: WrappedLogger, _method: str, event: MutableMapping[str, Any]) -> str:
+    first = {key: event.pop(key) for key in ("ts", "level", "logger", "event") if key in event}
+    return clean_text(json_text({**first, **event}))
+
+
+@contextmanager
+def bind_turn(
+    *,
+    request_id: str | None = None,
+    conversation_id: str | None = None,
+    turn_id: str | None = None,
+) -> Iterator[None]:
+    """Name the request, conversation and turn in every record logged inside, in this task.
+
+    Tasks started inside inherit it. What is None is left as it was outside.
+    """
+    given = {
+        "request_id": request_id,
+        "conversation_id": conversation_id,
+        "turn_id": turn_id,
+    }
+    with structlog.contextvars.bound_contextvars(
+        **{key: one for key, one in given.items() if one is not None}
+    ):
+        yield

@@ -1,0 +1,303 @@
+"""`python app.py logs`."""
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.journal.cli import run_logs_command
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def line(seq: int, kind: str, **fields: Any) -> str:
+    own = {
+        "ts": f"2026-11-20T10:00:{seq:02}.000Z",
+        "seq": seq,
+        "conversation_id": fields.pop("conversation_id", "cnv_c"),
+        "turn_id": "trn_a",
+        "kind": kind,
+    }
+    return json.dumps({**own, **fields}, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def put(directory: Path, name: str, *lines: str) -> None:
+    path = directory / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8", errors="surrogateescape") as file:
+        file.writelines(lines)
+
+
+def run(
+    directory: Path,
+    *args: str,
+    out: io.StringIO | None = None,
+    wait: Callable[[float], None] | None = None,
+) -> tuple[int, str, str]:
+    out, err = out or io.StringIO(), io.StringIO()
+    options: dict[str, Any] = {} if wait is None else {"wait": wait}
+    code = run_logs_command(list(args), log_dir=directory, out=out, err=err, **options)
+    return code, out.getvalue(), err.getvalue()
+
+
+def turn(directory: Path) -> None:
+    block = {"type": "ToolUseBlock", "name": "Bash", "input": {"command": "ls"}, "id": "t"}
+    put(
+        directory,
+        "2026-11-20/trn_a.jsonl",
+        line(1, "request", message="list the files\nplease"),
+        line(2, "message", message={"type": "SystemMessage", "subtype": "init", "data": {}}),
+        line(3, "message", message={"type": "StreamEvent", "event": {}}),
+        line(4, "message", message={"type": "StreamEvent", "event": {}}),
+        line(5, "message", message={"type": "AssistantMessage", "content": [block]}),
+        line(6, "permission", tool="Bash", verdict="allow", rule="bash_ls", reason="Reads."),
+        line(7, "tool", name="Bash", status="ok", summary="ls", error=None, duration_ms=12),
+        line(8, "error", code="x", message="it broke"),
+        "{torn\udcff\n",
+        line(9, "response", outcome="answered", stop_reason="end_turn", reply="a.txt\nb.txt"),
+    )
+
+
+def test_without_a_word_the_latest_turns_are_listed(tmp_path: Path) -> None:
+    turn(tmp_path)
+    code, out, err = run(tmp_path)
+    assert (code, err) == (0, "")
+    head, row = out.splitlines()
+    assert head.split() == ["time", "(UTC)", "outcome", "conversation", "turn", "message"]
+    assert row.split()[:5] == ["2026-11-20", "10:00:01", "answered", "cnv_c", "trn_a"]
+    assert row.endswith("list the files please")
+
+
+def test_no_logs_is_said(tmp_path: Path) -> None:
+    assert run(tmp_path / "missing") == (0, "No logs yet.\n", "")
+    turn(tmp_path)
+    assert run(tmp_path, "list", "--conversation", "cnv_x")[1] == "No logs of that conversation.\n"
+
+
+def test_the_list_is_bounded_and_filtered(tmp_path: Path) -> None:
+    for n in range(30):
+        put(
+            tmp_path,
+            f"2026-11-20/trn_{n}.jsonl",
+            line(n, "request", conversation_id=f"cnv_{n % 2}"),
+        )
+    assert len(run(tmp_path)[1].splitlines()) == 1 + 20
+    assert len(run(tmp_path, "--limit", "3")[1].splitlines()) == 1 + 3
+    rows = run(tmp_path, "list", "--conversation", "cnv_1", "--limit", "200")[1].splitlines()
+    assert len(rows) == 1 + 15
+    assert all("cnv_1" in row for row in rows[1:])
+
+
+@pytest.mark.parametrize("name", ["trn_a", "2026-11-20/trn_a.jsonl"])
+def test_a_turn_is_shown_readably(tmp_path: Path, name: str) -> None:
+    turn(tmp_path)
+    code, out, err = run(tmp_path, "show", name)
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "2026-11-20/trn_a.jsonl",
+        "10:00:01.000  request",
+        "                          list the files",
+        "                          please",
+        "10:00:02.000  message     SystemMessage  init",
+        "              2 pieces of an answer",
+        '10:00:05.000  message     AssistantMessage  Bash {"command":"ls"}',
+        "10:00:06.000  permission  Bash  allow  bash_ls  Reads.",
+        "10:00:07.000  tool        Bash  ok  ls  12",
+        "10:00:08.000  error       x  it broke",
+        "              damaged     line 9: {torn\\xff",
+        "10:00:09.000  response    answered  end_turn",
+        "                          a.txt",
+        "                          b.txt",
+    ]
+
+
+def test_json_gives_the_lines_as_they_are(tmp_path: Path) -> None:
+    turn(tmp_path)
+    raw = (tmp_path / "2026-11-20/trn_a.jsonl").read_bytes().decode("utf-8", "backslashreplace")
+    assert run(tmp_path, "show", "trn_a", "--json") == (0, raw, "")
+
+
+def test_colours_are_for_terminals_alone(tmp_path: Path) -> None:
+    turn(tmp_path)
+    assert "\x1b[" not in run(tmp_path, "show", "trn_a")[1]
+    assert "\x1b[" in run(tmp_path, "show", "trn_a", out=Terminal())[1]
+
+
+def test_what_a_model_wrote_cannot_act_on_the_terminal(tmp_path: Path) -> None:
+    evil = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\u202ereply"
+    put(
+        tmp_path,
+        "2026-11-20/trn_a.jsonl",
+        line(1, "request", message=evil),
+        line(2, "message", message={"type": evil, "content": [{"text": evil}]}),
+        line(3, evil, note=evil),
+        line(4, "response", outcome=evil, reply=evil),
+        evil + "\n",
+    )
+    out = run(tmp_path)[1] + run(tmp_path, "show", "trn_a")[1]
+    assert all(char.isprintable() or char == "\n" for char in out)
+    assert "reply" in out
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["nonsense"],
+        ["--bogus"],
+        ["show"],
+        ["show", "a", "b"],
+        ["show", "../../etc/passwd"],
+        ["show", "trn_a\x1b[2J"],
+        ["list", "--limit"],
+        ["list", "--limit", "0"],
+        ["list", "--limit", "-3"],
+        ["list", "--limit", "201"],
+        ["list", "--limit", "²"],
+        ["list", "--limit", "many"],
+        ["follow", "trn_a"],
+    ],
+)
+def test_bad_arguments_get_one_clear_sentence(tmp_path: Path, args: list[str]) -> None:
+    code, out, err = run(tmp_path, *args)
+    assert (code, out) == (2, "")
+    assert err.startswith("logs: ")
+    assert err.count("\n") == 1
+    assert "\x1b" not in err
+
+
+def test_help_is_no_fault(tmp_path: Path) -> None:
+    code, out, err = run(tmp_path, "--help")
+    assert (code, err) == (0, "")
+    assert "follow" in out
+
+
+def test_a_log_that_is_not_there_is_told_with_code_one(tmp_path: Path) -> None:
+    assert run(tmp_path, "show", "trn_a") == (1, "", "logs: there is no log of trn_a\n")
+
+
+def test_a_reader_that_goes_away_ends_the_command_quietly(tmp_path: Path) -> None:
+    class Gone(io.StringIO):
+        def write(self, _text: str) -> int:
+            raise BrokenPipeError
+
+    turn(tmp_path)
+    assert run(tmp_path, out=Gone())[0] == 0
+
+
+def test_a_terminal_of_few_characters_still_shows_everything(tmp_path: Path) -> None:
+    put(tmp_path, "2026-11-20/trn_a.jsonl", line(1, "request", message="你好"))
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding="ascii")
+    assert run_logs_command([], log_dir=tmp_path, out=out) == 0
+    out.flush()
+    assert b"\\u4f60\\u597d" in raw.getvalue()
+
+
+# --- follow ---------------------------------------------------------------------------------------
+
+
+def follow(directory: Path, *args: str, steps: list[Callable[[], None]]) -> list[str]:
+    """Let the steps happen while the command waits, one each time, then press Ctrl-C."""
+    waiting = iter(steps)
+
+    def wait(_seconds: float) -> None:
+        step = next(waiting, None)
+        if step is None:
+            raise KeyboardInterrupt
+        step()
+
+    code, out, err = run(directory, "follow", *args, wait=wait)
+    assert (code, err) == (0, "")
+    return out.splitlines()
+
+
+def nothing() -> None:
+    pass
+
+
+def test_follow_shows_new_lines_of_all_files_new_files_and_new_days(tmp_path: Path) -> None:
+    turn(tmp_path)
+    shown = follow(
+        tmp_path,
+        steps=[
+            nothing,
+            lambda: put(tmp_path, "2026-11-20/trn_a.jsonl", line(10, "error", code="late")),
+            lambda: put(tmp_path, "2026-11-20/trn_b.jsonl", line(1, "error", code="new_file")),
+            lambda: put(tmp_path, "2026-11-21/trn_c.jsonl", line(1, "error", code="new_day")),
+            lambda: put(tmp_path, "2026-11-21/trn_c.jsonl", line(2, "error", code="again")),
+            nothing,
+        ],
+    )
+    assert shown == [
+        "2026-11-20/trn_a.jsonl",
+        "10:00:10.000  error       late",
+        "2026-11-20/trn_b.jsonl",
+        "10:00:01.000  error       new_file",
+        "2026-11-21/trn_c.jsonl",
+        "10:00:01.000  error       new_day",
+        "10:00:02.000  error       again",
+    ]
+
+
+def test_follow_begins_before_there_is_a_directory(tmp_path: Path) -> None:
+    directory = tmp_path / "logs"
+    shown = follow(
+        directory,
+        steps=[
+            nothing,
+            lambda: put(directory, "2026-11-20/trn_a.jsonl", line(1, "error", code="x")),
+        ],
+    )
+    assert shown[1:] == ["10:00:01.000  error       x"]
+
+
+def test_follow_waits_for_the_end_of_a_line(tmp_path: Path) -> None:
+    whole = line(1, "error", code="x")
+    shown = follow(
+        tmp_path,
+        steps=[
+            lambda: put(tmp_path, "2026-11-20/trn_a.jsonl", whole[:20]),
+            lambda: put(tmp_path, "2026-11-20/trn_a.jsonl", whole[20:]),
+        ],
+    )
+    assert shown == ["2026-11-20/trn_a.jsonl", "10:00:01.000  error       x"]
+
+
+def test_follow_keeps_to_one_conversation(tmp_path: Path) -> None:
+    shown = follow(
+        tmp_path,
+        "--conversation",
+        "cnv_1",
+        steps=[
+            lambda: put(
+                tmp_path,
+                "2026-11-20/trn_a.jsonl",
+                line(1, "error", code="a", conversation_id="cnv_0"),
+            ),
+            lambda: put(
+                tmp_path,
+                "2026-11-20/trn_b.jsonl",
+                line(1, "error", code="b", conversation_id="cnv_1"),
+            ),
+        ],
+    )
+    assert shown == ["2026-11-20/trn_b.jsonl", "10:00:01.000  error       b"]
+
+
+def test_follow_outlives_files_that_go_or_begin_anew(tmp_path: Path) -> None:
+    turn(tmp_path)
+    path = tmp_path / "2026-11-20/trn_a.jsonl"
+
+    def begin_anew() -> None:
+        path.write_text(line(1, "error", code="anew"), encoding="utf-8")
+
+    assert follow(tmp_path, steps=[begin_anew, path.unlink, path.parent.rmdir]) == [
+        "2026-11-20/trn_a.jsonl",
+        "10:00:01.000  error       anew",
+    ]
