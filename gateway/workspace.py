@@ -1,0 +1,218 @@
+"""Makes the folder that the agent works in: `memory/`, and our skills under `.claude/skills`.
+
+Called once at the start, before any agent runs. A skill is one `SKILL.md`. What was written is
+remembered by its SHA-256 in `.claude/skills/.candor.json`, all versions ever, so that a skill that
+nobody touched follows ours and one that somebody changed stays theirs. Every file appears whole or
+not at all, a hash is noted before its file, and so a start that was killed is repaired by the next.
+Nothing is ever written through a link, and nothing that a person wrote is overwritten.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from gateway.errors import StartError
+
+MANIFEST = ".candor.json"
+SKILL_FILE = "SKILL.md"
+
+_Written: TypeAlias = dict[str, list[str]]
+"""For each skill the hashes of what we wrote, oldest first."""
+_State: TypeAlias = Literal["missing", "current", "earlier", "theirs"]
+"""How an installed skill stands to ours: `earlier` is one that we wrote and nobody has touched."""
+
+_README = """\
+# Memory
+
+Notes that last from one conversation to the next. The agent reads and writes them here, and so may
+you: they are plain Markdown and YAML. What you change or delete counts from the next message on.
+
+- One file a topic, such as `deployment.md`; `index.md` is the table of contents.
+- Ask in the chat: "remember that …", "what do you remember?", "tidy up the notes", "forget …".
+- No passwords, tokens or keys: what stands here is shown to the model.
+
+# 记忆
+
+这里的笔记会从一次对话保留到下一次。助手在这里读写，您也可以：都是普通的 Markdown 和 YAML 文件。
+您的修改或删除从下一条消息起生效。
+
+- 一个主题一个文件，例如 `deployment.md`；`index.md` 是目录。
+- 在对话里说：“记住……”“你记得什么？”“整理一下笔记”“忘掉……”。
+- 不要写入密码、令牌或密钥：这里的内容会给模型看到。
+"""
+
+
+def skill_names(source: Path) -> tuple[str, ...]:
+    """List the skills in `source`, sorted: its folders that hold a `SKILL.md`.
+
+    Raises:
+        StartError: `source` is missing or holds no skill.
+    """
+    names = tuple(sorted(path.parent.name for path in source.glob(f"*/{SKILL_FILE}")))
+    if not names:
+        raise StartError(
+            f"The skills that belong to Candor are missing from {source}: install Candor again."
+        )
+    return names
+
+
+def prepare_workspace_blocking(workspace: Path, skills_source: Path) -> None:
+    """Make the workspace whole: the folder, `memory/` with its README, and the skills.
+
+    Idempotent; a second run changes no file. A skill is written where it is missing and updated
+    where it is still as we once wrote it; anything else of that name is left as it is, a link
+    included. Where all is in place `.claude` may be read-only, the workspace and `memory/` never.
+
+    Raises:
+        StartError: one sentence for the person at the terminal. The workspace cannot be made, is
+            no folder, cannot be read or written, or a link stands where our folders belong; or
+            the skills in `skills_source` are missing.
+    """
+    skills = _read_skills(skills_source)
+    with _told(workspace):
+        _make_root(workspace)
+        memory = _make_folder(workspace, "memory")
+        for folder in (workspace, memory):
+            _probe(folder)
+        readme = memory / "README.md"
+        if not os.path.lexists(readme):
+            _write_atomically(readme, _README.encode())
+        claude = _make_folder(workspace, ".claude")
+        _install(skills, _make_folder(claude, "skills"))
+
+
+def _read_skills(source: Path) -> dict[str, bytes]:
+    names = skill_names(source)
+    try:
+        return {name: (source / name / SKILL_FILE).read_bytes() for name in names}
+    except OSError as exc:
+        raise StartError(f"The skills in {source} cannot be read: {_reason(exc)}.") from exc
+
+
+@contextlib.contextmanager
+def _told(workspace: Path) -> Iterator[None]:
+    """Turn what the system refused into one sentence that says what to do."""
+    try:
+        yield
+    except OSError as exc:
+        raise StartError(
+            f"The workspace {workspace} cannot be made or written: {_reason(exc)}; set "
+            "CANDOR_WORKSPACE to a folder that the server may read and write."
+        ) from exc
+
+
+def _reason(exc: OSError) -> str:
+    return exc.strerror or "the system refused it"
+
+
+def _make_root(workspace: Path) -> None:
+    try:
+        workspace.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as exc:
+        raise StartError(
+            f"The workspace {workspace} is not a directory; set CANDOR_WORKSPACE to one."
+        ) from exc
+
+
+def _make_folder(parent: Path, name: str) -> Path:
+    """Make a folder of ours; a link in its place is refused, wherever it leads.
+
+    A link out of the workspace would take our files with it; one inside would give `.claude` a
+    second name, under which the agent could write.
+    """
+    folder = parent / name
+    if not os.path.lexists(folder):
+        folder.mkdir()
+    if folder.is_symlink() or not folder.is_dir():
+        raise StartError(
+            f"{folder} must be a real folder, not a link or a file; move it away, or set "
+            "CANDOR_WORKSPACE to another folder."
+        )
+    return folder
+
+
+def _probe(folder: Path) -> None:
+    """Find out now, and not at the first note, that the folder cannot be listed or written."""
+    with os.scandir(folder) as entries:
+        next(entries, None)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
+
+
+def _install(skills: Mapping[str, bytes], target: Path) -> None:
+    manifest = target / MANIFEST
+    written = _read_manifest(manifest)
+    states = {name: _state(target / name, text, written) for name, text in skills.items()}
+    ours = {
+        name: _noted(written.get(name, []), _digest(text))
+        for name, text in skills.items()
+        if states[name] != "theirs"
+    }
+    if any(written.get(name) != hashes for name, hashes in ours.items()):
+        _write_atomically(manifest, _manifest_bytes({**written, **ours}))
+    for name, text in skills.items():
+        if states[name] in {"missing", "earlier"}:
+            (target / name).mkdir(exist_ok=True)
+            _write_atomically(target / name / SKILL_FILE, text)
+
+
+def _state(folder: Path, text: bytes, written: _Written) -> _State:
+    file = folder / SKILL_FILE
+    if folder.is_symlink() or file.is_symlink() or (folder.exists() and not folder.is_dir()):
+        return "theirs"
+    if not file.exists():
+        return "missing"
+    digest = _digest(file.read_bytes()) if file.is_file() else ""
+    if digest == _digest(text):
+        return "current"
+    return "earlier" if digest in written.get(folder.name, []) else "theirs"
+
+
+def _noted(hashes: list[str], digest: str) -> list[str]:
+    return hashes if digest in hashes else [*hashes, digest]
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()
+
+
+def _read_manifest(manifest: Path) -> _Written:
+    """Read which hashes are ours; what cannot be understood counts as nothing, so nothing is lost."""
+    if manifest.is_symlink():
+        raise StartError(f"{manifest} must be a real file, not a link; remove it.")
+    try:
+        skills = json.loads(manifest.read_bytes())["skills"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
+        return {}
+    if not isinstance(skills, dict):
+        return {}
+    return {
+        str(name): [str(one) for one in hashes]
+        for name, hashes in skills.items()
+        if isinstance(hashes, list)
+    }
+
+
+def _manifest_bytes(written: _Written) -> bytes:
+    return (json.dumps({"skills": written}, indent=2, sort_keys=True) + "\n").encode()
+
+
+def _write_atomically(path: Path, content: bytes) -> None:
+    """Put the whole content at `path`, or leave it as it was; a link there is replaced, not followed."""
+    # A leftover under our own process id can only be from a process that is gone.
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part.unlink(missing_ok=True)
+    try:
+        with part.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
