@@ -1,0 +1,48 @@
+"""What the readers of one conversation share: its last events, and an alarm."""
+
+from collections import deque
+from collections.abc import Sequence
+
+import anyio
+
+from gateway.conversations.model import TurnEvent
+
+
+class Channel:
+    """The window of one conversation and the alarm that wakes its readers."""
+
+    def __init__(self, floor: int, size: int) -> None:
+        self._window: deque[TurnEvent] = deque()
+        self._size = size
+        self.floor = floor
+        """Every stored event with a higher `seq` is in the window."""
+        self.alarm = anyio.Event()
+        self.calls = 0
+        """How often readers were woken for something else than an event."""
+        self.users = 0
+
+    def show(self, events: Sequence[TurnEvent]) -> None:
+        """Take events that are stored, and wake the readers."""
+        self._window.extend(events)
+        while len(self._window) > self._size:
+            self.floor = self._window.popleft().seq
+        self._ring()
+
+    def call(self) -> None:
+        """Wake the readers without an event."""
+        self.calls += 1
+        self._ring()
+
+    def _ring(self) -> None:
+        self.alarm.set()
+        self.alarm = anyio.Event()
+
+    def after(self, seq: int) -> list[TurnEvent]:
+        """Give the window's events after a place, which is not below `floor`."""
+        found = []
+        for one in reversed(self._window):
+            if one.seq <= seq:
+                break
+            found.append(one)
+        found.reverse()
+        return found

@@ -1,0 +1,163 @@
+"""Conversations in SQLite."""
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Sequence
+from hashlib import sha256
+
+import aiosqlite
+
+from gateway.clock import rfc3339
+from gateway.conversations.model import Conversation, ConversationChange, Page
+from gateway.conversations.sqlite.rows import CONVERSATION_COLUMNS, conversation_of
+from gateway.ids import ConversationId, UserId
+from memory.stores.sqlite.database import Database
+
+
+async def insert_conversation(writer: aiosqlite.Connection, one: Conversation) -> None:
+    """Insert within a transaction that is open."""
+    await writer.execute(
+        "INSERT INTO conversations (id, user_id, title, model, memory_enabled, case_memory,"
+        " app_code, environment, session_id, fork_at, created_at, last_activity_at)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+        (
+            one.id,
+            one.user_id,
+            one.title,
+            one.model,
+            one.memory_enabled,
+            one.case_memory,
+            one.app_code,
+            one.environment,
+            one.session_id,
+            one.fork_at,
+            rfc3339(one.created_at),
+            rfc3339(one.last_activity_at),
+        ),
+    )
+
+
+class SqliteConversationStore:
+    """See `ConversationStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def create(self, conversation: Conversation) -> None:
+        """See `ConversationStore.create`."""
+        await self._database.write(lambda writer: insert_conversation(writer, conversation))
+
+    async def get(self, conversation_id: ConversationId, user_id: UserId) -> Conversation | None:
+        """See `ConversationStore.get`."""
+        row = await self._database.row(
+            f"SELECT {CONVERSATION_COLUMNS} FROM conversations c WHERE c.id = ? AND c.user_id = ?",  # noqa: S608
+            (conversation_id, user_id),
+        )
+        return None if row is None else conversation_of(row)
+
+    async def page(
+        self, user_id: UserId, *, limit: int, cursor: str | None = None, query: str | None = None
+    ) -> Page:
+        """See `ConversationStore.page`."""
+        where, values = ["c.user_id = ?"], [str(user_id)]
+        if cursor is not None:
+            before = _place_of(cursor, user_id)
+            if before is None:
+                return Page(conversations=[], next_cursor=None)
+            where.append("(c.last_activity_at, c.id) < (?, ?)")
+            values += before
+        if query:
+            where.append(
+                "(instr(lower(c.title), lower(?)) OR EXISTS (SELECT 1 FROM turns t"
+                " WHERE t.conversation_id = c.id AND t.state != 'withdrawn'"
+                " AND instr(lower(t.message), lower(?))))"
+            )  # LIKE has wildcards, ends at a NUL and refuses long patterns
+            values += [query] * 2
+        rows = await self._database.rows(
+            f"SELECT {CONVERSATION_COLUMNS} FROM conversations c WHERE {' AND '.join(where)}"  # noqa: S608
+            " ORDER BY c.last_activity_at DESC, c.id DESC LIMIT ?",
+            (*values, limit + 1),
+        )
+        found = [conversation_of(row) for row in rows[:limit]]
+        more = len(rows) > len(found) > 0
+        return Page(conversations=found, next_cursor=_cursor(found[-1]) if more else None)
+
+    async def change(self, conversation_id: ConversationId, change: ConversationChange) -> None:
+        """See `ConversationStore.change`."""
+        values = (
+            change.title,
+            change.model,
+            change.memory_enabled,
+            change.case_memory,
+            change.app_code,
+            change.environment,
+            conversation_id,
+        )
+        await self._database.write(
+            lambda writer: writer.execute(
+                "UPDATE conversations SET title = coalesce(?, title), model = coalesce(?, model),"
+                " memory_enabled = coalesce(?, memory_enabled),"
+                " case_memory = coalesce(?, case_memory), app_code = coalesce(?, app_code),"
+                " environment = coalesce(?, environment) WHERE id = ?",
+                values,
+            )
+        )
+
+    async def bind_session(self, conversation_id: ConversationId, session_id: str | None) -> None:
+        """See `ConversationStore.bind_session`."""
+        await self._database.write(
+            lambda writer: writer.execute(
+                "UPDATE conversations SET session_id = ?, fork_at = NULL WHERE id = ?",
+                (session_id, conversation_id),
+            )
+        )
+
+    async def delete(self, conversation_id: ConversationId) -> Sequence[str]:
+        """See `ConversationStore.delete`."""
+
+        async def work(writer: aiosqlite.Connection) -> list[str]:
+            rows = await writer.execute_fetchall(
+                "SELECT session_id FROM conversations WHERE id = ?"
+                " UNION SELECT session_id FROM turns WHERE conversation_id = ?",
+                (conversation_id, conversation_id),
+            )
+            held = [row["session_id"] for row in rows if row["session_id"]]
+            await writer.execute("DELETE FROM conversations WHERE id = ?", (conversation_id,))
+            still = await writer.execute_fetchall(
+                "SELECT session_id FROM conversations"
+                " WHERE session_id IN (SELECT value FROM json_each(?))"
+                " UNION SELECT session_id FROM turns"
+                " WHERE session_id IN (SELECT value FROM json_each(?))",
+                (json.dumps(held), json.dumps(held)),
+            )
+            return sorted(set(held) - {row["session_id"] for row in still})
+
+        return await self._database.write(work)
+
+
+_CURSOR_PARTS = 3
+_CHECK_CHARS = 12
+
+
+def _cursor(last: Conversation) -> str:
+    moment = rfc3339(last.last_activity_at)
+    text = f"{moment}|{last.id}|{_check(moment, last.id, last.user_id)}"
+    return urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _place_of(cursor: str, user_id: UserId) -> list[str] | None:
+    """Read a cursor; None where it is not one that this user was given."""
+    try:
+        text = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
+    except ValueError:
+        return None
+    parts = text.split("|")
+    if len(parts) != _CURSOR_PARTS or parts[2] != _check(parts[0], parts[1], user_id):
+        return None
+    return parts[:2]
+
+
+def _check(moment: str, conversation_id: str, user_id: UserId) -> str:
+    """Tell our own cursors from mistakes; no secret, for a place in a list is none."""
+    text = f"{moment}|{conversation_id}|{user_id}"
+    return sha256(text.encode()).hexdigest()[:_CHECK_CHARS]

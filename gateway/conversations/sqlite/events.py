@@ -1,0 +1,89 @@
+"""Events in SQLite."""
+
+from collections.abc import Sequence
+
+import aiosqlite
+
+from gateway.conversations.model import TurnEvent
+from gateway.conversations.sqlite.rows import event_of
+from gateway.ids import ConversationId, TurnId
+from memory.stores.sqlite.database import Database
+
+
+async def insert_events(writer: aiosqlite.Connection, events: Sequence[TurnEvent]) -> None:
+    """Insert within a transaction that is open."""
+    await writer.executemany(
+        "INSERT INTO events (seq, conversation_id, turn_id, n, type, data)"
+        " SELECT ?, ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM conversations WHERE id = ?)"
+        " AND NOT EXISTS (SELECT 1 FROM events WHERE seq = ? AND turn_id = ? AND n = ?)",
+        [
+            (
+                one.seq,
+                one.conversation_id,
+                one.turn_id,
+                one.n,
+                one.type,
+                one.data,
+                one.conversation_id,
+                one.seq,
+                one.turn_id,
+                one.n,
+            )
+            for one in events
+        ],
+    )  # a conversation that was deleted under a running turn takes no more events
+
+
+class SqliteEventStore:
+    """See `EventStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def last_seq(self) -> int:
+        """See `EventStore.last_seq`."""
+        row = await self._database.row(
+            "SELECT coalesce(max(seq), 0) AS last FROM sqlite_sequence WHERE name = 'events'"
+        )  # deleted ones count too
+        assert row is not None
+        return int(row["last"])
+
+    async def append(self, events: Sequence[TurnEvent]) -> None:
+        """See `EventStore.append`."""
+        await self._database.write(lambda writer: insert_events(writer, events))
+
+    async def last_n(self, turn_id: TurnId) -> int:
+        """See `EventStore.last_n`."""
+        row = await self._database.row(
+            "SELECT coalesce(max(n), 0) AS last FROM events WHERE turn_id = ?", (turn_id,)
+        )
+        assert row is not None
+        return int(row["last"])
+
+    async def find(self, turn_id: TurnId, n: int) -> int | None:
+        """See `EventStore.find`."""
+        row = await self._database.row(
+            "SELECT seq FROM events WHERE turn_id = ? AND n = ?", (turn_id, n)
+        )
+        return None if row is None else int(row["seq"])
+
+    async def after(
+        self,
+        conversation_id: ConversationId,
+        seq: int,
+        *,
+        limit: int,
+        turn_id: TurnId | None = None,
+    ) -> Sequence[TurnEvent]:
+        """See `EventStore.after`."""
+        if turn_id is not None:
+            rows = await self._database.rows(
+                "SELECT * FROM events WHERE turn_id = ? AND seq > ? ORDER BY seq LIMIT ?",
+                (turn_id, seq, limit),
+            )
+        else:
+            rows = await self._database.rows(
+                "SELECT * FROM events WHERE conversation_id = ? AND seq > ? ORDER BY seq LIMIT ?",
+                (conversation_id, seq, limit),
+            )
+        return [event_of(row) for row in rows]

@@ -1,0 +1,189 @@
+"""Turns in SQLite."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import aiosqlite
+
+from gateway.clock import rfc3339
+from gateway.conversations.model import Conversation, Turn, TurnEvent
+from gateway.conversations.sqlite.conversations import insert_conversation
+from gateway.conversations.sqlite.events import insert_events
+from gateway.conversations.sqlite.rows import turn_of
+from gateway.conversations.store import IdempotencyKey, KeyedTurn
+from gateway.ids import ConversationId, TurnId, UserId, new_turn_id
+from gateway.jsonsafe import json_text
+from memory.stores.sqlite.database import Database
+
+_TITLE_CHARS = 80
+
+
+class SqliteTurnStore:
+    """See `TurnStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def accept(
+        self,
+        turn: Turn,
+        *,
+        create: Conversation | None = None,
+        key: IdempotencyKey | None = None,
+    ) -> Turn:
+        """See `TurnStore.accept`."""
+
+        async def work(writer: aiosqlite.Connection) -> Turn:
+            if create is not None:
+                await insert_conversation(writer, create)
+            rows = list(
+                await writer.execute_fetchall(
+                    "INSERT INTO turns (id, conversation_id, user_id, seq, state, message,"
+                    " created_at) SELECT ?, ?, ?, coalesce(max(seq), 0) + 1, 'queued', ?, ?"
+                    " FROM turns WHERE conversation_id = ? RETURNING seq",
+                    (
+                        turn.id,
+                        turn.conversation_id,
+                        turn.user_id,
+                        turn.message,
+                        rfc3339(turn.created_at),
+                        turn.conversation_id,
+                    ),
+                )
+            )
+            await writer.execute(
+                "UPDATE conversations SET last_activity_at = max(last_activity_at, ?),"
+                " title = CASE WHEN title = '' THEN ? ELSE title END WHERE id = ?",
+                (rfc3339(turn.created_at), title_of(turn.message), turn.conversation_id),
+            )
+            if key is not None:
+                await writer.execute(
+                    "INSERT INTO idempotency (user_id, key, request_hash, turn_id)"
+                    " VALUES (?, ?, ?, ?)",
+                    (turn.user_id, key.key, key.request_hash, turn.id),
+                )
+            return replace(turn, seq=rows[0]["seq"])
+
+        return await self._database.write(work)
+
+    async def find_key(self, user_id: UserId, key: str) -> KeyedTurn | None:
+        """See `TurnStore.find_key`."""
+        row = await self._database.row(
+            "SELECT turn_id, request_hash FROM idempotency WHERE user_id = ? AND key = ?",
+            (user_id, key),
+        )
+        if row is None:
+            return None
+        return KeyedTurn(turn_id=row["turn_id"], request_hash=row["request_hash"])
+
+    async def get(self, turn_id: TurnId) -> Turn | None:
+        """See `TurnStore.get`."""
+        row = await self._database.row("SELECT * FROM turns WHERE id = ?", (turn_id,))
+        return None if row is None else turn_of(row)
+
+    async def start(self, turn_id: TurnId, at: datetime) -> None:
+        """See `TurnStore.start`."""
+        await self._database.write(
+            lambda writer: writer.execute(
+                "UPDATE turns SET state = 'running', started_at = ?"
+                " WHERE id = ? AND state = 'queued'",
+                (rfc3339(at), turn_id),
+            )
+        )
+
+    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent]) -> None:
+        """See `TurnStore.finish`."""
+
+        async def work(writer: aiosqlite.Connection) -> None:
+            await writer.executemany(
+                "UPDATE turns SET state = ?, started_at = ?, finished_at = ?, result = ?,"
+                " session_id = ?, last_entry_id = ? WHERE id = ?",
+                [(*_ending(one), one.id) for one in turns],
+            )
+            await writer.executemany(
+                "UPDATE conversations SET last_activity_at = max(last_activity_at, ?) WHERE id = ?",
+                [
+                    (rfc3339(one.finished_at), one.conversation_id)
+                    for one in turns
+                    if one.finished_at is not None
+                ],
+            )
+            await insert_events(writer, events)
+
+        await self._database.write(work)
+
+    async def unfinished(self) -> Sequence[Turn]:
+        """See `TurnStore.unfinished`."""
+        rows = await self._database.rows(
+            "SELECT * FROM turns WHERE state IN ('queued', 'running') ORDER BY created_at, seq"
+        )
+        return [turn_of(row) for row in rows]
+
+    async def history(
+        self, conversation_id: ConversationId, *, limit: int, before_seq: int | None = None
+    ) -> Sequence[Turn]:
+        """See `TurnStore.history`."""
+        rows = await self._database.rows(
+            "SELECT * FROM turns WHERE conversation_id = ? AND state != 'withdrawn'"
+            " AND (? IS NULL OR seq < ?) ORDER BY seq DESC LIMIT ?",
+            (conversation_id, before_seq, before_seq, limit),
+        )
+        return [turn_of(row) for row in reversed(rows)]
+
+    async def copy_history(
+        self, source: ConversationId, until_seq: int, target: Conversation
+    ) -> None:
+        """See `TurnStore.copy_history`."""
+
+        async def work(writer: aiosqlite.Connection) -> None:
+            await insert_conversation(writer, target)
+            rows = await writer.execute_fetchall(
+                "SELECT * FROM turns WHERE conversation_id = ? AND seq <= ?"
+                " AND state = 'completed' ORDER BY seq",
+                (source, until_seq),
+            )
+            for turn in map(turn_of, rows):
+                await _insert_copy(writer, turn, target)
+
+        await self._database.write(work)
+
+
+def title_of(message: str) -> str:
+    """Make a conversation's first title: the start of its first message, on one line."""
+    line = " ".join(message.split())
+    return line if len(line) <= _TITLE_CHARS else f"{line[: _TITLE_CHARS - 1]}…"
+
+
+def _ending(turn: Turn) -> tuple[Any, ...]:
+    return (
+        turn.state,
+        None if turn.started_at is None else rfc3339(turn.started_at),
+        None if turn.finished_at is None else rfc3339(turn.finished_at),
+        None if turn.result is None else json_text(turn.result),
+        turn.session_id,
+        turn.last_entry_id,
+    )
+
+
+async def _insert_copy(writer: aiosqlite.Connection, turn: Turn, target: Conversation) -> None:
+    copy_id = new_turn_id()
+    result = turn.result
+    if result is not None:
+        result = {**result, "turn_id": copy_id, "conversation_id": target.id}
+    copy = replace(turn, result=result)
+    await writer.execute(
+        "INSERT INTO turns (id, conversation_id, user_id, seq, message, created_at, state,"
+        " started_at, finished_at, result, session_id, last_entry_id)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+        (
+            copy_id,
+            target.id,
+            target.user_id,
+            turn.seq,
+            turn.message,
+            rfc3339(turn.created_at),
+            *_ending(copy),
+        ),
+    )

@@ -1,0 +1,184 @@
+"""Where conversations, turns and events are kept: the seams.
+
+SQLite stands behind them; a store for many nodes must pass the same suites (`testing.py` beside
+this file). All times are aware and kept to the millisecond. Texts are any Unicode but lone
+surrogates, which no store can write. Reads are values of their own: changing one changes nothing
+that is stored. Every write is atomic, whenever it is cancelled or the process is killed.
+
+Every method raises `memory.errors.StoreUnavailable` where the store cannot be read or written.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from gateway.conversations.model import (
+    Conversation,
+    ConversationChange,
+    Page,
+    Turn,
+    TurnEvent,
+)
+from gateway.ids import ConversationId, TurnId, UserId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdempotencyKey:
+    """A client's own name for a request, and what the request was."""
+
+    key: str
+    request_hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedTurn:
+    """The turn that an idempotency key stands for."""
+
+    turn_id: TurnId
+    request_hash: str
+
+
+class ConversationStore(Protocol):
+    """Conversations, their turns apart."""
+
+    async def create(self, conversation: Conversation) -> None:
+        """Add a conversation; its `turns` is counted, not taken over.
+
+        Raises:
+            StoreConflict: its id is taken.
+        """
+        ...
+
+    async def get(self, conversation_id: ConversationId, user_id: UserId) -> Conversation | None:
+        """Give the conversation, or None when there is none of that id or it is another's."""
+        ...
+
+    async def page(
+        self, user_id: UserId, *, limit: int, cursor: str | None = None, query: str | None = None
+    ) -> Page:
+        """List a user's conversations by last activity, newest first; `limit` is at least 1.
+
+        `query` keeps those whose title or messages (withdrawn ones apart) hold it as it stands,
+        letter case ignored (ASCII). A cursor that was not given to this user is treated as the end
+        of the list.
+        """
+        ...
+
+    async def change(self, conversation_id: ConversationId, change: ConversationChange) -> None:
+        """Set what the change names; no error where the conversation is gone."""
+        ...
+
+    async def bind_session(self, conversation_id: ConversationId, session_id: str | None) -> None:
+        """Say which agent session holds what the model remembers; a pending fork is done by it."""
+        ...
+
+    async def delete(self, conversation_id: ConversationId) -> Sequence[str]:
+        """Delete it with its turns and events; give the sessions that nothing refers to now."""
+        ...
+
+
+class TurnStore(Protocol):
+    """Turns: the queue, the running ones, the history."""
+
+    async def accept(
+        self,
+        turn: Turn,
+        *,
+        create: Conversation | None = None,
+        key: IdempotencyKey | None = None,
+    ) -> Turn:
+        """Write a queued turn down, with a new conversation where one is given, atomically.
+
+        The turn's `seq` is given here, from 1 within its conversation without gaps. The
+        conversation's last activity moves, never back, and its title is taken from the message
+        where it has none.
+
+        Raises:
+            StoreConflict: the key or an id is taken, or there is no such conversation.
+        """
+        ...
+
+    async def find_key(self, user_id: UserId, key: str) -> KeyedTurn | None:
+        """Give the turn that a user's key stands for, or None."""
+        ...
+
+    async def get(self, turn_id: TurnId) -> Turn | None:
+        """Give the turn, or None."""
+        ...
+
+    async def start(self, turn_id: TurnId, at: datetime) -> None:
+        """Mark a queued turn as running; one that is not queued stays as it is."""
+        ...
+
+    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent]) -> None:
+        """Write how turns ended (state, times, result, session), and events, all or none.
+
+        The events are stored as `EventStore.append` does it, the endings' own among them. The
+        conversations' last activity moves. Idempotent; a turn that is gone is left out.
+
+        Raises:
+            StoreConflict: an event's `seq`, or its `n` in its turn, is another's.
+        """
+        ...
+
+    async def unfinished(self) -> Sequence[Turn]:
+        """List all queued and running turns, oldest first. For a start after a crash."""
+        ...
+
+    async def history(
+        self, conversation_id: ConversationId, *, limit: int, before_seq: int | None = None
+    ) -> Sequence[Turn]:
+        """List the last `limit` turns (before `before_seq`) that were not taken back, oldest first."""
+        ...
+
+    async def copy_history(
+        self, source: ConversationId, until_seq: int, target: Conversation
+    ) -> None:
+        """Create `target` with copies of the completed turns up to `until_seq`, ids their own.
+
+        The copies keep their order, times and sessions, and belong to `target`'s user. Events are
+        not copied.
+
+        Raises:
+            StoreConflict: the target's id is taken.
+        """
+        ...
+
+
+class EventStore(Protocol):
+    """The events of all turns, in one order."""
+
+    async def last_seq(self) -> int:
+        """Give the highest `seq` that was ever stored, deleted ones too; 0: none."""
+        ...
+
+    async def append(self, events: Sequence[TurnEvent]) -> None:
+        """Store events, all or none; each carries its `seq`, higher than any stored before.
+
+        Idempotent: an event that is stored already is left as it is. Events of a conversation that
+        is gone are left out.
+
+        Raises:
+            StoreConflict: an event's `seq`, or its `n` in its turn, is another's.
+        """
+        ...
+
+    async def last_n(self, turn_id: TurnId) -> int:
+        """Give the highest `n` of a turn; 0: it has no events."""
+        ...
+
+    async def find(self, turn_id: TurnId, n: int) -> int | None:
+        """Give the `seq` of one event, or None."""
+        ...
+
+    async def after(
+        self,
+        conversation_id: ConversationId,
+        seq: int,
+        *,
+        limit: int,
+        turn_id: TurnId | None = None,
+    ) -> Sequence[TurnEvent]:
+        """List a conversation's (or one turn's) events after `seq`, in order, at most `limit`."""
+        ...

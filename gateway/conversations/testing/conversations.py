@@ -1,0 +1,299 @@
+"""What every store of conversations must do."""
+# ruff: noqa: D102, PLR2004
+# a test's name is its sentence, and its numbers are its own
+
+from dataclasses import replace
+
+import anyio
+import pytest
+
+from gateway.conversations.model import ConversationChange
+from gateway.conversations.store import IdempotencyKey
+from gateway.conversations.testing.cutting import Cut, both_cuts
+from gateway.conversations.testing.values import (
+    ANN,
+    BOB,
+    TEXTS,
+    WAIT_S,
+    OpenStores,
+    Stores,
+    Suite,
+    at,
+    conversation,
+    ended,
+    event,
+    turn,
+)
+from gateway.ids import ConversationId
+from memory.errors import StoreConflict
+
+
+class ConversationStoreSuite(Suite):
+    """The contracts of `ConversationStore`."""
+
+    async def test_a_conversation_comes_back_as_it_was_written(
+        self, open_stores: OpenStores
+    ) -> None:
+        whole = conversation(
+            title="T",
+            model="m",
+            memory_enabled=False,
+            case_memory=True,
+            app_code="app",
+            environment="prod",
+            session_id="s",
+            fork_at="f",
+            last_activity_at=at(1),
+        )
+        async with open_stores() as stores:
+            await stores.conversations.create(whole)
+            assert await stores.conversations.get(whole.id, ANN) == whole
+            await stores.conversations.create(conversation("bare"))
+            assert await stores.conversations.get(ConversationId("cnv_bare"), ANN) == conversation(
+                "bare"
+            )
+
+    @pytest.mark.parametrize("text", TEXTS, ids=lambda text: text[:6])
+    async def test_any_text_is_kept_exactly(self, open_stores: OpenStores, text: str) -> None:
+        async with open_stores() as stores:
+            await stores.conversations.create(conversation(title=text))
+            found = await stores.conversations.get(conversation().id, ANN)
+            assert found is not None
+            assert found.title == text
+
+    async def test_another_users_conversation_is_not_there(self, open_stores: OpenStores) -> None:
+        async with open_stores() as stores:
+            await stores.conversations.create(conversation("b", BOB, title="secret"))
+            assert await stores.conversations.get(ConversationId("cnv_b"), ANN) is None
+            assert (await stores.conversations.page(ANN, limit=9)).conversations == []
+            found = await stores.conversations.page(ANN, limit=9, query="secret")
+            assert found.conversations == []
+            assert await stores.conversations.get(ConversationId("cnv_none"), ANN) is None
+
+    async def test_an_id_is_given_once(self, open_stores: OpenStores) -> None:
+        async with open_stores() as stores:
+            await stores.conversations.create(conversation(title="first"))
+            with pytest.raises(StoreConflict):
+                await stores.conversations.create(conversation("a", BOB))
+            found = await stores.conversations.get(conversation().id, ANN)
+            assert found is not None
+            assert found.title == "first"
+
+    async def test_pages_are_newest_first_and_meet_without_gap_or_double(
+        self, open_stores: OpenStores
+    ) -> None:
+        """Five share one moment: a cursor must tell them apart."""
+        async with open_stores() as stores:
+            for n in range(11):
+                moment = at(5 if 3 <= n < 8 else n)
+                await stores.conversations.create(conversation(f"{n:02}", last_activity_at=moment))
+            await stores.conversations.create(conversation("bob", BOB, last_activity_at=at(4)))
+            whole = (await stores.conversations.page(ANN, limit=50)).conversations
+            assert len(whole) == 11
+            moments = [one.last_activity_at for one in whole]
+            assert moments == sorted(moments, reverse=True)
+            for limit in (1, 2, 3, 10, 11):
+                assert await _all_pages(stores, limit) == [one.id for one in whole]
+
+    async def test_the_last_page_has_no_cursor(self, open_stores: OpenStores) -> None:
+        async with open_stores() as stores:
+            for name in "ab":
+                await stores.conversations.create(conversation(name))
+            assert (await stores.conversations.page(ANN, limit=2)).next_cursor is None
+            assert (await stores.conversations.page(ANN, limit=1)).next_cursor is not None
+            assert (await stores.conversations.page(BOB, limit=1)).next_cursor is None
+
+    @pytest.mark.parametrize(
+        "cursor",
+        ["", "x", "%", "AAAA", "🙂", "\ud800", "fHx8", "enp6enx6eno", "MjAyNnxjbnZfYQ", "a" * 5000],
+    )
+    async def test_a_garbage_cursor_is_the_end_of_the_list(
+        self, open_stores: OpenStores, cursor: str
+    ) -> None:
+        async with open_stores() as stores:
+            await stores.conversations.create(conversation())
+            page = await stores.conversations.page(ANN, limit=5, cursor=cursor)
+            assert page.conversations == []
+            assert page.next_cursor is None
+
+    async def test_another_users_cursor_is_the_end_of_the_list(
+        self, open_stores: OpenStores
+    ) -> None:
+        async with open_stores() as stores:
+            for name in "abc":
+                await stores.conversations.create(conversation(f"ann{name}", ANN))
+                await stores.conversations.create(
+                    conversation(f"bob{name}", BOB, last_activity_at=at(1))
+                )
+            cursor = (await stores.conversations.page(BOB, limit=1)).next_cursor
+            assert (
+                await stores.conversations.page(ANN, limit=5, cursor=cursor)
+            ).conversations == []
+
+    @pytest.mark.parametrize(
+        ("query", "found"),
+        [
+            ("50%", {"percent"}),
+            ("%", {"percent"}),
+            ("_", {"line"}),
+            ("!", {"bang"}),
+            ("\\", {"back"}),
+            ("'", {"quote"}),
+            ("HELLO", {"hello"}),
+            ("世界", {"chinese"}),
+            ("🙂", {"chinese"}),
+            ("after", {"nul"}),
+            ("\0", {"nul"}),
+            ("in the message", {"deep"}),
+            ("taken back", set()),
+            ("x" * 60_000, set()),
+            ("", {"percent", "line", "bang", "back", "quote", "hello", "chinese", "nul", "deep"}),
+        ],
+        ids=lambda value: value[:6] if isinstance(value, str) else None,
+    )
+    async def test_a_search_finds_the_text_as_it_stands(
+        self, open_stores: OpenStores, query: str, found: set[str]
+    ) -> None:
+        titles = {
+            "percent": "50% off",
+            "line": "snake_case",
+            "bang": "wow!",
+            "back": "C:\\dir",
+            "quote": "it's",
+            "hello": "Say Hello",
+            "chinese": "你好世界🙂",
+            "nul": "before\0after",
+            "deep": "quiet",
+        }
+        async with open_stores() as stores:
+            for name, title in titles.items():
+                await stores.conversations.create(conversation(name, title=title))
+            await stores.turns.accept(turn("d1", "deep", message="said In The Message once"))
+            gone = await stores.turns.accept(turn("d2", "deep", message="taken back"))
+            await stores.turns.finish([replace(gone, state="withdrawn")], [])
+            page = await stores.conversations.page(ANN, limit=50, query=query)
+            assert {one.id.removeprefix("cnv_") for one in page.conversations} == found
+
+    async def test_a_search_is_paged_too(self, open_stores: OpenStores) -> None:
+        async with open_stores() as stores:
+            for n in range(6):
+                title = "wanted" if n % 2 else "other"
+                await stores.conversations.create(conversation(str(n), title=title))
+            assert len(await _all_pages(stores, 1, query="WANT")) == 3
+
+    async def test_a_change_sets_what_it_names_alone(self, open_stores: OpenStores) -> None:
+        before = conversation(title="old", model="m1", app_code="app", session_id="s")
+        async with open_stores() as stores:
+            await stores.conversations.create(before)
+            await stores.conversations.create(conversation("b", title="other"))
+            await stores.conversations.change(
+                before.id, ConversationChange(title="new", memory_enabled=False)
+            )
+            assert await stores.conversations.get(before.id, ANN) == replace(
+                before, title="new", memory_enabled=False
+            )
+            other = await stores.conversations.get(ConversationId("cnv_b"), ANN)
+            assert other == conversation("b", title="other")
+            await stores.conversations.change(
+                ConversationId("cnv_none"), ConversationChange(title="x")
+            )
+
+    async def test_binding_a_session_ends_the_fork(self, open_stores: OpenStores) -> None:
+        async with open_stores() as stores:
+            await stores.conversations.create(conversation(session_id="s", fork_at="m"))
+            await stores.conversations.bind_session(conversation().id, "s2")
+            found = await stores.conversations.get(conversation().id, ANN)
+            assert found == conversation(session_id="s2")
+            await stores.conversations.bind_session(conversation().id, None)
+            assert await stores.conversations.get(conversation().id, ANN) == conversation()
+
+    async def test_turns_are_counted_but_those_taken_back(self, open_stores: OpenStores) -> None:
+        async with open_stores() as stores:
+            await stores.conversations.create(conversation())
+            made = [await stores.turns.accept(turn(str(n))) for n in range(3)]
+            await stores.turns.finish([replace(made[1], state="withdrawn")], [])
+            found = await stores.conversations.get(conversation().id, ANN)
+            assert found is not None
+            assert found.turns == 2
+            page = await stores.conversations.page(ANN, limit=5)
+            assert page.conversations == [found]
+
+    async def test_a_deletion_takes_turns_events_and_keys_and_nothing_else(
+        self, open_stores: OpenStores
+    ) -> None:
+        key = IdempotencyKey(key="k", request_hash="h")
+        async with open_stores() as stores:
+            for name in "ab":
+                await stores.conversations.create(conversation(name))
+            gone = await stores.turns.accept(turn("a1", "a"), key=key)
+            kept = await stores.turns.accept(turn("b1", "b"), key=replace(key, key="k2"))
+            await stores.events.append([event(1, kept, 1), event(2, gone, 1)])
+            await stores.conversations.delete(gone.conversation_id)
+            assert await stores.conversations.get(gone.conversation_id, ANN) is None
+            assert await stores.turns.get(gone.id) is None
+            assert await stores.turns.find_key(ANN, "k") is None
+            assert await stores.events.after(gone.conversation_id, 0, limit=9) == []
+            assert await stores.events.find(gone.id, 1) is None
+            assert await stores.turns.get(kept.id) == kept
+            assert await stores.turns.find_key(ANN, "k2") is not None
+            assert list(await stores.events.after(kept.conversation_id, 0, limit=9)) == [
+                event(1, kept, 1)
+            ]
+            assert await stores.conversations.delete(gone.conversation_id) == []
+
+    async def test_a_deletion_gives_the_sessions_that_nothing_refers_to(
+        self, open_stores: OpenStores
+    ) -> None:
+        """A fork shares its turns' sessions; a session goes with the last that refers to it."""
+        async with open_stores() as stores:
+            await stores.conversations.create(conversation("a"))
+            for n, session in enumerate(["s1", "s2", "s3"], start=1):
+                one = await stores.turns.accept(turn(f"a{n}", "a"))
+                await stores.turns.finish([ended(one, session_id=session)], [])
+            await stores.conversations.bind_session(ConversationId("cnv_a"), "s4")
+            fork = conversation("f", session_id="s2", fork_at="m1")
+            await stores.turns.copy_history(ConversationId("cnv_a"), 2, fork)
+            await stores.conversations.create(conversation("g", session_id="s3"))
+            delete = stores.conversations.delete
+            assert sorted(await delete(ConversationId("cnv_a"))) == ["s4"]
+            assert sorted(await delete(ConversationId("cnv_g"))) == ["s3"]
+            assert sorted(await delete(ConversationId("cnv_f"))) == ["s1", "s2"]
+
+    async def test_everything_is_there_after_a_reopening(self, open_stores: OpenStores) -> None:
+        async with open_stores() as stores:
+            await stores.conversations.create(conversation(title="kept"))
+        async with open_stores() as stores:
+            found = await stores.conversations.get(conversation().id, ANN)
+            assert found == conversation(title="kept")
+
+    @both_cuts
+    async def test_a_write_that_is_cancelled_anywhere_is_whole_or_absent(
+        self, open_stores: OpenStores, cut: Cut
+    ) -> None:
+        with anyio.fail_after(WAIT_S):
+            async with open_stores() as stores:
+                store, was_cut, step = stores.conversations, True, 0
+                while was_cut:
+                    step += 1
+                    one = conversation(str(step), session_id="own")
+                    was_cut = await cut(store.create(one), step)
+                    await store.create(conversation(f"{step}-after"))
+                    assert await store.get(one.id, ANN) in {None, one}
+                    await cut(store.delete(one.id), step)
+                    await store.change(one.id, ConversationChange(title="t"))
+                    assert await store.get(one.id, ANN) in {None, replace(one, title="t")}
+                assert step > 1
+
+
+async def _all_pages(stores: Stores, limit: int, query: str | None = None) -> list[str]:
+    seen: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = await stores.conversations.page(ANN, limit=limit, cursor=cursor, query=query)
+        assert len(page.conversations) <= limit
+        seen += [one.id for one in page.conversations]
+        assert len(seen) == len(set(seen)), "a page repeats another"
+        assert page.conversations or cursor is None, "an empty page was announced"
+        cursor = page.next_cursor
+        if cursor is None:
+            return seen

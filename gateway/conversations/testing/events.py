@@ -1,0 +1,135 @@
+"""What every store of events must do."""
+# ruff: noqa: D102, PLR2004
+# a test's name is its sentence, and its numbers are its own
+
+import anyio
+import pytest
+
+from gateway.conversations.model import Turn
+from gateway.conversations.testing.cutting import Cut, both_cuts
+from gateway.conversations.testing.values import (
+    WAIT_S,
+    OpenStores,
+    Stores,
+    Suite,
+    conversation,
+    event,
+    turn,
+)
+from gateway.ids import ConversationId, TurnId
+from memory.errors import StoreConflict
+
+
+class EventStoreSuite(Suite):
+    """The contracts of `EventStore`."""
+
+    async def test_events_come_back_in_order_and_as_they_were_written(
+        self, open_stores: OpenStores
+    ) -> None:
+        async with open_stores() as stores:
+            one, two = await _two_turns(stores)
+            events = [
+                event(n, one if n % 3 else two, n, data='{"t":"长🙂\\u0000"}') for n in range(1, 10)
+            ]
+            await stores.events.append(events[:4])
+            await stores.events.append(events[4:])
+            after = stores.events.after
+            assert list(await after(one.conversation_id, 0, limit=99)) == [
+                each for each in events if each.turn_id == one.id
+            ]
+            assert list(await after(two.conversation_id, 3, limit=1)) == [events[5]]
+            assert await after(one.conversation_id, 9, limit=9) == []
+            assert await after(ConversationId("cnv_none"), 0, limit=9) == []
+
+    async def test_one_turns_events_are_its_own(self, open_stores: OpenStores) -> None:
+        async with open_stores() as stores:
+            one = await stores.turns.accept(turn("1"), create=conversation())
+            two = await stores.turns.accept(turn("2"))
+            events = [event(1, one, 1), event(2, two, 1), event(3, one, 2), event(4, two, 2)]
+            await stores.events.append(events)
+            after, mine = stores.events.after, one.conversation_id
+            assert list(await after(mine, 0, limit=9, turn_id=one.id)) == [events[0], events[2]]
+            assert list(await after(mine, 1, limit=1, turn_id=two.id)) == [events[1]]
+            assert await stores.events.last_n(one.id) == 2
+            assert await stores.events.last_n(TurnId("trn_none")) == 0
+            assert await stores.events.find(two.id, 2) == 4
+            assert await stores.events.find(two.id, 3) is None
+
+    async def test_long_data_is_kept_exactly(self, open_stores: OpenStores) -> None:
+        async with open_stores() as stores:
+            one, _ = await _two_turns(stores)
+            long = event(1, one, 1, data='"' + "长" * 200_000 + '"')
+            await stores.events.append([long])
+            assert list(await stores.events.after(one.conversation_id, 0, limit=1)) == [long]
+
+    async def test_a_batch_is_stored_whole_or_not_at_all(self, open_stores: OpenStores) -> None:
+        async with open_stores() as stores:
+            one, two = await _two_turns(stores)
+            await stores.events.append([event(1, one, 1)])
+            for clash in (event(1, two, 1), event(3, one, 1)):  # another's seq, another's n
+                with pytest.raises(StoreConflict):
+                    await stores.events.append([event(2, two, 1), clash])
+                assert await stores.events.after(two.conversation_id, 0, limit=9) == []
+            assert list(await stores.events.after(one.conversation_id, 0, limit=9)) == [
+                event(1, one, 1)
+            ]
+
+    async def test_a_batch_may_be_written_again(self, open_stores: OpenStores) -> None:
+        async with open_stores() as stores:
+            one, _ = await _two_turns(stores)
+            events = [event(n, one, n) for n in range(1, 4)]
+            await stores.events.append(events[:2])
+            await stores.events.append(events)
+            assert list(await stores.events.after(one.conversation_id, 0, limit=9)) == events
+
+    async def test_the_last_seq_is_never_taken_back(self, open_stores: OpenStores) -> None:
+        async with open_stores() as stores:
+            assert await stores.events.last_seq() == 0
+            one, two = await _two_turns(stores)
+            await stores.events.append([event(1, one, 1), event(7, two, 1)])
+            assert await stores.events.last_seq() == 7
+            await stores.conversations.delete(two.conversation_id)
+        async with open_stores() as stores:
+            assert await stores.events.last_seq() == 7
+
+    async def test_a_deleted_conversation_takes_no_more_events(
+        self, open_stores: OpenStores
+    ) -> None:
+        async with open_stores() as stores:
+            one, two = await _two_turns(stores)
+            await stores.conversations.delete(one.conversation_id)
+            await stores.events.append([event(1, one, 1), event(2, two, 1)])
+            assert await stores.events.after(one.conversation_id, 0, limit=9) == []
+            assert await stores.events.find(two.id, 1) == 2
+
+    async def test_what_was_committed_is_seen_at_once(self, open_stores: OpenStores) -> None:
+        async with open_stores() as stores:
+            one, _ = await _two_turns(stores)
+            for n in range(1, 50):
+                await stores.events.append([event(n, one, n)])
+                assert await stores.events.find(one.id, n) == n
+                assert await stores.events.last_n(one.id) == n
+
+    @both_cuts
+    async def test_a_write_that_is_cancelled_anywhere_is_whole_or_absent(
+        self, open_stores: OpenStores, cut: Cut
+    ) -> None:
+        with anyio.fail_after(WAIT_S):
+            async with open_stores() as stores:
+                one, two = await _two_turns(stores)
+                was_cut, step = True, 0
+                while was_cut:
+                    step += 1
+                    seq = 3 * step
+                    batch = [event(seq, one, seq), event(seq + 1, one, seq + 1)]
+                    was_cut = await cut(stores.events.append(batch), step)
+                    found = list(await stores.events.after(one.conversation_id, seq - 1, limit=9))
+                    assert found in ([], batch)
+                    await stores.events.append([event(seq + 2, two, seq)])
+                assert step > 1
+
+
+async def _two_turns(stores: Stores) -> tuple[Turn, Turn]:
+    one = await stores.turns.accept(turn("a1", "a"), create=conversation("a"))
+    two = await stores.turns.accept(turn("b1", "b"), create=conversation("b"))
+    return one, two

@@ -1,0 +1,225 @@
+"""One SQLite file: a writer and a reader, migrations, and one way to write.
+
+WAL, so that readers never wait for the writer. `synchronous=FULL`: what was committed survives a
+power cut, not only a killed process. One writer connection behind one lock; each transaction is
+shielded, because a cancelled statement would leave it open on the connection (aiosqlite 0.22).
+"""
+
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeVar
+
+import aiosqlite
+import anyio
+
+from memory.errors import StoreConflict, StoreUnavailable
+
+Row = aiosqlite.Row
+T = TypeVar("T")
+
+_BUSY_MS = 5000
+"""So long a statement waits for another process, a backup say, that has the file."""
+
+_REASONS = {
+    sqlite3.SQLITE_BUSY: "another process holds it",
+    sqlite3.SQLITE_LOCKED: "another process holds it",
+    sqlite3.SQLITE_READONLY: "it is read-only",
+    sqlite3.SQLITE_PERM: "it is read-only",
+    sqlite3.SQLITE_IOERR: "the disk failed or is full",
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_CORRUPT: "it is damaged",
+    sqlite3.SQLITE_NOTADB: "it is damaged or something else",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened",
+    sqlite3.SQLITE_NOMEM: "there is no memory left",
+}
+
+
+def migrations_of(package: str) -> Sequence[str]:
+    """Read the `NNNN_name.sql` files of a package, in their order, without gaps from 0001."""
+    found = sorted(
+        (one.name, one.read_text(encoding="utf-8"))
+        for one in files(package).iterdir()
+        if one.name.endswith(".sql")
+    )
+    for number, (name, _) in enumerate(found, start=1):
+        assert name.startswith(f"{number:04d}_"), f"{name} is out of order"
+    return [sql for _, sql in found]
+
+
+@contextmanager
+def _translating(doing: str) -> Iterator[None]:
+    """Turn the driver's errors into ours, in words that name nothing of this machine."""
+    try:
+        yield
+    except sqlite3.IntegrityError as exc:
+        raise StoreConflict("What is stored already contradicts this.") from exc
+    except sqlite3.Error as exc:
+        code = getattr(exc, "sqlite_errorcode", None)
+        reason = _REASONS.get(code & 0xFF) if isinstance(code, int) else None
+        raise StoreUnavailable(f"The database cannot be {doing}: {reason or 'it failed'}.") from exc
+
+
+class Database:
+    """An open SQLite file. Made by `open_database`; close it."""
+
+    def __init__(self, writer: aiosqlite.Connection, reader: aiosqlite.Connection) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._writing = anyio.Lock()
+        self._closed = False
+
+    async def write(self, work: Callable[[aiosqlite.Connection], Awaitable[T]]) -> T:
+        """Run `work` in one transaction and commit it; on any exception nothing is written.
+
+        Once begun it is not cut short by a cancelled scope; a task that is cancelled from outside
+        of anyio rolls it back. Transactions run one after another, in the order of the calls.
+
+        Raises:
+            StoreUnavailable: the file cannot be written (full, read-only, damaged, closed).
+            StoreConflict: a constraint forbids it.
+        """
+        async with self._writing:
+            self._require_open()
+            with anyio.CancelScope(shield=True):
+                result = await self._transact(work)
+        return result
+
+    async def _transact(self, work: Callable[[aiosqlite.Connection], Awaitable[T]]) -> T:
+        with _translating("written"):
+            try:
+                await self._writer.execute("BEGIN IMMEDIATE")
+                result = await work(self._writer)
+                await self._writer.execute("COMMIT")
+            except BaseException:
+                # in the connection's own thread, after whatever still runs there: a task that
+                # is cancelled from outside leaves its statement running
+                await self._writer.rollback()
+                raise
+        return result
+
+    async def rows(self, sql: str, parameters: Iterable[Any] = ()) -> list[aiosqlite.Row]:
+        """Read rows; sees everything that was committed before the call. Waits for no writer.
+
+        Raises:
+            StoreUnavailable: the file cannot be read, or is closed.
+        """
+        self._require_open()
+        with _translating("read"):
+            return list(await self._reader.execute_fetchall(sql, parameters))
+
+    async def row(self, sql: str, parameters: Iterable[Any] = ()) -> aiosqlite.Row | None:
+        """Read the first row, or None."""
+        found = await self.rows(sql, parameters)
+        return found[0] if found else None
+
+    async def ping(self) -> str | None:
+        """None when the file can be read and written, else a sentence.
+
+        Really writes: a full disk does not show before the first page is written.
+        """
+        try:
+            found = await self.rows("PRAGMA user_version")
+            version = int(found[0][0])
+            await self.write(lambda writer: writer.execute(f"PRAGMA user_version={version}"))
+        except StoreUnavailable as exc:
+            return str(exc)
+        return None
+
+    async def close(self) -> None:
+        """Finish what is being written and close the file; idempotent.
+
+        Whoever waits to write is refused.
+        """
+        with anyio.CancelScope(shield=True):
+            async with self._writing:
+                self._closed = True
+                try:
+                    await self._reader.close()
+                finally:
+                    await self._writer.close()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailable("The database is closed.")
+
+
+async def open_database(path: Path, migrations: Sequence[str]) -> Database:
+    """Open a file, made if missing, and bring it up to the last migration.
+
+    Raises:
+        StoreUnavailable: it cannot be opened, or a newer program has written it.
+    """
+    with _translating("opened"):
+        writer = await _connect(path)
+        try:
+            await _prepare(writer, migrations)
+            reader = await _open_reader(path)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await writer.close()
+            raise
+    return Database(writer, reader)
+
+
+async def _connect(path: Path) -> aiosqlite.Connection:
+    connection = aiosqlite.connect(path, isolation_level=None)
+    try:
+        return await connection
+    except BaseException:
+        # the driver ends the thread but does not wait for it: it would speak to a closed loop
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(connection._thread.join)  # noqa: SLF001
+        raise
+
+
+async def _prepare(writer: aiosqlite.Connection, migrations: Sequence[str]) -> None:
+    writer.row_factory = aiosqlite.Row
+    await writer.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
+    await _refuse_newer(writer, len(migrations))  # before anything in it is touched
+    mode = list(await writer.execute_fetchall("PRAGMA journal_mode=WAL"))
+    if mode[0][0] != "wal":
+        raise StoreUnavailable("The database cannot be opened: its disk does not allow WAL.")
+    for pragma in ("synchronous=FULL", "foreign_keys=ON"):
+        await writer.execute(f"PRAGMA {pragma}")
+    await _migrate(writer, migrations)
+
+
+async def _open_reader(path: Path) -> aiosqlite.Connection:
+    reader = await _connect(path)
+    try:
+        reader.row_factory = aiosqlite.Row
+        await reader.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
+        await reader.execute("PRAGMA query_only=ON")
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await reader.close()
+        raise
+    return reader
+
+
+async def _version(writer: aiosqlite.Connection) -> int:
+    rows = list(await writer.execute_fetchall("PRAGMA user_version"))
+    return int(rows[0][0])
+
+
+async def _refuse_newer(writer: aiosqlite.Connection, known: int) -> None:
+    if await _version(writer) > known:
+        raise StoreUnavailable("The database was written by a newer version of this program.")
+
+
+async def _migrate(writer: aiosqlite.Connection, migrations: Sequence[str]) -> None:
+    """Apply what is missing, each migration in a transaction of its own with its number.
+
+    SQLite itself reads a migration's statements, so a `;` in a text, a comment or a trigger ends
+    none; `executescript` commits nothing by itself but what was open before it. Where one fails, the
+    caller closes the connection, and with it goes what was begun.
+    """
+    for number, sql in enumerate(migrations, start=1):
+        if number <= await _version(writer):
+            continue
+        await writer.executescript(f"BEGIN IMMEDIATE;\n{sql}")
+        await writer.execute(f"PRAGMA user_version={number}")
+        await writer.execute("COMMIT")

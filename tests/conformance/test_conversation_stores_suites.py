@@ -1,0 +1,461 @@
+"""Each suite can fail: deliberately wrong stores, one for each important contract."""
+
+import json
+import sqlite3
+from base64 import urlsafe_b64encode
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import aiosqlite
+import anyio
+import pytest
+
+from gateway.clock import rfc3339
+from gateway.conversations.model import Conversation, ConversationChange, Page, Turn, TurnEvent
+from gateway.conversations.sqlite.conversations import SqliteConversationStore, insert_conversation
+from gateway.conversations.sqlite.events import SqliteEventStore
+from gateway.conversations.sqlite.turns import SqliteTurnStore
+from gateway.conversations.store import IdempotencyKey, KeyedTurn
+from gateway.conversations.testing.conversations import ConversationStoreSuite
+from gateway.conversations.testing.cutting import cut_by_scope, cut_by_task
+from gateway.conversations.testing.events import EventStoreSuite
+from gateway.conversations.testing.turns import TurnStoreSuite
+from gateway.conversations.testing.values import Stores
+from gateway.ids import ConversationId, TurnId, UserId
+from memory.errors import StoreConflict, StoreUnavailable
+from memory.stores.sqlite.database import Database
+from tests.support.stores import open_file, stores_on
+
+T = TypeVar("T")
+Work = Callable[[aiosqlite.Connection], Awaitable[T]]
+FAILURES = (
+    AssertionError,
+    pytest.fail.Exception,
+    StoreConflict,
+    StoreUnavailable,
+    sqlite3.OperationalError,
+)
+
+
+class Unowned(SqliteConversationStore):
+    async def get(self, conversation_id: ConversationId, user_id: UserId) -> Conversation | None:
+        row = await self._database.row(
+            "SELECT user_id FROM conversations WHERE id = ?", (conversation_id,)
+        )
+        return await super().get(conversation_id, row["user_id"] if row else user_id)
+
+
+class Overwriting(SqliteConversationStore):
+    async def create(self, conversation: Conversation) -> None:
+        async def work(writer: aiosqlite.Connection) -> None:
+            await writer.execute("DELETE FROM conversations WHERE id = ?", (conversation.id,))
+            await insert_conversation(writer, conversation)
+
+        await self._database.write(work)
+
+
+class CoarseCursor(SqliteConversationStore):
+    """Its place is the moment alone: what shares it with the last one of a page is skipped."""
+
+    async def page(
+        self, user_id: UserId, *, limit: int, cursor: str | None = None, query: str | None = None
+    ) -> Page:
+        page = await super().page(user_id, limit=1000, query=query)
+        rest = [
+            one
+            for one in page.conversations
+            if cursor is None or rfc3339(one.last_activity_at) < cursor
+        ]
+        more = len(rest) > limit
+        last = rfc3339(rest[limit - 1].last_activity_at) if more else None
+        return Page(conversations=rest[:limit], next_cursor=last)
+
+
+class TrustingCursor(SqliteConversationStore):
+    """Takes whatever decodes to a place, and garbage for none."""
+
+    async def page(
+        self, user_id: UserId, *, limit: int, cursor: str | None = None, query: str | None = None
+    ) -> Page:
+        page = await super().page(user_id, limit=limit, cursor=cursor, query=query)
+        if cursor is not None and not page.conversations:
+            return await super().page(user_id, limit=limit, query=query)
+        return page
+
+
+class Likening(SqliteConversationStore):
+    """Searches with LIKE and forgets its wildcards."""
+
+    async def page(
+        self, user_id: UserId, *, limit: int, cursor: str | None = None, query: str | None = None
+    ) -> Page:
+        page = await super().page(user_id, limit=limit, cursor=cursor)
+        rows = await self._database.rows(
+            "SELECT id FROM conversations WHERE title LIKE ?", (f"%{query or ''}%",)
+        )
+        found = {row["id"] for row in rows}
+        kept = [one for one in page.conversations if one.id in found]
+        return Page(conversations=kept, next_cursor=page.next_cursor)
+
+
+class Clearing(SqliteConversationStore):
+    async def change(self, conversation_id: ConversationId, change: ConversationChange) -> None:
+        await super().change(conversation_id, change)
+        if change.model is None:
+            await self._database.write(
+                lambda writer: writer.execute(
+                    "UPDATE conversations SET model = NULL WHERE id = ?", (conversation_id,)
+                )
+            )
+
+
+class KeepingFork(SqliteConversationStore):
+    async def bind_session(self, conversation_id: ConversationId, session_id: str | None) -> None:
+        await self._database.write(
+            lambda writer: writer.execute(
+                "UPDATE conversations SET session_id = ? WHERE id = ?",
+                (session_id, conversation_id),
+            )
+        )
+
+
+class Hiding(SqliteConversationStore):
+    """Deletes the conversation and leaves what belongs to it."""
+
+    async def delete(self, conversation_id: ConversationId) -> Sequence[str]:
+        await self._database.write(
+            lambda writer: writer.execute(
+                "UPDATE conversations SET user_id = '' WHERE id = ?", (conversation_id,)
+            )
+        )
+        return []
+
+
+class Greedy(SqliteConversationStore):
+    """Gives all sessions of a deleted conversation, shared ones too."""
+
+    async def delete(self, conversation_id: ConversationId) -> Sequence[str]:
+        rows = await self._database.rows(
+            "SELECT session_id FROM turns WHERE conversation_id = ? UNION"
+            " SELECT session_id FROM conversations WHERE id = ?",
+            (conversation_id, conversation_id),
+        )
+        await super().delete(conversation_id)
+        return [row["session_id"] for row in rows if row["session_id"]]
+
+
+class Racing(SqliteTurnStore):
+    """Reads the last number before it writes the next."""
+
+    async def accept(
+        self,
+        turn: Turn,
+        *,
+        create: Conversation | None = None,
+        key: IdempotencyKey | None = None,
+    ) -> Turn:
+        row = await self._database.row("SELECT count(*) AS n FROM turns")
+        accepted = await super().accept(turn, create=create, key=key)
+        return replace(accepted, seq=(row["n"] if row else 0) + 1)
+
+
+class InTwoSteps(SqliteTurnStore):
+    """Accepts, copies and ends in more than one transaction."""
+
+    async def accept(
+        self,
+        turn: Turn,
+        *,
+        create: Conversation | None = None,
+        key: IdempotencyKey | None = None,
+    ) -> Turn:
+        if create is not None:
+            await self._database.write(lambda writer: insert_conversation(writer, create))
+        return await super().accept(turn, key=key)
+
+    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent]) -> None:
+        await super().finish(turns, [])
+        await super().finish([], events)
+
+
+class SharedKeys(SqliteTurnStore):
+    async def find_key(self, user_id: UserId, key: str) -> KeyedTurn | None:
+        row = await self._database.row("SELECT user_id FROM idempotency WHERE key = ?", (key,))
+        return await super().find_key(row["user_id"] if row else user_id, key)
+
+
+class Reviving(SqliteTurnStore):
+    async def start(self, turn_id: TurnId, at: datetime) -> None:
+        await self._database.write(
+            lambda writer: writer.execute(
+                "UPDATE turns SET state = 'running', started_at = ? WHERE id = ?",
+                (rfc3339(at), turn_id),
+            )
+        )
+
+
+class Strict(SqliteTurnStore):
+    """Writes an ending once."""
+
+    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent]) -> None:
+        for one in turns:
+            known = await self.get(one.id)
+            if known is not None and known.state == "completed":
+                raise StoreConflict("It has ended.")
+        await super().finish(turns, events)
+
+
+class Unordered(SqliteTurnStore):
+    async def unfinished(self) -> Sequence[Turn]:
+        return sorted(await super().unfinished(), key=lambda one: one.id)
+
+    async def history(
+        self, conversation_id: ConversationId, *, limit: int, before_seq: int | None = None
+    ) -> Sequence[Turn]:
+        found = await super().history(conversation_id, limit=limit, before_seq=before_seq)
+        return found[::-1]
+
+
+class Remembering(SqliteTurnStore):
+    """Gives out what it holds instead of a copy, and loses it when it is closed."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._held: dict[str, Turn] = {}
+
+    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent]) -> None:
+        self._held |= {one.id: one for one in turns}
+        await super().finish(turns, events)
+
+    async def get(self, turn_id: TurnId) -> Turn | None:
+        return self._held.get(turn_id) or await super().get(turn_id)
+
+    async def unfinished(self) -> Sequence[Turn]:
+        return [one for one in await super().unfinished() if one.id in self._held]
+
+
+class Referring(SqliteTurnStore):
+    """Copies turns with the results of the originals."""
+
+    async def copy_history(
+        self, source: ConversationId, until_seq: int, target: Conversation
+    ) -> None:
+        await super().copy_history(source, until_seq, target)
+        await self._database.write(
+            lambda writer: writer.execute(
+                "UPDATE turns SET result = (SELECT o.result FROM turns o WHERE"
+                " o.conversation_id = ? AND o.seq = turns.seq) WHERE conversation_id = ?",
+                (source, target.id),
+            )
+        )
+
+
+class CString(SqliteTurnStore):
+    """Ends a text at its first NUL."""
+
+    async def accept(
+        self,
+        turn: Turn,
+        *,
+        create: Conversation | None = None,
+        key: IdempotencyKey | None = None,
+    ) -> Turn:
+        message = turn.message.partition("\0")[0]
+        return await super().accept(replace(turn, message=message), create=create, key=key)
+
+
+class Fragile(SqliteTurnStore):
+    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent]) -> None:
+        for one in turns:
+            json.dumps(one.result, ensure_ascii=False, default=str).encode("utf-8", "strict")
+        await super().finish(turns, events)
+
+
+class OneByOne(SqliteEventStore):
+    async def append(self, events: Sequence[TurnEvent]) -> None:
+        for one in events:
+            await super().append([one])
+
+
+class Doubling(SqliteEventStore):
+    """Refuses what it has already."""
+
+    async def append(self, events: Sequence[TurnEvent]) -> None:
+        for one in events:
+            if await self.find(one.turn_id, one.n) is not None:
+                raise StoreConflict("It is there.")
+        await super().append(events)
+
+
+class Forgetful(SqliteEventStore):
+    async def last_seq(self) -> int:
+        row = await self._database.row("SELECT coalesce(max(seq), 0) AS last FROM events")
+        return int(row["last"]) if row else 0
+
+
+class Shuffled(SqliteEventStore):
+    async def after(
+        self,
+        conversation_id: ConversationId,
+        seq: int,
+        *,
+        limit: int,
+        turn_id: TurnId | None = None,
+    ) -> Sequence[TurnEvent]:
+        found = await super().after(conversation_id, seq, limit=limit)
+        del turn_id
+        return sorted(found, key=lambda one: -one.n)
+
+
+class Late(SqliteEventStore):
+    """Reads what it knew a moment ago."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._known: dict[str, int] = {}
+
+    async def find(self, turn_id: TurnId, n: int) -> int | None:
+        known = self._known.get(f"{turn_id}{n}")
+        self._known[f"{turn_id}{n}"] = await super().find(turn_id, n) or 0
+        return known
+
+
+class Unshielded(Database):
+    """Leaves a transaction open when it is cancelled, as the driver does."""
+
+    async def write(self, work: Work[T]) -> T:
+        async with self._writing:
+            await self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                result = await work(self._writer)
+            except Exception:
+                await self._writer.rollback()
+                raise
+            await self._writer.execute("COMMIT")
+            return result
+
+
+Replacement = Callable[[Database], Any]
+
+
+def opening(directory: Path, name: str, make: Replacement) -> Any:
+    @asynccontextmanager
+    async def opens() -> AsyncIterator[Stores]:
+        async with open_file(directory) as database:
+            if name == "database":
+                yield stores_on(make(database))
+            else:
+                yield replace(stores_on(database), **{name: make(database)})
+
+    return opens
+
+
+def unshielded(database: Database) -> Database:
+    return Unshielded(database._writer, database._reader)  # noqa: SLF001  the same file
+
+
+CS, TS, ES = ConversationStoreSuite(), TurnStoreSuite(), EventStoreSuite()
+WRONG = [
+    ("conversations", Unowned, CS.test_another_users_conversation_is_not_there, {}),
+    ("conversations", Overwriting, CS.test_an_id_is_given_once, {}),
+    (
+        "conversations",
+        CoarseCursor,
+        CS.test_pages_are_newest_first_and_meet_without_gap_or_double,
+        {},
+    ),
+    (
+        "conversations",
+        TrustingCursor,
+        CS.test_a_garbage_cursor_is_the_end_of_the_list,
+        {"cursor": urlsafe_b64encode(b"zzz|zzz").decode()},
+    ),
+    ("conversations", TrustingCursor, CS.test_another_users_cursor_is_the_end_of_the_list, {}),
+    *[
+        ("conversations", Likening, CS.test_a_search_finds_the_text_as_it_stands, case)
+        for case in (
+            {"query": "%", "found": {"percent"}},
+            {"query": "_", "found": {"line"}},
+            {"query": "after", "found": {"nul"}},
+            {"query": "x" * 60_000, "found": set[str]()},
+            {"query": "in the message", "found": {"deep"}},
+        )
+    ],
+    ("conversations", Clearing, CS.test_a_change_sets_what_it_names_alone, {}),
+    ("conversations", KeepingFork, CS.test_binding_a_session_ends_the_fork, {}),
+    (
+        "conversations",
+        Hiding,
+        CS.test_a_deletion_takes_turns_events_and_keys_and_nothing_else,
+        {},
+    ),
+    (
+        "conversations",
+        Greedy,
+        CS.test_a_deletion_gives_the_sessions_that_nothing_refers_to,
+        {},
+    ),
+    ("turns", Racing, TS.test_seq_counts_from_one_within_each_conversation, {}),
+    ("turns", Racing, TS.test_writers_at_once_share_the_numbers_without_gap, {}),
+    ("turns", InTwoSteps, TS.test_accept_is_all_or_nothing, {}),
+    ("turns", InTwoSteps, TS.test_an_ending_and_its_event_are_one, {}),
+    (
+        "turns",
+        InTwoSteps,
+        TS.test_a_write_that_is_cancelled_anywhere_is_whole_or_absent,
+        {"cut": cut_by_scope},
+    ),
+    ("turns", SharedKeys, TS.test_a_key_belongs_to_its_user, {}),
+    ("turns", Reviving, TS.test_only_a_queued_turn_is_started, {}),
+    ("turns", Strict, TS.test_an_ending_may_be_written_again, {}),
+    ("turns", Unordered, TS.test_the_unfinished_are_the_queued_and_running_oldest_first, {}),
+    ("turns", Unordered, TS.test_the_history_is_the_last_turns_oldest_first, {}),
+    ("turns", Remembering, TS.test_what_was_read_is_a_copy, {}),
+    ("turns", Remembering, TS.test_the_unfinished_are_the_queued_and_running_oldest_first, {}),
+    ("turns", Referring, TS.test_a_copied_history_is_a_conversation_of_its_own, {}),
+    ("turns", CString, TS.test_a_turn_comes_back_as_it_was_written, {"text": "a\0b"}),
+    ("events", OneByOne, ES.test_a_batch_is_stored_whole_or_not_at_all, {}),
+    ("events", Doubling, ES.test_a_batch_may_be_written_again, {}),
+    ("events", Forgetful, ES.test_the_last_seq_is_never_taken_back, {}),
+    ("events", Shuffled, ES.test_events_come_back_in_order_and_as_they_were_written, {}),
+    ("events", Shuffled, ES.test_one_turns_events_are_its_own, {}),
+    ("events", Late, ES.test_what_was_committed_is_seen_at_once, {}),
+    *[
+        ("database", unshielded, test, {"cut": cut})
+        for cut in (cut_by_scope, cut_by_task)
+        for test in (
+            CS.test_a_write_that_is_cancelled_anywhere_is_whole_or_absent,
+            TS.test_a_write_that_is_cancelled_anywhere_is_whole_or_absent,
+            ES.test_a_write_that_is_cancelled_anywhere_is_whole_or_absent,
+        )
+    ],
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "test", "case"),
+    WRONG,
+    ids=[
+        f"{make.__name__}-{test.__name__[5:45]}-{n}" for n, (_, make, test, _) in enumerate(WRONG)
+    ],
+)
+async def test_a_wrong_store_does_not_pass(
+    tmp_path: Path,
+    name: str,
+    make: Replacement,
+    test: Callable[..., Awaitable[None]],
+    case: dict[str, Any],
+) -> None:
+    with anyio.fail_after(30), pytest.raises(FAILURES):
+        await test(opening(tmp_path, name, make), **case)
+
+
+async def test_a_store_that_refuses_surrogates_does_not_pass(tmp_path: Path) -> None:
+    with anyio.fail_after(30), pytest.raises(UnicodeEncodeError):
+        await TS.test_a_lone_surrogate_in_a_result_does_not_stop_it(
+            opening(tmp_path, "turns", Fragile)
+        )

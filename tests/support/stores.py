@@ -1,0 +1,45 @@
+"""The SQLite stores on a temporary directory."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from gateway.conversations import migrations
+from gateway.conversations.sqlite.conversations import SqliteConversationStore
+from gateway.conversations.sqlite.events import SqliteEventStore
+from gateway.conversations.sqlite.turns import SqliteTurnStore
+from gateway.conversations.testing.values import OpenStores, Stores
+from memory.stores.sqlite.database import Database, migrations_of, open_database
+
+FILE = "candor.sqlite3"
+MIGRATIONS = migrations_of(migrations.__name__)
+
+
+@asynccontextmanager
+async def open_file(directory: Path) -> AsyncIterator[Database]:
+    """Open the database of a directory while the block runs."""
+    database = await open_database(directory / FILE, MIGRATIONS)
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+def stores_on(database: Database) -> Stores:
+    """Put the stores onto an open database."""
+    return Stores(
+        conversations=SqliteConversationStore(database),
+        turns=SqliteTurnStore(database),
+        events=SqliteEventStore(database),
+    )
+
+
+def sqlite_stores(directory: Path) -> OpenStores:
+    """Give what opens the SQLite stores of a directory."""
+
+    @asynccontextmanager
+    async def opening() -> AsyncIterator[Stores]:
+        async with open_file(directory) as database:
+            yield stores_on(database)
+
+    return opening
