@@ -1,0 +1,81 @@
+// One line of the conversation list: open it, rename it in place, delete it.
+
+import { el, place, setText } from "/static/dom.js";
+import { formatFull, formatMoment } from "/static/format.js";
+import { t } from "/static/i18n.js";
+import { icon } from "/static/icons.js";
+import { showHidden } from "/static/visible.js";
+
+const MAX_TITLE_CHARS = 200;
+
+export class ConversationItem {
+  conversation;
+  #on;
+  #dot = el("span", { class: "dot" });
+  #title = el("bdi", { class: "item-title" });
+  #when = el("span", { class: "item-when" });
+  #open;
+  #rename;
+  #delete;
+  #editor = null;
+  element;
+
+  /** `on`: open(id), rename(id, title), remove(conversation). */
+  constructor(conversation, on) {
+    this.#on = on;
+    this.#open = el("button", { class: "item-open", type: "button", onclick: () => on.open(this.conversation.id) }, this.#dot, this.#title, this.#when);
+    this.#rename = el("button", { class: "icon-button small", type: "button", "data-testid": "rename", onclick: () => this.#edit() }, icon("pencil"));
+    this.#delete = el("button", { class: "icon-button small", type: "button", "data-testid": "delete", onclick: () => on.remove(this.conversation) }, icon("trash"));
+    this.element = el("li", { class: "item", "data-testid": "conversation-item", "data-conversation-id": conversation.id },
+      this.#open, el("span", { class: "item-actions" }, this.#rename, this.#delete));
+    this.update(conversation, false);
+  }
+
+  update(conversation, isCurrent) {
+    this.conversation = conversation;
+    const title = showHidden(conversation.title) || t("untitled");
+    setText(this.#title, title);
+    this.#open.title = title;
+    setText(this.#when, formatMoment(conversation.lastActivity));
+    this.#when.title = formatFull(conversation.lastActivity);
+    this.element.dataset.state = conversation.state;
+    const isQuiet = conversation.state === "idle";
+    setText(this.#dot, isQuiet ? "" : t(`state_${conversation.state}`));
+    this.#dot.classList.toggle("is-on", !isQuiet);
+    if (isCurrent) this.#open.setAttribute("aria-current", "page");
+    else this.#open.removeAttribute("aria-current");
+    this.#label(this.#rename, t("rename", { title }));
+    this.#label(this.#delete, t("delete", { title }));
+  }
+
+  #label(button, words) {
+    button.setAttribute("aria-label", words);
+    button.title = words;
+  }
+
+  #edit() {
+    if (this.#editor) return;
+    const field = el("input", { class: "item-editor", type: "text", maxlength: MAX_TITLE_CHARS, "aria-label": t("rename_field"), "data-testid": "rename-input" });
+    field.value = this.conversation.title;
+    this.#editor = field;
+    place(this.element, [field]);
+    field.focus();
+    field.select();
+    const finish = (isKept) => {
+      if (!this.#editor) return;
+      this.#editor = null;
+      const title = field.value.trim();
+      place(this.element, [this.#open, this.#rename.parentElement]);
+      this.#rename.focus();
+      if (isKept && title && title !== this.conversation.title) this.#on.rename(this.conversation.id, title);
+    };
+    field.addEventListener("keydown", (event) => {
+      if (event.isComposing || (event.key !== "Enter" && event.key !== "Escape")) return;
+      // The focus goes to the button that opened the field; this key must not press it.
+      event.preventDefault();
+      event.stopPropagation();
+      finish(event.key === "Enter");
+    });
+    field.addEventListener("blur", () => finish(true));
+  }
+}

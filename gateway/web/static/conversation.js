@@ -1,0 +1,268 @@
+// One open conversation: the streams that carry its turns, and what a person does to them.
+
+import { errorFromShape, networkError } from "/static/api.js";
+import { backoff, follow, pause } from "/static/follow.js";
+import { answerApproval, getConversation, interruptConversation, listApprovals, listMessages, startTurn, takeBackTurn, toApproval } from "/static/routes.js";
+import { readEvents } from "/static/sse.js";
+import { addApproval, isUnfinished, newTurn } from "/static/turn.js";
+import { TurnBook, parseData } from "/static/turn-book.js";
+
+// The same idempotency key makes repeating safe; more often than this the reader is asked.
+const MAX_SEND_ATTEMPTS = 3;
+
+export class Conversation {
+  id;
+  #book = new TurnBook();
+  #page;
+  #closing = new AbortController();
+  #following = null;
+  #loading = null;
+  #lastSend = Promise.resolve();
+  #earlier = null;
+  #unread = 0;
+  #hasLoaded = false;
+
+  /**
+   * `page` hears of everything: turnsChanged(turn?), connected(isConnected), identified(id), activity(),
+   * completed(turn), approvalAsked(approval), failed(error, retry), gone().
+   */
+  constructor(id, page) {
+    this.id = id;
+    this.#page = page;
+  }
+
+  get turns() {
+    return this.#book.turns;
+  }
+
+  get isBusy() {
+    return this.#book.isBusy;
+  }
+
+  get activeTurn() {
+    return this.#book.activeTurn;
+  }
+
+  /** Stop reading; the turns themselves go on. */
+  close() {
+    this.#closing.abort();
+  }
+
+  /** Read what is stored, merge it into what is known, and follow what still runs. */
+  load() {
+    this.#loading ??= this.#load().finally(() => { this.#loading = null; });
+    return this.#loading;
+  }
+
+  async #load() {
+    const { signal } = this.#closing;
+    const [{ messages, earlier }, summary] = await Promise.all([listMessages(this.id, { signal }), getConversation(this.id, signal)]);
+    if (signal.aborted) return;
+    // Reading the latest again does not change how far back the reader went.
+    if (!this.#hasLoaded) this.#earlier = earlier;
+    this.#hasLoaded = true;
+    this.#book.merge(messages, summary);
+    this.#unread = Math.max(0, summary.turnCount - this.turns.length);
+    this.#page.turnsChanged();
+    if (!this.isBusy) return;
+    this.#ensureFollowing();
+    for (const approval of await listApprovals(this.id, signal).catch(() => [])) {
+      const turn = this.#book.mergeApproval(approval);
+      if (turn) this.#page.turnsChanged(turn);
+    }
+  }
+
+  /** How many turns are known of, those not read yet included. */
+  get turnCount() {
+    return this.turns.length + this.#unread;
+  }
+
+  get hasEarlier() {
+    return this.#earlier !== null;
+  }
+
+  /** Read one more page of what came before. */
+  async loadEarlier() {
+    if (!this.hasEarlier) return;
+    const { messages, earlier } = await listMessages(this.id, { before: this.#earlier, signal: this.#closing.signal });
+    this.#earlier = earlier;
+    const before = this.turns.length;
+    this.#book.mergeEarlier(messages);
+    this.#unread = Math.max(0, this.#unread - (this.turns.length - before));
+  }
+
+  // -- events -----------------------------------------------------------------------------------
+
+  /** False when an event before this one is missing and the stream must be taken up again from an earlier place. */
+  #take(event) {
+    if (event.type === "error") throw errorFromShape(parseData(event));
+    const change = this.#book.take(event);
+    if (change === "gap") return false;
+    if (change !== "seen") this.#tell(event.type, change);
+    return true;
+  }
+
+  #tell(type, { turn, isNew, data }) {
+    if (type === "approval.requested") {
+      const approval = toApproval(data);
+      addApproval(turn, approval);
+      this.#page.approvalAsked(approval);
+    }
+    if (type === "turn.completed") {
+      this.#followNoLonger();
+      this.#page.completed(turn);
+    }
+    this.#page.turnsChanged(isNew ? null : turn);
+    if (type === "turn.started" || type === "turn.completed") this.#page.activity();
+    // A turn that another window started: its message is stored.
+    if (isNew && turn.text === null) this.load().catch(() => {});
+  }
+
+  #ensureFollowing() {
+    if (this.#following || this.#closing.signal.aborted) return;
+    const following = new AbortController();
+    this.#following = following;
+    follow({
+      conversationId: this.id,
+      position: () => this.#book.position,
+      take: (event) => this.#take(event),
+      connected: (isConnected) => this.#page.connected(isConnected),
+      signal: AbortSignal.any([this.#closing.signal, following.signal]),
+    }).catch((error) => this.#followFailed(error)).finally(() => {
+      if (this.#following === following) this.#following = null;
+    });
+  }
+
+  /** Another stream may have brought the last event that was waited for. */
+  #followNoLonger() {
+    if (this.#book.position !== null) return;
+    this.#following?.abort();
+    this.#following = null;
+    this.#page.connected(true);
+  }
+
+  #followFailed(error) {
+    this.#page.connected(true);
+    if (error.status === 404) this.#page.gone();
+    else this.#page.failed(error, () => this.load().catch((again) => this.#followFailed(again)));
+  }
+
+  // -- sending ----------------------------------------------------------------------------------
+
+  /** Send a message. Resolves once the gateway has taken it; the reply goes on by itself. Rejects with `ApiError`. */
+  send(text, idempotencyKey) {
+    const turn = newTurn({ text, createdAt: new Date().toISOString() });
+    this.turns.push(turn);
+    this.#page.turnsChanged();
+    // One after the other: order is kept, and the second message finds the conversation that the first one started.
+    const accepted = this.#lastSend.then(() => this.#sendAccepted(turn, idempotencyKey));
+    this.#lastSend = accepted.catch(() => {});
+    return accepted.catch((error) => {
+      this.#book.drop(turn);
+      this.#page.turnsChanged();
+      throw error;
+    });
+  }
+
+  /** Resolves at the turn's first event; reads on after that. */
+  #sendAccepted(turn, idempotencyKey) {
+    return new Promise((resolve, reject) => {
+      this.#send(turn, idempotencyKey, resolve).catch((error) => (turn.turnId ? this.#followFailed(error) : reject(error)));
+    });
+  }
+
+  async #send(turn, idempotencyKey, accepted) {
+    for (let attempts = 1; ; attempts += 1) {
+      try {
+        await this.#stream(turn, idempotencyKey, accepted);
+        break;
+      } catch (error) {
+        if (turn.turnId) break;
+        const isDropped = error.code === "network" || error instanceof TypeError;
+        if (!isDropped) throw error;
+        if (attempts >= MAX_SEND_ATTEMPTS) throw networkError();
+        await pause(backoff(attempts));
+      }
+    }
+    if (this.isBusy) this.#ensureFollowing();
+  }
+
+  async #stream(turn, idempotencyKey, accepted) {
+    // A page that turns elsewhere gives up reading, but never a message that was not taken yet.
+    const reading = new AbortController();
+    this.#closing.signal.addEventListener("abort", () => { if (turn.turnId) reading.abort(); });
+    const response = await startTurn({ message: turn.text, conversationId: this.id, idempotencyKey, signal: reading.signal });
+    for await (const event of readEvents(response)) {
+      if (!turn.turnId) {
+        if (event.type === "error") throw errorFromShape(parseData(event));
+        this.#accept(turn, parseData(event));
+        accepted();
+      }
+      if (this.#closing.signal.aborted || !this.#take(event) || !isUnfinished(turn)) return;
+      // One stream for all that waits: a browser has few connections to a host.
+      if (turn.state === "queued") return;
+    }
+    if (!turn.turnId) throw networkError();
+  }
+
+  #accept(turn, data) {
+    this.#book.bind(turn, data?.turn_id ?? null);
+    if (!this.id) {
+      this.id = data.conversation_id;
+      this.#page.identified(this.id);
+    }
+    this.#page.turnsChanged();
+  }
+
+  // -- stopping, taking back, answering ---------------------------------------------------------
+
+  async stop() {
+    const turn = this.activeTurn;
+    if (!turn || turn.state === "stopping") return;
+    turn.state = "stopping";
+    this.#page.turnsChanged(turn);
+    try {
+      await interruptConversation(this.id);
+    } catch (error) {
+      if (isUnfinished(turn)) turn.state = "running";
+      this.#page.turnsChanged(turn);
+      // Nothing runs any more: what is stored says how it ended.
+      if (error.status === 409) await this.load().catch((failure) => this.#followFailed(failure));
+      else this.#page.failed(error, () => this.stop());
+    }
+  }
+
+  /** Take a queued message back; gives its text, or null where it was too late. */
+  async takeBack(turn) {
+    turn.takingBack = true;
+    this.#page.turnsChanged(turn);
+    try {
+      await takeBackTurn(this.id, turn.turnId);
+      this.#book.drop(turn);
+      this.#followNoLonger();
+      this.#page.turnsChanged();
+      return turn.text;
+    } catch (error) {
+      turn.takingBack = false;
+      this.#page.turnsChanged(turn);
+      if (error.status === 404 || error.status === 409) await this.load().catch((failure) => this.#followFailed(failure));
+      else this.#page.failed(error);
+      return null;
+    }
+  }
+
+  async answer(turn, approval, decision, remember) {
+    approval.sent = decision;
+    this.#page.turnsChanged(turn);
+    try {
+      await answerApproval(approval.approvalId, decision, remember);
+      approval.decision ??= decision;
+    } catch (error) {
+      // Answered already, elsewhere or by the clock: its event says how.
+      const isTooLate = error.status === 404 || error.status === 409;
+      approval.sent = isTooLate ? "elsewhere" : null;
+      if (!isTooLate) this.#page.failed(error, () => this.answer(turn, approval, decision, remember));
+    }
+    this.#page.turnsChanged(turn);
+  }
+}

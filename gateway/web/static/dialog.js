@@ -1,0 +1,35 @@
+// Modal dialogs on the browser's own <dialog>: it keeps the focus, closes on Escape, and gives the focus back.
+
+import { el } from "/static/dom.js";
+import { t } from "/static/i18n.js";
+
+/** Show a dialog with `content`; it leaves the document when it closes. */
+export function openDialog({ label, className = "", content, onClose = () => {} }) {
+  const dialog = el("dialog", { class: `dialog ${className}`, "aria-label": label }, content);
+  dialog.addEventListener("close", () => {
+    dialog.remove();
+    onClose();
+  });
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog) dialog.close();
+  });
+  document.body.append(dialog);
+  dialog.showModal();
+  return dialog;
+}
+
+/** Ask before something that cannot be undone; the safe answer has the focus. */
+export function confirmDialog({ title, body, confirm }) {
+  return new Promise((resolve) => {
+    let isConfirmed = false;
+    const cancel = el("button", { class: "button", type: "button", autofocus: true }, t("cancel"));
+    const proceed = el("button", { class: "button danger", type: "button", "data-testid": "confirm" }, confirm);
+    const content = el("div", { class: "dialog-body" }, el("h2", {}, title), el("p", {}, body), el("div", { class: "dialog-actions" }, cancel, proceed));
+    const dialog = openDialog({ label: title, content, onClose: () => resolve(isConfirmed) });
+    cancel.addEventListener("click", () => dialog.close());
+    proceed.addEventListener("click", () => {
+      isConfirmed = true;
+      dialog.close();
+    });
+  });
+}

@@ -1,0 +1,60 @@
+// Text that is not the gateway's yet: what is being typed, and what was sent but not taken. Both survive a reload.
+
+import { keep, recall } from "/static/storage.js";
+
+const draftKey = (conversationId) => `draft.${conversationId ?? "new"}`;
+const unsentKey = (conversationId) => `unsent.${conversationId ?? "new"}`;
+
+// Keys of the messages that this page is sending right now; a reload finds none.
+const inFlight = new Set();
+
+const draftOf = (conversationId) => recall(draftKey(conversationId)) ?? "";
+export const keepDraft = (conversationId, text) => keep(draftKey(conversationId), text);
+
+/** Messages sent and not taken: `{text, key, isReturned}`; a returned one is in the message box again. */
+function readUnsent(conversationId) {
+  try {
+    return JSON.parse(recall(unsentKey(conversationId)) ?? "[]");
+  } catch {
+    return [];
+  }
+}
+
+const writeUnsent = (conversationId, unsent) => keep(unsentKey(conversationId), unsent.length ? JSON.stringify(unsent) : "");
+
+// randomUUID exists on secure origins only.
+function newKey() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** Note a message as on its way; gives its idempotency key: that of an earlier try of the same text, so that it cannot run twice. */
+export function holdUnsent(conversationId, text) {
+  const unsent = readUnsent(conversationId);
+  const tried = unsent.find((message) => message.isReturned && message.text === text);
+  const message = { text, key: tried?.key ?? newKey(), isReturned: false };
+  inFlight.add(message.key);
+  writeUnsent(conversationId, [...unsent.filter((other) => other !== tried), message]);
+  return message.key;
+}
+
+/** The gateway took it. */
+export function releaseUnsent(conversationId, key) {
+  inFlight.delete(key);
+  writeUnsent(conversationId, readUnsent(conversationId).filter((message) => message.key !== key && !message.isReturned));
+}
+
+/** The gateway did not take it. `isReturned`: its text went back into the box; else it waits here to be found. */
+export function failUnsent(conversationId, key, isReturned) {
+  inFlight.delete(key);
+  writeUnsent(conversationId, readUnsent(conversationId).map((message) => (message.key === key ? { ...message, isReturned } : message)));
+}
+
+/** The text to put into the box: messages that were lost on their way, in order, before the draft. */
+export function recoverText(conversationId) {
+  const unsent = readUnsent(conversationId);
+  const lost = unsent.filter((message) => !message.isReturned && !inFlight.has(message.key));
+  writeUnsent(conversationId, unsent.map((message) => (lost.includes(message) ? { ...message, isReturned: true } : message)));
+  const text = [...lost.map((message) => message.text), draftOf(conversationId)].filter(Boolean).join("\n");
+  keepDraft(conversationId, text);
+  return text;
+}

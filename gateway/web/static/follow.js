@@ -1,0 +1,85 @@
+// Follows a conversation's events across dropped connections until the caller has no turn left to wait for.
+
+import { ApiError } from "/static/api.js";
+import { followEvents } from "/static/routes.js";
+import { readEvents } from "/static/sse.js";
+
+const BACKOFF_MS = [300, 800, 2000, 4000, 8000, 15_000];
+
+/** Wait, but no longer than until the browser is online again or the caller gives up. */
+export function pause(delay_ms, signal) {
+  return new Promise((resolve, reject) => {
+    const finish = () => {
+      clearTimeout(timer);
+      window.removeEventListener("online", finish);
+      signal?.removeEventListener("abort", giveUp);
+      resolve();
+    };
+    const giveUp = () => {
+      finish();
+      reject(signal.reason);
+    };
+    const timer = setTimeout(finish, delay_ms);
+    window.addEventListener("online", finish);
+    signal?.addEventListener("abort", giveUp);
+  });
+}
+
+export const backoff = (failures) => {
+  const base_ms = BACKOFF_MS[Math.min(failures, BACKOFF_MS.length) - 1] ?? 0;
+  return base_ms * (0.75 + Math.random() / 2);
+};
+
+const isFinal = (error) => error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429;
+
+/** The stream after a place, and whether it begins there: no event comes before a turn's first, so that has no place to name. */
+async function streamAfter(place, conversationId, signal) {
+  if (!place.endsWith(":0")) {
+    try {
+      return [await followEvents(conversationId, place, signal), true];
+    } catch (error) {
+      if (error.code !== "unknown_event") throw error;
+    }
+  }
+  return [await followEvents(conversationId, null, signal), false];
+}
+
+/** The events after a place. Where the stream begins earlier, those before the place's turn are left out. */
+async function* eventsAfter(place, conversationId, signal, connected) {
+  const [response, isThere] = await streamAfter(place, conversationId, signal);
+  let turnAwaited = isThere ? null : place.slice(0, place.lastIndexOf(":") + 1);
+  connected(true);
+  for await (const event of readEvents(response)) {
+    if (turnAwaited && event.id.startsWith(turnAwaited)) turnAwaited = null;
+    if (!turnAwaited) yield event;
+  }
+}
+
+/**
+ * `position()` names the event after which to go on, null when no turn is left to wait for.
+ * `take(event)` is true when the event was new, seen or not needed, false when one before it is missing.
+ * `connected(isConnected)` hears of each change. Throws only what no waiting can mend.
+ */
+export async function follow({ conversationId, position, take, connected, signal }) {
+  let failures = 0;
+  while (position() !== null) {
+    try {
+      for await (const event of eventsAfter(position(), conversationId, signal, connected)) {
+        if (!take(event)) break;
+        failures = 0;
+        if (position() === null) return;
+      }
+    } catch (failure) {
+      if (signal.aborted) return;
+      if (isFinal(failure)) throw failure;
+    }
+    failures += 1;
+    // One quick second attempt is the ordinary case and not worth a word.
+    if (failures > 1) connected(false);
+    try {
+      await pause(backoff(failures), signal);
+    } catch {
+      return;
+    }
+  }
+}
