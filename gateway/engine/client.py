@@ -1,0 +1,403 @@
+"""A live agent process behind the SDK, owned by one task.
+
+The owner task connects, sends, and disconnects; everybody else hands it commands (the SDK's cancel
+scopes must not cross tasks: SDK #378, #454, #776). A reader beside it always drains, because the
+SDK's inner queue of 100 messages, once full, blocks the permission requests too (SDK #779).
+"""
+
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
+
+import anyio
+import psutil
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from claude_agent_sdk import (
+    ClaudeAgentOptions,
+    ClaudeSDKClient,
+    ClaudeSDKError,
+    Message,
+    ProcessError,
+)
+
+from gateway.engine import processes
+from gateway.engine.belonging import TurnSorter
+from gateway.engine.events import ClientLost, Observed, RunFinished, SessionReady
+from gateway.engine.hooks import RunHooks
+from gateway.engine.protocol import (
+    ClientDead,
+    EngineError,
+    EngineUnavailable,
+    Prompt,
+    SessionGone,
+)
+from gateway.engine.runs import Interrupt, SdkRun, Send
+from gateway.engine.translate import translate
+
+_log = logging.getLogger(__name__)
+
+CONNECT_TIMEOUT_S = 60.0
+CLOSE_GRACE_S = 6.0
+"""A polite close writes the session's last lines; cut short, they are lost (SDK #584, #625)."""
+_INTERRUPT_ACK_S = 5.0
+_KILL_AGAIN_S = 0.5
+_LAST_WORDS_S = 0.05
+"""What standard error may still bring after the process has ended."""
+_STDERR_LINES = 200
+_MAX_COMMANDS = 16
+"""One run at a time waits here with one interrupt; more never come together."""
+
+_SESSION_IS_GONE = (
+    "No conversation found with session ID",
+    "No message found with message.uuid",
+    "--resume requires a valid session ID",
+)
+
+OnUnsolicited = Callable[[Message], None]
+_Command = Send | Interrupt
+
+
+class SdkClient:
+    """See `AgentClient`. Made and started by `SdkEngine.connect`."""
+
+    def __init__(
+        self,
+        client_id: str,
+        mark: str,
+        hooks: RunHooks,
+        *,
+        on_unsolicited: OnUnsolicited | None = None,
+    ) -> None:
+        self._client_id = client_id
+        self._mark = mark
+        self._hooks = hooks
+        self._on_unsolicited = on_unsolicited
+        self._session_id: str | None = None
+        self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
+        self._process: psutil.Process | None = None
+        self._sorter = TurnSorter()
+        self._run: SdkRun | None = None
+        self._dead = False
+        self._cost_usd = 0.0
+        self._refusal: EngineError | None = None
+        self._settled = anyio.Event()
+        self._closing = anyio.Event()
+        self._gone = anyio.Event()
+        self._commands_in: MemoryObjectSendStream[_Command]
+        self._commands: MemoryObjectReceiveStream[_Command]
+        self._commands_in, self._commands = anyio.create_memory_object_stream[_Command](
+            _MAX_COMMANDS
+        )
+
+    @property
+    def client_id(self) -> str:
+        """See `AgentClient.client_id`."""
+        return self._client_id
+
+    @property
+    def session_id(self) -> str | None:
+        """See `AgentClient.session_id`."""
+        return self._session_id
+
+    @property
+    def on_stderr(self) -> Callable[[str], None]:
+        """Where the SDK puts each line of standard error."""
+        return self._stderr.append
+
+    @property
+    def pid(self) -> int | None:
+        """The agent's process id; None where it was not found."""
+        return self._process.pid if self._process else None
+
+    def is_alive(self) -> bool:
+        """See `AgentClient.is_alive`."""
+        return not self._dead and (self._process is None or processes.is_running(self._process.pid))
+
+    def stderr_tail(self) -> Sequence[str]:
+        """See `AgentClient.stderr_tail`."""
+        return tuple(self._stderr)
+
+    def memory_bytes_blocking(self) -> int:
+        """See `AgentClient.memory_bytes_blocking`."""
+        return processes.memory_bytes_blocking(self._process) if self._process else 0
+
+    def count_cost_from(self, spent_usd: float) -> None:
+        """Say what the session had cost before this client; the agent program counts on from it."""
+        self._cost_usd = spent_usd
+
+    async def wait_connected(self) -> None:
+        """Wait until a prompt can be taken.
+
+        Raises:
+            SessionGone, EngineUnavailable: it could not be connected; nothing is left running.
+        """
+        await self._settled.wait()
+        if self._refusal is not None:
+            raise self._refusal
+
+    async def start_run(self, prompt: Prompt) -> SdkRun:
+        """See `AgentClient.start_run`."""
+        if not self.is_alive():
+            self._dead = True
+            raise ClientDead("The agent process has ended.")
+        if self._run is not None:  # its reader gave up; what it still tells is not for this one
+            self._give_up()
+            raise ClientDead("The agent is still at work on a run that was given up.")
+        run = SdkRun(self.request_interrupt)
+        self._run = run
+        self._sorter.begin(run.uuid)
+        self._hooks.begin(prompt)
+        command = Send(run, prompt.text)
+        try:
+            self._commands_in.send_nowait(command)
+            await command.done.wait()
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            command.failure = "the client is closed"
+        except BaseException:
+            self._withdraw(command)
+            raise
+        if command.failure is not None:
+            self._end_run(run)
+            raise ClientDead("The agent process has ended.", detail=command.failure)
+        return run
+
+    def _withdraw(self, command: Send) -> None:
+        """Give up a prompt that nobody waits for; once it is on its way the client is of no use."""
+        command.is_withdrawn = True
+        self._end_run(command.run)
+        if command.is_taken:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        self._dead = True
+        self._closing.set()
+
+    def request_interrupt(self, run: SdkRun) -> None:
+        """Have the owner task interrupt a run. Never raises."""
+        if run.queue.is_ended or run.interrupt_waits:
+            return
+        run.interrupt_waits = True
+        try:
+            self._commands_in.send_nowait(Interrupt(run))
+        except (anyio.WouldBlock, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            _log.debug("interrupt_not_sent")
+
+    async def close(self) -> None:
+        """See `AgentClient.close`."""
+        with anyio.CancelScope(shield=True):
+            self._give_up()
+            await self._gone.wait()
+
+    async def kill(self) -> None:
+        """See `AgentClient.kill`."""
+        with anyio.CancelScope(shield=True):
+            self._dead = True
+            while not self._gone.is_set():
+                await anyio.to_thread.run_sync(processes.kill_client_blocking, self._mark)
+                with anyio.move_on_after(
+                    _KILL_AGAIN_S
+                ):  # the reader learns the exit code meanwhile
+                    await self._gone.wait()
+                self._closing.set()
+
+    async def serve(self, options: ClaudeAgentOptions) -> None:
+        """Own the SDK's client from connect to disconnect; the engine starts this as a task."""
+        sdk = ClaudeSDKClient(options)
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_cancel_at, self._closing, tasks.cancel_scope)
+                if await self._connect(sdk):
+                    tasks.start_soon(self._read, sdk)
+                    self._settled.set()
+                    await self._obey(sdk)
+                tasks.cancel_scope.cancel()
+        finally:
+            self._dead = True
+            if not self._settled.is_set() and self._refusal is None:
+                self._refusal = EngineUnavailable("The agent was closed before it was connected.")
+            with anyio.CancelScope(shield=True):
+                await self._shut(sdk)
+
+    async def _connect(self, sdk: ClaudeSDKClient) -> bool:
+        try:
+            with anyio.fail_after(CONNECT_TIMEOUT_S):
+                await sdk.connect()
+        except Exception as exc:  # noqa: BLE001  the SDK raises bare Exceptions too
+            self._refusal = _refusal_of(exc, self._stderr)
+            return False
+        self._process = await anyio.to_thread.run_sync(processes.find_agent_blocking, self._mark)
+        return True
+
+    async def _obey(self, sdk: ClaudeSDKClient) -> None:
+        """Do what is asked, one thing after another, until the client is closed."""
+        async for command in self._commands:
+            if isinstance(command, Interrupt):
+                await self._interrupt(sdk, command.run)
+            elif not command.is_withdrawn:
+                await self._query(sdk, command)
+
+    async def _query(self, sdk: ClaudeSDKClient, command: Send) -> None:
+        command.is_taken = True
+        command.failure = "the client was closed"
+        try:
+            await sdk.query(_one(_user_message(command.text, command.run.uuid)))
+            command.failure = None
+        except (ClaudeSDKError, OSError, anyio.ClosedResourceError) as exc:
+            command.failure = str(exc) or type(exc).__name__
+            self._dead = True
+        finally:
+            command.done.set()
+
+    async def _interrupt(self, sdk: ClaudeSDKClient, run: SdkRun) -> None:
+        """Interrupt; it can fail to settle (TS #425), so it is bounded, and what follows shows."""
+        run.interrupt_waits = False
+        if run is not self._run:
+            return  # it has ended by itself; the next one must not be hit
+        self._sorter.interrupt()
+        try:
+            with anyio.move_on_after(_INTERRUPT_ACK_S):
+                await sdk.interrupt()
+        except Exception:  # noqa: BLE001  the SDK raises bare Exceptions
+            _log.info("interrupt_failed", exc_info=True)
+
+    async def _read(self, sdk: ClaudeSDKClient) -> None:
+        """Drain the agent's messages until it ends, then let the owner go."""
+        exit_code: int | None = None
+        try:
+            exit_code = await self._drain(sdk)
+            self._dead = True
+            await anyio.sleep(_LAST_WORDS_S)
+        finally:
+            self._dead = True
+            self._lose_run(exit_code)
+            self._closing.set()
+
+    async def _drain(self, sdk: ClaudeSDKClient) -> int | None:
+        while True:
+            try:
+                async for message in sdk.receive_messages():
+                    self._deliver(message)
+            except ProcessError as exc:
+                return exc.exit_code
+            except ClaudeSDKError:  # one message that the SDK cannot parse; the stream goes on
+                _log.warning("agent_message_not_understood", exc_info=True)
+                continue
+            except Exception:  # noqa: BLE001  this client ends and nothing else
+                _log.exception("agent_reader_failed")
+            return None
+
+    def _deliver(self, message: Message) -> None:
+        run = self._run
+        solicited = self._sorter.is_solicited(message)
+        if run is not None:
+            run.queue.put(Observed(message=message, solicited=solicited))
+        if run is None or not solicited:
+            self._set_aside(message)
+            return
+        for event in translate(message):
+            if isinstance(event, SessionReady):
+                self._session_id = event.session_id
+            if isinstance(event, RunFinished):
+                self._session_id = event.session_id or self._session_id
+                self._end_run(run)
+                run.queue.put(self._with_own_cost(event))
+            else:
+                run.queue.put(event)
+
+    def _set_aside(self, message: Message) -> None:
+        _log.debug("unsolicited_message", extra={"kind": type(message).__name__})
+        if self._on_unsolicited is not None:
+            self._on_unsolicited(message)
+
+    def _with_own_cost(self, event: RunFinished) -> RunFinished:
+        """Give a run its own cost: the agent program tells what the whole session cost so far."""
+        total = event.cost_usd
+        before = self._cost_usd if total >= self._cost_usd else 0.0  # it began to count anew
+        self._cost_usd = total
+        return replace(event, cost_usd=total - before)
+
+    def _lose_run(self, exit_code: int | None) -> None:
+        run = self._run
+        if run is not None:
+            self._end_run(run)
+            run.queue.put(ClientLost(exit_code=exit_code, stderr=self.stderr_tail()))
+
+    def _end_run(self, run: SdkRun) -> None:
+        if self._run is run:
+            self._run = None
+            self._sorter.end()
+            self._hooks.end()
+
+    async def _shut(self, sdk: ClaudeSDKClient) -> None:
+        """Disconnect, politely for a while, and see that no process of this client is left."""
+        left = await self._processes_known()
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._kill_late)
+                await sdk.disconnect()
+                tasks.cancel_scope.cancel()
+        except Exception:  # noqa: BLE001  the processes are ended all the same
+            _log.exception("disconnect_failed")
+        finally:
+            try:
+                await anyio.to_thread.run_sync(processes.kill_client_blocking, self._mark, left)
+            finally:
+                self._refuse_commands()
+                self._lose_run(None)
+                self._settled.set()
+                self._gone.set()
+
+    async def _processes_known(self) -> Sequence[psutil.Process]:
+        """List the agent's tree while it still hangs together."""
+        if self._process is None:
+            return ()
+        return await anyio.to_thread.run_sync(processes.tree_blocking, self._process)
+
+    async def _kill_late(self) -> None:
+        await anyio.sleep(CLOSE_GRACE_S)
+        await anyio.to_thread.run_sync(processes.kill_client_blocking, self._mark)
+
+    def _refuse_commands(self) -> None:
+        """Answer whoever still waits."""
+        self._commands_in.close()
+        while True:
+            try:
+                command = self._commands.receive_nowait()
+            except (anyio.WouldBlock, anyio.EndOfStream):
+                break
+            if isinstance(command, Send):
+                command.failure = "the client is closed"
+                command.done.set()
+        self._commands.close()
+
+
+def _refusal_of(exc: Exception, stderr: Sequence[str]) -> EngineError:
+    """Read out of a failed connect what it means."""
+    detail = "\n".join([str(exc) or type(exc).__name__, *stderr])
+    refusal: EngineError
+    if any(sign in detail for sign in _SESSION_IS_GONE):
+        refusal = SessionGone("The session is gone.", detail=detail)
+    else:
+        refusal = EngineUnavailable("The agent could not be started.", detail=detail)
+    refusal.__cause__ = exc
+    return refusal
+
+
+async def _cancel_at(event: anyio.Event, scope: anyio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()
+
+
+async def _one(message: dict[str, object]) -> AsyncIterator[dict[str, object]]:  # noqa: RUF029
+    yield message
+
+
+def _user_message(text: str, run_uuid: str) -> dict[str, object]:
+    return {
+        "type": "user",
+        "message": {"role": "user", "content": text},
+        "parent_tool_use_id": None,
+        "session_id": "default",
+        "uuid": run_uuid,
+    }

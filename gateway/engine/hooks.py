@@ -1,0 +1,142 @@
+"""The callbacks that the agent process calls back into: the gate and the door for memory.
+
+Fail closed: the policy is asked in a `PreToolUse` hook that only ever denies (`on_failure="block"`
+stands behind it) and again in `can_use_tool`, which every call reaches (`permissions.ask: ["*"]`)
+and which has the last word. Without a run in progress everything is denied.
+"""
+
+from typing import Any, cast
+
+from claude_agent_sdk import (
+    HookContext,
+    HookInput,
+    HookJSONOutput,
+    HookMatcher,
+    PermissionResultAllow,
+    PermissionResultDeny,
+    ToolPermissionContext,
+)
+from claude_agent_sdk.types import HookEvent
+
+from gateway.engine.asking import first_denial, last_word
+from gateway.engine.protocol import Prompt
+from policies.tools import ToolCall
+from policies.verdict import Allow, Deny
+
+_NO_RUN = Deny(rule="no_run", reason="No turn is running that this call could belong to.")
+_UNSEEN = Deny(rule="unseen_call", reason="The call was not shown to the policy, so it is denied.")
+
+_MAX_CALLS = 4096
+"""Calls of one run whose working directory is remembered; a run beyond it is denied its calls."""
+
+
+class RunHooks:
+    """The callbacks of one client, bound to the run in progress."""
+
+    def __init__(self) -> None:
+        self._prompt: Prompt | None = None
+        self._working_dirs: dict[str, str] = {}
+        self._denied: dict[str, Deny] = {}
+        """Interrupting denials, which only the last word can carry out."""
+
+    def begin(self, prompt: Prompt) -> None:
+        """Bind the callbacks to a run."""
+        self._prompt = prompt
+        self._working_dirs.clear()
+        self._denied.clear()
+
+    def end(self) -> None:
+        """Unbind them: from here on every call is denied."""
+        self._prompt = None
+
+    def matchers(self) -> dict[HookEvent, list[HookMatcher]]:
+        """Give the SDK's registration of these callbacks."""
+        return {
+            "PreToolUse": [HookMatcher(hooks=[self._pre_tool_use], on_failure="block")],
+            "UserPromptSubmit": [HookMatcher(hooks=[self._user_prompt_submit])],
+        }
+
+    async def can_use_tool(
+        self, name: str, tool_input: dict[str, Any], context: ToolPermissionContext
+    ) -> PermissionResultAllow | PermissionResultDeny:
+        """Give the last word on one call."""
+        verdict = await self._decide(name, tool_input, context)
+        if isinstance(verdict, Allow):
+            changed = verdict.updated_input
+            return PermissionResultAllow(updated_input=None if changed is None else dict(changed))
+        return PermissionResultDeny(message=_told(verdict), interrupt=verdict.interrupt)
+
+    async def _decide(
+        self, name: str, tool_input: dict[str, Any], context: ToolPermissionContext
+    ) -> Allow | Deny:
+        prompt = self._prompt
+        tool_use_id = context.tool_use_id or ""
+        cwd = self._working_dirs.get(tool_use_id)
+        if prompt is None:
+            return _NO_RUN
+        if cwd is None:
+            return _UNSEEN
+        call = ToolCall(
+            name=name,
+            input=tool_input,
+            cwd=cwd,
+            tool_use_id=tool_use_id,
+            agent_id=context.agent_id,
+        )
+        final = await last_word(prompt.gatekeeper, call)
+        if isinstance(final, Allow):
+            if self._prompt is not prompt:
+                return _NO_RUN  # the run ended while it was decided
+            return self._denied.get(tool_use_id, final)
+        return final
+
+    async def _pre_tool_use(
+        self, hook_input: HookInput, tool_use_id: str | None, _context: HookContext
+    ) -> HookJSONOutput:
+        told = cast("dict[str, Any]", hook_input)
+        verdict = await self._judge(told, tool_use_id or str(told.get("tool_use_id") or ""))
+        if verdict is None:
+            return {}
+        return {
+            "hookSpecificOutput": {
+                "hookEventName": "PreToolUse",
+                "permissionDecision": "deny",
+                "permissionDecisionReason": _told(verdict),
+            }
+        }
+
+    async def _judge(self, told: dict[str, Any], tool_use_id: str) -> Deny | None:
+        """Give the denial that stands already, else None; an interrupting one waits for the last word."""
+        prompt = self._prompt
+        if prompt is None or len(self._working_dirs) >= _MAX_CALLS:
+            return _NO_RUN
+        call = ToolCall(
+            name=str(told["tool_name"]),
+            input=told["tool_input"],
+            cwd=str(told["cwd"]),
+            tool_use_id=tool_use_id,
+            agent_id=told.get("agent_id"),
+        )
+        self._working_dirs[tool_use_id] = call.cwd
+        denial = await first_denial(prompt.gatekeeper, call)
+        if denial is not None and denial.interrupt:
+            self._denied[tool_use_id] = denial
+            return None
+        return denial
+
+    async def _user_prompt_submit(
+        self, _hook_input: HookInput, _tool_use_id: str | None, _context: HookContext
+    ) -> HookJSONOutput:
+        prompt = self._prompt
+        if prompt is None or not prompt.context:
+            return {}
+        return {
+            "hookSpecificOutput": {
+                "hookEventName": "UserPromptSubmit",
+                "additionalContext": prompt.context,
+            }
+        }
+
+
+def _told(verdict: Deny) -> str:
+    return f"{verdict.reason} {verdict.hint}" if verdict.hint else verdict.reason

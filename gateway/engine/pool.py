@@ -1,0 +1,357 @@
+"""Which conversation has a live agent, and which sleeps.
+
+One live client a conversation, reused while its options stay the same. A fresh conversation takes
+a prewarmed one, and another is warmed behind it. A conversation sleeps (its process ends, its
+session stays) when it was idle for long, or least recently used when there are too many processes
+or they hold too much memory; it wakes by resuming its session. A client counts until its processes
+are gone, so there are never more than `max_live` (and the prewarmed ones).
+
+A conversation that is left makes its client stale: never used again, gone after a grace. Two
+processes never write one session (CC #39151): the old one is gone before the session is resumed.
+"""
+
+import logging
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import anyio
+from anyio.abc import TaskGroup
+
+from gateway.engine.protocol import (
+    AgentClient,
+    ClientSpec,
+    Engine,
+    EngineUnavailable,
+    SessionGone,
+    SessionOrigin,
+)
+from gateway.engine.warmth import WarmShelf
+
+_log = logging.getLogger(__name__)
+
+_MEASURE_EVERY_S = 10.0
+_SHUTDOWN_S = 12.0
+
+Origin = Literal["reused", "prewarmed", "connected", "woken"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolLimits:
+    """What bounds the pool."""
+
+    max_live: int
+    prewarmed: int
+    idle_s: float
+    stale_grace_s: float
+    max_memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """A client for one turn. Give it back with `release` or `discard`."""
+
+    client: AgentClient
+    origin: Origin
+    session_lost: bool = False
+    """The session was gone: the agent remembers nothing of the conversation."""
+    client_died: bool = False
+    """The conversation's last process had died between the turns."""
+
+
+class _Held:
+    """A conversation's client and how it is used."""
+
+    def __init__(self, client: AgentClient, fingerprint: str) -> None:
+        self.client = client
+        self.fingerprint = fingerprint
+        self.busy = True
+        self.idle_since = anyio.current_time()
+        self.stale_since: float | None = None
+        self.memory_bytes = 0
+        self.is_ending = False
+        self.ended = anyio.Event()
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether another turn may run on it."""
+        return self.stale_since is None and not self.is_ending and self.client.is_alive()
+
+    def leave(self) -> None:
+        """Make it stale, once."""
+        if self.stale_since is None:
+            self.stale_since = anyio.current_time()
+
+
+class _Claim:
+    """A conversation that is getting a client."""
+
+    def __init__(self) -> None:
+        self.scope = anyio.CancelScope()
+        self.left = False
+        self.done = anyio.Event()
+
+
+class ClientPool:
+    """The live clients of all conversations. `run` must be running; `close` ends all.
+
+    `acquire`, `release` and `discard` of one conversation are called one after another (its lane
+    sees to that); `leave` and `drop` may come at any time.
+    """
+
+    def __init__(
+        self, engine: Engine, default_spec: ClientSpec, limits: PoolLimits, tasks: TaskGroup
+    ) -> None:
+        self._engine = engine
+        self._limits = limits
+        self._tasks = tasks
+        self._held: dict[str, _Held] = {}
+        self._claims: dict[str, _Claim] = {}
+        self._slots = anyio.Semaphore(limits.max_live, max_value=limits.max_live)
+        self._changed = anyio.Event()
+        self._shelf = WarmShelf(engine, default_spec, limits.prewarmed)
+        self._warm_memory_bytes = 0
+        self._closing = False
+
+    @property
+    def live_count(self) -> int:
+        """Processes that conversations hold, the prewarmed not counted."""
+        return len(self._held)
+
+    @property
+    def warm_count(self) -> int:
+        """Prewarmed processes that are ready."""
+        return self._shelf.ready_count
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of all processes, the prewarmed too, as last measured."""
+        return self._warm_memory_bytes + sum(held.memory_bytes for held in self._held.values())
+
+    def is_hot(self, conversation_id: str) -> bool:
+        """Whether the conversation has a live process that it can still use."""
+        held = self._held.get(conversation_id)
+        return held is not None and held.is_usable
+
+    async def acquire(
+        self, conversation_id: str, spec: ClientSpec, session: SessionOrigin
+    ) -> Lease:
+        """Give the conversation's client: the live one, else a woken, prewarmed or new one.
+
+        Waits while `max_live` clients are all busy, first come, first served. Cancelled, it leaves
+        nothing behind.
+
+        Raises:
+            EngineUnavailable: no agent could be started, or the pool or the conversation was closed.
+        """
+        if self._closing:
+            raise EngineUnavailable("The agents are being closed.")
+        held = self._held.get(conversation_id)
+        if held is not None and held.is_usable and held.fingerprint == spec.fingerprint:
+            held.busy = True
+            return Lease(client=held.client, origin="reused")
+        claim = _Claim()
+        self._claims[conversation_id] = claim
+        try:
+            with claim.scope:
+                return await self._replace(conversation_id, held, claim, spec, session)
+        finally:
+            del self._claims[conversation_id]
+            claim.done.set()
+        raise EngineUnavailable("The conversation's agent was closed while it was started.")
+
+    async def _replace(
+        self,
+        conversation_id: str,
+        held: _Held | None,
+        claim: _Claim,
+        spec: ClientSpec,
+        session: SessionOrigin,
+    ) -> Lease:
+        """Get a client in the place of what was held; no moment has both."""
+        died = False
+        if held is not None:
+            left = held.stale_since is not None or held.is_ending
+            died = not left and not held.client.is_alive()
+            await self._end(conversation_id, held)
+        self._make_room(newcomers=1)
+        await self._slots.acquire()
+        try:
+            client, origin, lost = await self._obtain(spec, session)
+        except BaseException:
+            self._slots.release()
+            raise
+        fresh = _Held(client, spec.fingerprint)
+        if claim.left:
+            fresh.leave()
+            self._wake_tender()
+        self._held[conversation_id] = fresh
+        return Lease(client=client, origin=origin, session_lost=lost, client_died=died)
+
+    def release(self, conversation_id: str) -> None:
+        """Give the client back after a turn; it stays live for the next one."""
+        held = self._held.get(conversation_id)
+        if held is None:
+            return
+        held.busy = False
+        held.idle_since = anyio.current_time()
+        if not held.client.is_alive():
+            self._end_soon(conversation_id, held)
+        self._make_room()
+        self._wake_tender()
+
+    async def discard(self, conversation_id: str) -> None:
+        """Kill the client; returns when its processes are gone. The session stays."""
+        held = self._held.get(conversation_id)
+        if held is not None:
+            await held.client.kill()
+            await self._end(conversation_id, held)
+
+    def leave(self, conversation_id: str) -> None:
+        """Make the client stale at once; it is gone after the grace."""
+        claim = self._claims.get(conversation_id)
+        if claim is not None:
+            claim.left = True
+        held = self._held.get(conversation_id)
+        if held is not None:
+            held.leave()
+            self._wake_tender()
+
+    async def drop(self, conversation_id: str) -> None:
+        """End the client now, also one that is being started; returns when its processes are gone."""
+        claim = self._claims.get(conversation_id)
+        if claim is not None:
+            claim.scope.cancel()
+            await claim.done.wait()
+        held = self._held.get(conversation_id)
+        if held is not None:
+            await self._end(conversation_id, held)
+
+    async def run(self) -> None:
+        """Tend the pool for ever: warm, put to sleep, measure."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._shelf.run)
+            tasks.start_soon(self._tend)
+            tasks.start_soon(self._measure)
+
+    async def close(self) -> None:
+        """End all clients, side by side, politely for a while; returns when all are gone."""
+        self._closing = True
+        self._wake_tender()
+        with anyio.CancelScope(shield=True):
+            for claim in list(self._claims.values()):
+                claim.scope.cancel()
+            for claim in list(self._claims.values()):
+                await claim.done.wait()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._shelf.close)
+                for conversation_id, held in list(self._held.items()):
+                    tasks.start_soon(self._end_bounded, conversation_id, held)
+
+    async def _obtain(
+        self, spec: ClientSpec, session: SessionOrigin
+    ) -> tuple[AgentClient, Origin, bool]:
+        """Connect, or take a prewarmed client; tells too whether the session was lost."""
+        with self._shelf.giving_way():
+            if session.resume is None:
+                return *await self._fresh(spec), False
+            try:
+                return await self._engine.connect(spec, session), "woken", False
+            except SessionGone as exc:
+                _log.warning("session_gone", extra={"detail": exc.detail})
+                return *await self._fresh(spec), True
+
+    async def _fresh(self, spec: ClientSpec) -> tuple[AgentClient, Origin]:
+        warm = await self._shelf.take(spec)
+        if warm is not None:
+            return warm, "prewarmed"
+        return await self._engine.connect(spec, SessionOrigin()), "connected"
+
+    def _make_room(self, *, newcomers: int = 0) -> None:
+        """Put as many idle clients to sleep as turns wait for a slot."""
+        waiting = self._slots.statistics().tasks_waiting + newcomers
+        ending = sum(1 for held in self._held.values() if held.is_ending)
+        short = waiting - self._slots.value - ending
+        for conversation_id, held in self._sleepers()[: max(0, short)]:
+            self._end_soon(conversation_id, held)
+
+    def _sleepers(self) -> list[tuple[str, _Held]]:
+        """List the clients that may be ended, stale ones first, then least recently used."""
+        idle = [one for one in self._held.items() if not one[1].busy and not one[1].is_ending]
+        return sorted(idle, key=lambda one: (one[1].stale_since is None, one[1].idle_since))
+
+    def _end_soon(self, conversation_id: str, held: _Held) -> None:
+        if not held.is_ending and not self._closing:
+            held.is_ending = True
+            self._tasks.start_soon(self._finish, conversation_id, held)
+
+    async def _end(self, conversation_id: str, held: _Held) -> None:
+        if held.is_ending:
+            await held.ended.wait()
+            return
+        held.is_ending = True
+        await self._finish(conversation_id, held)
+
+    async def _end_bounded(self, conversation_id: str, held: _Held) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._end, conversation_id, held)
+            with anyio.move_on_after(_SHUTDOWN_S):
+                await held.ended.wait()
+                return
+            await held.client.kill()
+
+    async def _finish(self, conversation_id: str, held: _Held) -> None:
+        """Close a client that is marked as ending; its slot is free when its processes are gone."""
+        with anyio.CancelScope(shield=True):
+            try:
+                await held.client.close()
+            except Exception:  # noqa: BLE001  its slot must not be lost
+                _log.exception("client_not_closed")
+            finally:
+                if self._held.get(conversation_id) is held:
+                    del self._held[conversation_id]
+                self._slots.release()
+                held.ended.set()
+
+    def _wake_tender(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    async def _tend(self) -> None:
+        """End what was stale or idle for long, at its moment."""
+        while not self._closing:
+            changed = self._changed
+            now = anyio.current_time()
+            for conversation_id, held in list(self._held.items()):
+                if self._due_at(held) <= now:
+                    self._end_soon(conversation_id, held)
+            pending = [self._due_at(held) for held in self._held.values() if not held.is_ending]
+            with anyio.CancelScope(deadline=min(pending, default=math.inf)):
+                await changed.wait()
+
+    def _due_at(self, held: _Held) -> float:
+        if held.stale_since is not None:
+            return held.stale_since + self._limits.stale_grace_s
+        return math.inf if held.busy else held.idle_since + self._limits.idle_s
+
+    async def _measure(self) -> None:
+        while True:
+            await anyio.sleep(_MEASURE_EVERY_S)
+            await self.keep_memory_bound()
+
+    async def keep_memory_bound(self) -> None:
+        """Measure all process trees, and put idle clients to sleep until the bound is kept."""
+        for held in list(self._held.values()):
+            held.memory_bytes = await _measured(held.client)
+        self._warm_memory_bytes = sum([await _measured(one) for one in self._shelf.clients()])
+        leaving = sum(one.memory_bytes for one in self._held.values() if one.is_ending)
+        excess = self.memory_bytes - leaving - self._limits.max_memory_bytes
+        for conversation_id, held in self._sleepers():
+            if excess <= 0:
+                return
+            excess -= held.memory_bytes
+            self._end_soon(conversation_id, held)
+
+
+async def _measured(client: AgentClient) -> int:
+    return await anyio.to_thread.run_sync(client.memory_bytes_blocking)

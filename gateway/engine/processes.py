@@ -1,0 +1,165 @@
+"""The agent's operating-system processes: found by a mark in their environment, measured, ended.
+
+Every agent process is started with `MARK=<owner>:<client_id>` in its environment, which its
+children inherit wherever they detach to. So a whole tree is found without the SDK's help, and after
+a crash the next server finds what the last one left, and nothing else: the owner is the data
+directory. Everything here blocks; callers use a worker thread.
+"""
+
+import contextlib
+import hashlib
+import os
+import shlex
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import psutil
+
+MARK = "AGENT_OF_CANDOR"
+"""Not `CANDOR_…`: a server started inside an agent must not take it for a setting."""
+
+_TERMINATE_GRACE_S = 2.0
+_LOOK_AGAIN_S = 0.01
+_MAX_ROUNDS = 20
+
+
+def owner_of(data_dir: Path) -> str:
+    """Name the server that uses a data directory, the same after every restart."""
+    return hashlib.sha256(os.fsencode(data_dir.resolve())).hexdigest()[:16]
+
+
+def _mark_of(process: psutil.Process) -> str | None:
+    try:
+        mark: str | None = process.environ().get(MARK)
+    except (psutil.Error, OSError):
+        return None
+    return mark
+
+
+def find_agent_blocking(mark: str) -> psutil.Process | None:
+    """Find the child of this process that carries `mark`: the agent itself."""
+    for child in psutil.Process().children():
+        if _mark_of(child) == mark:
+            return child
+    return None
+
+
+def _marked(wanted: Callable[[str], bool]) -> list[psutil.Process]:
+    me = os.getpid()
+    found = []
+    for process in psutil.process_iter():
+        if process.pid != me:
+            mark = _mark_of(process)
+            if mark is not None and wanted(mark):
+                found.append(process)
+    return found
+
+
+def tree_blocking(root: psutil.Process) -> list[psutil.Process]:
+    """List an agent and its descendants that are still attached to it; the agent first."""
+    try:
+        return [root, *root.children(recursive=True)]
+    except psutil.Error:
+        return []
+
+
+def memory_bytes_blocking(root: psutil.Process) -> int:
+    """Sum the proportional memory of an agent's tree; resident where proportional is not told."""
+    total = 0
+    for process in tree_blocking(root):
+        try:
+            full = process.memory_full_info()
+            total += getattr(full, "pss", 0) or full.rss
+        except (psutil.Error, OSError):
+            continue
+    return total
+
+
+def is_running(pid: int) -> bool:
+    """Whether a child of this process has not ended; asks the kernel alone, so also on the loop."""
+    if sys.platform != "linux":
+        return psutil.pid_exists(pid)
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    except ChildProcessError:  # it has ended and was waited for
+        return False
+
+
+def kill_client_blocking(mark: str, known: Iterable[psutil.Process] = ()) -> int:
+    """Kill all that carries this very mark, detached children included, and what is `known` of it.
+
+    Looks again until nothing is found, because a process can start others while it is looked for.
+    Returns how many there were.
+    """
+    return _kill_all(lambda one: one == mark, known)
+
+
+def end_owner_blocking(owner: str) -> int:
+    """End all agents of `owner`, wherever they are; tell how many. For a start after a crash."""
+
+    def wanted(mark: str) -> bool:
+        return mark.partition(":")[0] == owner
+
+    politely = _with_descendants(_marked(wanted))
+    for process in politely:
+        with contextlib.suppress(psutil.Error):
+            process.terminate()
+    _wait_ended(politely)
+    return len(politely) + _kill_all(wanted, [one for one in politely if _is_active(one)])
+
+
+def _kill_all(wanted: Callable[[str], bool], known: Iterable[psutil.Process]) -> int:
+    total = 0
+    found = {one for one in known if _is_active(one)}
+    for _ in range(_MAX_ROUNDS):
+        found |= set(_with_descendants(_marked(wanted)))
+        if not found:
+            break
+        for process in found:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+                total += 1
+        _wait_ended(found)
+        found = set()
+    return total
+
+
+def _with_descendants(roots: Iterable[psutil.Process]) -> list[psutil.Process]:
+    """Add what is still attached; a child may have cleared its environment, and the mark with it."""
+    return list(dict.fromkeys(one for root in roots for one in tree_blocking(root)))
+
+
+def _is_active(process: psutil.Process) -> bool:
+    """Whether a process can still do anything; a zombie cannot, and its parent waits for it."""
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
+
+
+def _wait_ended(processes: Iterable[psutil.Process]) -> None:
+    """Wait a while until they have ended, without taking their exit code from whoever owns them."""
+    until = time.monotonic() + _TERMINATE_GRACE_S
+    while time.monotonic() < until and any(map(_is_active, processes)):
+        time.sleep(_LOOK_AGAIN_S)
+
+
+def launch_script_blocking(directory: Path, agent: Path) -> Path:
+    """Write the program that the SDK starts as its agent; it becomes `agent` by way of the launcher.
+
+    On systems without `/bin/sh` that is the agent itself.
+    """
+    if os.name != "posix":
+        return agent
+    launcher = Path(__file__).with_name("launcher.py")
+    words = [sys.executable, "-I", "-S", str(launcher)]
+    line = f'exec {shlex.join(words)} "$PPID" {shlex.quote(str(agent))} "$@"\n'
+    script = directory / "start-agent"
+    fresh = directory / f"start-agent.{os.getpid()}"
+    fresh.write_text(f"#!/bin/sh\n{line}", encoding="utf-8")
+    fresh.chmod(stat.S_IRWXU)
+    fresh.replace(script)
+    return script

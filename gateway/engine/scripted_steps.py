@@ -1,0 +1,48 @@
+"""The script language as the scripted engine reads it; what it means is said in `scripted`."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_FENCE = re.compile(r"```candor-script[^\n]*\n(?P<body>.*?)```", re.DOTALL)
+
+Step = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Session:
+    """What a session remembers."""
+
+    prompts: list[str] = field(default_factory=list)
+    uuids: list[str] = field(default_factory=list)
+    """The last message of each prompt's run."""
+    followups: list[Step] = field(default_factory=list)
+
+
+def steps_of(text: str, session: Session) -> list[Step]:
+    """List the steps that a prompt asks for; one without a script takes the session's next one."""
+    fence = _FENCE.search(text)
+    if fence is None:
+        if session.followups:
+            return [session.followups.pop(0)]
+        return [{"text": f"You said: {text}"}]
+    steps: list[Step] = []
+    for step in json.loads(fence["body"]):
+        if "on_followup" in step:
+            session.followups = list(step["on_followup"])
+        else:
+            steps += [step] * (step.get("times", 1) if "repeat" in step else 1)
+    return steps
+
+
+def calls_of(step: Step) -> list[tuple[str, dict[str, Any]]]:
+    """List the tool calls of a step: name and input."""
+    step = step.get("repeat", step)
+    calls = [
+        (one.get("name") or one["tool"], one.get("input", {})) for one in step.get("tools", [])
+    ]
+    if "tool" in step:
+        calls.append((step["tool"], step.get("input", {})))
+    return calls

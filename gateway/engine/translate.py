@@ -1,0 +1,172 @@
+"""SDK messages to engine events: plain functions on values, total over whatever comes."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from claude_agent_sdk import (
+    AssistantMessage,
+    Message,
+    ResultMessage,
+    StreamEvent,
+    SystemMessage,
+    TextBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserMessage,
+)
+
+from gateway.engine.events import (
+    EngineEvent,
+    EntryRecorded,
+    MessageBegun,
+    ModelFailed,
+    ModelRetrying,
+    RunFinished,
+    SessionReady,
+    TextDelta,
+    TextDone,
+    ThinkingDelta,
+    ToolCalled,
+    ToolReturned,
+)
+
+_SYNTHETIC = "<synthetic>"
+"""The model name under which the agent program speaks for itself."""
+
+
+def translate(message: Message) -> Iterator[EngineEvent]:
+    """Read the events out of one message, in order. Unknown kinds have none."""
+    match message:
+        case StreamEvent(parent_tool_use_id=None):
+            yield from _stream_event(message.event)
+        case AssistantMessage():
+            yield from _assistant(message)
+            yield from _entry(message)
+        case UserMessage():
+            yield from _tool_results(message)
+            yield from _entry(message)
+        case ResultMessage():
+            yield _result(message)
+        case SystemMessage(subtype="init"):
+            yield _init(message.data)
+        case SystemMessage(subtype="api_retry"):
+            yield _retry(message.data)
+        case _:
+            return
+
+
+def _stream_event(event: dict[str, Any]) -> Iterator[EngineEvent]:
+    kind = event.get("type")
+    if kind == "message_start":
+        yield MessageBegun()
+    elif kind == "content_block_delta" and isinstance(delta := event.get("delta"), dict):
+        if delta.get("type") == "text_delta" and delta.get("text"):
+            yield TextDelta(text=str(delta["text"]))
+        elif delta.get("type") == "thinking_delta" and delta.get("thinking"):
+            yield ThinkingDelta(text=str(delta["thinking"]))
+
+
+def _assistant(message: AssistantMessage) -> Iterator[EngineEvent]:
+    if message.error is not None:
+        yield ModelFailed(kind=str(message.error), text=_texts(message.content))
+        return
+    main = message.parent_tool_use_id is None
+    for block in message.content:
+        if isinstance(block, ToolUseBlock):
+            yield ToolCalled(
+                tool_use_id=block.id,
+                name=block.name,
+                input=block.input,
+            )
+        elif isinstance(block, TextBlock) and main and message.model != _SYNTHETIC and block.text:
+            yield TextDone(text=block.text)
+
+
+def _entry(message: AssistantMessage | UserMessage) -> Iterator[EngineEvent]:
+    if message.parent_tool_use_id is None and message.uuid:
+        yield EntryRecorded(entry_id=message.uuid)
+
+
+def _texts(blocks: Sequence[object]) -> str:
+    return "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+
+
+def _tool_results(message: UserMessage) -> Iterator[EngineEvent]:
+    if isinstance(message.content, str):
+        return
+    for block in message.content:
+        if isinstance(block, ToolResultBlock):
+            yield ToolReturned(
+                tool_use_id=block.tool_use_id,
+                is_error=bool(block.is_error),
+                text=_result_text(block.content),
+            )
+
+
+def _result_text(content: str | list[dict[str, Any]] | None) -> str:
+    if isinstance(content, str):
+        return content
+    parts = []
+    for part in content or []:
+        told: object = part
+        kind = told.get("type") if isinstance(told, dict) else None
+        parts.append(str(part.get("text", "")) if kind == "text" else f"[{kind or 'unknown'}]")
+    return "\n".join(parts)
+
+
+def _result(message: ResultMessage) -> RunFinished:
+    """Read a result; its cost is what the agent process spent since it started."""
+    denials = message.permission_denials
+    denied = [
+        str(one["tool_use_id"])
+        for one in (denials if isinstance(denials, list) else [])
+        if isinstance(one, dict) and one.get("tool_use_id")
+    ]
+    return RunFinished(
+        subtype=message.subtype,
+        is_error=message.is_error,
+        result=message.result,
+        terminal_reason=message.terminal_reason,
+        stop_reason=message.stop_reason,
+        api_error_status=message.api_error_status,
+        errors=_strings(message.errors),
+        denied_tool_use_ids=tuple(denied),
+        session_id=message.session_id,
+        usage=message.usage or {},
+        cost_usd=_amount(message.total_cost_usd),
+    )
+
+
+def _init(data: dict[str, Any]) -> SessionReady:
+    return SessionReady(
+        session_id=str(data.get("session_id", "")),
+        model=str(data.get("model", "")),
+        tools=_strings(data.get("tools")),
+        skills=_strings(data.get("skills")),
+        slash_commands=_strings(data.get("slash_commands")),
+    )
+
+
+def _retry(data: dict[str, Any]) -> ModelRetrying:
+    status = data.get("error_status")
+    return ModelRetrying(
+        attempt=_whole(data.get("attempt")),
+        max_attempts=_whole(data.get("max_retries")),
+        delay_ms=_whole(data.get("retry_delay_ms")),
+        status=status if isinstance(status, int) else None,
+        error=str(data.get("error") or ""),
+    )
+
+
+def _strings(value: object) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list | tuple) else ()
+
+
+def _whole(value: object) -> int:
+    finite = isinstance(value, int | float) and math.isfinite(value)
+    return int(value) if finite and isinstance(value, int | float) else 0
+
+
+def _amount(value: object) -> float:
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0

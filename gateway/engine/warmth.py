@@ -1,0 +1,156 @@
+"""The shelf of prewarmed clients: connected before anybody asked for them.
+
+Warming gives way to conversations that connect for themselves, though not for ever, and waits
+longer after each failure.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import anyio
+
+from gateway.engine.protocol import AgentClient, ClientSpec, Engine, EngineError, SessionOrigin
+
+_log = logging.getLogger(__name__)
+
+_FIRST_PAUSE_S = 1.0
+_LONGEST_PAUSE_S = 60.0
+_LONGEST_WAY_S = 5.0
+"""Where conversations connect without end, the shelf is filled all the same."""
+
+
+class _Warming:
+    """A client that is being connected; whoever claims it waits for it."""
+
+    def __init__(self) -> None:
+        self.client: AgentClient | None = None
+        self.done = anyio.Event()
+        self.claimed = False
+
+    @property
+    def has_failed(self) -> bool:
+        return self.done.is_set() and self.client is None
+
+
+class WarmShelf:
+    """Up to `size` prewarmed clients of one make. `run` must be running."""
+
+    def __init__(self, engine: Engine, spec: ClientSpec, size: int) -> None:
+        self._engine = engine
+        self._spec = spec
+        self._size = size
+        self._shelf: list[_Warming] = []
+        self._others_connect = 0
+        self._changed = anyio.Event()
+        self._scope = anyio.CancelScope()
+        self._stopped: anyio.Event | None = None
+
+    @property
+    def ready_count(self) -> int:
+        """Clients that can be taken at once."""
+        return sum(1 for one in self.clients() if one.is_alive())
+
+    def clients(self) -> list[AgentClient]:
+        """List the clients on the shelf that are connected."""
+        return [one.client for one in self._shelf if one.client is not None]
+
+    async def take(self, spec: ClientSpec) -> AgentClient | None:
+        """Take a client if one of that make is ready or on its way, else None.
+
+        Waits for one on its way: it began earlier than a new one would. None too if that failed.
+        Cancelled, it leaves the client on the shelf.
+        """
+        if spec.fingerprint != self._spec.fingerprint:
+            return None
+        while (warming := self._next()) is not None:
+            warming.claimed = True
+            try:
+                await warming.done.wait()
+            finally:
+                warming.claimed = False
+                if warming.has_failed:
+                    self._remove(warming)
+            if warming.client is None:
+                return None
+            self._remove(warming)
+            if warming.client.is_alive():
+                return warming.client
+            await warming.client.close()
+        return None
+
+    def _next(self) -> _Warming | None:
+        """Give the best unclaimed one: ready before on its way."""
+        free = [one for one in self._shelf if not one.claimed]
+        return min(free, key=lambda one: one.client is None, default=None)
+
+    def _remove(self, warming: _Warming) -> None:
+        if warming in self._shelf:
+            self._shelf.remove(warming)
+            self._notify()
+
+    @contextmanager
+    def giving_way(self) -> Iterator[None]:
+        """Hold back new warming while a conversation gets its own client."""
+        self._others_connect += 1
+        try:
+            yield
+        finally:
+            self._others_connect -= 1
+            self._notify()
+
+    async def run(self) -> None:
+        """Keep the shelf full until it is closed."""
+        self._stopped = anyio.Event()
+        try:
+            with self._scope:
+                await self._fill()
+        finally:
+            self._stopped.set()
+
+    async def _fill(self) -> None:
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            while len(self._shelf) >= self._size:
+                await self._changed.wait()
+            await self._give_way()
+            if await self._warm_one():
+                pause_s = _FIRST_PAUSE_S
+            else:
+                await anyio.sleep(pause_s)
+                pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+
+    async def _give_way(self) -> None:
+        with anyio.move_on_after(_LONGEST_WAY_S):
+            while self._others_connect > 0:
+                await self._changed.wait()
+
+    async def _warm_one(self) -> bool:
+        warming = _Warming()
+        self._shelf.append(warming)
+        try:
+            warming.client = await self._engine.connect(self._spec, SessionOrigin())
+        except EngineError as exc:
+            _log.warning("prewarming_failed", extra={"reason": str(exc), "detail": exc.detail})
+        except Exception:  # noqa: BLE001  the shelf may stay empty, the server may not end
+            _log.exception("prewarming_failed")
+        finally:
+            warming.done.set()
+            if warming.client is None:
+                self._remove(warming)
+        return warming.client is not None
+
+    async def close(self) -> None:
+        """End all clients, those that are still connecting too; returns when they are gone."""
+        self._scope.cancel()
+        if self._stopped is not None:
+            await self._stopped.wait()
+        async with anyio.create_task_group() as tasks:
+            for warming in list(self._shelf):
+                if warming.client is not None:
+                    self._shelf.remove(warming)
+                    tasks.start_soon(warming.client.close)
+
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()

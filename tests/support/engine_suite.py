@@ -1,0 +1,438 @@
+"""The contracts of an engine, one test each; whatever stands behind the seam must pass them.
+
+A subclass gives `open`: an engine and its workspace, with `a.txt` ("alpha") and `b.txt` ("beta").
+A model that fails is asked once more, not ten times.
+"""
+
+import abc
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from gateway.engine.events import (
+    ClientLost,
+    EngineEvent,
+    EntryRecorded,
+    MessageBegun,
+    ModelFailed,
+    ModelRetrying,
+    Observed,
+    RunFinished,
+    SessionReady,
+    TextDelta,
+    TextDone,
+    ThinkingDelta,
+    ToolCalled,
+    ToolReturned,
+)
+from gateway.engine.protocol import (
+    AgentClient,
+    ClientDead,
+    ClientSpec,
+    Engine,
+    SessionGone,
+    SessionOrigin,
+)
+from policies.verdict import Allow, Deny
+from tests.support.engine_talk import LONG_S, Gate, Told, ask, bash, prompt, read, script
+
+SPEC = ClientSpec(model="candor-demo")
+NO = Deny(rule="test", reason="Tests may not.", hint="Do otherwise.")
+STOP = Deny(rule="test", reason="Tests may not.", interrupt=True)
+NOWHERE = "11111111-1111-4111-8111-111111111111"
+SLOW = script({"text": "word " * 400, "delta_delay_ms": 20})
+
+
+class EngineSuite(abc.ABC):
+    """See the module."""
+
+    @abc.abstractmethod
+    def open(self, root: Path) -> AbstractAsyncContextManager[Engine]: ...
+
+    async def connect(
+        self, engine: Engine, *, resume: str | None = None, fork_at: str | None = None
+    ) -> AgentClient:
+        with anyio.fail_after(LONG_S):
+            return await engine.connect(SPEC, SessionOrigin(resume=resume, fork_at=fork_at))
+
+    async def test_a_run_tells_its_events_in_order_and_ends_once(self, tmp_path: Path) -> None:
+        async with self.open(tmp_path) as engine:
+            assert await engine.ping() is None
+            client = await self.connect(engine)
+            assert not client.session_id
+            told = await ask(client, script({"thinking": "hm", "text": "one two 三"}))
+            kinds = [type(one) for one in told.plain]
+            ordered = [SessionReady, MessageBegun, TextDelta, TextDone, RunFinished]
+            assert [kinds.index(one) for one in ordered] == sorted(map(kinds.index, ordered))
+            assert kinds.index(ThinkingDelta) < kinds.index(TextDelta)
+            assert sum(one in {RunFinished, ClientLost} for one in kinds) == 1
+            assert (told.finish.subtype, told.finish.is_error) == ("success", False)
+            assert told.finish.result == "one two 三"
+            sessions = {told.finish.session_id, told.only(SessionReady).session_id}
+            assert sessions == {client.session_id}
+            assert told.all(EntryRecorded)
+            assert told.all(Observed)
+            assert all(one.solicited for one in told.all(Observed))
+
+    async def test_the_text_is_told_once_and_its_pieces_are_the_whole(self, tmp_path: Path) -> None:
+        text = "Zwei Zeilen.\n\n第二行 with  spaces."
+        async with self.open(tmp_path) as engine:
+            told = await ask(await self.connect(engine), script({"text": text}))
+            assert told.streamed == told.only(TextDone).text == text
+
+    async def test_a_call_is_judged_decided_and_run_as_it_was_changed(self, tmp_path: Path) -> None:
+        changed = Allow(rule="test", reason="", updated_input={"command": "cat b.txt"})
+        gate = Gate(decide=changed)
+        async with self.open(tmp_path) as engine:
+            told = await ask(
+                await self.connect(engine), script(bash("cat a.txt"), {"text": "read"}), gate
+            )
+            called, returned = told.only(ToolCalled), told.only(ToolReturned)
+            assert gate.kinds == ["judge", "decide"]
+            for _, call in gate.asked:
+                assert (call.name, call.input["command"]) == ("Bash", "cat a.txt")
+                assert call.tool_use_id == called.tool_use_id == returned.tool_use_id
+                assert Path(call.cwd) == tmp_path / "ws"
+            assert called.input["command"] == "cat a.txt"
+            assert (returned.is_error, returned.text.strip()) == (False, "beta")
+            assert told.text == "read"
+
+    async def test_calls_in_one_answer_are_each_judged_and_each_return(
+        self, tmp_path: Path
+    ) -> None:
+        gate = Gate()
+        calls = [{"name": "Bash", "input": {"command": f"cat {one}.txt"}} for one in "ab"]
+        async with self.open(tmp_path) as engine:
+            told = await ask(
+                await self.connect(engine), script({"tools": calls}, {"text": "read"}), gate
+            )
+            returned = {one.tool_use_id: one.text.strip() for one in told.all(ToolReturned)}
+            called = [one.tool_use_id for one in told.all(ToolCalled)]
+            assert [returned[one] for one in called] == ["alpha", "beta"]
+            assert sorted(gate.kinds) == ["decide", "decide", "judge", "judge"]
+
+    async def test_a_failing_tool_returns_an_error_and_the_run_goes_on(
+        self, tmp_path: Path
+    ) -> None:
+        async with self.open(tmp_path) as engine:
+            told = await ask(
+                await self.connect(engine), script(bash("cat none.txt"), {"text": "well"})
+            )
+            assert told.only(ToolReturned).is_error
+            assert (told.text, told.finish.is_error) == ("well", False)
+
+    async def test_a_plain_denial_tells_its_reason_and_the_run_goes_on(
+        self, tmp_path: Path
+    ) -> None:
+        async with self.open(tmp_path) as engine:
+            client = await self.connect(engine)
+            for gate, asked in (
+                (Gate(judge=NO), ["judge"]),
+                (Gate(decide=NO), ["judge", "decide"]),
+            ):
+                told = await ask(client, script(bash("rm a.txt"), {"text": "not done"}), gate)
+                assert told.only(ToolReturned).is_error
+                assert NO.message in told.only(ToolReturned).text
+                assert (told.text, told.finish.subtype) == ("not done", "success")
+                assert (tmp_path / "ws" / "a.txt").exists()
+                assert gate.kinds == asked
+
+    async def test_an_interrupting_denial_ends_the_run_without_a_result(
+        self, tmp_path: Path
+    ) -> None:
+        async with self.open(tmp_path) as engine:
+            client = await self.connect(engine)
+            for gate in (Gate(judge=STOP, decide=STOP), Gate(decide=STOP), Gate(judge=STOP)):
+                told = await ask(client, script(bash("rm a.txt"), {"text": "never"}), gate)
+                assert told.only(ToolReturned).is_error
+                assert told.finish.subtype == "error_during_execution"
+                assert (told.finish.is_error, told.finish.result) == (True, None)
+                assert told.finish.terminal_reason == "aborted_tools"
+                assert told.text == ""
+                assert (tmp_path / "ws" / "a.txt").exists()
+
+    async def test_a_broken_gatekeeper_denies(self, tmp_path: Path) -> None:
+        async with self.open(tmp_path) as engine:
+            client = await self.connect(engine)
+            for gate in (
+                Gate(judge=RuntimeError("broken")),
+                Gate(decide=RuntimeError("broken")),
+                Gate(judge=None),
+                Gate(judge="allow"),
+                Gate(decide=None),
+                Gate(decide={"behavior": "allow"}),
+            ):
+                told = await ask(client, script(bash("rm a.txt"), {"text": "not done"}), gate)
+                assert told.only(ToolReturned).is_error
+                assert told.text == "not done"
+                assert (tmp_path / "ws" / "a.txt").exists()
+
+    async def test_context_reaches_the_model_beside_the_prompt(self, tmp_path: Path) -> None:
+        async with self.open(tmp_path) as engine:
+            client = await self.connect(engine)
+            told = await ask(client, script({"echo": "context"}), context="The tea is green.")
+            assert "The tea is green." in told.text
+            told = await ask(client, script({"echo": "prompt"}), context="The tea is red.")
+            assert "candor-script" in told.text
+            assert "The tea is red." not in told.text
+
+    async def test_what_a_person_wrote_reaches_the_model_as_it_was(self, tmp_path: Path) -> None:
+        begin = "/help me@example.org @a.txt\n@/etc/hostname and `@cached`, 看@b.txt\n"
+        async with self.open(tmp_path) as engine:
+            client = await self.connect(engine)
+            told = await ask(client, begin + script({"echo": "prompt"}))
+            assert told.text.startswith(begin)
+            told = await ask(client, begin + script({"echo": "messages"}))
+            assert "alpha" not in told.text
+            assert "beta" not in told.text
+
+    async def test_two_runs_of_one_client_are_one_conversation(self, tmp_path: Path) -> None:
+        async with self.open(tmp_path) as engine:
+            client = await self.connect(engine)
+            await ask(client, "My word is heron.\n" + script({"text": "yes"}))
+            told = await ask(client, script({"echo": "messages"}))
+            assert "heron" in told.text
+            assert client.session_id == told.finish.session_id
+
+    async def test_a_resumed_session_remembers(self, tmp_path: Path) -> None:
+        async with self.open(tmp_path) as engine:
+            client = await self.connect(engine)
+            await ask(client, "My word is heron.\n" + script({"text": "yes"}))
+            await client.close()
+            again = await self.connect(engine, resume=client.session_id)
+            told = await ask(again, script({"echo": "messages"}))
+            assert "heron" in told.text
+            assert again.session_id == client.session_id
+
+    async def test_a_fork_branches_off_and_leaves_the_old_one_alone(self, tmp_path: Path) -> None:
+        async with self.open(tmp_path) as engine:
+            client = await self.connect(engine)
+            first = await ask(client, "My word is heron.\n" + script({"text": "yes"}))
+            await ask(client, "My word is otter.\n" + script({"text": "yes"}))
+            await client.close()
+            at = first.all(EntryRecorded)[-1].entry_id
+            branch = await self.connect(engine, resume=client.session_id, fork_at=at)
+            told = await ask(branch, "My word is adder.\n" + script({"echo": "messages"}))
+            assert "heron" in told.text
+            assert "otter" not in told.text
+            assert branch.session_id != client.session_id
+            await branch.close()
+            old = await self.connect(engine, resume=client.session_id)
+            told = await ask(old, script({"echo": "messages"}))
+            assert "otter" in told.text
+            assert "adder" not in told.text
+
+    async def test_what_cannot_be_resumed_is_gone(self, tmp_path: Path) -> None:
+        async with self.open(tmp_path) as engine:
+            client = await self.connect(engine)
+            await ask(client, script({"text": "yes"}))
+            await client.close()
+            with pytest.raises(SessionGone):
+                await self.connect(engine, resume=NOWHERE)
+            with pytest.raises(SessionGone):
+                await self.connect(engine, resume=client.session_id, fork_at=NOWHERE)
+
+    async def test_a_forgotten_session_is_gone(self, tmp_path: Path) -> None:
+        async with self.open(tmp_path) as engine:
+            client = await self.connect(engine)
+            await ask(client, script({"text": "yes"}))
+            await client.close()
+            assert client.session_id is not None
+            for session_id in (client.session_id, client.session_id, NOWHERE, "../..", ""):
+                await engine.forget_session(session_id)
+            with pytest.raises(SessionGone):
+                await self.connect(engine, resume=client.session_id)
+
+    async def test_an_interrupt_ends_a_streaming_run_and_the_client_goes_on(
+        self, tmp_path: Path
+    ) -> None:
+        async with self.open(tmp_path) as engine:
+            client = await self.connect(engine)
+            run = await client.start_run(prompt(SLOW))
+            events: list[EngineEvent] = []
+            with anyio.fail_after(LONG_S):
+                async for event in run.events():
+                    if isinstance(event, TextDelta) and not any(
+                        isinstance(one, TextDelta) for one in events
+                    ):
+                        await run.interrupt()
+                    events.append(event)
+            told = Told(events)
+            assert told.finish.subtype == "error_during_execution"
+            assert (told.finish.is_error, told.finish.result) == (True, None)
+            assert told.finish.terminal_reason == "aborted_streaming"
+            assert client.is_alive()
+            assert (await ask(client, script({"text": "still here"}))).text == "still here"
+
+    async def test_interrupts_may_come_before_everything_twice_and_too_late(
+        self, tmp_path: Path
+    ) -> None:
+        async with self.open(tmp_path) as engine:
+            client = await self.connect(engine)
+            run = await client.start_run(prompt(SLOW))
+            await run.interrupt()
+            await run.interrupt()
+            told = await read(run)
+            assert told.finish.subtype == "error_during_execution"
+            await run.interrupt()
+            second = await client.start_run(prompt(script({"text": "whole", "delay_ms": 100})))
+            await run.interrupt()
+            assert (await read(second)).text == "whole"
+            await client.close()
+            await second.interrupt()
+
+    async def test_an_interrupt_reaches_a_run_that_waits_for_a_person(self, tmp_path: Path) -> None:
+        class Waiting(Gate):
+            async def decide(self, call: object) -> object:
+                del call
+                self.decided.set()
+                await anyio.sleep_forever()
+                return None
+
+        gate = Waiting()
+        async with self.open(tmp_path) as engine:
+            client = await self.connect(engine)
+            run = await client.start_run(prompt(script(bash("rm a.txt")), gate))
+            with anyio.fail_after(LONG_S):
+                await gate.decided.wait()
+            await run.interrupt()
+            assert (await read(run)).finish.subtype == "error_during_execution"
+            assert (tmp_path / "ws" / "a.txt").exists()
+
+    async def test_a_killed_client_loses_its_run_and_is_dead(self, tmp_path: Path) -> None:
+        async with self.open(tmp_path) as engine:
+            client = await self.connect(engine)
+            run = await client.start_run(prompt(SLOW))
+            with anyio.fail_after(LONG_S):
+                await client.kill()
+                await client.kill()
+            told = await read(run)
+            assert isinstance(told.events[-1], ClientLost)
+            assert not client.is_alive()
+            with pytest.raises(ClientDead):
+                await client.start_run(prompt("hello"))
+            await run.interrupt()
+
+    async def test_closing_ends_the_run_and_may_be_repeated(self, tmp_path: Path) -> None:
+        async with self.open(tmp_path) as engine:
+            client = await self.connect(engine)
+            run = await client.start_run(prompt(SLOW))
+            with anyio.fail_after(LONG_S):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(client.close)
+                    tasks.start_soon(client.close)
+                await client.close()
+                await client.kill()
+            assert isinstance((await read(run)).events[-1], ClientLost)
+            assert not client.is_alive()
+            with pytest.raises(ClientDead):
+                await client.start_run(prompt("hello"))
+
+    async def test_closing_is_not_cut_short_by_cancellation(self, tmp_path: Path) -> None:
+        async with self.open(tmp_path) as engine:
+            client = await self.connect(engine)
+            with anyio.CancelScope() as scope:
+                scope.cancel()
+                await client.close()
+            assert not client.is_alive()
+
+    async def test_a_client_whose_run_was_given_up_takes_no_other(self, tmp_path: Path) -> None:
+        async with self.open(tmp_path) as engine:
+            client = await self.connect(engine)
+            run = await client.start_run(prompt(SLOW))
+            with pytest.raises(ClientDead):
+                await client.start_run(prompt("hello"))
+            assert not client.is_alive()
+            assert isinstance((await read(run)).events[-1], ClientLost)
+
+    async def test_a_failing_service_is_told_and_waited_out(self, tmp_path: Path) -> None:
+        async with self.open(tmp_path) as engine:
+            told = await ask(await self.connect(engine), script({"status": 529}, {"text": "here"}))
+            retry = told.only(ModelRetrying)
+            assert (retry.attempt, retry.max_attempts, retry.status) == (1, 1, 529)
+            assert retry.delay_ms > 0
+            assert (told.text, told.finish.is_error) == ("here", False)
+
+    async def test_a_dropped_answer_is_begun_anew(self, tmp_path: Path) -> None:
+        async with self.open(tmp_path) as engine:
+            told = await ask(
+                await self.connect(engine),
+                script({"drop": True, "after_chars": 20}, {"text": "here"}),
+            )
+            assert told.only(ModelRetrying).status is None
+            kinds = [type(one) for one in told.plain]
+            last = len(kinds) - 1 - kinds[::-1].index(MessageBegun)
+            assert Told(told.plain[last:]).streamed == told.text == "here"
+
+    async def test_a_service_that_fails_for_good_is_no_answer(self, tmp_path: Path) -> None:
+        async with self.open(tmp_path) as engine:
+            client = await self.connect(engine)
+            for status, retries in ((401, 1), (404, 0), (529, 1)):
+                told = await ask(client, script({"status": status, "times": 99}))
+                assert [one.status for one in told.all(ModelRetrying)] == [status] * retries
+                assert told.only(ModelFailed).text
+                assert told.text == told.streamed == ""
+                assert (told.finish.is_error, told.finish.api_error_status) == (True, status)
+                assert told.finish.terminal_reason == "api_error"
+
+    async def test_an_empty_answer_is_a_success_without_text(self, tmp_path: Path) -> None:
+        async with self.open(tmp_path) as engine:
+            told = await ask(await self.connect(engine), script({"empty": True}, {"empty": True}))
+            assert (told.finish.subtype, told.finish.is_error) == ("success", False)
+            assert not told.finish.result
+            assert told.text == ""
+
+    async def test_a_refusal_is_told_as_the_reason_to_stop(self, tmp_path: Path) -> None:
+        async with self.open(tmp_path) as engine:
+            told = await ask(await self.connect(engine), script({"refusal": True}))
+            assert told.finish.stop_reason == "refusal"
+            assert told.text == ""
+
+    async def test_clients_side_by_side_do_not_mix(self, tmp_path: Path) -> None:
+        async with self.open(tmp_path) as engine:
+            told: dict[str, Told] = {}
+
+            async def talk(word: str) -> None:
+                client = await self.connect(engine)
+                told[word] = await ask(
+                    client, script({"text": f"{word} " * 30, "delta_delay_ms": 5})
+                )
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(talk, "heron")
+                tasks.start_soon(talk, "otter")
+            for word, other in (("heron", "otter"), ("otter", "heron")):
+                assert told[word].text == f"{word} " * 30
+                assert other not in told[word].streamed
+            assert told["heron"].finish.session_id != told["otter"].finish.session_id
+
+    async def test_unread_events_are_kept_and_hold_up_no_permission(self, tmp_path: Path) -> None:
+        """SDK #779: its queue of 100 messages, once full, held the permission requests up too."""
+        gate = Gate()
+        words = "".join(f"w{number} " for number in range(400))
+        steps = script({"text": words, "delta_delay_ms": 0, **bash("cat a.txt")}, {"text": "done"})
+        async with self.open(tmp_path) as engine:
+            run = await (await self.connect(engine)).start_run(prompt(steps, gate))
+            with anyio.fail_after(LONG_S):
+                await gate.decided.wait()
+            told = await read(run)
+            assert len(told.all(Observed)) + len(told.all(TextDelta)) > 200
+            assert told.streamed == f"{words}done"
+
+    async def test_a_cancelled_connect_leaves_room_for_another(self, tmp_path: Path) -> None:
+        async with self.open(tmp_path) as engine:
+            with anyio.move_on_after(0):
+                await engine.connect(SPEC, SessionOrigin())
+            client = await self.connect(engine)
+            assert (await ask(client, script({"text": "here"}))).text == "here"
+
+    async def test_a_client_has_a_name_of_its_own_and_tells_its_memory(
+        self, tmp_path: Path
+    ) -> None:
+        async with self.open(tmp_path) as engine:
+            one, other = await self.connect(engine), await self.connect(engine)
+            assert one.client_id != other.client_id
+            assert await anyio.to_thread.run_sync(one.memory_bytes_blocking) >= 0
+            assert not list(one.stderr_tail())

@@ -1,0 +1,135 @@
+"""Talking to an agent client in tests: scripts, gatekeepers, and what a run told."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+import anyio
+
+from gateway.engine.events import (
+    ClientLost,
+    EngineEvent,
+    Observed,
+    RunFinished,
+    TextDelta,
+    TextDone,
+)
+from gateway.engine.protocol import AgentClient, AgentRun, Prompt, ToolGatekeeper
+from policies.tools import ToolCall
+from policies.verdict import Allow
+
+LONG_S = 60.0
+"""A bound for what takes a real process; never a measure."""
+
+YES = Allow(rule="test", reason="Tests may.")
+
+Answer = object | Callable[[ToolCall], object]
+E_ = TypeVar("E_", bound=EngineEvent)
+
+
+def script(*steps: dict[str, Any]) -> str:
+    """Write a prompt that makes the model do exactly these steps."""
+    return f"```candor-script\n{json.dumps(steps, ensure_ascii=False)}\n```"
+
+
+def bash(command: str, **more: Any) -> dict[str, Any]:
+    """Write a step that calls Bash."""
+    return {"tool": "Bash", "input": {"command": command}, **more}
+
+
+class Gate:
+    """A gatekeeper that answers what it is told to, and keeps what it was asked."""
+
+    def __init__(self, judge: Answer = YES, decide: Answer = YES) -> None:
+        self.asked: list[tuple[str, ToolCall]] = []
+        self.decided = anyio.Event()
+        self._judge = judge
+        self._decide = decide
+
+    @property
+    def kinds(self) -> list[str]:
+        return [kind for kind, _ in self.asked]
+
+    async def judge(self, call: ToolCall) -> Any:
+        self.asked.append(("judge", call))
+        return _answer(self._judge, call)
+
+    async def decide(self, call: ToolCall) -> Any:
+        self.asked.append(("decide", call))
+        self.decided.set()
+        return _answer(self._decide, call)
+
+
+def _answer(answer: Answer, call: ToolCall) -> object:
+    told = answer(call) if callable(answer) else answer
+    if isinstance(told, Exception):
+        raise told
+    return told
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """All events of a run."""
+
+    events: list[EngineEvent]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(one.text for one in self.all(TextDone))
+
+    @property
+    def streamed(self) -> str:
+        return "".join(one.text for one in self.all(TextDelta))
+
+    @property
+    def finish(self) -> RunFinished:
+        last = self.events[-1]
+        assert isinstance(last, RunFinished), last
+        return last
+
+    @property
+    def lost(self) -> ClientLost:
+        last = self.events[-1]
+        assert isinstance(last, ClientLost), last
+        return last
+
+    @property
+    def plain(self) -> list[EngineEvent]:
+        return [one for one in self.events if not isinstance(one, Observed)]
+
+    def all(self, kind: type[E_]) -> list[E_]:
+        return [one for one in self.events if isinstance(one, kind)]
+
+    def only(self, kind: type[E_]) -> E_:
+        (one,) = self.all(kind)
+        return one
+
+
+def prompt(text: str, gate: ToolGatekeeper | Gate | None = None, context: str = "") -> Prompt:
+    """Make a prompt; its gatekeeper allows everything unless another one is given."""
+    return Prompt(text=text, gatekeeper=cast("ToolGatekeeper", gate or Gate()), context=context)
+
+
+async def read(run: AgentRun) -> Told:
+    """Read a run to its end."""
+    with anyio.fail_after(LONG_S):
+        return Told([event async for event in run.events()])
+
+
+async def ask(
+    client: AgentClient,
+    text: str,
+    gate: ToolGatekeeper | Gate | None = None,
+    context: str = "",
+) -> Told:
+    """Send a prompt and read its run to the end."""
+    with anyio.fail_after(LONG_S):
+        return await read(await client.start_run(prompt(text, gate, context)))
+
+
+async def until(reached: Callable[[], bool], *, pause_s: float = 0.0) -> None:
+    """Let the loop run until something is so; bounded like everything else."""
+    with anyio.fail_after(LONG_S):
+        while not reached():  # noqa: ASYNC110  what is waited for has no event
+            await anyio.sleep(pause_s)

@@ -1,0 +1,77 @@
+"""Real agents on the demo model, in a task group of the test's own."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+from claude_agent_sdk import Message
+
+from gateway.demo.server import serve_demo
+from gateway.engine import processes
+from gateway.engine.client import SdkClient
+from gateway.engine.options import AgentSetup
+from gateway.engine.protocol import ClientSpec, SessionOrigin
+from gateway.engine.sdk import SdkEngine, require_agent_program
+from tests.support.engine_talk import LONG_S
+
+MODEL = ClientSpec(model="candor-demo")
+FRESH = SessionOrigin()
+TOOLS = ("Read", "Write", "Bash", "Skill")
+
+
+@dataclass
+class RealWorld:
+    """An engine, where its agents work, and what they left unasked."""
+
+    engine: SdkEngine
+    setup: AgentSetup
+    tasks: TaskGroup
+    unsolicited: list[Message] = field(default_factory=list)
+
+    async def connect(self, origin: SessionOrigin = FRESH) -> SdkClient:
+        with anyio.fail_after(LONG_S):
+            return await self.engine.connect(MODEL, origin)
+
+    def engine_with(self, **changes: Any) -> SdkEngine:
+        """Make another engine beside it, whose set-up differs."""
+        return SdkEngine(replace(self.setup, **changes), self.tasks)
+
+
+@asynccontextmanager
+async def real_world(
+    root: Path, *, tools: Sequence[str] = TOOLS, **changes: Any
+) -> AsyncIterator[RealWorld]:
+    """Run real agents below `root` until the block ends; open it in the test's body."""
+    workspace, data = root / "ws", root / "data"
+    workspace.mkdir(exist_ok=True)
+    data.mkdir(exist_ok=True)
+    program = await anyio.to_thread.run_sync(require_agent_program)
+    start = await anyio.to_thread.run_sync(processes.launch_script_blocking, data, program)
+    owner = await anyio.to_thread.run_sync(processes.owner_of, data)
+    async with serve_demo(cadence_ms=0) as url, anyio.create_task_group() as tasks:
+        setup = AgentSetup(
+            cli_path=start,
+            workspace=workspace,
+            config_dir=data / "sessions",
+            tools=tools,
+            shell_commands=["ls", "cat"],
+            owner=owner,
+            model_env={
+                "ANTHROPIC_BASE_URL": url,
+                "ANTHROPIC_API_KEY": "demo",
+                "CLAUDE_CODE_MAX_RETRIES": "1",
+            },
+        )
+        world = RealWorld(SdkEngine(setup, tasks), setup, tasks)
+        world.engine = SdkEngine(
+            replace(setup, **changes), tasks, on_unsolicited=world.unsolicited.append
+        )
+        world.setup = replace(setup, **changes)
+        try:
+            yield world
+        finally:
+            tasks.cancel_scope.cancel()

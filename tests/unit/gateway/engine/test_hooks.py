@@ -1,0 +1,124 @@
+"""The callbacks of the agent process, called as it calls them."""
+
+from typing import Any, cast
+
+import anyio
+from claude_agent_sdk import (
+    HookContext,
+    HookInput,
+    PermissionResultAllow,
+    PermissionResultDeny,
+    ToolPermissionContext,
+)
+
+from gateway.engine.hooks import RunHooks
+from policies.tools import ToolCall
+from policies.verdict import Allow, Deny
+from tests.support.engine_talk import Gate, prompt
+
+NO = Deny(rule="no", reason="Never.", hint="Do otherwise.")
+STOP = Deny(rule="no", reason="Never.", interrupt=True)
+CONTEXT = cast("HookContext", {"signal": None})
+INPUT = {"command": "ls"}
+
+
+async def judged(hooks: RunHooks, tool_use_id: str = "t") -> dict[str, Any]:
+    told = {"tool_name": "Bash", "tool_input": INPUT, "cwd": "/ws/deep", "agent_id": "sub"}
+    (matcher,) = hooks.matchers()["PreToolUse"]
+    answer = await matcher.hooks[0](cast("HookInput", told), tool_use_id, CONTEXT)
+    return cast("dict[str, Any]", answer)
+
+
+async def decided(
+    hooks: RunHooks, tool_use_id: str = "t"
+) -> PermissionResultAllow | PermissionResultDeny:
+    context = ToolPermissionContext(tool_use_id=tool_use_id, agent_id="sub")
+    return await hooks.can_use_tool("Bash", INPUT, context)
+
+
+def begun(gate: Gate, context: str = "") -> RunHooks:
+    hooks = RunHooks()
+    hooks.begin(prompt("hello", gate, context))
+    return hooks
+
+
+async def test_a_call_is_shown_with_the_directory_it_runs_in() -> None:
+    gate = Gate()
+    hooks = begun(gate)
+    assert await judged(hooks) == {}
+    assert isinstance(await decided(hooks), PermissionResultAllow)
+    call = ToolCall(name="Bash", input=INPUT, cwd="/ws/deep", tool_use_id="t", agent_id="sub")
+    assert gate.asked == [("judge", call), ("decide", call)]
+
+
+async def test_a_denial_tells_its_reason_and_its_hint() -> None:
+    hooks = begun(Gate(judge=NO))
+    told = (await judged(hooks))["hookSpecificOutput"]
+    assert told["permissionDecision"] == "deny"
+    assert told["permissionDecisionReason"] == "Never. Do otherwise."
+
+
+async def test_without_a_run_everything_is_denied() -> None:
+    gate = Gate()
+    hooks = begun(gate)
+    await judged(hooks)
+    hooks.end()
+    assert (await judged(hooks))["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert isinstance(await decided(hooks), PermissionResultDeny)
+    assert gate.kinds == ["judge"]
+
+
+async def test_a_call_that_was_not_judged_is_denied() -> None:
+    hooks = begun(Gate())
+    assert isinstance(await decided(hooks, "unseen"), PermissionResultDeny)
+    await judged(hooks)
+    hooks.begin(prompt("next", Gate()))
+    assert isinstance(await decided(hooks), PermissionResultDeny)
+
+
+async def test_a_yes_that_comes_after_its_run_is_a_no() -> None:
+    class Slow(Gate):
+        async def decide(self, call: ToolCall) -> Any:
+            hooks.end()
+            hooks.begin(prompt("next"))
+            return await super().decide(call)
+
+    hooks = begun(Slow())
+    await judged(hooks)
+    assert isinstance(await decided(hooks), PermissionResultDeny)
+
+
+async def test_an_interrupting_denial_waits_for_the_last_word_and_stands() -> None:
+    for answer in (STOP, Allow(rule="yes", reason="Always.")):
+        hooks = begun(Gate(judge=STOP, decide=answer))
+        assert await judged(hooks) == {}
+        told = await decided(hooks)
+        assert isinstance(told, PermissionResultDeny)
+        assert told.interrupt
+
+
+async def test_a_changed_input_is_what_runs() -> None:
+    for changed in (None, {"command": "ls -l"}):
+        hooks = begun(Gate(decide=Allow(rule="yes", reason="", updated_input=changed)))
+        await judged(hooks)
+        told = await decided(hooks)
+        assert isinstance(told, PermissionResultAllow)
+        assert told.updated_input == changed
+
+
+async def test_more_calls_than_can_be_remembered_are_denied() -> None:
+    hooks = begun(Gate())
+    for number in range(4096):
+        assert await judged(hooks, f"t{number}") == {}
+    assert await judged(hooks, "one more") != {}
+    assert isinstance(await decided(hooks, "one more"), PermissionResultDeny)
+
+
+async def test_context_is_given_where_there_is_some() -> None:
+    for context in ("", "The tea is green."):
+        hooks = begun(Gate(), context)
+        (matcher,) = hooks.matchers()["UserPromptSubmit"]
+        with anyio.fail_after(5):
+            answer = await matcher.hooks[0](cast("HookInput", {}), None, CONTEXT)
+        told = cast("dict[str, Any]", answer).get("hookSpecificOutput", {})
+        assert told.get("additionalContext", "") == context

@@ -1,0 +1,96 @@
+"""What is frozen when an agent process starts: each line here keeps a door shut."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from claude_agent_sdk import ClaudeAgentOptions
+
+from gateway.engine.hooks import RunHooks
+from gateway.engine.options import AgentSetup, build_options
+from gateway.engine.processes import MARK
+from gateway.engine.protocol import ClientSpec, SessionOrigin
+
+SETUP = AgentSetup(
+    cli_path=Path("/agent"),
+    workspace=Path("/ws"),
+    config_dir=Path("/data/sessions"),
+    tools=("Read", "Bash"),
+    shell_commands=("cat", "ls"),
+    owner="owner",
+    model_env={"ANTHROPIC_BASE_URL": "http://127.0.0.1:1"},
+)
+SPEC = ClientSpec(model="m")
+
+
+def options(origin: SessionOrigin | None = None, **changes: Any) -> ClaudeAgentOptions:
+    setup = replace(SETUP, **changes)
+    return build_options(setup, SPEC, origin or SessionOrigin(), RunHooks(), "c1")
+
+
+def test_only_the_projects_settings_and_the_named_tools_are_loaded() -> None:
+    """Field log, problems 1 and 3: skills come with the project; user settings bring servers."""
+    made = options()
+    assert made.setting_sources == ["project"]
+    assert made.strict_mcp_config is True
+    assert made.mcp_servers == {}
+    assert made.tools == ["Read", "Bash"]
+    assert made.allowed_tools == []
+    assert made.permission_mode is None
+
+
+def test_every_call_is_asked_for_and_no_file_has_hooks() -> None:
+    given = options().settings
+    assert given is not None
+    settings = json.loads(given)
+    assert settings["permissions"] == {"ask": ["*"]}
+    assert settings["disableAllHooks"] is True
+    assert settings["env"]["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:1"
+    assert settings["cleanupPeriodDays"] > 10_000
+
+
+def test_the_gate_stands_twice_and_fails_closed() -> None:
+    made = options()
+    assert made.can_use_tool is not None
+    assert made.hooks is not None
+    (matcher,) = made.hooks["PreToolUse"]
+    assert (matcher.matcher, matcher.on_failure, len(matcher.hooks)) == (None, "block", 1)
+
+
+def test_long_lines_and_streams_are_taken_and_prompts_left_as_they_are() -> None:
+    made = options()
+    assert made.max_buffer_size is not None
+    assert made.max_buffer_size >= 16 * 1024 * 1024
+    assert made.include_partial_messages is True
+    assert made.verbatim_prompts is True
+
+
+def test_the_environment_marks_the_process_and_keeps_it_to_itself() -> None:
+    env = options().env
+    assert env[MARK] == "owner:c1"
+    assert env["CLAUDE_CONFIG_DIR"] == "/data/sessions"
+    assert env["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] == "1"
+    assert "CLAUDE_CONFIG_DIR" not in options(config_dir=None).env
+
+
+def test_a_session_is_resumed_or_branched_off() -> None:
+    fresh, resumed = options(), options(SessionOrigin(resume="s"))
+    forked = options(SessionOrigin(resume="s", fork_at="e"))
+    told = [
+        (one.resume, one.fork_session, one.resume_session_at) for one in (fresh, resumed, forked)
+    ]
+    assert told == [(None, False, None), ("s", False, None), ("s", True, "e")]
+
+
+def test_the_model_is_told_what_it_may_run() -> None:
+    prompt = options().system_prompt
+    assert isinstance(prompt, dict)
+    assert re.search(r"\bcat, ls\b", str(prompt.get("append")))
+
+
+def test_what_differs_once_connected_has_another_fingerprint() -> None:
+    fingerprints = {one.fingerprint for one in (ClientSpec(), ClientSpec(model="a"), SPEC)}
+    assert len(fingerprints) == 3
+    assert ClientSpec(model="m").fingerprint == SPEC.fingerprint

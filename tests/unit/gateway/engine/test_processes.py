@@ -1,0 +1,101 @@
+"""Finding and ending processes, on harmless real ones."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import psutil
+import pytest
+
+from gateway.engine import processes
+from gateway.engine.processes import MARK
+
+LAUNCHED = "import os, sys; print(os.getsid(0) == os.getpid(), os.getppid(), sys.argv[1:])"
+
+
+@contextmanager
+def started(*command: str, mark: str | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    env = {**os.environ, **({} if mark is None else {MARK: mark})}
+    process = subprocess.Popen(command, env=env)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_owner_is_the_data_directory_however_it_is_written(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    plain = processes.owner_of(tmp_path / "data")
+    assert processes.owner_of(tmp_path / "link") == plain
+    assert processes.owner_of(tmp_path / "data" / ".." / "data") == plain
+    assert processes.owner_of(tmp_path) != plain
+    assert ":" not in plain
+
+
+def test_a_child_runs_until_it_has_ended_whoever_waited_for_it() -> None:
+    with started("sleep", "300") as child:
+        assert processes.is_running(child.pid)
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert not processes.is_running(child.pid)  # a zombie
+        child.wait()
+        assert not processes.is_running(child.pid)
+
+
+async def test_whether_it_runs_may_be_asked_on_the_loop() -> None:
+    """The guard against blocking calls is on in this test."""
+    await anyio.lowlevel.checkpoint()
+    assert not processes.is_running(os.getpid() + 1_000_000)
+
+
+def test_the_agent_is_found_by_its_mark() -> None:
+    with started("sleep", "300", mark="o:one"), started("sleep", "300", mark="o:two") as wanted:
+        found = processes.find_agent_blocking("o:two")
+        assert found is not None
+        assert found.pid == wanted.pid
+        assert processes.find_agent_blocking("o:three") is None
+
+
+def test_killing_takes_the_mark_and_what_is_known_and_leaves_the_exit_code_to_its_owner() -> None:
+    with (
+        started("sleep", "300", mark="o:one") as marked,
+        started("sleep", "300") as known,
+        started("sleep", "300", mark="o:oneandmore") as other,
+    ):
+        assert processes.kill_client_blocking("o:one", [psutil.Process(known.pid)]) == 2
+        assert (marked.wait(10), known.wait(10)) == (-9, -9)
+        assert other.poll() is None
+        assert processes.kill_client_blocking("o:one") == 0
+
+
+def test_memory_is_that_of_the_whole_tree() -> None:
+    grow = "x = b'a' * 30_000_000; import subprocess, sys; subprocess.run(['sleep', '300'])"
+    with started(sys.executable, "-c", grow) as process:
+        tree = psutil.Process(process.pid)
+        while not tree.children():
+            pass
+        assert processes.memory_bytes_blocking(tree) > 30_000_000
+    assert processes.memory_bytes_blocking(tree) == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there is no launcher elsewhere")
+def test_the_launcher_becomes_the_agent_in_a_session_of_its_own(tmp_path: Path) -> None:
+    folder = tmp_path / 'it\'s a "folder" $HOME'
+    folder.mkdir()
+    agent = folder / "agent.py"
+    agent.write_text(f"#!{sys.executable}\n{LAUNCHED}\n", encoding="utf-8")
+    agent.chmod(0o700)
+    start = processes.launch_script_blocking(folder, agent)
+    for _ in range(2):  # it is written anew at every start
+        told = subprocess.run(
+            [start, "--one", "two words"], check=True, capture_output=True, text=True
+        )
+        assert told.stdout.strip() == f"True {os.getpid()} ['--one', 'two words']"
+        assert processes.launch_script_blocking(folder, agent) == start
+    assert sorted(one.name for one in folder.iterdir()) == ["agent.py", "start-agent"]

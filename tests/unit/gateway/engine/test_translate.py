@@ -1,0 +1,177 @@
+"""SDK messages to events: what is read out of each, and that nothing that comes can break it."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+from claude_agent_sdk import (
+    AssistantMessage,
+    Message,
+    StreamEvent,
+    SystemMessage,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserMessage,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.engine.events import (
+    EngineEvent,
+    EntryRecorded,
+    MessageBegun,
+    ModelFailed,
+    ModelRetrying,
+    RunFinished,
+    SessionReady,
+    TextDelta,
+    TextDone,
+    ThinkingDelta,
+    ToolCalled,
+    ToolReturned,
+)
+from gateway.engine.translate import translate
+from tests.support.engine_fakes import result
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=8,
+)
+
+
+def events_of(message: object) -> list[EngineEvent]:
+    return list(translate(cast("Message", message)))
+
+
+def assistant(*blocks: Any, **more: Any) -> AssistantMessage:
+    return AssistantMessage(content=list(blocks), **{"model": "m", "uuid": "e", **more})
+
+
+def stream(event: dict[str, Any], parent: str | None = None) -> StreamEvent:
+    return StreamEvent(uuid="u", session_id="s", event=event, parent_tool_use_id=parent)
+
+
+def delta(kind: str, **fields: object) -> dict[str, Any]:
+    return {"type": "content_block_delta", "delta": {"type": kind, **fields}}
+
+
+CALL = ToolUseBlock(id="t", name="Bash", input={"command": "ls"})
+
+
+@pytest.mark.parametrize(
+    ("message", "events"),
+    [
+        (stream({"type": "message_start"}), [MessageBegun()]),
+        (stream(delta("text_delta", text="a")), [TextDelta(text="a")]),
+        (stream(delta("thinking_delta", thinking="a")), [ThinkingDelta(text="a")]),
+        (stream(delta("text_delta", text="")), []),
+        (stream(delta("text_delta", text="a"), parent="t"), []),
+        (stream({"type": "ping"}), []),
+        (
+            assistant(ThinkingBlock(thinking="hm", signature=""), TextBlock(text="a"), CALL),
+            [
+                TextDone(text="a"),
+                ToolCalled(tool_use_id="t", name="Bash", input={"command": "ls"}),
+                EntryRecorded(entry_id="e"),
+            ],
+        ),
+        (assistant(TextBlock(text="")), [EntryRecorded(entry_id="e")]),
+        (assistant(TextBlock(text="a"), uuid=None), [TextDone(text="a")]),
+        (assistant(TextBlock(text="by a subagent"), parent_tool_use_id="t"), []),
+        (
+            assistant(TextBlock(text="a"), model="<synthetic>"),
+            [EntryRecorded(entry_id="e")],
+        ),
+        (
+            assistant(TextBlock(text="API Error"), error="server_error"),
+            [ModelFailed(kind="server_error", text="API Error"), EntryRecorded(entry_id="e")],
+        ),
+        (
+            UserMessage(content=[ToolResultBlock(tool_use_id="t", content="out")], uuid="e"),
+            [
+                ToolReturned(tool_use_id="t", is_error=False, text="out"),
+                EntryRecorded(entry_id="e"),
+            ],
+        ),
+        (
+            UserMessage(
+                content=[
+                    ToolResultBlock(
+                        tool_use_id="t",
+                        content=[{"type": "text", "text": "out"}, {"type": "image"}],
+                        is_error=True,
+                    )
+                ]
+            ),
+            [ToolReturned(tool_use_id="t", is_error=True, text="out\n[image]")],
+        ),
+        (UserMessage(content="plain"), []),
+        (SystemMessage(subtype="status", data={}), []),
+    ],
+)
+def test_each_message_has_its_events(message: Message, events: Sequence[EngineEvent]) -> None:
+    assert events_of(message) == events
+
+
+def test_a_result_is_read_whole() -> None:
+    message = result(
+        subtype="error_during_execution",
+        is_error=True,
+        result=None,
+        terminal_reason="aborted_tools",
+        stop_reason="tool_use",
+        api_error_status=529,
+        errors=["one"],
+        permission_denials=[{"tool_use_id": "t"}, {"other": 1}, "odd"],
+        usage={"input_tokens": 1},
+        total_cost_usd=0.5,
+    )
+    assert events_of(message) == [
+        RunFinished(
+            subtype="error_during_execution",
+            is_error=True,
+            result=None,
+            terminal_reason="aborted_tools",
+            stop_reason="tool_use",
+            api_error_status=529,
+            errors=("one",),
+            denied_tool_use_ids=("t",),
+            session_id="s",
+            usage={"input_tokens": 1},
+            cost_usd=0.5,
+        )
+    ]
+
+
+@given(data=st.dictionaries(st.sampled_from(["session_id", "model", "tools", "skills"]), JSON))
+def test_any_init_message_makes_a_session(data: dict[str, Any]) -> None:
+    (event,) = events_of(SystemMessage(subtype="init", data=data))
+    assert isinstance(event, SessionReady)
+
+
+@given(
+    data=st.dictionaries(
+        st.sampled_from(["attempt", "max_retries", "retry_delay_ms", "error_status", "error"]), JSON
+    )
+)
+def test_any_retry_message_is_read(data: dict[str, Any]) -> None:
+    (event,) = events_of(SystemMessage(subtype="api_retry", data=data))
+    assert isinstance(event, ModelRetrying)
+
+
+@given(event=st.dictionaries(st.sampled_from(["type", "delta"]), JSON))
+def test_any_stream_event_is_read(event: dict[str, Any]) -> None:
+    events_of(stream(event))
+    events_of(stream({**event, "type": "content_block_delta"}))
+
+
+@given(cost=JSON, denials=JSON, errors=JSON)
+def test_any_result_ends_the_run(cost: object, denials: object, errors: object) -> None:
+    message = result(total_cost_usd=cost, permission_denials=denials, errors=errors)
+    (event,) = events_of(message)
+    assert isinstance(event, RunFinished)
+    assert math.isfinite(event.cost_usd)
