@@ -266,6 +266,11 @@ class EventLog:
         if channel is not None:
             channel.call()
 
+    @property
+    def stored_seq(self) -> int:
+        """The place of the last event that is stored; what comes after it is live."""
+        return self._stored_seq
+
     def subscribe(
         self, conversation_id: ConversationId, after_seq: int, *, turn_id: TurnId | None = None
     ) -> "Subscription":

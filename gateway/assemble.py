@@ -1,0 +1,279 @@
+"""Puts the parts together and takes them apart again, in reverse order, each within a bound.
+
+    database → event log → journal → engine → pool → lanes → chat
+
+`open_services` is the one place that knows all of them. A start after a crash ends the agent
+processes that were left, tells the turns that were cut off, and queues again those that waited.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import anyio
+from anyio.abc import TaskGroup
+
+from gateway.chat import Chat
+from gateway.clock import utc_now
+from gateway.conversations import migrations
+from gateway.conversations.eventlog import EventLog, open_event_log
+from gateway.conversations.sqlite.conversations import SqliteConversationStore
+from gateway.conversations.sqlite.events import SqliteEventStore
+from gateway.conversations.sqlite.turns import SqliteTurnStore
+from gateway.engine.pool import ClientPool, PoolLimits
+from gateway.engine.protocol import ClientSpec, Engine
+from gateway.instance import InstanceLock, machine_memory_bytes
+from gateway.journal import Journal
+from gateway.observability.metrics import Metrics
+from gateway.settings import Settings
+from gateway.turns.approvals import ApprovalDesk
+from gateway.turns.lanes import Lanes, Ticket
+from gateway.turns.runner import TurnLimits, TurnParts, TurnRunner
+from gateway.turns.unrun import close_crashed
+from memory.context import MemoryReader, NullMemory
+from memory.stores.sqlite.database import Database, migrations_of, open_database
+from policies.secrets import mask_secrets
+from policies.tools import ToolGate
+
+_log = logging.getLogger(__name__)
+
+_DATABASE = "candor.sqlite3"
+_MEMORY_SHARE = 0.6
+_MEBIBYTE = 1024 * 1024
+_ALL_EVENTS = 1_000_000
+_STORE_S = 5.0
+"""What storing the last results may take beyond the graces; on a full disk it would take for ever."""
+_CLOSE_S = 15.0
+"""What closing the agents may take; the pool itself needs less."""
+_AT_ONCE_S = 2.0
+"""An agent that is asked to stop does so in milliseconds; who is in a hurry waits no longer."""
+
+MakeEngine = Callable[[TaskGroup], Engine]
+Ping = Callable[[], Awaitable[str | None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What a running server consists of."""
+
+    settings: Settings
+    chat: Chat
+    engine: Engine
+    pool: ClientPool
+    log: EventLog
+    lanes: Lanes
+    journal: Journal
+    metrics: Metrics
+    pings: Mapping[str, Ping]
+    """Each part that can fail by itself: None when well, else a sentence."""
+    demo: bool
+    model: str | None
+    background: TaskGroup
+
+    async def end_turns(self) -> None:
+        """Take nothing more, and end what runs: by itself within the grace, else honestly; bounded."""
+        graces_s = self.settings.shutdown_grace_s + self.settings.interrupt_grace_s
+        with anyio.move_on_after(graces_s + _STORE_S) as scope:
+            await self.chat.shut_down(grace_s=self.settings.shutdown_grace_s)
+        if scope.cancelled_caught:  # the next start tells the turns that were cut off
+            _log.error("shutdown_cut_short")
+
+    async def cut_short(self) -> None:
+        """Hurry a shutdown, also while the services close already.
+
+        Running turns are told to stop at once; soon after their agents die. Each turn still gets
+        its honest end.
+        """
+        with anyio.move_on_after(_AT_ONCE_S):
+            await self.chat.shut_down(grace_s=0)
+        await self.engine.end_orphans()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAccess:
+    """Which model the server talks to."""
+
+    demo: bool
+    model: str | None
+    secrets: tuple[str, ...] = ()
+    """Values that are masked wherever they turn up."""
+
+
+@asynccontextmanager
+async def open_services(
+    settings: Settings,
+    make_engine: MakeEngine,
+    access: ModelAccess,
+    *,
+    memory: MemoryReader | None = None,
+) -> AsyncIterator[Services]:
+    """Open everything that serves turns; on leaving, end running turns honestly and close it.
+
+    The directories exist already and belong to this process alone.
+
+    Raises:
+        StartError: another server uses the data directory.
+        StoreUnavailable: the database cannot be opened.
+    """
+    lock = InstanceLock(settings.data_dir)
+    lock.take()
+    async with AsyncExitStack() as stack:
+        stack.callback(lock.close)
+        database = await open_database(
+            settings.data_dir / _DATABASE, migrations_of(migrations.__name__)
+        )
+        stack.push_async_callback(database.close)
+        async with anyio.create_task_group() as background:
+            services = await _build(
+                settings, make_engine, access, memory or NullMemory(), database, background
+            )
+            try:
+                yield services
+            finally:
+                with anyio.CancelScope(shield=True):
+                    if not services.chat.is_closed:
+                        await services.end_turns()
+                    with anyio.move_on_after(_CLOSE_S):
+                        await services.pool.close()
+                background.cancel_scope.cancel()
+
+
+async def _build(
+    settings: Settings,
+    make_engine: MakeEngine,
+    access: ModelAccess,
+    memory: MemoryReader,
+    database: Database,
+    background: TaskGroup,
+) -> Services:
+    turns, events = SqliteTurnStore(database), SqliteEventStore(database)
+    conversations = SqliteConversationStore(database)
+    metrics = Metrics()
+    mask = partial(mask_secrets, known=access.secrets)
+    journal = Journal(settings.log_dir, mask=mask, on_lost=metrics.journal_lines_lost_total.inc)
+    log = await open_event_log(events, turns)
+    engine = make_engine(background)
+    pool = ClientPool(engine, ClientSpec(model=access.model), _pool_limits(settings), background)
+    approvals = ApprovalDesk(timeout_s=settings.approval_timeout_s, now=utc_now)
+    runner = TurnRunner(
+        TurnParts(
+            turns=turns,
+            conversations=conversations,
+            log=log,
+            pool=pool,
+            memory=memory,
+            policy=ToolGate(settings.workspace),
+            approvals=approvals,
+            ask_changes=settings.approvals == "on",
+            journal=journal,
+            metrics=metrics,
+            mask=mask,
+            workspace=settings.workspace,
+            default_model=access.model,
+            charges=not access.demo,
+            limits=TurnLimits(
+                timeout_s=settings.turn_timeout_s,
+                doom_loop_threshold=settings.doom_loop_threshold,
+                interrupt_grace_s=settings.interrupt_grace_s,
+                recall_deadline_s=settings.recall_deadline_ms / 1000,
+            ),
+            now=utc_now,
+        )
+    )
+
+    async def run_turn(ticket: Ticket) -> None:
+        try:
+            await _run_ticket(ticket, conversations, runner)
+        finally:
+            chat.forget_control(ticket.turn.id)
+
+    lanes = Lanes(run_turn, background)
+    chat = Chat(
+        conversations=conversations,
+        turns=turns,
+        events=events,
+        log=log,
+        lanes=lanes,
+        pool=pool,
+        engine=engine,
+        approvals=approvals,
+        max_turns=settings.max_running_turns,
+        now=utc_now,
+    )
+    background.start_soon(log.run)
+    background.start_soon(journal.run)
+    await _recover(engine, turns, events, log, journal, chat)
+    background.start_soon(pool.run)
+    _watch(metrics, pool, lanes, log)
+    return Services(
+        settings=settings,
+        chat=chat,
+        engine=engine,
+        pool=pool,
+        log=log,
+        lanes=lanes,
+        journal=journal,
+        metrics=metrics,
+        pings={"agent": engine.ping, "database": database.ping, "journal": journal.ping},
+        demo=access.demo,
+        model=access.model,
+        background=background,
+    )
+
+
+async def _run_ticket(
+    ticket: Ticket, conversations: SqliteConversationStore, runner: TurnRunner
+) -> None:
+    """Run a turn with its conversation as it is now; one that was deleted has no turns to run."""
+    conversation = await conversations.get(ticket.turn.conversation_id, ticket.turn.user_id)
+    if conversation is not None:
+        await runner.run(ticket.turn, conversation, ticket.events, ticket.control)
+
+
+def _pool_limits(settings: Settings) -> PoolLimits:
+    bound = settings.max_live_mb * _MEBIBYTE or int(machine_memory_bytes() * _MEMORY_SHARE)
+    return PoolLimits(
+        max_live=settings.max_live_clients,
+        prewarmed=settings.prewarmed_clients,
+        idle_s=settings.idle_client_s,
+        stale_grace_s=settings.stale_client_grace_s,
+        max_memory_bytes=bound,
+    )
+
+
+async def _recover(
+    engine: Engine,
+    turns: SqliteTurnStore,
+    events: SqliteEventStore,
+    log: EventLog,
+    journal: Journal,
+    chat: Chat,
+) -> None:
+    """Clear up after a crash: no process, no turn and no message is left in between."""
+    orphans = await engine.end_orphans()
+    if orphans:
+        _log.warning("orphaned_agents_ended", extra={"count": orphans})
+    for turn in await turns.unfinished():
+        if turn.state == "running":
+            stored = await events.after(turn.conversation_id, 0, limit=_ALL_EVENTS, turn_id=turn.id)
+            await close_crashed(turn, stored, await log.open_turn(turn), journal, utc_now())
+        else:
+            await chat.readmit(turn)
+
+
+def _watch(metrics: Metrics, pool: ClientPool, lanes: Lanes, log: EventLog) -> None:
+    """Let the gauges read what they show."""
+    metrics.watch("live_clients", lambda: pool.live_count)
+    metrics.watch("warm_clients", lambda: pool.warm_count)
+    metrics.watch("agent_memory_bytes", lambda: pool.memory_bytes)
+    metrics.watch("running_turns", lambda: lanes.running_count)
+    metrics.watch("queued_turns", lambda: lanes.queued_count)
+    metrics.watch("event_backlog", lambda: log.backlog)
+
+
+def make_directories_blocking(settings: Settings) -> None:
+    """Make the data and log directories; only this user may look into them."""
+    for directory in (settings.data_dir, settings.log_dir):
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,0 +1,532 @@
+"""What a front end can do: the one object that the HTTP routes call.
+
+Every call names the user; what belongs to another user is not there (`NotFound`).
+"""
+
+import logging
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any, Literal
+
+import anyio
+
+from gateway.clock import Now
+from gateway.conversations.eventlog import EventLog, Subscription
+from gateway.conversations.model import Conversation, ConversationChange, Page, Turn
+from gateway.conversations.store import (
+    ConversationStore,
+    EventStore,
+    IdempotencyKey,
+    TurnStore,
+)
+from gateway.engine.pool import ClientPool
+from gateway.engine.protocol import Engine
+from gateway.errors import Busy, Conflict, NotFound, Overloaded, ShuttingDown
+from gateway.ids import ConversationId, TurnId, UserId, new_conversation_id, new_turn_id
+from gateway.jsonsafe import json_text
+from gateway.turns.approvals import ApprovalDesk, Decision, Question, Remember
+from gateway.turns.control import TurnControl
+from gateway.turns.lanes import Lanes, Ticket
+from gateway.turns.unrun import Withdrawal, close_withdrawn
+
+_log = logging.getLogger(__name__)
+
+WhenBusy = Literal["enqueue", "reject", "interrupt"]
+State = Literal["idle", "running", "stopping"]
+
+_RETRY_AFTER_S = 5
+_ALL_TURNS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """One message of a person."""
+
+    message: str
+    conversation_id: str | None = None
+    new_conversation: bool = False
+    when_busy: WhenBusy = "enqueue"
+    idempotency_key: str | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """Name the body, so that a key used again for another one is noticed."""
+        body = [self.message, self.conversation_id, self.new_conversation, self.when_busy]
+        return sha256(json_text(body).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """A message that is written down and will be answered."""
+
+    conversation_id: ConversationId
+    turn_id: TurnId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationView:
+    """A conversation with what its processes and lane are doing."""
+
+    conversation: Conversation
+    state: State
+    hot: bool
+    """Whether it has a live agent process."""
+    queue: Sequence[Turn]
+    """Turns that wait, next first."""
+
+
+class Chat:
+    """Conversations and turns for users. Made by `gateway.assemble`."""
+
+    def __init__(  # noqa: PLR0913  built in one place
+        self,
+        *,
+        conversations: ConversationStore,
+        turns: TurnStore,
+        events: EventStore,
+        log: EventLog,
+        lanes: Lanes,
+        pool: ClientPool,
+        engine: Engine,
+        approvals: ApprovalDesk,
+        max_turns: int,
+        now: Now,
+    ) -> None:
+        self._conversations = conversations
+        self._turns = turns
+        self._events = events
+        self._log = log
+        self._lanes = lanes
+        self._pool = pool
+        self._engine = engine
+        self._approvals = approvals
+        self._max_turns = max_turns
+        self._now = now
+        self._live: dict[TurnId, TurnControl] = {}
+        self._deleting: set[ConversationId] = set()
+        self._accepting = anyio.Lock()
+        """Held while a message is looked at and written down, so that two of them cannot both find
+        a lane free, a key new, or the last place empty."""
+        self._closed = False
+        self._shutting_down = anyio.Event()
+
+    @property
+    def live_count(self) -> int:
+        """Turns that are accepted and not finished."""
+        return len(self._live)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether new turns are refused because the server goes down."""
+        return self._closed
+
+    async def wait_shut_down(self) -> None:
+        """Wait until all turns have ended because the server goes down; streams end then."""
+        await self._shutting_down.wait()
+
+    async def accept(self, user_id: UserId, request: ChatRequest) -> Accepted:
+        """Write a message down and put it into its conversation's lane.
+
+        When this returns, the message survives a crash. A repeated idempotency key with the same
+        body gives the first turn again.
+
+        Raises:
+            NotFound: no such conversation.
+            Busy: a turn runs there and the request asked not to wait.
+            Conflict: the idempotency key was used with another body.
+            Overloaded, ShuttingDown: nothing was written.
+        """
+        self._refuse_when_closed()
+        async with self._accepting:
+            accepted, left = await self._accept(user_id, request)
+        if left is not None:
+            await self._leave(left)
+        return accepted
+
+    async def _accept(
+        self, user_id: UserId, request: ChatRequest
+    ) -> tuple[Accepted, Conversation | None]:
+        """Accept a message; gives the conversation that is left with it, too."""
+        replayed = await self._replayed(user_id, request)
+        if replayed is not None:
+            return replayed, None
+        named = None
+        if request.conversation_id is not None:
+            named = await self._conversation(user_id, request.conversation_id)
+        left = named if request.new_conversation else None
+        target = named if left is None else None
+        self._refuse_when_closed()
+        self._refuse_when_full()
+        if target is not None:
+            self._mind_the_running_turn(target.id, request.when_busy)
+            return await self._write_down(user_id, request, target, None), None
+        fresh = self._fresh(user_id, like=left)
+        return await self._write_down(user_id, request, fresh, fresh), left
+
+    async def _write_down(
+        self,
+        user_id: UserId,
+        request: ChatRequest,
+        target: Conversation,
+        fresh: Conversation | None,
+    ) -> Accepted:
+        key = None
+        if request.idempotency_key is not None:
+            key = IdempotencyKey(key=request.idempotency_key, request_hash=request.fingerprint)
+        turn = Turn(
+            id=new_turn_id(),
+            conversation_id=target.id,
+            user_id=user_id,
+            seq=0,
+            state="queued",
+            message=request.message,
+            created_at=self._now(),
+        )
+        turn = await self._turns.accept(turn, create=fresh, key=key)
+        self._enqueue(
+            turn, Ticket(turn=turn, events=self._log.open_new_turn(turn), control=TurnControl())
+        )
+        return Accepted(conversation_id=target.id, turn_id=turn.id)
+
+    def _enqueue(self, turn: Turn, ticket: Ticket) -> None:
+        self._live[turn.id] = ticket.control
+        position = self._lanes.join(ticket)
+        if position > 0:
+            ticket.events.emit("turn.queued", position=position)
+
+    async def readmit(self, turn: Turn) -> None:
+        """Put a turn back into its lane that was still queued when the server went down."""
+        events = await self._log.open_turn(turn)
+        self._enqueue(turn, Ticket(turn=turn, events=events, control=TurnControl()))
+
+    def forget_control(self, turn_id: TurnId) -> None:
+        """Let go of a turn that is finished; the lane calls this."""
+        control = self._live.pop(turn_id, None)
+        if control is not None:
+            control.finished.set()
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed:
+            raise ShuttingDown("The server is shutting down.", retry_after_s=_RETRY_AFTER_S)
+
+    def _refuse_when_full(self) -> None:
+        if len(self._live) >= self._max_turns:
+            raise Overloaded(
+                "Too many turns are waiting; try again in a moment.", retry_after_s=_RETRY_AFTER_S
+            )
+
+    async def _replayed(self, user_id: UserId, request: ChatRequest) -> Accepted | None:
+        """Give the turn that this key stands for already, or None."""
+        if request.idempotency_key is None:
+            return None
+        known = await self._turns.find_key(user_id, request.idempotency_key)
+        if known is None:
+            return None
+        if known.request_hash != request.fingerprint:
+            raise Conflict(
+                "This idempotency_key was used with another body.", code="idempotency_key_reused"
+            )
+        turn = await self._turns.get(known.turn_id)
+        if turn is None:
+            raise NotFound("The turn of this idempotency_key was deleted.")
+        return Accepted(conversation_id=turn.conversation_id, turn_id=turn.id)
+
+    def _mind_the_running_turn(self, conversation_id: ConversationId, when_busy: WhenBusy) -> None:
+        if not self._lanes.is_busy(conversation_id):
+            return
+        if when_busy == "reject":
+            raise Busy("A turn is running in this conversation.")
+        current = self._lanes.current(conversation_id)
+        if when_busy == "interrupt" and current is not None:
+            current.control.stop("user_interrupt")
+
+    def _fresh(
+        self, user_id: UserId, *, like: Conversation | None, title: str = ""
+    ) -> Conversation:
+        """Make a new conversation; it takes over the settings of the one being left, no memory."""
+        now = self._now()
+        return Conversation(
+            id=new_conversation_id(),
+            user_id=user_id,
+            title=title,
+            model=like.model if like else None,
+            memory_enabled=like.memory_enabled if like else True,
+            case_memory=like.case_memory if like else False,
+            app_code=like.app_code if like else None,
+            environment=like.environment if like else None,
+            session_id=None,
+            fork_at=None,
+            created_at=now,
+            last_activity_at=now,
+            turns=0,
+        )
+
+    async def result(self, user_id: UserId, turn_id: TurnId) -> dict[str, Any]:
+        """Wait for a turn's result.
+
+        Raises:
+            NotFound: no such turn, or it was deleted meanwhile.
+            ShuttingDown: the server stops before the turn ran; it runs after the next start.
+        """
+        control = self._live.get(turn_id)
+        if control is not None:
+            await self._unless_shutting_down(control.finished.wait())
+        turn = await self._turns.get(turn_id)
+        if turn is None or turn.user_id != user_id:
+            raise NotFound("There is no such turn.")
+        if turn.result is None:
+            raise ShuttingDown(
+                "The server is shutting down; the message is kept and is answered after its start.",
+                retry_after_s=_RETRY_AFTER_S,
+            )
+        return turn.result
+
+    async def _unless_shutting_down(self, done: Awaitable[None]) -> None:
+        async with anyio.create_task_group() as tasks:
+
+            async def give_up() -> None:
+                await self._shutting_down.wait()
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(give_up)
+            await done
+            tasks.cancel_scope.cancel()
+
+    def follow_turn(self, accepted: Accepted) -> Subscription:
+        """Read a turn's events from its first one; `async with` it."""
+        return self._log.subscribe(accepted.conversation_id, 0, turn_id=accepted.turn_id)
+
+    async def follow(
+        self, user_id: UserId, conversation_id: str, after: str | None = None
+    ) -> Subscription:
+        """Read a conversation's events after the one with the id `after`; without one, live from now.
+
+        `<turn_id>:0` stands for the moment before a turn's first event.
+
+        Raises:
+            NotFound: no such conversation, or `after` is no event of it.
+        """
+        conversation = await self._conversation(user_id, conversation_id)
+        seq = self._log.stored_seq if after is None else await self._place(conversation, after)
+        return self._log.subscribe(conversation.id, seq)
+
+    async def _place(self, conversation: Conversation, after: str) -> int:
+        """Find the place in the order of all events that an event's id names."""
+        turn_id, _, n = after.rpartition(":")
+        turn = await self._turns.get(TurnId(turn_id))
+        if turn is not None and turn.conversation_id == conversation.id and n.isdecimal():
+            if int(n[:18]) == 0:
+                first = await self._events.find(turn.id, 1)
+                return self._log.stored_seq if first is None else first - 1
+            found = await self._events.find(turn.id, int(n[:18]))
+            if found is not None:
+                return found
+        raise NotFound("There is no such event in this conversation.", code="unknown_event")
+
+    async def new_conversation(
+        self, user_id: UserId, *, leaving: str | None = None, title: str = ""
+    ) -> ConversationId:
+        """Start a conversation; the one being left, if any, becomes stale at once.
+
+        Raises:
+            NotFound: no such conversation to leave.
+        """
+        left = None if leaving is None else await self._conversation(user_id, leaving)
+        if left is not None:
+            await self._leave(left)
+        fresh = self._fresh(user_id, like=left, title=title)
+        await self._conversations.create(fresh)
+        return fresh.id
+
+    async def _leave(self, conversation: Conversation) -> None:
+        """Stop what runs and waits there and make its process stale: it finishes nothing more."""
+        waiting = self._lanes.take_all_back(conversation.id)
+        running = self._lanes.running(conversation.id)
+        if running is not None:
+            running.control.stop("user_interrupt", "left")
+        self._pool.leave(conversation.id)
+        await self._withdraw(waiting, "withdrawn_left")
+
+    async def _withdraw(self, tickets: Sequence[Ticket], why: Withdrawal) -> None:
+        """End turns that were taken out of their lane; each gets its result, come what may."""
+        with anyio.CancelScope(shield=True):
+            for ticket in tickets:
+                await close_withdrawn(ticket.turn, ticket.events, why, self._now())
+                self.forget_control(ticket.turn.id)
+
+    async def page(
+        self, user_id: UserId, *, limit: int, cursor: str | None, query: str | None
+    ) -> tuple[list[ConversationView], str | None]:
+        """List a user's conversations, newest first, and where the next ones begin."""
+        page: Page = await self._conversations.page(
+            user_id, limit=limit, cursor=cursor, query=query
+        )
+        return [self._view(one) for one in page.conversations], page.next_cursor
+
+    async def get(self, user_id: UserId, conversation_id: str) -> ConversationView:
+        """Show one conversation with its queue.
+
+        Raises:
+            NotFound: no such conversation.
+        """
+        return self._view(await self._conversation(user_id, conversation_id))
+
+    async def change(
+        self, user_id: UserId, conversation_id: str, change: ConversationChange
+    ) -> ConversationView:
+        """Set what the change names; a model takes effect with the next turn.
+
+        Raises:
+            NotFound: no such conversation.
+        """
+        conversation = await self._conversation(user_id, conversation_id)
+        await self._conversations.change(conversation.id, change)
+        return await self.get(user_id, conversation_id)
+
+    async def delete(self, user_id: UserId, conversation_id: str) -> None:
+        """End its process, delete its messages, events and the agent's session.
+
+        Raises:
+            NotFound: no such conversation.
+        """
+        conversation = await self._conversation(user_id, conversation_id)
+        self._deleting.add(conversation.id)
+        try:
+            await self._delete(conversation.id)
+        finally:
+            self._deleting.discard(conversation.id)
+
+    async def _delete(self, conversation_id: ConversationId) -> None:
+        """Empty the lane, then delete; meanwhile nobody finds the conversation."""
+        async with self._accepting:  # a message that was being written down is in the lane after it
+            waiting = self._lanes.take_all_back(conversation_id)
+        running = self._lanes.running(conversation_id)
+        if running is not None:
+            running.control.stop("user_interrupt", "left")
+        await self._withdraw(waiting, "withdrawn")
+        if running is not None:
+            await running.control.finished.wait()
+        await self._pool.drop(conversation_id)
+        self._approvals.forget(conversation_id)
+        for session_id in await self._conversations.delete(conversation_id):
+            await self._engine.forget_session(session_id)
+        self._log.end_conversation(conversation_id)
+
+    async def messages(
+        self, user_id: UserId, conversation_id: str, *, limit: int, before_seq: int | None
+    ) -> Sequence[Turn]:
+        """List a conversation's last turns, oldest first.
+
+        Raises:
+            NotFound: no such conversation.
+        """
+        conversation = await self._conversation(user_id, conversation_id)
+        return await self._turns.history(conversation.id, limit=limit, before_seq=before_seq)
+
+    async def interrupt(self, user_id: UserId, conversation_id: str) -> TurnId:
+        """Tell the running turn to stop; `result` tells when it really has.
+
+        Raises:
+            NotFound: no such conversation.
+            Conflict: nothing runs there.
+        """
+        conversation = await self._conversation(user_id, conversation_id)
+        current = self._lanes.current(conversation.id)
+        if current is None:
+            raise Conflict("Nothing is running in this conversation.", code="nothing_running")
+        current.control.stop("user_interrupt")
+        return current.turn.id
+
+    async def fork(self, user_id: UserId, conversation_id: str, turn_id: str) -> ConversationId:
+        """Make a conversation that remembers this one up to a turn that is completed.
+
+        Raises:
+            NotFound: no such conversation or turn.
+            Conflict: the turn is not finished, or its agent session cannot be branched off.
+        """
+        conversation = await self._conversation(user_id, conversation_id)
+        turn = await self._turns.get(TurnId(turn_id))
+        if turn is None or turn.conversation_id != conversation.id or turn.state == "withdrawn":
+            raise NotFound("There is no such turn in this conversation.")
+        if turn.state != "completed":
+            raise Conflict("This turn is not finished yet.", code="turn_not_finished")
+        point = await self._fork_point(turn)
+        fork = replace(
+            self._fresh(user_id, like=conversation, title=conversation.title),
+            session_id=point.session_id if point else None,
+            fork_at=point.last_entry_id if point else None,
+        )
+        await self._turns.copy_history(conversation.id, turn.seq, fork)
+        return fork.id
+
+    async def _fork_point(self, turn: Turn) -> Turn | None:
+        """Give the last turn up to this one in which the model said something; None: no one."""
+        history = await self._turns.history(
+            turn.conversation_id, limit=_ALL_TURNS, before_seq=turn.seq + 1
+        )
+        for one in reversed(history):
+            if one.session_id is not None and one.last_entry_id is not None:
+                return one
+        return None
+
+    async def take_back(self, user_id: UserId, conversation_id: str, turn_id: str) -> None:
+        """Take a queued message back; its turn is over without having run.
+
+        Raises:
+            NotFound: no such conversation, or no such message waits there.
+        """
+        conversation = await self._conversation(user_id, conversation_id)
+        taken = self._lanes.take_back(conversation.id, TurnId(turn_id))
+        if taken is None:
+            raise NotFound("No such message is waiting in this conversation.")
+        await self._withdraw([taken], "withdrawn")
+
+    def approvals(self, user_id: UserId, conversation_id: str | None) -> Sequence[Question]:
+        """List the user's open approvals, oldest first."""
+        return self._approvals.pending(user_id, conversation_id)
+
+    def answer_approval(
+        self,
+        user_id: UserId,
+        approval_id: str,
+        decision: Decision,
+        *,
+        message: str = "",
+        remember: Remember = "once",
+    ) -> Question:
+        """Take a person's answer; see `ApprovalDesk.answer`."""
+        return self._approvals.answer(
+            user_id, approval_id, decision, message=message, remember=remember
+        )
+
+    async def owns_turn(self, user_id: UserId, turn_id: str) -> bool:
+        """Whether a turn is the user's; its log is theirs then."""
+        turn = await self._turns.get(TurnId(turn_id))
+        return turn is not None and turn.user_id == user_id
+
+    async def shut_down(self, *, grace_s: float) -> None:
+        """Take nothing more; let running turns finish for a while, then end them honestly."""
+        self._closed = True
+        await self._lanes.close(grace_s=grace_s)
+        self._shutting_down.set()
+
+    def _view(self, conversation: Conversation) -> ConversationView:
+        current = self._lanes.current(conversation.id)
+        state: State = "idle"
+        if current is not None:
+            state = "stopping" if current.control.is_stopping else "running"
+        elif self._lanes.is_busy(conversation.id):
+            state = "running"
+        return ConversationView(
+            conversation=conversation,
+            state=state,
+            hot=self._pool.is_hot(conversation.id),
+            queue=[one.turn for one in self._lanes.waiting(conversation.id)],
+        )
+
+    async def _conversation(self, user_id: UserId, conversation_id: str) -> Conversation:
+        found = await self._conversations.get(ConversationId(conversation_id), user_id)
+        if found is None or found.id in self._deleting:
+            raise NotFound("There is no such conversation.")
+        return found

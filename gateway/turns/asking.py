@@ -1,0 +1,60 @@
+"""Asking the person about a call of their turn, and telling readers of it."""
+
+import anyio
+
+from gateway.turns.approvals import Answer, Question
+from gateway.turns.scene import Scene
+from policies.tools import ToolCall
+
+_WAIT_S = 1.0
+"""A call of which no reader hears is asked about all the same."""
+
+
+class PersonAsker:
+    """See `Asker`."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+
+    async def __call__(self, call: ToolCall) -> tuple[Question | None, Answer]:
+        """Ask and wait; whatever becomes of the question is told."""
+        scene, turn = self._scene, self._scene.turn
+        asked: list[Question] = []
+        answer = Answer(decision="deny", by="turn_ended")
+        await self._wait_until_told(call)
+        try:
+            _, answer = await scene.parts.approvals.ask(
+                call,
+                user_id=turn.user_id,
+                conversation_id=turn.conversation_id,
+                turn_id=turn.id,
+                summary=scene.teller.summary(call.input),
+                announce=lambda question: self._announce(question, asked),
+            )
+        finally:
+            for question in asked:
+                self._resolved(question, answer)
+        return (asked[0] if asked else None), answer
+
+    async def _wait_until_told(self, call: ToolCall) -> None:
+        """Let the run's reader come to the call first, so that its start is told before the question."""
+        scene = self._scene
+        with anyio.move_on_after(_WAIT_S):
+            while call.tool_use_id not in scene.evidence.tools:
+                await scene.call_seen.wait()
+
+    def _announce(self, question: Question, asked: list[Question]) -> None:
+        asked.append(question)
+        fields = question.fields()
+        del fields["conversation_id"], fields["turn_id"]  # the event carries them
+        self._scene.events.emit("approval.requested", **fields)
+
+    def _resolved(self, question: Question, answer: Answer) -> None:
+        if not self._scene.is_over:
+            self._scene.events.emit(
+                "approval.resolved",
+                approval_id=question.id,
+                tool_use_id=question.tool_use_id,
+                decision=answer.decision,
+                by=answer.by,
+            )

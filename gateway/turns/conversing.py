@@ -1,0 +1,125 @@
+"""One prompt through the agent.
+
+Its events are folded into evidence and told to readers, and its end is forced where it must be. The
+ladder of an interrupt: ask the agent to stop, drain to its result for a bounded time, and then kill
+the process (the next turn resumes the session). The turn is over when the agent has really stopped,
+not when it was asked to.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import anyio
+
+from gateway.engine.events import (
+    ClientLost,
+    EngineEvent,
+    SessionReady,
+    ToolCalled,
+    ToolReturned,
+)
+from gateway.engine.protocol import AgentClient, AgentRun, ClientDead, Prompt
+from gateway.turns.narrator import Narrator
+from gateway.turns.scene import Scene
+
+_GIVE_UP_GRACE_S = 2.0
+"""A hopeless request is given up within 5 seconds, so the ladder is short."""
+_LOST_GRACE_S = 10.0
+"""A killed agent's run tells its end at once; one that does not is not waited for."""
+
+
+class Conversing:
+    """The prompts of one turn, one after another."""
+
+    def __init__(self, scene: Scene, narrator: Narrator) -> None:
+        self._scene = scene
+        self.narrator = narrator
+        self._run: AgentRun | None = None
+        self.on_session: Callable[[SessionReady], Awaitable[None]] | None = None
+        self.only_words = False
+        """Set for the forced summary: its tool calls, all denied, are no part of what was done."""
+        self.is_idle = True
+        """Whether the client is at rest: no prompt is with it that has not come to its end."""
+
+    async def ask(self, client: AgentClient, prompt: Prompt) -> None:
+        """Send a prompt and take all that comes, until the run has ended.
+
+        Raises:
+            ClientDead: the process had ended; nothing was sent.
+        """
+        evidence, control = self._scene.evidence, self._scene.control
+        evidence.begin_run()
+        self.is_idle = False
+        try:
+            await self._converse(client, prompt)
+        except ClientDead:
+            if not control.is_stopping:
+                raise
+            evidence.stopped_by = control.reason
+            evidence.finish = ClientLost(exit_code=None)
+        self.is_idle = evidence.finish is not None and not evidence.lost
+
+    async def _converse(self, client: AgentClient, prompt: Prompt) -> None:
+        death: ClientDead | None = None
+        self._run = None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._stop_when_told, client, tasks.cancel_scope)
+            try:
+                self._run = await client.start_run(prompt)
+                await self._read(client, self._run)
+            except ClientDead as exc:  # leaves the task group as it is, not in a group
+                death = exc
+            tasks.cancel_scope.cancel()
+        if death is not None:
+            raise death
+
+    async def _read(self, client: AgentClient, run: AgentRun) -> None:
+        """Take all events; where one cannot be taken, the agent is killed and drained all the same."""
+        fault: Exception | None = None
+        if self._scene.control.is_stopping:  # told to stop while the prompt was on its way
+            await run.interrupt()
+        async for event in run.events():
+            if fault is not None:
+                continue
+            try:
+                await self._take(event)
+            except Exception as exc:  # noqa: BLE001  raised below, with the run at its end
+                fault = exc
+                await client.kill()
+        if fault is not None:
+            raise fault
+
+    async def _stop_when_told(self, client: AgentClient, reading: anyio.CancelScope) -> None:
+        scene = self._scene
+        await scene.control.wait_stop()
+        if scene.evidence.finish is not None:
+            return  # the run had ended by then
+        scene.evidence.stopped_by = scene.control.reason
+        if self._run is not None:
+            await self._run.interrupt()
+        hopeless = scene.control.reason == "api_error"
+        await anyio.sleep(_GIVE_UP_GRACE_S if hopeless else scene.parts.limits.interrupt_grace_s)
+        scene.parts.metrics.clients_killed_total.inc()
+        if not hopeless:
+            scene.notice("kill")
+        await client.kill()
+        await anyio.sleep(_LOST_GRACE_S)
+        scene.evidence.finish = ClientLost(exit_code=None)
+        reading.cancel()
+
+    async def _take(self, event: EngineEvent) -> None:
+        evidence = self._scene.evidence
+        if self._scene.control.is_stopping:
+            evidence.stopped_by = self._scene.control.reason
+        if isinstance(event, SessionReady) and self.on_session is not None:
+            await self.on_session(event)
+        if isinstance(event, ToolReturned):
+            event = replace(event, text=self._scene.teller.clipped(event.text))
+        if isinstance(event, ToolCalled) and self.only_words:
+            return
+        self.narrator.tell(event)
+        evidence.take(event, self._scene.parts.now())
+        if isinstance(event, ToolReturned):
+            use = evidence.tools.get(event.tool_use_id)
+            if use is not None:
+                self.narrator.tool_finished(use)

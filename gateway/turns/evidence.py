@@ -1,0 +1,231 @@
+"""What a turn is known to have done: engine events folded into evidence, nothing more.
+
+The turn result is made from this alone. Text counts once: the finished blocks of the assistant's
+messages; pieces of a block that never finished count as far as they came.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from gateway.clock import elapsed_ms
+from gateway.engine.events import (
+    ClientLost,
+    EngineEvent,
+    EntryRecorded,
+    MessageBegun,
+    ModelFailed,
+    ModelRetrying,
+    RunFinished,
+    SessionReady,
+    TextDelta,
+    TextDone,
+    ToolCalled,
+    ToolReturned,
+)
+
+ToolStatus = Literal["ok", "failed", "denied", "interrupted", "unknown"]
+
+StopReason = Literal[
+    "end_turn",
+    "user_interrupt",
+    "policy_interrupt",
+    "doom_loop",
+    "max_turns",
+    "timeout",
+    "budget",
+    "api_error",
+    "engine_crash",
+    "refusal",
+]
+
+SKILL_FILE = "SKILL.md"
+
+_MAY_COME_LATE: frozenset[StopReason | None] = frozenset({"user_interrupt", "timeout", "api_error"})
+"""Stops that change nothing where the run had come to its own end before they reached it."""
+_BY_ITSELF = frozenset({None, "completed"})
+
+
+@dataclass(slots=True, kw_only=True)
+class ToolUse:
+    """One tool call and what became of it."""
+
+    tool_use_id: str
+    name: str
+    input: Mapping[str, Any]
+    summary: str
+    started_at: datetime
+    status: ToolStatus | None = None
+    """None while it has not reported back."""
+    error: str | None = None
+    output: str = ""
+    duration_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something the person should know about the turn."""
+
+    code: str
+    message: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Evidence:
+    """The evidence of one turn; `take` adds an engine event to it."""
+
+    blocks: list[str] = field(default_factory=list)
+    partial: str = ""
+    tools: dict[str, ToolUse] = field(default_factory=dict)
+    notices: list[Notice] = field(default_factory=list)
+    stopped_by: StopReason | None = None
+    """Why the gateway ended the run; None: it did not."""
+    denials: dict[str, str] = field(default_factory=dict)
+    """The reason of each denied call, by its id."""
+    retry: ModelRetrying | None = None
+    model_failure: ModelFailed | None = None
+    finish: RunFinished | ClientLost | None = None
+    session_id: str | None = None
+    model: str = ""
+    last_entry_id: str | None = None
+    usage: dict[str, int] = field(default_factory=dict)
+    last_was_tool: bool = False
+    """Whether a tool call is the last thing that the model said."""
+
+    @property
+    def text(self) -> str:
+        """All that the model said to the person."""
+        return "\n\n".join(one for one in (*self.blocks, self.partial) if one.strip()).strip()
+
+    @property
+    def lost(self) -> bool:
+        """Whether the agent process ended in mid-run."""
+        return isinstance(self.finish, ClientLost)
+
+    @property
+    def refused(self) -> bool:
+        """Whether the model declined; the agent program dresses that as a failure of the service."""
+        return isinstance(self.finish, RunFinished) and self.finish.stop_reason == "refusal"
+
+    @property
+    def model_gave_up(self) -> bool:
+        """Whether the model's service failed for good."""
+        if self.stopped_by is not None:
+            return self.stopped_by == "api_error"
+        if self.refused:
+            return False
+        by_terms = (
+            isinstance(self.finish, RunFinished) and self.finish.terminal_reason == "api_error"
+        )
+        return self.model_failure is not None or by_terms
+
+    @property
+    def last_tool(self) -> ToolUse | None:
+        """The tool call that was made last."""
+        return next(reversed(self.tools.values()), None)
+
+    def begin_run(self) -> None:
+        """Forget how the last run ended, so that the next one's ending can be told."""
+        self.finish = None
+        self.model_failure = None
+        self.retry = None
+
+    def keep_ending(self, ending: RunFinished | ClientLost | None) -> None:
+        """Let an earlier run's ending stand, the last one having come to nothing."""
+        self.begin_run()
+        self.finish = ending
+        self.stopped_by = None
+        self.partial = ""
+
+    def take(self, event: EngineEvent, at: datetime) -> None:
+        """Add one event; `ToolCalled` must have been announced with `tool_called`."""
+        match event:
+            case SessionReady():
+                self.session_id = event.session_id
+                self.model = event.model
+            case EntryRecorded():
+                self.last_entry_id = event.entry_id
+            case MessageBegun() | TextDelta() | TextDone():
+                self._take_text(event)
+            case ToolReturned():
+                self._tool_returned(event, at)
+            case ModelRetrying():
+                self.retry = event
+            case ModelFailed():
+                self.model_failure = event
+                self.partial = ""
+            case RunFinished():
+                self._run_finished(event)
+            case ClientLost():
+                self.finish = event
+            case _:
+                return
+
+    def tool_called(self, call: ToolCalled, summary: str, at: datetime) -> ToolUse:
+        """Add a tool call."""
+        use = ToolUse(
+            tool_use_id=call.tool_use_id,
+            name=call.name,
+            input=call.input,
+            summary=summary,
+            started_at=at,
+        )
+        self.tools[call.tool_use_id] = use
+        self.last_was_tool = True
+        return use
+
+    def settle(self, at: datetime) -> list[ToolUse]:
+        """Give the calls that never reported back their status; returns them."""
+        open_calls = [use for use in self.tools.values() if use.status is None]
+        for use in open_calls:
+            denied = use.tool_use_id in self.denials
+            broken = self.stopped_by not in {None, "api_error"}
+            use.status = "denied" if denied else "interrupted" if broken else "unknown"
+            use.error = self.denials.get(use.tool_use_id)
+            use.duration_ms = elapsed_ms(use.started_at, at)
+        return open_calls
+
+    def _take_text(self, event: MessageBegun | TextDelta | TextDone) -> None:
+        if isinstance(event, TextDelta):
+            self.partial += event.text
+            return
+        self.partial = ""
+        if isinstance(event, TextDone):
+            self._add_block(event.text)
+
+    def _add_block(self, text: str) -> None:
+        if text.strip():
+            self.blocks.append(text)
+            self.last_was_tool = False
+
+    def _tool_returned(self, event: ToolReturned, at: datetime) -> None:
+        """Note what a call returned; of one that did not run, the agent program's text is no output."""
+        use = self.tools.get(event.tool_use_id)
+        if use is None or use.status is not None:
+            return
+        use.duration_ms = elapsed_ms(use.started_at, at)
+        if not event.is_error:
+            use.status, use.output = "ok", event.text
+        elif event.tool_use_id in self.denials:
+            use.status, use.error = "denied", self.denials[event.tool_use_id]
+        elif self.stopped_by is not None:
+            use.status = "interrupted"
+        else:
+            use.status, use.output, use.error = "failed", event.text, event.text
+
+    def _run_finished(self, event: RunFinished) -> None:
+        self.finish = event
+        for key in ("input_tokens", "output_tokens"):
+            value = event.usage.get(key)
+            self.usage[key] = self.usage.get(key, 0) + (value if isinstance(value, int) else 0)
+        for tool_use_id in event.denied_tool_use_ids:
+            use = self.tools.get(tool_use_id)
+            if use is not None and use.status == "failed":
+                use.status = "denied"
+        if event.is_error or self.model_failure is not None:
+            return
+        if self.stopped_by in _MAY_COME_LATE and event.terminal_reason in _BY_ITSELF:
+            self.stopped_by = None
+        if not self.text:
+            self._add_block(event.result or "")

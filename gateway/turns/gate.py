@@ -1,0 +1,164 @@
+"""The gate of one turn: the policy, the doom-loop guard, a person's word, and what was said kept.
+
+`judge` is asked in the agent's hook for every call, `decide` gives the last word. Denials are put
+into the evidence with their reasons, every final verdict into the journal.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import anyio
+
+from gateway.turns.approvals import Answer, Question
+from gateway.turns.control import TurnClock, TurnControl
+from gateway.turns.evidence import Evidence
+from gateway.turns.guards import DoomLoop
+from policies.tools import ToolCall
+from policies.verdict import Allow, Ask, Deny, Verdict
+
+_log = logging.getLogger(__name__)
+
+
+class Policy(Protocol):
+    """What may happen; `policies.tools.ToolGate` is the one in use."""
+
+    def judge(self, call: ToolCall) -> Verdict:
+        """Say whether a call may run. Blocks on the file system; asked in a worker thread."""
+        ...
+
+
+class PermissionLine(Protocol):
+    """Where final verdicts are written down."""
+
+    def __call__(self, call: ToolCall, verdict: Allow | Deny) -> None:
+        """Write one line."""
+        ...
+
+
+_MOST_FORBIDDEN = 3
+_TOOLS_FORBIDDEN = Deny(
+    rule="summary_only", reason="No tool may be called now.", hint="Answer in words alone."
+)
+_POLICY_BROKEN = Deny(
+    rule="policy_error", reason="The policy could not judge this call, so it is denied."
+)
+_DOOM_LOOP = Deny(
+    rule="doom_loop",
+    reason="The same call was made too many times in a row; the turn is ended.",
+    interrupt=True,
+)
+_STOPPING = Deny(rule="turn_stopping", reason="The turn is being stopped.", interrupt=True)
+
+
+class Asker(Protocol):
+    """How a person is asked about a call."""
+
+    async def __call__(self, call: ToolCall) -> tuple[Question | None, Answer]:
+        """Ask and wait; see `ApprovalDesk.ask`."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class TurnGate:
+    """See `ToolGatekeeper`."""
+
+    policy: Policy
+    evidence: Evidence
+    control: TurnControl
+    clock: TurnClock
+    doom_loop: DoomLoop
+    asker: Asker | None
+    """None: there is nobody to ask, so `Ask` is a denial."""
+    ask_changes: bool
+    """Whether a person is asked about every allowed call that changes something."""
+    write_down: PermissionLine
+    show: Callable[[str], str]
+    """Makes a denial's reason fit to be shown to the person."""
+    tools_forbidden: bool = False
+    """Set for the forced summary."""
+    _forbidden: int = field(default=0, init=False)
+    _judged: dict[str, tuple[Mapping[str, Any], Verdict]] = field(default_factory=dict, init=False)
+
+    async def judge(self, call: ToolCall) -> Verdict:
+        """See `ToolGatekeeper.judge`."""
+        verdict = await self._verdict(call)
+        self._judged[call.tool_use_id] = (call.input, verdict)
+        if isinstance(verdict, Deny) and not verdict.interrupt:
+            self._denied(call, verdict)
+        return verdict
+
+    async def decide(self, call: ToolCall) -> Allow | Deny:
+        """See `ToolGatekeeper.decide`."""
+        judged_input, verdict = self._judged.pop(call.tool_use_id, (None, None))
+        if verdict is None or judged_input != call.input:
+            verdict = await self._verdict(call)
+        elif self.control.is_stopping and not isinstance(verdict, Deny):
+            verdict = _STOPPING
+        final = await self._last_word(call, verdict)
+        if isinstance(final, Allow) and self.control.is_stopping:
+            final = _STOPPING
+        if isinstance(final, Deny):
+            self._denied(call, final)
+            if final.interrupt and not self.tools_forbidden:
+                self.control.stop("policy_interrupt")
+        else:
+            self.write_down(call, final)
+        return final
+
+    async def _verdict(self, call: ToolCall) -> Verdict:
+        if self.tools_forbidden:
+            return self._forbid()
+        if self.doom_loop.observe(call.tool_use_id, call.name, call.input):
+            self.control.stop("doom_loop")
+            return _DOOM_LOOP
+        if self.control.is_stopping:
+            return _STOPPING
+        try:
+            return await anyio.to_thread.run_sync(self.policy.judge, call)
+        except Exception:  # noqa: BLE001  a policy that fails must not let a call through
+            _log.exception("policy_failed")
+            return _POLICY_BROKEN
+
+    def _forbid(self) -> Deny:
+        """Deny a call of the forced summary; a summary that goes on calling is broken off."""
+        self._forbidden += 1
+        return replace(_TOOLS_FORBIDDEN, interrupt=self._forbidden >= _MOST_FORBIDDEN)
+
+    async def _last_word(self, call: ToolCall, verdict: Verdict) -> Allow | Deny:
+        if isinstance(verdict, Deny):
+            return verdict
+        wanted = isinstance(verdict, Ask) or (self.ask_changes and verdict.changes)
+        if not wanted:
+            return _allowed(verdict)
+        if self.asker is None:
+            return Deny(rule=verdict.rule, reason=f"{verdict.reason} Nobody can be asked.")
+        self.clock.pause()
+        try:
+            _, answer = await self.asker(replace(call, input=verdict.updated_input or call.input))
+        finally:
+            self.clock.go_on()
+        return _answered(verdict, answer)
+
+    def _denied(self, call: ToolCall, verdict: Deny) -> None:
+        if verdict is not _STOPPING:  # what the turn's end keeps from running was not denied
+            self.evidence.denials[call.tool_use_id] = self.show(verdict.message)
+        self.write_down(call, verdict)
+
+
+def _allowed(verdict: Allow | Ask) -> Allow:
+    return Allow(verdict.rule, verdict.reason, verdict.updated_input, verdict.changes)
+
+
+def _answered(verdict: Allow | Ask, answer: Answer) -> Allow | Deny:
+    if answer.decision == "allow":
+        return _allowed(verdict)
+    if answer.by == "timeout":
+        return Deny(
+            rule="approval_timeout", reason="A person was asked and did not answer in time."
+        )
+    if answer.by == "turn_ended":
+        return _STOPPING
+    said = f" They said: {answer.message}" if answer.message else ""
+    return Deny(rule="approval_denied", reason=f"A person was asked and denied this call.{said}")

@@ -1,0 +1,150 @@
+"""One lane a conversation: its turns run one after another; different lanes never wait for each other.
+
+A lane exists while it has work. What waits in it is in the store as well; the lane is only the
+order in which this server runs it.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import anyio
+from anyio.abc import TaskGroup
+
+from gateway.conversations.eventlog import TurnEvents
+from gateway.conversations.model import Turn
+from gateway.ids import ConversationId, TurnId
+from gateway.turns.control import TurnControl
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ticket:
+    """A turn in a lane."""
+
+    turn: Turn
+    events: TurnEvents
+    control: TurnControl
+
+
+RunTurn = Callable[[Ticket], Awaitable[None]]
+
+
+class _Lane:
+    def __init__(self) -> None:
+        self.waiting: deque[Ticket] = deque()
+        self.running: Ticket | None = None
+
+
+class Lanes:
+    """All lanes. Turns run in the task group that it is given."""
+
+    def __init__(self, run_turn: RunTurn, tasks: TaskGroup) -> None:
+        self._run_turn = run_turn
+        self._tasks = tasks
+        self._lanes: dict[ConversationId, _Lane] = {}
+        self._closed = False
+        self._empty = anyio.Event()
+
+    @property
+    def running_count(self) -> int:
+        """Turns that run."""
+        return sum(1 for lane in self._lanes.values() if lane.running is not None)
+
+    @property
+    def queued_count(self) -> int:
+        """Turns that wait in their lanes."""
+        return sum(len(lane.waiting) for lane in self._lanes.values())
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no turn runs or waits anywhere."""
+        return not self._lanes
+
+    def is_busy(self, conversation_id: ConversationId) -> bool:
+        """Whether a turn runs or waits there."""
+        return conversation_id in self._lanes
+
+    def running(self, conversation_id: ConversationId) -> Ticket | None:
+        """Give the turn that runs there, or None."""
+        lane = self._lanes.get(conversation_id)
+        return lane.running if lane else None
+
+    def current(self, conversation_id: ConversationId) -> Ticket | None:
+        """Give the turn that runs there or is about to; None where nothing does."""
+        lane = self._lanes.get(conversation_id)
+        if lane is None or lane.running is not None or self._closed:
+            return lane.running if lane else None
+        return lane.waiting[0] if lane.waiting else None
+
+    def waiting(self, conversation_id: ConversationId) -> list[Ticket]:
+        """List the turns that wait there, next first; not the one that is about to run."""
+        lane = self._lanes.get(conversation_id)
+        current = self.current(conversation_id)
+        return [one for one in lane.waiting if one is not current] if lane else []
+
+    def join(self, ticket: Ticket) -> int:
+        """Put a turn at the end of its lane; give its place: 0 runs at once, 1 is next, and so on."""
+        lane = self._lanes.get(ticket.turn.conversation_id)
+        if lane is not None:
+            lane.waiting.append(ticket)
+            return len(lane.waiting) - (lane.running is None and not self._closed)
+        lane = self._lanes[ticket.turn.conversation_id] = _Lane()
+        lane.waiting.append(ticket)
+        if not self._closed:
+            self._tasks.start_soon(self._run, ticket.turn.conversation_id, lane)
+        return 0
+
+    def take_back(self, conversation_id: ConversationId, turn_id: TurnId) -> Ticket | None:
+        """Take a turn that has not begun out of its lane; None when it is not there (any more)."""
+        lane = self._lanes.get(conversation_id)
+        for ticket in lane.waiting if lane else ():
+            if ticket.turn.id == turn_id:
+                assert lane is not None
+                lane.waiting.remove(ticket)
+                return ticket
+        return None
+
+    def take_all_back(self, conversation_id: ConversationId) -> list[Ticket]:
+        """Take all turns that have not begun out of a lane."""
+        lane = self._lanes.get(conversation_id)
+        taken = list(lane.waiting) if lane else []
+        if lane is not None:
+            lane.waiting.clear()
+        return taken
+
+    async def close(self, *, grace_s: float) -> None:
+        """Start nothing more; running turns get `grace_s` to finish and are then told to stop.
+
+        Returns when none runs. What still waits stays in the store for the next start.
+        """
+        self._closed = True
+        with anyio.move_on_after(grace_s):
+            await self._wait_idle()
+            return
+        for lane in self._lanes.values():
+            if lane.running is not None:
+                lane.running.control.stop("user_interrupt", "shutdown")
+        await self._wait_idle()
+
+    async def _wait_idle(self) -> None:
+        while self.running_count:
+            await self._empty.wait()
+
+    async def _run(self, conversation_id: ConversationId, lane: _Lane) -> None:
+        try:
+            while lane.waiting and not self._closed:
+                lane.running = lane.waiting.popleft()
+                try:
+                    await self._run_turn(lane.running)
+                except Exception:  # noqa: BLE001  one turn must not stop those behind it
+                    _log.exception("lane_failed")
+                finally:
+                    lane.running = None
+        finally:
+            if not lane.waiting:
+                del self._lanes[conversation_id]
+            self._empty.set()
+            self._empty = anyio.Event()

@@ -1,0 +1,65 @@
+"""The agent client of one turn: taken from the pool, replaced when it died, given back once."""
+
+import logging
+
+import anyio
+
+from gateway.conversations.model import Conversation
+from gateway.engine.pool import Lease
+from gateway.engine.protocol import AgentClient, ClientSpec, EngineError, SessionOrigin
+from gateway.turns.scene import Scene
+
+_log = logging.getLogger(__name__)
+
+
+class Loan:
+    """The lease of one turn. `take` may be cancelled; what it got is given back all the same."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._lease: Lease | None = None
+
+    @property
+    def client(self) -> AgentClient | None:
+        """The client; None while there is none."""
+        return self._lease.client if self._lease else None
+
+    async def take(self, conversation: Conversation, *, after_death: bool = False) -> bool:
+        """Get the conversation's client, and tell what it lost; False when none can be had."""
+        parts = self._scene.parts
+        spec = ClientSpec(model=conversation.model or parts.default_model)
+        origin = SessionOrigin(resume=conversation.session_id, fork_at=conversation.fork_at)
+        try:
+            self._lease = await parts.pool.acquire(conversation.id, spec, origin)
+        except EngineError as exc:
+            self._scene.journal.write("error", where="engine", message=str(exc), detail=exc.detail)
+            return False
+        parts.metrics.clients_connected_total.labels(origin=self._lease.origin).inc()
+        if self._lease.session_lost:
+            parts.metrics.sessions_lost_total.inc()
+            self._scene.notice("session_lost")
+        elif self._lease.client_died or after_death:
+            self._scene.notice("client_restarted")
+        return True
+
+    async def replace(self, conversation: Conversation) -> bool:
+        """Get another client for one that had died; False when none can be had."""
+        with anyio.CancelScope(shield=True):
+            await self._scene.parts.pool.discard(conversation.id)
+        self._lease = None
+        return await self.take(conversation, after_death=True)
+
+    async def give_back(self, *, is_idle: bool) -> None:
+        """Give the client back; one that may still be at work is killed. Never raises."""
+        if self._lease is None:
+            return
+        self._lease = None
+        pool, conversation_id = self._scene.parts.pool, self._scene.turn.conversation_id
+        try:
+            if is_idle:
+                pool.release(conversation_id)
+            else:
+                with anyio.CancelScope(shield=True):
+                    await pool.discard(conversation_id)
+        except Exception:  # noqa: BLE001  the turn's result does not hang on it
+            _log.exception("client_not_given_back")

@@ -1,0 +1,113 @@
+"""What happens in a run, told to readers as it happens, and written down."""
+
+from collections.abc import Callable
+
+import anyio
+
+from gateway.engine.events import (
+    EngineEvent,
+    ModelRetrying,
+    Observed,
+    TextDelta,
+    TextDone,
+    ThinkingDelta,
+    ToolCalled,
+)
+from gateway.turns.evidence import ToolUse
+from gateway.turns.guards import DoomLoop
+from gateway.turns.scene import Scene
+
+HOPELESS = frozenset({400, 401, 403, 404})
+"""Statuses of the model's service that asking again does not change."""
+
+_NAMED_STATUSES = frozenset({429, 529})
+
+
+class Narrator:
+    """Tells one turn's engine events; one that ends the turn by itself stops it."""
+
+    def __init__(self, scene: Scene, doom_loop: DoomLoop) -> None:
+        self._scene = scene
+        self._doom_loop = doom_loop
+        self._spoken = False
+        self.on_first_text: Callable[[], None] = lambda: None
+
+    def tell(self, event: EngineEvent) -> None:
+        """Tell an event that is not in the evidence yet."""
+        scene = self._scene
+        match event:
+            case Observed():
+                scene.journal.write("message", message=event.message, solicited=event.solicited)
+                if not event.solicited:
+                    scene.parts.metrics.unsolicited_messages_total.inc()
+            case ToolCalled():
+                self._tool_called(event)
+            case TextDelta():
+                self._text(event.text)
+            case TextDone() if not scene.evidence.partial:
+                self._text(event.text)
+            case ThinkingDelta():
+                scene.events.emit("thinking.delta", text=scene.teller.mask(event.text))
+            case ModelRetrying():
+                self._retrying(event)
+            case _:
+                return
+
+    def _text(self, text: str) -> None:
+        """Tell a piece of text; a new block, or one begun again, stands apart from the last."""
+        if not self._spoken:
+            self.on_first_text()
+        apart = "\n\n" if self._spoken and not self._scene.evidence.partial else ""
+        self._spoken = True
+        self._scene.events.emit("text.delta", text=apart + self._scene.teller.mask(text))
+
+    def _tool_called(self, call: ToolCalled) -> None:
+        scene = self._scene
+        summary = scene.teller.summary(call.input)
+        scene.evidence.tool_called(call, summary, scene.parts.now())
+        scene.events.emit(
+            "tool.started",
+            tool_use_id=call.tool_use_id,
+            name=call.name,
+            summary=summary,
+            input=scene.teller.input(call.input),
+        )
+        scene.call_seen.set()
+        scene.call_seen = anyio.Event()
+        if self._doom_loop.observe(call.tool_use_id, call.name, call.input):
+            scene.control.stop("doom_loop")
+
+    def tool_finished(self, use: ToolUse) -> None:
+        """Tell and write down what became of a call."""
+        fields = {
+            "tool_use_id": use.tool_use_id,
+            "name": use.name,
+            "status": use.status,
+            "error": use.error,
+            "output": use.output,
+            "duration_ms": use.duration_ms,
+        }
+        self._scene.events.emit("tool.finished", **fields)
+        self._scene.journal.write("tool", **fields, summary=use.summary)
+
+    def _retrying(self, event: ModelRetrying) -> None:
+        scene = self._scene
+        scene.journal.write("error", where="model", retry=event)
+        scene.parts.metrics.model_retries_total.inc()
+        if event.status in HOPELESS:
+            scene.control.stop("api_error")
+            return
+        scene.notice(
+            "model_retrying",
+            what=self._what_failed(event.status),
+            attempt=event.attempt,
+            max_attempts=event.max_attempts,
+            seconds=f"{event.delay_ms / 1000:.1f}",
+        )
+
+    def _what_failed(self, status: int | None) -> str:
+        if status is None:
+            return self._scene.say("what_connection")
+        if status in _NAMED_STATUSES:
+            return self._scene.say(f"what_{status}")
+        return self._scene.say("what_status", status=status)

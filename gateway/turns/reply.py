@@ -1,0 +1,220 @@
+"""The honest reply: from evidence to outcome, words and turn result.
+
+Order of precedence, from field log problem 10 and the outcome table of the contract: what ended
+the turn from outside (the model's service, a crash, a stop, a limit), then text, then failed tools,
+then a run that broke off, and only then "finished without text".
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gateway.engine.events import RunFinished
+from gateway.turns.evidence import Evidence, StopReason, ToolUse
+from gateway.turns.sentences import Language, say
+
+Outcome = Literal[
+    "answered",
+    "answered_with_failures",
+    "tool_failed",
+    "interrupted",
+    "stopped",
+    "engine_failed",
+    "empty",
+]
+
+Cause = Literal["left", "shutdown", "crashed", "unavailable", "internal"]
+"""Why a turn ended, where the stop reason alone does not say it."""
+
+_ERROR_CHARS = 300
+_SHOWN_TOOLS = 6
+
+_SUBTYPE_STOPS: dict[str, StopReason] = {
+    "error_max_turns": "max_turns",
+    "error_max_budget_usd": "budget",
+}
+_LIMITS: frozenset[StopReason] = frozenset({"doom_loop", "max_turns", "timeout", "budget"})
+_INTERRUPTS: frozenset[StopReason | None] = frozenset({"user_interrupt", "policy_interrupt"})
+_FAULTS: frozenset[Cause | None] = frozenset({"crashed", "unavailable", "internal"})
+_OVERLOADED = 529
+_SERVER_ERRORS = range(500, 600)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """What is needed beside the evidence to put an ending into words."""
+
+    language: Language
+    log_file: str
+    cause: Cause | None = None
+    timeout_s: float = 0
+    doom_loop_threshold: int = 0
+
+
+def stop_reason_of(evidence: Evidence, ending: Ending) -> StopReason:
+    """Say why the turn ended."""
+    if evidence.stopped_by is not None:
+        return evidence.stopped_by
+    if evidence.model_gave_up:
+        return "api_error"
+    if evidence.lost or ending.cause in _FAULTS:
+        return "engine_crash"
+    finish = evidence.finish
+    if isinstance(finish, RunFinished) and finish.subtype in _SUBTYPE_STOPS:
+        return _SUBTYPE_STOPS[finish.subtype]
+    if broke_off(evidence):
+        return "policy_interrupt" if evidence.denials else "engine_crash"
+    return "refusal" if evidence.refused else "end_turn"
+
+
+def outcome_of(evidence: Evidence, ending: Ending) -> Outcome:
+    """Choose the one outcome that the evidence supports."""
+    reason = stop_reason_of(evidence, ending)
+    if evidence.stopped_by in _INTERRUPTS:
+        return "interrupted"
+    if reason in _LIMITS:
+        return "stopped"
+    if reason == "api_error" or evidence.lost or ending.cause in _FAULTS:
+        return "engine_failed"
+    failed = bool(failures(evidence))
+    if evidence.text:
+        return "answered_with_failures" if failed else "answered"
+    if failed:
+        return "tool_failed"
+    return "interrupted" if broke_off(evidence) else "empty"
+
+
+def build_reply_text(evidence: Evidence, ending: Ending) -> str:
+    """Put the ending into words for the person; never empty, never another program's error text."""
+    outcome = outcome_of(evidence, ending)
+    if outcome in {"answered", "answered_with_failures"}:
+        return evidence.text
+    closing = _closing(evidence, ending, outcome)
+    if evidence.text:
+        return f"{evidence.text}\n\n{closing}"
+    return closing
+
+
+def failures(evidence: Evidence) -> list[ToolUse]:
+    """List the calls that failed, were denied, interrupted, or never reported back."""
+    return [use for use in evidence.tools.values() if use.status != "ok"]
+
+
+def describe_tools(uses: list[ToolUse], language: Language) -> str:
+    """Say in one line what became of some calls."""
+    lines = [describe_tool(use, language) for use in uses[:_SHOWN_TOOLS]]
+    if len(uses) > _SHOWN_TOOLS:
+        lines.append("…")
+    return ("；" if language == "zh" else "; ").join(lines)
+
+
+def describe_tool(use: ToolUse, language: Language) -> str:
+    """Say what became of one call."""
+    error = _short(use.error) or say(language, "no_reason")
+    summary = f"{use.name}: {use.summary}" if use.summary else use.name
+    return say(language, f"tool_line_{use.status or 'unknown'}", summary=summary, error=error)
+
+
+def _short(error: str | None) -> str:
+    """Give an error's text as a part of a sentence: one line, no full stop."""
+    plain = (error or "").replace("<tool_use_error>", "").replace("</tool_use_error>", "")
+    line = " ".join(plain.split())
+    short = line if len(line) <= _ERROR_CHARS else f"{line[: _ERROR_CHARS - 1]}…"
+    return short.rstrip(" .。")
+
+
+def broke_off(evidence: Evidence) -> bool:
+    """Whether the agent itself says that the run did not come to its end."""
+    return (
+        isinstance(evidence.finish, RunFinished)
+        and not evidence.refused
+        and evidence.finish.subtype not in _SUBTYPE_STOPS
+        and (evidence.finish.subtype == "error_during_execution" or evidence.finish.is_error)
+    )
+
+
+def _done(evidence: Evidence, language: Language) -> str:
+    if not evidence.tools:
+        return ""
+    which = describe_tools(list(evidence.tools.values()), language)
+    return say(language, "done_so_far", which=which)
+
+
+def _closing(evidence: Evidence, ending: Ending, outcome: Outcome) -> str:
+    language = ending.language
+    if outcome == "tool_failed":
+        which = describe_tools(failures(evidence), language)
+        return say(language, "tool_failed", which=which, log_file=ending.log_file)
+    if outcome == "empty":
+        return _nothing_said(evidence, ending)
+    key, extra = _ending_key(evidence, ending, outcome)
+    return say(
+        language, key, done=_done(evidence, language), log_file=ending.log_file, **extra
+    ).strip()
+
+
+def _nothing_said(evidence: Evidence, ending: Ending) -> str:
+    if evidence.refused:
+        return say(ending.language, "refusal")
+    if evidence.tools:
+        which = describe_tools(list(evidence.tools.values()), ending.language)
+        return say(ending.language, "empty_after_tools", which=which)
+    return say(ending.language, "empty")
+
+
+def _ending_key(
+    evidence: Evidence, ending: Ending, outcome: Outcome
+) -> tuple[str, dict[str, object]]:
+    """Choose the sentence for an ending from outside, and fill its own places."""
+    reason = stop_reason_of(evidence, ending)
+    if outcome == "engine_failed":
+        return _api_key(evidence) if reason == "api_error" else (_fault_key(ending.cause), {})
+    if reason == "user_interrupt":
+        return _interrupt_key(ending.cause), {}
+    if evidence.stopped_by == "policy_interrupt":
+        denied = _short(next(reversed(evidence.denials.values()), ""))
+        return "interrupted_policy", {"reason": denied or say(ending.language, "no_reason")}
+    if outcome == "interrupted":
+        return "interrupted_error", {}
+    last = evidence.last_tool
+    return f"stopped_{reason}", {
+        "summary": f"{last.name} {last.summary}".strip() if last else "",
+        "count": ending.doom_loop_threshold,
+        "seconds": f"{ending.timeout_s:g}",
+    }
+
+
+def _interrupt_key(cause: Cause | None) -> str:
+    if cause == "shutdown":
+        return "shutdown"
+    return "interrupted_left" if cause == "left" else "interrupted_user"
+
+
+def _fault_key(cause: Cause | None) -> str:
+    match cause:
+        case "crashed" | "internal":
+            return cause
+        case "unavailable":
+            return "engine_unavailable"
+        case _:
+            return "engine_crash"
+
+
+def _api_key(evidence: Evidence) -> tuple[str, dict[str, object]]:
+    status = api_status(evidence)
+    if status in {400, 401, 403, 404, 429}:
+        return f"api_{status}", {}
+    if status is None:
+        kinds = {"authentication_failed": "api_401", "invalid_request": "api_400"}
+        kinds |= {"rate_limit": "api_429", "model_not_found": "api_404", "billing_error": "api_403"}
+        kind = evidence.model_failure.kind if evidence.model_failure else ""
+        return kinds.get(kind, "api_unreachable"), {}
+    if status == _OVERLOADED or status in _SERVER_ERRORS:
+        return "api_overloaded", {"status": status}
+    return "api_other", {"status": status}
+
+
+def api_status(evidence: Evidence) -> int | None:
+    """Give the HTTP status with which the model's service failed last, if one was told."""
+    if isinstance(evidence.finish, RunFinished) and evidence.finish.api_error_status:
+        return evidence.finish.api_error_status
+    return evidence.retry.status if evidence.retry else None

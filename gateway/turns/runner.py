@@ -1,0 +1,45 @@
+"""Runs turns from their queue to their stored results."""
+
+import anyio
+
+from gateway.conversations.eventlog import TurnEvents
+from gateway.conversations.model import Conversation, Turn
+from gateway.turns.control import TurnControl
+from gateway.turns.evidence import Evidence
+from gateway.turns.parts import TurnLimits, TurnParts
+from gateway.turns.scene import Scene
+from gateway.turns.telling import Teller, make_teller_blocking
+from gateway.turns.work import TurnWork
+
+__all__ = ["TurnLimits", "TurnParts", "TurnRunner"]
+
+
+class TurnRunner:
+    """Runs turns; many at once, one a conversation."""
+
+    def __init__(self, parts: TurnParts) -> None:
+        self._parts = parts
+        self._teller: Teller | None = None
+
+    async def run(
+        self, turn: Turn, conversation: Conversation, events: TurnEvents, control: TurnControl
+    ) -> None:
+        """Run a queued turn to its stored result. Never raises but on cancellation."""
+        parts = self._parts
+        scene = Scene(
+            parts=parts,
+            turn=turn,
+            events=events,
+            control=control,
+            teller=await self._told(),
+            evidence=Evidence(model=conversation.model or parts.default_model or ""),
+            started_at=parts.now(),
+        )
+        await TurnWork(scene, conversation).perform()
+
+    async def _told(self) -> Teller:
+        if self._teller is None:
+            self._teller = await anyio.to_thread.run_sync(
+                make_teller_blocking, self._parts.workspace, self._parts.mask
+            )
+        return self._teller

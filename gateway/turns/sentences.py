@@ -1,0 +1,149 @@
+"""What the gateway itself says, in the language of the person's message.
+
+English and Chinese to begin with; a test holds that both have the same keys and places.
+"""
+
+from typing import Literal
+
+Language = Literal["en", "zh"]
+
+_MANY_HAN = 0.15
+"""From this share of Han characters among the letters on, a message is taken for Chinese."""
+
+_READ_CHARS = 4000
+"""The start of a message tells enough; the rest may be 200 000 characters of a log."""
+
+
+def language_of(message: str) -> Language:
+    """Tell the language of a message; English where nothing speaks for Chinese."""
+    start = message[:_READ_CHARS]
+    han = sum(1 for one in start if "\u3400" <= one <= "\u9fff")
+    letters = sum(1 for one in start if one.isalpha())
+    return "zh" if han and han >= _MANY_HAN * letters else "en"
+
+
+_EN = {
+    "tools_failed": "{failed} of {total} tool calls did not succeed: {which}.",
+    "tool_failed": "This was not carried out. {which}.\nThe whole story is in the log {log_file}.",
+    "tool_line_failed": "{summary} failed: {error}",
+    "tool_line_denied": "{summary} was denied: {error}",
+    "tool_line_interrupted": "{summary} was interrupted",
+    "tool_line_unknown": "{summary} never reported back; whether it took effect is not known",
+    "tool_line_ok": "{summary} succeeded",
+    "no_reason": "no reason was given",
+    "interrupted_user": "You stopped this turn before it was finished. {done}Log: {log_file}",
+    "interrupted_left": "This conversation was left while the turn was running, so it was stopped. {done}Log: {log_file}",
+    "interrupted_policy": "A rule stopped this turn: {reason}. {done}Log: {log_file}",
+    "interrupted_error": "The run was broken off before it was finished. {done}Log: {log_file}",
+    "withdrawn": "This message was taken back before it was answered.",
+    "withdrawn_left": "The conversation was left before this message was answered; it was not run.",
+    "done_so_far": "Until then: {which}. ",
+    "stopped_doom_loop": "I stopped this turn: the same call ({summary}) was made {count} times in a row. {done}Log: {log_file}",
+    "stopped_max_turns": "I stopped this turn: it reached the limit of steps for one turn. {done}Say “go on” to continue. Log: {log_file}",
+    "stopped_timeout": "I stopped this turn: it took longer than {seconds} seconds. {done}Log: {log_file}",
+    "stopped_budget": "I stopped this turn: it reached the spending limit. {done}Log: {log_file}",
+    "shutdown": "The server was shut down while this turn was running, so it was broken off. {done}Log: {log_file}",
+    "crashed": "The server stopped unexpectedly while this turn was running, so it was not finished. {done}Please send the message again if you still need it. Log: {log_file}",
+    "engine_crash": "The agent's process ended unexpectedly in the middle of this turn. {done}Your next message starts it again with its memory of the conversation. Log: {log_file}",
+    "engine_unavailable": "The agent could not be started, so your message was not answered. Check the server with `python app.py doctor`. Log: {log_file}",
+    "internal": "Something went wrong inside the gateway, so this turn was not finished. {done}Log: {log_file}",
+    "api_400": "The model's service refused the request as malformed (400). Check that the model's name and the service fit together; starting a new conversation may help. Log: {log_file}",
+    "api_401": "The model's service did not accept the credentials (401). Check ANTHROPIC_API_KEY (or your token or login) and start the server again. Log: {log_file}",
+    "api_403": "The model's service denied access (403). Check that your key may use this model. Log: {log_file}",
+    "api_404": "The model's service does not know the model or the address (404). Check CANDOR_MODEL and ANTHROPIC_BASE_URL. Log: {log_file}",
+    "api_429": "The model's service kept refusing because of too many requests (429). Wait a little and send the message again. Log: {log_file}",
+    "api_overloaded": "The model's service was overloaded and stayed so ({status}). Wait a little and send the message again. Log: {log_file}",
+    "api_unreachable": "The model's service could not be reached. Check the network and ANTHROPIC_BASE_URL, then send the message again. Log: {log_file}",
+    "api_other": "The model's service failed ({status}). Send the message again; if it stays so, look into the log {log_file}.",
+    "refusal": "The model declined to answer this.",
+    "empty": "The turn finished without text. Nothing failed.",
+    "empty_after_tools": "The turn finished without text. What it did: {which}.",
+    "model_retrying": "The model's service failed ({what}); attempt {attempt} of {max_attempts} follows in {seconds} s.",
+    "what_429": "429, too many requests",
+    "what_529": "529, overloaded",
+    "what_status": "status {status}",
+    "what_connection": "the connection broke",
+    "session_lost": "The agent's memory of this conversation was gone, so it started afresh: it does not remember what was said before.",
+    "client_restarted": "The agent's process had ended in the meantime and was started again; it remembers the conversation.",
+    "partial_text": "The run broke off, so the text is only as far as the answer came.",
+    "max_tokens": "The answer was cut off at the model's output limit.",
+    "forced_summary": "The agent ended without a word, so it was asked once for a summary.",
+    "followed_skill": "The agent had only read a skill's instructions, so it was asked once to follow them.",
+    "summary_failed": "The summary did not come, so only what the tool calls returned is told.",
+    "journal_lost": "Part of this turn could not be written to the log: {lines} lines are missing.",
+    "journal_late": "The log of this turn is not written yet: the disk does not keep up.",
+    "kill": "The agent did not stop when asked, so its process was ended.",
+}
+
+_ZH = {
+    "tools_failed": "{total} 次工具调用中有 {failed} 次没有成功：{which}。",
+    "tool_failed": "没有执行成功。{which}。\n完整经过见日志 {log_file}。",
+    "tool_line_failed": "{summary} 失败：{error}",
+    "tool_line_denied": "{summary} 被拒绝：{error}",
+    "tool_line_interrupted": "{summary} 被中断",
+    "tool_line_unknown": "{summary} 没有返回结果，不清楚是否生效",
+    "tool_line_ok": "{summary} 成功",
+    "no_reason": "没有给出原因",
+    "interrupted_user": "你在完成之前停止了这一轮。{done}日志：{log_file}",
+    "interrupted_left": "这一轮还在运行时你离开了此对话，因此已停止。{done}日志：{log_file}",
+    "interrupted_policy": "一条规则停止了这一轮：{reason}。{done}日志：{log_file}",
+    "interrupted_error": "执行在完成之前中断了。{done}日志：{log_file}",
+    "withdrawn": "这条消息在得到回答之前已被撤回。",
+    "withdrawn_left": "这条消息在得到回答之前你离开了此对话，因此没有执行。",
+    "done_so_far": "在此之前：{which}。",
+    "stopped_doom_loop": "我停止了这一轮：同一个调用（{summary}）连续执行了 {count} 次。{done}日志：{log_file}",
+    "stopped_max_turns": "我停止了这一轮：已达到单轮的步数上限。{done}说“继续”即可接着做。日志：{log_file}",
+    "stopped_timeout": "我停止了这一轮：用时超过 {seconds} 秒。{done}日志：{log_file}",
+    "stopped_budget": "我停止了这一轮：已达到费用上限。{done}日志：{log_file}",
+    "shutdown": "这一轮运行时服务器被关闭，因此中断了。{done}日志：{log_file}",
+    "crashed": "这一轮运行时服务器意外停止，因此没有完成。{done}如果仍然需要，请重新发送这条消息。日志：{log_file}",
+    "engine_crash": "代理进程在这一轮中途意外结束。{done}你的下一条消息会重新启动它，并保留对话记忆。日志：{log_file}",
+    "engine_unavailable": "代理无法启动，因此没有回答你的消息。请用 `python app.py doctor` 检查服务器。日志：{log_file}",
+    "internal": "网关内部出错，这一轮没有完成。{done}日志：{log_file}",
+    "api_400": "模型服务认为请求格式有误（400）。请检查模型名称与服务是否匹配；新建对话也可能有帮助。日志：{log_file}",
+    "api_401": "模型服务不接受凭据（401）。请检查 ANTHROPIC_API_KEY（或令牌、登录）后重新启动服务器。日志：{log_file}",
+    "api_403": "模型服务拒绝访问（403）。请检查你的密钥是否可以使用该模型。日志：{log_file}",
+    "api_404": "模型服务找不到该模型或地址（404）。请检查 CANDOR_MODEL 和 ANTHROPIC_BASE_URL。日志：{log_file}",
+    "api_429": "模型服务因请求过多一直拒绝（429）。请稍等片刻再发送。日志：{log_file}",
+    "api_overloaded": "模型服务一直过载（{status}）。请稍等片刻再发送。日志：{log_file}",
+    "api_unreachable": "无法连接模型服务。请检查网络和 ANTHROPIC_BASE_URL，然后重新发送。日志：{log_file}",
+    "api_other": "模型服务出错（{status}）。请重新发送；如果仍然如此，请查看日志 {log_file}。",
+    "refusal": "模型拒绝回答这个问题。",
+    "empty": "这一轮已结束，但没有文本输出；没有任何失败。",
+    "empty_after_tools": "这一轮已结束，但没有文本输出。执行情况：{which}。",
+    "model_retrying": "模型服务出错（{what}）；{seconds} 秒后进行第 {attempt} 次重试，最多 {max_attempts} 次。",
+    "what_429": "429，请求过多",
+    "what_529": "529，过载",
+    "what_status": "状态 {status}",
+    "what_connection": "连接中断",
+    "session_lost": "代理对此对话的记忆已不存在，因此重新开始：它不记得之前说过的内容。",
+    "client_restarted": "代理进程在此期间结束，已重新启动；它仍记得此对话。",
+    "partial_text": "执行中途中断，文本只到回答中断之处。",
+    "max_tokens": "回答达到模型的输出上限而被截断。",
+    "forced_summary": "代理结束时没有说明，因此请它补充了一次总结。",
+    "followed_skill": "代理只阅读了技能说明，因此请它照着执行了一次。",
+    "summary_failed": "没有得到总结，因此只说明工具调用的结果。",
+    "journal_lost": "这一轮的部分日志无法写入：缺少 {lines} 行。",
+    "journal_late": "这一轮的日志尚未写完：磁盘跟不上。",
+    "kill": "代理没有按要求停止，因此结束了它的进程。",
+}
+
+SENTENCES: dict[Language, dict[str, str]] = {"en": _EN, "zh": _ZH}
+
+SUMMARY_PROMPT: dict[Language, str] = {
+    "en": "You ended without telling the person anything. Say in a few sentences what your tool "
+    "calls really did and returned, failures included. Do not call any tool.",
+    "zh": "你结束时没有向用户说明任何内容。请用几句话如实说明你的工具调用做了什么、返回了什么，"
+    "包括失败。不要调用任何工具。",
+}
+
+FOLLOW_SKILL_PROMPT: dict[Language, str] = {
+    "en": "You have read the skill's instructions but not followed them yet. Follow them now, "
+    "step by step, for what the person asked.",
+    "zh": "你已经阅读了技能说明，但还没有照着执行。请现在按照说明，一步一步完成用户的请求。",
+}
+
+
+def say(language: Language, key: str, **places: object) -> str:
+    """Give a sentence with its places filled."""
+    return SENTENCES[language][key].format(**places)

@@ -1,0 +1,167 @@
+"""A person's word on a turn's tool calls, through Chat."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from gateway.assemble import Services
+from gateway.engine.scripted import ScriptedRun
+from gateway.errors import Conflict, NotFound
+from gateway.ids import LOCAL_USER as ME
+from gateway.ids import UserId
+from tests.support.services import (
+    ask,
+    assert_nothing_is_left,
+    events_of,
+    kinds,
+    of_kind,
+    result_of,
+    running_services,
+    script,
+    scripted_engine,
+    send,
+)
+
+WRITE = {"tool": "Write", "input": {"file_path": "b.txt", "content": "x"}}
+DONE = {"text": "Done."}
+
+
+async def asked(services: Services, accepted: Any) -> dict[str, Any]:
+    events = await events_of(services, accepted, until="approval.requested")
+    return of_kind(events, "approval.requested")[0]
+
+
+async def test_an_allowed_call_runs(tmp_path: Path) -> None:
+    async with running_services(tmp_path, approvals="on") as services:
+        accepted = await send(services, script(WRITE, DONE))
+        question = await asked(services, accepted)
+        assert [one.id for one in services.chat.approvals(ME, accepted.conversation_id)] == [
+            question["approval_id"]
+        ]
+        assert services.chat.approvals(UserId("bob"), None) == []
+        with pytest.raises(NotFound):
+            services.chat.answer_approval(UserId("bob"), question["approval_id"], "allow")
+        services.chat.answer_approval(ME, question["approval_id"], "allow")
+        with pytest.raises(Conflict):
+            services.chat.answer_approval(ME, question["approval_id"], "deny")
+        result = await result_of(services, accepted)
+        events = await events_of(services, accepted)
+        assert (services.settings.workspace / "b.txt").exists()
+    assert result["outcome"] == "answered"
+    assert kinds(events)[:3] == ["turn.started", "tool.started", "approval.requested"]
+    assert (question["name"], question["summary"]) == ("Write", "b.txt")
+    assert question.keys() == {
+        "turn_id",
+        "conversation_id",
+        "approval_id",
+        "tool_use_id",
+        "name",
+        "summary",
+        "expires_at",
+    }
+    resolved = of_kind(events, "approval.resolved")[0]
+    assert (resolved["decision"], resolved["by"]) == ("allow", "user")
+    assert resolved["approval_id"] == question["approval_id"]
+
+
+async def test_a_denied_call_does_not_run_and_the_word_is_kept(tmp_path: Path) -> None:
+    async with running_services(tmp_path, approvals="on") as services:
+        accepted = await send(services, script(WRITE, DONE))
+        question = await asked(services, accepted)
+        services.chat.answer_approval(ME, question["approval_id"], "deny", message="Not that one.")
+        result = await result_of(services, accepted)
+        assert not (services.settings.workspace / "b.txt").exists()
+    assert result["outcome"] == "answered_with_failures"
+    assert result["tools"][0]["status"] == "denied"
+    assert "Not that one." in result["tools"][0]["error"]
+
+
+async def test_reading_is_not_asked_about(tmp_path: Path) -> None:
+    async with running_services(tmp_path, approvals="on") as services:
+        result = await ask(services, script({"tool": "Bash", "input": {"command": "ls"}}, DONE))
+    assert result["outcome"] == "answered"
+
+
+async def test_no_answer_denies_and_the_wait_is_not_counted_as_the_turns_time(
+    tmp_path: Path,
+) -> None:
+    async with running_services(
+        tmp_path, approvals="on", approval_timeout_s=1.5, turn_timeout_s=1
+    ) as services:
+        accepted = await send(services, script(WRITE, DONE))
+        result = await result_of(services, accepted)
+        events = await events_of(services, accepted)
+    assert (result["outcome"], result["stop_reason"]) == ("answered_with_failures", "end_turn")
+    assert of_kind(events, "approval.resolved")[0]["by"] == "timeout"
+
+
+async def test_what_is_allowed_for_the_conversation_is_asked_once(tmp_path: Path) -> None:
+    async with running_services(tmp_path, approvals="on") as services:
+        accepted = await send(services, script(WRITE, WRITE, DONE))
+        question = await asked(services, accepted)
+        services.chat.answer_approval(ME, question["approval_id"], "allow", remember="conversation")
+        result = await result_of(services, accepted)
+        after = await ask(services, script(WRITE, DONE), accepted.conversation_id)
+        events = await events_of(services, accepted)
+    assert [result["outcome"], after["outcome"]] == ["answered"] * 2
+    assert kinds(events).count("approval.requested") == 1
+
+
+async def test_a_turn_that_is_interrupted_while_it_waits_lets_nothing_run(tmp_path: Path) -> None:
+    async with running_services(tmp_path, approvals="on") as services:
+        accepted = await send(services, script(WRITE, DONE))
+        question = await asked(services, accepted)
+        await services.chat.interrupt(ME, accepted.conversation_id)
+        result = await result_of(services, accepted)
+        events = await events_of(services, accepted)
+        assert services.chat.approvals(ME, None) == []
+        with pytest.raises(Conflict):
+            services.chat.answer_approval(ME, question["approval_id"], "allow")
+        assert not (services.settings.workspace / "b.txt").exists()
+        assert_nothing_is_left(services)
+    assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
+    assert [(one["status"], one["error"]) for one in result["tools"]] == [("interrupted", None)]
+    assert [one["by"] for one in of_kind(events, "approval.resolved")] == ["turn_ended"]
+
+
+async def test_a_stop_withdraws_the_question_at_once_though_the_agent_does_not_hear_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ScriptedRun, "interrupt", lambda _run: anyio.lowlevel.checkpoint())
+    async with running_services(tmp_path, approvals="on", interrupt_grace_s=60) as services:
+        accepted = await send(services, script(WRITE, DONE))
+        await asked(services, accepted)
+        await services.chat.interrupt(ME, accepted.conversation_id)
+        with anyio.fail_after(5):
+            result = await result_of(services, accepted)
+        assert not (services.settings.workspace / "b.txt").exists()
+    assert (result["outcome"], result["tools"][0]["status"]) == ("interrupted", "interrupted")
+
+
+async def test_a_process_that_dies_while_a_person_is_asked_withdraws_the_question(
+    tmp_path: Path,
+) -> None:
+    async with running_services(tmp_path, approvals="on") as services:
+        accepted = await send(services, script(WRITE, DONE))
+        await asked(services, accepted)
+        await scripted_engine(services).clients[0].kill()
+        result = await result_of(services, accepted)
+        events = await events_of(services, accepted)
+        assert services.chat.approvals(ME, None) == []
+    assert result["outcome"] == "engine_failed"
+    assert kinds(events)[-1] == "turn.completed"
+    assert [one["by"] for one in of_kind(events, "approval.resolved")] == ["turn_ended"]
+
+
+async def test_questions_of_two_conversations_wait_side_by_side(tmp_path: Path) -> None:
+    async with running_services(tmp_path, approvals="on") as services:
+        turns = [await send(services, script(WRITE, DONE)) for _ in range(3)]
+        questions = [await asked(services, one) for one in turns]
+        assert len(services.chat.approvals(ME, None)) == 3
+        for question in reversed(questions):
+            services.chat.answer_approval(ME, question["approval_id"], "allow")
+        with anyio.fail_after(20):
+            results = [await result_of(services, one) for one in turns]
+    assert [one["outcome"] for one in results] == ["answered"] * 3

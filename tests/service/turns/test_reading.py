@@ -1,0 +1,127 @@
+"""Readers of events: any number, from any place, none twice and none missing."""
+
+import random
+from pathlib import Path
+
+import anyio
+import pytest
+
+from gateway.assemble import Services
+from gateway.chat import Accepted
+from gateway.conversations.model import TurnEvent
+from gateway.errors import NotFound
+from gateway.ids import LOCAL_USER as ME
+from gateway.ids import UserId
+from tests.support.services import (
+    ask,
+    assert_nothing_is_left,
+    events_of,
+    result_of,
+    running_services,
+    script,
+    send,
+)
+
+LS = {"tool": "Bash", "input": {"command": "ls"}}
+WORDY = script({"text": "one two three four"}, LS, {"thinking": "hm", "text": "five six"})
+
+
+async def read(
+    services: Services, conversation_id: str, after: str | None, count: int
+) -> list[TurnEvent]:
+    found: list[TurnEvent] = []
+    with anyio.fail_after(20):
+        async with await services.chat.follow(ME, conversation_id, after) as subscription:
+            while len(found) < count:
+                found += await subscription.next(5)
+    return found
+
+
+async def test_from_every_event_on_the_rest_comes_once_and_in_order(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        first = await ask(services, WORDY)
+        conversation_id = first["conversation_id"]
+        for _ in range(3):
+            await ask(services, WORDY, conversation_id)
+        whole = await read(services, conversation_id, f"{first['turn_id']}:0", 4)
+        assert len({one.id for one in whole}) == len(whole) > 40
+        for place in range(len(whole) - 1):
+            rest = await read(services, conversation_id, whole[place].id, 1)
+            assert rest == whole[place + 1 :]
+
+
+async def test_who_names_no_event_sees_only_what_comes_from_now_on(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        first = await ask(services, "hello")
+        conversation_id = first["conversation_id"]
+        async with await services.chat.follow(ME, conversation_id) as subscription:
+            second = await ask(services, "hello again", conversation_id)
+            with anyio.fail_after(20):
+                events = await subscription.next(5)
+        assert {one.turn_id for one in events} == {second["turn_id"]}
+        assert events[0].n == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_readers_that_come_at_any_moment_see_the_same(tmp_path: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    seen: list[list[TurnEvent]] = []
+
+    async def follow(services: Services, accepted: Accepted, moments: int) -> None:
+        for _ in range(moments):
+            await anyio.lowlevel.checkpoint()
+        seen.append(await events_of(services, accepted))
+
+    async with running_services(tmp_path) as services:
+        accepted = await send(
+            services, script({"text": "word " * 60, "delta_delay_ms": 1}, LS, {"text": "end"})
+        )
+        async with anyio.create_task_group() as tasks:
+            for _ in range(20):
+                tasks.start_soon(follow, services, accepted, dice.randrange(400))
+        assert_nothing_is_left(services)
+    assert len(seen) == 20
+    assert all(one == seen[0] for one in seen)
+    assert [one.n for one in seen[0]] == list(range(1, len(seen[0]) + 1))
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_reader_that_goes_and_comes_back_misses_nothing(tmp_path: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    found: list[TurnEvent] = []
+    async with running_services(tmp_path) as services:
+        accepted = await send(services, script({"text": "word " * 80, "delta_delay_ms": 1}))
+        with anyio.fail_after(20):
+            while not (found and found[-1].type == "turn.completed"):
+                after = found[-1].id if found else f"{accepted.turn_id}:0"
+                async with await services.chat.follow(
+                    ME, accepted.conversation_id, after
+                ) as subscription:
+                    for _ in range(dice.randrange(1, 6)):
+                        found += await subscription.next(0.01)
+        whole = await events_of(services, accepted)
+    assert found == whole
+
+
+async def test_what_others_have_cannot_be_followed_nor_from_a_place_that_is_not_there(
+    tmp_path: Path,
+) -> None:
+    async with running_services(tmp_path) as services:
+        mine, other = await ask(services, "hello"), await ask(services, "hello")
+        conversation_id, turn_id = mine["conversation_id"], mine["turn_id"]
+        with pytest.raises(NotFound):
+            await services.chat.follow(UserId("bob"), conversation_id)
+        for after in (f"{turn_id}:99", f"{other['turn_id']}:1", "x", "", f"{turn_id}:-1"):
+            with pytest.raises(NotFound) as told:
+                await services.chat.follow(ME, conversation_id, after)
+            assert told.value.specific_code == "unknown_event"
+
+
+async def test_a_result_is_its_owners_alone(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        accepted = await send(services, "hello")
+        await result_of(services, accepted)
+        with pytest.raises(NotFound):
+            await services.chat.result(UserId("bob"), accepted.turn_id)
+        assert await services.chat.owns_turn(ME, accepted.turn_id)
+        assert not await services.chat.owns_turn(UserId("bob"), accepted.turn_id)

@@ -1,0 +1,155 @@
+"""Many conversations and random operations: every turn ends once, and nothing is left behind."""
+
+import contextlib
+import random
+from collections import Counter
+from pathlib import Path
+
+import anyio
+import pytest
+
+from gateway.assemble import Services
+from gateway.chat import Accepted
+from gateway.errors import Busy, Conflict, NotFound, Overloaded
+from gateway.ids import LOCAL_USER as ME
+from tests.support.services import (
+    assert_nothing_is_left,
+    kinds,
+    running_services,
+    script,
+    scripted_engine,
+    send,
+)
+
+LS = {"tool": "Bash", "input": {"command": "ls"}}
+MESSAGES = [
+    "hello",
+    script({"text": "some words to say", "delta_delay_ms": 2}),
+    script(LS, {"text": "Done."}),
+    script(LS, {"empty": True}, {"on_followup": [{"text": "Listed."}]}),
+    script(LS, {"empty": True}, {"on_followup": [{"status": 401, "times": 20}]}),
+    script({"tool": "Bash", "input": {"command": "curl x"}}, {"text": "No."}),
+    script({"repeat": LS, "times": 9}),
+    script({"status": 401, "times": 20}),
+    script({"status": 529, "times": 1}, {"text": "Recovered."}),
+    script({"text": "partial", "delta_delay_ms": 5}, {"hang": True}),
+]
+
+
+class Client:
+    """Somebody who does random things to one conversation."""
+
+    def __init__(self, services: Services, seed: int, turns: list[Accepted]) -> None:
+        self.services = services
+        self.dice = random.Random(seed)
+        self.turns = turns
+        self.conversation_id: str | None = None
+
+    async def live(self) -> None:
+        await self.say()
+        for _ in range(self.dice.randrange(3, 9)):
+            act = self.dice.choice(
+                [
+                    self.say,
+                    self.say,
+                    self.interrupt,
+                    self.take_back,
+                    self.leave,
+                    self.fork,
+                    self.kill,
+                ]
+            )
+            try:
+                await act()
+            except (Busy, Conflict, NotFound, Overloaded):
+                continue
+            for _ in range(self.dice.randrange(40)):
+                await anyio.lowlevel.checkpoint()
+        if self.dice.random() < 0.2:
+            await self.delete()
+
+    async def say(self) -> None:
+        accepted = await send(
+            self.services,
+            self.dice.choice(MESSAGES),
+            self.conversation_id,
+            when_busy=self.dice.choice(["enqueue", "reject", "interrupt"]),
+            new_conversation=self.conversation_id is not None and self.dice.random() < 0.1,
+        )
+        self.conversation_id = accepted.conversation_id
+        self.turns.append(accepted)
+
+    async def interrupt(self) -> None:
+        await self.services.chat.interrupt(ME, str(self.conversation_id))
+
+    async def take_back(self) -> None:
+        turn = self.dice.choice(self.turns)
+        await self.services.chat.take_back(ME, turn.conversation_id, turn.turn_id)
+
+    async def leave(self) -> None:
+        self.conversation_id = await self.services.chat.new_conversation(
+            ME, leaving=self.conversation_id
+        )
+
+    async def fork(self) -> None:
+        history = await self.services.chat.messages(
+            ME, str(self.conversation_id), limit=5, before_seq=None
+        )
+        if history:
+            self.conversation_id = await self.services.chat.fork(
+                ME, str(self.conversation_id), self.dice.choice(history).id
+            )
+
+    async def kill(self) -> None:
+        clients = scripted_engine(self.services).clients
+        if clients and self.dice.random() < 0.3:
+            await self.dice.choice(clients).kill()
+
+    async def delete(self) -> None:
+        await self.services.chat.delete(ME, str(self.conversation_id))
+
+
+async def end_all(services: Services) -> None:
+    """Interrupt what hangs until nothing runs or waits."""
+    while not services.lanes.is_empty:
+        page, _ = await services.chat.page(ME, limit=1000, cursor=None, query=None)
+        for one in page:
+            if one.state == "running":
+                with contextlib.suppress(Conflict, NotFound):
+                    await services.chat.interrupt(ME, one.conversation.id)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_hundred_conversations_with_random_operations_leave_nothing_behind(
+    tmp_path: Path, seed: int
+) -> None:
+    turns: list[Accepted] = []
+    async with running_services(
+        tmp_path, max_live_clients=6, interrupt_grace_s=5, prewarmed_clients=1
+    ) as services:
+        with anyio.fail_after(120):
+            async with anyio.create_task_group() as clients:
+                for n in range(100):
+                    clients.start_soon(Client(services, seed * 1000 + n, turns).live)
+            await end_all(services)
+        ended = 0
+        for accepted in turns:
+            try:
+                result = await services.chat.result(ME, accepted.turn_id)
+            except NotFound:
+                continue  # deleted with its conversation
+            ended += 1
+            async with services.chat.follow_turn(accepted) as subscription:
+                events = await subscription.next(5)
+            assert events[-1].type == "turn.completed"
+            assert Counter(kinds(events))["turn.completed"] == 1
+            assert [one.n for one in events] == list(range(1, len(events) + 1))
+            tools = [one["status"] for one in result["tools"]]
+            assert set(tools) <= {"ok", "failed", "denied", "interrupted", "unknown"}
+            assert Counter(kinds(events))["tool.started"] == len(tools)
+            assert Counter(kinds(events))["tool.finished"] == len(tools)
+            assert result["reply"].strip()
+        assert ended > 100
+        assert services.log.backlog == 0
+        assert len(scripted_engine(services).clients) <= 7
+        assert_nothing_is_left(services)

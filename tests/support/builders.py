@@ -1,0 +1,115 @@
+"""Values that tests of turns are made of."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import anyio
+
+from gateway.engine.events import EngineEvent, RunFinished, ToolCalled, ToolReturned
+from gateway.turns.evidence import Evidence
+from gateway.turns.reply import Cause, Ending
+from gateway.turns.sentences import Language
+from memory.context import ContextPack, InjectedItem, RecallRequest
+from policies.tools import ToolCall
+
+NOON = datetime(2026, 11, 20, 12, 0, 0, tzinfo=UTC)
+LOG_FILE = "2026-11-20/trn_aaaaaaaaaaaaaaaaaaaaaaaaaa.jsonl"
+
+
+def finished(**fields: Any) -> RunFinished:
+    """Give the agent's account of a run that ended well, but for the fields that are named."""
+    plain: dict[str, Any] = {
+        "subtype": "success",
+        "is_error": False,
+        "result": None,
+        "terminal_reason": "completed",
+        "stop_reason": "end_turn",
+    }
+    return RunFinished(**(plain | fields))
+
+
+def broken_off(**fields: Any) -> RunFinished:
+    """Give the agent's account of a run that was interrupted."""
+    plain: dict[str, Any] = {
+        "subtype": "error_during_execution",
+        "is_error": True,
+        "terminal_reason": "aborted_tools",
+        "stop_reason": None,
+    }
+    return finished(**(plain | fields))
+
+
+def called(tool_use_id: str = "t1", name: str = "Bash", **tool_input: Any) -> ToolCalled:
+    """Give a call, of `ls` where nothing else is said."""
+    return ToolCalled(tool_use_id=tool_use_id, name=name, input=tool_input or {"command": "ls"})
+
+
+def returned(text: str = "a.txt", tool_use_id: str = "t1") -> ToolReturned:
+    """Give what a call returned that worked."""
+    return ToolReturned(tool_use_id=tool_use_id, is_error=False, text=text)
+
+
+def failed(text: str = "No such file.", tool_use_id: str = "t1") -> ToolReturned:
+    """Give what a call returned that failed."""
+    return ToolReturned(tool_use_id=tool_use_id, is_error=True, text=text)
+
+
+def evidence_of(*events: EngineEvent, settled: bool = True, **fields: Any) -> Evidence:
+    """Fold events into evidence that starts with some fields."""
+    evidence = Evidence(**fields)
+    for event in events:
+        if isinstance(event, ToolCalled):
+            summary = str(next(iter(event.input.values()), ""))
+            evidence.tool_called(event, summary, NOON)
+        evidence.take(event, NOON)
+    if settled:
+        evidence.settle(NOON)
+    return evidence
+
+
+def ending(language: Language = "en", cause: Cause | None = None) -> Ending:
+    """Give what is needed beside the evidence."""
+    return Ending(
+        language=language, log_file=LOG_FILE, cause=cause, timeout_s=30, doom_loop_threshold=5
+    )
+
+
+def tool_call(
+    name: str = "Bash", tool_use_id: str = "t1", *, tool_input: Mapping[str, Any] | None = None
+) -> ToolCall:
+    """Give a call as the gate sees it."""
+    return ToolCall(
+        name=name,
+        input={"command": "ls"} if tool_input is None else tool_input,
+        cwd="/ws",
+        tool_use_id=tool_use_id,
+    )
+
+
+def codes(notices: Sequence[Mapping[str, Any]]) -> list[str]:
+    """List the codes of a turn result's notices."""
+    return [one["code"] for one in notices]
+
+
+class Memory:
+    """A memory that gives what it was made with."""
+
+    def __init__(self, pack: ContextPack | Exception | None) -> None:
+        self.pack = pack
+        self.asked: list[RecallRequest] = []
+
+    async def recall(self, request: RecallRequest) -> ContextPack:
+        self.asked.append(request)
+        if self.pack is None:
+            await anyio.sleep_forever()
+        if isinstance(self.pack, Exception):
+            raise self.pack
+        assert self.pack is not None
+        return self.pack
+
+
+REMEMBERED = ContextPack(
+    text="Ann likes tea.",
+    injected=[InjectedItem(id="epi_1", kind="note", title="Tea", why="tea", source="ann.md")],
+)

@@ -1,0 +1,184 @@
+from datetime import timedelta
+
+import anyio
+import pytest
+
+from gateway.errors import Conflict, NotFound
+from gateway.ids import ConversationId, TurnId, UserId
+from gateway.turns.approvals import Answer, ApprovalDesk, Question
+from policies.tools import ToolCall
+from tests.support.builders import NOON, tool_call
+
+ANN, BOB = UserId("ann"), UserId("bob")
+HERE, THERE = ConversationId("cnv_here"), ConversationId("cnv_there")
+TURN = TurnId("trn_1")
+
+
+class Asked:
+    """One question being asked, beside the test."""
+
+    def __init__(self, desk: ApprovalDesk) -> None:
+        self.desk = desk
+        self.question: Question | None = None
+        self.result: Answer | None = None
+        self.announced = anyio.Event()
+
+    def announce(self, question: Question) -> None:
+        self.question = question
+        self.announced.set()
+
+    async def ask(
+        self, call: ToolCall, conversation_id: ConversationId = HERE, user_id: UserId = ANN
+    ) -> None:
+        _, self.result = await self.desk.ask(
+            call,
+            user_id=user_id,
+            conversation_id=conversation_id,
+            turn_id=TURN,
+            summary="ls",
+            announce=self.announce,
+        )
+        self.announced.set()
+
+    @property
+    def id(self) -> str:
+        assert self.question is not None
+        return self.question.id
+
+
+def a_desk(timeout_s: float = 60) -> ApprovalDesk:
+    return ApprovalDesk(timeout_s=timeout_s, now=lambda: NOON)
+
+
+async def test_an_allowed_call_and_a_denied_one_get_their_answers() -> None:
+    desk = a_desk()
+    first, second = Asked(desk), Asked(desk)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(first.ask, tool_call(tool_use_id="t1"))
+            tasks.start_soon(second.ask, tool_call(tool_use_id="t2"))
+            await first.announced.wait()
+            await second.announced.wait()
+            assert [one.tool_use_id for one in desk.pending(ANN)] == ["t1", "t2"]
+            desk.answer(ANN, first.id, "allow")
+            desk.answer(ANN, second.id, "deny", message="not today")
+    assert first.result == Answer(decision="allow", by="user")
+    assert second.result == Answer(decision="deny", by="user", message="not today")
+    assert desk.pending(ANN) == []
+
+
+async def test_a_question_says_when_it_expires_and_no_answer_in_time_denies() -> None:
+    desk, asked = a_desk(0.01), Asked(a_desk())
+    asked.desk = desk
+    with anyio.fail_after(5):
+        await asked.ask(tool_call())
+    assert asked.result == Answer(decision="deny", by="timeout")
+    assert asked.question is not None
+    assert asked.question.expires_at == NOON + timedelta(seconds=0.01)
+    assert asked.question.fields()["expires_at"] == "2026-11-20T12:00:00.010Z"
+    with pytest.raises(Conflict):
+        desk.answer(ANN, asked.id, "allow")
+
+
+async def test_a_second_answer_conflicts_before_and_after_the_call_went_on() -> None:
+    desk = a_desk()
+    asked = Asked(desk)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(asked.ask, tool_call())
+            await asked.announced.wait()
+            desk.answer(ANN, asked.id, "deny")
+            with pytest.raises(Conflict) as at_once:
+                desk.answer(ANN, asked.id, "allow")
+    with pytest.raises(Conflict) as later:
+        desk.answer(ANN, asked.id, "allow")
+    assert at_once.value.specific_code == later.value.specific_code == "already_answered"
+    assert asked.result == Answer(decision="deny", by="user")
+
+
+async def test_nobody_sees_or_answers_anothers_question() -> None:
+    desk = a_desk()
+    asked = Asked(desk)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(asked.ask, tool_call())
+            await asked.announced.wait()
+            assert desk.pending(BOB) == []
+            assert desk.pending(ANN, THERE) == []
+            assert [one.id for one in desk.pending(ANN, HERE)] == [asked.id]
+            with pytest.raises(NotFound):
+                desk.answer(BOB, asked.id, "allow")
+            desk.answer(ANN, asked.id, "allow")
+    with pytest.raises(NotFound):
+        desk.answer(BOB, asked.id, "allow")
+    with pytest.raises(NotFound):
+        desk.answer(ANN, "apr_unknown", "allow")
+
+
+async def allow_for_the_conversation(desk: ApprovalDesk, call: ToolCall) -> None:
+    asked = Asked(desk)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(asked.ask, call)
+            await asked.announced.wait()
+            desk.answer(ANN, asked.id, "allow", remember="conversation")
+
+
+async def test_what_was_allowed_for_the_conversation_is_not_asked_again() -> None:
+    desk = a_desk(0.01)
+    await allow_for_the_conversation(desk, tool_call("Write", tool_input={"file_path": "a"}))
+    again = Asked(desk)
+    await again.ask(tool_call("Write", tool_input={"file_path": "b"}))
+    assert (again.question, again.result) == (None, Answer(decision="allow", by="remembered"))
+    elsewhere = Asked(desk)
+    await elsewhere.ask(tool_call("Write"), THERE)
+    assert elsewhere.result == Answer(decision="deny", by="timeout")
+    desk.forget(HERE)
+    after = Asked(desk)
+    await after.ask(tool_call("Write"))
+    assert after.result == Answer(decision="deny", by="timeout")
+
+
+async def test_in_bash_one_command_is_remembered_and_not_the_tool() -> None:
+    desk = a_desk(0.01)
+    await allow_for_the_conversation(desk, tool_call(tool_input={"command": "mkdir a"}))
+    same, other = Asked(desk), Asked(desk)
+    await same.ask(tool_call(tool_input={"command": "mkdir b"}))
+    await other.ask(tool_call(tool_input={"command": "rm b"}))
+    assert same.result == Answer(decision="allow", by="remembered")
+    assert other.result == Answer(decision="deny", by="timeout")
+
+
+async def test_a_denial_is_never_remembered() -> None:
+    desk = a_desk(0.05)
+    asked, again = Asked(desk), Asked(desk)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(asked.ask, tool_call())
+            await asked.announced.wait()
+            desk.answer(ANN, asked.id, "deny", remember="conversation")
+        await again.ask(tool_call())
+    assert again.question is not None
+
+
+async def test_the_end_of_a_turn_denies_its_questions_and_no_others() -> None:
+    desk = a_desk()
+    asked = Asked(desk)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(asked.ask, tool_call())
+            await asked.announced.wait()
+            desk.end_turn(TurnId("trn_other"))
+            assert len(desk.pending(ANN)) == 1
+            desk.end_turn(TURN)
+    assert asked.result == Answer(decision="deny", by="turn_ended")
+
+
+async def test_a_cancelled_question_is_withdrawn() -> None:
+    desk = a_desk()
+    asked = Asked(desk)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(asked.ask, tool_call())
+        await asked.announced.wait()
+        tasks.cancel_scope.cancel()
+    assert desk.pending(ANN) == []

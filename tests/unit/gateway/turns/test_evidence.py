@@ -1,0 +1,209 @@
+from datetime import timedelta
+
+import pytest
+
+from gateway.engine.events import (
+    ClientLost,
+    EntryRecorded,
+    MessageBegun,
+    ModelFailed,
+    ModelRetrying,
+    RunFinished,
+    SessionReady,
+    TextDelta,
+    TextDone,
+)
+from gateway.turns.evidence import Evidence, StopReason
+from tests.support.builders import (
+    NOON,
+    broken_off,
+    called,
+    evidence_of,
+    failed,
+    finished,
+    returned,
+)
+
+
+def test_text_counts_once_though_deltas_blocks_and_result_all_tell_it() -> None:
+    evidence = evidence_of(
+        MessageBegun(),
+        TextDelta(text="Hel"),
+        TextDelta(text="lo"),
+        TextDone(text="Hello"),
+        finished(result="Hello"),
+    )
+    assert evidence.text == "Hello"
+
+
+def test_the_result_is_the_text_only_where_no_block_told_any() -> None:
+    assert evidence_of(finished(result="Hello")).text == "Hello"
+    assert evidence_of(TextDone(text="A"), finished(result="B")).text == "A"
+    assert evidence_of(called(), returned(), finished(result="Done.")).text == "Done."
+
+
+def test_the_result_text_of_a_failing_service_is_no_answer() -> None:
+    evidence = evidence_of(
+        ModelFailed(kind="authentication_failed", text="Invalid API key"),
+        finished(result="Invalid API key", is_error=True, terminal_reason="api_error"),
+    )
+    assert evidence.text == ""
+
+
+def test_pieces_of_an_answer_that_was_begun_again_are_void() -> None:
+    evidence = evidence_of(
+        MessageBegun(), TextDelta(text="Hal"), MessageBegun(), TextDelta(text="Hello")
+    )
+    assert evidence.text == "Hello"
+
+
+def test_pieces_of_a_block_that_never_finished_count_as_far_as_they_came() -> None:
+    assert evidence_of(TextDone(text="One."), TextDelta(text="Tw")).text == "One.\n\nTw"
+
+
+def test_blocks_of_white_space_are_no_text() -> None:
+    assert evidence_of(TextDone(text=" \n"), finished(result="")).text == ""
+
+
+def test_session_model_entry_and_usage_are_kept_and_usage_is_summed_over_runs() -> None:
+    usage = {"input_tokens": 3, "output_tokens": 2, "service_tier": "standard"}
+    evidence = evidence_of(
+        SessionReady(session_id="s1", model="m"),
+        EntryRecorded(entry_id="e1"),
+        EntryRecorded(entry_id="e2"),
+        finished(usage=usage),
+        finished(usage=usage),
+    )
+    assert (evidence.session_id, evidence.model, evidence.last_entry_id) == ("s1", "m", "e2")
+    assert evidence.usage == {"input_tokens": 6, "output_tokens": 4}
+
+
+def test_a_call_that_worked_is_ok_with_its_output_and_duration() -> None:
+    evidence = Evidence()
+    use = evidence.tool_called(called(), "ls", NOON)
+    evidence.take(returned("a.txt"), NOON + timedelta(milliseconds=12))
+    assert (use.status, use.error, use.output, use.duration_ms) == ("ok", None, "a.txt", 12)
+
+
+def test_a_call_that_returned_an_error_failed_with_it() -> None:
+    use = evidence_of(called(), failed("No such file.")).tools["t1"]
+    assert (use.status, use.error) == ("failed", "No such file.")
+
+
+def test_a_denied_call_has_the_policys_reason_and_not_the_agent_programs_words() -> None:
+    evidence = evidence_of(
+        called(),
+        failed("The user doesn't want to proceed with this tool use."),
+        denials={"t1": "Not allowed."},
+    )
+    use = evidence.tools["t1"]
+    assert (use.status, use.error, use.output) == ("denied", "Not allowed.", "")
+
+
+def test_an_interrupted_call_has_no_error_though_the_agent_program_words_one() -> None:
+    evidence = evidence_of(
+        called(),
+        failed("The user doesn't want to proceed with this tool use."),
+        stopped_by="user_interrupt",
+    )
+    use = evidence.tools["t1"]
+    assert (use.status, use.error, use.output) == ("interrupted", None, "")
+
+
+def test_a_call_counts_as_denied_where_only_the_agent_program_names_it_so() -> None:
+    evidence = evidence_of(called(), failed("no"), finished(denied_tool_use_ids=("t1", "t9")))
+    assert evidence.tools["t1"].status == "denied"
+
+
+@pytest.mark.parametrize(
+    ("stopped_by", "status"),
+    [
+        (None, "unknown"),
+        ("api_error", "unknown"),
+        ("user_interrupt", "interrupted"),
+        ("timeout", "interrupted"),
+        ("doom_loop", "interrupted"),
+    ],
+)
+def test_a_call_without_a_result_is_settled_by_what_ended_the_turn(
+    stopped_by: StopReason | None, status: str
+) -> None:
+    evidence = evidence_of(called(), stopped_by=stopped_by)
+    assert evidence.tools["t1"].status == status
+
+
+def test_a_denied_call_without_a_result_is_settled_as_denied() -> None:
+    evidence = evidence_of(called(), denials={"t1": "No."}, stopped_by="policy_interrupt")
+    use = evidence.tools["t1"]
+    assert (use.status, use.error) == ("denied", "No.")
+
+
+def test_only_open_calls_are_settled_and_a_second_result_changes_nothing() -> None:
+    evidence = evidence_of(called(), returned(), failed("late"), called("t2"), settled=False)
+    assert [one.tool_use_id for one in evidence.settle(NOON)] == ["t2"]
+    assert evidence.tools["t1"].status == "ok"
+    assert evidence.settle(NOON) == []
+
+
+def test_a_result_for_a_call_that_nobody_made_is_ignored() -> None:
+    assert evidence_of(returned(tool_use_id="t7")).tools == {}
+
+
+@pytest.mark.parametrize("stopped_by", ["user_interrupt", "timeout", "api_error"])
+def test_a_stop_that_came_after_the_runs_own_end_is_not_claimed(stopped_by: StopReason) -> None:
+    evidence = evidence_of(TextDone(text="All of it."), finished(), stopped_by=stopped_by)
+    assert evidence.stopped_by is None
+
+
+@pytest.mark.parametrize(
+    ("stopped_by", "finish"),
+    [
+        ("user_interrupt", broken_off()),
+        ("user_interrupt", ClientLost(exit_code=-9)),
+        ("user_interrupt", finished(terminal_reason="aborted_streaming")),
+        ("api_error", finished(is_error=True, terminal_reason="api_error")),
+        ("doom_loop", finished()),
+        ("policy_interrupt", finished()),
+    ],
+)
+def test_a_stop_that_took_effect_stands(
+    stopped_by: StopReason, finish: RunFinished | ClientLost
+) -> None:
+    assert evidence_of(finish, stopped_by=stopped_by).stopped_by == stopped_by
+
+
+def test_the_model_gave_up_where_its_failure_was_final_and_not_where_it_declined() -> None:
+    failure = ModelFailed(kind="overloaded", text="529")
+    retry = ModelRetrying(attempt=1, max_attempts=10, delay_ms=1, status=529, error="overloaded")
+    assert evidence_of(failure, finished(is_error=True)).model_gave_up
+    assert evidence_of(finished(is_error=True, terminal_reason="api_error")).model_gave_up
+    assert evidence_of(stopped_by="api_error").model_gave_up
+    assert not evidence_of(retry, finished()).model_gave_up
+    assert not evidence_of(failure, finished(stop_reason="refusal")).model_gave_up
+    assert not evidence_of(failure, stopped_by="user_interrupt").model_gave_up
+
+
+def test_a_new_run_forgets_how_the_last_one_ended_but_not_what_was_done() -> None:
+    evidence = evidence_of(called(), returned(), ModelFailed(kind="x", text=""), finished())
+    evidence.begin_run()
+    assert (evidence.finish, evidence.model_failure, evidence.retry) == (None, None, None)
+    assert list(evidence.tools) == ["t1"]
+
+
+def test_the_last_thing_said_is_told_apart_from_the_last_call() -> None:
+    assert evidence_of(TextDone(text="I look."), called(), returned()).last_was_tool
+    assert not evidence_of(called(), returned(), TextDone(text="Done.")).last_was_tool
+    assert evidence_of(called(), returned(), TextDone(text="  ")).last_was_tool
+
+
+def test_an_earlier_ending_can_be_kept() -> None:
+    first = finished()
+    evidence = evidence_of(
+        called(),
+        returned(),
+        TextDelta(text="I d"),
+        ClientLost(exit_code=-9),
+        stopped_by="api_error",
+    )
+    evidence.keep_ending(first)
+    assert (evidence.finish, evidence.stopped_by, evidence.text) == (first, None, "")

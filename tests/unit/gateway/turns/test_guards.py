@@ -1,0 +1,140 @@
+from typing import Any
+
+import pytest
+
+from gateway.engine.events import ClientLost, ModelFailed, TextDone
+from gateway.turns.evidence import Evidence
+from gateway.turns.guards import DoomLoop, needs_follow_through, needs_summary
+from tests.support.builders import broken_off, called, evidence_of, failed, finished, returned
+
+TEXT = TextDone(text="I have read it.")
+
+
+def calls(loop: DoomLoop, *inputs: dict[str, Any], name: str = "Read") -> list[bool]:
+    return [loop.observe(f"t{n}", name, one) for n, one in enumerate(inputs)]
+
+
+def test_the_same_call_so_many_times_in_a_row_is_a_loop() -> None:
+    same = {"file_path": "a.txt"}
+    assert calls(DoomLoop(3), same, same, same, same) == [False, False, True, True]
+
+
+@pytest.mark.parametrize("threshold", [2, 5, 7])
+def test_the_threshold_is_the_number_of_the_call_that_makes_the_loop(threshold: int) -> None:
+    told = calls(DoomLoop(threshold), *[{"x": 1}] * threshold)
+    assert told == [False] * (threshold - 1) + [True]
+
+
+def test_five_reads_of_five_files_never_count() -> None:
+    """Seed 000: counting by the tool's name alone called this a loop."""
+    assert not any(calls(DoomLoop(2), *[{"file_path": f"{n}.txt"} for n in range(5)]))
+
+
+def test_interleaved_calls_never_count() -> None:
+    a, b = {"command": "ls"}, {"command": "ls -l"}
+    assert not any(calls(DoomLoop(2), *[a, b] * 10))
+
+
+def test_a_different_call_between_begins_the_count_again() -> None:
+    a, b = {"x": 1}, {"x": 2}
+    assert calls(DoomLoop(3), a, a, b, a, a, a) == [False] * 5 + [True]
+
+
+def test_the_same_arguments_of_another_tool_are_another_call() -> None:
+    loop = DoomLoop(2)
+    assert not loop.observe("t1", "Read", {"path": "a"})
+    assert not loop.observe("t2", "Glob", {"path": "a"})
+
+
+def test_the_order_of_arguments_makes_no_difference() -> None:
+    loop = DoomLoop(2)
+    assert not loop.observe("t1", "Edit", {"a": 1, "b": [{"c": 2, "d": 3}]})
+    assert loop.observe("t2", "Edit", {"b": [{"d": 3, "c": 2}], "a": 1})
+
+
+def test_a_call_that_is_told_twice_counts_once() -> None:
+    loop = DoomLoop(2)
+    assert not loop.observe("t1", "Read", {})
+    assert not loop.observe("t1", "Read", {})
+    assert loop.observe("t2", "Read", {})
+
+
+def test_whatever_is_in_the_arguments_they_can_be_told_apart() -> None:
+    loop = DoomLoop(2)
+    assert not loop.observe("t1", "Read", {"x": "\ud800"})
+    assert not loop.observe("t2", "Read", {"x": "\ud801"})
+    assert not loop.observe("t3", "Read", {"x": object})
+
+
+def test_a_run_that_ended_without_a_word_after_its_calls_needs_a_summary() -> None:
+    assert needs_summary(evidence_of(called(), returned(), finished()))
+    assert needs_summary(evidence_of(TextDone(text="I look."), called(), failed(), finished()))
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        evidence_of(finished()),
+        evidence_of(called(), returned(), TEXT, finished()),
+        evidence_of(called(), returned(), finished(result="Told in the result.")),
+        evidence_of(called(), returned(), broken_off()),
+        evidence_of(called(), returned(), finished(is_error=True)),
+        evidence_of(called(), returned(), finished(subtype="error_max_turns")),
+        evidence_of(called(), returned(), finished(stop_reason="refusal")),
+        evidence_of(called(), returned(), broken_off(), stopped_by="user_interrupt"),
+        evidence_of(called(), returned(), finished(), stopped_by="doom_loop"),
+        evidence_of(called(), ModelFailed(kind="x", text=""), finished()),
+        evidence_of(called(), ClientLost(exit_code=1)),
+        evidence_of(called()),
+    ],
+)
+def test_no_other_run_needs_a_summary(evidence: Evidence) -> None:
+    assert not needs_summary(evidence)
+
+
+@pytest.mark.parametrize(
+    ("name", "tool_input"),
+    [
+        ("Read", {"file_path": "/ws/.claude/skills/memory-capture/SKILL.md"}),
+        ("Read", {"file_path": "C:\\ws\\skills\\x\\SKILL.md"}),
+        ("Skill", {"skill": "memory-capture"}),
+        ("Bash", {"command": "cat .claude/skills/memory-organize/SKILL.md"}),
+        ("Bash", {"command": "cat 'skills/a/SKILL.md' skills/b/SKILL.md"}),
+    ],
+)
+def test_a_run_that_only_read_a_skill_and_then_spoke_is_to_be_sent_on(
+    name: str, tool_input: dict[str, Any]
+) -> None:
+    read = called(name=name, **tool_input)
+    assert needs_follow_through(evidence_of(read, returned("# Skill"), TEXT, finished()))
+
+
+@pytest.mark.parametrize(
+    ("name", "tool_input"),
+    [
+        ("Read", {"file_path": "README.md"}),
+        ("Read", {"file_path": "NOT-A-SKILL.md"}),
+        ("Read", {}),
+        ("Write", {"file_path": "SKILL.md"}),
+        ("Bash", {"command": "rm SKILL.md"}),
+        ("Bash", {"command": "cat SKILL.md notes.md"}),
+        ("Bash", {"command": "cat"}),
+    ],
+)
+def test_a_run_that_did_something_else_last_is_not_sent_on(
+    name: str, tool_input: dict[str, Any]
+) -> None:
+    done = called(name=name, **tool_input)
+    assert not needs_follow_through(evidence_of(done, returned(), TEXT, finished()))
+
+
+def test_a_skill_that_was_followed_or_not_got_or_ended_otherwise_is_not_sent_on() -> None:
+    read = called(name="Skill", skill="x")
+    followed = (read, returned(), called("t2"), returned(tool_use_id="t2"))
+    assert not needs_follow_through(evidence_of(*followed, TEXT, finished()))
+    assert not needs_follow_through(evidence_of(read, failed(), TEXT, finished()))
+    assert not needs_follow_through(evidence_of(read, returned(), finished()))
+    assert not needs_follow_through(evidence_of(read, returned(), TEXT, broken_off()))
+    assert not needs_follow_through(
+        evidence_of(read, returned(), TEXT, broken_off(), stopped_by="user_interrupt")
+    )

@@ -1,0 +1,322 @@
+"""The outcome table, the stop reasons, and the words for each."""
+
+import pytest
+
+from gateway.engine.events import ClientLost, ModelFailed, ModelRetrying, TextDelta, TextDone
+from gateway.turns.evidence import Evidence, StopReason
+from gateway.turns.reply import (
+    Cause,
+    build_reply_text,
+    describe_tools,
+    failures,
+    outcome_of,
+    stop_reason_of,
+)
+from gateway.turns.sentences import Language
+from tests.support.builders import (
+    LOG_FILE,
+    broken_off,
+    called,
+    ending,
+    evidence_of,
+    failed,
+    finished,
+    returned,
+)
+
+TEXT = TextDone(text="Here it is.")
+LANGUAGES: list[Language] = ["en", "zh"]
+
+
+def gave_up(status: int | None, kind: str = "overloaded") -> Evidence:
+    return evidence_of(
+        ModelFailed(kind=kind, text='API Error: 500 {"type":"error"}'),
+        finished(is_error=True, terminal_reason="api_error", api_error_status=status),
+    )
+
+
+@pytest.mark.parametrize(
+    ("evidence", "cause", "outcome", "reason"),
+    [
+        (evidence_of(TEXT, finished()), None, "answered", "end_turn"),
+        (evidence_of(called(), returned(), TEXT, finished()), None, "answered", "end_turn"),
+        (
+            evidence_of(called(), failed(), TEXT, finished()),
+            None,
+            "answered_with_failures",
+            "end_turn",
+        ),
+        (
+            evidence_of(called(), failed(), TEXT, finished(), denials={"t1": "No."}),
+            None,
+            "answered_with_failures",
+            "end_turn",
+        ),
+        (evidence_of(called(), TEXT, finished()), None, "answered_with_failures", "end_turn"),
+        (evidence_of(called(), failed(), finished()), None, "tool_failed", "end_turn"),
+        (
+            evidence_of(called(), failed(), finished(), denials={"t1": "No."}),
+            None,
+            "tool_failed",
+            "end_turn",
+        ),
+        (
+            evidence_of(TEXT, broken_off(), stopped_by="user_interrupt"),
+            None,
+            "interrupted",
+            "user_interrupt",
+        ),
+        (
+            evidence_of(broken_off(), stopped_by="user_interrupt"),
+            "shutdown",
+            "interrupted",
+            "user_interrupt",
+        ),
+        (
+            evidence_of(called(), failed(), broken_off(), stopped_by="policy_interrupt"),
+            None,
+            "interrupted",
+            "policy_interrupt",
+        ),
+        (evidence_of(broken_off()), None, "interrupted", "engine_crash"),
+        (
+            evidence_of(broken_off(), denials={"t1": "No."}),
+            None,
+            "interrupted",
+            "policy_interrupt",
+        ),
+        (
+            evidence_of(called(), failed(), broken_off()),
+            None,
+            "tool_failed",
+            "engine_crash",
+        ),
+        (evidence_of(TEXT, broken_off()), None, "answered", "engine_crash"),
+        (
+            evidence_of(TEXT, broken_off(), stopped_by="doom_loop"),
+            None,
+            "stopped",
+            "doom_loop",
+        ),
+        (evidence_of(TEXT, broken_off(), stopped_by="timeout"), None, "stopped", "timeout"),
+        (
+            evidence_of(TEXT, finished(subtype="error_max_turns", is_error=True)),
+            None,
+            "stopped",
+            "max_turns",
+        ),
+        (
+            evidence_of(finished(subtype="error_max_budget_usd", is_error=True)),
+            None,
+            "stopped",
+            "budget",
+        ),
+        (
+            evidence_of(ClientLost(exit_code=-9), stopped_by="timeout"),
+            None,
+            "stopped",
+            "timeout",
+        ),
+        (gave_up(529), None, "engine_failed", "api_error"),
+        (evidence_of(TEXT, stopped_by="api_error"), None, "engine_failed", "api_error"),
+        (evidence_of(TEXT, ClientLost(exit_code=-9)), None, "engine_failed", "engine_crash"),
+        (evidence_of(TEXT), "crashed", "engine_failed", "engine_crash"),
+        (evidence_of(), "unavailable", "engine_failed", "engine_crash"),
+        (evidence_of(TEXT, finished()), "internal", "engine_failed", "engine_crash"),
+        (evidence_of(finished()), None, "empty", "end_turn"),
+        (evidence_of(called(), returned(), finished()), None, "empty", "end_turn"),
+        (evidence_of(finished(stop_reason="refusal")), None, "empty", "refusal"),
+        (evidence_of(TEXT, finished(stop_reason="refusal")), None, "answered", "refusal"),
+        (
+            evidence_of(ClientLost(exit_code=-9), stopped_by="user_interrupt"),
+            None,
+            "interrupted",
+            "user_interrupt",
+        ),
+    ],
+)
+def test_outcome_and_stop_reason(
+    evidence: Evidence, cause: Cause | None, outcome: str, reason: StopReason
+) -> None:
+    assert outcome_of(evidence, ending(cause=cause)) == outcome
+    assert stop_reason_of(evidence, ending(cause=cause)) == reason
+    for language in LANGUAGES:
+        assert build_reply_text(evidence, ending(language, cause)).strip()
+
+
+@pytest.mark.parametrize("cause", ["left", "shutdown"])
+def test_a_turn_that_ended_by_itself_is_not_called_a_crash_for_what_came_later(
+    cause: Cause,
+) -> None:
+    evidence = evidence_of(TEXT, finished())
+    assert outcome_of(evidence, ending(cause=cause)) == "answered"
+
+
+def test_text_is_the_reply_as_it_stands() -> None:
+    assert build_reply_text(evidence_of(TEXT, finished()), ending()) == "Here it is."
+    with_failures = evidence_of(called(), failed(), TEXT, finished())
+    assert build_reply_text(with_failures, ending()) == "Here it is."
+
+
+def test_a_failed_tool_without_text_is_told_with_its_reason_and_the_log() -> None:
+    evidence = evidence_of(called(), failed("mv: no such file."), finished())
+    assert build_reply_text(evidence, ending()) == (
+        "This was not carried out. Bash: ls failed: mv: no such file.\n"
+        f"The whole story is in the log {LOG_FILE}."
+    )
+    assert build_reply_text(evidence, ending("zh")) == (
+        f"没有执行成功。Bash: ls 失败：mv: no such file。\n完整经过见日志 {LOG_FILE}。"
+    )
+
+
+def test_an_interrupting_deny_is_told_with_its_reason() -> None:
+    """Field log problem 10: `error_during_execution` with `result=None` was a false success."""
+    evidence = evidence_of(
+        called(),
+        failed("The user doesn't want to proceed with this tool use."),
+        broken_off(),
+        denials={"t1": "Bash is not allowed here."},
+        stopped_by="policy_interrupt",
+    )
+    reply = build_reply_text(evidence, ending())
+    assert reply.startswith("A rule stopped this turn: Bash is not allowed here. Until then:")
+    assert "doesn't want" not in reply
+    assert LOG_FILE in reply
+
+
+def test_what_was_said_before_a_stop_is_kept_and_the_stop_told_after_it() -> None:
+    evidence = evidence_of(TextDelta(text="I beg"), broken_off(), stopped_by="user_interrupt")
+    reply = build_reply_text(evidence, ending())
+    assert reply == f"I beg\n\nYou stopped this turn before it was finished. Log: {LOG_FILE}"
+
+
+@pytest.mark.parametrize(
+    ("cause", "start"),
+    [
+        (None, "You stopped this turn"),
+        ("left", "This conversation was left"),
+        ("shutdown", "The server was shut down"),
+    ],
+)
+def test_who_interrupted_is_told(cause: Cause | None, start: str) -> None:
+    evidence = evidence_of(broken_off(), stopped_by="user_interrupt")
+    assert build_reply_text(evidence, ending(cause=cause)).startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("cause", "start"),
+    [
+        (None, "The agent's process ended"),
+        ("crashed", "The server stopped"),
+        ("unavailable", "The agent could not be started"),
+        ("internal", "Something went wrong inside the gateway"),
+    ],
+)
+def test_what_broke_is_told(cause: Cause | None, start: str) -> None:
+    evidence = evidence_of(ClientLost(exit_code=None))
+    assert build_reply_text(evidence, ending(cause=cause)).startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("stopped_by", "words"),
+    [("doom_loop", "(Bash ls) was made 5 times"), ("timeout", "longer than 30 seconds")],
+)
+def test_a_limit_is_named_with_its_number(stopped_by: StopReason, words: str) -> None:
+    evidence = evidence_of(called(), returned(), broken_off(), stopped_by=stopped_by)
+    reply = build_reply_text(evidence, ending())
+    assert words in reply
+    assert "Until then: Bash: ls succeeded." in reply
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (400, "malformed (400)"),
+        (401, "ANTHROPIC_API_KEY"),
+        (403, "denied access (403)"),
+        (404, "CANDOR_MODEL"),
+        (429, "too many requests (429)"),
+        (500, "(500)"),
+        (503, "(503)"),
+        (529, "overloaded and stayed so (529)"),
+        (418, "failed (418)"),
+        (None, "could not be reached"),
+    ],
+)
+def test_a_failing_service_is_told_in_a_sentence_that_says_what_to_do(
+    status: int | None, words: str
+) -> None:
+    reply = build_reply_text(gave_up(status, kind="unknown"), ending())
+    assert words in reply
+    assert LOG_FILE in reply
+    for raw in ("API Error", "{", "}", '"'):
+        assert raw not in reply
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("authentication_failed", "(401)"),
+        ("billing_error", "(403)"),
+        ("invalid_request", "(400)"),
+        ("model_not_found", "(404)"),
+        ("rate_limit", "(429)"),
+    ],
+)
+def test_a_failing_service_without_a_status_is_told_by_its_kind(kind: str, words: str) -> None:
+    assert words in build_reply_text(gave_up(None, kind), ending())
+
+
+def test_the_status_of_the_last_retry_is_told_where_the_run_ended_without_one() -> None:
+    retry = ModelRetrying(attempt=1, max_attempts=10, delay_ms=9, status=401, error="x")
+    evidence = evidence_of(retry, broken_off(), stopped_by="api_error")
+    assert "(401)" in build_reply_text(evidence, ending())
+
+
+def test_only_an_empty_turn_is_said_to_have_finished_without_text() -> None:
+    nothing = evidence_of(finished())
+    assert build_reply_text(nothing, ending()) == "The turn finished without text. Nothing failed."
+    with_tools = evidence_of(called(), returned(), finished())
+    assert build_reply_text(with_tools, ending()) == (
+        "The turn finished without text. What it did: Bash: ls succeeded."
+    )
+    refused = evidence_of(finished(stop_reason="refusal"))
+    assert build_reply_text(refused, ending()) == "The model declined to answer this."
+    for evidence in (
+        evidence_of(called(), failed(), finished()),
+        evidence_of(broken_off()),
+        evidence_of(ClientLost(exit_code=1)),
+    ):
+        assert "finished without text" not in build_reply_text(evidence, ending())
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("error", ["Denied.", "拒绝。", "Too long. " * 90, "", "..."])
+def test_no_reply_has_a_doubled_full_stop_or_is_without_a_reason(
+    language: Language, error: str
+) -> None:
+    for evidence in (
+        evidence_of(called(), failed(error), finished()),
+        evidence_of(called(), failed(error), broken_off(), stopped_by="timeout"),
+        evidence_of(called(), broken_off(), denials={"t1": error}, stopped_by="policy_interrupt"),
+        evidence_of(called(), failed(error), ClientLost(exit_code=1)),
+    ):
+        reply = build_reply_text(evidence, ending(language))
+        for doubled in ("..", "。。", ".。", "。.", ": .", "：。", " ."):
+            assert doubled not in reply
+
+
+def test_tags_and_lines_of_a_tools_error_do_not_reach_the_sentence() -> None:
+    evidence = evidence_of(
+        called(), failed("<tool_use_error>File\n  is missing.</tool_use_error>"), finished()
+    )
+    assert "failed: File is missing.\n" in build_reply_text(evidence, ending())
+
+
+def test_many_calls_are_told_in_short() -> None:
+    events = [one for n in range(9) for one in (called(f"t{n}"), failed("no", f"t{n}"))]
+    evidence = evidence_of(*events, finished())
+    assert len(failures(evidence)) == 9
+    assert describe_tools(failures(evidence), "en").count("failed") == 6
+    assert describe_tools(failures(evidence), "en").endswith("; …")
+    assert describe_tools(failures(evidence), "zh").count("；") == 6

@@ -1,0 +1,117 @@
+from datetime import timedelta
+
+from gateway.engine.events import SessionReady, TextDone
+from gateway.turns.evidence import Notice
+from gateway.turns.result import failure_notice, memory_fields, turn_result
+from memory.context import ContextPack, InjectedItem, SuppressedItem
+from tests.support.builders import (
+    LOG_FILE,
+    NOON,
+    called,
+    ending,
+    evidence_of,
+    failed,
+    finished,
+    returned,
+)
+
+PACK = ContextPack(
+    text="remember",
+    injected=[InjectedItem(id="i", kind="note", title="t", why="w", source="s")],
+    suppressed=[SuppressedItem(id="j", reason="stale_tool_schema")],
+    degraded=["vector_timeout"],
+)
+
+
+def test_a_turn_result_has_exactly_the_contracts_fields() -> None:
+    evidence = evidence_of(
+        SessionReady(session_id="s1", model="m1"),
+        called("t1", command="mv a.txt b.txt"),
+        returned(),
+        called("t2", "Read", file_path="c"),
+        failed("gone", "t2"),
+        TextDone(text="Half done."),
+        finished(usage={"input_tokens": 3, "output_tokens": 2}),
+        notices=[Notice("tools_failed", "1 of 2")],
+    )
+    result = turn_result(
+        evidence,
+        ending(),
+        conversation_id="cnv_1",
+        turn_id="trn_1",
+        memory=memory_fields(PACK),
+        cost_usd=0.25,
+        started_at=NOON,
+        finished_at=NOON + timedelta(milliseconds=1500),
+    )
+    assert result == {
+        "conversation_id": "cnv_1",
+        "turn_id": "trn_1",
+        "reply": "Half done.",
+        "outcome": "answered_with_failures",
+        "stop_reason": "end_turn",
+        "notices": [{"code": "tools_failed", "message": "1 of 2"}],
+        "tools": [
+            {
+                "tool_use_id": "t1",
+                "name": "Bash",
+                "summary": "mv a.txt b.txt",
+                "status": "ok",
+                "error": None,
+                "duration_ms": 0,
+            },
+            {
+                "tool_use_id": "t2",
+                "name": "Read",
+                "summary": "c",
+                "status": "failed",
+                "error": "gone",
+                "duration_ms": 0,
+            },
+        ],
+        "memory": {
+            "injected": [{"id": "i", "kind": "note", "title": "t", "why": "w", "source": "s"}],
+            "suppressed": [{"id": "j", "reason": "stale_tool_schema"}],
+            "degraded": ["vector_timeout"],
+        },
+        "model": "m1",
+        "session_id": "s1",
+        "usage": {"input_tokens": 3, "output_tokens": 2},
+        "cost_usd": 0.25,
+        "log_file": LOG_FILE,
+        "started_at": "2026-11-20T12:00:00.000Z",
+        "finished_at": "2026-11-20T12:00:01.500Z",
+        "duration_ms": 1500,
+    }
+
+
+def test_usage_is_there_though_nothing_was_used() -> None:
+    result = turn_result(
+        evidence_of(),
+        ending(cause="unavailable"),
+        conversation_id="c",
+        turn_id="t",
+        memory=memory_fields(ContextPack()),
+        cost_usd=0,
+        started_at=NOON,
+        finished_at=NOON,
+    )
+    assert result["usage"] == {"input_tokens": 0, "output_tokens": 0}
+    assert result["memory"] == {"injected": [], "suppressed": [], "degraded": []}
+
+
+def test_the_notice_of_failures_counts_and_names_them() -> None:
+    evidence = evidence_of(called(), returned(), called("t2"), failed("No such file.", "t2"))
+    notice = failure_notice(evidence, ending())
+    assert notice == Notice(
+        "tools_failed", "1 of 2 tool calls did not succeed: Bash: ls failed: No such file."
+    )
+    chinese = failure_notice(evidence, ending("zh"))
+    assert chinese == Notice(
+        "tools_failed", "2 次工具调用中有 1 次没有成功：Bash: ls 失败：No such file。"
+    )
+
+
+def test_without_failures_there_is_no_notice() -> None:
+    assert failure_notice(evidence_of(called(), returned()), ending()) is None
+    assert failure_notice(evidence_of(), ending()) is None

@@ -1,0 +1,66 @@
+from pathlib import Path
+from string import Formatter
+
+import pytest
+
+from gateway.turns import sentences
+from gateway.turns.sentences import FOLLOW_SKILL_PROMPT, SENTENCES, SUMMARY_PROMPT, language_of, say
+
+MADE_OF_PARTS = {
+    *(f"tool_line_{one}" for one in ("ok", "failed", "denied", "interrupted", "unknown")),
+    *(f"stopped_{one}" for one in ("doom_loop", "max_turns", "timeout", "budget")),
+    *(f"api_{one}" for one in (400, 401, 403, 404, 429)),
+    "what_429",
+    "what_529",
+}
+"""Keys that the code puts together."""
+
+
+def places(sentence: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(sentence) if name is not None}
+
+
+def test_both_languages_have_the_same_keys() -> None:
+    assert SENTENCES["en"].keys() == SENTENCES["zh"].keys()
+    assert SUMMARY_PROMPT.keys() == FOLLOW_SKILL_PROMPT.keys() == SENTENCES.keys()
+
+
+@pytest.mark.parametrize("key", SENTENCES["en"])
+def test_both_languages_have_the_same_places(key: str) -> None:
+    assert places(SENTENCES["en"][key]) == places(SENTENCES["zh"][key])
+
+
+@pytest.mark.parametrize("key", SENTENCES["en"])
+def test_every_sentence_is_used(key: str) -> None:
+    folder = Path(sentences.__file__).parent
+    code = "".join(
+        one.read_text(encoding="utf-8") for one in folder.glob("*.py") if one.name != "sentences.py"
+    )
+    assert key in MADE_OF_PARTS or f'"{key}"' in code
+
+
+def test_chinese_sentences_are_chinese_and_english_ones_are_not() -> None:
+    for key in SENTENCES["en"]:
+        assert any("\u4e00" <= one <= "\u9fff" for one in SENTENCES["zh"][key]), key
+        assert not any("\u4e00" <= one <= "\u9fff" for one in SENTENCES["en"][key]), key
+
+
+@pytest.mark.parametrize(
+    ("message", "language"),
+    [
+        ("list the files", "en"),
+        ("", "en"),
+        ("42 !?", "en"),
+        ("列出文件", "zh"),
+        ("请列出 memory/ 下的文件 a.txt", "zh"),
+        ("please translate 你好 into English for the whole team, thank you very much", "en"),
+        ("bonjour", "en"),
+    ],
+)
+def test_the_language_is_the_messages(message: str, language: str) -> None:
+    assert language_of(message) == language
+
+
+def test_a_sentence_has_its_places_filled() -> None:
+    assert say("en", "what_status", status=500) == "status 500"
+    assert say("zh", "what_status", status=500) == "状态 500"

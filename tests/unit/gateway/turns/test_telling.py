@@ -1,0 +1,116 @@
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.turns.telling import (
+    INPUT_CHARS,
+    OUTPUT_CHARS,
+    SUMMARY_CHARS,
+    Teller,
+    clip,
+    make_teller_blocking,
+)
+from policies.secrets import mask_secrets
+
+KEY = "sk-ant-api03-abcdefghijklmnop0123456789"
+TELLER = Teller(("/srv/app/ws",), partial(mask_secrets, known=("known-secret-4711",)))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("/srv/app/ws/a.txt", "a.txt"),
+        ("rm '/srv/app/ws/a b.txt'", "rm 'a b.txt'"),
+        ("/srv/app/ws", "."),
+        ("/srv/app/ws/", "."),
+        ("look into /srv/app/ws.", "look into the workspace."),
+        ("'/srv/app/ws/'", "'.'"),
+        ("file:///srv/app/ws/a.txt", "file://a.txt"),
+        ("/srv/app/ws/.env and /srv/app/ws/记忆.md", ".env and 记忆.md"),
+        ("/srv/app/ws2/a.txt", "/srv/app/ws2/a.txt"),
+        ("/srv/app/ws-old", "/srv/app/ws-old"),
+        ("/srv/app/ws.bak", "/srv/app/ws.bak"),
+        ("nothing here", "nothing here"),
+        ("", ""),
+    ],
+)
+def test_paths_are_told_from_the_workspace(text: str, shown: str) -> None:
+    assert TELLER.text(text) == shown
+
+
+def test_a_workspace_behind_a_link_is_known_by_both_its_names(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    teller = make_teller_blocking(tmp_path / "link", str)
+    assert teller.text(f"{tmp_path}/link/a {tmp_path}/real/b") == "a b"
+
+
+def test_a_workspace_that_is_named_relatively_is_known_by_its_full_name() -> None:
+    teller = make_teller_blocking(Path("workspace"), str)
+    assert teller.text(f"{Path.cwd()}/workspace/a.txt") == "a.txt"
+    assert teller.text("my workspace/a.txt") == "my workspace/a.txt"
+
+
+def test_secrets_are_masked_and_surrogates_replaced() -> None:
+    assert "known-secret-4711" not in TELLER.text("it is known-secret-4711.")
+    assert KEY not in TELLER.text(f"key {KEY}")
+    assert TELLER.text("a\ud800b") == "a\ufffdb"
+
+
+@pytest.mark.parametrize("before", range(OUTPUT_CHARS // 2 - 30, OUTPUT_CHARS // 2 + 4))
+def test_a_secret_at_the_cut_is_masked_before_the_text_is_cut(before: int) -> None:
+    output = f"{'x' * before} known-secret-4711 {'y ' * OUTPUT_CHARS}"
+    shown = TELLER.clipped(output)
+    assert "known-" not in shown
+    assert "characters left out" in shown
+
+
+def test_a_very_long_output_is_clipped() -> None:
+    assert len(TELLER.clipped("x" * 5_000_000)) < OUTPUT_CHARS + 100
+
+
+@pytest.mark.parametrize(
+    ("tool_input", "summary"),
+    [
+        ({"command": "mv a.txt b.txt", "description": "Move"}, "mv a.txt b.txt"),
+        ({"file_path": "/srv/app/ws/notes/a.md"}, "notes/a.md"),
+        ({"pattern": "*.md", "path": "/srv/app/ws"}, "*.md"),
+        ({"command": "ls\n  -l"}, "ls -l"),
+        ({"command": "  ", "file_path": "a"}, "a"),
+        ({"todos": [{"content": "写"}]}, '{"todos":[{"content":"写"}]}'),
+        ({}, ""),
+        ({"command": "x" * 900}, "x" * (SUMMARY_CHARS - 1) + "…"),
+    ],
+)
+def test_a_call_is_told_in_one_line(tool_input: dict[str, object], summary: str) -> None:
+    assert TELLER.summary(tool_input) == summary
+
+
+def test_a_tools_input_is_shown_without_secrets_server_paths_and_endless_texts() -> None:
+    shown = TELLER.input(
+        {
+            "file_path": "/srv/app/ws/a.txt",
+            "edits": [{"new": f"key={KEY}", "at": {"path": "/srv/app/ws/b"}}],
+            "content": "z" * 50_000,
+            "count": 3,
+            "flag": True,
+        }
+    )
+    assert shown["file_path"] == "a.txt"
+    assert KEY not in str(shown)
+    assert shown["edits"][0]["at"] == {"path": "b"}
+    assert len(shown["content"]) < INPUT_CHARS + 100
+    assert (shown["count"], shown["flag"]) == (3, True)
+
+
+@given(st.text(), st.integers(min_value=2, max_value=50))
+def test_clipping_keeps_head_and_tail_and_short_texts_whole(text: str, limit: int) -> None:
+    clipped = clip(text, limit)
+    if len(text) <= limit:
+        assert clipped == text
+    else:
+        assert clipped.startswith(text[: limit // 2])
+        assert clipped.endswith(text[-(limit // 2) :])
