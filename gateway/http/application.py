@@ -1,0 +1,95 @@
+"""The FastAPI application: guards from the outside in, then the routes.
+
+    headers → errors → host and page → size of the body → user → route
+
+Whatever a guard or a route raises leaves as the one error shape, with the headers. What the routes
+call is opened and closed outside; the app owns nothing.
+"""
+
+from http import HTTPStatus
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Match
+
+from gateway.http.auth import TokenGuard, check_exposure
+from gateway.http.bodies import BodyLimit
+from gateway.http.edge import ErrorEdge, ResponseHeaders
+from gateway.http.faults import MethodNotAllowed, error_answer, fault_of
+from gateway.http.hosts import HostGuard, own_hosts
+from gateway.http.routes import approvals, chat, conversations, events, health, logs, page
+from gateway.http.services import Front, HttpLimits, HttpServices
+from gateway.ids import new_request_id
+
+_METHODS = ("GET", "HEAD", "POST", "PATCH", "PUT", "DELETE")
+
+
+WEB_DIR = Path(__file__).resolve().parent.parent / "web"
+
+
+def create_app(
+    services: HttpServices, *, limits: HttpLimits | None = None, web_dir: Path = WEB_DIR
+) -> FastAPI:
+    """Make the application; reads the tokens file, if there is one. Blocking.
+
+    Raises:
+        StartError: see `check_exposure`.
+    """
+    settings = services.settings
+    tokens = check_exposure(settings)
+    app = FastAPI(
+        openapi_url=None,
+        redirect_slashes=False,
+        middleware=[
+            Middleware(ResponseHeaders, metrics=services.metrics, new_request_id=new_request_id),
+            Middleware(ErrorEdge),
+            Middleware(HostGuard, own=own_hosts(settings.host)),
+            Middleware(BodyLimit, max_bytes=settings.max_body_bytes),
+            Middleware(TokenGuard, tokens=tokens),
+        ],
+        exception_handlers={HTTPException: _answer, RequestValidationError: _answer},
+    )
+    front = Front(
+        services=services,
+        limits=limits or HttpLimits(),
+        web_dir=web_dir,
+        version=_version(),
+    )
+    services.metrics.watch("sse_readers", lambda: front.readers.count)
+    app.state.front = front
+    for section in (chat, conversations, events, approvals, logs, health, page):
+        app.include_router(section.router)
+    return app
+
+
+def _version() -> str | None:
+    try:
+        return version("candor")
+    except PackageNotFoundError:
+        return None
+
+
+async def _answer(request: Request, exc: Exception) -> Response:  # noqa: RUF029  as Starlette wants
+    request_id: str = request.state.request_id
+    if isinstance(exc, HTTPException) and exc.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        fault = MethodNotAllowed("This route does not take this method.")
+        return error_answer(fault, request_id, {"Allow": ", ".join(_allowed(request))})
+    return error_answer(fault_of(exc, request_id), request_id)
+
+
+def _allowed(request: Request) -> list[str]:
+    """List the methods that this path takes; a route by itself knows only its own."""
+    return [
+        method
+        for method in _METHODS
+        if any(
+            route.matches({**request.scope, "method": method})[0] is Match.FULL
+            for route in request.app.routes
+        )
+    ]

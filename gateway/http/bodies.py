@@ -1,0 +1,124 @@
+"""Request bodies: bounded in size and time before they are read, then JSON by the letter.
+
+`BodyLimit` stands before everything that reads: a body that says it is too large is refused unread,
+one that does not say is counted as it comes. `read_body` is how routes read.
+"""
+
+import json
+from typing import Any, NoReturn, TypeVar
+
+import anyio
+from pydantic import ValidationError
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gateway.errors import BadRequest, TooLarge
+from gateway.http.complaints import complain
+from gateway.http.faults import BodyTimeout
+from gateway.http.schemas import Body
+
+BodyT = TypeVar("BodyT", bound=Body)
+
+_JSON = "application/json"
+_BOM = b"\xef\xbb\xbf"
+
+
+class BodyLimit:
+    """Refuses bodies over `max_bytes`, by what they say and by what they are."""
+
+    def __init__(self, app: ASGIApp, *, max_bytes: int) -> None:
+        self._app = app
+        self._max_bytes = max_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through with its body counted."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        said = Headers(scope=scope).get("content-length", "0")
+        if not (said.isascii() and said.isdigit()):
+            raise BadRequest("The Content-Length is not a number.")
+        if len(said.lstrip("0")) > len(str(self._max_bytes)) or int(said) > self._max_bytes:
+            raise self._too_large()
+        seen = 0
+
+        async def counted() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > self._max_bytes:
+                raise self._too_large()
+            return message
+
+        await self._app(scope, counted, send)
+
+    def _too_large(self) -> TooLarge:
+        return TooLarge(
+            f"The body is larger than the {self._max_bytes} bytes that are allowed.",
+            details={"max_bytes": self._max_bytes},
+        )
+
+
+async def read_body(request: Request, model: type[BodyT], deadline_s: float) -> BodyT:
+    """Read the body as JSON that fits `model`.
+
+    Raises:
+        BadRequest: it does not fit; one sentence says where.
+        TooLarge: it is over the limit.
+        BodyTimeout: it did not arrive within `deadline_s`.
+    """
+    found = await read_optional_body(request, model, deadline_s)
+    if found is None:
+        raise BadRequest("The body is empty; send a JSON object.")
+    return found
+
+
+async def read_optional_body(
+    request: Request, model: type[BodyT], deadline_s: float
+) -> BodyT | None:
+    """Read the body as `read_body` does; None where there is none."""
+    try:
+        with anyio.fail_after(deadline_s):
+            raw = await request.body()
+    except TimeoutError:
+        raise BodyTimeout("The body did not arrive in time.") from None
+    if not raw:
+        return None
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != _JSON:
+        raise BadRequest(f"Send the body as {_JSON}, with that Content-Type.")
+    return parse_body(raw, model)
+
+
+def parse_body(raw: bytes, model: type[BodyT]) -> BodyT:
+    """Read JSON that fits `model`; duplicate keys: the last one counts.
+
+    Raises:
+        BadRequest: it does not fit; one sentence says where.
+    """
+    try:
+        return model.model_validate(_json_value(raw))
+    except ValidationError as exc:
+        raise complain(exc.errors(include_url=False, include_input=False)) from None
+
+
+def _json_value(raw: bytes) -> Any:
+    if raw.startswith(_BOM):
+        raise BadRequest("The body begins with a byte order mark; send plain UTF-8.")
+    try:
+        return json.loads(raw.decode(), parse_constant=_no_such_number)
+    except UnicodeDecodeError:
+        raise BadRequest("The body is not UTF-8.") from None
+    except RecursionError:
+        raise BadRequest("The body is nested too deeply.") from None
+    except json.JSONDecodeError as exc:
+        raise BadRequest(
+            f"The body is not JSON: line {exc.lineno}, column {exc.colno} cannot be read."
+        ) from None
+    except ValueError:
+        raise BadRequest("The body holds a number that cannot be read.") from None
+
+
+def _no_such_number(name: str) -> NoReturn:
+    raise BadRequest(f"The body is not JSON: there is no number {name} in it.")

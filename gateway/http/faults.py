@@ -1,0 +1,87 @@
+"""What only HTTP can get wrong, and how anything that was raised becomes the one error shape.
+
+Nothing of an exception's own text reaches a client; the server's log has it under the request id.
+"""
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from gateway.errors import GatewayError, NotFound
+from gateway.http.answers import JsonAnswer
+from gateway.http.complaints import complain
+from memory.errors import StoreUnavailable
+
+_log = logging.getLogger(__name__)
+
+_RETRY_AFTER_S = 5
+
+
+class MethodNotAllowed(GatewayError):
+    """The route is there, but not for this method."""
+
+    code = "method_not_allowed"
+    status = HTTPStatus.METHOD_NOT_ALLOWED
+
+
+class BodyTimeout(GatewayError):
+    """The body did not arrive in time."""
+
+    code = "body_timeout"
+    status = HTTPStatus.REQUEST_TIMEOUT
+    retryable = True
+
+
+class StorageUnavailable(GatewayError):
+    """The database cannot be read or written at present."""
+
+    code = "storage_unavailable"
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+    retryable = True
+
+
+def fault_of(exc: Exception, request_id: str) -> GatewayError:
+    """Say in words for the client what was raised; what is our own failure is logged."""
+    match exc:
+        case GatewayError():
+            return exc
+        case RequestValidationError():
+            return complain(exc.errors())
+        case HTTPException(status_code=HTTPStatus.NOT_FOUND):
+            return NotFound("There is no such route.")
+        case StoreUnavailable():
+            _log.error("storage_unavailable", exc_info=exc, extra={"request_id": request_id})
+            return StorageUnavailable(
+                "The server's storage cannot be used right now; try again in a moment.",
+                retry_after_s=_RETRY_AFTER_S,
+            )
+        case _:
+            pass
+    _log.error("request_failed", exc_info=exc, extra={"request_id": request_id})
+    return GatewayError(
+        "The server failed on this request; its log has the reason under the request id."
+    )
+
+
+def error_answer(
+    fault: GatewayError, request_id: str, headers: Mapping[str, str] | None = None
+) -> JsonAnswer:
+    """Write a fault as the response of the contract."""
+    extra = dict(headers or {})
+    if fault.retry_after_s is not None:
+        extra["Retry-After"] = str(fault.retry_after_s)
+    if fault.status == HTTPStatus.UNAUTHORIZED:
+        extra["WWW-Authenticate"] = "Bearer"
+    return JsonAnswer(error_body(fault, request_id), status_code=fault.status, headers=extra)
+
+
+def error_body(fault: GatewayError, request_id: str) -> dict[str, Any]:
+    """Give the error shape, the same in a body and in an `error` event."""
+    body = fault.body(request_id)
+    if fault.retry_after_s is not None:  # an event has no header to say it in
+        body["error"]["details"]["retry_after_s"] = fault.retry_after_s
+    return body

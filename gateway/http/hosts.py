@@ -1,0 +1,124 @@
+"""Who may speak to us: which names in `Host` are ours, and which pages in `Origin`.
+
+A page elsewhere can make a browser send requests here, and a DNS name of theirs can be made to
+point here (rebinding). Neither can forge `Host` or `Origin`. A number as `Host` cannot be rebound:
+on a wildcard address, where the machine's own numbers are not known, every number is ours.
+"""
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from gateway.errors import Forbidden
+
+_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+_OWN_SITES = frozenset({"same-origin", "none"})
+_AUTHORITY = re.compile(
+    r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<name>[A-Za-z0-9.\-_]+))(?::(?P<port>[0-9]{0,5}))?"
+)
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_MAX_PORT = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """A host and the port after it."""
+
+    host: str
+    """Lower case; a number in its one short form."""
+    port: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnHosts:
+    """The names under which this server is reached."""
+
+    names: frozenset[str]
+    any_number: bool
+
+    def holds(self, host: str) -> bool:
+        """Whether `host` is one of ours."""
+        return host in self.names or (self.any_number and _number(host) is not None)
+
+
+def own_hosts(bound_to: str) -> OwnHosts:
+    """Tell our names from the address that is listened on."""
+    number = _number(bound_to)
+    wildcard = number is not None and number.is_unspecified
+    return OwnHosts(_LOOPBACK_NAMES | {_short(bound_to)}, any_number=wildcard)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server on that address."""
+    number = _number(host)
+    return host == "localhost" if number is None else number.is_loopback
+
+
+def read_authority(text: str) -> Authority | None:
+    """Read `host`, `host:port`, `[six]` or `[six]:port`; None: it is none of these."""
+    match = _AUTHORITY.fullmatch(text)
+    if match is None:
+        return None
+    six, port = match["six"], match["port"]
+    if six is not None and not isinstance(_number(six), ipaddress.IPv6Address):
+        return None
+    if port and not 0 < int(port) <= _MAX_PORT:
+        return None
+    return Authority(_short(six or match["name"]), int(port) if port else None)
+
+
+class HostGuard:
+    """Lets a request through when its `Host` is ours and its page, if it names one, too."""
+
+    def __init__(self, app: ASGIApp, *, own: OwnHosts) -> None:
+        self._app = app
+        self._own = own
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through that is meant for us."""
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            host = self._check_host(headers.getlist("host"))
+            self._check_page(scope["method"], headers, host)
+        await self._app(scope, receive, send)
+
+    def _check_host(self, given: Sequence[str]) -> Authority:
+        host = read_authority(given[0]) if len(given) == 1 else None
+        if host is None or not self._own.holds(host.host):
+            raise Forbidden("The Host of this request is not a name of this server.")
+        return host
+
+    def _check_page(self, method: str, headers: Headers, host: Authority) -> None:
+        origins = headers.getlist("origin")
+        if origins:
+            if not all(self._is_own_page(one, host) for one in origins):
+                raise Forbidden("This request comes from a web page that is not this server's.")
+        elif method not in _SAFE_METHODS:
+            site = headers.get("sec-fetch-site", "none")
+            if site not in _OWN_SITES:
+                raise Forbidden("This request comes from a web page that is not this server's.")
+
+    def _is_own_page(self, origin: str, host: Authority) -> bool:
+        scheme, separator, rest = origin.partition("://")
+        page = read_authority(rest)
+        if not separator or page is None or scheme not in _DEFAULT_PORTS:
+            return False
+        default = _DEFAULT_PORTS[scheme]
+        return self._own.holds(page.host) and (page.port or default) == (host.port or default)
+
+
+def _number(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _short(host: str) -> str:
+    number = _number(host)
+    return host.lower() if number is None else str(number)

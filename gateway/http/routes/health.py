@@ -1,0 +1,74 @@
+"""Alive; ready, part by part; metrics."""
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+import anyio
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from gateway.http.answers import JsonAnswer
+from gateway.http.services import AppFront, Ping
+
+router = APIRouter()
+_log = logging.getLogger(__name__)
+
+
+@router.api_route("/healthz", methods=["GET", "HEAD"])
+async def healthz() -> Response:  # noqa: RUF029  a plain function would cost a thread
+    """Say that the process answers; nothing else is looked at."""
+    return JsonAnswer({"ok": True})
+
+
+@router.api_route("/readyz", methods=["GET", "HEAD"])
+async def readyz(front: AppFront) -> Response:
+    """Say whether turns can be run, and which part is at fault if not: 200 or 503."""
+    services = front.services
+    parts = await _ask_all(services.pings, front.limits.ping_deadline_s)
+    ready = not services.chat.is_closed and all(one["ok"] for one in parts.values())
+    return JsonAnswer(
+        {
+            "ready": ready,
+            "demo": services.demo,
+            "model": services.model,
+            "version": front.version,
+            "parts": parts,
+        },
+        status_code=HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE,
+    )
+
+
+@router.api_route("/metrics", methods=["GET", "HEAD"])
+async def metrics(front: AppFront) -> Response:  # noqa: RUF029  as above
+    """Give all metrics in Prometheus' text format."""
+    text, media_type = front.services.metrics.render()
+    return Response(text, headers={"Content-Type": media_type})
+
+
+async def _ask_all(pings: Mapping[str, Ping], deadline_s: float) -> dict[str, dict[str, Any]]:
+    faults: dict[str, str | None] = {}
+
+    async def ask(name: str, ping: Ping) -> None:
+        faults[name] = await _ask(name, ping, deadline_s)
+
+    async with anyio.create_task_group() as tasks:
+        for name, ping in pings.items():
+            tasks.start_soon(ask, name, ping)
+    return {name: _part(faults[name]) for name in pings}
+
+
+async def _ask(name: str, ping: Ping, deadline_s: float) -> str | None:
+    try:
+        with anyio.fail_after(deadline_s):
+            return await ping()
+    except TimeoutError:
+        return "It did not answer in time."
+    except Exception:  # noqa: BLE001  a part that breaks must not hide the others
+        _log.exception("ping_failed", extra={"part": name})
+        return "It could not be asked; the server's log says why."
+
+
+def _part(fault: str | None) -> dict[str, Any]:
+    return {"ok": True} if fault is None else {"ok": False, "message": fault}

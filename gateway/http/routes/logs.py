@@ -1,0 +1,85 @@
+"""The logs of the user's own turns: a list, and one as JSON lines."""
+
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+
+import anyio
+from fastapi import APIRouter
+from starlette.responses import Response, StreamingResponse
+
+from gateway.errors import NotFound
+from gateway.http.answers import JsonAnswer
+from gateway.http.complaints import bad_field
+from gateway.http.parameters import DEFAULT_LIMIT, Limit, Parameter
+from gateway.http.services import Call, Caller
+from gateway.http.views import log_fields
+from gateway.journal import LogEntry, LogLine, LogPage, list_logs, read_log
+
+router = APIRouter()
+
+_CHUNK_BYTES = 262_144
+_MAX_LOOKS = 10
+"""So often the list looks for logs of the user among others'; then the page ends short."""
+
+
+@router.get("/logs")
+async def list_own_logs(
+    call: Caller,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Parameter = "",
+    conversation_id: Parameter = "",
+) -> Response:
+    """List the logs of the user's turns, newest first. A page may be short and have a next one."""
+    if conversation_id:
+        await call.chat.get(call.user_id, conversation_id)
+    own: list[LogEntry] = []
+    place = cursor or None
+    for _ in range(_MAX_LOOKS):
+        page = await _page(call, limit - len(own), place, conversation_id or None)
+        own += [one for one in page.entries if await call.chat.owns_turn(call.user_id, one.turn_id)]
+        place = page.next_cursor
+        if place is None or len(own) == limit:
+            break
+    return JsonAnswer({"logs": [log_fields(one) for one in own], "next_cursor": place})
+
+
+async def _page(call: Call, limit: int, cursor: str | None, conversation_id: str | None) -> LogPage:
+    read = partial(
+        list_logs,
+        call.front.services.settings.log_dir,
+        limit=limit,
+        cursor=cursor,
+        conversation_id=conversation_id,
+    )
+    try:
+        return await anyio.to_thread.run_sync(read)
+    except ValueError:
+        raise bad_field("cursor", "`cursor` is not a place that this list gave out.") from None
+
+
+@router.get("/logs/{log_file:path}")
+async def show_log(call: Caller, log_file: str) -> Response:
+    """Give one log as JSON lines. The name is looked up in the list, never opened as it stands."""
+    turn_id = log_file.rpartition("/")[2].removesuffix(".jsonl")
+    lines = None
+    if await call.chat.owns_turn(call.user_id, turn_id):
+        lines = await anyio.to_thread.run_sync(
+            read_log, call.front.services.settings.log_dir, log_file
+        )
+    if lines is None:
+        raise NotFound("There is no such log.")
+    return StreamingResponse(_chunks(lines), media_type="application/x-ndjson")
+
+
+async def _chunks(lines: Iterator[LogLine]) -> AsyncIterator[bytes]:
+    while chunk := await anyio.to_thread.run_sync(_next_chunk, lines):
+        yield chunk
+
+
+def _next_chunk(lines: Iterator[LogLine]) -> bytes:
+    chunk = bytearray()
+    for line in lines:
+        chunk += line.text.encode() + b"\n"
+        if len(chunk) >= _CHUNK_BYTES:
+            break
+    return bytes(chunk)

@@ -1,0 +1,112 @@
+"""The bodies that clients send. Nothing is coerced; an unknown field is an error that names it."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+
+from gateway.chat import ChatRequest, WhenBusy
+from gateway.conversations.model import ConversationChange
+
+
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("must not hold a NUL character")
+    return text
+
+
+def _filled(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must hold more than white space")
+    return _without_nul(text)
+
+
+# Text with a bound on its length is refused by pydantic where it holds a lone surrogate; without one not.
+Message = Annotated[str, Field(min_length=1, max_length=200_000), AfterValidator(_filled)]
+Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_filled)]
+Remark = Annotated[str, Field(max_length=10_000), AfterValidator(_without_nul)]
+
+
+class Body(BaseModel):
+    """A request's JSON object."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class ChatBody(Body):
+    """`POST /chat` and `POST /chat/stream`."""
+
+    message: Message
+    conversation_id: Name | None = None
+    new_conversation: bool = False
+    when_busy: WhenBusy = "enqueue"
+    idempotency_key: Name | None = None
+
+    def request(self) -> ChatRequest:
+        """Give what it asks for."""
+        return ChatRequest(
+            message=self.message,
+            conversation_id=self.conversation_id,
+            new_conversation=self.new_conversation,
+            when_busy=self.when_busy,
+            idempotency_key=self.idempotency_key,
+        )
+
+
+class NewConversationBody(Body):
+    """`POST /new-conversation`."""
+
+    conversation_id: Name | None = None
+    title: Name | None = None
+
+
+class Change(Body):
+    """A field that is absent stays as it is; null would look like unsetting it and is refused."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_null(cls, value: object) -> object:
+        if value is None:
+            raise ValueError("must not be null; leave it out to keep it as it is")
+        return value
+
+
+class MemoryChange(Change):
+    """What a conversation may remember."""
+
+    enabled: bool | None = None
+    case_memory: bool | None = None
+
+
+class ConversationBody(Change):
+    """`PATCH /conversations/{id}`."""
+
+    title: Name | None = None
+    model: Name | None = None
+    memory: MemoryChange = MemoryChange()
+    app_code: Name | None = None
+    environment: Name | None = None
+
+    def change(self) -> ConversationChange:
+        """Give what it asks for."""
+        return ConversationChange(
+            title=self.title,
+            model=self.model,
+            memory_enabled=self.memory.enabled,
+            case_memory=self.memory.case_memory,
+            app_code=self.app_code,
+            environment=self.environment,
+        )
+
+
+class ForkBody(Body):
+    """`POST /conversations/{id}/fork`."""
+
+    turn_id: Name
+
+
+class ApprovalBody(Body):
+    """`POST /approvals/{id}`."""
+
+    decision: Literal["allow", "deny"]
+    message: Remark = ""
+    remember: Literal["once", "conversation"] = "once"

@@ -1,0 +1,149 @@
+"""What the HTTP layer works with, and what a route knows of its call."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal, Protocol
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from gateway.chat import Chat
+from gateway.conversations.eventlog import Subscription
+from gateway.http.bodies import BodyT, read_body, read_optional_body
+from gateway.http.sse import Readers, StreamPlan
+from gateway.ids import UserId
+from gateway.settings import Settings
+
+Ping = Callable[[], Awaitable[str | None]]
+"""None when a part works, else a sentence."""
+
+
+class HttpMetrics(Protocol):
+    """What the HTTP layer counts, and where `/metrics` comes from."""
+
+    def count_http_request(self, route: str, method: str, status: int) -> None:
+        """Count an answer; `route` is a template, never a path."""
+        ...
+
+    def watch(self, name: Literal["sse_readers"], read: Callable[[], float]) -> None:
+        """Ask `read` for a gauge at each scrape."""
+        ...
+
+    def render(self) -> tuple[bytes, str]:
+        """Give all metrics as text, and the content type of it."""
+        ...
+
+
+class HttpServices(Protocol):
+    """Everything that routes call; opened and closed elsewhere."""
+
+    @property
+    def settings(self) -> Settings:
+        """What was set."""
+        ...
+
+    @property
+    def chat(self) -> Chat:
+        """What can be done."""
+        ...
+
+    @property
+    def metrics(self) -> HttpMetrics:
+        """What is counted."""
+        ...
+
+    @property
+    def pings(self) -> Mapping[str, Ping]:
+        """The parts that can fail by themselves."""
+        ...
+
+    @property
+    def demo(self) -> bool:
+        """Whether the built-in demo model answers."""
+        ...
+
+    @property
+    def model(self) -> str | None:
+        """The default model; None: the agent's own."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpLimits:
+    """How long things may take."""
+
+    body_deadline_s: float = 30.0
+    keep_alive_s: float = 10.0
+    """A stream is never silent for longer; the contract says 15."""
+    ping_deadline_s: float = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Front:
+    """What the app was made with."""
+
+    services: HttpServices
+    limits: HttpLimits
+    web_dir: Path
+    """Holds `index.html` and `static/`."""
+    version: str | None
+    """None where the program runs from its source."""
+    readers: Readers = field(default_factory=Readers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request, as a route sees it."""
+
+    request: Request
+    front: Front
+    user_id: UserId
+
+    @property
+    def chat(self) -> Chat:
+        """What can be done."""
+        return self.front.services.chat
+
+    @property
+    def request_id(self) -> str:
+        """The name of this request in error bodies and logs."""
+        return str(self.request.state.request_id)
+
+    async def body(self, model: type[BodyT]) -> BodyT:
+        """Read the body; see `read_body`."""
+        return await read_body(self.request, model, self.front.limits.body_deadline_s)
+
+    async def optional_body(self, model: type[BodyT]) -> BodyT | None:
+        """Read the body, if there is one."""
+        return await read_optional_body(self.request, model, self.front.limits.body_deadline_s)
+
+    def stream_plan(
+        self, subscription: Subscription, conversation_id: str, *, until_completed: bool
+    ) -> StreamPlan:
+        """Say how to follow a subscription of one of the user's conversations."""
+        return StreamPlan(
+            subscription=subscription,
+            until_completed=until_completed,
+            check=partial(self.chat.get, self.user_id, conversation_id),
+            wait_stopped=self.chat.wait_shut_down,
+            keep_alive_s=self.front.limits.keep_alive_s,
+            readers=self.front.readers,
+            request_id=self.request_id,
+        )
+
+
+async def front_of(request: Request) -> Front:  # noqa: RUF029  a plain one would cost a thread
+    """Give what the app was made with."""
+    front: Front = request.app.state.front
+    return front
+
+
+async def call_of(request: Request) -> Call:
+    """Gather what a route knows of its call."""
+    return Call(request=request, front=await front_of(request), user_id=request.state.user_id)
+
+
+AppFront = Annotated[Front, Depends(front_of)]
+Caller = Annotated[Call, Depends(call_of)]

@@ -1,0 +1,105 @@
+"""Who may use the server: a file of names and hashed tokens, and the check against it.
+
+    # one line a token; a name may have several
+    ada 3f79bb7b435b05321651daefd374cdc681dc06faa65e374e38337b88ca046dea
+
+The file holds hashes alone, so reading it lets nobody in; the token itself is shown once, when it
+is made.
+"""
+
+import os
+import re
+import secrets
+import stat
+from dataclasses import dataclass
+from hashlib import sha256
+from hmac import compare_digest
+from pathlib import Path
+
+from gateway.errors import StartError
+from gateway.ids import UserId
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+_HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_PREFIX = "candor_"
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_MAX_FILE_BYTES = 1_048_576
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens that let somebody in, as hashes, each with whose it is."""
+
+    users: tuple[tuple[str, UserId], ...]
+
+    def user_of(self, token: str) -> UserId | None:
+        """Tell whose token it is, or None; takes as long for a near miss as for a far one."""
+        given = _hash(token)
+        found = None
+        for known, user_id in self.users:
+            if compare_digest(given, known):
+                found = user_id
+        return found
+
+
+def make_token(name: str) -> tuple[str, str]:
+    """Make a token for a user: the token itself, and the line to add to the file.
+
+    Raises:
+        StartError: no user can have that name.
+    """
+    if _NAME.fullmatch(name) is None:
+        raise StartError(
+            "A user's name is 1 to 64 letters, digits, dots, hyphens or underscores,"
+            " beginning with a letter or digit."
+        )
+    token = _PREFIX + secrets.token_urlsafe(32)
+    return token, f"{name} {_hash(token)}"
+
+
+def load_tokens(path: Path) -> Tokens:
+    """Read the file of tokens; blocking.
+
+    Raises:
+        StartError: it cannot be read, others may read it, or a line is wrong.
+    """
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            raw = file.read(_MAX_FILE_BYTES)
+    except OSError as exc:
+        raise StartError(f"The tokens file {path} cannot be read: {exc.strerror}.") from exc
+    if os.name == "posix" and mode & _OTHERS:
+        raise StartError(f"Others may read or write the tokens file {path}; run: chmod 600 {path}")
+    try:
+        return read_tokens(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as exc:
+        raise StartError(f"The tokens file {path} is not UTF-8 text.") from exc
+    except StartError as exc:
+        raise StartError(f"The tokens file {path} cannot be used: {exc}") from exc
+
+
+def read_tokens(text: str) -> Tokens:
+    """Read what such a file holds.
+
+    Raises:
+        StartError: a line is wrong, a token is there twice, or there is none.
+    """
+    users: dict[str, UserId] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        name, _, digest = line.strip().partition(" ")
+        digest = digest.strip()
+        if _NAME.fullmatch(name) is None or _HASH.fullmatch(digest) is None:
+            raise StartError(f"line {number} is not a name and the SHA-256 of a token.")
+        if digest in users:
+            raise StartError(f"line {number} holds a token that an earlier line has already.")
+        users[digest] = UserId(name)
+    if not users:
+        raise StartError("it holds no token; make one with `python app.py token NAME`.")
+    return Tokens(tuple(users.items()))
+
+
+def _hash(token: str) -> str:
+    return sha256(token.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,0 +1,297 @@
+"""The whole HTTP layer over real stores, with turns that do what the test's message says.
+
+The agent is left out: a turn is played by `_Players`, so that a test holds each moment in its hand.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import anyio
+import httpx
+from fastapi import FastAPI
+
+from gateway.chat import Chat
+from gateway.clock import rfc3339, utc_now
+from gateway.conversations import migrations
+from gateway.conversations.eventlog import EventLog, open_event_log
+from gateway.conversations.sqlite.conversations import SqliteConversationStore
+from gateway.conversations.sqlite.events import SqliteEventStore
+from gateway.conversations.sqlite.turns import SqliteTurnStore
+from gateway.engine.pool import ClientPool, PoolLimits
+from gateway.engine.protocol import ClientSpec
+from gateway.engine.scripted import ScriptedEngine
+from gateway.http.application import create_app
+from gateway.http.services import HttpLimits, Ping
+from gateway.http.tokens import make_token
+from gateway.observability.metrics import Metrics
+from gateway.settings import Settings
+from gateway.turns.approvals import ApprovalDesk
+from gateway.turns.lanes import Lanes, Ticket
+from memory.stores.sqlite.database import Database, migrations_of, open_database
+from policies.tools import ToolCall
+from tests.support.asgi import served
+
+LIMIT_S = 5
+"""No wait of a test is longer."""
+HOLD = "hold"
+"""The turn begins, says "one " and waits to be released or stopped."""
+DEAF = "deaf"
+"""As `HOLD`, but does not hear that it should stop."""
+ASK = "ask"
+"""The turn asks for an approval and says what was decided."""
+LONG = "long"
+"""The turn says 3000 words at once."""
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedServices:
+    """What the app is given."""
+
+    settings: Settings
+    chat: Chat
+    metrics: Metrics
+    pings: Mapping[str, Ping]
+    demo: bool = True
+    model: str | None = "candor-demo"
+
+
+class _Players:
+    """Plays turns by their message."""
+
+    def __init__(self, turns: SqliteTurnStore, approvals: ApprovalDesk) -> None:
+        self._turns = turns
+        self._approvals = approvals
+        self.release = anyio.Event()
+        self.started: dict[str, anyio.Event] = {}
+
+    async def play(self, ticket: Ticket) -> None:
+        at = utc_now()
+        await self._turns.start(ticket.turn.id, at)
+        ticket.events.emit("turn.started", model="staged", log_file=log_file_of(ticket.turn.id))
+        outcome, reply = "answered", f"You said: {ticket.turn.message}"
+        match ticket.turn.message.split()[0]:
+            case "hold":
+                outcome, reply = await self._hold(ticket)
+            case "deaf":
+                ticket.events.emit("text.delta", text="one ")
+                await self.release.wait()
+            case "ask":
+                reply = await self._ask(ticket)
+            case "long":
+                for n in range(3000):
+                    ticket.events.emit("text.delta", text=f"{n} ")
+            case _:
+                ticket.events.emit("text.delta", text=reply)
+        result = result_of(ticket, reply, outcome)
+        done = replace(
+            ticket.turn, state="completed", started_at=at, finished_at=utc_now(), result=result
+        )
+        await ticket.events.complete(done, result)
+
+    async def _hold(self, ticket: Ticket) -> tuple[str, str]:
+        ticket.events.emit("text.delta", text="one ")
+        async with anyio.create_task_group() as tasks:
+
+            async def until_stopped() -> None:
+                await ticket.control.wait_stop()
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(until_stopped)
+            await self.release.wait()
+            tasks.cancel_scope.cancel()
+        return ("interrupted", "stopped") if ticket.control.is_stopping else ("answered", "one")
+
+    async def _ask(self, ticket: Ticket) -> str:
+        _, answer = await self._approvals.ask(
+            ToolCall(name="Bash", input={"command": "rm a"}, cwd="/w", tool_use_id="tu_1"),
+            user_id=ticket.turn.user_id,
+            conversation_id=ticket.turn.conversation_id,
+            turn_id=ticket.turn.id,
+            summary="rm a",
+            announce=lambda one: ticket.events.emit("approval.requested", **one.fields()),
+        )
+        return answer.decision
+
+
+def log_file_of(turn_id: str) -> str:
+    return f"2026-11-20/{turn_id}.jsonl"
+
+
+def result_of(ticket: Ticket, reply: str, outcome: str) -> Json:
+    return {
+        "conversation_id": ticket.turn.conversation_id,
+        "turn_id": ticket.turn.id,
+        "reply": reply,
+        "outcome": outcome,
+        "stop_reason": "end_turn",
+        "notices": [],
+        "tools": [],
+        "memory": {"injected": [], "suppressed": [], "degraded": []},
+        "model": "staged",
+        "session_id": None,
+        "usage": {"input_tokens": 0, "output_tokens": 0},
+        "cost_usd": 0.0,
+        "log_file": log_file_of(ticket.turn.id),
+        "started_at": rfc3339(utc_now()),
+        "finished_at": rfc3339(utc_now()),
+        "duration_ms": 0,
+    }
+
+
+@dataclass(kw_only=True)
+class Stage:
+    """A running app, and the hands behind it."""
+
+    app: FastAPI
+    chat: Chat
+    log: EventLog
+    database: Database
+    settings: Settings
+    metrics: Metrics
+    tokens: Mapping[str, str]
+    release: Callable[[], None]
+    port: int | None = None
+    clients: list[httpx.AsyncClient] = field(default_factory=list)
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port or 8000}"
+
+    def client(self, user: str | None = None) -> httpx.AsyncClient:
+        """A client of one user; None: without a token."""
+        headers = {} if user is None else {"Authorization": f"Bearer {self.tokens[user]}"}
+        transport = None if self.port else httpx.ASGITransport(self.app)
+        client = httpx.AsyncClient(
+            base_url=self.base_url,
+            headers=headers,
+            transport=transport,
+            timeout=LIMIT_S,
+            trust_env=False,
+        )
+        self.clients.append(client)
+        return client
+
+    def readers_of(self, conversation_id: str) -> int:
+        """How many subscriptions a conversation has."""
+        channels = self.log._channels  # noqa: SLF001  nothing else tells whether a reader was left
+        channel = channels.get(conversation_id)  # type: ignore[call-overload]
+        return 0 if channel is None else int(channel.users)
+
+
+@asynccontextmanager
+async def aclosing_database(database: Database) -> AsyncIterator[None]:
+    """Close it in any case: its thread would keep the test run from ending."""
+    try:
+        yield
+    finally:
+        await database.close()
+
+
+@asynccontextmanager
+async def staged(
+    directory: Path,
+    *,
+    users: tuple[str, ...] = (),
+    on_port: bool = False,
+    limits: HttpLimits | None = None,
+    max_turns: int = 100,
+    pings: Mapping[str, Ping] = MappingProxyType({}),
+    **settings: Any,
+) -> AsyncIterator[Stage]:
+    """Run the app until the block ends; with `users` each needs their token."""
+    tokens = await anyio.to_thread.run_sync(_write_tokens, directory / "tokens", users)
+    chosen = Settings(
+        workspace=directory / "workspace",
+        data_dir=directory / "data",
+        log_dir=directory / "logs",
+        tokens_file=directory / "tokens" if users else None,
+        **settings,
+    )
+    steps = await anyio.to_thread.run_sync(migrations_of, migrations.__name__)
+    database = await open_database(directory / "test.sqlite3", steps)
+    turns, events = SqliteTurnStore(database), SqliteEventStore(database)
+    approvals = ApprovalDesk(timeout_s=60, now=utc_now)
+    players = _Players(turns, approvals)
+    async with aclosing_database(database), anyio.create_task_group() as tasks:
+        log = await open_event_log(events, turns)
+        engine = ScriptedEngine(directory / "workspace")
+
+        async def run_turn(ticket: Ticket) -> None:
+            try:
+                await players.play(ticket)
+            finally:
+                chat.forget_control(ticket.turn.id)
+
+        limits_of_pool = PoolLimits(
+            max_live=2, prewarmed=0, idle_s=60, stale_grace_s=20, max_memory_bytes=10**12
+        )
+        chat = Chat(
+            conversations=SqliteConversationStore(database),
+            turns=turns,
+            events=events,
+            log=log,
+            lanes=Lanes(run_turn, tasks),
+            pool=ClientPool(engine, ClientSpec(), limits_of_pool, tasks),
+            engine=engine,
+            approvals=approvals,
+            max_turns=max_turns,
+            now=utc_now,
+        )
+        tasks.start_soon(log.run)
+        metrics = Metrics()
+        services = StagedServices(settings=chosen, chat=chat, metrics=metrics, pings=pings)
+        app = await anyio.to_thread.run_sync(partial(create_app, services, limits=limits))
+        stage = Stage(
+            app=app,
+            chat=chat,
+            log=log,
+            database=database,
+            settings=chosen,
+            metrics=metrics,
+            tokens=tokens,
+            release=players.release.set,
+        )
+        try:
+            if on_port:
+                async with served(app) as stage.port:
+                    yield stage
+            else:
+                yield stage
+        finally:
+            for client in stage.clients:
+                await client.aclose()
+            tasks.cancel_scope.cancel()
+
+
+def _write_tokens(path: Path, users: tuple[str, ...]) -> dict[str, str]:
+    made = {user: make_token(user) for user in users}
+    path.touch(mode=0o600)
+    path.write_text("# made for a test\n\n" + "\n".join(line for _, line in made.values()))
+    return {user: token for user, (token, _) in made.items()}
+
+
+def assert_error(response: httpx.Response, status: int, code: str) -> Json:
+    """Check the one error shape and give what is inside."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/json"
+    body = response.json()
+    assert set(body) == {"error"}
+    error: Json = body["error"]
+    assert set(error) == {"code", "message", "retryable", "request_id", "details"}
+    assert error["code"] == code
+    assert error["request_id"] == response.headers["x-request-id"]
+    assert isinstance(error["retryable"], bool)
+    assert isinstance(error["details"], dict)
+    message = error["message"]
+    assert message[0].isupper() or message[0] == "`"
+    assert message.endswith((".", "`."))
+    assert "Traceback" not in message
+    assert "/" not in message.replace("application/json", "")
+    return error

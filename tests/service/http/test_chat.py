@@ -1,0 +1,143 @@
+"""`POST /chat`: one turn, the whole answer."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.service.http.stage import HOLD, LIMIT_S, assert_error, staged
+
+
+async def test_a_message_starts_a_conversation_and_is_answered_with_a_turn_result(
+    tmp_path: Path,
+) -> None:
+    async with staged(tmp_path) as stage:
+        response = await stage.client().post("/chat", json={"message": "你好"})
+        assert response.status_code == 200
+        result = response.json()
+        assert result["reply"] == "You said: 你好"
+        assert result["conversation_id"].startswith("cnv_")
+        assert result["turn_id"].startswith("trn_")
+        assert response.headers["cache-control"] == "no-store"
+
+
+async def test_a_named_conversation_is_gone_on_with(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        first = (await client.post("/chat", json={"message": "a"})).json()
+        body = {"message": "b", "conversation_id": first["conversation_id"]}
+        second = (await client.post("/chat", json=body)).json()
+        assert second["conversation_id"] == first["conversation_id"]
+        third = (await client.post("/chat", json={**body, "new_conversation": True})).json()
+        assert third["conversation_id"] != first["conversation_id"]
+
+
+async def test_the_same_key_and_body_give_the_first_result_again(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        body = {"message": "once", "idempotency_key": "k"}
+        first = (await client.post("/chat", json=body)).json()
+        assert (await client.post("/chat", json=body)).json() == first
+        other = await client.post("/chat", json={**body, "message": "twice"})
+        assert_error(other, 409, "idempotency_key_reused")
+
+
+async def test_a_busy_conversation_refuses_when_asked_to(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage, anyio.create_task_group() as tasks:
+        client = stage.client()
+        conversation_id = (await client.post("/new-conversation")).json()["conversation_id"]
+        held = {"message": HOLD, "conversation_id": conversation_id}
+        with anyio.fail_after(LIMIT_S):
+            tasks.start_soon(lambda: client.post("/chat", json=held))
+            while (await client.get(f"/conversations/{conversation_id}")).json()["state"] == "idle":
+                await anyio.lowlevel.checkpoint()
+            refused = await client.post("/chat", json={**held, "when_busy": "reject"})
+            error = assert_error(refused, 409, "conversation_busy")
+            assert error["retryable"] is True
+            stage.release()
+
+
+async def test_too_many_turns_at_once_are_refused_with_a_time_to_come_back(tmp_path: Path) -> None:
+    async with staged(tmp_path, max_turns=0) as stage:
+        response = await stage.client().post("/chat", json={"message": "a"})
+        error = assert_error(response, 503, "overloaded")
+        assert int(response.headers["retry-after"]) > 0
+        assert error["details"]["retry_after_s"] == int(response.headers["retry-after"])
+
+
+async def test_a_server_that_goes_down_takes_nothing_new(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        await stage.chat.shut_down(grace_s=1)
+        response = await stage.client().post("/chat", json={"message": "a"})
+        assert_error(response, 503, "shutting_down")
+        assert int(response.headers["retry-after"]) > 0
+
+
+async def test_a_client_that_leaves_does_not_stop_its_turn(tmp_path: Path) -> None:
+    async with staged(tmp_path, on_port=True) as stage:
+        client = stage.client()
+        conversation_id = (await client.post("/new-conversation")).json()["conversation_id"]
+        async with anyio.create_task_group() as tasks:
+            body = {"message": HOLD, "conversation_id": conversation_id}
+            tasks.start_soon(lambda: stage.client().post("/chat", json=body))
+            with anyio.fail_after(LIMIT_S):
+                while True:
+                    view = (await client.get(f"/conversations/{conversation_id}")).json()
+                    if view["state"] == "running":
+                        break
+            tasks.cancel_scope.cancel()
+        stage.release()
+        with anyio.fail_after(LIMIT_S):
+            while True:
+                path = f"/conversations/{conversation_id}/messages"
+                answer = (await client.get(path)).json()["messages"][1]
+                if answer["state"] == "completed":
+                    break
+        assert answer["result"]["outcome"] == "answered"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "message"),
+        ({"message": 7}, "message"),
+        ({"message": ""}, "message"),
+        ({"message": " \n\t　"}, "message"),
+        ({"message": "a\0b"}, "message"),
+        ({"message": "x" * 200_001}, "message"),
+        ({"message": "a", "conversation_id": 7}, "conversation_id"),
+        ({"message": "a", "new_conversation": "yes"}, "new_conversation"),
+        ({"message": "a", "when_busy": "now"}, "when_busy"),
+        ({"message": "a", "idempotency_key": ""}, "idempotency_key"),
+        ({"message": "a", "modell": "x"}, "modell"),
+    ],
+    ids=lambda one: str(one)[:40],
+)
+async def test_a_body_that_does_not_fit_names_the_field(
+    tmp_path: Path, body: dict[str, Any], field: str
+) -> None:
+    async with staged(tmp_path) as stage:
+        response = await stage.client().post("/chat", json=body)
+        error = assert_error(response, 422, "invalid_request")
+        assert error["details"] == {"field": field}
+        assert f"`{field}`" in error["message"]
+        assert len(error["message"]) < 200
+
+
+async def test_half_a_character_is_refused(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        response = await stage.client().post(
+            "/chat",
+            content=rb'{"message": "a\ud800b"}',
+            headers={"Content-Type": "application/json"},
+        )
+        error = assert_error(response, 422, "invalid_request")
+        assert "surrogate" in error["message"]
+
+
+async def test_two_hundred_thousand_characters_of_chinese_are_taken(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        message = "记" * 200_000
+        response = await stage.client().post("/chat", json={"message": message})
+        assert response.json()["reply"] == f"You said: {message}"

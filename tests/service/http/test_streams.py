@@ -1,0 +1,281 @@
+"""Events as they happen: `POST /chat/stream` and `GET /conversations/{id}/events`."""
+
+from pathlib import Path
+
+import anyio
+import httpx
+import pytest
+
+from gateway.http.services import HttpLimits
+from tests.service.http.reading import Event, EventReader, reading
+from tests.service.http.stage import DEAF, HOLD, LIMIT_S, LONG, Json, Stage, staged
+
+
+def numbers(events: list[Event]) -> list[int]:
+    return [int(str(one.id).rpartition(":")[2]) for one in events]
+
+
+async def new_conversation(client: httpx.AsyncClient) -> str:
+    return str((await client.post("/new-conversation")).json()["conversation_id"])
+
+
+async def until_left(stage: Stage, conversation_id: str) -> None:
+    with anyio.fail_after(LIMIT_S):
+        while stage.readers_of(conversation_id):
+            await anyio.lowlevel.checkpoint()
+
+
+async def test_a_turn_is_streamed_without_gaps_to_its_result(tmp_path: Path) -> None:
+    async with staged(tmp_path, on_port=True) as stage:
+        async with reading(
+            stage.client(), "POST", "/chat/stream", json={"message": "hi"}
+        ) as stream:
+            events = await stream.rest()
+            assert stream.response.headers["cache-control"] == "no-store"
+            assert stream.response.headers["x-accel-buffering"] == "no"
+        assert [one.type for one in events] == ["turn.started", "text.delta", "turn.completed"]
+        assert numbers(events) == [1, 2, 3]
+        assert events[-1].data["reply"] == "You said: hi"
+        assert {one.data["turn_id"] for one in events} == {events[-1].data["turn_id"]}
+        await until_left(stage, events[-1].data["conversation_id"])
+
+
+async def test_an_event_is_sent_when_it_happens_not_at_the_end(tmp_path: Path) -> None:
+    async with (
+        staged(tmp_path, on_port=True) as stage,
+        reading(stage.client(), "POST", "/chat/stream", json={"message": HOLD}) as one,
+    ):
+        await one.until("text.delta")
+        stage.release()
+        assert (await one.rest())[-1].type == "turn.completed"
+
+
+async def test_a_stream_is_refused_like_any_request_before_it_begins(tmp_path: Path) -> None:
+    async with staged(tmp_path, on_port=True) as stage:
+        response = await stage.client().post("/chat/stream", json={"message": ""})
+        assert response.status_code == 422
+        assert response.headers["content-type"] == "application/json"
+
+
+async def test_three_thousand_events_arrive_each_once_in_order(tmp_path: Path) -> None:
+    async with staged(tmp_path, on_port=True) as stage:
+        async with reading(stage.client(), "POST", "/chat/stream", json={"message": LONG}) as one:
+            events = await one.rest()
+        assert numbers(events) == list(range(1, 3003))
+
+
+async def test_a_waiting_message_is_told_its_place_and_its_stream_goes_on(tmp_path: Path) -> None:
+    async with staged(tmp_path, on_port=True) as stage:
+        client = stage.client()
+        body = {"message": HOLD, "conversation_id": await new_conversation(client)}
+        async with (
+            reading(client, "POST", "/chat/stream", json=body) as first,
+            anyio.create_task_group() as tasks,
+        ):
+            await first.until("text.delta")
+            async with reading(
+                client, "POST", "/chat/stream", json={**body, "message": "next"}
+            ) as second:
+                queued = await second.until("turn.queued")
+                assert queued[-1].data["position"] == 1
+                tasks.start_soon(first.rest)
+                stage.release()
+                rest = await second.rest()
+                assert [one.type for one in rest] == [
+                    "turn.started",
+                    "text.delta",
+                    "turn.completed",
+                ]
+
+
+async def test_a_client_that_leaves_leaves_its_subscription_and_not_the_turn(
+    tmp_path: Path,
+) -> None:
+    async with staged(tmp_path, on_port=True) as stage:
+        client = stage.client()
+        body = {"message": HOLD, "conversation_id": await new_conversation(client)}
+        async with reading(client, "POST", "/chat/stream", json=body) as stream:
+            seen = await stream.until("text.delta")
+            assert stage.readers_of(body["conversation_id"]) == 1
+            assert b"candor_sse_readers 1.0" in stage.metrics.render()[0]
+        await until_left(stage, body["conversation_id"])
+        with anyio.fail_after(LIMIT_S):
+            while b"candor_sse_readers 0.0" not in stage.metrics.render()[0]:
+                await anyio.lowlevel.checkpoint()
+        stage.release()
+        path = f"/conversations/{body['conversation_id']}/events"
+        last = {"Last-Event-ID": str(seen[-1].id)}
+        async with reading(client, "GET", path, headers=last) as again:
+            rest = await again.until("turn.completed")
+        assert numbers(seen + rest) == list(range(1, len(seen + rest) + 1))
+        assert rest[-1].data["outcome"] == "answered"
+
+
+async def test_a_client_that_leaves_while_it_is_sent_to_leaves_its_subscription(
+    tmp_path: Path,
+) -> None:
+    """The server's buffers are full then, so it waits to send and not for an event."""
+    async with staged(tmp_path, on_port=True) as stage:
+        client = stage.client()
+        conversation_id = await new_conversation(client)
+        body = {"message": LONG, "conversation_id": conversation_id}
+        done = [(await client.post("/chat", json=body)).json() for _ in range(12)]
+        path = f"/conversations/{conversation_id}/events?after={done[0]['turn_id']}:0"
+        async with reading(client, "GET", path) as stream:
+            await stream.next()
+        await until_left(stage, conversation_id)
+
+
+async def test_what_was_missed_comes_first_then_what_happens(tmp_path: Path) -> None:
+    async with staged(tmp_path, on_port=True) as stage:
+        client = stage.client()
+        conversation_id = await new_conversation(client)
+        body = {"message": "a", "conversation_id": conversation_id}
+        first = (await client.post("/chat", json=body)).json()
+        path = f"/conversations/{conversation_id}/events"
+        async with reading(client, "GET", path, params={"after": f"{first['turn_id']}:1"}) as one:
+            caught_up = await one.until("turn.completed")
+            assert numbers(caught_up) == [2, 3]
+            second = (await client.post("/chat", json=body)).json()
+            live = await one.until("turn.completed")
+            assert numbers(live) == [1, 2, 3]
+            assert live[-1].data == second
+
+
+async def test_the_header_goes_before_the_parameter(tmp_path: Path) -> None:
+    async with staged(tmp_path, on_port=True) as stage:
+        client = stage.client()
+        done = (await client.post("/chat", json={"message": "a"})).json()
+        path = f"/conversations/{done['conversation_id']}/events?after={done['turn_id']}:1"
+        last = {"Last-Event-ID": f"{done['turn_id']}:2"}
+        async with reading(client, "GET", path, headers=last) as stream:
+            assert numbers(await stream.until("turn.completed")) == [3]
+
+
+@pytest.mark.parametrize("after", ["trn_no:1", "nonsense", "{turn}:99", "{turn}:x", ":"])
+async def test_an_event_that_never_was_is_not_found(tmp_path: Path, after: str) -> None:
+    async with staged(tmp_path, on_port=True) as stage:
+        client = stage.client()
+        done = (await client.post("/chat", json={"message": "a"})).json()
+        response = await client.get(
+            f"/conversations/{done['conversation_id']}/events",
+            headers={"Last-Event-ID": after.format(turn=done["turn_id"])},
+        )
+        assert response.status_code == 404
+        assert response.json()["error"]["code"] == "unknown_event"
+
+
+async def test_silence_is_filled_with_comments(tmp_path: Path) -> None:
+    quick = HttpLimits(keep_alive_s=0.01)
+    async with staged(tmp_path, on_port=True, limits=quick) as stage:
+        client = stage.client()
+        path = f"/conversations/{await new_conversation(client)}/events"
+        async with reading(client, "GET", path) as stream:
+            for _ in range(3):
+                event = await stream.next()
+                assert event is not None
+                assert event.comment == "keep-alive"
+
+
+async def _ended_with(stream: EventReader, code: str) -> Json:
+    events = [one for one in await stream.rest() if one.comment is None]
+    assert events[-1].type == "error"
+    assert events[-1].id is None
+    error: Json = events[-1].data["error"]
+    assert set(error) == {"code", "message", "retryable", "request_id", "details"}
+    assert error["code"] == code
+    assert error["request_id"] == stream.response.headers["x-request-id"]
+    return error
+
+
+async def test_a_deleted_conversation_ends_its_streams_with_an_error(tmp_path: Path) -> None:
+    async with staged(tmp_path, on_port=True) as stage:
+        client = stage.client()
+        conversation_id = await new_conversation(client)
+        async with reading(client, "GET", f"/conversations/{conversation_id}/events") as stream:
+            with anyio.fail_after(LIMIT_S):
+                while not stage.readers_of(conversation_id):
+                    await anyio.lowlevel.checkpoint()
+            assert (await client.delete(f"/conversations/{conversation_id}")).status_code == 204
+            error = await _ended_with(stream, "conversation_deleted")
+            assert error["retryable"] is False
+        await until_left(stage, conversation_id)
+
+
+async def test_deleting_under_a_running_turn_ends_its_stream_with_the_result(
+    tmp_path: Path,
+) -> None:
+    async with staged(tmp_path, on_port=True) as stage:
+        client = stage.client()
+        body = {"message": HOLD, "conversation_id": await new_conversation(client)}
+        async with reading(client, "POST", "/chat/stream", json=body) as stream:
+            await stream.until("text.delta")
+            await client.delete(f"/conversations/{body['conversation_id']}")
+            rest = await stream.rest()
+            assert [one.type for one in rest] == ["turn.completed"]
+            assert rest[0].data["outcome"] == "interrupted"
+
+
+async def test_a_server_that_goes_down_tells_how_turns_ended_and_then_that_it_goes(
+    tmp_path: Path,
+) -> None:
+    async with staged(tmp_path, on_port=True) as stage:
+        client = stage.client()
+        body = {"message": HOLD, "conversation_id": await new_conversation(client)}
+        path = f"/conversations/{body['conversation_id']}/events"
+        async with (
+            reading(client, "POST", "/chat/stream", json=body) as running,
+            reading(client, "GET", path) as following,
+        ):
+            await running.until("text.delta")
+            async with reading(
+                client, "POST", "/chat/stream", json={**body, "message": "b"}
+            ) as waiting:
+                await waiting.until("turn.queued")
+                await stage.chat.shut_down(grace_s=0)
+                assert (await running.rest())[-1].type == "turn.completed"
+                assert "turn.completed" in [one.type for one in await following.until("error")]
+                error = await _ended_with(waiting, "shutting_down")
+                assert error["retryable"] is True
+                assert error["details"]["retry_after_s"] > 0
+
+
+async def test_a_stream_that_begins_while_the_server_goes_down_ends_too(tmp_path: Path) -> None:
+    async with staged(tmp_path, on_port=True) as stage:
+        client = stage.client()
+        conversation_id = await new_conversation(client)
+        await stage.chat.shut_down(grace_s=0)
+        async with reading(client, "GET", f"/conversations/{conversation_id}/events") as stream:
+            await _ended_with(stream, "shutting_down")
+
+
+async def test_a_store_that_breaks_ends_a_stream_with_an_error(tmp_path: Path) -> None:
+    async with staged(tmp_path, on_port=True) as stage:
+        client = stage.client()
+        body = {"message": "a", "idempotency_key": "once"}
+        await client.post("/chat", json=body)
+
+        async def drop(writer: object) -> None:
+            await writer.execute("DROP TABLE events")  # type: ignore[attr-defined]
+
+        await stage.database.write(drop)
+        async with reading(client, "POST", "/chat/stream", json=body) as stream:
+            error = await _ended_with(stream, "storage_unavailable")
+            assert "events" not in error["message"]
+
+
+async def test_a_turn_that_is_stopped_is_stopping_until_it_has_really_ended(
+    tmp_path: Path,
+) -> None:
+    async with staged(tmp_path, on_port=True) as stage:
+        client = stage.client()
+        body = {"message": DEAF, "conversation_id": await new_conversation(client)}
+        one = f"/conversations/{body['conversation_id']}"
+        async with reading(client, "POST", "/chat/stream", json=body) as stream:
+            await stream.until("text.delta")
+            response = await client.post(f"{one}/interrupt")
+            assert (response.status_code, response.json()) == (202, {"state": "stopping"})
+            assert (await client.get(one)).json()["state"] == "stopping"
+            stage.release()
+            await stream.rest()
+        assert (await client.get(one)).json()["state"] == "idle"

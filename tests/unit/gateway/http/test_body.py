@@ -1,0 +1,108 @@
+"""Reading a JSON body."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.errors import BadRequest
+from gateway.http.bodies import parse_body
+from gateway.http.complaints import complain, field_name
+from gateway.http.schemas import ChatBody, ConversationBody
+
+
+def test_the_last_of_two_equal_keys_counts() -> None:
+    assert parse_body(b'{"message": "a", "message": "b"}', ChatBody).message == "b"
+
+
+def test_what_is_left_out_has_its_default() -> None:
+    body = parse_body(b'{"message": "a"}', ChatBody)
+    assert body == ChatBody(message="a")
+    assert body.request().when_busy == "enqueue"
+
+
+def test_a_pair_of_surrogates_is_one_character() -> None:
+    assert parse_body(rb'{"message": "\ud83d\ude00"}', ChatBody).message == "😀"
+
+
+def test_a_message_is_kept_as_it_was_written() -> None:
+    text = "  \u200b line\r\n\tend  "
+    assert parse_body(json.dumps({"message": text}).encode(), ChatBody).message == text
+
+
+def test_an_empty_change_changes_nothing() -> None:
+    change = parse_body(b"{}", ConversationBody).change()
+    assert [getattr(change, name) for name in change.__slots__] == [None] * 6
+
+
+@pytest.mark.parametrize(("chars", "fits"), [(200_000, True), (200_001, False)])
+def test_a_message_has_at_most_two_hundred_thousand_characters(chars: int, *, fits: bool) -> None:
+    raw = json.dumps({"message": "😀" * chars}, ensure_ascii=False).encode()
+    if fits:
+        assert len(parse_body(raw, ChatBody).message) == chars
+    else:
+        with pytest.raises(BadRequest):
+            parse_body(raw, ChatBody)
+
+
+@given(st.binary())
+def test_any_bytes_are_a_body_or_a_bad_request(raw: bytes) -> None:
+    with pytest.raises(BadRequest):
+        parse_body(raw, ChatBody)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.characters(codec=None)),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(codec=None)), inner),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*ChatBody.model_fields, "other", "\ud800"]), JSON))
+def test_any_json_is_a_sound_body_or_one_short_sentence(value: dict[str, Any]) -> None:
+    try:
+        body = parse_body(json.dumps(value).encode(), ChatBody)
+    except BadRequest as exc:
+        sentence = exc.message
+    else:
+        sentence = "It fits."
+        body.model_dump_json().encode()
+        assert body.message.strip()
+    sentence.encode()
+    assert sentence.endswith(".")
+    assert len(sentence) < 200
+
+
+def test_a_field_is_named_as_a_person_would() -> None:
+    assert field_name(("memory", "enabled")) == "memory.enabled"
+    assert field_name(("query", "limit")) == "limit"
+    assert field_name(()) == "body"
+    assert len(field_name(("x" * 1000,))) < 100
+
+
+def test_a_fault_of_a_kind_that_is_not_known_is_told_all_the_same() -> None:
+    fault = complain([{"type": "new_kind", "loc": ("body", "x"), "msg": "secret"}])
+    assert fault.message == "`x` is not valid."
+
+
+@pytest.mark.parametrize(
+    ("raw", "word"),
+    [
+        (b"", "JSON"),
+        (b"[]", "object"),
+        (b'{"message": NaN}', "NaN"),
+        (b'{"message": 1' + b"0" * 5000 + b"}", "number"),
+        (b"\xef\xbb\xbf{}", "mark"),
+        (b"\xff", "UTF-8"),
+        (b"[" * 100_000, "deeply"),
+        (b'{"message":\n "a"', "line 2"),
+        (rb'{"message": "\ud800"}', "surrogate"),
+        (rb'{"message": "a", "idempotency_key": "\udfff"}', "surrogate"),
+    ],
+    ids=lambda one: str(one)[:20],
+)
+def test_the_sentence_says_what_is_wrong_with_a_body(raw: bytes, word: str) -> None:
+    with pytest.raises(BadRequest, match=word):
+        parse_body(raw, ChatBody)
