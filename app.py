@@ -1,0 +1,208 @@
+"""Candor's entry: `python app.py` serves; sub-commands are listed by `python app.py --help`.
+
+The only place that reads the environment, a `.env` beside this file included.
+"""
+
+import argparse
+import contextlib
+import logging
+import os
+import stat
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+from dotenv import dotenv_values
+
+from gateway.errors import StartError
+from gateway.settings import Settings, SettingsError
+
+HERE = Path(__file__).resolve().parent
+EXIT_CANNOT_START = 1
+EXIT_USAGE = 2
+EXIT_FAILED = 70
+EXIT_INTERRUPTED = 130
+
+_STANDARD_ERROR = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a sub-command; returns the exit code."""
+    _have_outputs()
+    options = _parse(list(sys.argv[1:] if arguments is None else arguments))
+    try:
+        environ = _environment()
+        settings = _absolute(Settings.from_environ(environ))
+        code = int(options.run(options, settings, environ))
+        sys.stdout.flush()
+    except (StartError, SettingsError) as exc:
+        print(f"candor: {exc}", file=sys.stderr)
+        return EXIT_USAGE if isinstance(exc, SettingsError) else EXIT_CANNOT_START
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        _forget_output()
+        return 0
+    except OSError as exc:
+        _forget_output()
+        what = f"{exc.filename} " if exc.filename else "the output "
+        print(f"candor: {what}cannot be used ({exc.strerror}).", file=sys.stderr)
+        return EXIT_CANNOT_START
+    return code
+
+
+def _have_outputs() -> None:
+    """Put nothing where a standard stream is closed, so that no other file gets its number."""
+    while (nowhere := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:
+        pass
+    os.close(nowhere)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8")
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8")
+
+
+def _forget_output() -> None:
+    """Whoever read our output has seen enough (`| head`), or it has no room: the rest goes nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def _environment() -> Mapping[str, str]:
+    """Put the `.env` beside this file under the environment; the agent inherits both."""
+    file = HERE / ".env"
+    try:
+        for name, value in dotenv_values(file, encoding="utf-8-sig").items():
+            if value is not None:
+                os.environ.setdefault(name, value)
+    except (OSError, ValueError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8 text"
+        raise StartError(f"{file} cannot be read ({reason}); mend it or move it away.") from exc
+    return os.environ
+
+
+def _parse(words: list[str]) -> argparse.Namespace:
+    """Read the command line; what follows `logs`, options included, is that command's own."""
+    is_logs = words[:1] == ["logs"]
+    options = _parser().parse_args(words[:1] if is_logs else words)
+    options.rest = words[1:] if is_logs else []
+    return options
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="app.py", description="Candor, a chat-agent gateway.")
+    parser.set_defaults(run=_serve)
+    commands = parser.add_subparsers(title="commands")
+    serve = commands.add_parser("serve", help="serve (the default)")
+    serve.set_defaults(run=_serve)
+    demo = commands.add_parser("demo", help="serve on the built-in demo model")
+    demo.set_defaults(run=_serve_demo)
+    doctor = commands.add_parser("doctor", help="check the set-up and print the settings")
+    doctor.set_defaults(run=_doctor)
+    logs = commands.add_parser("logs", help="list, show and follow the turns' logs")
+    logs.set_defaults(run=_logs)
+    token = commands.add_parser("token", help="make a token for a user")
+    token.add_argument("name", help="whose it is: 1 to 64 letters, digits, dots, hyphens, _")
+    token.set_defaults(run=_token)
+    return parser
+
+
+def _serve(_options: argparse.Namespace, settings: Settings, environ: Mapping[str, str]) -> int:
+    from gateway.agents import AgentPlan  # noqa: PLC0415  logs and doctor start without the SDK
+    from gateway.observability.logging import configure_logging  # noqa: PLC0415
+    from gateway.serve import serve  # noqa: PLC0415
+
+    def announce(address: str, plan: AgentPlan) -> None:
+        with contextlib.suppress(OSError):  # nobody reads it: no reason not to serve
+            if plan.demo:
+                print("Candor runs on its built-in demo model: the answers are scripted.")
+                print("Set ANTHROPIC_API_KEY (also in .env) to talk to a real one.")
+            else:
+                print(f"Candor talks to the model of {plan.credential.found}.")
+            print(f"Open {address}", flush=True)
+
+    configure_logging(json=not sys.stderr.isatty())
+    # its "Started server process" and the like say nothing that ours do not
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    try:
+        anyio.run(lambda: serve(settings, environ, announce=announce))
+    except StartError:
+        raise
+    except Exception:  # the last supervisor: the log says what, the terminal that
+        logging.getLogger(__name__).critical("server_failed", exc_info=True)
+        print("candor: The server failed; its log above says why.", file=sys.stderr)
+        return EXIT_FAILED
+    return 0
+
+
+def _serve_demo(options: argparse.Namespace, settings: Settings, environ: Mapping[str, str]) -> int:
+    return _serve(options, replace(settings, demo="on"), environ)
+
+
+def _doctor(_options: argparse.Namespace, settings: Settings, environ: Mapping[str, str]) -> int:
+    from gateway.doctor import examine  # noqa: PLC0415
+
+    return examine(settings, environ, out=sys.stdout)
+
+
+def _logs(options: argparse.Namespace, settings: Settings, _environ: Mapping[str, str]) -> int:
+    from gateway.journal.cli import run_logs_command  # noqa: PLC0415
+
+    return run_logs_command(options.rest, log_dir=settings.log_dir, out=sys.stdout)
+
+
+def _token(options: argparse.Namespace, settings: Settings, _environ: Mapping[str, str]) -> int:
+    from gateway.http.tokens import make_token  # noqa: PLC0415
+
+    if settings.tokens_file is None:
+        raise StartError("Set CANDOR_TOKENS_FILE to the file that shall hold the tokens.")
+    token, line = make_token(options.name)
+    try:
+        _add_token_line(settings.tokens_file, options.name, line)
+    except OSError as exc:
+        raise StartError(
+            f"The tokens file {settings.tokens_file} cannot be written ({exc.strerror})."
+        ) from exc
+    print(
+        f"The token of {options.name}, shown this once; a running server knows it when restarted:"
+    )
+    print(token)
+    return 0
+
+
+def _add_token_line(path: Path, name: str, line: str) -> None:
+    """Append to the tokens file, made for this user alone if missing.
+
+    Raises:
+        StartError: the name has a token already, or the file is not as it should be.
+        OSError: it cannot be written.
+    """
+    from gateway.http.tokens import load_tokens  # noqa: PLC0415
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, stat.S_IRUSR | stat.S_IWUSR)
+    with os.fdopen(descriptor, "rb+") as file:
+        there = file.read()
+        if there.strip():
+            if any(user_id == name for _, user_id in load_tokens(path).users):
+                raise StartError(f"{name} has a token in {path} already; remove that line first.")
+        else:
+            path.chmod(stat.S_IRUSR | stat.S_IWUSR)
+        file.write((b"" if not there or there.endswith(b"\n") else b"\n") + f"{line}\n".encode())
+
+
+def _absolute(settings: Settings) -> Settings:
+    """Take relative paths from where this file is, not from where it was started."""
+    return replace(
+        settings,
+        workspace=HERE / settings.workspace,
+        data_dir=HERE / settings.data_dir,
+        log_dir=HERE / settings.log_dir,
+        tokens_file=settings.tokens_file and HERE / settings.tokens_file,
+        policy_file=settings.policy_file and HERE / settings.policy_file,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,242 @@
+"""The server's life: sockets, signals, and the order in which it comes up and goes down.
+
+Up: directories, workspace, socket, agents, lock and database; then the address is told. Down, on
+SIGTERM or Ctrl-C: no new turns; running ones get a bounded time and an honest end, told to whoever is
+still connected; then connections and agents close. A second signal cuts all waiting short.
+"""
+
+import contextlib
+import errno
+import logging
+import os
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import anyio
+import uvicorn
+from anyio.abc import TaskStatus
+
+from gateway.agents import AgentPlan, open_agents, plan_agents
+from gateway.assemble import Services, make_directories_blocking, open_services
+from gateway.errors import StartError
+from gateway.http.application import create_app
+from gateway.http.auth import check_exposure
+from gateway.instance import InstanceLock
+from gateway.settings import Settings
+from gateway.workspace import prepare_workspace_blocking
+from memory.errors import StoreUnavailable
+
+_log = logging.getLogger(__name__)
+
+_DRAIN_S = 3
+"""Connections that are still open after the turns have ended get so long."""
+
+SKILLS = Path(__file__).resolve().parent.parent / ".claude" / "skills"
+
+
+def prepare_blocking(settings: Settings) -> None:
+    """Make what must be there before anything is opened, and see that it is ours to use.
+
+    Raises:
+        StartError: a directory cannot be made or written, or another server uses it.
+    """
+    try:
+        make_directories_blocking(settings)
+        _probe(settings.data_dir)
+        _probe_log_dir(settings.log_dir)
+    except OSError as exc:
+        raise StartError(
+            f"The directory {exc.filename} cannot be made or written ({exc.strerror}); "
+            "set CANDOR_DATA_DIR and CANDOR_LOG_DIR to places that can."
+        ) from exc
+    lock = InstanceLock(settings.data_dir)  # a look alone: `open_services` takes it for good
+    try:
+        lock.take()
+    finally:
+        lock.close()
+    prepare_workspace_blocking(settings.workspace, SKILLS)
+
+
+def _probe(directory: Path) -> None:
+    """Find out now, and not at the first turn, that a directory cannot be written."""
+    try:
+        with tempfile.TemporaryFile(dir=directory):
+            pass
+    except OSError as exc:
+        raise OSError(exc.errno, exc.strerror, str(directory)) from exc
+
+
+def _probe_log_dir(directory: Path) -> None:
+    """The same for the logs; a disk that is full there is told with each turn and stops nothing."""
+    try:
+        _probe(directory)
+    except OSError as exc:
+        if exc.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            raise
+
+
+def listen_blocking(settings: Settings) -> socket.socket:
+    """Open the socket.
+
+    Raises:
+        StartError: the port is taken or not ours to use.
+    """
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        listener = socket.create_server((settings.host, settings.port), family=family, backlog=512)
+    except OSError as exc:
+        # what Python adds to the system's words is no sentence
+        reason = os.strerror(exc.errno) if exc.errno and exc.errno > 0 else exc.strerror
+        raise StartError(
+            f"Port {settings.port} on {settings.host} cannot be used ({reason}); "
+            "set CANDOR_PORT to another, or to 0 for a free one."
+        ) from exc
+    # A socket made by number does not tell asyncio that it is TCP, which then leaves Nagle's delay
+    # on: 40 ms for each small answer.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+def address_of(settings: Settings, listener: socket.socket) -> str:
+    """Give the address that a person opens."""
+    host, port = listener.getsockname()[:2]
+    if host in {"0.0.0.0", "::"}:  # noqa: S104  compared, not bound
+        host = socket.gethostname()
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{port}" if settings.host != "localhost" else f"http://localhost:{port}"
+
+
+def home_of(environ: Mapping[str, str]) -> Path:
+    """Give the home directory; the root where the system knows none, as for a container's user."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path(environ.get("HOME") or "/")
+
+
+async def serve(
+    settings: Settings,
+    environ: Mapping[str, str],
+    *,
+    announce: Callable[[str, AgentPlan], None],
+) -> None:
+    """Serve until a signal says stop.
+
+    Raises:
+        StartError: the server cannot start, or not go on.
+    """
+    check_exposure(settings)
+    plan = plan_agents(settings, environ, home_of(environ))
+    await anyio.to_thread.run_sync(prepare_blocking, settings)
+    with listen_blocking(settings) as listener:
+        try:
+            await _open_and_serve(settings, environ, plan, listener, announce)
+        except (BaseExceptionGroup, StoreUnavailable) as exc:
+            raise _alone(exc) from exc
+
+
+def _alone(exc: BaseException) -> BaseException:
+    """Take what was raised out of its groups; a database that fails becomes the one sentence."""
+    while isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
+        exc = exc.exceptions[0]
+    if isinstance(exc, StoreUnavailable):
+        return StartError(f"{exc} Look at the directory of CANDOR_DATA_DIR.")
+    return exc
+
+
+class _Stop:
+    """What signals have asked for so far."""
+
+    def __init__(self) -> None:
+        self.asked = anyio.Event()
+        self.at_once = anyio.Event()
+        self.server: uvicorn.Server | None = None
+        """Set when the server is up."""
+
+
+async def _open_and_serve(
+    settings: Settings,
+    environ: Mapping[str, str],
+    plan: AgentPlan,
+    listener: socket.socket,
+    announce: Callable[[str, AgentPlan], None],
+) -> None:
+    stop = _Stop()
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(_hear_signals, stop, tasks.cancel_scope)
+        async with (
+            open_agents(settings, environ, plan) as (make_engine, access),
+            open_services(settings, make_engine, access) as services,
+        ):
+            tasks.start_soon(_cut_short, services, stop)
+            address = address_of(settings, listener)
+            _log.info("serving", extra={"address": address, "demo": plan.demo})
+            await _serve_until_stopped(services, listener, stop, lambda: announce(address, plan))
+        _log.info("stopped")
+        tasks.cancel_scope.cancel()
+
+
+async def _hear_signals(
+    stop: _Stop, everything: anyio.CancelScope, *, task_status: TaskStatus[None]
+) -> None:
+    """Note each signal, to the very end; one that comes before the server is up ends the start."""
+    wanted = [signal.SIGINT, signal.SIGTERM] if sys.platform != "win32" else [signal.SIGINT]
+    with anyio.open_signal_receiver(*wanted) as signals:
+        task_status.started()
+        async for number in signals:
+            again = stop.asked.is_set()
+            name = signal.Signals(number).name
+            _log.info("stopping_at_once" if again else "stopping", extra={"signal": name})
+            stop.asked.set()
+            if again:
+                stop.at_once.set()
+            if stop.server is None:
+                everything.cancel()
+
+
+async def _serve_until_stopped(
+    services: Services, listener: socket.socket, stop: _Stop, announce: Callable[[], None]
+) -> None:
+    config = uvicorn.Config(
+        create_app(services),
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_DRAIN_S,
+        timeout_keep_alive=30,
+    )
+    server = stop.server = _Server(config)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_go_down, services, server, stop)
+        announce()
+        await server.serve([listener])
+        tasks.cancel_scope.cancel()
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn without its signal handlers: the turns end first, then the connections."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to `_hear_signals`."""
+        yield
+
+
+async def _go_down(services: Services, server: uvicorn.Server, stop: _Stop) -> None:
+    await stop.asked.wait()
+    await services.end_turns()
+    # from here on agents are ended on purpose, which the SDK would call a fatal error
+    logging.getLogger("claude_agent_sdk").setLevel(logging.CRITICAL)
+    server.should_exit = True
+
+
+async def _cut_short(services: Services, stop: _Stop) -> None:
+    await stop.at_once.wait()
+    await services.cut_short()
+    if stop.server is not None:
+        stop.server.should_exit = stop.server.force_exit = True

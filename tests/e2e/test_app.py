@@ -1,0 +1,371 @@
+"""`python app.py …` as a person types it: what it prints, where, and with which exit code."""
+
+import os
+import pty
+import re
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.live_server import (
+    ROOT,
+    LiveServer,
+    environment,
+    one_sentence,
+    run_app,
+    running_server,
+    script,
+    start_server,
+    started_server,
+)
+
+pytestmark = pytest.mark.e2e
+
+COMMANDS = ("serve", "demo", "doctor", "logs", "token")
+
+
+def test_help_names_the_commands(tmp_path: Path) -> None:
+    for arguments in (["--help"], ["-h"]):
+        done = run_app(*arguments, directory=tmp_path, nonsense="x")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert all(re.search(rf"^\s+{name}\s", done.stdout, re.MULTILINE) for name in COMMANDS)
+    for name in COMMANDS:
+        done = run_app(name, "--help", directory=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert name in done.stdout
+
+
+def test_an_unknown_command_is_refused_by_name(tmp_path: Path) -> None:
+    done = run_app("dance", directory=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "dance" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+WRONG = {
+    "port": ("abc", "CANDOR_PORT='abc': it is not a whole number; it takes a whole number, 0 to 65535"),
+    "turn_timeout_s": ("0", "CANDOR_TURN_TIMEOUT_S='0': it is outside 1 to 86400; it takes seconds"),
+    "demo": ("maybe", "CANDOR_DEMO='maybe': it is none of them; it takes one of auto, on, off"),
+    "host": ("example.org", "CANDOR_HOST='example.org': it is not an IP address; it takes an IP"),
+    "prot": ("8000", "CANDOR_PROT is not a setting; did you mean CANDOR_PORT?"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_setting_is_one_sentence(tmp_path: Path, name: str) -> None:
+    value, sentence = WRONG[name]
+    wrong: dict[str, Any] = {name: value}
+    done = run_app("doctor" if name == "prot" else "demo", directory=tmp_path, **wrong)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert one_sentence(done.stderr).startswith(sentence)
+
+
+def copy_of_the_program(directory: Path, env: bytes) -> tuple[Path, dict[str, str]]:
+    """Put the entry somewhere else, with a `.env` beside it, and give the environment it needs."""
+    directory.mkdir()
+    program = Path(shutil.copy(ROOT / "app.py", directory / "app.py"))
+    (directory / ".env").write_bytes(env)
+    return program, {"PYTHONPATH": str(ROOT)}
+
+
+def test_the_env_file_beside_the_program_is_read(tmp_path: Path) -> None:
+    """What stands in the environment goes before it; a byte order mark does not matter."""
+    lines = (
+        "\ufeffANTHROPIC_API_KEY=sk-ant-from-file\nCANDOR_MODEL='of the file'\nCANDOR_EXTRACT=on\n"
+    )
+    program, environ = copy_of_the_program(tmp_path / "copy", lines.encode())
+    env = environment(tmp_path, {"port": 0, "extract": "off"}, environ)
+    del env["CANDOR_MODEL"]
+    done = subprocess.run(
+        [sys.executable, program, "doctor"],
+        env=env,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "CANDOR_MODEL=of the file   (set)" in done.stdout
+    assert "CANDOR_EXTRACT=off\n" in done.stdout
+    assert "The model is reached through ANTHROPIC_API_KEY." in done.stdout
+    assert "sk-ant-from-file" not in done.stdout
+
+
+def test_a_wrong_setting_in_the_env_file_is_told_too(tmp_path: Path) -> None:
+    program, environ = copy_of_the_program(tmp_path / "copy", b"CANDOR_PORTS=1\n")
+    done = run_app("demo", directory=tmp_path, program=program, environ=environ)
+    assert done.returncode == 2
+    assert one_sentence(done.stderr).startswith("CANDOR_PORTS is not a setting;")
+
+
+@pytest.mark.parametrize("content", [b"A=\xff\xfe\n", b"A=x\0y\n"], ids=["bytes", "nul"])
+def test_an_env_file_that_is_no_text_is_told(tmp_path: Path, content: bytes) -> None:
+    program, environ = copy_of_the_program(tmp_path / "copy", content)
+    done = run_app("demo", directory=tmp_path, program=program, environ=environ)
+    assert done.returncode == 1
+    assert str(program.with_name(".env")) in one_sentence(done.stderr)
+
+
+def test_doctor_finds_a_good_set_up(tmp_path: Path) -> None:
+    done = run_app("doctor", directory=tmp_path, port=0)
+    assert (done.returncode, done.stderr) == (0, "")
+    findings, settings = done.stdout.split("\n\n", 1)
+    assert {line.split()[0] for line in findings.splitlines()} == {"ok", "note"}
+    assert "The agent program is there." in findings
+    assert "The demo model will answer (no credential)." in findings
+    assert f"CANDOR_WORKSPACE={tmp_path / 'workspace'}   (set)" in settings
+    assert "CANDOR_DOOM_LOOP_THRESHOLD=5\n" in settings
+
+
+def test_doctor_finds_what_is_wrong(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run_app("doctor", directory=tmp_path, port=port)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert f"fault  Port {port} on 127.0.0.1 cannot be used (Address already in use)" in done.stdout
+    done = run_app("doctor", directory=tmp_path, host="0.0.0.0", port=0)
+    assert done.returncode == 1
+    assert "fault  CANDOR_HOST=0.0.0.0 can be reached from other machines" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    with started_server(tmp_path_factory.mktemp("app")) as server:
+        yield server
+
+
+def test_doctor_names_the_server_that_is_running(server: LiveServer) -> None:
+    done = run_app("doctor", directory=server.workspace.parent)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert f"fault  Another Candor server (process {server.process.pid} on " in done.stdout
+
+
+def test_what_a_start_prints(server: LiveServer) -> None:
+    """The address on standard output, last; on standard error nothing but our own log, as JSON."""
+    said = server.said().splitlines()
+    assert said == [
+        "Candor runs on its built-in demo model: the answers are scripted.",
+        "Set ANTHROPIC_API_KEY (also in .env) to talk to a real one.",
+        f"Open {server.url}",
+    ]
+    (row,) = [one for one in server.log() if one["event"] == "serving"]
+    assert (row["address"], row["level"]) == (server.url, "info")
+    assert not [one for one in server.log() if one["logger"].startswith("uvicorn")]
+
+
+def test_on_a_terminal_the_log_is_for_people(tmp_path: Path) -> None:
+    """Columns, and Ctrl-C ends it like any stop."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, ROOT / "app.py", "demo"],
+        env=environment(tmp_path, {"prewarmed_clients": 0}, {"TERM": "xterm"}),
+        cwd=ROOT,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    told = b""
+    try:
+        while b"Open http" not in told:
+            told += os.read(ours, 4096)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+        try:
+            while more := os.read(ours, 4096):
+                told += more
+        except OSError:  # nobody holds the other end any more
+            pass
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+    text = re.sub(r"\x1b\[[0-9;]*m", "", told.decode())
+    assert '{"ts"' not in text
+    assert re.search(r"\[info\s*\] serving .*address=http://127\.0\.0\.1:\d+", text)
+    assert re.search(r"\[info\s*\] stopping .*signal=SIGINT", text)
+    assert "Traceback" not in text
+
+
+async def test_logs_are_listed_and_shown(server: LiveServer) -> None:
+    async with server.client() as client:
+        first = await client.ask(
+            script({"tool": "Bash", "input": {"command": "ls"}}, {"text": "Seen."})
+        )
+        await client.ask("你好，列出文件", first["conversation_id"])
+    home = server.workspace.parent
+    listed = run_app("logs", directory=home)
+    assert (listed.returncode, listed.stderr) == (0, "")
+    head, *rows = listed.stdout.splitlines()
+    assert head.split()[:2] == ["time", "(UTC)"]
+    assert len(rows) >= 2
+    assert any(first["turn_id"] in row and "answered" in row for row in rows)
+    assert "你好，列出文件" in listed.stdout
+    own = run_app(
+        "logs", "--conversation", first["conversation_id"], "--limit", "1", directory=home
+    )
+    assert own.returncode == 0
+    assert len(own.stdout.splitlines()) == 2
+    for name in (first["turn_id"], first["log_file"]):
+        shown = run_app("logs", "show", name, directory=home)
+        assert (shown.returncode, shown.stderr) == (0, "")
+        assert first["log_file"] in shown.stdout
+        assert "Seen." in shown.stdout
+        assert "Traceback" not in shown.stdout
+    raw = run_app("logs", "show", first["turn_id"], "--json", directory=home)
+    assert raw.stdout == server.journal_text(first)
+    missing = run_app("logs", "show", "trn_" + "a" * 26, directory=home)
+    assert missing.returncode == 1
+    assert "Traceback" not in missing.stderr
+    wrong = run_app("logs", "show", "../../etc/passwd", directory=home)
+    assert wrong.returncode == 2
+    assert len(wrong.stderr.splitlines()) == 1
+
+
+async def test_a_reader_that_has_seen_enough_is_no_fault(server: LiveServer) -> None:
+    """`logs show … | head -1`: also where more is to come than a pipe holds."""
+    async with server.client() as client:
+        result = await client.ask(script({"text": "many words " * 15_000, "delta_delay_ms": 0}))
+    env = environment(server.workspace.parent, {}, {})
+    for arguments in (f"show {result['turn_id']} --json", "", "--help"):
+        done = subprocess.run(  # noqa: ASYNC221  nothing else runs here
+            [
+                "bash",
+                "-c",
+                f'set -o pipefail; "$0" app.py logs {arguments} | head -c 1',
+                sys.executable,
+            ],
+            cwd=ROOT,
+            env=env,
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+        assert (done.returncode, done.stderr, len(done.stdout)) == (0, b"", 1)
+
+
+def test_logs_without_any(tmp_path: Path) -> None:
+    done = run_app("logs", directory=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "No logs yet.\n", "")
+
+
+async def test_logs_are_followed(server: LiveServer) -> None:
+    process = subprocess.Popen(  # noqa: ASYNC220  read without waiting below
+        [sys.executable, ROOT / "app.py", "logs", "follow"],
+        cwd=ROOT,
+        env=environment(server.workspace.parent, {}, {}) | {"PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    os.set_blocking(process.stdout.fileno(), False)
+    told = b""
+    until = time.monotonic() + 40
+    try:
+        async with server.client() as client:
+            conversation_id = None
+            while b"Followed." not in told and time.monotonic() < until:
+                result = await client.ask(script({"text": "Followed."}), conversation_id)
+                conversation_id = result["conversation_id"]
+                told += process.stdout.read() or b""
+        process.send_signal(signal.SIGINT)
+        rest, errors = process.communicate(timeout=30)
+        assert b"Followed." in told + rest
+        assert (process.returncode, errors) == (0, b"")
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_token_makes_a_file_for_this_user_alone(tmp_path: Path) -> None:
+    file = tmp_path / "who" / "tokens"
+    done = run_app("token", "ada", directory=tmp_path, tokens_file=file)
+    assert (done.returncode, done.stderr) == (0, "")
+    sentence, token = done.stdout.splitlines()
+    assert "ada" in sentence
+    assert re.fullmatch(r"candor_[\w-]{43}", token)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    before = file.read_text("utf-8")
+    assert before.startswith("ada ")
+    assert token not in before
+
+    again = run_app("token", "ada", directory=tmp_path, tokens_file=file)
+    assert (again.returncode, again.stdout) == (1, "")
+    assert "ada has a token" in one_sentence(again.stderr)
+    assert file.read_text("utf-8") == before
+
+    file.write_text(before.rstrip("\n"), "utf-8")
+    other = run_app("token", "bob", directory=tmp_path, tokens_file=file)
+    assert other.returncode == 0
+    assert [line.split()[0] for line in file.read_text("utf-8").splitlines()] == ["ada", "bob"]
+
+
+def test_token_says_what_is_missing_or_wrong(tmp_path: Path) -> None:
+    done = run_app("token", "ada", directory=tmp_path)
+    assert done.returncode == 1
+    assert "CANDOR_TOKENS_FILE" in one_sentence(done.stderr)
+    done = run_app("token", "no spaces", directory=tmp_path, tokens_file=tmp_path / "t")
+    assert done.returncode == 1
+    assert one_sentence(done.stderr).startswith("A user's name is ")
+    assert not (tmp_path / "t").exists()
+    done = run_app("token", "ada", directory=tmp_path, tokens_file=tmp_path)
+    assert done.returncode == 1
+    assert str(tmp_path) in one_sentence(done.stderr)
+    (tmp_path / "open").write_text("ada " + "0" * 64 + "\n", "utf-8")
+    (tmp_path / "open").chmod(0o644)
+    done = run_app("token", "bob", directory=tmp_path, tokens_file=tmp_path / "open")
+    assert done.returncode == 1
+    assert "chmod 600" in one_sentence(done.stderr)
+
+
+async def test_a_made_token_lets_its_user_in_and_nobody_else(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    tokens = {
+        name: run_app("token", name, directory=tmp_path, tokens_file=file).stdout.splitlines()[-1]
+        for name in ("ada", "bob")
+    }
+    async with (
+        running_server(tmp_path, tokens_file=file, prewarmed_clients=0) as server,
+        server.client() as client,
+    ):
+        refused = await client.http.get("/conversations")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (401, "unauthorised")
+        client.http.headers["Authorization"] = f"Bearer {tokens['ada']}"
+        result = await client.ask(script({"text": "For Ada."}))
+        assert len((await client.get("/conversations"))["conversations"]) == 1
+        client.http.headers["Authorization"] = f"Bearer {tokens['bob']}"
+        assert (await client.get("/conversations"))["conversations"] == []
+        theirs = await client.http.get(f"/conversations/{result['conversation_id']}")
+        assert theirs.status_code == 404
+        assert (await client.http.get(f"/logs/{result['log_file']}")).status_code == 404
+
+
+def test_relative_directories_lie_beside_the_program(tmp_path: Path) -> None:
+    program, environ = copy_of_the_program(tmp_path / "copy", b"")
+    places: dict[str, Any] = {"workspace": "w", "data_dir": "d", "log_dir": "l", "tokens_file": "t"}
+    done = run_app("token", "ada", directory=tmp_path, program=program, environ=environ, **places)
+    assert done.returncode == 0
+    assert (program.parent / "t").is_file()
+    del places["tokens_file"]
+    done = run_app("doctor", directory=tmp_path, program=program, environ=environ, **places)
+    assert done.returncode == 0
+    assert {"w", "d", "l"} <= {one.name for one in program.parent.iterdir()}
+
+
+def test_a_start_and_a_stop_leave_no_process(tmp_path: Path) -> None:
+    """Straight after the address was told, while an agent is still being warmed."""
+    server = start_server(tmp_path, prewarmed_clients=3)
+    assert server.stop() == 0
+    assert not server.agents()
+    assert not server.faults()

@@ -1,0 +1,317 @@
+"""The problems of the field log, each met by the real agent process; the docstring says which one."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.support.live_server import (
+    LiveClient,
+    LiveServer,
+    bash,
+    running_server,
+    script,
+    started_server,
+)
+
+pytestmark = pytest.mark.e2e
+
+SKILLS = {"memory-capture", "memory-summarize", "memory-organize", "memory-revise"}
+OWN_KEY = (
+    "sk-ant-api03-uT4mZ8qLr2XcVb7NwEy5KjHgFd3SaPo9Ii1Qh6Bn0MeRtYuWkClDzJxGvOs"
+    "AfTqUw7PlKo2ZiXe4RcVt9YbN6mHjGdAA"
+)
+"""In the server's environment."""
+FOREIGN_KEY = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+"""Known by its looks alone."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    directory = tmp_path_factory.mktemp("field-log")
+    _make_personal_settings(directory)
+    with started_server(directory, environ={"ANTHROPIC_API_KEY": OWN_KEY}) as server:
+        yield server
+
+
+def _make_personal_settings(home: Path) -> None:
+    """Put into the home directory what must not come into the agent's session."""
+    skill = home / ".claude" / "skills" / "personal"
+    skill.mkdir(parents=True)
+    front = "---\nname: personal\ndescription: a skill of mine\n---\n\nDo it.\n"
+    (skill / "SKILL.md").write_text(front, encoding="utf-8")
+    slow = {"command": "sleep", "args": ["60"]}
+    (home / ".claude.json").write_text(json.dumps({"mcpServers": {"slow": slow}}), encoding="utf-8")
+
+
+def messages(lines: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    found = [line["message"] for line in lines if line["kind"] == "message"]
+    return [one for one in found if one["type"] == kind]
+
+
+async def test_the_init_line_of_the_journal_names_the_four_skills(server: LiveServer) -> None:
+    """Problem 1: as skills and as slash commands. Problem 3: and nothing of the user's own settings."""
+    async with server.client() as client:
+        result = await client.ask(script({"text": "Here."}))
+    lines = server.journal(result)
+    init = messages(lines, "SystemMessage")[0]
+    assert init["subtype"] == "init"
+    assert set(init["data"]["skills"]) >= SKILLS
+    assert set(init["data"]["slash_commands"]) >= SKILLS
+    assert "personal" not in init["data"]["skills"]
+    assert init["data"]["mcp_servers"] == []
+    first_of_all = next(line for line in lines if line["kind"] == "message")
+    assert first_of_all["message"]["subtype"] == "init"
+
+
+@pytest.mark.parametrize("way", ["route", "field"])
+async def test_a_new_conversation_forgets_and_the_old_one_remembers(
+    server: LiveServer, way: str
+) -> None:
+    """Problem 2: by another agent process, and by asking what the model is really sent."""
+    async with server.client() as client:
+        old = (await client.ask("my codeword is plum"))["conversation_id"]
+        assert "plum" in (await client.ask("what is my codeword?", old))["reply"]
+        question = script({"echo": "messages"})
+        if way == "route":
+            made = await client.post("/new-conversation", status=201, conversation_id=old)
+            fresh = await client.ask(question, made["conversation_id"])
+        else:
+            fresh = await client.ask(question, old, new_conversation=True)
+        assert fresh["conversation_id"] != old
+        assert "candor-script" in fresh["reply"]
+        assert "plum" not in fresh["reply"]
+        new = fresh["conversation_id"]
+        assert "plum" not in (await client.ask("what is my codeword?", new))["reply"]
+        assert "plum" in (await client.ask("what is my codeword?", old))["reply"]
+        titles = await client.get(f"/conversations/{new}/messages")
+        assert "plum" not in str(titles)
+
+
+async def test_a_stale_agent_process_is_gone_after_the_grace_and_at_shutdown(
+    tmp_path: Path,
+) -> None:
+    """Problem 4: one whose grace is over; and one whose grace would last, when the server stops."""
+    async with (
+        running_server(tmp_path, prewarmed_clients=0, stale_client_grace_s=3) as server,
+        server.client() as client,
+    ):
+        left = (await client.ask(script({"text": "One."})))["conversation_id"]
+        stale = set(server.agents())
+        assert stale
+        fresh = await client.post("/new-conversation", status=201, conversation_id=left)
+        assert (await client.get(f"/conversations/{left}"))["hot"] is False
+        assert set(server.agents()) == stale, "the grace has only begun"
+        await client.ask(script({"text": "Two."}), fresh["conversation_id"])
+        with anyio.fail_after(30):
+            while stale & set(server.agents()):  # noqa: ASYNC110  another process
+                await anyio.sleep(0.05)
+        assert server.agents()
+        await client.post("/new-conversation", status=201, **fresh)
+        assert server.stop() == 0
+        assert not server.agents()
+
+
+async def test_the_journal_holds_the_whole_turn_as_json(server: LiveServer) -> None:
+    """Problem 7: every SDK message, whatever objects it is made of; the kinds in their order."""
+    text = "Zeile\u2028Ende\t“引号” \\ \x7f 🦉"
+    steps = (
+        {"thinking": "hm"} | bash("ls"),
+        bash("curl http://a.example"),
+        {"tool": "Write", "input": {"file_path": "x/y.md", "content": text}},
+        {"text": text},
+    )
+    async with server.client() as client:
+        async with client.stream(script(*steps)) as events:
+            told = await events.rest()
+        result = told[-1].data
+        own = await client.http.get(f"/logs/{result['log_file']}")
+        (listed,) = (await client.get(f"/logs?conversation_id={result['conversation_id']}"))["logs"]
+    lines = server.journal(result)
+    assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
+    assert {(line["conversation_id"], line["turn_id"]) for line in lines} == {
+        (result["conversation_id"], result["turn_id"])
+    }
+    kinds = [line["kind"] for line in lines]
+    assert (kinds[0], kinds[1], kinds[-1]) == ("request", "context", "response")
+    assert kinds.count("response") == 1
+    assert set(kinds) == {"request", "context", "message", "permission", "tool", "response"}
+    assert lines[0]["message"] == script(*steps)
+    types = {line["message"]["type"] for line in lines if line["kind"] == "message"}
+    assert types >= {
+        *("SystemMessage", "StreamEvent", "AssistantMessage", "UserMessage", "ResultMessage")
+    }
+    verdicts = {one["tool_use_id"]: one for one in lines if one["kind"] == "permission"}
+    assert [one["verdict"] for one in verdicts.values()] == ["allow", "deny", "allow"]
+    assert all(one["rule"] and one["reason"] and one["input"] for one in verdicts.values())
+    for use in result["tools"]:
+        own_lines = [n["kind"] for n in lines if n.get("tool_use_id") == use["tool_use_id"]]
+        assert own_lines == ["permission", "tool"]
+    spoken = messages(lines, "AssistantMessage")[-1]["content"]
+    assert [one["text"] for one in spoken if one["type"] == "TextBlock"] == [text]
+    assert result["reply"] == text
+    assert own.text == server.journal_text(result)
+    assert (listed["log_file"], listed["outcome"]) == (result["log_file"], result["outcome"])
+
+
+async def test_no_secret_comes_out_again(server: LiveServer) -> None:
+    """Problem 7: out of a message, a file, a tool's input and the model's own words, streamed in pieces."""
+    for name, secret in (("own.txt", OWN_KEY), ("foreign.txt", FOREIGN_KEY)):
+        (server.workspace / name).write_text(f"it is {secret} there\n", encoding="utf-8")
+    steps = (
+        bash("cat own.txt"),
+        bash("cat foreign.txt"),
+        bash(f"cat {OWN_KEY}"),
+        {"tool": "Write", "input": {"file_path": "z.txt", "content": f"{FOREIGN_KEY}"}},
+        {"text": f"One is {OWN_KEY} and the other is {FOREIGN_KEY}. ", "delta_delay_ms": 5},
+    )
+    async with server.client() as client:
+        async with client.stream(script(*steps, say=f"Use {OWN_KEY} and {FOREIGN_KEY}.")) as events:
+            told = await events.rest()
+        result = told[-1].data
+        assert (result["outcome"], len(result["tools"])) == ("answered_with_failures", 4)
+        log = await client.http.get(f"/logs/{result['log_file']}")
+    streamed = "".join(one.data["text"] for one in told if one.type == "text.delta")
+    assert "One is" in streamed
+    for secret in (OWN_KEY, FOREIGN_KEY):
+        assert secret not in result["reply"]
+        assert secret not in streamed
+        assert secret not in json.dumps([one.data for one in told])
+        assert secret not in server.journal_text(result)
+        assert secret not in log.text
+        assert secret not in server.err_file.read_text(encoding="utf-8")
+
+
+async def test_a_secret_that_is_streamed_in_pieces_comes_out_in_none(server: LiveServer) -> None:
+    """Problem 7: the model's service cuts where it likes, here 40 characters into the key."""
+    message = script({"text": f"a b c {OWN_KEY} d", "delta_delay_ms": 5}, say="Say it.")
+    message = message.replace(OWN_KEY, "".join(f"\\u{ord(one):04x}" for one in OWN_KEY))
+    async with server.client() as client, client.stream(message) as events:
+        told = await events.rest()
+    result = told[-1].data
+    streamed = "".join(one.data["text"] for one in told if one.type == "text.delta")
+    lines = [line["message"] for line in server.journal(result) if line["kind"] == "message"]
+    deltas = [one["event"].get("delta", {}) for one in lines if one["type"] == "StreamEvent"]
+    logged = "".join(one.get("text", "") for one in deltas)
+    assert streamed.startswith("a b c ")
+    assert logged.startswith("a b c ")
+    for at in range(len(OWN_KEY) - 16):
+        piece = OWN_KEY[at : at + 16]
+        assert piece not in result["reply"]
+        assert piece not in streamed
+        assert piece not in logged
+
+
+@pytest.mark.parametrize("say", ["Please tidy up.", "请整理一下文件，需要执行优化。" * 5])
+async def test_a_denied_command_without_a_word_is_no_success(server: LiveServer, say: str) -> None:
+    """Problem 10: the very case, a denial that breaks the run off with `result=None`, and a plain one."""
+    silence = {"empty": True, "times": 9}
+    for command in ("rm -rf ../" + server.workspace.name, "sudo mv a b"):
+        async with server.client() as client:
+            steps = (bash(command), silence, {"on_followup": [silence]})
+            result = await client.ask(script(*steps, say=say))
+        assert result["outcome"] in {"interrupted", "tool_failed"}
+        assert result["tools"][0]["status"] == "denied"
+        assert result["log_file"] in result["reply"]
+        assert command in result["reply"]
+        assert result["tools"][0]["error"].rstrip(".") in result["reply"]
+        assert "without text" not in result["reply"]
+        assert "没有文本输出" not in result["reply"]
+        assert (server.log_dir / result["log_file"]).is_file()
+
+
+async def _done(client: LiveClient, *commands: str) -> list[str]:
+    result = await client.ask(script(*map(bash, commands), {"text": "Said nothing else."}))
+    return [one["status"] for one in result["tools"]]
+
+
+async def test_file_commands_inside_the_workspace_really_happen(server: LiveServer) -> None:
+    """Problem 11: moved, copied, made and deleted on the disk, whatever the names are written in."""
+    root = server.workspace
+    (root / "报告 一.txt").write_text("一", encoding="utf-8")
+    (root / "it's.txt").write_text("its", encoding="utf-8")
+    (root / "-dash.txt").write_text("dash", encoding="utf-8")
+    commands = (
+        'mkdir -p "新 文件夹/deep er"',
+        "mv '报告 一.txt' '新 文件夹/报告 二.txt'",
+        'cp -r "新 文件夹" 备份',
+        "rm '新 文件夹/报告 二.txt'",
+        'mv "it\'s.txt" plain.txt',
+        "cp ./-dash.txt 备份/dash.txt",
+        "rm -- -dash.txt",
+        "rm -r '新 文件夹'",
+    )
+    async with server.client() as client:
+        assert await _done(client, *commands) == ["ok"] * len(commands)
+    assert (root / "备份" / "报告 二.txt").read_text("utf-8") == "一"
+    assert (root / "备份" / "dash.txt").read_text("utf-8") == "dash"
+    assert (root / "plain.txt").read_text("utf-8") == "its"
+    assert (root / "备份" / "deep er").is_dir()
+    for gone in ("新 文件夹", "报告 一.txt", "-dash.txt", "it's.txt"):
+        assert not (root / gone).exists()
+
+
+async def test_plain_words_move_and_delete_files_too(server: LiveServer) -> None:
+    """Problem 11: what the user of the field log asked for, in their language."""
+    (server.workspace / "旧.txt").write_text("内容", encoding="utf-8")
+    async with server.client() as client:
+        moved = await client.ask("把 旧.txt 重命名为 新.txt")
+        assert (moved["outcome"], moved["tools"][0]["name"]) == ("answered", "Bash")
+        assert (server.workspace / "新.txt").read_text("utf-8") == "内容"
+        deleted = await client.ask("删除 新.txt", moved["conversation_id"])
+        assert deleted["outcome"] == "answered"
+    assert not (server.workspace / "新.txt").exists()
+
+
+async def test_commands_outside_the_workspace_are_denied_and_change_nothing(
+    server: LiveServer, tmp_path: Path
+) -> None:
+    """Problem 11: no path out, no dangerous syntax, no other command; also through links and other tools."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "theirs.txt").write_text("theirs", encoding="utf-8")
+    (server.workspace / "mine.txt").write_text("mine", encoding="utf-8")
+    (server.workspace / "way-out").symlink_to(outside)
+    up = os.path.relpath(outside, server.workspace)
+    target = str(outside / "theirs.txt")
+    commands = [
+        f"rm {target}",
+        f"rm -rf {up}",
+        f"mv mine.txt {up}/theirs.txt",
+        "cp mine.txt way-out/new.txt",
+        "mv way-out/theirs.txt .",
+        f"cat {target}",
+        f"mkdir {up}/new",
+        f"ls; rm {target}",
+        f"ls && rm {target}",
+        f"ls | tee {target}",
+        f"ls > {target}",
+        f"cat $(rm {target})",
+        f"cat `rm {target}`",
+        "python -c 'import os'",
+        f"ln -s {outside} link",
+        "chmod 777 mine.txt",
+        "cp mine.txt .claude/skills/x.md",
+        "cat .env",
+    ]
+    files = [
+        {"tool": "Write", "input": {"file_path": target, "content": "changed"}},
+        {"tool": "Read", "input": {"file_path": target}},
+        {"tool": "Write", "input": {"file_path": "way-out/new.txt", "content": "new"}},
+    ]
+    async with server.client() as client:
+        steps = [*map(bash, commands), *files]
+        result = await client.ask(script(*steps, {"text": "I tried."}))
+    ended = [one["status"] for one in result["tools"]]
+    assert ended[: len(commands)] == ["denied"] * len(commands)
+    # the agent itself refuses to write over what it has not read, before anybody else is asked
+    assert ended[len(commands) :] == ["failed", "denied", "denied"]
+    assert all(one["error"] for one in result["tools"])
+    assert [one.name for one in outside.iterdir()] == ["theirs.txt"]
+    assert (outside / "theirs.txt").read_text("utf-8") == "theirs"
+    assert (server.workspace / "mine.txt").read_text("utf-8") == "mine"
+    assert not (server.workspace / "link").exists()

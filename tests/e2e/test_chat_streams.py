@@ -1,0 +1,269 @@
+"""Streams of real turns: complete, resumable from any event, also past a vanished client and a restart; lanes."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.support.live_server import (
+    Event,
+    LiveClient,
+    LiveServer,
+    bash,
+    let_go,
+    running_server,
+    script,
+    started_server,
+)
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    with started_server(tmp_path_factory.mktemp("streams"), prewarmed_clients=2) as server:
+        yield server
+
+
+def numbers(events: Sequence[Event], turn_id: str) -> list[int]:
+    return [int(one.id.rpartition(":")[2]) for one in events if one.data["turn_id"] == turn_id]
+
+
+def words(events: Sequence[Event]) -> str:
+    return "".join(one.data["text"] for one in events if one.type == "text.delta")
+
+
+async def test_a_stream_is_whole_and_ends_with_the_result(server: LiveServer) -> None:
+    steps = (
+        {"thinking": "Let me see."} | bash("ls"),
+        bash("cat nothere.txt"),
+        {"text": "Two tools, 两个工具, one of them failed."},
+    )
+    async with server.client() as client, client.stream(script(*steps)) as stream:
+        assert stream.response.headers["content-type"].startswith("text/event-stream")
+        events = await stream.rest()
+    turn_id = events[0].data["turn_id"]
+    assert {one.data["turn_id"] for one in events} == {turn_id}
+    assert {one.data["conversation_id"] for one in events} == {events[0].data["conversation_id"]}
+    assert [one.id for one in events] == [f"{turn_id}:{n + 1}" for n in range(len(events))]
+    types = [one.type for one in events]
+    assert (types[0], types[-1], types.count("turn.completed")) == (
+        *("turn.started", "turn.completed"),
+        1,
+    )
+    assert events[0].data["log_file"] == events[-1].data["log_file"]
+    assert words(events) == events[-1].data["reply"]
+    assert "".join(one.data["text"] for one in events if one.type == "thinking.delta")
+    told = [one for one in events if one.type.startswith("tool.")]
+    assert [one.type for one in told] == ["tool.started", "tool.finished"] * 2
+    assert told[0].data["input"] == {"command": "ls"}
+    assert told[1].data["status"] == "ok"
+    assert "memory" in told[1].data["output"]
+    assert told[3].data["status"] == "failed"
+    assert "No such file" in told[3].data["error"]
+    assert types.index("notice") > types.index("text.delta")
+
+
+async def test_events_come_while_the_turn_runs(server: LiveServer) -> None:
+    """The pipe is let go only after the call was seen: a stream held back would hang here."""
+    pipe = server.make_pipe("while")
+    message = script({"text": "I wait. "} | bash("cat while"), {"text": "It came."})
+    async with server.client() as client, client.stream(message) as stream:
+        await stream.until("tool.started")
+        assert words(stream.seen).startswith("I wait.")
+        await let_go(pipe)
+        finished = await stream.until("tool.finished")
+        assert finished.data["output"] == "through"
+        await stream.rest()
+
+
+async def test_events_are_followed_from_any_point(server: LiveServer) -> None:
+    async with server.client() as client:
+        text = "A text of so many words that it is sent in some pieces, one after the other."
+        async with client.stream(script(bash("ls"), {"text": text, "delta_delay_ms": 5})) as stream:
+            events = await stream.rest()
+        conversation_id = events[0].data["conversation_id"]
+        turn_id = events[0].data["turn_id"]
+        assert await client.replay(conversation_id, turn_id) == events
+        for at in range(len(events) - 1):
+            assert await client.replay(conversation_id, turn_id, events[at].id) == events[at + 1 :]
+        async with client.follow(conversation_id, events[-1].id) as later:
+            second = await client.ask(script({"text": "Live."}), conversation_id)
+            await later.until("turn.completed")
+            assert {one.data["turn_id"] for one in later.seen} == {second["turn_id"]}
+            assert numbers(later.seen, second["turn_id"])[0] == 1
+        unknown = await client.http.get(
+            f"/conversations/{conversation_id}/events", headers={"Last-Event-ID": f"{turn_id}:9999"}
+        )
+        assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "unknown_event")
+
+
+async def test_a_client_that_vanished_in_mid_stream_misses_nothing(server: LiveServer) -> None:
+    pipe = server.make_pipe("vanish")
+    message = script(bash("cat vanish"), {"text": "word " * 30, "delta_delay_ms": 20})
+    async with server.client() as client:
+        async with client.stream(message) as stream:
+            await stream.until("tool.started")
+        before = stream.seen
+        conversation_id, turn_id = before[0].data["conversation_id"], before[0].data["turn_id"]
+        await let_go(pipe)
+        async with client.follow(conversation_id, before[-1].id) as again:
+            await again.until("text.delta")
+        middle = again.seen
+        after = await client.replay(conversation_id, turn_id, middle[-1].id)
+        whole = await client.replay(conversation_id, turn_id)
+        assert [*before, *middle, *after] == whole
+        assert numbers(whole, turn_id) == list(range(1, len(whole) + 1))
+        assert words(whole).strip() == whole[-1].data["reply"]
+        assert whole[-1].data["outcome"] == "answered"
+
+
+async def test_a_client_of_the_plain_route_that_vanished_finds_its_answer(
+    server: LiveServer,
+) -> None:
+    pipe = server.make_pipe("plain")
+    message = script(bash("cat plain"), {"text": "Answered to nobody."})
+    async with server.client() as client:
+        made = await client.post("/new-conversation", status=201)
+        conversation_id = made["conversation_id"]
+        with anyio.move_on_after(20) as scope:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(client.ask, message, conversation_id)
+                async with client.follow(conversation_id) as events:
+                    await events.until("tool.started")
+                scope.cancel()
+        await let_go(pipe)
+        path = f"/conversations/{conversation_id}/messages"
+        told = await client.wait_until(path, lambda one: one["messages"][-1]["result"])
+        assert told["messages"][-1]["result"]["reply"] == "Answered to nobody."
+
+
+async def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
+    """Events, messages, logs; and the agent itself remembers."""
+    async with running_server(tmp_path, prewarmed_clients=0) as first, first.client() as client:
+        async with client.stream("my codeword is heron") as stream:
+            events = await stream.rest()
+        conversation_id, turn_id = events[0].data["conversation_id"], events[0].data["turn_id"]
+        told = await client.get(f"/conversations/{conversation_id}/messages")
+        assert first.stop() == 0
+    async with running_server(tmp_path, prewarmed_clients=0) as second, second.client() as client:
+        assert await client.get(f"/conversations/{conversation_id}/messages") == told
+        assert await client.replay(conversation_id, turn_id) == events
+        for at in range(len(events) - 1):
+            assert await client.replay(conversation_id, turn_id, events[at].id) == events[at + 1 :]
+        (listed,) = (await client.get("/conversations"))["conversations"]
+        assert (listed["id"], listed["state"], listed["hot"]) == (conversation_id, "idle", False)
+        answer = await client.ask("what is my codeword?", conversation_id)
+        assert "heron" in answer["reply"]
+        assert answer["notices"] == []
+        log = await client.http.get(f"/logs/{events[-1].data['log_file']}")
+        assert log.status_code == 200
+
+
+async def test_conversations_run_side_by_side(server: LiveServer) -> None:
+    """Two wait for a pipe each; a third begins and ends meanwhile, and so does the later of the two."""
+    pipes = {name: server.make_pipe(name) for name in ("side-a", "side-b")}
+    async with (
+        server.client() as client,
+        client.stream(script(bash("cat side-a"), {"text": "a"})) as a,
+        client.stream(script(bash("cat side-b"), {"text": "b"})) as b,
+    ):
+        await a.until("tool.started")
+        await b.until("tool.started")
+        third = await client.ask(script(bash("ls memory"), {"text": "c"}))
+        assert third["outcome"] == "answered"
+        for stream in (a, b):
+            state = await client.get(f"/conversations/{stream.seen[0].data['conversation_id']}")
+            assert state["state"] == "running"
+        await let_go(pipes["side-b"])
+        assert (await b.until("turn.completed")).data["reply"] == "b"
+        assert [one.type for one in a.seen][-1] == "tool.started"
+        await let_go(pipes["side-a"])
+        assert (await a.until("turn.completed")).data["reply"] == "a"
+
+
+async def test_one_conversation_answers_one_after_another(server: LiveServer) -> None:
+    """The rest waits visibly; and the later one knows what the earlier one was told."""
+    pipe = server.make_pipe("lane")
+    order: list[str] = []
+    async with server.client() as client:
+        made = await client.post("/new-conversation", status=201)
+        conversation_id = made["conversation_id"]
+
+        async def follow(name: str, message: str, begun: anyio.Event) -> None:
+            async with client.stream(message, conversation_id) as stream:
+                kind = "tool.started" if name == "first" else "turn.queued"
+                event = await stream.until(kind)
+                if name != "first":
+                    assert event.data["position"] == len(names) - 1
+                begun.set()
+                await stream.until("turn.completed")
+                order.append(name)
+                results[name] = stream.seen[-1].data
+
+        results: dict[str, dict[str, Any]] = {}
+        names: list[str] = []
+        messages = {
+            "first": script(bash("cat lane"), {"text": "The word is kingfisher."}),
+            "second": script({"echo": "messages"}),
+            "third": script({"text": "three"}),
+        }
+        async with anyio.create_task_group() as tasks:
+            for name, message in messages.items():
+                names.append(name)
+                begun = anyio.Event()
+                tasks.start_soon(follow, name, message, begun)
+                await begun.wait()
+            state = await client.get(f"/conversations/{conversation_id}")
+            assert state["state"] == "running"
+            assert [one["position"] for one in state["queue"]] == [1, 2]
+            assert [one["message"] for one in state["queue"]] == [
+                messages["second"],
+                messages["third"],
+            ]
+            body = {"message": "no", "conversation_id": conversation_id, "when_busy": "reject"}
+            refused = await client.http.post("/chat", json=body)
+            error = refused.json()["error"]
+            assert (refused.status_code, error["code"]) == (409, "conversation_busy")
+            taken = state["queue"][1]["turn_id"]
+            await client.http.delete(f"/conversations/{conversation_id}/queue/{taken}")
+            await let_go(pipe)
+    assert order == ["third", "first", "second"]
+    assert results["third"]["outcome"] == "interrupted"
+    assert results["first"]["outcome"] == "answered"
+    assert "kingfisher" in results["second"]["reply"]
+    assert results["first"]["finished_at"] <= results["second"]["started_at"]
+
+
+async def test_a_key_used_again_gives_the_first_result_and_runs_nothing(
+    server: LiveServer,
+) -> None:
+    async with server.client() as client:
+        first = await client.ask(script(bash("mkdir once"), {"text": "Made."}), idempotency_key="k")
+        again = await client.ask(script(bash("mkdir once"), {"text": "Made."}), idempotency_key="k")
+        assert again == first
+        other = await client.http.post("/chat", json={"message": "x", "idempotency_key": "k"})
+        assert other.status_code == 409
+        assert len((await client.get(f"/conversations/{first['conversation_id']}/messages"))["messages"]) == 2  # fmt: skip
+
+
+async def test_many_readers_of_one_turn_see_the_same(server: LiveServer) -> None:
+    seen: list[list[Event]] = []
+    pipe = server.make_pipe("readers")
+
+    async def read(client: LiveClient, conversation_id: str, turn_id: str) -> None:
+        seen.append(await client.replay(conversation_id, turn_id))
+
+    message = script(bash("cat readers"), {"text": "word " * 20})
+    async with server.client() as client, client.stream(message) as stream:
+        started = await stream.until("tool.started")
+        async with anyio.create_task_group() as tasks:
+            for _ in range(5):
+                tasks.start_soon(
+                    read, client, started.data["conversation_id"], started.data["turn_id"]
+                )
+            await let_go(pipe)
+        events = await stream.rest()
+    assert seen == [events] * 5

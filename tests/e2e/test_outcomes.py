@@ -1,0 +1,557 @@
+"""Every outcome and stop reason of the contract, reached by the real agent process through HTTP.
+
+What a turn result must never be is held for each of them by `assert_honest`: a reply that is the
+agent program's error text, a text that is there twice, a journal or an event that says otherwise.
+"""
+
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.support.live_server import (
+    LiveClient,
+    LiveServer,
+    bash,
+    running_server,
+    script,
+    started_server,
+)
+
+pytestmark = pytest.mark.e2e
+
+FIELDS = {
+    *("conversation_id", "turn_id", "reply", "outcome", "stop_reason", "notices", "tools"),
+    *("memory", "model", "session_id", "usage", "cost_usd", "log_file"),
+    *("started_at", "finished_at", "duration_ms"),
+}
+STATUSES = {"ok", "failed", "denied", "interrupted", "unknown"}
+NOT_FOR_PEOPLE = ("API Error", '{"', "Request interrupted", "tool_use_error", "Traceback")
+
+READ_SKILL = {"tool": "Read", "input": {"file_path": ".claude/skills/memory-capture/SKILL.md"}}
+SILENCE = {"empty": True, "times": 9}
+NO_SUMMARY = {"on_followup": [SILENCE]}
+FETCH = {"tool": "WebFetch", "input": {"url": "http://a.example", "prompt": "x"}}
+
+
+def in_chinese(*steps: dict[str, Any]) -> str:
+    """Write a script in a message that is Chinese all the same."""
+    return script(*steps, say="请按照下面的脚本一步一步地执行，并且如实地告诉我每一步的结果。" * 3)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    with started_server(tmp_path_factory.mktemp("outcomes")) as server:
+        yield server
+
+
+async def assert_honest(server: LiveServer, client: LiveClient, result: dict[str, Any]) -> None:
+    """Hold what is so for every turn, however it ended."""
+    assert set(result) == FIELDS
+    assert result["reply"].strip() == result["reply"] != ""
+    assert not any(one in result["reply"] for one in NOT_FOR_PEOPLE)
+    assert str(server.workspace) not in str(result)
+    assert {one["status"] for one in result["tools"]} <= STATUSES
+    *_, last = server.journal(result)
+    assert last["kind"] == "response"
+    assert {key: last[key] for key in FIELDS} == result
+    events = await client.replay(result["conversation_id"], result["turn_id"])
+    own = [one for one in events if one.data["turn_id"] == result["turn_id"]]
+    assert [one.id for one in own] == [f"{result['turn_id']}:{n + 1}" for n in range(len(own))]
+    assert [one.type for one in own].count("turn.completed") == 1
+    assert {key: own[-1].data[key] for key in FIELDS} == result
+    told = [(e.data["code"], e.data["message"]) for e in own if e.type == "notice"]
+    assert told == [(one["code"], one["message"]) for one in result["notices"]]
+    finished = {e.data["tool_use_id"]: e.data["status"] for e in own if e.type == "tool.finished"}
+    assert finished == {one["tool_use_id"]: one["status"] for one in result["tools"]}
+
+
+def codes(result: dict[str, Any]) -> list[str]:
+    return [one["code"] for one in result["notices"]]
+
+
+def statuses(result: dict[str, Any]) -> list[str]:
+    return [one["status"] for one in result["tools"]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A message, and how its turn must end."""
+
+    message: str
+    outcome: str
+    stop_reason: str = "end_turn"
+    tools: list[str] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    reply: list[str]
+    """Parts of the reply, in their order; one alone is all of it but for the log file's name."""
+
+
+TABLE = {
+    "text": Row(
+        message=script({"text": "All is well."}), outcome="answered", reply=["All is well."]
+    ),
+    "text after a tool": Row(
+        message=script({"text": "I look. "} | bash("ls"), {"text": "I looked."}),
+        outcome="answered",
+        tools=["ok"],
+        reply=["I look. \n\nI looked."],
+    ),
+    "many blocks and tools": Row(
+        message=script(
+            {"thinking": "hm"} | bash("ls"),
+            {
+                "tools": [
+                    {"name": "Bash", "input": {"command": f"ls {one}"}} for one in ("-a", "-l")
+                ]
+            },
+            {"text": "Done."},
+        ),
+        outcome="answered",
+        tools=["ok", "ok", "ok"],
+        reply=["Done."],
+    ),
+    "plain deny": Row(
+        message=script(bash("curl http://a.example"), {"text": "I may not."}),
+        outcome="answered_with_failures",
+        tools=["denied"],
+        notices=["tools_failed"],
+        reply=["I may not."],
+    ),
+    "failing tool": Row(
+        message=script(bash("cat nothere.txt"), {"text": "It is not there."}),
+        outcome="answered_with_failures",
+        tools=["failed"],
+        notices=["tools_failed"],
+        reply=["It is not there."],
+    ),
+    "one of two fails": Row(
+        message=script(bash("ls"), bash("cat nothere.txt"), {"text": "Half of it."}),
+        outcome="answered_with_failures",
+        tools=["ok", "failed"],
+        notices=["tools_failed"],
+        reply=["Half of it."],
+    ),
+    "a tool that is not offered": Row(
+        message=script(FETCH, {"text": "I cannot."}),
+        outcome="answered_with_failures",
+        tools=["failed"],
+        notices=["tools_failed"],
+        reply=["I cannot."],
+    ),
+    "plain deny, no text": Row(
+        message=script(bash("curl http://a.example"), SILENCE, NO_SUMMARY),
+        outcome="tool_failed",
+        tools=["denied"],
+        notices=["forced_summary", "summary_failed", "tools_failed"],
+        reply=[
+            "This was not carried out. Bash: curl http://a.example was denied: ",
+            "The whole story",
+        ],
+    ),
+    "plain deny, no text, in Chinese": Row(
+        message=in_chinese(bash("curl http://a.example"), SILENCE, NO_SUMMARY),
+        outcome="tool_failed",
+        tools=["denied"],
+        notices=["forced_summary", "summary_failed", "tools_failed"],
+        reply=["没有执行成功。Bash: curl http://a.example 被拒绝：", "完整经过见日志"],
+    ),
+    "failing tool, no text": Row(
+        message=script(bash("cat nothere.txt"), SILENCE, NO_SUMMARY),
+        outcome="tool_failed",
+        tools=["failed"],
+        notices=["forced_summary", "summary_failed", "tools_failed"],
+        reply=["This was not carried out. Bash: cat nothere.txt failed: ", "No such file"],
+    ),
+    "a rule ends the run": Row(
+        message=script(bash("rm -rf ."), {"text": "never said"}),
+        outcome="interrupted",
+        stop_reason="policy_interrupt",
+        tools=["denied"],
+        notices=["tools_failed"],
+        reply=["A rule stopped this turn: The workspace itself must not be deleted or moved."],
+    ),
+    "a rule ends the run, in Chinese": Row(
+        message=in_chinese(bash("rm -rf ."), {"text": "never said"}),
+        outcome="interrupted",
+        stop_reason="policy_interrupt",
+        tools=["denied"],
+        notices=["tools_failed"],
+        reply=["一条规则停止了这一轮："],
+    ),
+    "doom loop": Row(
+        message=script({"repeat": bash("ls memory"), "times": 30}, {"text": "never said"}),
+        outcome="stopped",
+        stop_reason="doom_loop",
+        tools=["ok", "ok", "ok", "ok", "interrupted"],
+        notices=["tools_failed"],
+        reply=["I stopped this turn: the same call (Bash ls memory) was made 5 times in a row."],
+    ),
+    "doom loop, in Chinese": Row(
+        message=in_chinese({"repeat": bash("ls memory"), "times": 30}, {"text": "never said"}),
+        outcome="stopped",
+        stop_reason="doom_loop",
+        tools=["ok", "ok", "ok", "ok", "interrupted"],
+        notices=["tools_failed"],
+        reply=["我停止了这一轮：同一个调用（Bash ls memory）连续执行了 5 次。"],
+    ),
+    "a loop of denied calls": Row(
+        message=script({"repeat": bash("curl a"), "times": 30}, {"text": "never said"}),
+        outcome="stopped",
+        stop_reason="doom_loop",
+        tools=["denied", "denied", "denied", "denied", "interrupted"],
+        notices=["tools_failed"],
+        reply=["I stopped this turn: the same call (Bash curl a) was made 5 times in a row."],
+    ),
+    "nothing at all": Row(
+        message=script(SILENCE),
+        outcome="empty",
+        reply=["The turn finished without text. Nothing failed."],
+    ),
+    "nothing at all, in Chinese": Row(
+        message=in_chinese(SILENCE),
+        outcome="empty",
+        reply=["这一轮已结束，但没有文本输出；没有任何失败。"],
+    ),
+    "nothing after tools": Row(
+        message=script(bash("ls memory"), SILENCE, NO_SUMMARY),
+        outcome="empty",
+        tools=["ok"],
+        notices=["forced_summary", "summary_failed"],
+        reply=["The turn finished without text. What it did: Bash: ls memory succeeded."],
+    ),
+    "refusal": Row(
+        message=script({"refusal": True}),
+        outcome="empty",
+        stop_reason="refusal",
+        reply=["The model declined to answer this."],
+    ),
+    "refusal, in Chinese": Row(
+        message=in_chinese({"refusal": True}),
+        outcome="empty",
+        stop_reason="refusal",
+        reply=["模型拒绝回答这个问题。"],
+    ),
+    "forced summary": Row(
+        message=script(bash("ls memory"), SILENCE, {"on_followup": [{"text": "I listed it."}]}),
+        outcome="answered",
+        tools=["ok"],
+        notices=["forced_summary"],
+        reply=["I listed it."],
+    ),
+    "forced summary that calls tools": Row(
+        message=script(
+            bash("ls memory"),
+            SILENCE,
+            {"on_followup": [bash("mkdir by-summary"), {"text": "I listed it."}]},
+        ),
+        outcome="answered",
+        tools=["ok"],
+        notices=["forced_summary"],
+        reply=["I listed it."],
+    ),
+    "skill read, then summary": Row(
+        message=script(
+            READ_SKILL,
+            {"text": "It says how to."},
+            {"on_followup": [bash("ls memory"), {"text": "Done as it says."}]},
+        ),
+        outcome="answered",
+        tools=["ok", "ok"],
+        notices=["followed_skill"],
+        reply=["It says how to.\n\nDone as it says."],
+    ),
+    "skill read, then summary, twice": Row(
+        message=script(
+            READ_SKILL,
+            {"text": "It says how to."},
+            {"on_followup": [READ_SKILL, {"text": "It still does."}, {"text": "never asked"}]},
+        ),
+        outcome="answered",
+        tools=["ok", "ok"],
+        notices=["followed_skill"],
+        reply=["It says how to.\n\nIt still does."],
+    ),
+    "skill read and followed": Row(
+        message=script(
+            READ_SKILL,
+            bash("ls memory"),
+            {"text": "Done as it says."},
+            {"on_followup": [{"text": "never asked"}]},
+        ),
+        outcome="answered",
+        tools=["ok", "ok"],
+        reply=["Done as it says."],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def conversation() -> dict[str, str]:
+    """Hold the one conversation of the table: however a turn ended, the next one is answered."""
+    return {}
+
+
+@pytest.mark.parametrize("row", TABLE.values(), ids=TABLE.keys())
+async def test_a_turn_ends_with_the_outcome_that_its_evidence_supports(
+    server: LiveServer, conversation: dict[str, str], row: Row
+) -> None:
+    async with server.client() as client:
+        result = await client.ask(row.message, **conversation)
+        conversation["conversation_id"] = result["conversation_id"]
+        assert (result["outcome"], result["stop_reason"]) == (row.outcome, row.stop_reason)
+        assert (statuses(result), codes(result)) == (row.tools, row.notices)
+        at = 0
+        for part in row.reply:
+            at = result["reply"].index(part, at) + len(part)
+        if row.outcome.startswith("answered"):
+            assert result["reply"] == row.reply[0]
+        assert "never" not in result["reply"]
+        await assert_honest(server, client, result)
+    assert not (server.workspace / "by-summary").exists()
+    assert (server.workspace / "memory").is_dir()
+
+
+async def test_a_notice_says_which_calls_did_not_succeed_and_why(server: LiveServer) -> None:
+    steps = (bash("ls"), bash("cat nothere.txt"), bash("curl a"), {"text": "So so."})
+    async with server.client() as client:
+        english, chinese = await client.ask(script(*steps)), await client.ask(in_chinese(*steps))
+    (notice,) = english["notices"]
+    assert notice["message"].startswith("2 of 3 tool calls did not succeed: Bash: cat nothere.txt")
+    assert "No such file" in notice["message"]
+    assert "curl is not allowed" in notice["message"]
+    (notice,) = chinese["notices"]
+    assert notice["message"].startswith("3 次工具调用中有 2 次没有成功：")
+
+
+async def test_five_reads_of_five_files_are_no_doom_loop(server: LiveServer) -> None:
+    names = [f"file-{n}.txt" for n in range(6)]
+    for name in names:
+        (server.workspace / name).write_text(name, encoding="utf-8")
+    reads = [{"tool": "Read", "input": {"file_path": str(server.workspace / n)}} for n in names]
+    again = [bash(f"cat {name}") for name in names]
+    async with server.client() as client:
+        result = await client.ask(script(*reads, *again, {"text": "Read."}))
+        assert (result["outcome"], result["reply"]) == ("answered", "Read.")
+        assert statuses(result) == ["ok"] * 12
+
+
+async def test_a_loop_that_is_broken_by_another_call_is_none(server: LiveServer) -> None:
+    four = {"repeat": bash("ls memory"), "times": 4}
+    async with server.client() as client:
+        result = await client.ask(script(four, bash("ls"), four, {"text": "Looked."}))
+    assert (result["outcome"], len(result["tools"])) == ("answered", 9)
+
+
+async def test_the_text_of_assistant_and_result_messages_counts_once(server: LiveServer) -> None:
+    """Field log, problem 6: both hold the same text, and so do the streamed pieces."""
+    text = "A sentence that must be there once, 只出现一次。"
+    async with server.client() as client:
+        async with client.stream(script({"text": text})) as events:
+            told = await events.rest()
+        streamed = "".join(one.data["text"] for one in told if one.type == "text.delta")
+        result = told[-1].data
+        assert (streamed, result["reply"]) == (text, text)
+        messages = [one["message"] for one in server.journal(result) if one["kind"] == "message"]
+        (spoken,) = [one for one in messages if one["type"] == "AssistantMessage"]
+        (final,) = [one for one in messages if one["type"] == "ResultMessage"]
+        assert text == spoken["content"][0]["text"] == final["result"]
+
+
+async def test_a_user_stops_a_running_tool(server: LiveServer) -> None:
+    await _stopped_in_mid_tool(
+        server, "pipe-a", script, "You stopped this turn before it was finished."
+    )
+
+
+async def test_a_user_stops_a_running_tool_in_chinese(server: LiveServer) -> None:
+    await _stopped_in_mid_tool(server, "pipe-b", in_chinese, "你在完成之前停止了这一轮。")
+
+
+async def _stopped_in_mid_tool(server: LiveServer, name: str, write: Any, sentence: str) -> None:
+    server.make_pipe(name)
+    async with (
+        server.client() as client,
+        client.stream(write(bash(f"cat {name}"), {"text": "never said"})) as events,
+    ):
+        started = await events.until("tool.started")
+        conversation_id = started.data["conversation_id"]
+        state = await client.get(f"/conversations/{conversation_id}")
+        assert (state["state"], state["hot"]) == ("running", True)
+        result = await client.post(f"/conversations/{conversation_id}/interrupt?wait=1")
+        completed = await events.until("turn.completed")
+        assert {key: completed.data[key] for key in FIELDS} == result
+        assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
+        assert statuses(result) == ["interrupted"]
+        assert result["reply"].startswith(sentence)
+        await assert_honest(server, client, result)
+        state = await client.get(f"/conversations/{conversation_id}")
+        assert state["state"] == "idle"
+        refused = await client.post(f"/conversations/{conversation_id}/interrupt", status=409)
+        assert refused["error"]["code"] == "nothing_running"
+        again = await client.ask(script({"text": "Here again."}), conversation_id)
+        assert again["reply"] == "Here again."
+
+
+async def test_a_user_stops_an_answer_and_keeps_what_was_said(server: LiveServer) -> None:
+    text = "one two three " * 400
+    slowly = script({"text": text, "delta_delay_ms": 30})
+    async with server.client() as client, client.stream(slowly) as events:
+        first = await events.until("text.delta")
+        conversation_id = first.data["conversation_id"]
+        await client.post(f"/conversations/{conversation_id}/interrupt", status=202)
+        result = (await events.until("turn.completed")).data
+        assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
+        said, _, closing = result["reply"].rpartition("\n\n")
+        assert text.startswith(said)
+        assert said.startswith("one two")
+        assert closing.startswith("You stopped this turn")
+
+
+@pytest.mark.parametrize(
+    ("write", "sentence"),
+    [
+        (script, "This conversation was left while the turn was running"),
+        (in_chinese, "这一轮还在运行时你离开了此对话"),
+    ],
+    ids=["english", "chinese"],
+)
+async def test_leaving_a_conversation_ends_what_runs_there(
+    server: LiveServer, write: Any, sentence: str
+) -> None:
+    async with (
+        server.client() as client,
+        client.stream(write(bash("ls memory"), {"hang": True})) as events,
+    ):
+        finished = await events.until("tool.finished")
+        left = finished.data["conversation_id"]
+        fresh = await client.post("/new-conversation", status=201, conversation_id=left)
+        result = (await events.until("turn.completed")).data
+        assert fresh["conversation_id"] != left
+        assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
+        assert statuses(result) == ["ok"]
+        assert result["reply"].startswith(sentence)
+        assert (await client.get(f"/conversations/{left}"))["hot"] is False
+
+
+async def test_a_newer_message_may_interrupt_the_running_one(server: LiveServer) -> None:
+    async with (
+        server.client() as client,
+        client.stream(script(bash("ls memory"), {"hang": True})) as events,
+    ):
+        finished = await events.until("tool.finished")
+        newer = await client.ask(
+            script({"text": "The newer one."}),
+            finished.data["conversation_id"],
+            when_busy="interrupt",
+        )
+        older = (await events.until("turn.completed")).data
+        assert (older["outcome"], older["stop_reason"]) == ("interrupted", "user_interrupt")
+        assert (newer["outcome"], newer["reply"]) == ("answered", "The newer one.")
+
+
+async def test_the_time_limit_ends_a_turn_and_what_it_started(tmp_path: Path) -> None:
+    """Three at once, because each waits for the same limit."""
+    ended: dict[str, dict[str, Any]] = {}
+    messages = {
+        "english": script({"hang": True}),
+        "chinese": in_chinese({"hang": True}),
+        "command": script(bash("cat pipe"), {"text": "never said"}),
+    }
+    async with (
+        running_server(tmp_path, turn_timeout_s=6, prewarmed_clients=3) as server,
+        server.client() as client,
+    ):
+        server.make_pipe("pipe")
+        await client.wait_for_agents(3)
+
+        async def ask(which: str) -> None:
+            ended[which] = await client.ask(messages[which])
+
+        async with anyio.create_task_group() as tasks:
+            for which in messages:
+                tasks.start_soon(ask, which)
+        for result in ended.values():
+            assert (result["outcome"], result["stop_reason"]) == ("stopped", "timeout")
+            await assert_honest(server, client, result)
+        sentence = "I stopped this turn: it took longer than 6 seconds."
+        assert ended["english"]["reply"].startswith(sentence)
+        assert ended["chinese"]["reply"].startswith("我停止了这一轮：用时超过 6 秒。")
+        assert ended["command"]["reply"].startswith(f"{sentence} Until then: Bash: cat pipe was")
+        assert statuses(ended["command"]) == ["interrupted"]
+        assert [one for one in server.agents().values() if one.name() == "cat"] == []
+        again = await client.ask(
+            script({"text": "Here again."}), ended["command"]["conversation_id"]
+        )
+        assert again["reply"] == "Here again."
+
+
+async def test_the_limit_of_steps_ends_a_turn(tmp_path: Path) -> None:
+    steps = [bash(f"ls {option}") for option in ("-a", "-l", "-la", "-1")]
+    async with (
+        running_server(tmp_path, max_agent_steps=3, prewarmed_clients=0) as server,
+        server.client() as client,
+    ):
+        conversation: dict[str, str] = {}
+        for write, sentence in (
+            (script, "I stopped this turn: it reached the limit of steps for one turn."),
+            (in_chinese, "我停止了这一轮：已达到单轮的步数上限。"),
+        ):
+            result = await client.ask(write(*steps, {"text": "never said"}), **conversation)
+            assert (result["outcome"], result["stop_reason"]) == ("stopped", "max_turns")
+            assert statuses(result) == ["ok"] * 3
+            assert result["reply"].startswith(sentence)
+            await assert_honest(server, client, result)
+            conversation["conversation_id"] = result["conversation_id"]
+
+
+async def test_the_budget_ends_a_turn(tmp_path: Path) -> None:
+    """The agent program reckons a price even for a model that has none."""
+    async with (
+        running_server(tmp_path, max_budget_usd=0.0001, prewarmed_clients=0) as server,
+        server.client() as client,
+    ):
+        conversation: dict[str, str] = {}
+        for write, sentence in (
+            (script, "I stopped this turn: it reached the spending limit."),
+            (in_chinese, "我停止了这一轮：已达到费用上限。"),
+        ):
+            steps = (bash("ls"), bash("ls -a"), {"text": "never said"})
+            result = await client.ask(write(*steps), **conversation)
+            assert (result["outcome"], result["stop_reason"]) == ("stopped", "budget")
+            assert result["reply"].startswith(sentence)
+            assert result["cost_usd"] == 0
+            await assert_honest(server, client, result)
+            conversation["conversation_id"] = result["conversation_id"]
+
+
+@pytest.mark.parametrize(
+    ("write", "sentence"),
+    [
+        (script, "The agent's process ended unexpectedly in the middle of this turn."),
+        (in_chinese, "代理进程在这一轮中途意外结束。"),
+    ],
+    ids=["english", "chinese"],
+)
+async def test_a_killed_agent_process_is_told(
+    server: LiveServer, write: Any, sentence: str
+) -> None:
+    async with (
+        server.client() as client,
+        client.stream(write(bash("ls memory"), {"text": "long " * 20, "delta_delay_ms": 300})) as events,
+    ):  # fmt: skip
+        await events.until("text.delta")
+        for process in server.agents().values():
+            process.send_signal(signal.SIGKILL)
+        result = (await events.until("turn.completed")).data
+        result = {key: result[key] for key in FIELDS}
+        assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "engine_crash")
+        assert statuses(result) == ["ok"]
+        said, _, closing = result["reply"].partition("\n\n")
+        assert said.startswith("long")
+        assert closing.startswith(sentence)
+        await assert_honest(server, client, result)

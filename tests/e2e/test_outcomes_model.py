@@ -1,0 +1,273 @@
+"""A model's service that fails, met by the real agent process: told while it fails, waited out or given up.
+
+The server runs as it does for people, `python app.py`, on a service that counts what it is asked.
+"""
+
+import re
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anyio.from_thread import start_blocking_portal
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from gateway.demo.loopback import run_server
+from gateway.demo.server import create_demo_app
+from tests.support.live_server import (
+    LiveServer,
+    bash,
+    running_server,
+    script,
+    started_server,
+)
+
+pytestmark = pytest.mark.e2e
+
+KEY = "sk-ant-api03-" + "k7Qz" * 22 + "AA"
+RETRIES = 2
+NOT_FOR_PEOPLE = ("API Error", "{", "scripted", "Invalid API key", "Please run", "issue with")
+
+
+@dataclass(slots=True)
+class Service:
+    """The demo model with its calls counted."""
+
+    app: ASGIApp = field(default_factory=lambda: create_demo_app(cadence_ms=0))
+    calls: int = 0
+    keys: set[str] = field(default_factory=set)
+    url: str = ""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] == "/v1/messages":
+            self.calls += 1
+            headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+            self.keys.add(headers.get("x-api-key", ""))
+        await self.app(scope, receive, send)
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Service]:
+    service = Service()
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(run_server(service, listener)),
+    ):
+        service.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        yield service
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, service: Service) -> Iterator[LiveServer]:
+    with started_server(
+        tmp_path_factory.mktemp("model"),
+        command=None,
+        model="candor-demo",
+        environ={
+            "ANTHROPIC_BASE_URL": service.url,
+            "ANTHROPIC_API_KEY": KEY,
+            "CLAUDE_CODE_MAX_RETRIES": str(RETRIES),
+        },
+    ) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def conversation() -> dict[str, str]:
+    """Hold the one conversation of these tests: after each failure it goes on."""
+    return {}
+
+
+def in_chinese(*steps: dict[str, Any]) -> str:
+    return script(*steps, say="请按照下面的脚本一步一步地执行，并且如实地告诉我每一步的结果。" * 3)
+
+
+async def ask(
+    server: LiveServer, conversation: dict[str, str], message: str
+) -> tuple[dict[str, Any], list[str]]:
+    """Ask, and give the result and the types of the turn's events."""
+    async with server.client() as client:
+        async with client.stream(message, **conversation) as events:
+            told = await events.rest()
+        result = told[-1].data
+        conversation["conversation_id"] = result["conversation_id"]
+        assert not any(one in result["reply"] for one in NOT_FOR_PEOPLE)
+        assert KEY not in str(told)
+        assert KEY not in server.journal_text(result)
+        return result, [one.type for one in told]
+
+
+def notices(result: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(one["code"], one["message"]) for one in result["notices"]]
+
+
+async def test_any_messages_api_can_be_the_model(
+    server: LiveServer, service: Service, conversation: dict[str, str]
+) -> None:
+    result, _ = await ask(server, conversation, script({"text": "From afar."}))
+    assert (result["outcome"], result["reply"]) == ("answered", "From afar.")
+    assert service.keys == {KEY}
+    assert server.said().startswith("Candor talks to the model of ANTHROPIC_API_KEY.")
+    assert "demo" not in server.said()
+    async with server.client() as client:
+        ready = await client.get("/readyz")
+    assert (ready["ready"], ready["demo"], ready["model"]) == (True, False, "candor-demo")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hopeless:
+    status: int
+    english: str
+    chinese: str
+
+
+HOPELESS = [
+    Hopeless(
+        status=400,
+        english="The model's service refused the request as malformed (400).",
+        chinese="模型服务认为请求格式有误（400）。",
+    ),
+    Hopeless(
+        status=401,
+        english="The model's service did not accept the credentials (401). Check ANTHROPIC_API_KEY",
+        chinese="模型服务不接受凭据（401）。请检查 ANTHROPIC_API_KEY",
+    ),
+    Hopeless(
+        status=403,
+        english="The model's service denied access (403). Check that your key may use this model.",
+        chinese="模型服务拒绝访问（403）。",
+    ),
+    Hopeless(
+        status=404,
+        english="The model's service does not know the model or the address (404). Check CANDOR_MODEL",
+        chinese="模型服务找不到该模型或地址（404）。请检查 CANDOR_MODEL",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", HOPELESS, ids=[str(one.status) for one in HOPELESS])
+async def test_what_waiting_cannot_help_is_given_up_at_once(
+    server: LiveServer, service: Service, conversation: dict[str, str], case: Hopeless
+) -> None:
+    """By itself the agent asks again after 401 and 403 for three minutes, in growing pauses.
+
+    Before the first pause it varies a request that was refused as malformed, at once; that is all.
+    """
+    for write, sentence in ((script, case.english), (in_chinese, case.chinese)):
+        before = service.calls
+        steps = ({"status": case.status, "times": 50}, {"text": "never said"})
+        result, types = await ask(server, conversation, write(*steps))
+        asked = service.calls - before
+        assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "api_error")
+        assert result["reply"].startswith(sentence)
+        assert notices(result) == []
+        assert types == ["turn.started", "turn.completed"]
+        assert asked <= (6 if case.status == 400 else 2)
+        before = service.calls
+        result, _ = await ask(server, conversation, script({"text": "Back.", "delay_ms": 700}))
+        assert result["reply"] == "Back."
+        assert service.calls == before + 1, "the request that was given up was made again"
+
+
+async def test_an_overload_is_told_while_it_lasts_and_waited_out(
+    server: LiveServer, service: Service, conversation: dict[str, str]
+) -> None:
+    before = service.calls
+    result, types = await ask(
+        server, conversation, script({"status": 529, "times": 2}, {"text": "After all."})
+    )
+    assert (result["outcome"], result["stop_reason"]) == ("answered", "end_turn")
+    assert result["reply"] == "After all."
+    assert service.calls == before + 3
+    assert types[:3] == ["turn.started", "notice", "notice"]
+    assert types.index("text.delta") == 3
+    for attempt, (code, message) in enumerate(notices(result), start=1):
+        assert code == "model_retrying"
+        told = rf"The model's service failed \(529, overloaded\); attempt {attempt} of {RETRIES} follows in \d+\.\d s\."
+        assert re.fullmatch(told, message)
+
+
+async def test_an_overload_is_told_in_chinese(
+    server: LiveServer, conversation: dict[str, str]
+) -> None:
+    result, _ = await ask(server, conversation, in_chinese({"status": 529}, {"text": "好了。"}))
+    ((code, message),) = notices(result)
+    assert (code, result["reply"]) == ("model_retrying", "好了。")
+    assert message.startswith("模型服务出错（529，过载）；")
+
+
+LASTING = {
+    "429": (
+        {"status": 429},
+        "The model's service kept refusing because of too many requests (429).",
+    ),
+    "500": ({"status": 500}, "The model's service was overloaded and stayed so (500)."),
+    "529": ({"status": 529}, "The model's service was overloaded and stayed so (529)."),
+    "dropped": ({"drop": True}, "The model's service could not be reached."),
+    "dropped in an answer": (
+        {"drop": True, "after_chars": 30},
+        "The model's service could not be reached.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("step", "sentence"), LASTING.values(), ids=LASTING.keys())
+async def test_a_failure_that_lasts_ends_in_a_sentence(
+    server: LiveServer, conversation: dict[str, str], step: dict[str, Any], sentence: str
+) -> None:
+    steps = (bash("ls memory"), {**step, "times": 50}, {"text": "never said"})
+    result, types = await ask(server, conversation, script(*steps))
+    assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "api_error")
+    assert sentence in result["reply"]
+    assert "never said" not in result["reply"]
+    assert [one["status"] for one in result["tools"]] == ["ok"]
+    assert [code for code, _ in notices(result)] == ["model_retrying"] * RETRIES
+    assert types[-1] == "turn.completed"
+
+
+async def test_a_failure_that_lasts_ends_in_a_sentence_in_chinese(
+    server: LiveServer, conversation: dict[str, str]
+) -> None:
+    result, _ = await ask(server, conversation, in_chinese({"status": 529, "times": 50}))
+    assert result["outcome"] == "engine_failed"
+    assert result["reply"].startswith("模型服务一直过载（529）。")
+
+
+async def test_an_answer_that_was_cut_off_and_begun_again_is_there_once(
+    server: LiveServer, conversation: dict[str, str]
+) -> None:
+    text = "The whole answer, from its beginning to its end."
+    cut = {"drop": True, "after_chars": 30, "text": text, "delta_delay_ms": 60}
+    steps = (cut, {"text": text})
+    result, types = await ask(server, conversation, script(*steps))
+    assert (result["outcome"], result["reply"]) == ("answered", text)
+    assert types.count("notice") == 1
+    assert types.index("text.delta") < types.index("notice")
+
+
+async def test_an_answer_at_the_output_limit_is_an_answer_with_a_notice(
+    server: LiveServer, conversation: dict[str, str]
+) -> None:
+    cut = {"max_tokens": True, "text": "As far as it goes. ", "times": 20}
+    result, _ = await ask(server, conversation, script(cut))
+    assert (result["outcome"], result["stop_reason"]) == ("answered", "end_turn")
+    assert result["reply"].startswith("As far as it goes.")
+    assert [code for code, _ in notices(result)] == ["max_tokens"]
+
+
+async def test_a_service_that_is_not_there(tmp_path: Path) -> None:
+    """Nobody listens at port 9; and an address without a key is enough to try."""
+    async with running_server(
+        tmp_path,
+        command="serve",
+        model="candor-demo",
+        prewarmed_clients=0,
+        environ={"ANTHROPIC_BASE_URL": "http://127.0.0.1:9", "CLAUDE_CODE_MAX_RETRIES": "1"},
+    ) as server:
+        assert server.said().startswith("Candor talks to the model of ANTHROPIC_BASE_URL.")
+        result, _ = await ask(server, {}, "hello")
+        assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "api_error")
+        assert result["reply"].startswith("The model's service could not be reached.")

@@ -1,0 +1,334 @@
+"""The real server or its agents ended at the worst moment: what is told, what is left, and that it goes on."""
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import psutil
+import pytest
+
+from gateway.engine.processes import MARK
+from tests.support.live_server import (
+    LiveClient,
+    LiveServer,
+    bash,
+    let_go,
+    running_server,
+    script,
+    started_server,
+)
+
+pytestmark = [
+    pytest.mark.fault,
+    pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes of POSIX"),
+]
+
+SLOWLY = {"text": "word " * 40, "delta_delay_ms": 200}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    directory = tmp_path_factory.mktemp("death")
+    with started_server(directory, prewarmed_clients=0, interrupt_grace_s=1) as server:
+        yield server
+
+
+@contextmanager
+def marked_process(mark: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a process that looks like an agent with this mark."""
+    env = {**os.environ, MARK: mark}
+    process = subprocess.Popen(["sleep", "300"], env=env, start_new_session=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def statuses(result: Mapping[str, Any]) -> list[str]:
+    return [one["status"] for one in result["tools"]]
+
+
+async def is_over(client: LiveClient, conversation_id: str) -> None:
+    """Hold that a conversation takes a message at once, which no turn that is stuck would let it."""
+    result = await client.ask(script({"text": "Here again."}), conversation_id, when_busy="reject")
+    assert (result["outcome"], result["reply"]) == ("answered", "Here again.")
+
+
+async def test_a_killed_server_leaves_nothing_in_between(tmp_path: Path) -> None:
+    """One turn running with a tool, one queued. Its own agents end; another owner's live on."""
+    async with running_server(tmp_path) as first, first.client() as client:
+        owner = first.owner
+        first.make_pipe("pipe")
+        conversation_id = (await client.ask("my codeword is wren"))["conversation_id"]
+        steps = (bash("ls memory"), bash("cat pipe"), {"text": "never said"})
+        async with client.stream(script(*steps), conversation_id) as running:
+            await running.until("tool.started", lambda one: one.data["summary"] == "cat pipe")
+            async with client.stream("what is my codeword?", conversation_id) as waiting:
+                queued = await waiting.until("turn.queued")
+                first.kill()
+        cut_off, last_seen = running.seen[0].data["turn_id"], running.seen[-1].id
+    with marked_process(f"{owner}:left"), marked_process("0123456789abcdef:other") as foreign:
+        async with running_server(tmp_path) as second, second.client() as client:
+            assert foreign.pid in _running(foreign)
+            left = [one for one in second.agents().values() if _started_before(one, second)]
+            assert left == []
+            events = await client.replay(conversation_id, cut_off, last_seen)
+            result = events[-1].data
+            assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "engine_crash")
+            assert [(one["summary"], one["status"]) for one in result["tools"]] == [
+                ("ls memory", "ok"),
+                ("cat pipe", "unknown"),
+            ]
+            assert result["reply"].startswith("The server stopped unexpectedly")
+            assert "Bash: cat pipe never reported back" in result["reply"]
+            *_, last = second.journal(result)
+            assert (last["kind"], last["outcome"]) == ("response", "engine_failed")
+            whole = await client.replay(conversation_id, cut_off)
+            numbers = [int(one.id.split(":")[1]) for one in whole if one.data["turn_id"] == cut_off]
+            assert numbers == list(range(1, len(numbers) + 1))
+            (answered,) = (await client.replay(conversation_id, queued.data["turn_id"]))[-1:]
+            assert "wren" in answered.data["reply"]
+            await is_over(client, conversation_id)
+            told = await client.get(f"/conversations/{conversation_id}/messages")
+            assert [one.get("state") for one in told["messages"][1::2]] == ["completed"] * 4
+        assert foreign.poll() is None
+
+
+def _running(process: subprocess.Popen[bytes]) -> list[int]:
+    return [process.pid] if process.poll() is None else []
+
+
+def _started_before(process: psutil.Process, server: LiveServer) -> bool:
+    return process.create_time() < psutil.Process(server.process.pid).create_time()
+
+
+async def test_a_terminated_server_lets_turns_finish_and_tells_the_rest(tmp_path: Path) -> None:
+    """One turn ends in the grace, two do not; one waits and is answered after the next start."""
+    ended: dict[str, dict[str, Any]] = {}
+
+    async def follow(name: str, message: str, begun: anyio.Event) -> None:
+        async with client.stream(message) as events:
+            await events.until("tool.started")
+            begun.set()
+            ended[name] = (await events.until("turn.completed")).data
+
+    async def ask_plainly(conversation_id: str) -> None:
+        body = {"message": script({"text": "Late."}), "conversation_id": conversation_id}
+        answer = await client.http.post("/chat", json=body)
+        ended["waiting"] = {"status": answer.status_code, **answer.json()}
+
+    chinese = "请按照下面的脚本一步一步地执行，并且如实地告诉我每一步的结果。" * 2
+    messages = {
+        "quick": script(bash("cat quick"), {"text": "Just in time."}),
+        "slow": script(bash("cat slow"), {"text": "never said"}),
+        "slow-zh": script(bash("cat slow-zh"), {"text": "never said"}, say=chinese),
+    }
+    async with running_server(tmp_path, shutdown_grace_s=4) as first, first.client() as client:
+        async with anyio.create_task_group() as tasks:
+            for name, message in messages.items():
+                first.make_pipe(name)
+                begun = anyio.Event()
+                tasks.start_soon(follow, name, message, begun)
+                await begun.wait()
+            listed = (await client.get("/conversations"))["conversations"]
+            slow_zh = listed[0]["id"]
+            tasks.start_soon(ask_plainly, slow_zh)
+            await client.wait_until(f"/conversations/{slow_zh}", lambda one: one["queue"])
+            first.signal(signal.SIGTERM)
+            await _refuses(client)
+            await let_go(first.workspace / "quick")
+        assert await first.wait_ended() == 0
+        assert not first.agents()
+    assert (ended["quick"]["outcome"], ended["quick"]["reply"]) == ("answered", "Just in time.")
+    for name, sentence in (
+        ("slow", "The server was shut down"),
+        ("slow-zh", "这一轮运行时服务器被关闭"),
+    ):
+        assert ended[name]["outcome"] == "interrupted"
+        assert ended[name]["stop_reason"] == "user_interrupt"
+        assert statuses(ended[name]) == ["interrupted"]
+        assert ended[name]["reply"].startswith(sentence)
+    assert (ended["waiting"]["status"], ended["waiting"]["error"]["code"]) == (503, "shutting_down")
+    async with running_server(tmp_path, prewarmed_clients=0) as second, second.client() as client:
+        path = f"/conversations/{slow_zh}/messages"
+        told = await client.wait_until(path, lambda one: one["messages"][-1]["result"])
+        assert told["messages"][-1]["result"]["reply"] == "Late."
+
+
+async def _refuses(client: LiveClient) -> None:
+    """Wait until the server takes nothing new."""
+    while True:
+        answer = await client.http.post("/chat", json={"message": script({"text": "x"})})
+        if answer.status_code == 503:
+            assert answer.json()["error"]["code"] == "shutting_down"
+            assert int(answer.headers["Retry-After"]) > 0
+            return
+
+
+@pytest.mark.parametrize("frozen", [False, True], ids=["obedient", "frozen"])
+async def test_a_second_signal_cuts_the_waiting_short(tmp_path: Path, frozen: bool) -> None:  # noqa: FBT001
+    """Every bound is a minute longer than this test may take; a frozen agent obeys nobody."""
+    long = {"shutdown_grace_s": 120, "interrupt_grace_s": 120, "prewarmed_clients": 0}
+    async with running_server(tmp_path, **long) as server, server.client() as client:
+        async with client.stream(script(bash("ls memory"), {"hang": True})) as events:
+            await events.until("tool.finished")
+            if frozen:
+                for process in server.agents().values():
+                    process.suspend()
+            server.signal(signal.SIGTERM)
+            await _refuses(client)
+            server.signal(signal.SIGTERM)
+            result = (await events.until("turn.completed")).data
+        assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
+        assert result["reply"].startswith("The server was shut down")
+        assert statuses(result) == ["ok"]
+        assert await server.wait_ended(30) == 0
+        assert not server.agents()
+
+
+async def test_a_signal_while_it_starts_ends_it_in_order(tmp_path: Path) -> None:
+    async with running_server(tmp_path, prewarmed_clients=2) as server:
+        server.signal(signal.SIGINT)
+        assert await server.wait_ended() == 0
+        assert not server.agents()
+
+
+def kill_agents(server: LiveServer, number: signal.Signals = signal.SIGKILL) -> None:
+    """Send all agents a signal; a deadly one has done its work when this returns."""
+    found = server.agents()
+    assert found
+    for process in found.values():
+        process.send_signal(number)
+    if number == signal.SIGKILL:
+        _, alive = psutil.wait_procs(found.values(), timeout=20)
+        assert not alive
+
+
+@pytest.fixture(scope="module")
+def conversation() -> dict[str, str]:
+    """Hold one conversation that outlives all its agents and remembers what it was told."""
+    return {}
+
+
+async def remembered(server: LiveServer, conversation: dict[str, str], client: LiveClient) -> str:
+    """Give the conversation, with an agent at work in it that knows the word."""
+    if not conversation:
+        conversation["word"] = f"bittern{secrets.token_hex(3)}"
+        told = await client.ask(f"my codeword is {conversation['word']}")
+        conversation["id"] = told["conversation_id"]
+    assert server.agents()
+    return conversation["id"]
+
+
+async def test_an_agent_killed_between_turns_comes_back_and_remembers(
+    server: LiveServer, conversation: dict[str, str]
+) -> None:
+    async with server.client() as client:
+        conversation_id = await remembered(server, conversation, client)
+        kill_agents(server)
+        answer = await client.ask("what is my codeword?", conversation_id)
+        assert conversation["word"] in answer["reply"]
+        assert answer["outcome"] == "answered"
+        assert [one["code"] for one in answer["notices"]] == ["client_restarted"]
+
+
+async def test_an_agent_killed_while_the_next_message_comes_is_told_or_replaced(
+    server: LiveServer, conversation: dict[str, str]
+) -> None:
+    """Whether the message still reached it, nobody can know: it is not sent twice, and nothing sticks."""
+    async with server.client() as client:
+        conversation_id = await remembered(server, conversation, client)
+        for process in server.agents().values():
+            process.send_signal(signal.SIGKILL)
+        answer = await client.ask("what is my codeword?", conversation_id)
+        assert answer["outcome"] in {"answered", "engine_failed"}
+        again = await client.ask("what is my codeword?", conversation_id, when_busy="reject")
+        assert conversation["word"] in again["reply"]
+
+
+MOMENTS = {
+    "before the first word": ("turn.started", ({"text": "late", "delay_ms": 20_000},), []),
+    "in a tool": ("tool.started", (bash("cat {pipe}"), {"text": "never said"}), ["unknown"]),
+    "between tools": (
+        "tool.finished",
+        (bash("ls memory"), {"delay_ms": 20_000} | bash("ls")),
+        ["ok"],
+    ),
+    "in the answer": ("text.delta", (bash("ls memory"), SLOWLY), ["ok"]),
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_an_agent_killed_in_mid_turn_is_told_and_the_next_one_remembers(
+    server: LiveServer, conversation: dict[str, str], moment: str
+) -> None:
+    kind, steps, ended = MOMENTS[moment]
+    pipe = server.make_pipe(secrets.token_hex(4))
+    message = script(*steps).replace("{pipe}", pipe.name)
+    async with server.client() as client:
+        conversation_id = await remembered(server, conversation, client)
+        async with client.stream(message, conversation_id) as events:
+            await events.until(kind)
+            kill_agents(server)
+            result = (await events.until("turn.completed")).data
+        assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "engine_crash")
+        assert statuses(result) == ended
+        assert "The agent's process ended unexpectedly" in result["reply"]
+        lost = [one for one in server.journal(result) if one["kind"] == "error"]
+        assert lost[-1]["where"] == "agent"
+        await is_over(client, conversation_id)
+        answer = await client.ask("what is my codeword?", conversation_id)
+        assert conversation["word"] in answer["reply"]
+
+
+async def test_an_agent_that_obeys_nobody_is_killed_and_told(
+    server: LiveServer, conversation: dict[str, str]
+) -> None:
+    """Frozen in mid-turn: the interrupt is asked for, waited for, and then forced."""
+    async with server.client() as client:
+        conversation_id = await remembered(server, conversation, client)
+        async with client.stream(
+            script(bash("ls memory"), {"hang": True}), conversation_id
+        ) as events:
+            await events.until("tool.finished")
+            kill_agents(server, signal.SIGSTOP)
+            asked = await client.post(f"/conversations/{conversation_id}/interrupt", status=202)
+            assert asked == {"state": "stopping"}
+            state = await client.get(f"/conversations/{conversation_id}")
+            assert state["state"] == "stopping"
+            result = (await events.until("turn.completed")).data
+        assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
+        assert "kill" in [one["code"] for one in result["notices"]]
+        await is_over(client, conversation_id)
+        assert conversation["word"] in (await client.ask("what is my codeword?", conversation_id))["reply"]  # fmt: skip
+
+
+async def test_a_lost_session_is_told(server: LiveServer) -> None:
+    """The agent's own memory is gone from the disk: it starts afresh, says so, and is not stuck."""
+    async with server.client() as client:
+        told = await client.ask("my codeword is plover")
+        kill_agents(server)
+        for transcript in server.data_dir.rglob(f"{told['session_id']}*"):
+            if transcript.is_file():
+                transcript.unlink()
+        answer = await client.ask("what is my codeword?", told["conversation_id"])
+        assert answer["outcome"] == "answered"
+        assert "plover" not in answer["reply"]
+        assert [one["code"] for one in answer["notices"]] == ["session_lost"]
+        assert answer["session_id"] != told["session_id"]
+
+
+async def test_prewarmed_agents_that_died_are_not_handed_out(tmp_path: Path) -> None:
+    async with running_server(tmp_path, prewarmed_clients=2) as server, server.client() as client:
+        await client.wait_for_agents(2)
+        kill_agents(server)
+        answer = await client.ask(script({"text": "Fresh."}))
+        assert (answer["outcome"], answer["reply"]) == ("answered", "Fresh.")

@@ -1,0 +1,242 @@
+"""A server that cannot start: one sentence for the person at the terminal, an exit code, nothing left behind."""
+
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import claude_agent_sdk
+import psutil
+import pytest
+
+from gateway.engine.processes import owner_of
+from tests.support.live_server import (
+    ROOT,
+    agents_of,
+    environment,
+    one_sentence,
+    run_app,
+    running_server,
+    script,
+    started_server,
+)
+
+pytestmark = [
+    pytest.mark.fault,
+    pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX"),
+]
+
+
+def unprivileged() -> list[str]:
+    """Give what makes root an ordinary user to the file system; nothing for whoever is one."""
+    if os.geteuid() != 0:
+        return []
+    if shutil.which("setpriv") is None:
+        pytest.skip("this machine has no setpriv to give root's privileges up with")
+    return ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", "--"]
+
+
+def refused(done: subprocess.CompletedProcess[str], tmp_path: Path) -> str:
+    """Give the one sentence of a start that failed, which left no process."""
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    assert not agents_of(owner_of(tmp_path / "data"))
+    return one_sentence(done.stderr)
+
+
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run_app("demo", directory=tmp_path, port=port)
+    assert refused(done, tmp_path) == (
+        f"Port {port} on 127.0.0.1 cannot be used (Address already in use);"
+        " set CANDOR_PORT to another, or to 0 for a free one."
+    )
+
+
+def test_a_port_that_is_not_ours(tmp_path: Path) -> None:
+    if int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text("utf-8")) == 0:
+        pytest.skip("this machine lets everybody listen on every port")
+    done = run_app("demo", directory=tmp_path, port=1, prefix=unprivileged())
+    assert refused(done, tmp_path).startswith(
+        "Port 1 on 127.0.0.1 cannot be used (Permission denied)"
+    )
+
+
+def test_an_address_that_is_not_of_this_machine(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    assert run_app("token", "ada", directory=tmp_path, tokens_file=file).returncode == 0
+    done = run_app("demo", directory=tmp_path, host="192.0.2.1", tokens_file=file)
+    assert refused(done, tmp_path).startswith("Port 0 on 192.0.2.1 cannot be used (")
+
+
+def test_an_open_door_without_tokens(tmp_path: Path) -> None:
+    done = run_app("demo", directory=tmp_path, host="0.0.0.0")
+    assert refused(done, tmp_path).startswith("CANDOR_HOST=0.0.0.0 can be reached from other")
+    assert not list(tmp_path.iterdir())
+    done = run_app("demo", directory=tmp_path, host="0.0.0.0", tokens_file=tmp_path / "none")
+    assert refused(done, tmp_path).startswith(f"The tokens file {tmp_path / 'none'} cannot be read")
+
+
+PLACES = {
+    "data_dir": "CANDOR_DATA_DIR",
+    "log_dir": "CANDOR_LOG_DIR",
+    "workspace": "CANDOR_WORKSPACE",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("how", ["missing below a closed folder", "read-only", "a file"])
+def test_a_directory_that_cannot_be_used(tmp_path: Path, place: str, how: str) -> None:
+    prefix = unprivileged()
+    closed = tmp_path / "closed"
+    if how == "a file":
+        closed.write_text("no folder", "utf-8")
+    else:
+        closed.mkdir()
+        closed.chmod(0o555)
+    target = closed / "new" if how.startswith("missing") else closed
+    try:
+        done = run_app(
+            "demo", directory=tmp_path, environ={PLACES[place]: str(target)}, prefix=prefix
+        )
+    finally:
+        closed.chmod(0o755)
+    sentence = refused(done, tmp_path)
+    assert str(closed) in sentence
+    assert PLACES[place] in sentence
+
+
+def test_a_workspace_that_is_missing_is_made(tmp_path: Path) -> None:
+    target = tmp_path / "not" / "yet" / "工作 区"
+    with started_server(tmp_path, workspace=target, prewarmed_clients=0) as server:
+        assert (target / "memory" / "README.md").is_file()
+        assert (target / ".claude" / "skills" / "memory-capture" / "SKILL.md").is_file()
+        assert server.workspace == target
+
+
+def test_no_agent_program(tmp_path: Path) -> None:
+    """The SDK as it comes for a system that it carries no program for, and none on the path."""
+    package = Path(claude_agent_sdk.__file__).parent
+    bare = tmp_path / "packages" / package.name
+    shutil.copytree(package, bare, ignore=shutil.ignore_patterns("_bundled", "__pycache__"))
+    environ = {"PYTHONPATH": str(bare.parent), "PATH": str(tmp_path / "nothing")}
+    done = run_app("demo", directory=tmp_path, environ=environ)
+    assert refused(done, tmp_path).startswith("No agent program was found")
+    examined = run_app("doctor", directory=tmp_path, environ=environ)
+    assert examined.returncode == 1
+    assert "fault  No agent program" in examined.stdout
+    assert "Traceback" not in examined.stderr
+
+
+async def test_a_second_server_on_the_same_data_is_refused_by_name(tmp_path: Path) -> None:
+    async with running_server(tmp_path, prewarmed_clients=0) as first, first.client() as client:
+        told = await client.ask(script({"text": "First."}))
+        agents = set(first.agents())
+        port = int(first.url.rpartition(":")[2])
+        for taken in (0, port):
+            done = run_app("demo", directory=tmp_path, port=taken)
+            assert (done.returncode, done.stdout) == (1, "")
+            assert one_sentence(done.stderr).startswith(
+                f"Another Candor server (process {first.process.pid} on {socket.gethostname()})"
+                " uses this data directory; stop it, or give this one its own with CANDOR_DATA_DIR"
+            )
+        assert set(first.agents()) == agents, "the second took the first one's agents for orphans"
+        again = await client.ask(script({"text": "Still."}), told["conversation_id"])
+        assert again["reply"] == "Still."
+    async with running_server(tmp_path, prewarmed_clients=0):
+        pass  # the lock went with its server
+
+
+@pytest.mark.parametrize("content", [b"no database at all" * 100, None], ids=["damaged", "newer"])
+def test_a_database_that_cannot_be_used(tmp_path: Path, content: bytes | None) -> None:
+    (tmp_path / "data").mkdir()
+    file = tmp_path / "data" / "candor.sqlite3"
+    if content is None:
+        with sqlite3.connect(file) as database:
+            database.execute("PRAGMA user_version=9999")
+        database.close()
+    else:
+        file.write_bytes(content)
+    before = file.read_bytes()
+    done = run_app("demo", directory=tmp_path)
+    sentence = refused(done, tmp_path)
+    assert sentence.startswith("The database ")
+    assert sentence.endswith("Look at the directory of CANDOR_DATA_DIR.")
+    assert file.read_bytes() == before
+
+
+def test_a_user_whom_the_system_does_not_know(tmp_path: Path) -> None:
+    """A container's made-up user has no home directory that anybody could name."""
+    env = environment(tmp_path, {}, {})
+    del env["HOME"]
+    program = (
+        "import os, pwd, sys\n"
+        "def unknown(_): raise KeyError\n"
+        "pwd.getpwuid = unknown\n"
+        "sys.argv = ['app.py', 'doctor']\n"
+        "import app\n"
+        "sys.exit(app.main())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("to", [">&-", "| true", "> /dev/full"])
+def test_nobody_reads_what_a_start_prints(tmp_path: Path, to: str) -> None:
+    """Standard output closed, read no more, or full: no reason not to serve."""
+    with (tmp_path / "err").open("wb") as err:
+        process = subprocess.Popen(
+            ["bash", "-c", f'set -o pipefail; "$0" app.py demo {to}', sys.executable],
+            cwd=ROOT,
+            env=environment(tmp_path, {"prewarmed_clients": 0}, {}),
+            stdout=subprocess.DEVNULL,
+            stderr=err,
+        )
+    try:
+        server = _wait_for_child_that_serves(process, tmp_path / "err")
+        server.send_signal(signal.SIGTERM)
+        assert process.wait(30) in {0, 1}
+    finally:
+        process.kill()
+        process.wait()
+    told = (tmp_path / "err").read_text("utf-8")
+    assert "Traceback" not in told
+    assert '"event":"stopped"' in told
+
+
+def _wait_for_child_that_serves(shell: subprocess.Popen[bytes], err: Path) -> psutil.Process:
+    until = time.monotonic() + 30
+    while '"event":"serving"' not in err.read_text("utf-8"):
+        assert shell.poll() is None, err.read_text("utf-8")
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    family = [psutil.Process(shell.pid), *psutil.Process(shell.pid).children()]
+    (server,) = [one for one in family if "python" in one.cmdline()[0]]
+    return server
+
+
+def test_output_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["bash", "-c", '"$0" app.py doctor > /dev/full', sys.executable],
+        cwd=ROOT,
+        env=environment(tmp_path, {}, {}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert one_sentence(done.stderr) == "the output cannot be used (No space left on device)."
