@@ -32,27 +32,11 @@ export const backoff = (failures) => {
 
 const isFinal = (error) => error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429;
 
-/** The stream after a place, and whether it begins there: no event comes before a turn's first, so that has no place to name. */
-async function streamAfter(place, conversationId, signal) {
-  if (!place.endsWith(":0")) {
-    try {
-      return [await followEvents(conversationId, place, signal), true];
-    } catch (error) {
-      if (error.code !== "unknown_event") throw error;
-    }
-  }
-  return [await followEvents(conversationId, null, signal), false];
-}
-
-/** The events after a place. Where the stream begins earlier, those before the place's turn are left out. */
+/** The events after a place; `<turn>:0` is the place before a turn's first event. */
 async function* eventsAfter(place, conversationId, signal, connected) {
-  const [response, isThere] = await streamAfter(place, conversationId, signal);
-  let turnAwaited = isThere ? null : place.slice(0, place.lastIndexOf(":") + 1);
+  const response = await followEvents(conversationId, place, signal);
   connected(true);
-  for await (const event of readEvents(response)) {
-    if (turnAwaited && event.id.startsWith(turnAwaited)) turnAwaited = null;
-    if (!turnAwaited) yield event;
-  }
+  yield* readEvents(response);
 }
 
 /**

@@ -1,0 +1,170 @@
+"""The page without a mouse, and with an input method."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.chat_page import ChatPage
+from tests.support.live_server import script
+
+pytestmark = pytest.mark.browser
+
+NAME_OF_FOCUS = """() => {
+  const node = document.activeElement;
+  if (node.matches(".item-open")) return node.title;
+  return node.dataset.testid || node.getAttribute("aria-label") || node.textContent.trim();
+}"""
+
+
+def tab_through(chat: ChatPage, stops: int) -> list[str]:
+    names = []
+    for _ in range(stops):
+        chat.page.keyboard.press("Tab")
+        names.append(chat.page.evaluate(NAME_OF_FOCUS))
+    return names
+
+
+def begin_at_the_top(chat: ChatPage) -> None:
+    """Put the focus where it is when a page has just been opened."""
+    chat.page.locator("body").evaluate("(body) => { body.tabIndex = -1; body.focus(); }")
+
+
+def test_enter_sends_and_shift_enter_breaks_the_line(chat: ChatPage) -> None:
+    chat.composer.press_sequentially("my verse is")
+    chat.composer.press("Shift+Enter")
+    chat.composer.press_sequentially("two lines long")
+    expect(chat.composer).to_have_value("my verse is\ntwo lines long")
+    expect(chat.turns).to_have_count(0)
+
+    chat.composer.press("Enter")
+
+    expect(chat.turn.message).to_have_text("my verse is\ntwo lines long", use_inner_text=True)
+    expect(chat.composer).to_have_value("")
+    expect(chat.composer).to_be_focused()
+    expect(chat.outcomes).to_have_count(1)
+
+
+def test_nothing_but_space_is_not_sent(chat: ChatPage) -> None:
+    chat.composer.fill(" \n ")
+    chat.composer.press("Enter")
+
+    expect(chat.get("send")).to_be_disabled()
+    expect(chat.turns).to_have_count(0)
+
+
+def test_enter_that_confirms_an_input_methods_choice_does_not_send(chat: ChatPage) -> None:
+    """Through the browser's own interface for input methods: its events are the real ones."""
+    devtools = chat.page.context.new_cdp_session(chat.page)
+    chat.composer.focus()
+    for typed in ("n", "ni", "nihao"):
+        devtools.send(
+            "Input.imeSetComposition",
+            {"text": typed, "selectionStart": len(typed), "selectionEnd": len(typed)},
+        )
+    expect(chat.composer).to_have_value("nihao")
+    key = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 229}
+    devtools.send("Input.dispatchKeyEvent", {"type": "rawKeyDown", **key})
+    devtools.send("Input.insertText", {"text": "我的暗号是什么？"})
+    devtools.send("Input.dispatchKeyEvent", {"type": "keyUp", **key})
+    expect(chat.composer).to_have_value("我的暗号是什么？")
+    expect(chat.turns).to_have_count(0)
+
+    chat.composer.press("Enter")
+
+    expect(chat.turn.message).to_have_text("我的暗号是什么？")
+    expect(chat.turn.reply).to_contain_text("我不知道")
+
+
+def test_the_tab_key_reaches_everything_in_the_order_of_the_page(talk: ChatPage) -> None:
+    talk.ask("my lamp is lit")
+    title = talk.open_item.locator(".item-title").inner_text()
+    talk.get("search").fill(title)
+    expect(talk.items).to_have_count(1)
+    begin_at_the_top(talk)
+
+    assert tab_through(talk, 6) == [
+        "Skip to the message box",
+        "new-conversation",
+        "search",
+        title,
+        "rename",
+        "delete",
+    ]
+    talk.turn.at.get_by_test_id("log-link").focus()
+    assert tab_through(talk, 2) == ["Copy", "composer"]
+    talk.get("search").fill("")
+
+
+def test_the_first_tab_stop_leads_to_the_message_box(chat: ChatPage) -> None:
+    expect(chat.composer).to_be_focused()
+    begin_at_the_top(chat)
+
+    chat.page.keyboard.press("Tab")
+    expect(chat.page.get_by_role("link", name="Skip to the message box")).to_be_in_viewport()
+    chat.page.keyboard.press("Enter")
+
+    expect(chat.composer).to_be_focused()
+
+
+def test_a_whole_turn_and_its_log_by_keyboard_alone(chat: ChatPage) -> None:
+    keyboard = chat.page.keyboard
+    keyboard.press("Control+Shift+O")
+    expect(chat.composer).to_be_focused()
+    keyboard.type("list the files")
+    keyboard.press("Enter")
+    chat.turn.expect_end("answered")
+
+    keyboard.press("Shift+Tab")  # copy, then log, then the code's own copy button and frame
+    keyboard.press("Shift+Tab")
+    expect(chat.turn.at.get_by_test_id("log-link")).to_be_focused()
+    keyboard.press("Enter")
+    expect(chat.get("log-dialog").get_by_role("button", name="Close")).to_be_focused()
+    keyboard.press("Escape")
+    expect(chat.turn.at.get_by_test_id("log-link")).to_be_focused()
+
+    chat.turn.tools.get_by_role("button").focus()
+    keyboard.press("Enter")
+    expect(chat.turn.tools).to_contain_text("Output")
+
+
+def test_renaming_and_deleting_by_keyboard_give_the_focus_back(chat: ChatPage) -> None:
+    chat.ask("my key is brass")
+    chat.open_item.get_by_test_id("rename").focus()
+    chat.page.keyboard.press("Enter")
+    expect(chat.get("rename-input")).to_be_focused()
+    chat.page.keyboard.type("Brass key")
+    chat.page.keyboard.press("Enter")
+    expect(chat.open_item).to_contain_text("Brass key")
+    expect(chat.open_item.get_by_test_id("rename")).to_be_focused()
+
+    chat.page.keyboard.press("Tab")
+    chat.page.keyboard.press("Enter")
+    expect(chat.page.get_by_role("button", name="Cancel")).to_be_focused()
+    chat.page.keyboard.press("Enter")
+
+    expect(chat.page.locator("dialog")).to_have_count(0)
+    expect(chat.open_item.get_by_test_id("delete")).to_be_focused()
+
+
+def test_stop_and_new_conversation_have_names_and_keys(chat: ChatPage) -> None:
+    chat.send(script({"hang": True}))
+    chat.page.get_by_role("button", name="Stop").focus()
+    chat.page.keyboard.press("Enter")
+    expect(chat.composer).to_be_focused()
+    chat.turn.expect_end("interrupted", "user_interrupt")
+
+    chat.page.keyboard.press("Control+Shift+O")
+
+    expect(chat.get("welcome")).to_be_visible()
+    expect(chat.composer).to_be_focused()
+
+
+def test_the_end_of_a_turn_is_told_to_who_cannot_see_it(talk: ChatPage) -> None:
+    talk.ask(script({"text": "The **lamp** is lit."}))
+
+    expect(talk.page.locator("#announcer")).to_have_text("Reply: The lamp is lit.")
+    unnamed = talk.page.evaluate(
+        """() => [...document.querySelectorAll("button, input, textarea, a[href], summary")]
+          .filter((node) => node.checkVisibility() && !(node.ariaLabel || node.textContent.trim() || node.labels?.length))
+          .map((node) => node.outerHTML)"""
+    )
+    assert unnamed == []

@@ -1,0 +1,48 @@
+"""The log of a turn, as the page shows it and as it lies on the disk."""
+
+import json
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.chat_page import ChatPage
+from tests.support.live_server import LiveServer, bash, script
+
+pytestmark = pytest.mark.browser
+
+
+def test_the_log_shows_every_line_of_the_file_and_gives_it_away(
+    talk: ChatPage, server: LiveServer, tmp_path: Path
+) -> None:
+    turn = talk.ask(script(bash("cat nowhere.txt"), {"text": "It is not there."}))
+    link = turn.at.get_by_test_id("log-link")
+    log_file = link.get_attribute("data-log-file")
+    assert log_file
+    on_disk = (server.log_dir / log_file).read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in on_disk.splitlines()]
+
+    link.click()
+
+    dialog = talk.get("log-dialog")
+    shown = dialog.locator(".log-line")
+    expect(shown).to_have_count(len(lines))
+    expect(dialog).to_contain_text(f"{len(lines)} lines")
+    expect(dialog).to_contain_text(log_file)
+    kinds = [one.get_attribute("data-kind") for one in shown.all()]
+    assert kinds == [line["kind"] for line in lines]
+    assert (kinds[0], kinds[-1]) == ("request", "response")
+    expect(shown.last.locator("pre")).to_be_hidden()
+    shown.last.locator("summary").click()
+    expect(shown.last.locator("pre")).to_contain_text('"kind": "response"')
+    assert json.loads(shown.last.locator("pre").inner_text()) == lines[-1]
+    with talk.page.expect_download() as download:
+        talk.get("log-download").click()
+    download.value.save_as(tmp_path / "saved.jsonl")
+    assert (tmp_path / "saved.jsonl").read_text(encoding="utf-8") == on_disk
+    assert download.value.suggested_filename == log_file.rpartition("/")[2]
+
+    talk.page.keyboard.press("Escape")
+
+    expect(dialog).to_have_count(0)
+    expect(link).to_be_focused()

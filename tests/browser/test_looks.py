@@ -1,0 +1,184 @@
+"""Other languages, other screens, other light, long conversations."""
+
+from typing import Any, Literal
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.chat_page import ChatPage
+from tests.browser.conftest import OpenPage
+from tests.support.live_server import LiveServer, bash, script
+
+pytestmark = pytest.mark.browser
+
+PHONE: dict[str, Any] = {
+    "viewport": {"width": 390, "height": 844},
+    "is_mobile": True,
+    "has_touch": True,
+}
+WIDE = "| " + " | ".join(f"column {n}" for n in range(12)) + " |\n" + "| - " * 12 + "|\n"
+LONG_WORD = "a" * 300
+# Text and the paint behind it, as the eye gets them.
+CONTRASTS = """(selectors) => {
+  const canvas = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
+  const paint = (colours) => {
+    canvas.clearRect(0, 0, 1, 1);
+    for (const colour of colours) { canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1); }
+    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  const light = (rgb) => rgb.map((v) => v / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  return Object.fromEntries(selectors.map((selector) => {
+    const node = document.querySelector(selector);
+    if (!node) return [selector, null];
+    const behind = [];
+    for (let one = node; one; one = one.parentElement) behind.unshift(getComputedStyle(one).backgroundColor);
+    const [back, front] = [paint(behind), paint([...behind, getComputedStyle(node).color])].map(light);
+    return [selector, Math.round(((Math.max(back, front) + 0.05) / (Math.min(back, front) + 0.05)) * 10) / 10];
+  }));
+}"""
+READ = [
+    ".user-text",
+    ".reply p",
+    ".reply a",
+    ".reply code",
+    ".outcome.is-warn",
+    ".notice span",
+    ".turn-duration",
+    ".tool-name",
+    ".tool-summary",
+    ".tool-status",
+    ".tool-error-line",
+    ".item-title",
+    ".item-when",
+    ".list-heading",
+    "[data-testid=new-conversation]",
+    "[data-testid=demo-banner] summary",
+    "#composer-hint",
+    "#title",
+    "#model",
+]
+
+
+def expect_no_sideways_scroll(chat: ChatPage) -> None:
+    assert chat.page.evaluate(
+        "[document.documentElement.scrollWidth, document.body.scrollWidth].every((width) => width <= innerWidth)"
+    )
+
+
+def test_a_chinese_browser_gets_a_chinese_page(open_page: OpenPage) -> None:
+    chat = open_page(locale="zh-CN")
+    expect(chat.page.locator("html")).to_have_attribute("lang", "zh-CN")
+    expect(chat.get("welcome")).to_contain_text("想做点什么？")
+    expect(chat.composer).to_have_attribute("placeholder", "输入消息……")
+    expect(chat.get("demo-banner")).to_contain_text("演示模型")
+
+    chat.get("suggestion").get_by_text("列出文件").click()
+
+    chat.turn.expect_end("answered")
+    expect(chat.turn.outcome).to_have_text("已回答")
+    expect(chat.turn.tools).to_contain_text("成功")
+    expect(chat.turn.reply).to_contain_text("这是工作区里的文件。")
+    turn = chat.ask(script(bash("cat 没有.txt"), {"text": "没有这个文件。"}, say="请照做"))
+    expect(turn.notices).to_contain_text("没有成功")
+    expect(chat.get("new-conversation")).to_contain_text("新对话")
+
+
+def test_both_languages_say_the_same_things(talk: ChatPage) -> None:
+    words = talk.page.evaluate(
+        """async () => Promise.all(["en", "zh"].map(async (language) => {
+          const { default: words } = await import(`/static/words/${language}.js`);
+          const places = (text) => [...String(text).matchAll(/\\{(\\w+)\\}/g)].map(([, name]) => name).sort().join();
+          return Object.fromEntries(Object.entries(words).map(([key, text]) => [key, places(text)]));
+        }))"""
+    )
+
+    assert len(words[0]) > 50
+    assert words[0] == words[1]
+
+
+def test_a_phone_shows_all_of_it_without_scrolling_sideways(open_page: OpenPage) -> None:
+    chat = open_page(**PHONE)
+    expect_no_sideways_scroll(chat)
+    expect(chat.get("conversation-list")).not_to_be_in_viewport()
+    expect(chat.composer).to_be_in_viewport()
+
+    text = (
+        f"{WIDE}\n\n{LONG_WORD}\n\n```\n{LONG_WORD}\n```\n\nhttps://elsewhere.example/{LONG_WORD}"
+    )
+    turn = chat.ask(script(bash(f"ls {LONG_WORD}"), {"text": text}, say=LONG_WORD))
+
+    expect_no_sideways_scroll(chat)
+    turn.tools.get_by_role("button").tap()
+    expect_no_sideways_scroll(chat)
+    expect(chat.composer).to_be_in_viewport()
+    turn.at.get_by_test_id("log-link").tap()
+    expect(chat.get("log-dialog").locator(".log-line").first).to_be_visible()
+    expect_no_sideways_scroll(chat)
+    chat.page.get_by_role("button", name="Close", exact=True).tap()
+    chat.page.get_by_role("button", name="Open the list of conversations").tap()
+    expect(chat.get("conversation-list")).to_be_in_viewport()
+    expect_no_sideways_scroll(chat)
+    chat.get("new-conversation").tap()
+    expect(chat.get("welcome")).to_be_in_viewport()
+    expect(chat.get("conversation-list")).not_to_be_in_viewport()
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_everything_can_be_read_by_day_and_by_night(
+    talk: ChatPage, scheme: Literal["dark", "light"]
+) -> None:
+    text = "A [link](https://elsewhere.example/), `code` and words."
+    talk.ask(script(bash("cat nowhere.txt"), {"text": text}))
+
+    talk.page.emulate_media(color_scheme=scheme)
+
+    background = talk.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    brightness = sum(int(part) for part in background[4:-1].split(",")[:3]) / 3
+    assert (brightness < 60) if scheme == "dark" else (brightness > 200)
+    contrasts = talk.page.evaluate(CONTRASTS, READ)
+    assert {one: value for one, value in contrasts.items() if value is None or value < 4.5} == {}
+
+
+def test_a_reader_who_scrolled_up_is_left_there(chat: ChatPage) -> None:
+    scroller = chat.page.locator("#scroller")
+    chat.send(script({"text": "A line.\n\n" * 150, "delta_delay_ms": 25}))
+    jump = chat.get("jump-latest")
+    expect(chat.turn.live.locator("p").nth(40)).to_be_attached()
+    expect(jump).to_be_hidden()
+    scroller.hover()
+
+    chat.page.mouse.wheel(0, -400)
+
+    expect(jump).to_be_visible()
+    place = scroller.evaluate("(node) => node.scrollTop")
+    expect(chat.turn.live.locator("p").nth(80)).to_be_attached()
+    assert scroller.evaluate("(node) => node.scrollTop") == place
+    jump.click()
+    expect(jump).to_be_hidden()
+    chat.turn.expect_end("answered")
+    expect(chat.turn.outcome).to_be_in_viewport()
+
+
+def test_a_long_conversation_comes_in_parts(open_page: OpenPage, server: LiveServer) -> None:
+    conversation_id = None
+    with httpx.Client(base_url=server.url, trust_env=False, timeout=30) as http:
+        for number in range(23):
+            body = {"message": f"my number is {number}", "conversation_id": conversation_id}
+            answer = http.post("/chat", json={key: value for key, value in body.items() if value})
+            conversation_id = answer.json()["conversation_id"]
+
+    chat = open_page(f"/#/c/{conversation_id}")
+
+    expect(chat.turns).to_have_count(20)
+    expect(chat.turn.message).to_have_text("my number is 22")
+    expect(chat.turn.outcome).to_be_in_viewport()
+    chat.page.locator("#scroller").evaluate("(node) => { node.scrollTop = 0; }")
+    first = chat.turns.first
+    expect(first).to_be_in_viewport()
+    chat.get("show-earlier").click()
+    expect(chat.turns).to_have_count(23)
+    expect(chat.turns.first.locator(".user-text")).to_have_text("my number is 0")
+    expect(chat.turns.nth(3)).to_be_in_viewport()
+    expect(chat.get("show-earlier")).to_have_count(0)

@@ -1,0 +1,94 @@
+"""How a turn ended is said in plain words, with what went wrong and where the log is."""
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.chat_page import ChatPage
+from tests.support.live_server import bash, script
+
+pytestmark = pytest.mark.browser
+
+DENIED = bash("cat /etc/passwd")
+FAILING = bash("cat nowhere.txt")
+# The agent program asks once more after an empty answer, and the gateway once after that.
+NOTHING = {"empty": True, "times": 2}
+NOTHING_AGAIN = {"on_followup": [{"empty": True, "times": 9}]}
+
+
+def play(talk: ChatPage, *steps: dict[str, Any]) -> Any:
+    return talk.ask(script(*steps))
+
+
+def test_text_after_a_denied_call_is_an_answer_with_failures(talk: ChatPage) -> None:
+    turn = play(talk, DENIED, {"text": "I may not look there."})
+
+    turn.expect_end("answered_with_failures")
+    expect(turn.tools).to_have_attribute("data-status", "denied")
+    expect(turn.tools).to_contain_text("outside the workspace")
+    expect(turn.notices).to_have_attribute("data-code", "tools_failed")
+    expect(turn.notices).to_contain_text("1 of 1 tool calls did not succeed")
+    expect(turn.reply).to_have_text("I may not look there.")
+
+
+def test_each_call_of_a_turn_shows_its_own_status(talk: ChatPage) -> None:
+    turn = play(talk, bash("ls"), FAILING, DENIED, {"text": "Mixed."})
+
+    turn.expect_end("answered_with_failures")
+    statuses = [one.get_attribute("data-status") for one in turn.tools.all()]
+    assert statuses == ["ok", "failed", "denied"]
+    expect(turn.tools.nth(1)).to_contain_text("No such file")
+    expect(turn.notices).to_contain_text("2 of 3 tool calls did not succeed")
+
+
+@pytest.mark.parametrize(
+    ("step", "status", "words"),
+    [(FAILING, "failed", "No such file"), (DENIED, "denied", "outside the workspace")],
+    ids=["failed", "denied"],
+)
+def test_a_call_that_came_to_nothing_and_no_text_is_a_failed_tool_and_not_silence(
+    talk: ChatPage, step: dict[str, Any], status: str, words: str
+) -> None:
+    turn = play(talk, step, NOTHING, NOTHING_AGAIN)
+
+    turn.expect_end("tool_failed")
+    expect(turn.tools).to_have_attribute("data-status", status)
+    expect(turn.reply).to_contain_text("This was not carried out.")
+    expect(turn.reply).to_contain_text(words)
+    log_file = turn.at.get_by_test_id("log-link").get_attribute("data-log-file")
+    assert log_file
+    expect(turn.reply).to_contain_text(log_file)
+
+
+def test_endings_without_an_answer_each_have_their_own_words(talk: ChatPage) -> None:
+    """One conversation after another ending goes on."""
+    for step, outcome, reason, words in (
+        (NOTHING, "empty", "end_turn", "Finished without text"),
+        ({"refusal": True}, "empty", "refusal", "the model declined"),
+        (
+            {"status": 400, "times": 9},
+            "engine_failed",
+            "api_error",
+            "The model service or the agent failed",
+        ),
+        (
+            {"repeat": {"tool": "Bash", "input": {"command": "ls"}}, "times": 9},
+            "stopped",
+            "doom_loop",
+            "the same tool call again and again",
+        ),
+        ({"text": "Well."}, "answered", "end_turn", "Answered"),
+    ):
+        turn = play(talk, step)
+        turn.expect_end(outcome, reason)
+        expect(turn.outcome).to_contain_text(words)
+
+
+def test_a_failing_model_service_is_told_while_it_fails(talk: ChatPage) -> None:
+    talk.send(script({"status": 529, "times": 2}, {"text": "At last."}))
+
+    expect(talk.turn.notices.first).to_contain_text("overloaded")
+    expect(talk.turn.outcome).to_have_count(0)
+    talk.turn.expect_end("answered")
+    expect(talk.turn.reply).to_have_text("At last.")

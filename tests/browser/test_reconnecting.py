@@ -1,0 +1,130 @@
+"""A page that lost its stream shows, in the end, exactly what is stored: nothing lost, nothing twice."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Route, expect
+
+from tests.browser.chat_page import ChatPage
+from tests.browser.conftest import SETTINGS, OpenPage
+from tests.browser.cuttable import cuttable_road
+from tests.support.live_server import LiveServer, bash, script, started_server
+
+pytestmark = pytest.mark.browser
+
+TEXT = " ".join(f"word{number}" for number in range(240))
+LONG = script({"text": TEXT, "delta_delay_ms": 25})
+
+
+def stored_messages(server: LiveServer, conversation_id: str) -> list[dict[str, Any]]:
+    url = f"{server.url}/conversations/{conversation_id}/messages"
+    messages: list[dict[str, Any]] = httpx.get(url, trust_env=False).json()["messages"]
+    return messages
+
+
+def expect_whole(chat: ChatPage, server: LiveServer) -> None:
+    """The reply is the stored one, and every state that was shown on the way was a part of it."""
+    chat.turn.expect_end("answered")
+    stored = stored_messages(server, chat.conversation_id)[-1]["result"]["reply"]
+    expect(chat.turn.reply).to_have_text(TEXT)
+    assert stored == TEXT
+    broken = [text for text in chat.text_seen if not TEXT.startswith(text)]
+    assert broken == []
+
+
+def test_a_reload_in_mid_turn_catches_up(chat: ChatPage, server: LiveServer) -> None:
+    chat.send(LONG)
+    expect(chat.turn.live).to_contain_text("word20")
+
+    chat.page.reload()
+
+    expect(chat.turn.live).to_contain_text("word20")
+    expect(chat.get("stop")).to_be_visible()
+    expect_whole(chat, server)
+    expect(chat.turns).to_have_count(1)
+    expect(chat.turn.message).to_contain_text("candor-script")
+    shown = chat.text_seen
+    assert shown[0].startswith("word0 word1 ")
+    assert len(shown) > 3, "the text went on growing after the reload"
+
+
+def test_a_connection_lost_again_and_again_loses_no_text_and_doubles_none(
+    open_page: OpenPage, server: LiveServer
+) -> None:
+    with cuttable_road(server.url) as road:
+        chat = open_page(url=road.url)
+        chat.witness.network_may_fail = True
+        chat.send(LONG)
+        expect(chat.turn.live).to_contain_text("word20")
+
+        road.cut_again(times=3, after_bytes=2000)
+
+        expect_whole(chat, server)
+        assert road.is_safe
+        expect(chat.page.locator("#connection")).to_be_empty()
+        expect(chat.turns).to_have_count(1)
+
+
+def test_a_message_whose_answer_got_lost_is_sent_again_and_runs_once(chat: ChatPage) -> None:
+    chat.witness.network_may_fail = True
+
+    def lose_answer(route: Route) -> None:
+        route.fetch()
+        route.abort("connectionreset")
+
+    chat.page.route("**/chat/stream", lose_answer, times=1)
+
+    turn = chat.ask("my twin is one")
+
+    turn.expect_end("answered")
+    expect(chat.turns).to_have_count(1)
+    expect(chat.ask("what did I say before?").reply).not_to_contain_text("Before that:")
+
+
+def test_a_message_that_cannot_be_sent_is_kept_and_can_be_sent_later(chat: ChatPage) -> None:
+    chat.witness.network_may_fail = True
+    chat.page.route("**/chat/stream", lambda route: route.abort("connectionrefused"))
+    chat.send("my hat is grey")
+    expect(chat.get("error-line")).to_contain_text("The gateway cannot be reached.")
+    expect(chat.composer).to_have_value("my hat is grey")
+    chat.page.unroute_all()
+    chat.page.reload()
+    expect(chat.composer).to_have_value("my hat is grey")
+
+    chat.get("send").click()
+
+    expect(chat.composer).to_be_focused()
+    chat.turn.expect_end("answered")
+    expect(chat.turns).to_have_count(1)
+    expect(chat.composer).to_have_value("")
+
+
+def test_a_server_that_dies_in_mid_turn_is_told_as_it_was(
+    browser: Browser, open_page: OpenPage, tmp_path: Path
+) -> None:
+    with started_server(tmp_path, **SETTINGS) as first:
+        chat = open_page(url=first.url)
+        chat.witness.network_may_fail = True
+        chat.ask("my ship is the Beagle")
+        steps = bash("ls"), {"text": TEXT, "delta_delay_ms": 60}
+        chat.send(script(*steps))
+        expect(chat.turn.live).to_contain_text("word5")
+        first.kill()
+        expect(chat.page.locator("#connection")).to_have_text("Reconnecting…")
+    with started_server(tmp_path, port=int(first.url.rpartition(":")[2]), **SETTINGS) as again:
+        assert again.url == first.url
+
+        chat.turn.expect_end("engine_failed", "engine_crash")
+
+        expect(chat.page.locator("#connection")).to_be_empty()
+        expect(chat.turn.reply).to_contain_text("word0 word1 word2")
+        expect(chat.turn.reply).to_contain_text("The server stopped unexpectedly")
+        expect(chat.turn.tools).to_have_attribute("data-status", "ok")
+        chat.page.reload()
+        expect(chat.outcomes).to_have_count(2)
+        expect(chat.get("message-user").first).to_have_text("my ship is the Beagle")
+        chat.turn.expect_end("engine_failed", "engine_crash")
+        expect(chat.get("stop")).to_be_hidden()
+        expect(chat.ask("what is my ship?").reply).to_contain_text("the Beagle")

@@ -1,0 +1,195 @@
+"""Whatever people, files, tools and models write is shown as text: it never becomes a part of the page.
+
+Each hostile text would leave a mark in the window, open a dialog, or ask another server for
+something. The page's own defence comes first; the content policy is the second wall, tested apart.
+"""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.chat_page import ChatPage
+from tests.browser.conftest import OpenPage
+from tests.support.live_server import LiveServer, bash, script
+
+pytestmark = pytest.mark.browser
+
+IMAGE = "<img src=x onerror=alert(1)>"
+SCRIPT = "<script>alert(2)</script>"
+HOSTILE = f"{IMAGE}{SCRIPT}<svg onload=alert(3)>"
+REPLY = """
+<script>alert(4)</script> <img src=x onerror="alert(5)"> <svg/onload=alert(6)>
+<iframe srcdoc="<script>alert(7)</script>"></iframe> <style>body{display:none}</style>
+<form action="https://elsewhere.example"><button>go</button></form>
+<details open ontoggle=alert(8)> <a href="javascript:alert(9)">raw</a>
+
+[one](javascript:alert(10)) [two](JaVaScRiPt:alert(11)) [three](data:text/html,<script>alert(12)</script>)
+[four](vbscript:x) [five](&#106;avascript:alert(13)) [six](java&Tab;script:alert(14)) <javascript:alert(15)>
+[seven][ref] [eight](//elsewhere.example/a) [nine](/conversations) [fine](https://elsewhere.example/fine)
+
+![picture](https://elsewhere.example/pixel.png) ![x" onerror="alert(16)](javascript:alert(17))
+
+```"><img src=x onerror=alert(18)>
+</code></pre><script>alert(19)</script>
+```
+
+| <b onmouseover=alert(20)>a</b> | `<i onclick=alert(21)>` |
+| - | - |
+| &lt;img src=x onerror=alert(22)&gt; | x |
+
+[ref]: javascript:alert(23)
+"""
+
+# What no text from outside may bring into the document, and where each link leads.
+FIND_FOREIGN = """() => {
+  const foreign = "#transcript :is(script, iframe, object, embed, style, link, form, img:not(.welcome-mark), svg:not(.icon), math, base, meta, video, audio, input, [style]), dialog :is(script, iframe, img, style, form)";
+  const found = [...document.querySelectorAll(foreign)].map((node) => node.outerHTML);
+  const handlers = [...document.querySelectorAll("*")].filter((node) => [...node.attributes].some(({ name }) => name.startsWith("on")));
+  const links = [...document.querySelectorAll("#transcript a[href]")].map((link) => link.getAttribute("href"));
+  return { found, handlers: handlers.map((node) => node.outerHTML), links };
+}"""
+
+
+def expect_only_text(chat: ChatPage, *, links: tuple[str, ...] = ()) -> None:
+    found: dict[str, Any] = chat.page.evaluate(FIND_FOREIGN)
+    assert found == {"found": [], "handlers": [], "links": list(links)}
+
+
+def test_a_message_is_shown_as_it_was_typed(chat: ChatPage) -> None:
+    """It comes back in the list and in the heading as the title."""
+    turn = chat.ask(HOSTILE)
+
+    expect(turn.message).to_have_text(HOSTILE)
+    expect(chat.page.locator("#title")).to_contain_text(IMAGE)
+    expect(chat.open_item).to_contain_text(IMAGE)
+    expect_only_text(chat)
+
+
+def test_a_title_is_shown_as_it_was_typed(chat: ChatPage) -> None:
+    chat.ask("my title is plain")
+    title = f"renamed {HOSTILE}"
+
+    chat.act_on_item("my title is plain", "rename")
+    chat.get("rename-input").fill(title)
+    chat.get("rename-input").press("Enter")
+
+    expect(chat.open_item).to_contain_text(title)
+    expect(chat.page).to_have_title(f"{title} · Candor")
+    chat.act_on_item(title, "delete")
+    expect(chat.page.locator("dialog")).to_contain_text(title)
+    expect_only_text(chat)
+    chat.page.keyboard.press("Escape")
+    chat.get("search").fill(f"no {title}")
+    expect(chat.page.locator("#conversation-list-end")).to_contain_text(title)
+    expect_only_text(chat)
+    chat.get("search").fill("")
+
+
+def test_names_and_contents_of_files_are_shown_as_they_are(
+    talk: ChatPage, server: LiveServer
+) -> None:
+    (server.workspace / IMAGE).write_text(HOSTILE, encoding="utf-8")
+
+    turn = talk.ask(
+        script(
+            bash("ls"), bash(f"cat '{IMAGE}'"), bash(f"cat '{IMAGE}.not'"), {"thinking": HOSTILE}
+        )
+    )
+
+    expect(turn.tools.nth(1)).to_contain_text(f"cat '{IMAGE}'")
+    for call in turn.tools.all():
+        call.get_by_role("button").click()
+    expect(turn.tools.nth(0)).to_contain_text(IMAGE)
+    expect(turn.tools.nth(1)).to_contain_text(HOSTILE)
+    expect(turn.tools.nth(2)).to_have_attribute("data-status", "failed")
+    expect(turn.notices.last).to_contain_text(IMAGE)
+    turn.at.get_by_test_id("thinking").locator("summary").click()
+    expect(turn.at.locator(".thinking-text")).to_have_text(HOSTILE)
+    turn.at.get_by_test_id("log-link").click()
+    for line in talk.get("log-dialog").locator(".log-line summary").all():
+        line.click()
+    expect(talk.get("log-dialog").get_by_text(IMAGE).first).to_be_visible()
+    expect_only_text(talk)
+    talk.page.keyboard.press("Escape")
+
+
+def test_a_reply_cannot_bring_scripts_pictures_or_false_links(chat: ChatPage) -> None:
+    """Neither while it is being written nor when it is whole."""
+    links = tuple(f"https://elsewhere.example{path}" for path in ("", "/fine", "/pixel.png"))
+    chat.send(script({"text": REPLY, **bash("ls")}, {"hang": True}))
+    expect(chat.turn.live).to_contain_text("alert(21)")
+    expect(chat.turn.tools).to_have_attribute("data-status", "ok")
+    expect_only_text(chat, links=links)
+
+    chat.get("stop").click()
+
+    chat.turn.expect_end("interrupted", "user_interrupt")
+    expect(chat.turn.reply).to_contain_text("<script>alert(4)</script>")
+    expect_only_text(chat, links=links)
+    link = chat.turn.reply.get_by_role("link", name="fine")
+    expect(link).to_have_attribute("rel", "noopener noreferrer")
+    expect(link).to_have_attribute("target", "_blank")
+    expect(link).to_have_attribute("title", links[1])
+    chat.page.reload()
+    expect(chat.turn.reply).to_contain_text("<script>alert(4)</script>")
+    expect_only_text(chat, links=links)
+
+
+def test_characters_that_hide_or_reorder_text_are_shown(talk: ChatPage) -> None:
+    turn = talk.ask(script(bash("ls notes\u202etxt.sh")))
+
+    expect(turn.tools).to_contain_text("notes⟨U+202E⟩txt.sh")
+
+
+def test_an_address_cannot_carry_anything_into_the_page(open_page: OpenPage) -> None:
+    chat = open_page(f"/?q={IMAGE}#/c/{IMAGE}")
+
+    expect(chat.get("welcome")).to_be_visible()
+    expect_only_text(chat)
+
+
+def test_the_content_policy_would_stop_what_slipped_through(open_page: OpenPage) -> None:
+    chat = open_page()
+    failed: dict[str, str | None] = {}
+    chat.page.on("requestfailed", lambda one: failed.update({one.url: one.failure}))
+    policy = httpx.get(chat.page.url, trust_env=False).headers["content-security-policy"]
+    assert "unsafe" not in policy
+    assert "default-src 'none'" in policy
+
+    chat.page.evaluate(
+        """(html) => {
+          window.stopped = [];
+          document.addEventListener("securitypolicyviolation", (event) => {
+            window.stopped.push(event.effectiveDirective);
+            document.body.dataset.stopped = [...new Set(window.stopped)].sort().join(" ");
+          });
+          document.body.insertAdjacentHTML("beforeend", html);
+          const script = document.createElement("script");
+          script.textContent = "alert('inline')";
+          document.body.append(script);
+          fetch("https://elsewhere.example/").catch(() => {});
+        }""",
+        '<img src="https://elsewhere.example/x.png" onerror="alert(24)"><b style="color: red">x</b>',
+    )
+
+    expect(chat.page.locator("body")).to_have_attribute(
+        "data-stopped", "connect-src img-src script-src-attr script-src-elem style-src-attr"
+    )
+    # The browser told of each; nothing left the machine and nothing ran.
+    assert chat.witness.complaints
+    assert all("Content Security Policy" in one for one in chat.witness.complaints)
+    assert {failed.get(one) for one in chat.witness.strangers} <= {"csp"}
+    chat.witness.forget()
+
+
+def test_no_part_of_the_page_comes_from_elsewhere(talk: ChatPage) -> None:
+    """What is loaded with the page and by using it; the witness of each test sees to the rest."""
+    talk.ask("my host is my own")
+    loaded = talk.page.evaluate("performance.getEntriesByType('resource').map(({ name }) => name)")
+
+    assert len(loaded) > 10
+    assert [one for one in loaded if not one.startswith(f"{talk.witness.origin}/")] == []
+    assert "elsewhere" not in json.dumps(loaded)

@@ -1,0 +1,76 @@
+"""A turn that is stopped, and messages that wait for one that runs."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.chat_page import ChatPage
+from tests.support.live_server import bash, script
+
+pytestmark = pytest.mark.browser
+
+SLOW = script({"text": "slow " * 600, "delta_delay_ms": 60})
+HELD = script(bash("ls"), {"hang": True})
+
+
+def test_stop_ends_the_stream_and_the_conversation_goes_on(chat: ChatPage) -> None:
+    chat.ask("my plan is to wait")
+    chat.send(SLOW)
+    expect(chat.turn.live).to_contain_text("slow slow")
+
+    chat.get("stop").click()
+
+    chat.turn.expect_end("interrupted", "user_interrupt")
+    expect(chat.turn.outcome).to_contain_text("you stopped it")
+    expect(chat.turn.reply).to_contain_text("slow slow")
+    expect(chat.turn.reply).to_contain_text("You stopped this turn before it was finished.")
+    expect(chat.get("stop")).to_be_hidden()
+    expect(chat.composer).to_be_focused()
+    turn = chat.ask("what is my plan?")
+    turn.expect_end("answered")
+    expect(turn.reply).to_contain_text("to wait")
+
+
+def test_what_is_sent_while_a_turn_runs_waits_and_is_answered_after_it(chat: ChatPage) -> None:
+    chat.send(HELD)
+    expect(chat.get("stop")).to_be_visible()
+
+    chat.send("my first is one")
+    chat.send("what is my first?")
+
+    queued = chat.get("queued-item")
+    expect(queued).to_have_count(2)
+    expect(queued.first).to_contain_text("my first is one")
+    expect(queued.first).to_contain_text("number 1")
+    expect(queued.last).to_contain_text("number 2")
+    expect(chat.composer).to_have_attribute("placeholder", "Write the next message…")
+    chat.get("stop").click()
+    expect(chat.outcomes).to_have_count(3)
+    assert [one.get_attribute("data-outcome") for one in chat.outcomes.all()] == [
+        "interrupted",
+        "answered",
+        "answered",
+    ]
+    expect(chat.turn.reply).to_contain_text("Your first is one")
+    expect(queued).to_have_count(0)
+
+
+def test_a_waiting_message_can_be_taken_back_and_is_never_run(chat: ChatPage) -> None:
+    chat.send(HELD)
+    expect(chat.get("stop")).to_be_visible()
+    chat.send("my name is Nobody")
+    chat.send("my age is ten")
+    expect(chat.get("queued-item")).to_have_count(2)
+
+    chat.get("take-back").first.click()
+
+    expect(chat.get("queued-item")).to_have_count(1)
+    expect(chat.composer).to_have_value("my name is Nobody")
+    expect(chat.composer).to_be_focused()
+    chat.composer.fill("")
+    chat.get("stop").click()
+    expect(chat.outcomes).to_have_count(2)
+    expect(chat.get("message-user").last).to_have_text("my age is ten")
+    expect(chat.ask("what is my name?").reply).to_contain_text("I do not know")
+    chat.page.reload()
+    expect(chat.outcomes).to_have_count(3)
+    expect(chat.get("message-user").get_by_text("Nobody")).to_have_count(0)

@@ -1,0 +1,124 @@
+"""A turn on the page, from the message to its end."""
+
+import os
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.chat_page import ChatPage
+from tests.browser.conftest import OpenPage
+from tests.support.live_server import LiveServer, bash, script
+
+pytestmark = pytest.mark.browser
+
+TEXT = " ".join(f"word{number}" for number in range(120))
+
+
+def test_text_grows_on_the_page_before_the_turn_is_over(talk: ChatPage) -> None:
+    turn = talk.ask(script({"text": TEXT, "delta_delay_ms": 15}))
+
+    turn.expect_end("answered")
+    expect(turn.reply).to_have_text(TEXT)
+    expect(turn.live).to_have_count(0)
+    seen = talk.text_seen
+    assert len(seen) >= 5
+    assert seen == sorted(seen, key=len)
+    assert all(TEXT.startswith(text) for text in seen)
+    assert len(seen[0]) < len(TEXT) / 2
+
+
+def test_a_tool_call_is_shown_while_it_runs_and_then_how_it_went(
+    talk: ChatPage, server: LiveServer
+) -> None:
+    """A pipe makes the real tool wait until somebody writes into it."""
+    os.mkfifo(server.workspace / "pipe")
+
+    talk.send(script(bash("cat pipe"), {"text": "Read."}))
+
+    call = talk.turn.tools
+    expect(call).to_have_attribute("data-status", "running")
+    expect(call).to_contain_text("Bash")
+    expect(call).to_contain_text("cat pipe")
+    expect(talk.turn.outcome).to_have_count(0)
+    with (server.workspace / "pipe").open("w", encoding="utf-8") as pipe:
+        pipe.write("out of the pipe")
+    talk.turn.expect_end("answered")
+    expect(call).to_have_attribute("data-status", "ok")
+    call.get_by_role("button").click()
+    expect(call).to_contain_text("out of the pipe")
+    expect(call.get_by_role("button")).to_have_attribute("aria-expanded", "true")
+
+
+def test_a_plain_request_is_carried_out_with_a_real_tool(
+    talk: ChatPage, server: LiveServer
+) -> None:
+    turn = talk.ask("write hello to greeting.txt")
+
+    turn.expect_end("answered")
+    expect(turn.tools).to_have_attribute("data-status", "ok")
+    expect(turn.reply).to_contain_text("I wrote greeting.txt.")
+    assert (server.workspace / "greeting.txt").read_text(encoding="utf-8") == "hello"
+
+
+def test_a_new_conversation_remembers_nothing(chat: ChatPage) -> None:
+    chat.ask("my codeword is plum")
+    expect(chat.ask("what is my codeword?").reply).to_contain_text("plum")
+    left = chat.conversation_id
+
+    chat.start_new()
+
+    expect(chat.turns).to_have_count(0)
+    expect(chat.composer).to_be_focused()
+    turn = chat.ask("what is my codeword?")
+    expect(turn.reply).not_to_contain_text("plum")
+    expect(turn.reply).to_contain_text("I do not know")
+    assert chat.conversation_id != left
+
+
+def test_thoughts_are_put_away_and_open_on_request(talk: ChatPage) -> None:
+    turn = talk.ask(script({"thinking": "Consider the lamp.", "text": "Lit."}))
+
+    thoughts = turn.at.locator(".thinking-text")
+    expect(turn.reply).to_have_text("Lit.")
+    expect(thoughts).to_be_hidden()
+    turn.at.get_by_test_id("thinking").locator("summary").click()
+    expect(thoughts).to_have_text("Consider the lamp.")
+
+
+def test_markdown_becomes_structure_and_code_can_be_copied(talk: ChatPage) -> None:
+    text = "# Files\n\n- one\n- **two**\n\n```python\nprint('hi')\n```\n\n| a | b |\n| - | -: |\n| 1 | 2 |"
+
+    reply = talk.ask(script({"text": text})).reply
+
+    expect(reply.locator("h1")).to_have_text("Files")
+    expect(reply.locator("li strong")).to_have_text("two")
+    expect(reply.locator("pre code")).to_have_text("print('hi')\n")
+    expect(reply.locator("td").last).to_have_attribute("align", "right")
+    talk.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    reply.get_by_role("button", name="Copy").click()
+    expect(reply.get_by_role("button", name="Copied")).to_be_visible()
+    assert talk.page.evaluate("navigator.clipboard.readText()") == "print('hi')\n"
+
+
+def test_a_suggestion_is_a_message(chat: ChatPage) -> None:
+    chat.get("suggestion").get_by_text("List the files").click()
+
+    expect(chat.turn.message).to_have_text("List the files")
+    chat.turn.expect_end("answered")
+
+
+def test_the_page_says_that_a_demo_model_answers_until_that_is_put_away(
+    open_page: OpenPage,
+) -> None:
+    chat = open_page()
+    banner = chat.get("demo-banner")
+    expect(banner).to_contain_text("candor-demo")
+    expect(banner).to_contain_text("scripted")
+    banner.locator("summary").click()
+    expect(banner).to_contain_text("ANTHROPIC_API_KEY")
+
+    banner.get_by_role("button", name="Dismiss").click()
+    chat.page.reload()
+
+    expect(chat.page.locator("#model")).to_have_text("candor-demo · demo")
+    expect(banner).to_have_count(0)
