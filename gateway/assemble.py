@@ -117,13 +117,12 @@ async def open_services(
         StartError: another server uses the data directory.
         StoreUnavailable: the database cannot be opened.
     """
-    lock = InstanceLock(settings.data_dir)
-    lock.take()
+    lock = await anyio.to_thread.run_sync(InstanceLock, settings.data_dir)
+    await anyio.to_thread.run_sync(lock.take)
     async with AsyncExitStack() as stack:
         stack.callback(lock.close)
-        database = await open_database(
-            settings.data_dir / _DATABASE, migrations_of(migrations.__name__)
-        )
+        steps = await anyio.to_thread.run_sync(migrations_of, migrations.__name__)
+        database = await open_database(settings.data_dir / _DATABASE, steps)
         stack.push_async_callback(database.close)
         async with anyio.create_task_group() as background:
             services = await _build(

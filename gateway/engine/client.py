@@ -19,6 +19,7 @@ from claude_agent_sdk import (
     ClaudeSDKError,
     Message,
     ProcessError,
+    StreamEvent,
 )
 
 from gateway.engine import processes
@@ -290,7 +291,8 @@ class SdkClient:
     def _deliver(self, message: Message) -> None:
         run = self._run
         solicited = self._sorter.is_solicited(message)
-        if run is not None:
+        if run is not None and not isinstance(message, StreamEvent):
+            # A piece is no message: the whole one follows, and in a piece a secret is not known.
             run.queue.put(Observed(message=message, solicited=solicited))
         if run is None or not solicited:
             self._set_aside(message)

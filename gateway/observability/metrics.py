@@ -178,7 +178,6 @@ class Metrics:
         self.journal_lines_lost_total = self._counter(
             "journal_lines_lost", "Lines that the journal could not keep."
         )
-        self.events_stored_total = self._counter("events_stored", "Events of turns stored.")
         self.http_requests_total = self._counter(
             "http_requests", "HTTP requests answered.", "route", "method", "status"
         )

@@ -64,6 +64,7 @@ async def real_world(
                 "ANTHROPIC_BASE_URL": url,
                 "ANTHROPIC_API_KEY": "demo",
                 "CLAUDE_CODE_MAX_RETRIES": "1",
+                "HOME": str(root),  # the agent's shell reads the profile it finds there
             },
         )
         world = RealWorld(SdkEngine(setup, tasks), setup, tasks)

@@ -18,7 +18,6 @@ PROMISED = {
     "clients_killed_total",
     "unsolicited_messages_total",
     "journal_lines_lost_total",
-    "events_stored_total",
     "recall_degraded_total",
     "http_requests_total",
     *get_args(GaugeName),
