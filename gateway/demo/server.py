@@ -73,13 +73,15 @@ async def serve_demo(
         OSError: the port is taken.
     """
     listener = socket.create_server((host, port))
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # asyncio asks only for sockets it made
+    listener.setsockopt(
+        socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
+    )  # asyncio asks only for sockets it made
     app = create_demo_app(cadence_ms=cadence_ms)
     async with run_server(app, listener):
         yield f"http://{host}:{listener.getsockname()[1]}"
 
 
-class _BadRequest(Exception):  # noqa: N818 - the name of the API's own error
+class _BadRequest(Exception):
     """The body is no Messages request."""
 
 

@@ -1,0 +1,1 @@
+"""Benchmarks: each prints a table and writes JSON; none passes or fails by the clock."""

@@ -1,0 +1,135 @@
+"""60 conversations streaming at once on the scripted engine, 50 pieces of text a second each.
+
+The whole gateway (store, event log, HTTP) in one process, one reader a conversation in another;
+from the moment the engine gives a piece (its text is the clock's reading) to the moment it is read.
+"""
+
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import anyio
+import uvicorn
+
+from bench.report import percentile, save, show
+from bench.stand_in import ROOT, clean_environ
+from gateway.assemble import ModelAccess, make_directories_blocking, open_services
+from gateway.engine.events import MessageBegun, RunFinished, SessionReady, TextDelta, TextDone
+from gateway.engine.scripted import ScriptedEngine, ScriptedRun
+from gateway.http.application import create_app
+from gateway.settings import Settings
+
+STREAMS = 60
+PER_SECOND = 50
+SECONDS = 10
+
+
+async def run(rounds: int) -> None:
+    del rounds
+    with tempfile.TemporaryDirectory() as name:
+        process = await anyio.open_process(
+            [sys.executable, "-m", "bench.streams", name],
+            cwd=ROOT,
+            env=clean_environ(),
+            stderr=None,
+        )
+        try:
+            assert process.stdout is not None
+            port = int((await process.stdout.receive()).decode())
+            delays, counts = await _read_all(port)
+        finally:
+            process.terminate()
+            await process.wait()
+    expected = STREAMS * PER_SECOND * SECONDS
+    figures = {
+        "streams": STREAMS,
+        "pieces_a_second_each": PER_SECOND,
+        "pieces_expected": expected,
+        "pieces_read": sum(counts),
+        "p50_ms": percentile(delays, 0.5),
+        "p99_ms": percentile(delays, 0.99),
+        "max_ms": max(delays),
+    }
+    show(
+        "Streaming side by side", ["figure", "value"], [[k, f"{v:.1f}"] for k, v in figures.items()]
+    )
+    save("streams", figures)
+
+
+async def _read_all(port: int) -> tuple[list[float], list[int]]:
+    delays: list[float] = []
+    counts: list[int] = []
+
+    async def reader(number: int) -> None:
+        await anyio.sleep(number / STREAMS / PER_SECOND)
+        body = json.dumps({"message": f"go {number}"}).encode()
+        head = (
+            f"POST /chat/stream HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+            await stream.send(head.encode() + body)
+            rest, count = b"", 0
+            while b"event: turn.completed" not in rest:
+                rest += await stream.receive()
+                now = time.monotonic_ns()
+                *events, rest = rest.split(b"\n\n") if b"turn.completed" not in rest else [rest]
+                for event in events:
+                    if b"event: text.delta" in event:
+                        data = json.loads(event.split(b"data: ", 1)[1])
+                        delays.append((now - int(data["text"].split()[0])) / 1e6)
+                        count += 1
+            counts.append(count + rest.count(b"event: text.delta"))
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(STREAMS):
+            tasks.start_soon(reader, number)
+    return delays, counts
+
+
+class _ClockRun(ScriptedRun):
+    """A run that says what time it is, at an even pace."""
+
+    async def _play(self) -> RunFinished:
+        self._emit(SessionReady(session_id=self._ready.session_id, model="clock"))
+        self._emit(MessageBegun())
+        begin = anyio.current_time()
+        said = []
+        for number in range(PER_SECOND * SECONDS):
+            await anyio.sleep_until(begin + number / PER_SECOND)
+            said.append(f"{time.monotonic_ns()} ")
+            self._emit(TextDelta(text=said[-1]))
+        self._emit(TextDone(text="".join(said)))
+        return self._finished("completed", result="", stop_reason="end_turn")
+
+
+async def _serve(directory: Path) -> None:
+    from gateway.engine import scripted  # noqa: PLC0415
+
+    scripted.ScriptedRun = _ClockRun  # type: ignore[misc]
+    settings = Settings(
+        workspace=directory / "workspace",
+        data_dir=directory / "data",
+        log_dir=directory / "logs",
+        max_live_clients=STREAMS + 1,
+    )
+    make_directories_blocking(settings)
+    settings.workspace.mkdir()
+    async with open_services(
+        settings,
+        lambda _tasks: ScriptedEngine(settings.workspace),
+        ModelAccess(demo=True, model="clock"),
+    ) as services:
+        config = uvicorn.Config(create_app(services), port=0, log_config=None, lifespan="off")
+        server = uvicorn.Server(config)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.serve)
+            while not server.started:  # noqa: ASYNC110  uvicorn tells it by no event
+                await anyio.sleep(0.01)
+            print(server.servers[0].sockets[0].getsockname()[1], flush=True)
+
+
+if __name__ == "__main__":
+    anyio.run(_serve, Path(sys.argv[1]))
