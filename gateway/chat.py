@@ -5,9 +5,8 @@ Every call names the user; what belongs to another user is not there (`NotFound`
 
 import logging
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, replace
-from hashlib import sha256
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import anyio
 
@@ -24,56 +23,16 @@ from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import Engine
 from gateway.errors import Busy, Conflict, NotFound, Overloaded, ShuttingDown
 from gateway.ids import ConversationId, TurnId, UserId, new_conversation_id, new_turn_id
-from gateway.jsonsafe import json_text
 from gateway.turns.approvals import ApprovalDesk, Decision, Question, Remember
 from gateway.turns.control import TurnControl
 from gateway.turns.lanes import Lanes, Ticket
+from gateway.turns.requests import Accepted, ChatRequest, ConversationView, State, WhenBusy
 from gateway.turns.unrun import Withdrawal, close_withdrawn
 
 _log = logging.getLogger(__name__)
 
-WhenBusy = Literal["enqueue", "reject", "interrupt"]
-State = Literal["idle", "running", "stopping"]
-
 _RETRY_AFTER_S = 5
 _ALL_TURNS = 1_000_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatRequest:
-    """One message of a person."""
-
-    message: str
-    conversation_id: str | None = None
-    new_conversation: bool = False
-    when_busy: WhenBusy = "enqueue"
-    idempotency_key: str | None = None
-
-    @property
-    def fingerprint(self) -> str:
-        """Name the body, so that a key used again for another one is noticed."""
-        body = [self.message, self.conversation_id, self.new_conversation, self.when_busy]
-        return sha256(json_text(body).encode()).hexdigest()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accepted:
-    """A message that is written down and will be answered."""
-
-    conversation_id: ConversationId
-    turn_id: TurnId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationView:
-    """A conversation with what its processes and lane are doing."""
-
-    conversation: Conversation
-    state: State
-    hot: bool
-    """Whether it has a live agent process."""
-    queue: Sequence[Turn]
-    """Turns that wait, next first."""
 
 
 class Chat:

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
-from gateway.chat import ChatRequest, WhenBusy
 from gateway.conversations.model import ConversationChange
+from gateway.turns.requests import ChatRequest, WhenBusy
 
 
 def _without_nul(text: str) -> str:

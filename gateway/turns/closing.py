@@ -16,8 +16,6 @@ from memory.context import ContextPack
 
 _log = logging.getLogger(__name__)
 
-_MAX_TOKENS = "max_tokens"
-
 
 class Closing:
     """Ends one turn."""
@@ -104,7 +102,7 @@ class Closing:
             scene.tell_notice(failed)
         if not isinstance(evidence.finish, RunFinished) or evidence.stopped_by is not None:
             return
-        if evidence.finish.stop_reason == _MAX_TOKENS:
+        if evidence.cut_off:
             scene.notice("max_tokens")
         if evidence.text and evidence.refused:
             scene.notice("refusal")

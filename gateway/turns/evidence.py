@@ -109,11 +109,18 @@ class Evidence:
         return isinstance(self.finish, RunFinished) and self.finish.stop_reason == "refusal"
 
     @property
+    def cut_off(self) -> bool:
+        """Whether the answer ended at the model's output limit; dressed as a failure likewise."""
+        if self.model_failure is not None:
+            return self.model_failure.kind == "max_output_tokens"
+        return isinstance(self.finish, RunFinished) and self.finish.stop_reason == "max_tokens"
+
+    @property
     def model_gave_up(self) -> bool:
         """Whether the model's service failed for good."""
         if self.stopped_by is not None:
             return self.stopped_by == "api_error"
-        if self.refused:
+        if self.refused or self.cut_off:
             return False
         by_terms = (
             isinstance(self.finish, RunFinished) and self.finish.terminal_reason == "api_error"

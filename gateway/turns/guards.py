@@ -46,6 +46,7 @@ def _ended_well(evidence: Evidence) -> bool:
         and evidence.stopped_by is None
         and not evidence.model_gave_up
         and not evidence.refused
+        and not evidence.cut_off
     )
 
 

@@ -127,6 +127,7 @@ def broke_off(evidence: Evidence) -> bool:
     return (
         isinstance(evidence.finish, RunFinished)
         and not evidence.refused
+        and not evidence.cut_off
         and evidence.finish.subtype not in _SUBTYPE_STOPS
         and (evidence.finish.subtype == "error_during_execution" or evidence.finish.is_error)
     )

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
+import httpx
 from playwright.sync_api import (
     ConsoleMessage,
     Dialog,
@@ -14,16 +15,16 @@ from playwright.sync_api import (
     expect,
 )
 
+from tests.support.live_server import LiveServer
+
 _NETWORK = "Failed to load resource"
 """How a browser reports each answer that is no success; the page tells people of them itself."""
 
 WATCH_TEXT = """
   window.textSeen = [];
   new MutationObserver(() => {
-    const turn = document.querySelector(".turn:last-child");
-    const text = turn?.querySelector(".live")?.textContent.trim();
-    const isOver = turn?.querySelector("[data-testid=outcome]");
-    if (text && !isOver && text !== window.textSeen.at(-1)) window.textSeen.push(text);
+    const text = [...document.querySelectorAll(".live")].at(-1)?.textContent.trim();
+    if (text && text !== window.textSeen.at(-1)) window.textSeen.push(text);
   }).observe(document, { childList: true, subtree: true, characterData: true });
 """
 """Runs in each page before anything else: notes every state of the text that is being written."""
@@ -158,6 +159,17 @@ class ChatPage:
         expect(self.get("welcome")).to_be_visible()
         self.composer.fill("")
 
+    def open_made(self, server: LiveServer, title: str) -> None:
+        """Make a conversation without a message, which costs no agent, and open it."""
+        body = {"title": title}
+        answer = httpx.post(f"{server.url}/new-conversation", json=body, trust_env=False)
+        self.page.evaluate(
+            "(address) => { history.pushState(null, '', address); dispatchEvent(new PopStateEvent('popstate'));"
+            " document.dispatchEvent(new Event('visibilitychange')); }",
+            f"/#/c/{answer.json()['conversation_id']}",
+        )
+        expect(self.page.locator("#title")).to_have_text(title)
+
     def send(self, text: str) -> None:
         """Type a message and press Enter."""
         self.composer.fill(text)
@@ -211,6 +223,11 @@ class TurnOnPage:
     def tools(self) -> Locator:
         """The tool calls."""
         return self.at.get_by_test_id("tool-call")
+
+    @property
+    def approval(self) -> Locator:
+        """What a person is, or was, asked about its tool calls."""
+        return self.at.get_by_test_id("approval")
 
     @property
     def notices(self) -> Locator:

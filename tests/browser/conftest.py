@@ -30,11 +30,17 @@ FLAGS = [
     # No name is looked up and no address but this machine's is reached, whatever a page may try.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]
-DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}, "locale": "en-US"}
+DESKTOP: dict[str, Any] = {
+    "viewport": {"width": 1280, "height": 800},
+    "locale": "en-US",
+    "reduced_motion": "reduce",  # nobody watches, and animations cost half a processor
+}
 # The demo model pauses only where a script says so.
-SETTINGS: dict[str, Any] = {"demo_cadence_ms": 0, "prewarmed_clients": 2, "shutdown_grace_s": 1}
+SETTINGS: dict[str, Any] = {"demo_cadence_ms": 0, "shutdown_grace_s": 1}
 
 FAILED = pytest.StashKey[bool]()
+# The page shows the latest 20 turns; a test that counts them shall not meet that.
+MANY_TURNS = 12
 OpenPage = Callable[..., ChatPage]
 
 
@@ -85,7 +91,9 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="package")
 def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """The server that most tests share."""
-    with started_server(tmp_path_factory.mktemp("server"), **SETTINGS) as server:
+    with started_server(
+        tmp_path_factory.mktemp("server"), prewarmed_clients=2, **SETTINGS
+    ) as server:
         yield server
 
 
@@ -149,4 +157,6 @@ def chat(request: pytest.FixtureRequest, shared_tabs: dict[str, ChatPage]) -> It
 def talk(request: pytest.FixtureRequest, shared_tabs: dict[str, ChatPage]) -> Iterator[ChatPage]:
     """The page in a conversation that other tests have used: cheaper, where that makes no difference."""
     with borrowed(request, shared_tabs["talk"]) as talk:
+        if talk.turns.count() > MANY_TURNS:
+            talk.go_to_start()
         yield talk

@@ -30,8 +30,7 @@ def asking_tab(browser: Browser, asking_server: LiveServer) -> Iterator[ChatPage
 
 @pytest.fixture
 def asked(asking_tab: ChatPage) -> Iterator[ChatPage]:
-    """The page of a server that asks, with an empty conversation."""
-    asking_tab.go_to_start()
+    """The page of a server that asks, in a conversation that other tests have used."""
     yield asking_tab
     asking_tab.witness.judge()
 
@@ -39,7 +38,7 @@ def asked(asking_tab: ChatPage) -> Iterator[ChatPage]:
 def test_an_allowed_call_runs_and_only_then(asked: ChatPage, asking_server: LiveServer) -> None:
     file = asking_server.workspace / "allowed.txt"
     asked.send("write hello to allowed.txt")
-    card = asked.get("approval")
+    card = asked.turn.approval
     expect(card).to_contain_text("May this run?")
     expect(card).to_contain_text("Write")
     expect(card).to_contain_text("allowed.txt")
@@ -49,7 +48,7 @@ def test_an_allowed_call_runs_and_only_then(asked: ChatPage, asking_server: Live
     expect(asked.page.locator("#announcer-urgent")).to_contain_text("Approval needed: Write")
     assert not file.exists()
 
-    asked.get("approval-allow").click()
+    asked.turn.at.get_by_test_id("approval-allow").click()
 
     asked.turn.expect_end("answered")
     expect(card).to_have_attribute("data-decision", "allow")
@@ -66,10 +65,10 @@ def test_a_denied_call_never_runs_and_the_reply_says_so(
     file.write_text("kept", encoding="utf-8")
     asked.send("delete kept.txt")
 
-    asked.get("approval-deny").click()
+    asked.turn.at.get_by_test_id("approval-deny").click()
 
     asked.turn.expect_end("answered_with_failures")
-    expect(asked.get("approval")).to_contain_text("Denied by you")
+    expect(asked.turn.approval).to_contain_text("Denied by you")
     expect(asked.turn.tools).to_have_attribute("data-status", "denied")
     expect(asked.turn.notices).to_contain_text("was denied")
     assert file.read_text(encoding="utf-8") == "kept"
@@ -78,29 +77,32 @@ def test_a_denied_call_never_runs_and_the_reply_says_so(
 def test_allowing_for_the_conversation_asks_no_more(
     asked: ChatPage, asking_server: LiveServer
 ) -> None:
+    asked.go_to_start()
     asked.send(script(bash("mkdir one"), bash("mkdir one/two"), {"text": "Made."}))
 
-    asked.get("approval-allow-conversation").click()
+    asked.turn.at.get_by_test_id("approval-allow-conversation").click()
 
     asked.turn.expect_end("answered")
-    decided = asked.get("approval")
+    decided = asked.turn.approval
     expect(decided.last).to_contain_text("Allowed")
-    expect(asked.get("approval-allow")).to_have_count(0)
+    expect(asked.turn.at.get_by_test_id("approval-allow")).to_have_count(0)
     assert (asking_server.workspace / "one" / "two").is_dir()
+    asked.go_to_start()
 
 
 def test_a_call_that_waits_is_there_again_after_a_reload(
     asked: ChatPage, asking_server: LiveServer
 ) -> None:
     asked.send(f"write x to '{NAME}'")
-    expect(asked.get("approval-allow")).to_be_visible()
+    expect(asked.turn.at.get_by_test_id("approval-allow")).to_be_visible()
 
     asked.page.reload()
 
-    card = asked.get("approval")
+    card = asked.turn.approval
     expect(card).to_have_count(1)
     expect(card).to_contain_text(NAME)
-    asked.get("approval-deny").click()
+    expect(card).to_contain_text('"content": "x"')
+    asked.turn.at.get_by_test_id("approval-deny").click()
     asked.turn.expect_end("answered_with_failures")
     expect(card).to_contain_text("Denied by you")
     assert not (asking_server.workspace / NAME).exists()
@@ -108,24 +110,24 @@ def test_a_call_that_waits_is_there_again_after_a_reload(
 
 def test_what_one_window_answers_the_other_shows(asked: ChatPage, open_page: OpenPage) -> None:
     asked.send("write x to shared.txt")
-    expect(asked.get("approval-allow")).to_be_visible()
+    expect(asked.turn.at.get_by_test_id("approval-allow")).to_be_visible()
     other = open_page(f"/#/c/{asked.conversation_id}", url=asked.witness.origin)
 
     other.get("approval-allow").click()
 
     asked.turn.expect_end("answered")
-    expect(asked.get("approval")).to_contain_text("Allowed")
-    expect(asked.get("approval-allow")).to_have_count(0)
+    expect(asked.turn.approval).to_contain_text("Allowed")
+    expect(asked.turn.at.get_by_test_id("approval-allow")).to_have_count(0)
 
 
 def test_reading_is_not_asked_about_and_stopping_ends_the_waiting(asked: ChatPage) -> None:
     asked.ask("list the files").expect_end("answered")
-    expect(asked.get("approval")).to_have_count(0)
+    expect(asked.turn.approval).to_have_count(0)
     asked.send("write x to never.txt")
-    expect(asked.get("approval-allow")).to_be_visible()
+    expect(asked.turn.at.get_by_test_id("approval-allow")).to_be_visible()
 
     asked.get("stop").click()
 
     asked.turn.expect_end("interrupted", "user_interrupt")
-    expect(asked.get("approval-allow")).to_have_count(0)
-    expect(asked.get("approval")).to_contain_text("Denied because the turn ended")
+    expect(asked.turn.at.get_by_test_id("approval-allow")).to_have_count(0)
+    expect(asked.turn.approval).to_contain_text("Denied because the turn ended")

@@ -12,16 +12,11 @@ pytestmark = pytest.mark.browser
 SLOW = script({"text": "slow " * 200, "delta_delay_ms": 50}, say="a slow one")
 
 
-def make(server: LiveServer, title: str) -> str:
-    """Make a conversation without a message, which costs no agent; gives its address."""
-    made = httpx.post(f"{server.url}/new-conversation", json={"title": title}, trust_env=False)
-    return f"/#/c/{made.json()['conversation_id']}"
-
-
 def test_a_conversation_is_listed_found_opened_again_and_left_as_it_was(
     chat: ChatPage, server: LiveServer
 ) -> None:
-    make(server, "Something about numbers")
+    chat.open_made(server, "Something about numbers")
+    chat.go_to_start()
     chat.ask("my colour is teal")
     teal = chat.page.url
     expect(chat.items.first).to_contain_text("my colour is teal")
@@ -49,12 +44,8 @@ def test_a_conversation_is_listed_found_opened_again_and_left_as_it_was(
 def test_the_browsers_way_back_leads_to_the_conversation_before(
     chat: ChatPage, server: LiveServer
 ) -> None:
-    make(server, "The one before")
-    make(server, "The one after")
-    chat.get("search").fill("The one")
-    for title in ("The one before", "The one after"):
-        chat.item(title).get_by_role("button").first.click()
-        expect(chat.page.locator("#title")).to_have_text(title)
+    chat.open_made(server, "The one before")
+    chat.open_made(server, "The one after")
     after = chat.page.url
 
     chat.page.go_back()
@@ -64,13 +55,10 @@ def test_the_browsers_way_back_leads_to_the_conversation_before(
     chat.page.go_forward()
     expect(chat.page.locator("#title")).to_have_text("The one after")
     assert chat.page.url == after
-    chat.get("search").fill("")
 
 
 def test_a_new_title_is_kept(chat: ChatPage, server: LiveServer) -> None:
-    make(server, "my drink is tea")
-    chat.get("search").fill("my drink")
-    chat.item("my drink is tea").get_by_role("button").first.click()
+    chat.open_made(server, "my drink is tea")
 
     chat.act_on_item("my drink is tea", "rename")
     chat.get("rename-input").fill("Tea, and nothing else")
@@ -83,8 +71,7 @@ def test_a_new_title_is_kept(chat: ChatPage, server: LiveServer) -> None:
 
 
 def test_a_title_is_as_before_when_renaming_is_given_up(chat: ChatPage, server: LiveServer) -> None:
-    make(server, "my bread is rye")
-    chat.get("search").fill("my bread")
+    chat.open_made(server, "my bread is rye")
 
     chat.act_on_item("my bread is rye", "rename")
     chat.get("rename-input").fill("Something else")
@@ -92,14 +79,11 @@ def test_a_title_is_as_before_when_renaming_is_given_up(chat: ChatPage, server: 
 
     expect(chat.item("my bread is rye")).to_be_visible()
     expect(chat.item("Something else")).to_have_count(0)
-    chat.get("search").fill("")
 
 
 def test_deleting_asks_first_and_then_leaves_nothing(chat: ChatPage, server: LiveServer) -> None:
     title = "my secret is out"
-    make(server, title)
-    chat.get("search").fill(title)
-    chat.item(title).get_by_role("button").first.click()
+    chat.open_made(server, title)
     address = chat.page.url
     chat.act_on_item(title, "delete")
     expect(chat.page.get_by_role("button", name="Cancel")).to_be_focused()
@@ -115,6 +99,24 @@ def test_deleting_asks_first_and_then_leaves_nothing(chat: ChatPage, server: Liv
     chat.page.goto(address)
     expect(chat.get("error-line")).to_have_text("This conversation no longer exists.")
     expect(chat.get("welcome")).to_be_visible()
+
+
+def test_a_long_list_comes_in_parts(chat: ChatPage, server: LiveServer) -> None:
+    with httpx.Client(base_url=server.url, trust_env=False) as http:
+        for number in range(33):
+            http.post("/new-conversation", json={"title": f"leaf {number}"})
+    chat.get("search").fill("leaf")
+    expect(chat.item("leaf 32")).to_be_visible()
+    expect(chat.items).to_have_count(30)
+    assert chat.items.first.inner_text().startswith("leaf 32")
+
+    chat.get("more-conversations").click()
+
+    expect(chat.items).to_have_count(33)
+    assert chat.items.last.inner_text().startswith("leaf 0")
+    expect(chat.get("more-conversations")).to_have_count(0)
+    chat.get("search").fill("")
+    expect(chat.item("leaf 0")).to_have_count(0)
 
 
 def test_a_running_conversation_can_be_left_and_is_marked_until_it_is_over(chat: ChatPage) -> None:

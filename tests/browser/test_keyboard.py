@@ -1,10 +1,12 @@
 """The page without a mouse, and with an input method."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.chat_page import ChatPage
-from tests.support.live_server import script
+from tests.support.live_server import LiveServer, bash, script
 
 pytestmark = pytest.mark.browser
 
@@ -28,19 +30,21 @@ def begin_at_the_top(chat: ChatPage) -> None:
     chat.page.locator("body").evaluate("(body) => { body.tabIndex = -1; body.focus(); }")
 
 
-def test_enter_sends_and_shift_enter_breaks_the_line(chat: ChatPage) -> None:
-    chat.composer.press_sequentially("my verse is")
-    chat.composer.press("Shift+Enter")
-    chat.composer.press_sequentially("two lines long")
-    expect(chat.composer).to_have_value("my verse is\ntwo lines long")
-    expect(chat.turns).to_have_count(0)
+def test_enter_sends_and_shift_enter_breaks_the_line(talk: ChatPage) -> None:
+    turns = talk.turns.count()
+    talk.composer.press_sequentially("my verse is")
+    talk.composer.press("Shift+Enter")
+    talk.composer.press_sequentially("two lines long")
+    expect(talk.composer).to_have_value("my verse is\ntwo lines long")
+    expect(talk.turns).to_have_count(turns)
 
-    chat.composer.press("Enter")
+    talk.composer.press("Enter")
 
-    expect(chat.turn.message).to_have_text("my verse is\ntwo lines long", use_inner_text=True)
-    expect(chat.composer).to_have_value("")
-    expect(chat.composer).to_be_focused()
-    expect(chat.outcomes).to_have_count(1)
+    expect(talk.turn.message).to_have_text("my verse is\ntwo lines long", use_inner_text=True)
+    expect(talk.composer).to_have_value("")
+    expect(talk.composer).to_be_focused()
+    expect(talk.turn.outcome).to_be_visible()
+    expect(talk.turns).to_have_count(turns + 1)
 
 
 def test_nothing_but_space_is_not_sent(chat: ChatPage) -> None:
@@ -51,27 +55,39 @@ def test_nothing_but_space_is_not_sent(chat: ChatPage) -> None:
     expect(chat.turns).to_have_count(0)
 
 
-def test_enter_that_confirms_an_input_methods_choice_does_not_send(chat: ChatPage) -> None:
+def test_more_than_the_server_takes_is_not_sent_and_not_cut(chat: ChatPage) -> None:
+    chat.composer.fill("字" * 200_001)
+    chat.composer.press("Enter")
+
+    expect(chat.get("send")).to_be_disabled()
+    expect(chat.page.locator("#composer-hint")).to_contain_text("too long to send")
+    expect(chat.turns).to_have_count(0)
+    chat.composer.fill("字" * 200_000)
+    expect(chat.get("send")).to_be_enabled()
+
+
+def test_enter_that_confirms_an_input_methods_choice_does_not_send(talk: ChatPage) -> None:
     """Through the browser's own interface for input methods: its events are the real ones."""
-    devtools = chat.page.context.new_cdp_session(chat.page)
-    chat.composer.focus()
+    devtools = talk.page.context.new_cdp_session(talk.page)
+    turns = talk.turns.count()
+    talk.composer.focus()
     for typed in ("n", "ni", "nihao"):
         devtools.send(
             "Input.imeSetComposition",
             {"text": typed, "selectionStart": len(typed), "selectionEnd": len(typed)},
         )
-    expect(chat.composer).to_have_value("nihao")
+    expect(talk.composer).to_have_value("nihao")
     key = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 229}
     devtools.send("Input.dispatchKeyEvent", {"type": "rawKeyDown", **key})
     devtools.send("Input.insertText", {"text": "我的暗号是什么？"})
     devtools.send("Input.dispatchKeyEvent", {"type": "keyUp", **key})
-    expect(chat.composer).to_have_value("我的暗号是什么？")
-    expect(chat.turns).to_have_count(0)
+    expect(talk.composer).to_have_value("我的暗号是什么？")
+    expect(talk.turns).to_have_count(turns)
 
-    chat.composer.press("Enter")
+    talk.composer.press("Enter")
 
-    expect(chat.turn.message).to_have_text("我的暗号是什么？")
-    expect(chat.turn.reply).to_contain_text("我不知道")
+    expect(talk.turn.message).to_have_text("我的暗号是什么？")
+    expect(talk.turn.reply).to_contain_text("我不知道")
 
 
 def test_the_tab_key_reaches_everything_in_the_order_of_the_page(talk: ChatPage) -> None:
@@ -94,15 +110,20 @@ def test_the_tab_key_reaches_everything_in_the_order_of_the_page(talk: ChatPage)
     talk.get("search").fill("")
 
 
-def test_the_first_tab_stop_leads_to_the_message_box(chat: ChatPage) -> None:
-    expect(chat.composer).to_be_focused()
-    begin_at_the_top(chat)
+def test_the_first_tab_stop_leads_to_the_message_box_of_the_same_conversation(
+    talk: ChatPage,
+) -> None:
+    talk.ask("my door is open")
+    address = talk.page.url
+    begin_at_the_top(talk)
 
-    chat.page.keyboard.press("Tab")
-    expect(chat.page.get_by_role("link", name="Skip to the message box")).to_be_in_viewport()
-    chat.page.keyboard.press("Enter")
+    talk.page.keyboard.press("Tab")
+    expect(talk.page.get_by_role("link", name="Skip to the message box")).to_be_in_viewport()
+    talk.page.keyboard.press("Enter")
 
-    expect(chat.composer).to_be_focused()
+    expect(talk.composer).to_be_focused()
+    expect(talk.turn.message).to_have_text("my door is open")
+    assert talk.page.url == address
 
 
 def test_a_whole_turn_and_its_log_by_keyboard_alone(chat: ChatPage) -> None:
@@ -126,8 +147,10 @@ def test_a_whole_turn_and_its_log_by_keyboard_alone(chat: ChatPage) -> None:
     expect(chat.turn.tools).to_contain_text("Output")
 
 
-def test_renaming_and_deleting_by_keyboard_give_the_focus_back(chat: ChatPage) -> None:
-    chat.ask("my key is brass")
+def test_renaming_and_deleting_by_keyboard_give_the_focus_back(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    chat.open_made(server, "my key is brass")
     chat.open_item.get_by_test_id("rename").focus()
     chat.page.keyboard.press("Enter")
     expect(chat.get("rename-input")).to_be_focused()
@@ -147,6 +170,7 @@ def test_renaming_and_deleting_by_keyboard_give_the_focus_back(chat: ChatPage) -
 
 def test_stop_and_new_conversation_have_names_and_keys(chat: ChatPage) -> None:
     chat.send(script({"hang": True}))
+    expect(chat.get("stop")).to_be_visible()
     chat.page.get_by_role("button", name="Stop").focus()
     chat.page.keyboard.press("Enter")
     expect(chat.composer).to_be_focused()
@@ -162,9 +186,14 @@ def test_the_end_of_a_turn_is_told_to_who_cannot_see_it(talk: ChatPage) -> None:
     talk.ask(script({"text": "The **lamp** is lit."}))
 
     expect(talk.page.locator("#announcer")).to_have_text("Reply: The lamp is lit.")
-    unnamed = talk.page.evaluate(
-        """() => [...document.querySelectorAll("button, input, textarea, a[href], summary")]
-          .filter((node) => node.checkVisibility() && !(node.ariaLabel || node.textContent.trim() || node.labels?.length))
-          .map((node) => node.outerHTML)"""
-    )
-    assert unnamed == []
+
+
+def test_everything_that_can_be_used_has_a_name(talk: ChatPage) -> None:
+    talk.ask(script(bash("ls"), {"thinking": "Hm.", "text": "```\nlamp\n```"}))
+    talk.turn.tools.get_by_role("button").click()
+
+    tree = talk.page.locator("body").aria_snapshot().splitlines()
+
+    usable = [one for one in tree if re.match(r"\s*- '?(button|textbox|searchbox|link)\b", one)]
+    assert len(usable) > 10
+    assert [one for one in usable if re.fullmatch(r"\s*- \w+(?: \[.*\])?:?", one)] == []

@@ -141,24 +141,24 @@ def test_everything_can_be_read_by_day_and_by_night(
     assert {one: value for one, value in contrasts.items() if value is None or value < 4.5} == {}
 
 
-def test_a_reader_who_scrolled_up_is_left_there(chat: ChatPage) -> None:
-    scroller = chat.page.locator("#scroller")
-    chat.send(script({"text": "A line.\n\n" * 150, "delta_delay_ms": 25}))
-    jump = chat.get("jump-latest")
-    expect(chat.turn.live.locator("p").nth(40)).to_be_attached()
+def test_a_reader_who_scrolled_up_is_left_there(talk: ChatPage) -> None:
+    scroller = talk.page.locator("#scroller")
+    talk.send(script({"text": "A line.\n\n" * 150, "delta_delay_ms": 25}))
+    jump = talk.get("jump-latest")
+    expect(talk.turn.live.locator("p").nth(40)).to_be_attached()
     expect(jump).to_be_hidden()
     scroller.hover()
 
-    chat.page.mouse.wheel(0, -400)
+    talk.page.mouse.wheel(0, -400)
 
     expect(jump).to_be_visible()
     place = scroller.evaluate("(node) => node.scrollTop")
-    expect(chat.turn.live.locator("p").nth(80)).to_be_attached()
+    expect(talk.turn.live.locator("p").nth(80)).to_be_attached()
     assert scroller.evaluate("(node) => node.scrollTop") == place
     jump.click()
     expect(jump).to_be_hidden()
-    chat.turn.expect_end("answered")
-    expect(chat.turn.outcome).to_be_in_viewport()
+    talk.turn.expect_end("answered")
+    expect(talk.turn.outcome).to_be_in_viewport()
 
 
 def test_a_long_conversation_comes_in_parts(open_page: OpenPage, server: LiveServer) -> None:

@@ -68,8 +68,8 @@ def test_a_message_is_shown_as_it_was_typed(chat: ChatPage) -> None:
     expect_only_text(chat)
 
 
-def test_a_title_is_shown_as_it_was_typed(chat: ChatPage) -> None:
-    chat.ask("my title is plain")
+def test_a_title_is_shown_as_it_was_typed(chat: ChatPage, server: LiveServer) -> None:
+    chat.open_made(server, "my title is plain")
     title = f"renamed {HOSTILE}"
 
     chat.act_on_item("my title is plain", "rename")
@@ -116,26 +116,26 @@ def test_names_and_contents_of_files_are_shown_as_they_are(
     talk.page.keyboard.press("Escape")
 
 
-def test_a_reply_cannot_bring_scripts_pictures_or_false_links(chat: ChatPage) -> None:
+def test_a_reply_cannot_bring_scripts_pictures_or_false_links(talk: ChatPage) -> None:
     """Neither while it is being written nor when it is whole."""
     links = tuple(f"https://elsewhere.example{path}" for path in ("", "/fine", "/pixel.png"))
-    chat.send(script({"text": REPLY, **bash("ls")}, {"hang": True}))
-    expect(chat.turn.live).to_contain_text("alert(21)")
-    expect(chat.turn.tools).to_have_attribute("data-status", "ok")
-    expect_only_text(chat, links=links)
+    talk.send(script({"text": REPLY, **bash("ls")}, {"hang": True}))
+    expect(talk.turn.live).to_contain_text("alert(21)")
+    expect(talk.turn.tools).to_have_attribute("data-status", "ok")
+    expect_only_text(talk, links=links)
 
-    chat.get("stop").click()
+    talk.get("stop").click()
 
-    chat.turn.expect_end("interrupted", "user_interrupt")
-    expect(chat.turn.reply).to_contain_text("<script>alert(4)</script>")
-    expect_only_text(chat, links=links)
-    link = chat.turn.reply.get_by_role("link", name="fine")
+    talk.turn.expect_end("interrupted", "user_interrupt")
+    expect(talk.turn.reply).to_contain_text("<script>alert(4)</script>")
+    expect_only_text(talk, links=links)
+    link = talk.turn.reply.get_by_role("link", name="fine")
     expect(link).to_have_attribute("rel", "noopener noreferrer")
     expect(link).to_have_attribute("target", "_blank")
     expect(link).to_have_attribute("title", links[1])
-    chat.page.reload()
-    expect(chat.turn.reply).to_contain_text("<script>alert(4)</script>")
-    expect_only_text(chat, links=links)
+    talk.page.reload()
+    expect(talk.turn.reply).to_contain_text("<script>alert(4)</script>")
+    expect_only_text(talk, links=links)
 
 
 def test_characters_that_hide_or_reorder_text_are_shown(talk: ChatPage) -> None:

@@ -9,30 +9,33 @@ from tests.support.live_server import bash, script
 pytestmark = pytest.mark.browser
 
 SLOW = script({"text": "slow " * 600, "delta_delay_ms": 60})
+WORDS = " ".join(f"word{number}" for number in range(400))
+COUNTED = script({"text": WORDS, "delta_delay_ms": 60})
 HELD = script(bash("ls"), {"hang": True})
 
 
-def test_stop_ends_the_stream_and_the_conversation_goes_on(chat: ChatPage) -> None:
-    chat.ask("my plan is to wait")
-    chat.send(SLOW)
-    expect(chat.turn.live).to_contain_text("slow slow")
+def test_stop_ends_the_stream_and_the_conversation_goes_on(talk: ChatPage) -> None:
+    talk.ask("my plan is to wait")
+    talk.send(SLOW)
+    expect(talk.turn.live).to_contain_text("slow slow")
 
-    chat.get("stop").click()
+    talk.get("stop").click()
 
-    chat.turn.expect_end("interrupted", "user_interrupt")
-    expect(chat.turn.outcome).to_contain_text("you stopped it")
-    expect(chat.turn.reply).to_contain_text("slow slow")
-    expect(chat.turn.reply).to_contain_text("You stopped this turn before it was finished.")
-    expect(chat.get("stop")).to_be_hidden()
-    expect(chat.composer).to_be_focused()
-    turn = chat.ask("what is my plan?")
+    talk.turn.expect_end("interrupted", "user_interrupt")
+    expect(talk.turn.outcome).to_contain_text("you stopped it")
+    expect(talk.turn.reply).to_contain_text("slow slow")
+    expect(talk.turn.reply).to_contain_text("You stopped this turn before it was finished.")
+    expect(talk.get("stop")).to_be_hidden()
+    expect(talk.composer).to_be_focused()
+    turn = talk.ask("what is my plan?")
     turn.expect_end("answered")
     expect(turn.reply).to_contain_text("to wait")
 
 
 def test_what_is_sent_while_a_turn_runs_waits_and_is_answered_after_it(chat: ChatPage) -> None:
-    chat.send(HELD)
-    expect(chat.get("stop")).to_be_visible()
+    """The running turn's text goes on as before, although a second stream now brings it too."""
+    chat.send(COUNTED)
+    expect(chat.turn.live).to_contain_text("word3")
 
     chat.send("my first is one")
     chat.send("what is my first?")
@@ -43,6 +46,7 @@ def test_what_is_sent_while_a_turn_runs_waits_and_is_answered_after_it(chat: Cha
     expect(queued.first).to_contain_text("number 1")
     expect(queued.last).to_contain_text("number 2")
     expect(chat.composer).to_have_attribute("placeholder", "Write the next message…")
+    expect(chat.turns.first.locator(".live")).to_contain_text("word30")
     chat.get("stop").click()
     expect(chat.outcomes).to_have_count(3)
     assert [one.get_attribute("data-outcome") for one in chat.outcomes.all()] == [
@@ -52,6 +56,9 @@ def test_what_is_sent_while_a_turn_runs_waits_and_is_answered_after_it(chat: Cha
     ]
     expect(chat.turn.reply).to_contain_text("Your first is one")
     expect(queued).to_have_count(0)
+    shown = [text for text in chat.text_seen if text.startswith("word")]
+    assert len(shown) > 3
+    assert all(WORDS.startswith(text) for text in shown)
 
 
 def test_a_waiting_message_can_be_taken_back_and_is_never_run(chat: ChatPage) -> None:

@@ -39,13 +39,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 
 def _make_personal_settings(home: Path) -> None:
-    """Put into the home directory what must not come into the agent's session."""
-    skill = home / ".claude" / "skills" / "personal"
-    skill.mkdir(parents=True)
-    front = "---\nname: personal\ndescription: a skill of mine\n---\n\nDo it.\n"
-    (skill / "SKILL.md").write_text(front, encoding="utf-8")
-    slow = {"command": "sleep", "args": ["60"]}
-    (home / ".claude.json").write_text(json.dumps({"mcpServers": {"slow": slow}}), encoding="utf-8")
+    """Put what must not come into a session where the agent program looks for a person's own."""
+    for personal in (home / ".claude", home / "data" / "sessions"):
+        skill = personal / "skills" / "personal"
+        skill.mkdir(parents=True)
+        front = "---\nname: personal\ndescription: a skill of mine\n---\n\nDo it.\n"
+        (skill / "SKILL.md").write_text(front, encoding="utf-8")
+        slow = {"mcpServers": {"slow": {"command": "sleep", "args": ["60"]}}}
+        for file in (personal / ".claude.json", home / ".claude.json"):
+            file.write_text(json.dumps(slow), encoding="utf-8")
 
 
 def messages(lines: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
@@ -117,7 +119,10 @@ async def test_a_stale_agent_process_is_gone_after_the_grace_and_at_shutdown(
 
 
 async def test_the_journal_holds_the_whole_turn_as_json(server: LiveServer) -> None:
-    """Problem 7: every SDK message, whatever objects it is made of; the kinds in their order."""
+    """Problem 7: every SDK message, whatever objects it is made of; the kinds in their order.
+
+    The streamed pieces of an answer are no messages: the whole one follows.
+    """
     text = "Zeile\u2028Ende\t“引号” \\ \x7f 🦉"
     steps = (
         {"thinking": "hm"} | bash("ls"),
@@ -142,9 +147,7 @@ async def test_the_journal_holds_the_whole_turn_as_json(server: LiveServer) -> N
     assert set(kinds) == {"request", "context", "message", "permission", "tool", "response"}
     assert lines[0]["message"] == script(*steps)
     types = {line["message"]["type"] for line in lines if line["kind"] == "message"}
-    assert types >= {
-        *("SystemMessage", "StreamEvent", "AssistantMessage", "UserMessage", "ResultMessage")
-    }
+    assert types == {"SystemMessage", "AssistantMessage", "UserMessage", "ResultMessage"}
     verdicts = {one["tool_use_id"]: one for one in lines if one["kind"] == "permission"}
     assert [one["verdict"] for one in verdicts.values()] == ["allow", "deny", "allow"]
     assert all(one["rule"] and one["reason"] and one["input"] for one in verdicts.values())
@@ -194,11 +197,8 @@ async def test_a_secret_that_is_streamed_in_pieces_comes_out_in_none(server: Liv
         told = await events.rest()
     result = told[-1].data
     streamed = "".join(one.data["text"] for one in told if one.type == "text.delta")
-    lines = [line["message"] for line in server.journal(result) if line["kind"] == "message"]
-    deltas = [one["event"].get("delta", {}) for one in lines if one["type"] == "StreamEvent"]
-    logged = "".join(one.get("text", "") for one in deltas)
+    logged = server.journal_text(result)
     assert streamed.startswith("a b c ")
-    assert logged.startswith("a b c ")
     for at in range(len(OWN_KEY) - 16):
         piece = OWN_KEY[at : at + 16]
         assert piece not in result["reply"]

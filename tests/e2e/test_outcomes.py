@@ -32,6 +32,8 @@ FIELDS = {
 STATUSES = {"ok", "failed", "denied", "interrupted", "unknown"}
 NOT_FOR_PEOPLE = ("API Error", '{"', "Request interrupted", "tool_use_error", "Traceback")
 
+KEPT = "kept from running"
+"""The call that makes a loop is denied where it is asked for in time, else interrupted."""
 READ_SKILL = {"tool": "Read", "input": {"file_path": ".claude/skills/memory-capture/SKILL.md"}}
 SILENCE = {"empty": True, "times": 9}
 NO_SUMMARY = {"on_followup": [SILENCE]}
@@ -187,7 +189,7 @@ TABLE = {
         message=script({"repeat": bash("ls memory"), "times": 30}, {"text": "never said"}),
         outcome="stopped",
         stop_reason="doom_loop",
-        tools=["ok", "ok", "ok", "ok", "interrupted"],
+        tools=["ok", "ok", "ok", "ok", KEPT],
         notices=["tools_failed"],
         reply=["I stopped this turn: the same call (Bash ls memory) was made 5 times in a row."],
     ),
@@ -195,7 +197,7 @@ TABLE = {
         message=in_chinese({"repeat": bash("ls memory"), "times": 30}, {"text": "never said"}),
         outcome="stopped",
         stop_reason="doom_loop",
-        tools=["ok", "ok", "ok", "ok", "interrupted"],
+        tools=["ok", "ok", "ok", "ok", KEPT],
         notices=["tools_failed"],
         reply=["我停止了这一轮：同一个调用（Bash ls memory）连续执行了 5 次。"],
     ),
@@ -203,7 +205,7 @@ TABLE = {
         message=script({"repeat": bash("curl a"), "times": 30}, {"text": "never said"}),
         outcome="stopped",
         stop_reason="doom_loop",
-        tools=["denied", "denied", "denied", "denied", "interrupted"],
+        tools=["denied", "denied", "denied", "denied", KEPT],
         notices=["tools_failed"],
         reply=["I stopped this turn: the same call (Bash curl a) was made 5 times in a row."],
     ),
@@ -304,7 +306,10 @@ async def test_a_turn_ends_with_the_outcome_that_its_evidence_supports(
         result = await client.ask(row.message, **conversation)
         conversation["conversation_id"] = result["conversation_id"]
         assert (result["outcome"], result["stop_reason"]) == (row.outcome, row.stop_reason)
-        assert (statuses(result), codes(result)) == (row.tools, row.notices)
+        ended = statuses(result)
+        kept = [one if row.tools[n : n + 1] != [KEPT] else KEPT for n, one in enumerate(ended)]
+        assert (kept, codes(result)) == (row.tools, row.notices)
+        assert KEPT not in row.tools or ended[-1] in {"denied", "interrupted"}
         at = 0
         for part in row.reply:
             at = result["reply"].index(part, at) + len(part)

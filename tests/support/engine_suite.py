@@ -418,7 +418,7 @@ class EngineSuite(abc.ABC):
             with anyio.fail_after(LONG_S):
                 await gate.decided.wait()
             told = await read(run)
-            assert len(told.all(Observed)) + len(told.all(TextDelta)) > 200
+            assert len(told.all(TextDelta)) > 100
             assert told.streamed == f"{words}done"
 
     async def test_a_cancelled_connect_leaves_room_for_another(self, tmp_path: Path) -> None:

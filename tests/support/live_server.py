@@ -127,7 +127,7 @@ class LiveClient:
     async def follow(
         self, conversation_id: str, after: str | None = None
     ) -> AsyncIterator[EventStream]:
-        """Follow a conversation, after an event where one is named."""
+        """Follow a conversation, after an event where one is named, else from now on."""
         headers = {} if after is None else {"Last-Event-ID": after}
         url = f"/conversations/{conversation_id}/events"
         async with self.http.stream("GET", url, headers=headers) as response:
@@ -137,8 +137,8 @@ class LiveClient:
     async def replay(
         self, conversation_id: str, turn_id: str, after: str | None = None
     ) -> list[Event]:
-        """Give a conversation's events up to the end of a turn."""
-        async with self.follow(conversation_id, after) as events:
+        """Give a conversation's events from a turn's first (or after one) up to the turn's end."""
+        async with self.follow(conversation_id, after or f"{turn_id}:0") as events:
             await events.until("turn.completed", lambda one: one.data["turn_id"] == turn_id)
             return events.seen
 

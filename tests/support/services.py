@@ -11,11 +11,11 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway.assemble import ModelAccess, Services, make_directories_blocking, open_services
-from gateway.chat import Accepted, ChatRequest
 from gateway.conversations.model import TurnEvent
 from gateway.engine.scripted import ScriptedEngine
 from gateway.ids import LOCAL_USER
 from gateway.settings import Settings
+from gateway.turns.requests import Accepted, ChatRequest
 from memory.context import MemoryReader
 
 

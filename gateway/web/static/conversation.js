@@ -2,7 +2,7 @@
 
 import { errorFromShape, networkError } from "/static/api.js";
 import { backoff, follow, pause } from "/static/follow.js";
-import { answerApproval, getConversation, interruptConversation, listApprovals, listMessages, startTurn, takeBackTurn, toApproval } from "/static/routes.js";
+import { answerApproval, getConversation, interruptConversation, listMessages, startTurn, takeBackTurn, toApproval } from "/static/routes.js";
 import { readEvents } from "/static/sse.js";
 import { addApproval, isUnfinished, newTurn } from "/static/turn.js";
 import { TurnBook, parseData } from "/static/turn-book.js";
@@ -64,12 +64,8 @@ export class Conversation {
     this.#book.merge(messages, summary);
     this.#unread = Math.max(0, summary.turnCount - this.turns.length);
     this.#page.turnsChanged();
-    if (!this.isBusy) return;
-    this.#ensureFollowing();
-    for (const approval of await listApprovals(this.id, signal).catch(() => [])) {
-      const turn = this.#book.mergeApproval(approval);
-      if (turn) this.#page.turnsChanged(turn);
-    }
+    // What waits for an answer is among the events of its turn, after the call that it is about.
+    if (this.isBusy) this.#ensureFollowing();
   }
 
   /** How many turns are known of, those not read yet included. */

@@ -50,6 +50,11 @@ export class Page {
   start() {
     addEventListener("popstate", () => this.open(conversationInAddress(), { fromAddress: true }));
     byId("new-conversation").addEventListener("click", () => this.startNew());
+    byId("skip").addEventListener("click", (event) => {
+      // The address names the conversation; followed as a link this would leave it.
+      event.preventDefault();
+      byId("message").focus();
+    });
     this.open(conversationInAddress(), { fromAddress: true });
     onOtherTabs(() => this.#list.refresh());
     this.#list.refresh();

@@ -36,7 +36,6 @@ function toMessage(raw) {
 export function toApproval(raw) {
   return {
     approvalId: raw.approval_id ?? raw.id,
-    turnId: raw.turn_id ?? null,
     toolUseId: raw.tool_use_id ?? null,
     name: raw.name ?? "",
     summary: raw.summary ?? "",
@@ -91,11 +90,6 @@ export function followEvents(conversationId, lastEventId, signal) {
 export const interruptConversation = (conversationId) => requestJson(path("conversations", conversationId, "interrupt"), { method: "POST" });
 
 export const takeBackTurn = (conversationId, turnId) => request(path("conversations", conversationId, "queue", turnId), { method: "DELETE" });
-
-export async function listApprovals(conversationId, signal) {
-  const answer = await requestJson(`/approvals?${new URLSearchParams({ conversation_id: conversationId })}`, { signal });
-  return listOf(answer, "approvals").map(toApproval);
-}
 
 export const answerApproval = (approvalId, decision, remember) => requestJson(path("approvals", approvalId), { method: "POST", body: { decision, remember } });
 

@@ -1,7 +1,7 @@
 // The turns of one conversation, put together from what is stored and from events; no network here.
 
 import { Ledger, parseEventId } from "/static/ledger.js";
-import { addApproval, applyEvent, completeTurn, isActive, isUnfinished, newTurn } from "/static/turn.js";
+import { applyEvent, completeTurn, isActive, isUnfinished, newTurn } from "/static/turn.js";
 
 // A gap that the gateway cannot fill is taken as lost after this many tries.
 const MAX_GAP_TRIES = 3;
@@ -98,14 +98,6 @@ export class TurnBook {
     for (const message of messages) this.#mergeMessage(message);
     const fresh = this.turns.filter((turn) => !known.includes(turn));
     this.turns.splice(0, this.turns.length, ...fresh, ...known);
-  }
-
-  /** The turn that waits for this approval, or null. */
-  mergeApproval(approval) {
-    const turn = this.find(approval.turnId) ?? this.activeTurn;
-    if (!turn || !isUnfinished(turn)) return null;
-    addApproval(turn, approval);
-    return turn;
   }
 
   #mergeMessage(message) {

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from gateway.assemble import Services
-from gateway.chat import Accepted, Chat, ChatRequest
+from gateway.chat import Chat
 from gateway.conversations.model import Turn
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.events import EngineEvent
@@ -17,6 +17,7 @@ from gateway.engine.scripted import ScriptedClient, ScriptedEngine, ScriptedRun
 from gateway.errors import Busy, Conflict, NotFound, Overloaded, ShuttingDown
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import UserId
+from gateway.turns.requests import Accepted, ChatRequest
 from tests.support.builders import Memory, codes
 from tests.support.services import (
     HANG,

@@ -7,11 +7,11 @@ import anyio
 import pytest
 
 from gateway.assemble import Services
-from gateway.chat import Accepted
 from gateway.conversations.model import TurnEvent
 from gateway.errors import NotFound
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import UserId
+from gateway.turns.requests import Accepted
 from tests.support.services import (
     ask,
     assert_nothing_is_left,

@@ -9,9 +9,9 @@ import anyio
 import pytest
 
 from gateway.assemble import Services
-from gateway.chat import Accepted
 from gateway.errors import Busy, Conflict, NotFound, Overloaded
 from gateway.ids import LOCAL_USER as ME
+from gateway.turns.requests import Accepted
 from tests.support.services import (
     assert_nothing_is_left,
     kinds,

@@ -106,7 +106,7 @@ async def test_another_turns_result_does_not_end_the_run() -> None:
         told = await read(run)
         assert told.finish.result == told.streamed == "mine"
         assert told.text == ""
-        assert [one.solicited for one in told.all(Observed)] == [False, False, True, True]
+        assert [one.solicited for one in told.all(Observed)] == [False, False, True]
         assert len(bench.unsolicited) == 4
 
 
