@@ -31,26 +31,34 @@ _STANDARD_ERROR = 2
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a sub-command; returns the exit code."""
     _have_outputs()
-    options = _parse(list(sys.argv[1:] if arguments is None else arguments))
+    code = 0
+    try:
+        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _forget_output()
+    except OSError as exc:
+        _forget_output()
+        what = exc.filename or "the output"
+        print(f"candor: {what} cannot be used ({exc.strerror}).", file=sys.stderr)
+        code = EXIT_CANNOT_START
+    return code
+
+
+def _run(words: list[str]) -> int:
+    try:
+        options = _parse(words)
+    except SystemExit as exc:  # help or a complaint was printed
+        return int(exc.code or 0)
     try:
         environ = _environment()
         settings = _absolute(Settings.from_environ(environ))
-        code = int(options.run(options, settings, environ))
-        sys.stdout.flush()
+        return int(options.run(options, settings, environ))
     except (StartError, SettingsError) as exc:
         print(f"candor: {exc}", file=sys.stderr)
         return EXIT_USAGE if isinstance(exc, SettingsError) else EXIT_CANNOT_START
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        _forget_output()
-        return 0
-    except OSError as exc:
-        _forget_output()
-        what = f"{exc.filename} " if exc.filename else "the output "
-        print(f"candor: {what}cannot be used ({exc.strerror}).", file=sys.stderr)
-        return EXIT_CANNOT_START
-    return code
 
 
 def _have_outputs() -> None:

@@ -89,7 +89,7 @@ async def test_the_agent_sees_the_four_skills_of_a_prepared_workspace(tmp_path: 
     workspace = tmp_path / "工作区"
     await anyio.to_thread.run_sync(prepare, workspace)
     seen = await ask_agent(workspace, tmp_path / "config", ["hello"])
-    assert set(skill_names(SHIPPED)) == NAMES
+    assert set(await anyio.to_thread.run_sync(skill_names, SHIPPED)) == NAMES
     assert set(seen.init["skills"]) >= NAMES
     assert set(seen.init["slash_commands"]) >= NAMES
     for name in NAMES:
