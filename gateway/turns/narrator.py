@@ -5,9 +5,12 @@ from collections.abc import Callable
 import anyio
 
 from gateway.engine.events import (
+    ClientLost,
     EngineEvent,
+    MessageBegun,
     ModelRetrying,
     Observed,
+    RunFinished,
     TextDelta,
     TextDone,
     ThinkingDelta,
@@ -15,6 +18,7 @@ from gateway.engine.events import (
 )
 from gateway.turns.evidence import ToolUse
 from gateway.turns.guards import DoomLoop
+from gateway.turns.pieces import Pieces
 from gateway.turns.scene import Scene
 
 HOPELESS = frozenset({400, 401, 403, 404})
@@ -30,11 +34,16 @@ class Narrator:
         self._scene = scene
         self._doom_loop = doom_loop
         self._spoken = False
+        self._apart = ""
+        self._text_pieces = Pieces(scene.teller.mask)
+        self._thinking_pieces = Pieces(scene.teller.mask)
         self.on_first_text: Callable[[], None] = lambda: None
 
     def tell(self, event: EngineEvent) -> None:
         """Tell an event that is not in the evidence yet."""
         scene = self._scene
+        if not isinstance(event, Observed | ThinkingDelta):
+            self._emit_thinking(self._thinking_pieces.rest())
         match event:
             case Observed():
                 scene.journal.write("message", message=event.message, solicited=event.solicited)
@@ -42,24 +51,46 @@ class Narrator:
                     scene.parts.metrics.unsolicited_messages_total.inc()
             case ToolCalled():
                 self._tool_called(event)
-            case TextDelta():
-                self._text(event.text)
-            case TextDone() if not scene.evidence.partial:
-                self._text(event.text)
             case ThinkingDelta():
-                scene.events.emit("thinking.delta", text=scene.teller.mask(event.text))
+                self._emit_thinking(self._thinking_pieces.feed(event.text))
             case ModelRetrying():
                 self._retrying(event)
+            case _:
+                self._tell_text(event)
+
+    def _tell_text(self, event: EngineEvent) -> None:
+        match event:
+            case TextDelta():
+                self._text(event.text)
+            case TextDone():
+                if not self._scene.evidence.partial:
+                    self._text(event.text)
+                self._emit_text(self._text_pieces.rest())
+            case MessageBegun():
+                self._text_pieces.rest()  # the answer was broken off and begins again
+            case RunFinished() | ClientLost():
+                self._emit_text(self._text_pieces.rest())
             case _:
                 return
 
     def _text(self, text: str) -> None:
         """Tell a piece of text; a new block, or one begun again, stands apart from the last."""
+        if self._spoken and not self._scene.evidence.partial:
+            self._apart = "\n\n"
+        self._emit_text(self._text_pieces.feed(text))
+
+    def _emit_text(self, text: str) -> None:
+        if not text:
+            return
         if not self._spoken:
             self.on_first_text()
-        apart = "\n\n" if self._spoken and not self._scene.evidence.partial else ""
         self._spoken = True
-        self._scene.events.emit("text.delta", text=apart + self._scene.teller.mask(text))
+        self._scene.events.emit("text.delta", text=self._apart + text)
+        self._apart = ""
+
+    def _emit_thinking(self, text: str) -> None:
+        if text:
+            self._scene.events.emit("thinking.delta", text=text)
 
     def _tool_called(self, call: ToolCalled) -> None:
         scene = self._scene

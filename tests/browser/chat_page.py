@@ -151,11 +151,16 @@ class ChatPage:
         seen: list[str] = self.page.evaluate("window.textSeen")
         return seen
 
-    def go_to_start(self) -> None:
-        """Go back to the empty conversation without loading the page anew."""
+    def go(self, address: str) -> None:
+        """Go to an address without loading the page anew, as the browser's own buttons do."""
         self.page.evaluate(
-            "history.pushState(null, '', '/'); dispatchEvent(new PopStateEvent('popstate'))"
+            "(address) => { history.pushState(null, '', address); dispatchEvent(new PopStateEvent('popstate')); }",
+            address,
         )
+
+    def go_to_start(self) -> None:
+        """Go back to the empty conversation."""
+        self.go("/")
         expect(self.get("welcome")).to_be_visible()
         self.composer.fill("")
 
@@ -163,11 +168,8 @@ class ChatPage:
         """Make a conversation without a message, which costs no agent, and open it."""
         body = {"title": title}
         answer = httpx.post(f"{server.url}/new-conversation", json=body, trust_env=False)
-        self.page.evaluate(
-            "(address) => { history.pushState(null, '', address); dispatchEvent(new PopStateEvent('popstate'));"
-            " document.dispatchEvent(new Event('visibilitychange')); }",
-            f"/#/c/{answer.json()['conversation_id']}",
-        )
+        self.go(f"/#/c/{answer.json()['conversation_id']}")
+        self.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
         expect(self.page.locator("#title")).to_have_text(title)
 
     def send(self, text: str) -> None:

@@ -35,12 +35,12 @@ DESKTOP: dict[str, Any] = {
     "locale": "en-US",
     "reduced_motion": "reduce",  # nobody watches, and animations cost half a processor
 }
-# The demo model pauses only where a script says so.
-SETTINGS: dict[str, Any] = {"demo_cadence_ms": 0, "shutdown_grace_s": 1}
+# The demo model pauses only where a script says so, and no agent is started that nobody needs.
+SETTINGS: dict[str, Any] = {"demo_cadence_ms": 0, "shutdown_grace_s": 1, "prewarmed_clients": 0}
 
 FAILED = pytest.StashKey[bool]()
 # The page shows the latest 20 turns; a test that counts them shall not meet that.
-MANY_TURNS = 12
+MANY_TURNS = 14
 OpenPage = Callable[..., ChatPage]
 
 
@@ -92,7 +92,7 @@ def browser() -> Iterator[Browser]:
 def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """The server that most tests share."""
     with started_server(
-        tmp_path_factory.mktemp("server"), prewarmed_clients=2, **SETTINGS
+        tmp_path_factory.mktemp("server"), **SETTINGS | {"prewarmed_clients": 1}
     ) as server:
         yield server
 

@@ -100,21 +100,28 @@ def test_both_languages_say_the_same_things(talk: ChatPage) -> None:
     assert words[0] == words[1]
 
 
-def test_a_phone_shows_all_of_it_without_scrolling_sideways(open_page: OpenPage) -> None:
-    chat = open_page(**PHONE)
-    expect_no_sideways_scroll(chat)
-    expect(chat.get("conversation-list")).not_to_be_in_viewport()
-    expect(chat.composer).to_be_in_viewport()
-
+def test_a_phone_shows_all_of_it_without_scrolling_sideways(
+    talk: ChatPage, open_page: OpenPage
+) -> None:
     text = (
         f"{WIDE}\n\n{LONG_WORD}\n\n```\n{LONG_WORD}\n```\n\nhttps://elsewhere.example/{LONG_WORD}"
     )
-    turn = chat.ask(script(bash(f"ls {LONG_WORD}"), {"text": text}, say=LONG_WORD))
+    talk.ask(script(bash(f"ls {LONG_WORD}"), {"text": text}, say=LONG_WORD))
 
+    chat = open_page(f"/#/c/{talk.conversation_id}", **PHONE)
+
+    expect(chat.turn.reply).to_contain_text("column 11")
     expect_no_sideways_scroll(chat)
+    expect(chat.get("conversation-list")).not_to_be_in_viewport()
+    turn = chat.turn
     turn.tools.get_by_role("button").tap()
     expect_no_sideways_scroll(chat)
-    expect(chat.composer).to_be_in_viewport()
+    chat.composer.fill("my phone is small")
+    chat.get("send").tap()
+    expect(chat.turn.message).to_have_text("my phone is small")
+    chat.turn.expect_end("answered")
+    expect(chat.turn.outcome).to_be_in_viewport()
+    turn = chat.turn
     turn.at.get_by_test_id("log-link").tap()
     expect(chat.get("log-dialog").locator(".log-line").first).to_be_visible()
     expect_no_sideways_scroll(chat)
@@ -145,7 +152,7 @@ def test_everything_can_be_read_by_day_and_by_night(
 
 def test_a_reader_who_scrolled_up_is_left_there(talk: ChatPage) -> None:
     scroller = talk.page.locator("#scroller")
-    talk.send(script({"text": "A line.\n\n" * 150, "delta_delay_ms": 25}))
+    talk.send(script({"text": "A line.\n\n" * 150, "delta_delay_ms": 15}))
     jump = talk.get("jump-latest")
     expect(talk.turn.live.locator("p").nth(40)).to_be_attached()
     expect(jump).to_be_hidden()
@@ -163,7 +170,7 @@ def test_a_reader_who_scrolled_up_is_left_there(talk: ChatPage) -> None:
     expect(talk.turn.outcome).to_be_in_viewport()
 
 
-def test_a_long_conversation_comes_in_parts(open_page: OpenPage, server: LiveServer) -> None:
+def test_a_long_conversation_comes_in_parts(chat: ChatPage, server: LiveServer) -> None:
     conversation_id = None
     with httpx.Client(base_url=server.url, trust_env=False, timeout=30) as http:
         for number in range(23):
@@ -171,7 +178,7 @@ def test_a_long_conversation_comes_in_parts(open_page: OpenPage, server: LiveSer
             answer = http.post("/chat", json={key: value for key, value in body.items() if value})
             conversation_id = answer.json()["conversation_id"]
 
-    chat = open_page(f"/#/c/{conversation_id}")
+    chat.go(f"/#/c/{conversation_id}")
 
     expect(chat.turns).to_have_count(20)
     expect(chat.turn.message).to_have_text("my number is 22")

@@ -367,8 +367,9 @@ def test_relative_directories_lie_beside_the_program(tmp_path: Path) -> None:
 
 
 def test_a_start_and_a_stop_leave_no_process(tmp_path: Path) -> None:
-    """Straight after the address was told, while an agent is still being warmed."""
-    server = start_server(tmp_path, prewarmed_clients=3)
+    """Straight after the address was told, while agents are still being warmed; without a word or a key."""
+    server = start_server(tmp_path, command=None, prewarmed_clients=3)
+    assert server.said().startswith("Candor runs on its built-in demo model")
     assert server.stop() == 0
     assert not server.agents()
     assert not server.faults()

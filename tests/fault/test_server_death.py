@@ -326,6 +326,20 @@ async def test_a_lost_session_is_told(server: LiveServer) -> None:
         assert answer["session_id"] != told["session_id"]
 
 
+async def test_an_agent_that_cannot_be_started_is_told(server: LiveServer) -> None:
+    program = server.data_dir / "start-agent"
+    hidden = program.rename(program.with_name("hidden"))
+    async with server.client() as client:
+        result = await client.ask(script({"text": "never said"}))
+        assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "engine_crash")
+        assert result["reply"].startswith("The agent could not be started")
+        assert str(server.data_dir) not in str(result)
+        ready = await client.http.get("/readyz")
+        assert (ready.status_code, ready.json()["parts"]["agent"]["ok"]) == (503, False)
+        hidden.rename(program)
+        await is_over(client, result["conversation_id"])
+
+
 async def test_prewarmed_agents_that_died_are_not_handed_out(tmp_path: Path) -> None:
     async with running_server(tmp_path, prewarmed_clients=2) as server, server.client() as client:
         await client.wait_for_agents(2)
