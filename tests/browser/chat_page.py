@@ -179,10 +179,10 @@ class ChatPage:
 
     def ask(self, text: str) -> "TurnOnPage":
         """Send a message and wait for the end of its turn."""
-        ended = self.outcomes.count()
         self.page.evaluate("window.textSeen = []")
         self.send(text)
-        expect(self.outcomes).to_have_count(ended + 1)
+        expect(self.turn.message).to_have_text(text)  # the turns of before may still be coming in
+        expect(self.turn.outcome).to_be_visible()
         return self.turn
 
     def start_new(self) -> None:

@@ -170,6 +170,32 @@ def test_a_reader_who_scrolled_up_is_left_there(talk: ChatPage) -> None:
     expect(talk.turn.outcome).to_be_in_viewport()
 
 
+def test_content_that_shrinks_for_a_moment_is_not_taken_for_scrolling_up(chat: ChatPage) -> None:
+    """Between two frames, where the browser tells of the first change only after the second."""
+    is_at_end = chat.page.evaluate(
+        """async () => {
+          const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+          const [scroller, filler] = [document.getElementById("scroller"), document.createElement("div")];
+          const grow = (height) => { filler.style.height = `${height}px`; };
+          document.getElementById("transcript").append(filler);
+          grow(3000);
+          await frame();
+          await frame();
+          grow(2900);
+          await frame();
+          grow(3300);
+          await frame();
+          await frame();
+          const distance = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
+          filler.remove();
+          return distance < 1;
+        }"""
+    )
+
+    assert is_at_end
+    expect(chat.get("jump-latest")).to_be_hidden()
+
+
 def test_a_long_conversation_comes_in_parts(chat: ChatPage, server: LiveServer) -> None:
     conversation_id = None
     with httpx.Client(base_url=server.url, trust_env=False, timeout=30) as http:

@@ -38,6 +38,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def conversation(server: LiveServer) -> str:
+    """Give a conversation for what needs none of its own."""
+    return server.new_conversation()
+
+
 def _make_personal_settings(home: Path) -> None:
     """Put what must not come into a session where the agent program looks for a person's own."""
     for personal in (home / ".claude", home / "data" / "sessions"):
@@ -118,7 +124,9 @@ async def test_a_stale_agent_process_is_gone_after_the_grace_and_at_shutdown(
         assert not server.agents()
 
 
-async def test_the_journal_holds_the_whole_turn_as_json(server: LiveServer) -> None:
+async def test_the_journal_holds_the_whole_turn_as_json(
+    server: LiveServer, conversation: str
+) -> None:
     """Problem 7: every SDK message, whatever objects it is made of; the kinds in their order.
 
     The streamed pieces of an answer are no messages: the whole one follows.
@@ -131,11 +139,11 @@ async def test_the_journal_holds_the_whole_turn_as_json(server: LiveServer) -> N
         {"text": text},
     )
     async with server.client() as client:
-        async with client.stream(script(*steps)) as events:
+        async with client.stream(script(*steps), conversation) as events:
             told = await events.rest()
         result = told[-1].data
         own = await client.http.get(f"/logs/{result['log_file']}")
-        (listed,) = (await client.get(f"/logs?conversation_id={result['conversation_id']}"))["logs"]
+        (listed,) = (await client.get(f"/logs?conversation_id={conversation}&limit=1"))["logs"]
     lines = server.journal(result)
     assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
     assert {(line["conversation_id"], line["turn_id"]) for line in lines} == {
@@ -161,7 +169,7 @@ async def test_the_journal_holds_the_whole_turn_as_json(server: LiveServer) -> N
     assert (listed["log_file"], listed["outcome"]) == (result["log_file"], result["outcome"])
 
 
-async def test_no_secret_comes_out_again(server: LiveServer) -> None:
+async def test_no_secret_comes_out_again(server: LiveServer, conversation: str) -> None:
     """Problem 7: out of a message, a file, a tool's input and the model's own words, streamed in pieces."""
     for name, secret in (("own.txt", OWN_KEY), ("foreign.txt", FOREIGN_KEY)):
         (server.workspace / name).write_text(f"it is {secret} there\n", encoding="utf-8")
@@ -173,7 +181,8 @@ async def test_no_secret_comes_out_again(server: LiveServer) -> None:
         {"text": f"One is {OWN_KEY} and the other is {FOREIGN_KEY}. ", "delta_delay_ms": 5},
     )
     async with server.client() as client:
-        async with client.stream(script(*steps, say=f"Use {OWN_KEY} and {FOREIGN_KEY}.")) as events:
+        message = script(*steps, say=f"Use {OWN_KEY} and {FOREIGN_KEY}.")
+        async with client.stream(message, conversation) as events:
             told = await events.rest()
         result = told[-1].data
         assert (result["outcome"], len(result["tools"])) == ("answered_with_failures", 4)
@@ -189,11 +198,13 @@ async def test_no_secret_comes_out_again(server: LiveServer) -> None:
         assert secret not in server.err_file.read_text(encoding="utf-8")
 
 
-async def test_a_secret_that_is_streamed_in_pieces_comes_out_in_none(server: LiveServer) -> None:
+async def test_a_secret_that_is_streamed_in_pieces_comes_out_in_none(
+    server: LiveServer, conversation: str
+) -> None:
     """Problem 7: the model's service cuts where it likes, here 40 characters into the key."""
     message = script({"text": f"a b c {OWN_KEY} d", "delta_delay_ms": 5}, say="Say it.")
     message = message.replace(OWN_KEY, "".join(f"\\u{ord(one):04x}" for one in OWN_KEY))
-    async with server.client() as client, client.stream(message) as events:
+    async with server.client() as client, client.stream(message, conversation) as events:
         told = await events.rest()
     result = told[-1].data
     streamed = "".join(one.data["text"] for one in told if one.type == "text.delta")
@@ -207,13 +218,15 @@ async def test_a_secret_that_is_streamed_in_pieces_comes_out_in_none(server: Liv
 
 
 @pytest.mark.parametrize("say", ["Please tidy up.", "请整理一下文件，需要执行优化。" * 5])
-async def test_a_denied_command_without_a_word_is_no_success(server: LiveServer, say: str) -> None:
+async def test_a_denied_command_without_a_word_is_no_success(
+    server: LiveServer, conversation: str, say: str
+) -> None:
     """Problem 10: the very case, a denial that breaks the run off with `result=None`, and a plain one."""
     silence = {"empty": True, "times": 9}
     for command in ("rm -rf ../" + server.workspace.name, "sudo mv a b"):
         async with server.client() as client:
             steps = (bash(command), silence, {"on_followup": [silence]})
-            result = await client.ask(script(*steps, say=say))
+            result = await client.ask(script(*steps, say=say), conversation)
         assert result["outcome"] in {"interrupted", "tool_failed"}
         assert result["tools"][0]["status"] == "denied"
         assert result["log_file"] in result["reply"]
@@ -224,12 +237,15 @@ async def test_a_denied_command_without_a_word_is_no_success(server: LiveServer,
         assert (server.log_dir / result["log_file"]).is_file()
 
 
-async def _done(client: LiveClient, *commands: str) -> list[str]:
-    result = await client.ask(script(*map(bash, commands), {"text": "Said nothing else."}))
+async def _done(client: LiveClient, conversation: str, *commands: str) -> list[str]:
+    message = script(*map(bash, commands), {"text": "Said nothing else."})
+    result = await client.ask(message, conversation)
     return [one["status"] for one in result["tools"]]
 
 
-async def test_file_commands_inside_the_workspace_really_happen(server: LiveServer) -> None:
+async def test_file_commands_inside_the_workspace_really_happen(
+    server: LiveServer, conversation: str
+) -> None:
     """Problem 11: moved, copied, made and deleted on the disk, whatever the names are written in."""
     root = server.workspace
     (root / "报告 一.txt").write_text("一", encoding="utf-8")
@@ -246,7 +262,7 @@ async def test_file_commands_inside_the_workspace_really_happen(server: LiveServ
         "rm -r '新 文件夹'",
     )
     async with server.client() as client:
-        assert await _done(client, *commands) == ["ok"] * len(commands)
+        assert await _done(client, conversation, *commands) == ["ok"] * len(commands)
     assert (root / "备份" / "报告 二.txt").read_text("utf-8") == "一"
     assert (root / "备份" / "dash.txt").read_text("utf-8") == "dash"
     assert (root / "plain.txt").read_text("utf-8") == "its"
@@ -255,20 +271,20 @@ async def test_file_commands_inside_the_workspace_really_happen(server: LiveServ
         assert not (root / gone).exists()
 
 
-async def test_plain_words_move_and_delete_files_too(server: LiveServer) -> None:
+async def test_plain_words_move_and_delete_files_too(server: LiveServer, conversation: str) -> None:
     """Problem 11: what the user of the field log asked for, in their language."""
     (server.workspace / "旧.txt").write_text("内容", encoding="utf-8")
     async with server.client() as client:
-        moved = await client.ask("把 旧.txt 重命名为 新.txt")
+        moved = await client.ask("把 旧.txt 重命名为 新.txt", conversation)
         assert (moved["outcome"], moved["tools"][0]["name"]) == ("answered", "Bash")
         assert (server.workspace / "新.txt").read_text("utf-8") == "内容"
-        deleted = await client.ask("删除 新.txt", moved["conversation_id"])
+        deleted = await client.ask("删除 新.txt", conversation)
         assert deleted["outcome"] == "answered"
     assert not (server.workspace / "新.txt").exists()
 
 
 async def test_commands_outside_the_workspace_are_denied_and_change_nothing(
-    server: LiveServer, tmp_path: Path
+    server: LiveServer, conversation: str, tmp_path: Path
 ) -> None:
     """Problem 11: no path out, no dangerous syntax, no other command; also through links and other tools."""
     outside = tmp_path / "outside"
@@ -305,7 +321,7 @@ async def test_commands_outside_the_workspace_are_denied_and_change_nothing(
     ]
     async with server.client() as client:
         steps = [*map(bash, commands), *files]
-        result = await client.ask(script(*steps, {"text": "I tried."}))
+        result = await client.ask(script(*steps, {"text": "I tried."}), conversation)
     ended = [one["status"] for one in result["tools"]]
     assert ended[: len(commands)] == ["denied"] * len(commands)
     # the agent itself refuses to write over what it has not read, before anybody else is asked

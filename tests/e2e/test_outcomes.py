@@ -293,18 +293,17 @@ TABLE = {
 
 
 @pytest.fixture(scope="module")
-def conversation() -> dict[str, str]:
-    """Hold the one conversation of the table: however a turn ended, the next one is answered."""
-    return {}
+def conversation(server: LiveServer) -> str:
+    """Give the one conversation of the table: however a turn ended, the next one is answered."""
+    return server.new_conversation()
 
 
 @pytest.mark.parametrize("row", TABLE.values(), ids=TABLE.keys())
 async def test_a_turn_ends_with_the_outcome_that_its_evidence_supports(
-    server: LiveServer, conversation: dict[str, str], row: Row
+    server: LiveServer, conversation: str, row: Row
 ) -> None:
     async with server.client() as client:
-        result = await client.ask(row.message, **conversation)
-        conversation["conversation_id"] = result["conversation_id"]
+        result = await client.ask(row.message, conversation)
         assert (result["outcome"], result["stop_reason"]) == (row.outcome, row.stop_reason)
         ended = statuses(result)
         kept = [one if row.tools[n : n + 1] != [KEPT] else KEPT for n, one in enumerate(ended)]
@@ -321,10 +320,13 @@ async def test_a_turn_ends_with_the_outcome_that_its_evidence_supports(
     assert (server.workspace / "memory").is_dir()
 
 
-async def test_a_notice_says_which_calls_did_not_succeed_and_why(server: LiveServer) -> None:
+async def test_a_notice_says_which_calls_did_not_succeed_and_why(
+    server: LiveServer, conversation: str
+) -> None:
     steps = (bash("ls"), bash("cat nothere.txt"), bash("curl a"), {"text": "So so."})
     async with server.client() as client:
-        english, chinese = await client.ask(script(*steps)), await client.ask(in_chinese(*steps))
+        english = await client.ask(script(*steps), conversation)
+        chinese = await client.ask(in_chinese(*steps), conversation)
     (notice,) = english["notices"]
     assert notice["message"].startswith("2 of 3 tool calls did not succeed: Bash: cat nothere.txt")
     assert "No such file" in notice["message"]
@@ -333,30 +335,36 @@ async def test_a_notice_says_which_calls_did_not_succeed_and_why(server: LiveSer
     assert notice["message"].startswith("3 次工具调用中有 2 次没有成功：")
 
 
-async def test_five_reads_of_five_files_are_no_doom_loop(server: LiveServer) -> None:
+async def test_five_reads_of_five_files_are_no_doom_loop(
+    server: LiveServer, conversation: str
+) -> None:
     names = [f"file-{n}.txt" for n in range(6)]
     for name in names:
         (server.workspace / name).write_text(name, encoding="utf-8")
     reads = [{"tool": "Read", "input": {"file_path": str(server.workspace / n)}} for n in names]
     again = [bash(f"cat {name}") for name in names]
     async with server.client() as client:
-        result = await client.ask(script(*reads, *again, {"text": "Read."}))
+        result = await client.ask(script(*reads, *again, {"text": "Read."}), conversation)
         assert (result["outcome"], result["reply"]) == ("answered", "Read.")
         assert statuses(result) == ["ok"] * 12
 
 
-async def test_a_loop_that_is_broken_by_another_call_is_none(server: LiveServer) -> None:
+async def test_a_loop_that_is_broken_by_another_call_is_none(
+    server: LiveServer, conversation: str
+) -> None:
     four = {"repeat": bash("ls memory"), "times": 4}
     async with server.client() as client:
-        result = await client.ask(script(four, bash("ls"), four, {"text": "Looked."}))
+        result = await client.ask(script(four, bash("ls"), four, {"text": "Looked."}), conversation)
     assert (result["outcome"], len(result["tools"])) == ("answered", 9)
 
 
-async def test_the_text_of_assistant_and_result_messages_counts_once(server: LiveServer) -> None:
+async def test_the_text_of_assistant_and_result_messages_counts_once(
+    server: LiveServer, conversation: str
+) -> None:
     """Field log, problem 6: both hold the same text, and so do the streamed pieces."""
     text = "A sentence that must be there once, 只出现一次。"
     async with server.client() as client:
-        async with client.stream(script({"text": text})) as events:
+        async with client.stream(script({"text": text}), conversation) as events:
             told = await events.rest()
         streamed = "".join(one.data["text"] for one in told if one.type == "text.delta")
         result = told[-1].data

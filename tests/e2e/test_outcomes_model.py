@@ -76,9 +76,9 @@ def server(tmp_path_factory: pytest.TempPathFactory, service: Service) -> Iterat
 
 
 @pytest.fixture(scope="module")
-def conversation() -> dict[str, str]:
-    """Hold the one conversation of these tests: after each failure it goes on."""
-    return {}
+def conversation(server: LiveServer) -> str:
+    """Give the one conversation of these tests: after each failure it goes on."""
+    return server.new_conversation()
 
 
 def in_chinese(*steps: dict[str, Any]) -> str:
@@ -86,14 +86,13 @@ def in_chinese(*steps: dict[str, Any]) -> str:
 
 
 async def ask(
-    server: LiveServer, conversation: dict[str, str], message: str
+    server: LiveServer, conversation: str | None, message: str
 ) -> tuple[dict[str, Any], list[str]]:
     """Ask, and give the result and the types of the turn's events."""
     async with server.client() as client:
-        async with client.stream(message, **conversation) as events:
+        async with client.stream(message, conversation) as events:
             told = await events.rest()
         result = told[-1].data
-        conversation["conversation_id"] = result["conversation_id"]
         assert not any(one in result["reply"] for one in NOT_FOR_PEOPLE)
         assert KEY not in str(told)
         assert KEY not in server.journal_text(result)
@@ -105,7 +104,7 @@ def notices(result: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 async def test_any_messages_api_can_be_the_model(
-    server: LiveServer, service: Service, conversation: dict[str, str]
+    server: LiveServer, service: Service, conversation: str | None
 ) -> None:
     result, _ = await ask(server, conversation, script({"text": "From afar."}))
     assert (result["outcome"], result["reply"]) == ("answered", "From afar.")
@@ -150,7 +149,7 @@ HOPELESS = [
 
 @pytest.mark.parametrize("case", HOPELESS, ids=[str(one.status) for one in HOPELESS])
 async def test_what_waiting_cannot_help_is_given_up_at_once(
-    server: LiveServer, service: Service, conversation: dict[str, str], case: Hopeless
+    server: LiveServer, service: Service, conversation: str | None, case: Hopeless
 ) -> None:
     """By itself the agent asks again after 401 and 403 for three minutes, in growing pauses.
 
@@ -173,7 +172,7 @@ async def test_what_waiting_cannot_help_is_given_up_at_once(
 
 
 async def test_an_overload_is_told_while_it_lasts_and_waited_out(
-    server: LiveServer, service: Service, conversation: dict[str, str]
+    server: LiveServer, service: Service, conversation: str | None
 ) -> None:
     before = service.calls
     result, types = await ask(
@@ -190,9 +189,7 @@ async def test_an_overload_is_told_while_it_lasts_and_waited_out(
         assert re.fullmatch(told, message)
 
 
-async def test_an_overload_is_told_in_chinese(
-    server: LiveServer, conversation: dict[str, str]
-) -> None:
+async def test_an_overload_is_told_in_chinese(server: LiveServer, conversation: str | None) -> None:
     result, _ = await ask(server, conversation, in_chinese({"status": 529}, {"text": "好了。"}))
     ((code, message),) = notices(result)
     assert (code, result["reply"]) == ("model_retrying", "好了。")
@@ -216,7 +213,7 @@ LASTING = {
 
 @pytest.mark.parametrize(("step", "sentence"), LASTING.values(), ids=LASTING.keys())
 async def test_a_failure_that_lasts_ends_in_a_sentence(
-    server: LiveServer, conversation: dict[str, str], step: dict[str, Any], sentence: str
+    server: LiveServer, conversation: str | None, step: dict[str, Any], sentence: str
 ) -> None:
     steps = (bash("ls memory"), {**step, "times": 50}, {"text": "never said"})
     result, types = await ask(server, conversation, script(*steps))
@@ -229,7 +226,7 @@ async def test_a_failure_that_lasts_ends_in_a_sentence(
 
 
 async def test_a_failure_that_lasts_ends_in_a_sentence_in_chinese(
-    server: LiveServer, conversation: dict[str, str]
+    server: LiveServer, conversation: str | None
 ) -> None:
     result, _ = await ask(server, conversation, in_chinese({"status": 529, "times": 50}))
     assert result["outcome"] == "engine_failed"
@@ -237,7 +234,7 @@ async def test_a_failure_that_lasts_ends_in_a_sentence_in_chinese(
 
 
 async def test_an_answer_that_was_cut_off_and_begun_again_is_there_once(
-    server: LiveServer, conversation: dict[str, str]
+    server: LiveServer, conversation: str | None
 ) -> None:
     text = "The whole answer, from its beginning to its end."
     cut = {"drop": True, "after_chars": 30, "text": text, "delta_delay_ms": 60}
@@ -249,7 +246,7 @@ async def test_an_answer_that_was_cut_off_and_begun_again_is_there_once(
 
 
 async def test_an_answer_at_the_output_limit_is_an_answer_with_a_notice(
-    server: LiveServer, conversation: dict[str, str]
+    server: LiveServer, conversation: str | None
 ) -> None:
     cut = {"max_tokens": True, "text": "As far as it goes. ", "times": 20}
     result, _ = await ask(server, conversation, script(cut))
@@ -268,6 +265,6 @@ async def test_a_service_that_is_not_there(tmp_path: Path) -> None:
         environ={"ANTHROPIC_BASE_URL": "http://127.0.0.1:9", "CLAUDE_CODE_MAX_RETRIES": "1"},
     ) as server:
         assert server.said().startswith("Candor talks to the model of ANTHROPIC_BASE_URL.")
-        result, _ = await ask(server, {}, "hello")
+        result, _ = await ask(server, None, "hello")
         assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "api_error")
         assert result["reply"].startswith("The model's service could not be reached.")

@@ -201,6 +201,12 @@ class LiveServer:
             ) as http:
                 yield LiveClient(http)
 
+    def new_conversation(self) -> str:
+        """Start a conversation, for the tests of a module to share: each new one costs a process."""
+        answer = httpx.post(f"{self.url}/new-conversation", trust_env=False)
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["conversation_id"])
+
     def agents(self) -> dict[int, psutil.Process]:
         """List the agent processes of this server's data directory, wherever they hang, by pid."""
         return agents_of(self.owner)

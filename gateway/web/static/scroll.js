@@ -41,14 +41,20 @@ export class Scroll {
 
   /** After the content changed. */
   settle() {
-    if (this.isAtEnd) this.#scroller.scrollTop = this.#scroller.scrollHeight;
+    if (this.isAtEnd) this.#moveToEnd();
     else this.#jump.hidden = this.#distance_px < NEAR_PX;
   }
 
   toEnd() {
     this.isAtEnd = true;
     this.#jump.hidden = true;
+    this.#moveToEnd();
+  }
+
+  /** Content that shrinks moves the place up as well: noted here, that is not taken for a reader's doing. */
+  #moveToEnd() {
     this.#scroller.scrollTop = this.#scroller.scrollHeight;
+    this.#lastTop_px = this.#scroller.scrollTop;
   }
 
   /** Change the content above without moving what the reader sees. */
