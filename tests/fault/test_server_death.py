@@ -5,6 +5,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,11 +15,14 @@ import anyio
 import psutil
 import pytest
 
-from gateway.engine.processes import MARK
+from gateway.engine.processes import MARK, owner_of
 from tests.support.live_server import (
+    ROOT,
     LiveClient,
     LiveServer,
+    agents_of,
     bash,
+    environment,
     let_go,
     running_server,
     script,
@@ -194,11 +198,26 @@ async def test_a_second_signal_cuts_the_waiting_short(tmp_path: Path, frozen: bo
         assert not server.agents()
 
 
-async def test_a_signal_while_it_starts_ends_it_in_order(tmp_path: Path) -> None:
-    async with running_server(tmp_path, prewarmed_clients=2) as server:
-        server.signal(signal.SIGINT)
-        assert await server.wait_ended() == 0
-        assert not server.agents()
+@pytest.mark.parametrize("begun", ["server.lock", "start-agent", "candor.sqlite3-wal"])
+def test_a_signal_while_it_starts_leaves_nothing(tmp_path: Path, begun: str) -> None:
+    """As soon as a file shows how far it has come; before it minds signals, the system ends it."""
+    env = environment(tmp_path, {"prewarmed_clients": 2}, {})
+    with (tmp_path / "err").open("wb") as err:
+        process = subprocess.Popen(
+            [sys.executable, ROOT / "app.py", "demo"], env=env, stdout=err, stderr=err
+        )
+    until = time.monotonic() + 30
+    while not (tmp_path / "data" / begun).exists():
+        assert time.monotonic() < until
+        time.sleep(0.001)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) in {0, -signal.SIGTERM}
+    assert "Traceback" not in (tmp_path / "err").read_text("utf-8")
+    owner = owner_of(tmp_path / "data")
+    until = time.monotonic() + 10
+    while agents_of(owner) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not agents_of(owner)
 
 
 def kill_agents(server: LiveServer, number: signal.Signals = signal.SIGKILL) -> None:
