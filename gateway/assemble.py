@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import anyio
 from anyio.abc import TaskGroup
@@ -117,8 +118,7 @@ async def open_services(
         StartError: another server uses the data directory.
         StoreUnavailable: the database cannot be opened.
     """
-    lock = await anyio.to_thread.run_sync(InstanceLock, settings.data_dir)
-    await anyio.to_thread.run_sync(lock.take)
+    lock = await anyio.to_thread.run_sync(_take_lock_blocking, settings.data_dir)
     async with AsyncExitStack() as stack:
         stack.callback(lock.close)
         steps = await anyio.to_thread.run_sync(migrations_of, migrations.__name__)
@@ -137,6 +137,13 @@ async def open_services(
                     with anyio.move_on_after(_CLOSE_S):
                         await services.pool.close()
                 background.cancel_scope.cancel()
+
+
+def _take_lock_blocking(data_dir: Path) -> InstanceLock:
+    """Open and take the lock in one go: a start that is cancelled in between would leave it open."""
+    lock = InstanceLock(data_dir)
+    lock.take()
+    return lock
 
 
 async def _build(
