@@ -1,5 +1,6 @@
 """`python app.py …` as a person types it: what it prints, where, and with which exit code."""
 
+import json
 import os
 import pty
 import re
@@ -352,6 +353,29 @@ async def test_a_made_token_lets_its_user_in_and_nobody_else(tmp_path: Path) -> 
         theirs = await client.http.get(f"/conversations/{result['conversation_id']}")
         assert theirs.status_code == 404
         assert (await client.http.get(f"/logs/{result['log_file']}")).status_code == 404
+
+
+def test_a_fault_of_the_program_is_in_the_log_and_one_sentence(tmp_path: Path) -> None:
+    program = (
+        "import sys, app, gateway.serve\n"
+        "async def serve(*_, **__): raise RuntimeError('boom')\n"
+        "gateway.serve.serve = serve\n"
+        "sys.exit(app.main(['demo']))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env=environment(tmp_path, {}, {}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (70, "")
+    logged, told = done.stderr.splitlines()
+    assert json.loads(logged)["event"] == "server_failed"
+    assert "boom" in json.loads(logged)["exception"]
+    assert one_sentence(told) == "The server failed; its log above says why."
 
 
 def test_relative_directories_lie_beside_the_program(tmp_path: Path) -> None:
