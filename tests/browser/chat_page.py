@@ -179,8 +179,11 @@ class ChatPage:
 
     def ask(self, text: str) -> "TurnOnPage":
         """Send a message and wait for the end of its turn."""
+        before = self.turns.last.get_attribute("data-turn-id") if self.turns.count() else None
         self.page.evaluate("window.textSeen = []")
         self.send(text)
+        if before is not None:  # the same may have been asked before
+            expect(self.turns.last).not_to_have_attribute("data-turn-id", before)
         expect(self.turn.message).to_have_text(text)  # the turns of before may still be coming in
         expect(self.turn.outcome).to_be_visible()
         return self.turn

@@ -62,11 +62,17 @@ READ = [
 
 
 def expect_no_sideways_scroll(chat: ChatPage) -> None:
+    """Nor is anything cut off at the sides."""
     wide = chat.page.evaluate(
         """() => ["html", "body", "#scroller", "#sidebar", ".conversations", ".log-lines"]
           .filter((name) => [...document.querySelectorAll(name)].some((node) => node.scrollWidth > Math.min(node.clientWidth, innerWidth)))"""
     )
-    assert wide == []
+    cut_off = chat.page.evaluate(
+        """() => [...document.querySelectorAll(".user-text, .tool, .reply, .notice, .turn-facts, .composer")]
+          .filter((node) => { const { left, right } = node.getBoundingClientRect(); return left < 0 || right > innerWidth; })
+          .map((node) => node.className)"""
+    )
+    assert (wide, cut_off) == ([], [])
 
 
 def test_a_chinese_browser_gets_a_chinese_page(open_page: OpenPage) -> None:
