@@ -10,7 +10,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-import aiosqlite
 import anyio
 import pytest
 
@@ -27,11 +26,11 @@ from gateway.conversations.testing.turns import TurnStoreSuite
 from gateway.conversations.testing.values import Stores
 from gateway.ids import ConversationId, TurnId, UserId
 from memory.errors import StoreConflict, StoreUnavailable
-from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.database import Database, _in_thread_of
 from tests.support.stores import open_file, stores_on
 
 T = TypeVar("T")
-Work = Callable[[aiosqlite.Connection], Awaitable[T]]
+Work = Callable[[sqlite3.Connection], T]
 FAILURES = (
     AssertionError,
     pytest.fail.Exception,
@@ -51,9 +50,9 @@ class Unowned(SqliteConversationStore):
 
 class Overwriting(SqliteConversationStore):
     async def create(self, conversation: Conversation) -> None:
-        async def work(writer: aiosqlite.Connection) -> None:
-            await writer.execute("DELETE FROM conversations WHERE id = ?", (conversation.id,))
-            await insert_conversation(writer, conversation)
+        def work(writer: sqlite3.Connection) -> None:
+            writer.execute("DELETE FROM conversations WHERE id = ?", (conversation.id,))
+            insert_conversation(writer, conversation)
 
         await self._database.write(work)
 
@@ -331,7 +330,7 @@ class Unshielded(Database):
         async with self._writing:
             await self._writer.execute("BEGIN IMMEDIATE")
             try:
-                result = await work(self._writer)
+                result = await _in_thread_of(self._writer, work)
             except Exception:
                 await self._writer.rollback()
                 raise

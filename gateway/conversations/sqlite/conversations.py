@@ -1,11 +1,10 @@
 """Conversations in SQLite."""
 
 import json
+import sqlite3
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from hashlib import sha256
-
-import aiosqlite
 
 from gateway.clock import rfc3339
 from gateway.conversations.model import Conversation, ConversationChange, Page
@@ -14,9 +13,9 @@ from gateway.ids import ConversationId, UserId
 from memory.stores.sqlite.database import Database
 
 
-async def insert_conversation(writer: aiosqlite.Connection, one: Conversation) -> None:
+def insert_conversation(writer: sqlite3.Connection, one: Conversation) -> None:
     """Insert within a transaction that is open."""
-    await writer.execute(
+    writer.execute(
         "INSERT INTO conversations (id, user_id, title, model, memory_enabled, case_memory,"
         " app_code, environment, session_id, fork_at, created_at, last_activity_at)"
         " VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
@@ -115,15 +114,15 @@ class SqliteConversationStore:
     async def delete(self, conversation_id: ConversationId) -> Sequence[str]:
         """See `ConversationStore.delete`."""
 
-        async def work(writer: aiosqlite.Connection) -> list[str]:
-            rows = await writer.execute_fetchall(
+        def work(writer: sqlite3.Connection) -> list[str]:
+            rows = writer.execute(
                 "SELECT session_id FROM conversations WHERE id = ?"
                 " UNION SELECT session_id FROM turns WHERE conversation_id = ?",
                 (conversation_id, conversation_id),
             )
             held = [row["session_id"] for row in rows if row["session_id"]]
-            await writer.execute("DELETE FROM conversations WHERE id = ?", (conversation_id,))
-            still = await writer.execute_fetchall(
+            writer.execute("DELETE FROM conversations WHERE id = ?", (conversation_id,))
+            still = writer.execute(
                 "SELECT session_id FROM conversations"
                 " WHERE session_id IN (SELECT value FROM json_each(?))"
                 " UNION SELECT session_id FROM turns"

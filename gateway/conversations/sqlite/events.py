@@ -1,8 +1,7 @@
 """Events in SQLite."""
 
+import sqlite3
 from collections.abc import Sequence
-
-import aiosqlite
 
 from gateway.conversations.model import TurnEvent
 from gateway.conversations.sqlite.rows import event_of
@@ -10,9 +9,9 @@ from gateway.ids import ConversationId, TurnId
 from memory.stores.sqlite.database import Database
 
 
-async def insert_events(writer: aiosqlite.Connection, events: Sequence[TurnEvent]) -> None:
+def insert_events(writer: sqlite3.Connection, events: Sequence[TurnEvent]) -> None:
     """Insert within a transaction that is open."""
-    await writer.executemany(
+    writer.executemany(
         "INSERT INTO events (seq, conversation_id, turn_id, n, type, data)"
         " SELECT ?, ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM conversations WHERE id = ?)"
         " AND NOT EXISTS (SELECT 1 FROM events WHERE seq = ? AND turn_id = ? AND n = ?)",

@@ -1,11 +1,10 @@
 """Turns in SQLite."""
 
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
-
-import aiosqlite
 
 from gateway.clock import rfc3339
 from gateway.conversations.model import Conversation, Turn, TurnEvent
@@ -35,31 +34,29 @@ class SqliteTurnStore:
     ) -> Turn:
         """See `TurnStore.accept`."""
 
-        async def work(writer: aiosqlite.Connection) -> Turn:
+        def work(writer: sqlite3.Connection) -> Turn:
             if create is not None:
-                await insert_conversation(writer, create)
-            rows = list(
-                await writer.execute_fetchall(
-                    "INSERT INTO turns (id, conversation_id, user_id, seq, state, message,"
-                    " created_at) SELECT ?, ?, ?, coalesce(max(seq), 0) + 1, 'queued', ?, ?"
-                    " FROM turns WHERE conversation_id = ? RETURNING seq",
-                    (
-                        turn.id,
-                        turn.conversation_id,
-                        turn.user_id,
-                        turn.message,
-                        rfc3339(turn.created_at),
-                        turn.conversation_id,
-                    ),
-                )
-            )
-            await writer.execute(
+                insert_conversation(writer, create)
+            rows = writer.execute(
+                "INSERT INTO turns (id, conversation_id, user_id, seq, state, message,"
+                " created_at) SELECT ?, ?, ?, coalesce(max(seq), 0) + 1, 'queued', ?, ?"
+                " FROM turns WHERE conversation_id = ? RETURNING seq",
+                (
+                    turn.id,
+                    turn.conversation_id,
+                    turn.user_id,
+                    turn.message,
+                    rfc3339(turn.created_at),
+                    turn.conversation_id,
+                ),
+            ).fetchall()
+            writer.execute(
                 "UPDATE conversations SET last_activity_at = max(last_activity_at, ?),"
                 " title = CASE WHEN title = '' THEN ? ELSE title END WHERE id = ?",
                 (rfc3339(turn.created_at), title_of(turn.message), turn.conversation_id),
             )
             if key is not None:
-                await writer.execute(
+                writer.execute(
                     "INSERT INTO idempotency (user_id, key, request_hash, turn_id)"
                     " VALUES (?, ?, ?, ?)",
                     (turn.user_id, key.key, key.request_hash, turn.id),
@@ -96,13 +93,13 @@ class SqliteTurnStore:
     async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent]) -> None:
         """See `TurnStore.finish`."""
 
-        async def work(writer: aiosqlite.Connection) -> None:
-            await writer.executemany(
+        def work(writer: sqlite3.Connection) -> None:
+            writer.executemany(
                 "UPDATE turns SET state = ?, started_at = ?, finished_at = ?, result = ?,"
                 " session_id = ?, last_entry_id = ? WHERE id = ?",
                 [(*_ending(one), one.id) for one in turns],
             )
-            await writer.executemany(
+            writer.executemany(
                 "UPDATE conversations SET last_activity_at = max(last_activity_at, ?) WHERE id = ?",
                 [
                     (rfc3339(one.finished_at), one.conversation_id)
@@ -110,7 +107,7 @@ class SqliteTurnStore:
                     if one.finished_at is not None
                 ],
             )
-            await insert_events(writer, events)
+            insert_events(writer, events)
 
         await self._database.write(work)
 
@@ -137,15 +134,15 @@ class SqliteTurnStore:
     ) -> None:
         """See `TurnStore.copy_history`."""
 
-        async def work(writer: aiosqlite.Connection) -> None:
-            await insert_conversation(writer, target)
-            rows = await writer.execute_fetchall(
+        def work(writer: sqlite3.Connection) -> None:
+            insert_conversation(writer, target)
+            rows = writer.execute(
                 "SELECT * FROM turns WHERE conversation_id = ? AND seq <= ?"
                 " AND state = 'completed' ORDER BY seq",
                 (source, until_seq),
-            )
+            ).fetchall()
             for turn in map(turn_of, rows):
-                await _insert_copy(writer, turn, target)
+                _insert_copy(writer, turn, target)
 
         await self._database.write(work)
 
@@ -167,13 +164,13 @@ def _ending(turn: Turn) -> tuple[Any, ...]:
     )
 
 
-async def _insert_copy(writer: aiosqlite.Connection, turn: Turn, target: Conversation) -> None:
+def _insert_copy(writer: sqlite3.Connection, turn: Turn, target: Conversation) -> None:
     copy_id = new_turn_id()
     result = turn.result
     if result is not None:
         result = {**result, "turn_id": copy_id, "conversation_id": target.id}
     copy = replace(turn, result=result)
-    await writer.execute(
+    writer.execute(
         "INSERT INTO turns (id, conversation_id, user_id, seq, message, created_at, state,"
         " started_at, finished_at, result, session_id, last_entry_id)"
         " VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",

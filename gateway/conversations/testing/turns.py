@@ -326,5 +326,5 @@ class TurnStoreSuite(Suite):
                         seq if read == ended(after) else None
                     )
                     taken += len(there & {True})
-                assert step > 3
+                assert step > 1, "it was cut at least once"
                 assert taken >= 1

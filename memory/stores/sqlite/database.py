@@ -1,16 +1,18 @@
 """One SQLite file: a writer and a reader, migrations, and one way to write.
 
 WAL, so that readers never wait for the writer. `synchronous=FULL`: what was committed survives a
-power cut, not only a killed process. One writer connection behind one lock; each transaction is
-shielded, because a cancelled statement would leave it open on the connection (aiosqlite 0.22).
+power cut, not only a killed process. One writer connection behind one lock; a transaction is one
+function, run whole in that connection's thread: the loop is visited once and not once a statement,
+and nothing that happens on the loop can leave a transaction half done.
 """
 
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import aiosqlite
 import anyio
@@ -71,11 +73,11 @@ class Database:
         self._writing = anyio.Lock()
         self._closed = False
 
-    async def write(self, work: Callable[[aiosqlite.Connection], Awaitable[T]]) -> T:
+    async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in one transaction and commit it; on any exception nothing is written.
 
-        Once begun it is not cut short by a cancelled scope; a task that is cancelled from outside
-        of anyio rolls it back. Transactions run one after another, in the order of the calls.
+        `work` runs in the writer's thread: statements alone, nothing of the loop's. Once begun it
+        is not cut short. Transactions run one after another, in the order of the calls.
 
         Raises:
             StoreUnavailable: the file cannot be written (full, read-only, damaged, closed).
@@ -87,18 +89,9 @@ class Database:
                 result = await self._transact(work)
         return result
 
-    async def _transact(self, work: Callable[[aiosqlite.Connection], Awaitable[T]]) -> T:
+    async def _transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
         with _translating("written"):
-            try:
-                await self._writer.execute("BEGIN IMMEDIATE")
-                result = await work(self._writer)
-                await self._writer.execute("COMMIT")
-            except BaseException:
-                # in the connection's own thread, after whatever still runs there: a task that
-                # is cancelled from outside leaves its statement running
-                await self._writer.rollback()
-                raise
-        return result
+            return await _in_thread_of(self._writer, partial(_transact_blocking, work))
 
     async def rows(self, sql: str, parameters: Iterable[Any] = ()) -> list[aiosqlite.Row]:
         """Read rows; sees everything that was committed before the call. Waits for no writer.
@@ -144,6 +137,25 @@ class Database:
     def _require_open(self) -> None:
         if self._closed:
             raise StoreUnavailable("The database is closed.")
+
+
+async def _in_thread_of(
+    connection: aiosqlite.Connection, work: Callable[[sqlite3.Connection], T]
+) -> T:
+    """Run a function in a connection's own thread; the driver has no public way to do so."""
+    own = connection._conn  # noqa: SLF001
+    return cast("T", await connection._execute(work, own))  # type: ignore[no-untyped-call]  # noqa: SLF001
+
+
+def _transact_blocking(work: Callable[[sqlite3.Connection], T], writer: sqlite3.Connection) -> T:
+    try:
+        writer.execute("BEGIN IMMEDIATE")
+        result = work(writer)
+        writer.execute("COMMIT")
+    except BaseException:
+        writer.rollback()
+        raise
+    return result
 
 
 async def open_database(path: Path, migrations: Sequence[str]) -> Database:

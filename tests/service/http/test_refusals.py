@@ -1,6 +1,7 @@
 """Every route refuses the same things in the same shape."""
 
 import logging
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -402,8 +403,8 @@ async def test_a_fault_of_our_own_tells_nothing_but_the_request_id_and_is_logged
 async def test_a_store_that_cannot_be_read_is_told_as_a_fault_that_passes(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
 
-        async def drop(writer: Any) -> None:
-            await writer.execute("DROP TABLE conversations")
+        def drop(writer: sqlite3.Connection) -> None:
+            writer.execute("DROP TABLE conversations")
 
         await stage.database.write(drop)
         answer = await stage.client().get("/conversations")

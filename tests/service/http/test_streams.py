@@ -1,5 +1,6 @@
 """Events as they happen: `POST /chat/stream` and `GET /conversations/{id}/events`."""
 
+import sqlite3
 from pathlib import Path
 
 import anyio
@@ -255,8 +256,8 @@ async def test_a_store_that_breaks_ends_a_stream_with_an_error(tmp_path: Path) -
         body = {"message": "a", "idempotency_key": "once"}
         await client.post("/chat", json=body)
 
-        async def drop(writer: object) -> None:
-            await writer.execute("DROP TABLE events")  # type: ignore[attr-defined]
+        def drop(writer: sqlite3.Connection) -> None:
+            writer.execute("DROP TABLE events")
 
         await stage.database.write(drop)
         async with reading(client, "POST", "/chat/stream", json=body) as stream:

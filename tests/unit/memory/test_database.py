@@ -11,7 +11,6 @@ from typing import Any
 
 import aiosqlite
 import anyio
-import anyio.lowlevel
 import pytest
 
 from gateway.conversations import migrations
@@ -43,9 +42,9 @@ async def opened(path: Path, steps: Sequence[str]) -> Database:
 
 
 async def insert(database: Database, *words: str) -> None:
-    async def work(writer: aiosqlite.Connection) -> None:
+    def work(writer: sqlite3.Connection) -> None:
         for word in words:
-            await writer.execute("INSERT INTO words VALUES (?)", (word,))
+            writer.execute("INSERT INTO words VALUES (?)", (word,))
 
     await database.write(work)
 
@@ -59,6 +58,7 @@ def peek(path: Path, sql: str) -> list[tuple[Any, ...]]:
         return connection.execute(sql).fetchall()
 
 
+COUNT = "SELECT count(*) FROM words"
 SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
 
 
@@ -73,9 +73,9 @@ async def test_what_is_committed_survives_a_power_cut_and_readers_never_wait(
     }
     assert said == {"journal_mode": "wal", "query_only": 1, "busy_timeout": 5000}
 
-    async def work(writer: aiosqlite.Connection) -> dict[str, Any]:
+    def work(writer: sqlite3.Connection) -> dict[str, Any]:
         return {
-            name: next(iter(await writer.execute_fetchall(f"PRAGMA {name}")))[0]
+            name: writer.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("synchronous", "foreign_keys", "busy_timeout")
         }
 
@@ -184,8 +184,8 @@ def test_migrations_are_read_in_order_and_without_gaps(
 async def test_a_transaction_that_raises_writes_nothing(tmp_path: Path) -> None:
     database = await opened(tmp_path / "d", [TABLE])
 
-    async def work(writer: aiosqlite.Connection) -> None:
-        await writer.execute("INSERT INTO words VALUES ('half')")
+    def work(writer: sqlite3.Connection) -> None:
+        writer.execute("INSERT INTO words VALUES ('half')")
         raise LookupError("mine")
 
     with pytest.raises(LookupError):
@@ -206,19 +206,9 @@ async def test_transactions_run_one_after_another_in_the_order_of_their_calls(
     tmp_path: Path,
 ) -> None:
     database = await opened(tmp_path / "d", [TABLE])
-    inside = 0
 
     async def write(word: str) -> None:
-        async def work(writer: aiosqlite.Connection) -> None:
-            nonlocal inside
-            inside += 1
-            assert inside == 1
-            for part in "xy":
-                await writer.execute("INSERT INTO words VALUES (?)", (word + part,))
-                await anyio.lowlevel.checkpoint()
-            inside -= 1
-
-        await database.write(work)
+        await insert(database, f"{word}x", f"{word}y")
 
     with anyio.fail_after(WAIT_S):
         async with anyio.create_task_group() as tasks:
@@ -232,14 +222,14 @@ async def test_a_write_that_has_begun_is_finished_though_its_scope_is_cancelled(
     tmp_path: Path,
 ) -> None:
     database = await opened(tmp_path / "d", [TABLE])
-    begun, go_on = anyio.Event(), anyio.Event()
+    begun, go_on = threading.Event(), threading.Event()
     finished: list[str] = []
 
-    async def slow(writer: aiosqlite.Connection) -> str:
-        await writer.execute("INSERT INTO words VALUES ('a')")
+    def slow(writer: sqlite3.Connection) -> str:
+        writer.execute("INSERT INTO words VALUES ('a')")
         begun.set()
-        await go_on.wait()
-        await writer.execute("INSERT INTO words VALUES ('b')")
+        assert go_on.wait(WAIT_S)
+        writer.execute("INSERT INTO words VALUES ('b')")
         return "done"
 
     async def write(scope: anyio.CancelScope) -> None:
@@ -250,7 +240,7 @@ async def test_a_write_that_has_begun_is_finished_though_its_scope_is_cancelled(
         async with anyio.create_task_group() as tasks:
             scope = anyio.CancelScope()
             tasks.start_soon(write, scope)
-            await begun.wait()
+            await anyio.to_thread.run_sync(begun.wait, WAIT_S)
             scope.cancel()
             await anyio.wait_all_tasks_blocked()
             go_on.set()
@@ -261,12 +251,12 @@ async def test_a_write_that_has_begun_is_finished_though_its_scope_is_cancelled(
 
 async def test_a_cancelled_write_that_waits_for_its_turn_never_begins(tmp_path: Path) -> None:
     database = await opened(tmp_path / "d", [TABLE])
-    begun, go_on = anyio.Event(), anyio.Event()
+    begun, go_on = threading.Event(), threading.Event()
 
-    async def slow(writer: aiosqlite.Connection) -> None:
+    def slow(writer: sqlite3.Connection) -> None:
         begun.set()
-        await go_on.wait()
-        await writer.execute("INSERT INTO words VALUES ('first')")
+        assert go_on.wait(WAIT_S)
+        writer.execute("INSERT INTO words VALUES ('first')")
 
     async def second() -> None:
         with anyio.CancelScope() as scope:
@@ -277,7 +267,7 @@ async def test_a_cancelled_write_that_waits_for_its_turn_never_begins(tmp_path: 
     with anyio.fail_after(WAIT_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(database.write, slow)
-            await begun.wait()
+            await anyio.to_thread.run_sync(begun.wait, WAIT_S)
             tasks.start_soon(second)
             await anyio.wait_all_tasks_blocked()
             scopes[0].cancel()
@@ -296,9 +286,10 @@ async def test_a_commit_is_seen_by_the_next_read_and_nothing_before_it(tmp_path:
         await insert(database, str(n))
         assert len(await words_of(database)) == n + 1
 
-    async def work(writer: aiosqlite.Connection) -> None:
-        await writer.execute("DELETE FROM words")
-        assert len(await words_of(database)) == 50, "a transaction was seen before its end"
+    def work(writer: sqlite3.Connection) -> None:
+        writer.execute("DELETE FROM words")
+        seen = peek(tmp_path / "d", COUNT)
+        assert seen == [(50,)], "a transaction was seen before its end"
 
     await database.write(work)
     assert await words_of(database) == []
@@ -355,13 +346,13 @@ async def test_nothing_is_written_through_the_reader(tmp_path: Path) -> None:
 
 async def test_close_finishes_the_write_in_progress_and_refuses_the_rest(tmp_path: Path) -> None:
     database = await opened(tmp_path / "d", [TABLE])
-    begun, go_on = anyio.Event(), anyio.Event()
+    begun, go_on = threading.Event(), threading.Event()
     refused: list[str] = []
 
-    async def slow(writer: aiosqlite.Connection) -> None:
+    def slow(writer: sqlite3.Connection) -> None:
         begun.set()
-        await go_on.wait()
-        await writer.execute("INSERT INTO words VALUES ('in time')")
+        assert go_on.wait(WAIT_S)
+        writer.execute("INSERT INTO words VALUES ('in time')")
 
     async def late() -> None:
         try:
@@ -372,7 +363,7 @@ async def test_close_finishes_the_write_in_progress_and_refuses_the_rest(tmp_pat
     with anyio.fail_after(WAIT_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(database.write, slow)
-            await begun.wait()
+            await anyio.to_thread.run_sync(begun.wait, WAIT_S)
             tasks.start_soon(database.close)
             await anyio.wait_all_tasks_blocked()
             tasks.start_soon(late)
@@ -485,8 +476,7 @@ async def test_errors_are_told_in_our_words(tmp_path: Path, code: int | None, re
     if code is not None:
         failure.sqlite_errorcode = code
 
-    async def work(_writer: aiosqlite.Connection) -> None:
-        await anyio.lowlevel.checkpoint()
+    def work(_writer: sqlite3.Connection) -> None:
         raise failure
 
     with pytest.raises(StoreUnavailable) as caught:
