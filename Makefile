@@ -28,7 +28,8 @@ $(STAMP): $(LOCK) scripts/find-python
 
 test: setup
 	@sh scripts/find-browser > $(VENV)/browser
-	@CANDOR_TEST_BROWSER="$$(cat $(VENV)/browser)" $(BIN)/python -m pytest $(TESTS)
+	@sh scripts/find-sandbox
+	@CANDOR_TEST_BROWSER="$$(cat $(VENV)/browser)" $(BIN)/python -m pytest -n 2 --dist loadfile $(TESTS)
 
 soak: setup
 	@$(BIN)/python -m pytest -m soak tests
