@@ -1,16 +1,13 @@
 """Streamed text, masked although it comes in pieces.
 
 The model's service cuts where it likes, also in the middle of a secret, and half a secret is not
-recognised. So the word that is not finished yet waits for its end; all before it is told at once.
-Chinese text has no such words and never waits.
+recognised. So what a secret could still come of waits: mostly the unfinished word, a little more behind
+a word like `password`. All before it is told at once; Chinese text has no words to wait for.
 """
 
-import re
 from collections.abc import Callable
 
-_UNFINISHED = re.compile(r"[A-Za-z0-9_\-./+=:@~%]*\Z")
-_MOST_HELD_CHARS = 512
-"""A longer run is told as it comes: no secret of a known form is that long on one line."""
+from policies.open_secrets import settled_chars
 
 
 class Pieces:
@@ -23,10 +20,7 @@ class Pieces:
     def feed(self, piece: str) -> str:
         """Take a piece; gives what can be told now, perhaps nothing."""
         text = self._held + piece
-        found = _UNFINISHED.search(text[-_MOST_HELD_CHARS - 1 :])
-        assert found is not None, "the pattern matches the empty end too"
-        length = len(found[0])
-        at = len(text) if length > _MOST_HELD_CHARS else len(text) - length
+        at = settled_chars(text)
         self._held = text[at:]
         return self._mask(text[:at])
 

@@ -11,6 +11,7 @@ from pathlib import PurePath
 from typing import Any
 
 from gateway.jsonsafe import clean_text, json_safe, json_text
+from gateway.observability.masking import mask_leaves
 
 SUMMARY_CHARS = 160
 OUTPUT_CHARS = 8_000
@@ -63,8 +64,10 @@ class Teller:
         return self._line(json_text(tool_input)) if tool_input else ""
 
     def input(self, tool_input: Mapping[str, Any]) -> dict[str, Any]:
-        """Give a tool's input with every text in it fit to be shown."""
-        return {str(key): self._value(value) for key, value in json_safe(tool_input).items()}
+        """Give a tool's input with every text in it fit to be shown, and what is under a telling key."""
+        shown = {str(key): self._value(value) for key, value in json_safe(tool_input).items()}
+        masked: dict[str, Any] = mask_leaves(shown, self.mask)
+        return masked
 
     def _value(self, value: Any) -> Any:
         match value:

@@ -259,14 +259,45 @@ def test_masking_twice_is_masking_once(text: str) -> None:
             "secret =",
             "x://",
         ),
+        *(
+            "--password ",
+            "--",
+            "--a",
+            "<password>",
+            "<a ",
+            "login a password ",
+            "curl -u ",
+            "curl ",
+        ),
+        *(
+            "mysql -p",
+            "docker login ",
+            "?key=aA",
+            "authorization: ",
+            "authorization: bearer ",
+            "ghp_",
+        ),
+        *(
+            "\\nghp_",
+            "1//0",
+            "AKIA",
+            "Q~",
+            "a.~1Q~",
+            "-us",
+            "密码「",
+            "“",
+            "api key",
+            'token: \\"a',
+        ),
+        *('pwd:"{{', "://a:", "…[masked]", "password = a, ", "password='", "a1b2c3 "),
     ],
 )
 def test_time_grows_with_the_length_alone(unit: str) -> None:
     def measure(length: int) -> float:
         text = (unit * (length // len(unit) + 1))[:length]
-        began = time.perf_counter()
+        began = time.process_time()  # what others do on the machine does not count
         mask_secrets(text)
-        return time.perf_counter() - began
+        return time.process_time() - began
 
     small = max(min(measure(20_000) for _ in range(3)), 0.002)
     assert (

@@ -1,28 +1,99 @@
-from hypothesis import given
+"""Text in pieces: wherever it is cut, the same is told as if it had come whole."""
+
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.turns.pieces import Pieces
+from policies.open_secrets import MOST_WAITING_CHARS
 from policies.secrets import MASK, mask_secrets
+from tests.unit.policies.fabricated import KEYED, PROVIDERS, fake, key_block
+from tests.unit.policies.ordinary import LINES
 
 KEY = "sk-" + "ant-api03-" + "Zx9Qw3Er7Ty1Ui5Op2As6Df8Gh4Jk0Lz" * 2
+SECRETS = {
+    **{name: make() for name, make in PROVIDERS.items()},
+    **{f"in {name}": line.format(fake(24)) for name, line in KEYED.items()},
+    **{f"odd in {name}": line.format("P@ssw0rd-2024") for name, line in KEYED.items()},
+    "quoted words": 'password: "hunter two and more words" and on',
+    "quoted quotes": '{"password": "ab\\"cd 12\\\\ ef", "user": "bob"}',
+    "two keys": "token: password: hunter22 and secret=abcd1234efgh",
+    "zh corner": "密码「hunter two words」不要外传",
+    "zh after prose": "我告诉过你，密码是hunter22，请保密",
+    "code": "self.user, self.password = user, password\nusername, password = value",
+    "block": f"here is the key:\n{key_block('RSA ')}\nkeep it well",
+    "block in json": '{"key": "' + key_block("", end="\\n") + '", "n": 1}',
+    "block that is cut off": key_block("EC ")[:200],
+    "talk of blocks": "a line about -----BEGIN PRIVATE KEY----- blocks.\nAnd more.",
+}
 
 
-def told(pieces: list[str]) -> list[str]:
-    block = Pieces(mask_secrets)
+def told(pieces: list[str], mask: Callable[[str], str] = mask_secrets) -> list[str]:
+    block = Pieces(mask)
     return [*(block.feed(one) for one in pieces), block.rest()]
 
 
-@given(st.integers(1, len(KEY)), st.integers(1, 9))
-def test_a_secret_is_masked_wherever_it_is_cut(at: int, size: int) -> None:
-    text = f"the key is {KEY[:at]}{KEY[at:]} as you said"
-    pieces = [text[i : i + size] for i in range(0, len(text), size)]
+def cut(text: str, places: list[int]) -> list[str]:
+    ends = [0, *sorted({one % (len(text) + 1) for one in places}), len(text)]
+    return [text[begin:end] for begin, end in pairwise(ends)]
 
-    shown = "".join(told(pieces))
 
-    assert KEY not in shown
-    assert KEY[8:] not in shown
-    assert shown.endswith(" as you said")
-    assert MASK in shown
+@pytest.mark.parametrize("around", ["{}", "he said: {} and went on\n", "他说{}。然后走了"])
+def test_a_secret_is_masked_wherever_it_is_cut_in_two(around: str) -> None:
+    for name, secret in SECRETS.items():
+        text = around.replace("{}", secret)
+        whole = mask_secrets(text)
+        for at in range(len(text) + 1):
+            assert "".join(told([text[:at], text[at:]])) == whole, (name, text[:at])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 20])
+def test_a_secret_is_masked_in_pieces_of_any_size(size: int) -> None:
+    for name, secret in SECRETS.items():
+        text = f"so {secret} it is"
+        pieces = [text[at : at + size] for at in range(0, len(text), size)]
+        assert "".join(told(pieces)) == mask_secrets(text), name
+
+
+FRAGMENTS = st.sampled_from(
+    [
+        *(
+            "password",
+            "token",
+            "api key",
+            "secret",
+            "密码",
+            "令牌",
+            "Cookie",
+            "Bearer ",
+            "curl -u ",
+        ),
+        *("=", ": ", "：", " = ", "是", "://", "@", '"', "'", "\\", '\\"', ", ", "; ", "。", "，"),
+        *(" ", "\n", "a1b2c3d4e5", "hunter22", "user", "s=1", "&", "?sig=", "?key=", "-----"),
+        *("BEGIN PRIVATE KEY", "END PRIVATE KEY", "-----BEGIN RSA PRIVATE KEY-----\n", "MIIEow"),
+        *(
+            "-----END RSA PRIVATE KEY-----",
+            "--password ",
+            "<password>",
+            "</password>",
+            "login bob ",
+        ),
+        *(KEY, "AKIA" + "ABCDEFGHIJ234567", "ghp_" + "a7" * 18, "「", "」", "中文", "…", MASK),
+        *("Authorization: ", "--", "<", ">", "known-value-4711", "mysql -p", "(", ")", "."),
+    ]
+)
+
+
+@settings(max_examples=600, deadline=None)
+@given(st.lists(FRAGMENTS, max_size=10).map("".join), st.lists(st.integers(0, 400), max_size=12))
+@example('password: "a b', [12])
+def test_what_is_told_of_any_text_is_what_the_whole_would_be(text: str, places: list[int]) -> None:
+    mask = partial(mask_secrets, known=["known-value-4711"])
+    assert "".join(told(cut(text, places), mask)) == mask(text)
 
 
 @given(st.lists(st.text(max_size=8), max_size=30))
@@ -32,8 +103,21 @@ def test_what_is_told_is_what_came(pieces: list[str]) -> None:
     assert "".join([*(block.feed(one) for one in pieces), block.rest()]) == "".join(pieces)
 
 
+def test_ordinary_text_is_told_as_it_is_however_it_is_cut() -> None:
+    text = "\n".join(one for one in LINES if "-----BEGIN" not in one)
+    for size in (1, 5, 23):
+        pieces = [text[at : at + size] for at in range(0, len(text), size)]
+        assert "".join(told(pieces)) == text
+
+
 def test_a_finished_word_is_told_at_once_and_the_unfinished_one_waits() -> None:
-    assert told(["one two th", "ree", " four"]) == ["one two ", "", "three ", "four"]
+    assert told(["one two th", "ree", " four"]) == ["one two", "", " three", " four"]
+
+
+def test_talk_of_keys_and_tokens_waits_for_a_word_and_no_longer() -> None:
+    pieces = ["The token is", " refreshed every", " hour, and the", " key with it. Ask"]
+    expected = ["The", " token is refreshed", " every hour, and", " the key with it.", " Ask"]
+    assert told(pieces) == expected
 
 
 def test_chinese_never_waits() -> None:
@@ -43,4 +127,5 @@ def test_chinese_never_waits() -> None:
 def test_an_endless_run_is_not_held_for_ever() -> None:
     block = Pieces(lambda text: text)
 
-    assert sum(len(block.feed("a" * 100)) for _ in range(20)) > 1400
+    shown = sum(len(block.feed("a" * 1000)) for _ in range(50))
+    assert shown >= 50_000 - MOST_WAITING_CHARS - 1000

@@ -1,0 +1,67 @@
+"""Values that the program knows, masked in every form in which they turn up.
+
+Also where they were encoded together with something else: base64 writes the same bytes in three ways,
+by their place in a group of three, and of each the part that does not depend on the neighbours is
+looked for.
+"""
+
+import base64
+import html
+import json
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from urllib.parse import quote, quote_plus
+
+from policies.masks import MASK, Masked, mask_value
+
+MIN_KNOWN_CHARS = 6
+"""A shorter known value would mask ordinary words."""
+_MIN_CORE_CHARS = 12
+"""A shorter piece of base64 could stand in an ordinary one."""
+_PERCENT = re.compile(r"%[0-9A-F]{2}")
+
+
+def mask_known(text: str, known: Sequence[str]) -> Masked:
+    """Mask the known values in a text; those that are too short to be told apart stay."""
+    count = 0
+    for form, mask in _forms(tuple(known)):
+        if form in text:
+            count += text.count(form)
+            text = text.replace(form, mask)
+    return Masked(text, count)
+
+
+@lru_cache(maxsize=64)
+def _forms(known: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Give every form of every value with its mask, the longest first."""
+    values = [one for one in known if len(one) >= MIN_KNOWN_CHARS]
+    forms = {form for one in values if one not in MASK and MASK not in one for form in _spell(one)}
+    return tuple((one, mask_value(one)) for one in sorted(forms, key=lambda one: (-len(one), one)))
+
+
+def _spell(known: str) -> Iterator[str]:
+    raw = known.encode("utf-8", "surrogatepass")
+    yield known
+    for spelt in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
+        yield spelt
+        yield _PERCENT.sub(lambda match: match[0].lower(), spelt)
+    yield json.dumps(known)[1:-1]
+    yield json.dumps(known, ensure_ascii=False)[1:-1]
+    yield html.escape(known)
+    yield raw.hex()
+    yield raw.hex().upper()
+    yield base64.b64encode(raw).decode().rstrip("=")
+    yield base64.urlsafe_b64encode(raw).decode().rstrip("=")
+    for before in range(3):
+        core = _core(raw, before)
+        if len(core) >= _MIN_CORE_CHARS:
+            yield core
+            yield core.replace("+", "-").replace("/", "_")
+
+
+def _core(raw: bytes, before: int) -> str:
+    """Give the base64 of bytes behind `before` others, without what depends on those around them."""
+    first = -(-8 * before // 6)
+    last = 8 * (before + len(raw)) // 6
+    return base64.b64encode(b"\0" * before + raw).decode()[first:last]

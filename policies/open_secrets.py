@@ -1,0 +1,105 @@
+"""How much of a text that is still coming can be masked and told already.
+
+A secret can be cut in two by the border between pieces, and so can the key before it: half of either is
+not recognised. So all waits that what follows could still make a part of a secret: the unfinished word,
+a telling key until its value is over, a command line that takes a password, a key block until its end.
+Beside each pattern here stands one that masks; a text cut where this module allows it gives, piece by
+piece, what it gives as a whole.
+"""
+
+import re
+from collections.abc import Iterator
+
+from policies.masks import MASK
+from policies.secret_values import KEY_WORDS, OPAQUE_KEYS, PHRASE_KEYS, SEPARATORS
+
+MOST_WAITING_CHARS = 4_096
+"""What would wait for longer is told as it comes: no secret of a known form is that long on one line."""
+MOST_BLOCK_CHARS = 16_384
+"""The longest key blocks are a little shorter."""
+
+_BARE = r"[^\s\"'\\&;<>，。；、！？“”「」『』…]*"
+_VALUE = (
+    r"(?:\\{1,7}\"[^\"\\\n…]*\\*|\"(?:[^\"\\\n…]|\\[^\n])*\\?|\\{0,7}'[^'\\\n…]*\\*"
+    rf"|[“「『][^”」』\n…]*|\\{{1,7}}|{_BARE}[ \t]*,?[ \t]*)"
+)
+_KEY_GOES_ON = (
+    r"(?:[ \t]{0,4}[“「『][^”」』\n…]*"
+    rf"|\\{{0,7}}[\"']?[ \t]{{0,4}}(?:(?:{SEPARATORS}|=|:)[ \t]{{0,4}}{_VALUE})?)"
+)
+_AUTHORIZATION = (
+    r"authorization\\{0,7}[\"']?[ \t]{0,4}(?:[:=][ \t]{0,4}\\{0,7}[\"']?"
+    r"(?:(?:bearer|basic|token|digest|apikey|key|negotiate)[ \t]{1,4})?[^\s\"'\\,;<>…]*)?"
+)
+_TOOLS = ("sshpass", "mysql", "mariadb", "redis-cli", "docker", "curl")
+_STRETCHES = (
+    # under a key
+    (KEY_WORDS, rf"(?:{PHRASE_KEYS}|{OPAQUE_KEYS}){_KEY_GOES_ON}"),
+    (("api",), r"api[ \t]?"),
+    (tuple("密口令秘凭私授"), r"[密口令秘凭私授]权?"),
+    # headers
+    (
+        ("bearer", "basic", "token", "digest", "apikey"),
+        r"(?:bearer|basic|token|digest|apikey)[ \t]{0,4}[A-Za-z0-9._~+/=\-]*",
+    ),
+    (("authorization",), _AUTHORIZATION),
+    (
+        ("cookie",),
+        r"(?:set-)?cookie\\{0,7}[\"']?[ \t]{0,4}(?:[:=][ \t]{0,4}\\{0,7}[\"']?[^\n\"'\\…]*)?",
+    ),
+    # command lines
+    (("--",), r"--[A-Za-z0-9_\-]{0,40}[ \t]{0,4}[\"']?[^\s\"'\\;&|<>…]*"),
+    (_TOOLS, rf"(?:{'|'.join(_TOOLS)})[^\n]{{0,3000}}"),
+    (("login",), r"login(?:[ \t]{1,8}[^\s…]*){0,3}"),
+    # elements and the first line of a block
+    (
+        ("<",),
+        r"<(?:[A-Za-z_:][A-Za-z0-9_:.\-]{0,63}(?:[ \t][^<>…\n]{0,200})?(?:>[^<>\s…]*(?:</?)?)?)?",
+    ),
+    (("-----",), r"-----BEGIN [A-Z0-9 ]{0,60}-{0,5}"),
+)
+_COMPILED = tuple((words, re.compile(one, re.IGNORECASE)) for words, one in _STRETCHES)
+_BLOCK = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_BLOCK_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+
+
+def settled_chars(text: str) -> int:
+    """Say how many characters can be masked by themselves: whatever follows changes nothing in them."""
+    blocks = list(_blocks(text))
+    open_block = bool(blocks) and blocks[-1][1] == len(text)
+    if len(text) > (MOST_BLOCK_CHARS if open_block else MOST_WAITING_CHARS):
+        return len(text)
+    at = _before_word(text, len(text))
+    for start, end in sorted([*blocks, *_stretches(text)], reverse=True):
+        if start < at <= end:  # what is over by now must not be cut, either
+            at = _before_word(text, start)
+    return at
+
+
+def _stretches(text: str) -> Iterator[tuple[int, int]]:
+    """Give where something begins that a secret could be in, and up to where it could not be cut."""
+    lower = text.lower()
+    for words, pattern in _COMPILED:
+        if any(one in lower for one in words):
+            at = 0
+            while (found := pattern.search(text, at)) is not None:
+                yield found.span()
+                at = found.start() + 1  # another may begin inside of it, and reach further
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int]]:
+    """Give where key blocks begin and end; one that is not over yet goes to the end of the text."""
+    at = 0
+    while (begin := _BLOCK.search(text, at)) is not None:
+        end = _BLOCK_END.search(text, begin.end())
+        yield begin.start(), len(text) if end is None else end.end() - 1
+        at = len(text) if end is None else end.end()
+
+
+def _before_word(text: str, at: int) -> int:
+    """Go back over the word that something stands in, and the blanks and the comma before it."""
+    while at and ("!" <= text[at - 1] <= "~" or text[at - 1] == MASK[0]):
+        at -= 1
+    while at and text[at - 1] in " \t":
+        at -= 1
+    return at - 1 if at and text[at - 1] == "," else at

@@ -1,0 +1,140 @@
+"""Every fabricated secret is found in every form, and ordinary lines are left as they are."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policies.masks import MASK, Masked
+from policies.secrets import mask_secrets, mask_secrets_counted
+from tests.unit.policies.fabricated import (
+    ALNUM,
+    KEY_BLOCKS,
+    KEYED,
+    PROVIDERS,
+    URL_SAFE,
+    fake,
+    key_block,
+    spellings,
+)
+from tests.unit.policies.ordinary import LINES
+
+SHORT = {"query key", "query signature", "query sas", "url token"}
+"""Places where something short stands more often than a secret."""
+TO_THE_END = {"cookie", "set cookie"}
+"""Places where all that follows belongs to the secret."""
+AROUND = [
+    *("{}", "using {} now", '"{}"', "'{}',", "a={},", "（{}）", "{}\n", "|{}|"),
+    # behind a colour, a line break that is written out, and what addresses and JSON escape
+    *("\x1b[1m{}\x1b[0m", "\x1b[38;5;196m{}", '{{"text": "one\\n{}\\ttwo"}}'),
+    *("%3D{}%26", "\\u003d{}\\u0026"),
+]
+ODD = ["hunter2!", "P@ssw0rd-2024", "Tr0ub4dor&3"[:9], "correct7horse", "1a2b3c4d"]
+
+
+def test_there_are_enough_of_both() -> None:
+    assert len(PROVIDERS) >= 60
+    assert len(LINES) >= 400
+    assert len(set(LINES)) == len(LINES)
+
+
+@pytest.mark.parametrize("provider", list(PROVIDERS))
+def test_every_providers_format_is_masked_once(provider: str) -> None:
+    for around in AROUND:
+        secret = PROVIDERS[provider]()
+        masked = mask_secrets_counted(around.format(secret))
+        assert masked.count == 1, around
+        for part in (secret[-12:], secret[-24:-12]):
+            assert part not in masked.text
+        assert mask_secrets_counted(masked.text) == Masked(masked.text, 0)
+
+
+@pytest.mark.parametrize("place", list(KEYED))
+def test_a_secret_is_known_by_its_place(place: str) -> None:
+    odd = [] if place in SHORT else ODD
+    for secret in (fake(30), fake(40, URL_SAFE), *odd):
+        text = KEYED[place].format(secret)
+        masked = mask_secrets_counted(text)
+        assert masked.count == 1, text
+        assert secret[3:] not in masked.text
+        before, _, after = KEYED[place].format("\0").partition("\0")
+        if place in TO_THE_END:
+            before, after = before.partition(" ")[0], ""
+        assert re.match(re.escape(before) + r".{0,5}" + re.escape(MASK), masked.text, re.DOTALL)
+        assert masked.text.endswith(after)
+        assert mask_secrets(masked.text) == masked.text
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai", "github", "aws", "jwt"])
+def test_a_secret_known_by_both_is_masked_once(provider: str) -> None:
+    for place in KEYED.values():
+        secret = PROVIDERS[provider]()
+        masked = mask_secrets_counted(place.format(secret))
+        assert masked.count == 1, place
+        assert secret[8:] not in masked.text
+
+
+@pytest.mark.parametrize("kind", KEY_BLOCKS)
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        *("{}", "key: {} after", '{{"key": "{}"}}', "```\n{}\n```"),
+    ],
+)
+def test_a_key_block_is_masked_whole_however_it_is_written(kind: str, wrap: str) -> None:
+    block = key_block(kind)
+    lines = block.split("\n")
+    written = [
+        block,
+        *("\r\n".join(lines), "\\n".join(lines), "\\\\n".join(lines), "\\r\\n".join(lines)),
+        *("\n".join(f"    {one}" for one in lines), "\n".join(f"> {one}" for one in lines)),
+        "\n".join(f"{at}\t{one}" for at, one in enumerate(lines, 1)),
+        "\n".join(f"2026-11-21T10:00:00Z INFO {one}" for one in lines),
+        *(block[:200], "\n".join(lines[:-1])),  # cut off before its end
+    ]
+    for one in written:
+        masked = mask_secrets(wrap.format(one))
+        assert not [line for line in lines[1:-1] if line[4:24] in masked]
+        assert mask_secrets(masked) == masked
+
+
+KNOWN = [
+    fake(40),
+    "-".join(("sk", "ant", fake(50, URL_SAFE))),
+    "blue wörd & more/+",
+    'qu"ote\\and/slash+42',
+    "密码就是这个很长的句子",
+]
+
+
+@pytest.mark.parametrize("secret", KNOWN, ids=range(len(KNOWN)))
+@pytest.mark.parametrize("form", list(spellings("x" * 20)))
+def test_a_known_value_is_masked_in_every_form(secret: str, form: str) -> None:
+    text = f"before {spellings(secret)[form]} after"
+    masked = mask_secrets_counted(text, known=[secret, "another-value-that-is-known"])
+    assert masked.count >= 1
+    core = spellings(secret)[form].strip("=")
+    assert core[4:] not in masked.text
+    assert core[:-4] not in masked.text
+    assert masked.text.startswith("before ")
+    assert masked.text.endswith(" after")
+    again = mask_secrets_counted(masked.text, known=[secret])
+    assert again.text == masked.text
+
+
+@given(st.text(max_size=5), st.text(st.sampled_from(ALNUM), min_size=16, max_size=60), st.text())
+def test_a_known_value_is_masked_between_any_texts(before: str, secret: str, after: str) -> None:
+    masked = mask_secrets(f"{before}{secret}{after}", known=[secret])
+    assert secret not in masked
+
+
+def test_ordinary_lines_are_left_as_they_are() -> None:
+    assert [mask_secrets(one) for one in LINES] == LINES
+
+
+def test_ordinary_lines_together_are_left_as_they_are() -> None:
+    text = "\n".join(LINES)
+    begin = next(at for at, one in enumerate(LINES) if one.startswith("a line about -----BEGIN"))
+    assert mask_secrets("\n".join(LINES[:begin])) == "\n".join(LINES[:begin])
+    assert mask_secrets_counted(text).count <= 1  # the block that is only talked about
