@@ -21,10 +21,17 @@ import uvicorn
 from anyio.abc import TaskStatus
 
 from gateway.agents import AgentPlan, open_agents, plan_agents
-from gateway.assemble import Services, make_directories_blocking, open_services
+from gateway.assemble import (
+    Services,
+    load_policy_blocking,
+    make_directories_blocking,
+    open_services,
+)
 from gateway.errors import StartError
 from gateway.http.application import create_app
 from gateway.http.auth import check_exposure
+from gateway.http.peers import local_users_blocking
+from gateway.http.wire import server_config
 from gateway.instance import InstanceLock
 from gateway.settings import Settings
 from gateway.workspace import prepare_workspace_blocking
@@ -37,13 +44,19 @@ _DRAIN_S = 3
 
 SKILLS = Path(__file__).resolve().parent.parent / ".claude" / "skills"
 
+_SWITCH_S = 0.0005
+"""A thread that computes (the journal's, a worker's) gives way to the loop after so long; the
+interpreter's own 5 ms are as long as a warm turn's whole share of the gateway."""
+
 
 def prepare_blocking(settings: Settings) -> None:
     """Make what must be there before anything is opened, and see that it is ours to use.
 
     Raises:
-        StartError: a directory cannot be made or written, or another server uses it.
+        StartError: the policy file holds a mistake, a directory cannot be made or written, or another
+            server uses it.
     """
+    load_policy_blocking(settings)
     try:
         make_directories_blocking(settings)
         _probe(settings.data_dir)
@@ -129,6 +142,7 @@ async def serve(
     Raises:
         StartError: the server cannot start, or not go on.
     """
+    sys.setswitchinterval(_SWITCH_S)
     check_exposure(settings)
     plan = plan_agents(settings, environ, home_of(environ))
     await anyio.to_thread.run_sync(prepare_blocking, settings)
@@ -174,8 +188,12 @@ async def _open_and_serve(
         ):
             tasks.start_soon(_cut_short, services, stop)
             address = address_of(settings, listener)
-            _log.info("serving", extra={"address": address, "demo": plan.demo})
-            await _serve_until_stopped(services, listener, stop, lambda: announce(address, plan))
+
+            def say_so() -> None:
+                _log.info("serving", extra={"address": address, "demo": plan.demo})
+                announce(address, plan)
+
+            await _serve_until_stopped(services, listener, stop, say_so)
         _log.info("stopped")
         tasks.cancel_scope.cancel()
 
@@ -201,16 +219,11 @@ async def _hear_signals(
 async def _serve_until_stopped(
     services: Services, listener: socket.socket, stop: _Stop, announce: Callable[[], None]
 ) -> None:
-    config = uvicorn.Config(
-        create_app(services),
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=_DRAIN_S,
-        timeout_keep_alive=30,
-    )
-    server = stop.server = _Server(config)
+    local_users = None
+    if services.settings.tokens_file is None:
+        local_users = await anyio.to_thread.run_sync(local_users_blocking)
+    app = create_app(services, local_users=local_users)
+    server = stop.server = _Server(server_config(app, drain_s=_DRAIN_S))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_go_down, services, server, stop)
         announce()

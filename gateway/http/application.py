@@ -1,6 +1,6 @@
 """The FastAPI application: guards from the outside in, then the routes.
 
-    headers → errors → host and page → size of the body → user → route
+    headers → errors → user of this machine → host and page → size of the body → user → route
 
 Whatever a guard or a route raises leaves as the one error shape, with the headers. What the routes
 call is opened and closed outside; the app owns nothing.
@@ -20,9 +20,11 @@ from starlette.routing import Match
 
 from gateway.http.auth import TokenGuard, check_exposure
 from gateway.http.bodies import BodyLimit
+from gateway.http.description import ERRORS
 from gateway.http.edge import ErrorEdge, ResponseHeaders
 from gateway.http.faults import MethodNotAllowed, error_answer, fault_of
 from gateway.http.hosts import HostGuard, own_hosts
+from gateway.http.peers import LocalUsers, PeerGuard
 from gateway.http.routes import approvals, chat, conversations, events, health, logs, page
 from gateway.http.services import Front, HttpLimits, HttpServices
 from gateway.ids import new_request_id
@@ -34,9 +36,16 @@ WEB_DIR = Path(__file__).resolve().parent.parent / "web"
 
 
 def create_app(
-    services: HttpServices, *, limits: HttpLimits | None = None, web_dir: Path = WEB_DIR
+    services: HttpServices,
+    *,
+    limits: HttpLimits | None = None,
+    web_dir: Path = WEB_DIR,
+    local_users: LocalUsers | None = None,
 ) -> FastAPI:
     """Make the application; reads the tokens file, if there is one. Blocking.
+
+    `local_users` are the users of this machine who are served where no tokens are configured; None:
+    whoever can connect.
 
     Raises:
         StartError: see `check_exposure`.
@@ -46,9 +55,11 @@ def create_app(
     app = FastAPI(
         openapi_url=None,
         redirect_slashes=False,
+        responses=ERRORS,
         middleware=[
             Middleware(ResponseHeaders, metrics=services.metrics, new_request_id=new_request_id),
             Middleware(ErrorEdge),
+            *_peer_guard(None if tokens else local_users),
             Middleware(HostGuard, own=own_hosts(settings.host)),
             Middleware(BodyLimit, max_bytes=settings.max_body_bytes),
             Middleware(TokenGuard, tokens=tokens),
@@ -66,6 +77,12 @@ def create_app(
     for section in (chat, conversations, events, approvals, logs, health, page):
         app.include_router(section.router)
     return app
+
+
+def _peer_guard(users: LocalUsers | None) -> list[Middleware]:
+    if users is None:
+        return []
+    return [Middleware(PeerGuard, hold_blocking=users.hold_blocking)]
 
 
 def _version() -> str | None:

@@ -15,17 +15,22 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.errors import BadRequest, TooLarge
 from gateway.http.complaints import complain
-from gateway.http.faults import BodyTimeout
+from gateway.http.faults import BodyTimeout, MalformedRequest
 from gateway.http.schemas import Body
 
 BodyT = TypeVar("BodyT", bound=Body)
 
 _JSON = "application/json"
+_READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _BOM = b"\xef\xbb\xbf"
 
 
 class BodyLimit:
-    """Refuses bodies over `max_bytes`, by what they say and by what they are."""
+    """Refuses bodies over `max_bytes`, by what they say and by what they are.
+
+    Also one that says in two ways where it ends: a proxy in front may believe the other one, and would
+    take a part of it for the next request.
+    """
 
     def __init__(self, app: ASGIApp, *, max_bytes: int) -> None:
         self._app = app
@@ -36,11 +41,16 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        said = Headers(scope=scope).get("content-length", "0")
+        headers = Headers(scope=scope)
+        said = headers.get("content-length", "0")
+        if "content-length" in headers and "transfer-encoding" in headers:
+            raise MalformedRequest("A body may have a length or come in pieces, not both.")
         if not (said.isascii() and said.isdigit()):
             raise BadRequest("The Content-Length is not a number.")
         if len(said.lstrip("0")) > len(str(self._max_bytes)) or int(said) > self._max_bytes:
             raise self._too_large()
+        if scope["method"] not in _READING_METHODS and headers.get("content-type"):
+            _check_type(headers)  # a form of another site can be sent with no body at all, too
         seen = 0
 
         async def counted() -> Message:
@@ -85,10 +95,15 @@ async def read_optional_body(
         raise BodyTimeout("The body did not arrive in time.") from None
     if not raw:
         return None
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != _JSON:
-        raise BadRequest(f"Send the body as {_JSON}, with that Content-Type.")
+    _check_type(request.headers)
     return parse_body(raw, model)
+
+
+def _check_type(headers: Headers) -> None:
+    """Refuse what a page elsewhere can make a browser send without being asked first."""
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != _JSON or len(headers.getlist("content-type")) != 1:
+        raise BadRequest(f"Send the body as {_JSON}, with that Content-Type.")
 
 
 def parse_body(raw: bytes, model: type[BodyT]) -> BodyT:

@@ -13,7 +13,7 @@ from gateway.observability.logging import bind_turn
 
 _log = logging.getLogger(__name__)
 
-_PROTECTION = {
+PROTECTION = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
         " connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -23,6 +23,7 @@ _PROTECTION = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+"""On every response, whatever it is: a page, an error, a stream."""
 
 
 class ResponseHeaders:
@@ -50,7 +51,7 @@ class ResponseHeaders:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-ID"] = request_id
-                headers.update(_PROTECTION)
+                headers.update(PROTECTION)
                 headers.setdefault("Cache-Control", "no-store")
                 self._metrics.count_http_request(
                     _template(scope), scope["method"], message["status"]

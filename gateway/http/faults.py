@@ -28,6 +28,21 @@ class MethodNotAllowed(GatewayError):
     status = HTTPStatus.METHOD_NOT_ALLOWED
 
 
+class MalformedRequest(GatewayError):
+    """This is not HTTP, or HTTP that two readers could understand differently."""
+
+    code = "malformed_request"
+    status = HTTPStatus.BAD_REQUEST
+
+
+class HeadTimeout(GatewayError):
+    """The head of a request did not arrive in time."""
+
+    code = "head_timeout"
+    status = HTTPStatus.REQUEST_TIMEOUT
+    retryable = True
+
+
 class BodyTimeout(GatewayError):
     """The body did not arrive in time."""
 
@@ -76,6 +91,8 @@ def error_answer(
         extra["Retry-After"] = str(fault.retry_after_s)
     if fault.status == HTTPStatus.UNAUTHORIZED:
         extra["WWW-Authenticate"] = "Bearer"
+    if fault.status == HTTPStatus.BAD_REQUEST:  # where the next request begins is not certain
+        extra["Connection"] = "close"
     return JsonAnswer(error_body(fault, request_id), status_code=fault.status, headers=extra)
 
 

@@ -98,10 +98,10 @@ class HostGuard:
         if origins:
             if not all(self._is_own_page(one, host) for one in origins):
                 raise Forbidden("This request comes from a web page that is not this server's.")
-        elif method not in _SAFE_METHODS:
-            site = headers.get("sec-fetch-site", "none")
-            if site not in _OWN_SITES:
-                raise Forbidden("This request comes from a web page that is not this server's.")
+        elif method not in _SAFE_METHODS and not _OWN_SITES.issuperset(
+            headers.getlist("sec-fetch-site")
+        ):
+            raise Forbidden("This request comes from a web page that is not this server's.")
 
     def _is_own_page(self, origin: str, host: Authority) -> bool:
         scheme, separator, rest = origin.partition("://")

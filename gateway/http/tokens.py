@@ -23,6 +23,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _PREFIX = "candor_"
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_ROOT = 0
 _MAX_FILE_BYTES = 1_048_576
 
 
@@ -61,16 +62,18 @@ def load_tokens(path: Path) -> Tokens:
     """Read the file of tokens; blocking.
 
     Raises:
-        StartError: it cannot be read, others may read it, or a line is wrong.
+        StartError: it cannot be read, is not ours alone, or a line is wrong.
     """
     try:
         with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
+            found = os.fstat(file.fileno())
             raw = file.read(_MAX_FILE_BYTES)
     except OSError as exc:
         raise StartError(f"The tokens file {path} cannot be read: {exc.strerror}.") from exc
-    if os.name == "posix" and mode & _OTHERS:
+    if os.name == "posix" and found.st_mode & _OTHERS:
         raise StartError(f"Others may read or write the tokens file {path}; run: chmod 600 {path}")
+    if os.name == "posix" and found.st_uid not in {os.geteuid(), _ROOT}:
+        raise StartError(f"The tokens file {path} belongs to another user, who could add tokens.")
     try:
         return read_tokens(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as exc:

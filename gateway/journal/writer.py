@@ -24,8 +24,11 @@ from gateway.journal.waiting import MAX_WAITING_BYTES, WaitingLines, estimate_by
 from gateway.observability.masking import Mask
 
 MAX_WAITING_LINES = 10_000
-LINGER_S = 0.02
-"""Lines that come within this time are written together, unless somebody waits for them."""
+LINGER_S = 0.1
+"""Lines that come within this time are written together, unless somebody waits for them.
+
+Turning a line into JSON and masking it is work for the interpreter, which the loop would wait for
+while a turn's first words come."""
 CLOSE_TIMEOUT_S = 5.0
 DRAIN_TIMEOUT_S = 5.0
 _BATCH_LINES = 1000

@@ -4,6 +4,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from gateway.http.answers import JsonAnswer
+from gateway.http.description import takes
 from gateway.http.parameters import Parameter
 from gateway.http.schemas import ApprovalBody
 from gateway.http.services import Caller
@@ -20,7 +21,7 @@ async def list_approvals(call: Caller, conversation_id: Parameter = "") -> Respo
     return JsonAnswer({"approvals": [one.fields() for one in questions]})
 
 
-@router.post("/approvals/{approval_id}")
+@router.post("/approvals/{approval_id}", openapi_extra=takes(ApprovalBody))
 async def answer_approval(call: Caller, approval_id: str) -> Response:
     """Take a person's answer."""
     body = await call.body(ApprovalBody)

@@ -1,9 +1,12 @@
 """A message in, an answer out: whole, or as a stream."""
 
+from http import HTTPStatus
+
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from gateway.http.answers import JsonAnswer
+from gateway.http.description import EVENTS, takes
 from gateway.http.schemas import ChatBody
 from gateway.http.services import Caller
 from gateway.http.sse import EventStream
@@ -11,7 +14,7 @@ from gateway.http.sse import EventStream
 router = APIRouter()
 
 
-@router.post("/chat")
+@router.post("/chat", openapi_extra=takes(ChatBody))
 async def chat(call: Caller) -> Response:
     """Answer with the turn result; a client that goes away leaves the turn running."""
     body = await call.body(ChatBody)
@@ -19,7 +22,13 @@ async def chat(call: Caller) -> Response:
     return JsonAnswer(await call.chat.result(call.user_id, accepted.turn_id))
 
 
-@router.post("/chat/stream")
+@router.post(
+    "/chat/stream",
+    status_code=HTTPStatus.OK,
+    responses=EVENTS,
+    openapi_extra=takes(ChatBody),
+    response_class=EventStream,
+)
 async def chat_stream(call: Caller) -> Response:
     """Answer with the turn's events as they are stored; the last is `turn.completed`."""
     body = await call.body(ChatBody)

@@ -6,6 +6,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from gateway.http.answers import JsonAnswer
+from gateway.http.description import takes
 from gateway.http.parameters import (
     DEFAULT_LIMIT,
     Limit,
@@ -32,7 +33,11 @@ async def list_conversations(
     return JsonAnswer({"conversations": conversations, "next_cursor": next_cursor})
 
 
-@router.post("/new-conversation")
+@router.post(
+    "/new-conversation",
+    status_code=HTTPStatus.CREATED,
+    openapi_extra=takes(NewConversationBody, required=False),
+)
 async def new_conversation(call: Caller) -> Response:
     """Start a conversation; the one being left becomes stale at once."""
     body = await call.optional_body(NewConversationBody) or NewConversationBody()
@@ -48,7 +53,7 @@ async def show_conversation(call: Caller, conversation_id: str) -> Response:
     return JsonAnswer(conversation_with_queue(await call.chat.get(call.user_id, conversation_id)))
 
 
-@router.patch("/conversations/{conversation_id}")
+@router.patch("/conversations/{conversation_id}", openapi_extra=takes(ConversationBody))
 async def change_conversation(call: Caller, conversation_id: str) -> Response:
     """Set what the body names."""
     body = await call.body(ConversationBody)
@@ -56,7 +61,7 @@ async def change_conversation(call: Caller, conversation_id: str) -> Response:
     return JsonAnswer(conversation_with_queue(view))
 
 
-@router.delete("/conversations/{conversation_id}")
+@router.delete("/conversations/{conversation_id}", status_code=HTTPStatus.NO_CONTENT)
 async def delete_conversation(call: Caller, conversation_id: str) -> Response:
     """End its process and delete its messages and events."""
     await call.chat.delete(call.user_id, conversation_id)
@@ -77,7 +82,11 @@ async def list_messages(
     return JsonAnswer({"messages": messages, "next_before": place})
 
 
-@router.post("/conversations/{conversation_id}/interrupt")
+@router.post(
+    "/conversations/{conversation_id}/interrupt",
+    status_code=HTTPStatus.ACCEPTED,
+    responses={200: {}},
+)
 async def interrupt(call: Caller, conversation_id: str, wait: Parameter = "") -> Response:
     """Tell the running turn to stop; with `wait=1` answer when it really has, with its result."""
     wants_result = read_switch("wait", wait)
@@ -87,7 +96,11 @@ async def interrupt(call: Caller, conversation_id: str, wait: Parameter = "") ->
     return JsonAnswer({"state": "stopping"}, status_code=HTTPStatus.ACCEPTED)
 
 
-@router.post("/conversations/{conversation_id}/fork")
+@router.post(
+    "/conversations/{conversation_id}/fork",
+    status_code=HTTPStatus.CREATED,
+    openapi_extra=takes(ForkBody),
+)
 async def fork(call: Caller, conversation_id: str) -> Response:
     """Make a conversation that remembers this one up to a turn."""
     body = await call.body(ForkBody)
@@ -95,7 +108,9 @@ async def fork(call: Caller, conversation_id: str) -> Response:
     return JsonAnswer({"conversation_id": fork_id}, status_code=HTTPStatus.CREATED)
 
 
-@router.delete("/conversations/{conversation_id}/queue/{turn_id}")
+@router.delete(
+    "/conversations/{conversation_id}/queue/{turn_id}", status_code=HTTPStatus.NO_CONTENT
+)
 async def take_back(call: Caller, conversation_id: str, turn_id: str) -> Response:
     """Take a queued message back."""
     await call.chat.take_back(call.user_id, conversation_id, turn_id)

@@ -57,7 +57,13 @@ async def _page(call: Call, limit: int, cursor: str | None, conversation_id: str
         raise bad_field("cursor", "`cursor` is not a place that this list gave out.") from None
 
 
-@router.get("/logs/{log_file:path}")
+class JsonLines(StreamingResponse):
+    """One JSON object a line."""
+
+    media_type = "application/x-ndjson"
+
+
+@router.get("/logs/{log_file:path}", response_class=JsonLines)
 async def show_log(call: Caller, log_file: str) -> Response:
     """Give one log as JSON lines. The name is looked up in the list, never opened as it stands."""
     turn_id = log_file.rpartition("/")[2].removesuffix(".jsonl")
@@ -68,7 +74,7 @@ async def show_log(call: Caller, log_file: str) -> Response:
         )
     if lines is None:
         raise NotFound("There is no such log.")
-    return StreamingResponse(_chunks(lines), media_type="application/x-ndjson")
+    return JsonLines(_chunks(lines))
 
 
 async def _chunks(lines: Iterator[LogLine]) -> AsyncIterator[bytes]:

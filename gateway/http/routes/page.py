@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 from fastapi import APIRouter
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 
 from gateway.errors import NotFound
 from gateway.http.services import AppFront
@@ -44,13 +44,13 @@ class WebFile:
     etag: str
 
 
-@router.api_route("/", methods=["GET", "HEAD"])
+@router.api_route("/", methods=["GET", "HEAD"], response_class=HTMLResponse)
 async def page(request: Request, front: AppFront) -> Response:
     """Give the chat page."""
     return await _serve(request, front, _INDEX)
 
 
-@router.api_route("/static/{name:path}", methods=["GET", "HEAD"])
+@router.api_route("/static/{name:path}", methods=["GET", "HEAD"], response_class=Response)
 async def static_file(request: Request, front: AppFront, name: str) -> Response:
     """Give one of the page's files."""
     return await _serve(request, front, f"static/{name}")

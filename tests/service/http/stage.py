@@ -26,6 +26,7 @@ from gateway.engine.pool import ClientPool, PoolLimits
 from gateway.engine.protocol import ClientSpec
 from gateway.engine.scripted import ScriptedEngine
 from gateway.http.application import create_app
+from gateway.http.peers import LocalUsers
 from gateway.http.services import HttpLimits, Ping
 from gateway.http.tokens import make_token
 from gateway.observability.metrics import Metrics
@@ -202,6 +203,7 @@ async def staged(
     on_port: bool = False,
     limits: HttpLimits | None = None,
     max_turns: int = 100,
+    local_users: LocalUsers | None = None,
     pings: Mapping[str, Ping] = MappingProxyType({}),
     **settings: Any,
 ) -> AsyncIterator[Stage]:
@@ -247,7 +249,8 @@ async def staged(
         tasks.start_soon(log.run)
         metrics = Metrics()
         services = StagedServices(settings=chosen, chat=chat, metrics=metrics, pings=pings)
-        app = await anyio.to_thread.run_sync(partial(create_app, services, limits=limits))
+        make_app = partial(create_app, services, limits=limits, local_users=local_users)
+        app = await anyio.to_thread.run_sync(make_app)
         stage = Stage(
             app=app,
             chat=chat,

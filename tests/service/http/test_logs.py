@@ -1,6 +1,7 @@
 """Logs over HTTP: the user's own, by their listed names alone."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import httpx
 import pytest
 
 from tests.service.http.stage import Json, Stage, assert_error, staged
+from tests.service.http.wired import HOST, raw, wired
 
 
 def _write(stage: Stage, turn: Json, at: int, lines: int = 2, tail: str = "") -> None:
@@ -112,6 +114,58 @@ async def test_a_name_that_is_not_listed_is_not_found(tmp_path: Path, name: str)
         turn = await _turn(stage, client, 1)
         answer = await client.get("/logs/" + name.format(turn=turn["turn_id"]))
         assert_error(answer, 404, "not_found")
+
+
+def _plant_links(stage: Stage, turn: Json, secret: Path) -> list[str]:
+    """Put links where logs are looked for; each would give the secret if it were followed."""
+    logs, mine = stage.settings.log_dir, turn["turn_id"]
+    elsewhere = secret.parent / "days" / "2026-11-19"
+    elsewhere.mkdir(parents=True)
+    (elsewhere / f"{mine}.jsonl").write_text(secret.read_text(encoding="utf-8"), encoding="utf-8")
+    (logs / "2026-11-19").symlink_to(elsewhere, target_is_directory=True)
+    (logs / "2026-11-18").mkdir()
+    (logs / "2026-11-18" / f"{mine}.jsonl").symlink_to(secret)
+    (logs / "2026-11-17").mkdir()
+    (logs / "2026-11-17" / f"{mine}.jsonl").mkdir()
+    os.mkfifo(logs / "2026-11-17" / "trn_pipe.jsonl")
+    return [f"2026-11-{day}/{mine}.jsonl" for day in (19, 18, 17)]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links and pipes are POSIX")
+async def test_a_link_among_the_logs_leads_nowhere(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.jsonl"
+    secret.write_text('{"seq":1,"text":"outside"}\n', encoding="utf-8")
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        turn = await _turn(stage, client, 1)
+        names = await anyio.to_thread.run_sync(lambda: _plant_links(stage, turn, secret))
+        for name in names:
+            answer = await client.get(f"/logs/{name}")
+            assert_error(answer, 404, "not_found")
+            assert "outside" not in answer.text
+        listed = (await client.get("/logs")).json()["logs"]
+        assert [one["log_file"] for one in listed] == [turn["log_file"]]
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        *("..%2f", "..%2Flogs%2F", "%2e%2e/", "%2e%2e%2f", "..%5c", "....//", "//", "%2f", "%00"),
+        *("%252e%252e%252f", "..%c0%af", "%c0%ae%c0%ae/", "..%ef%bc%8f", "file:///", "~/", "./"),
+        *("C:%5c", "%5c%5chost%5cshare%5c", "2026-11-20/../", "2026-11-20//", "%20", "%0a"),
+    ],
+)
+@pytest.mark.parametrize("name", ["{log}", "secret.jsonl", "etc/passwd"])
+async def test_no_spelling_leaves_the_list(tmp_path: Path, prefix: str, name: str) -> None:
+    """The path goes over the wire as it stands; a client library would tidy it up before."""
+    (tmp_path / "secret.jsonl").write_text('{"text":"outside"}\n', encoding="utf-8")
+    async with staged(tmp_path) as stage, wired(stage.app) as port, raw(port) as client:
+        turn = await _turn(stage, stage.client(), 1)
+        target = f"/logs/{prefix}{name.format(log=turn['log_file'])}"
+        await client.send(f"GET {target} HTTP/1.1\r\n".encode() + HOST + b"\r\n")
+        answer = await client.answer()
+        assert answer is not None
+        assert (answer.status, answer.json["error"]["code"]) == (404, "not_found")
 
 
 async def test_the_log_of_a_deleted_conversation_is_nobodys(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """The tokens file."""
 
 import os
+from hashlib import sha256
+from hmac import compare_digest
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,46 @@ def test_a_file_that_others_may_touch_is_refused(tmp_path: Path, mode: int) -> N
     path = _file(tmp_path, make_token("ada")[1], mode)
     with pytest.raises(StartError):
         load_tokens(path)
+
+
+@pytest.mark.skipif(
+    os.name != "posix" or os.geteuid() != 0, reason="only root can give a file away"
+)
+def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
+    path = _file(tmp_path, make_token("ada")[1])
+    load_tokens(path)
+    os.chown(path, 65534, 65534)
+    with pytest.raises(StartError, match="another user"):
+        load_tokens(path)
+
+
+def test_the_file_and_what_is_kept_of_it_hold_no_token(tmp_path: Path) -> None:
+    token, line = make_token("ada")
+    path = _file(tmp_path, line)
+    kept = repr(load_tokens(path))
+    for part in (token, token.removeprefix("candor_"), token[10:30]):
+        assert part not in path.read_text(encoding="utf-8")
+        assert part not in kept
+    assert sha256(token.encode()).hexdigest() in kept
+
+
+def test_every_token_is_compared_and_none_ends_the_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """How long an answer takes tells nothing about how near a guess was, nor about whose it is."""
+    compared: list[str] = []
+
+    def counting(given: str, known: str) -> bool:
+        compared.append(known)
+        return compare_digest(given, known)
+
+    monkeypatch.setattr("gateway.http.tokens.compare_digest", counting)
+    made = [make_token(name) for name in ("ada", "bob", "eve")]
+    tokens = read_tokens("\n".join(line for _, line in made))
+    for guess in (made[0][0], made[2][0], "candor_guess", ""):
+        compared.clear()
+        tokens.user_of(guess)
+        assert compared == [known for known, _ in tokens.users]
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,204 @@
+"""What a web page elsewhere, or a name of theirs that points here, can make a browser send.
+
+Each request of the list would do something if it came from our own page; none of them does anything.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.service.http.stage import Json, Stage, assert_error, staged
+from tests.service.http.test_wire import JSON, post
+from tests.service.http.wired import raw, wired
+
+OWN = "127.0.0.1:8000"
+
+EVIL_HOSTS = [
+    # names of theirs, with ours in front, behind and in the middle
+    *("evil.example", "evil.example:8000", "localhost.evil.example", "127.0.0.1.evil.example"),
+    *("127.0.0.1.nip.io", "evil-localhost", "localhostevil", "xlocalhost", "notlocalhost:8000"),
+    *("localhost.localdomain", "127.0.0.1evil", "1127.0.0.1", "127.0.0.11", "127.0.0.1-evil"),
+    *("www.localhost", "foo.localhost:8000", "localhost_", "local-host", "localhos"),
+    # other spellings of the same number, and other numbers
+    *("127.1", "127.0.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.000.000.001"),
+    *("0.0.0.0", "0", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:0:0:2]"),
+    *("127.0.0.2", "10.0.0.1", "169.254.169.254", "[fe80::1]", "[::1%25lo]", "[::1%lo]"),
+    # nothing that is a host and a port
+    *("localhost.", "127.0.0.1.", "[::1].", ".localhost", "localhost..", "-localhost"),
+    *("", " ", ":8000", "localhost:80:80", "localhost:-1", "localhost:99999"),
+    *("localhost:8000.evil.example", "localhost:evil", "localhost:0x50", "localhost:٨٠"),
+    *("::1", "[::1", "::1]", "[]", "[::1]evil", "[::1]:80:80", "[localhost]", "[127.0.0.1]"),
+    *("evil@localhost", "localhost@evil.example", "localhost:8000@evil.example"),
+    *("localhost/evil.example", "localhost?evil", "localhost#evil", "localhost\\evil"),
+    *("localhost,evil.example", "localhost evil.example", "localhost;evil", "localhost%00"),
+    *("lоcalhost", "localhost。", "ⅼocalhost", "１２７.0.0.1", "xn--lcalhost-xgi"),
+    *("http://localhost", "//localhost", "null", "*", "file:"),
+]
+
+EVIL_ORIGINS = [
+    *("https://evil.example", "http://evil.example:8000", "http://localhost.evil.example:8000"),
+    *("http://127.0.0.1.evil.example:8000", "http://evil-localhost:8000", "http://localhost.:8000"),
+    *("http://localhost", "http://localhost:80", "https://localhost:8000.evil.example"),
+    *("http://localhost:3000", "http://127.0.0.1:8001", "http://127.0.0.1", "https://127.0.0.1"),
+    *("http://[::1]:8001", "http://[::1", "http://[::ffff:127.0.0.1]:8000", "http://0.0.0.0:8000"),
+    *("null", "NULL", "", " ", "file://", "file:///", "file://localhost", "about:blank", "*"),
+    *("chrome-extension://abcdefghijklmnop", "moz-extension://0123", "data:", "blob:http://x"),
+    *("ftp://127.0.0.1:8000", "ws://127.0.0.1:8000", "javascript://127.0.0.1:8000"),
+    *("//127.0.0.1:8000", "127.0.0.1:8000", "http:127.0.0.1:8000", "http:/127.0.0.1:8000"),
+    *("http://evil.example@127.0.0.1:8000", "http://127.0.0.1:8000@evil.example"),
+    *("http://127.0.0.1:8000/", "http://127.0.0.1:8000/x", "http://127.0.0.1:8000?x"),
+    *("http://127.0.0.1:8000#x", "http://127.0.0.1:8000\\evil", "http://127.0.0.1:8000.evil"),
+    *("http://127.0.0.1:8000, https://evil.example", "http://127.0.0.1:8000 https://evil.example"),
+    *(
+        "https://evil.example http://127.0.0.1:8000",
+        "http://127.0.0.1:８000",
+        "http://lоcalhost:8000",
+    ),
+]
+EVIL_SITES = ["cross-site", "same-site", "Cross-Site", "", "none, cross-site", "null", "*"]
+
+SIMPLE_TYPES = [
+    *("text/plain", "text/plain;charset=UTF-8", "application/x-www-form-urlencoded"),
+    *("multipart/form-data; boundary=x", "text/plain; application/json", "text/json"),
+    *("application/json+evil", "application/jsonp", "json", "*/*", "application/json, text/plain"),
+]
+
+
+def _header(text: str) -> bytes:
+    return text.encode()
+
+
+@pytest.mark.parametrize("host", EVIL_HOSTS)
+async def test_a_name_that_is_not_ours_causes_nothing(tmp_path: Path, host: str) -> None:
+    async with staged(tmp_path) as stage:
+        await _assert_causes_nothing(stage, [(b"Host", _header(host))])
+        answer = await stage.client().get("/", headers=[(b"Host", _header(host))])
+        assert_error(answer, 403, "forbidden")
+
+
+async def test_two_names_are_none(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        own = _header(OWN)
+        await _assert_causes_nothing(stage, [(b"Host", own), (b"Host", b"evil.example")])
+        await _assert_causes_nothing(stage, [(b"Host", own), (b"Host", own)])
+
+
+@pytest.mark.parametrize("origin", EVIL_ORIGINS)
+async def test_a_page_that_is_not_ours_causes_nothing(tmp_path: Path, origin: str) -> None:
+    async with staged(tmp_path) as stage:
+        await _assert_causes_nothing(stage, [(b"Origin", _header(origin))])
+        # what else the browser says does not help it
+        more = [(b"Sec-Fetch-Site", b"same-origin"), (b"Referer", f"http://{OWN}/".encode())]
+        await _assert_causes_nothing(stage, [(b"Origin", _header(origin)), *more])
+
+
+async def test_one_page_of_several_that_is_not_ours_is_enough(tmp_path: Path) -> None:
+    own, evil = (b"Origin", f"http://{OWN}".encode()), (b"Origin", b"https://evil.example")
+    async with staged(tmp_path) as stage:
+        await _assert_causes_nothing(stage, [own, evil])
+        await _assert_causes_nothing(stage, [evil, own])
+
+
+@pytest.mark.parametrize("site", EVIL_SITES)
+async def test_a_browser_that_tells_of_another_site_causes_nothing(
+    tmp_path: Path, site: str
+) -> None:
+    async with staged(tmp_path) as stage:
+        await _assert_causes_nothing(stage, [(b"Sec-Fetch-Site", _header(site))])
+        both = [(b"Sec-Fetch-Site", b"none"), (b"Sec-Fetch-Site", _header(site))]
+        await _assert_causes_nothing(stage, both)
+
+
+@pytest.mark.parametrize("kind", SIMPLE_TYPES)
+async def test_a_type_that_needs_no_leave_causes_nothing(tmp_path: Path, kind: str) -> None:
+    """An old browser's form names no page; but it cannot call what it sends JSON."""
+    async with staged(tmp_path) as stage:
+        headers = [(b"Content-Type", _header(kind))]
+        await _assert_causes_nothing(stage, headers, status=422, code="invalid_request")
+
+
+async def test_json_without_its_name_causes_nothing(tmp_path: Path) -> None:
+    """A page can send a body of no type at all, and is not asked first."""
+    async with staged(tmp_path, on_port=True) as stage:
+        body = b'{"message": "hi"}'
+        answer = await stage.client().post("/chat", content=body)
+        assert_error(answer, 422, "invalid_request")
+        assert (await stage.client().get("/conversations")).json()["conversations"] == []
+    async with staged(tmp_path) as stage, wired(stage.app) as port, raw(port) as client:
+        twice = b"Content-Type: text/plain"
+        length = b"Content-Length: %d" % len(body)
+        await client.send(post(b"/chat", JSON, twice, length, body=body))
+        refused = await client.answer()
+        assert refused is not None
+        assert refused.status == 422
+
+
+async def test_no_answer_lets_another_page_read_it(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        asked = {"Access-Control-Request-Method": "POST", "Origin": "https://evil.example"}
+        answers = [
+            await client.options("/chat", headers=asked),
+            await client.options("/chat", headers={**asked, "Origin": f"http://{OWN}"}),
+            await client.get("/conversations", headers={"Origin": f"http://{OWN}"}),
+            await client.get("/conversations", headers={"Origin": "https://evil.example"}),
+        ]
+        for answer in answers:
+            assert not [name for name in answer.headers if name.startswith("access-control")]
+        assert [one.status_code for one in answers] == [403, 405, 200, 403]
+
+
+async def test_ones_own_page_and_a_terminal_are_let_through(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        for headers in (
+            {},
+            {"Sec-Fetch-Site": "same-origin", "Origin": f"http://{OWN}"},
+            {"Sec-Fetch-Site": "none"},
+            {"Content-Type": "application/json"},
+            {"Host": "[::1]:8000", "Origin": "http://[::1]:8000"},
+            {"Host": "LocalHost:8000", "Origin": "http://localhost:8000"},
+        ):
+            answer = await stage.client().post("/new-conversation", headers=headers)
+            assert answer.status_code == 201, headers
+
+
+async def _assert_causes_nothing(
+    stage: Stage,
+    headers: Sequence[tuple[bytes, bytes]],
+    *,
+    status: int = 403,
+    code: str = "forbidden",
+) -> None:
+    client = stage.client()
+    done = (await client.post("/chat", json={"message": "before"})).json()
+    before = await _state(client, done)
+    place = f"/conversations/{done['conversation_id']}"
+    requests: list[tuple[str, str, Mapping[str, Any] | None]] = [
+        ("POST", "/chat", {"message": "evil"}),
+        ("POST", "/chat/stream", {"message": "evil", "conversation_id": done["conversation_id"]}),
+        ("POST", "/new-conversation", None),
+        ("POST", "/new-conversation", {"conversation_id": done["conversation_id"]}),
+        ("POST", f"{place}/interrupt", None),
+        ("POST", f"{place}/fork", {"turn_id": done["turn_id"]}),
+        ("PATCH", place, {"title": "evil"}),
+        ("DELETE", f"{place}/queue/{done['turn_id']}", None),
+        ("DELETE", place, None),
+        ("POST", "/approvals/apr_x", {"decision": "allow"}),
+    ]
+    for method, path, body in requests:
+        given = list(headers)
+        if not any(name == b"Content-Type" for name, _ in given) and body is not None:
+            given.append((b"Content-Type", b"application/json"))
+        content = None if body is None else httpx.Request("POST", "http://x", json=body).content
+        answer = await client.request(method, path, headers=given, content=content)
+        assert_error(answer, status, code)
+    assert await _state(client, done) == before
+
+
+async def _state(client: httpx.AsyncClient, done: Json) -> list[Any]:
+    place = f"/conversations/{done['conversation_id']}"
+    answers = [await client.get(one) for one in ("/conversations", place, f"{place}/messages")]
+    return [one.json() for one in answers]

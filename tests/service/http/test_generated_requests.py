@@ -1,0 +1,167 @@
+"""Requests made up from the service's own description of itself: right ones and wrong ones.
+
+Whatever is sent, the server does not fail, answers in the types and statuses it describes, and every error
+has the one shape. The turns are run by the scripted engine, all else is as in the program.
+"""
+
+import warnings
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio.from_thread
+import anyio.to_thread
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis import APIOperation, BaseSchema, Case, GenerationMode
+from schemathesis.checks import (
+    content_type_conformance,
+    not_a_server_error,
+    response_schema_conformance,
+    status_code_conformance,
+    unsupported_method,
+)
+
+from gateway.http.application import create_app
+from tests.service.http.test_refusals import ROUTES, WITH_IDS
+from tests.service.http.wired import wired
+from tests.support.services import running_services
+
+ENOUGH = settings(
+    max_examples=15,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+    unsupported_method,
+]
+TIMEOUT_S = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A server that runs in another thread."""
+
+    url: str
+    schema: BaseSchema
+    ids: dict[str, str]
+    """A conversation and what is in it."""
+
+    def operation(self, method: str, template: str) -> APIOperation[Any, Any, Any, Any]:
+        found: APIOperation[Any, Any, Any, Any] = self.schema[template.replace(":path", "")][method]
+        return found
+
+
+@asynccontextmanager
+async def serving(directory: Path) -> AsyncIterator[tuple[str, dict[str, object]]]:
+    """Run the gateway, and give its address and its description."""
+    async with running_services(directory) as services:
+        app = await anyio.to_thread.run_sync(partial(create_app, services))
+        with warnings.catch_warnings():
+            # one function answers GET and HEAD; the description names it twice
+            warnings.filterwarnings(
+                "ignore", message="Duplicate Operation ID", category=UserWarning
+            )
+            description = app.openapi()
+        async with wired(app) as port:
+            yield f"http://127.0.0.1:{port}", description
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    directory = tmp_path_factory.mktemp("generated")
+    with (
+        anyio.from_thread.start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(serving(directory)) as (url, description),
+    ):
+        schema = schemathesis.openapi.from_dict(description)
+        schema.config.update(base_url=url)
+        done = httpx.post(f"{url}/chat", json={"message": "hi"}, timeout=TIMEOUT_S).json()
+        names = ("conversation_id", "turn_id", "log_file")
+        yield Live(url, schema, {name: done[name] for name in names})
+
+
+def assert_fits(case: Case[Any]) -> None:
+    response = case.call(timeout=TIMEOUT_S)
+    case.validate_response(response, checks=CHECKS)
+    if response.status_code >= 400 and case.method.upper() != "HEAD":
+        body = response.json()
+        assert set(body) == {"error"}
+        assert set(body["error"]) == {"code", "message", "retryable", "request_id", "details"}
+        assert body["error"]["request_id"] == response.headers["x-request-id"][0]
+        assert "Traceback" not in body["error"]["message"]
+    assert response.headers["x-content-type-options"] == ["nosniff"]
+    assert "server" not in response.headers
+
+
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda one: one.value)
+@pytest.mark.parametrize(("method", "template"), ROUTES)
+def test_whatever_is_sent_the_answer_fits_the_description(
+    live: Live, method: str, template: str, mode: GenerationMode
+) -> None:
+    operation = live.operation(method, template)
+    try:
+        strategy = operation.as_strategy(generation_mode=mode)
+
+        @ENOUGH
+        @given(strategy)
+        def send(case: Case[Any]) -> None:
+            assert_fits(case)
+
+        send()
+    except Unsatisfiable:
+        assert mode is GenerationMode.NEGATIVE, "there is always a right request"
+
+
+@pytest.mark.parametrize(
+    ("method", "template"),
+    [one for one in WITH_IDS if one[0] != "DELETE" and not one[1].endswith("/events")],
+)
+def test_whatever_is_sent_to_what_is_there_the_answer_fits(
+    live: Live, method: str, template: str
+) -> None:
+    @ENOUGH
+    @given(live.operation(method, template).as_strategy())
+    def send(case: Case[Any]) -> None:
+        for name in set(case.path_parameters) & set(live.ids):
+            case.path_parameters[name] = live.ids[name]
+        assert_fits(case)
+
+    send()
+
+
+def test_the_description_holds_every_body(live: Live) -> None:
+    paths = live.schema.raw_schema["paths"]
+    with_body = {
+        (method, path)
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+        if "requestBody" in operation
+    }
+    assert with_body == {
+        ("post", "/chat"),
+        ("post", "/chat/stream"),
+        ("post", "/new-conversation"),
+        ("patch", "/conversations/{conversation_id}"),
+        ("post", "/conversations/{conversation_id}/fork"),
+        ("post", "/approvals/{approval_id}"),
+    }
+    assert "$ref" not in str([paths[path][method]["requestBody"] for method, path in with_body])
+
+
+def test_nothing_describes_the_server_to_strangers(live: Live) -> None:
+    for path in ("/openapi.json", "/docs", "/redoc", "/openapi.yaml", "/docs/oauth2-redirect"):
+        assert httpx.get(f"{live.url}{path}").status_code == 404

@@ -1,0 +1,190 @@
+"""Two users who try each other's ids on every route there is.
+
+The routes are asked of the app itself: one that takes an id and is not tried here fails the test.
+"""
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx
+from fastapi import FastAPI
+from starlette.routing import Route
+
+from tests.service.http.reading import reading
+from tests.service.http.stage import ASK, HOLD, Json, Stage, assert_error, staged
+
+_ID = re.compile(r"\{(\w+)(?::path)?\}")
+NOT_OWNED = {"/", "/healthz", "/readyz", "/metrics", "/static/{name:path}"}
+"""The page and the server's own state, which are the same for everybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One way to name somebody's thing to a route."""
+
+    method: str
+    template: str
+    body: Mapping[str, str] = field(default_factory=dict)
+    """Fields, each with an id's name in braces or a plain value."""
+    query: Mapping[str, str] = field(default_factory=dict)
+
+
+ATTEMPTS = [
+    Attempt("POST", "/chat", {"message": "hi", "conversation_id": "{conversation_id}"}),
+    Attempt("POST", "/chat/stream", {"message": "hi", "conversation_id": "{conversation_id}"}),
+    Attempt("POST", "/new-conversation", {"conversation_id": "{conversation_id}"}),
+    Attempt("GET", "/conversations/{conversation_id}"),
+    Attempt("PATCH", "/conversations/{conversation_id}", {"title": "taken"}),
+    Attempt("GET", "/conversations/{conversation_id}/messages"),
+    Attempt("GET", "/conversations/{conversation_id}/events"),
+    Attempt("GET", "/conversations/{conversation_id}/events", query={"after": "{turn_id}:1"}),
+    Attempt("POST", "/conversations/{conversation_id}/interrupt"),
+    Attempt("POST", "/conversations/{conversation_id}/interrupt", query={"wait": "1"}),
+    Attempt("POST", "/conversations/{conversation_id}/fork", {"turn_id": "{turn_id}"}),
+    Attempt("DELETE", "/conversations/{conversation_id}/queue/{turn_id}"),
+    Attempt("DELETE", "/conversations/{conversation_id}"),
+    Attempt("GET", "/approvals", query={"conversation_id": "{conversation_id}"}),
+    Attempt("POST", "/approvals/{approval_id}", {"decision": "allow"}),
+    Attempt("GET", "/logs", query={"conversation_id": "{conversation_id}"}),
+    Attempt("GET", "/logs/{log_file:path}"),
+]
+LISTS = {"/conversations": "conversations", "/approvals": "approvals", "/logs": "logs"}
+"""Routes that name nobody's thing, and where their answer lists the caller's own."""
+
+UNKNOWN = {
+    "conversation_id": "cnv_" + "a" * 26,
+    "turn_id": "trn_" + "a" * 26,
+    "approval_id": "apr_" + "a" * 26,
+    "log_file": f"2026-11-20/trn_{'a' * 26}.jsonl",
+}
+
+
+def routes_of(app: FastAPI) -> Iterator[tuple[str, str]]:
+    """Give every route that answers, as the app itself has them."""
+    for section in app.router.routes:
+        original = getattr(section, "original_router", None)
+        for route in [section] if original is None else original.routes:
+            assert isinstance(route, Route), f"{route} is of a kind that this test does not know"
+            for method in (route.methods or set()) - {"HEAD"}:
+                yield method, route.path
+
+
+def fill(given: Mapping[str, str], ids: Mapping[str, str]) -> dict[str, str]:
+    return {key: one.format(**ids) for key, one in given.items()}
+
+
+async def attempt(client: httpx.AsyncClient, one: Attempt, ids: Mapping[str, str]) -> Any:
+    path = one.template.replace(":path", "").format(**ids)
+    body = fill(one.body, ids) if one.body else None
+    return await client.request(one.method, path, params=fill(one.query, ids), json=body)
+
+
+async def test_every_route_is_tried_or_belongs_to_nobody(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        there = set(routes_of(stage.app))
+    tried = {(one.method, one.template) for one in ATTEMPTS}
+    lists = {("GET", path) for path in LISTS}
+    assert len(there) > 15
+    assert there == tried | lists | {("GET", path) for path in NOT_OWNED}
+    for method, template in there - {("GET", path) for path in NOT_OWNED}:
+        assert not _ID.search(template) or (method, template) in tried
+
+
+@asynccontextmanager
+async def things_of(stage: Stage, client: httpx.AsyncClient) -> AsyncIterator[list[Json]]:
+    """Give a user one of everything: a turn that ended, one that runs, one that waits, a question."""
+    done = (await client.post("/chat", json={"message": "mine"})).json()
+    await _write_log(stage, done)
+    ended = {key: done[key] for key in ("conversation_id", "turn_id", "log_file")}
+    async with (
+        reading(client, "POST", "/chat/stream", json={"message": ASK}) as asking,
+        reading(client, "POST", "/chat/stream", json={"message": HOLD}) as holding,
+    ):
+        question = (await asking.until("approval.requested"))[-1].data
+        runs = (await holding.until("text.delta"))[-1].data
+        place = {"conversation_id": runs["conversation_id"]}
+        waiting = {"message": "waits", **place}
+        async with reading(client, "POST", "/chat/stream", json=waiting) as queued:
+            waits = (await queued.until("turn.queued"))[-1].data
+            yield [
+                {**UNKNOWN, **ended},
+                {**UNKNOWN, **place, "turn_id": runs["turn_id"]},
+                {**UNKNOWN, **place, "turn_id": waits["turn_id"]},
+                {**UNKNOWN, **{key: question[key] for key in ("conversation_id", "approval_id")}},
+            ]
+            stage.release()
+            await client.post(f"/approvals/{question['approval_id']}", json={"decision": "deny"})
+            assert (await queued.rest())[-1].data["outcome"] == "answered"
+
+
+async def _write_log(stage: Stage, turn: Json) -> None:
+    path = anyio.Path(stage.settings.log_dir / turn["log_file"])
+    line = {"ts": "2026-11-20T10:00:00.000Z", "seq": 1, "conversation_id": turn["conversation_id"]}
+    line |= {"turn_id": turn["turn_id"], "kind": "response"}
+    await path.parent.mkdir(parents=True, exist_ok=True)
+    await path.write_text(json.dumps(line, separators=(",", ":")) + "\n")
+
+
+async def _all_of(client: httpx.AsyncClient, things: list[Json]) -> list[Any]:
+    """Read everything that a user has."""
+    paths = [*LISTS, f"/logs/{things[0]['log_file']}"]
+    for one in things:
+        place = f"/conversations/{one['conversation_id']}"
+        paths += [place, f"{place}/messages"]
+    answers = [await client.get(path) for path in paths]
+    assert all(one.status_code == 200 for one in answers)
+    return [one.text for one in answers]
+
+
+def _plain(answer: httpx.Response) -> tuple[int, Any, set[str]]:
+    """What an answer tells, without its own name."""
+    error = answer.json()["error"]
+    del error["request_id"]
+    return answer.status_code, error, set(answer.headers)
+
+
+async def test_what_is_anothers_is_exactly_as_unknown_as_what_never_was(tmp_path: Path) -> None:
+    async with staged(tmp_path, on_port=True, users=("ada", "bob")) as stage:
+        ada, bob = stage.client("ada"), stage.client("bob")
+        async with things_of(stage, ada) as things:
+            before = await _all_of(ada, things)
+            for one in ATTEMPTS:
+                unknown = await attempt(bob, one, UNKNOWN)
+                assert_error(unknown, 404, "not_found")
+                for ids in things:
+                    assert _plain(await attempt(bob, one, ids)) == _plain(unknown), (one, ids)
+            for path, name in LISTS.items():
+                assert (await bob.get(path)).json()[name] == []
+            assert await _all_of(ada, things) == before
+
+
+async def test_anothers_turn_is_unknown_in_ones_own_conversation_too(tmp_path: Path) -> None:
+    async with staged(tmp_path, on_port=True, users=("ada", "bob")) as stage:
+        ada, bob = stage.client("ada"), stage.client("bob")
+        own = (await bob.post("/chat", json={"message": "his"})).json()["conversation_id"]
+        tried = [one for one in ATTEMPTS if "turn_id" in repr(one)]
+        assert len(tried) == 3
+        async with things_of(stage, ada) as things:
+            for one in tried:
+                unknown = await attempt(bob, one, {**UNKNOWN, "conversation_id": own})
+                for ids in things[:3]:
+                    mixed = {**ids, "conversation_id": own}
+                    assert _plain(await attempt(bob, one, mixed)) == _plain(unknown), one
+                assert unknown.status_code == 404
+
+
+async def test_a_key_against_repeats_is_each_users_own(tmp_path: Path) -> None:
+    async with staged(tmp_path, users=("ada", "bob")) as stage:
+        ada, bob = stage.client("ada"), stage.client("bob")
+        body = {"message": "mine", "idempotency_key": "k"}
+        first = (await ada.post("/chat", json=body)).json()
+        other = (await bob.post("/chat", json=body)).json()
+        assert other["turn_id"] != first["turn_id"]
+        assert (await bob.post("/chat", json={**body, "message": "x"})).status_code == 409
+        assert (await ada.post("/chat", json=body)).json() == first

@@ -1,0 +1,109 @@
+"""The app behind the server's own connections, and clients that write what they like to them."""
+
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import uvicorn
+from anyio.abc import SocketStream
+from starlette.types import ASGIApp
+
+from gateway.http.wire import WireLimits, server_config
+from tests.service.http.stage import LIMIT_S
+
+HOST = b"Host: 127.0.0.1\r\n"
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn that says when it listens and wakes at once to stop."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = anyio.Event()
+        self.stopping = anyio.Event()
+
+    async def main_loop(self) -> None:
+        self.listening.set()
+        await self.stopping.wait()
+
+
+@asynccontextmanager
+async def wired(
+    app: ASGIApp, limits: WireLimits | None = None, *, host: str = "127.0.0.1"
+) -> AsyncIterator[int]:
+    """Serve `app` as the program does, and give the port; open connections are cut at the end."""
+    server = _Server(server_config(app, limits, drain_s=1))
+    server.config.load()
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), family=family) as listener:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server._serve, [listener])  # noqa: SLF001  `serve` would take the signals
+            await server.listening.wait()
+            try:
+                yield listener.getsockname()[1]
+            finally:
+                server.force_exit = True
+                server.stopping.set()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back for one request."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class RawClient:
+    """A connection on which anything can be written."""
+
+    def __init__(self, stream: SocketStream) -> None:
+        self.stream = stream
+        self._read = b""
+
+    async def send(self, data: bytes) -> None:
+        await self.stream.send(data)
+
+    async def answer(self) -> Answer | None:
+        """Read one answer; None: the connection was closed without one."""
+        with anyio.fail_after(LIMIT_S):
+            while b"\r\n\r\n" not in self._read:
+                if not await self._more():
+                    assert not self._read
+                    return None
+            head, _, self._read = self._read.partition(b"\r\n\r\n")
+            first, *rest = head.decode().split("\r\n")
+            headers = {name.lower(): value for name, value in (one.split(": ", 1) for one in rest)}
+            length = int(headers.get("content-length", 0))
+            while len(self._read) < length:
+                assert await self._more(), "the answer was cut"
+            body, self._read = self._read[:length], self._read[length:]
+            return Answer(int(first.split()[1]), headers, body)
+
+    async def is_closed(self) -> bool:
+        """Wait for the other side to close; nothing may come before that."""
+        with anyio.fail_after(LIMIT_S):
+            return not await self._more() and not self._read
+
+    async def _more(self) -> bool:
+        try:
+            self._read += await self.stream.receive()
+        except (anyio.EndOfStream, anyio.BrokenResourceError):
+            return False
+        return True
+
+
+@asynccontextmanager
+async def raw(port: int) -> AsyncIterator[RawClient]:
+    """Connect to the server."""
+    async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+        yield RawClient(stream)
