@@ -7,9 +7,10 @@ processes that were left, tells the turns that were cut off, and queues again th
 """
 
 import logging
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.pool import ClientPool, PoolLimits
 from gateway.engine.protocol import ClientSpec, Engine
+from gateway.errors import StartError
 from gateway.instance import InstanceLock, machine_memory_bytes
 from gateway.journal import Journal
 from gateway.observability.metrics import Metrics
@@ -35,12 +37,14 @@ from gateway.turns.runner import TurnLimits, TurnParts, TurnRunner
 from gateway.turns.unrun import close_crashed
 from memory.context import MemoryReader, NullMemory
 from memory.stores.sqlite.database import Database, migrations_of, open_database
+from policies.rules import Rules, RulesError, load_rules
 from policies.secrets import mask_secrets
-from policies.tools import ToolGate
+from policies.tools import Platform, ToolGate
 
 _log = logging.getLogger(__name__)
 
 _DATABASE = "candor.sqlite3"
+_PLATFORM: Platform = "windows" if sys.platform == "win32" else "posix"
 _MEMORY_SHARE = 0.6
 _MEBIBYTE = 1024 * 1024
 _ALL_EVENTS = 1_000_000
@@ -52,7 +56,7 @@ _AT_ONCE_S = 2.0
 """An agent that is asked to stop does so in milliseconds; who is in a hurry waits no longer."""
 
 MakeEngine = Callable[[TaskGroup], Engine]
-Ping = Callable[[], Awaitable[str | None]]
+Ping = Callable[[], Awaitable[str | Mapping[str, str] | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +72,7 @@ class Services:
     journal: Journal
     metrics: Metrics
     pings: Mapping[str, Ping]
-    """Each part that can fail by itself: None when well, else a sentence."""
+    """Each part that can fail by itself: None or what it tells of itself when well, else a sentence."""
     demo: bool
     model: str | None
     background: TaskGroup
@@ -100,6 +104,8 @@ class ModelAccess:
     model: str | None
     secrets: tuple[str, ...] = ()
     """Values that are masked wherever they turn up."""
+    pings: Mapping[str, Ping] = field(default_factory=dict)
+    """Further parts of the server, such as what confines the agents."""
 
 
 @asynccontextmanager
@@ -115,9 +121,10 @@ async def open_services(
     The directories exist already and belong to this process alone.
 
     Raises:
-        StartError: another server uses the data directory.
+        StartError: another server uses the data directory, or the policy file holds a mistake.
         StoreUnavailable: the database cannot be opened.
     """
+    rules = await anyio.to_thread.run_sync(load_policy_blocking, settings)
     lock = await anyio.to_thread.run_sync(_take_lock_blocking, settings.data_dir)
     async with AsyncExitStack() as stack:
         stack.callback(lock.close)
@@ -126,7 +133,7 @@ async def open_services(
         stack.push_async_callback(database.close)
         async with anyio.create_task_group() as background:
             services = await _build(
-                settings, make_engine, access, memory or NullMemory(), database, background
+                settings, make_engine, access, memory or NullMemory(), database, rules, background
             )
             try:
                 yield services
@@ -152,6 +159,7 @@ async def _build(
     access: ModelAccess,
     memory: MemoryReader,
     database: Database,
+    rules: Rules,
     background: TaskGroup,
 ) -> Services:
     turns, events = SqliteTurnStore(database), SqliteEventStore(database)
@@ -170,7 +178,7 @@ async def _build(
             log=log,
             pool=pool,
             memory=memory,
-            policy=ToolGate(settings.workspace),
+            policy=ToolGate(settings.workspace, rules=rules, platform=_PLATFORM),
             approvals=approvals,
             ask_changes=settings.approvals == "on",
             journal=journal,
@@ -222,7 +230,12 @@ async def _build(
         lanes=lanes,
         journal=journal,
         metrics=metrics,
-        pings={"agent": engine.ping, "database": database.ping, "journal": journal.ping},
+        pings={
+            "agent": engine.ping,
+            "database": database.ping,
+            "journal": journal.ping,
+            **access.pings,
+        },
         demo=access.demo,
         model=access.model,
         background=background,
@@ -277,6 +290,21 @@ def _watch(metrics: Metrics, pool: ClientPool, lanes: Lanes, log: EventLog) -> N
     metrics.watch("running_turns", lambda: lanes.running_count)
     metrics.watch("queued_turns", lambda: lanes.queued_count)
     metrics.watch("event_backlog", lambda: log.backlog)
+
+
+def load_policy_blocking(settings: Settings) -> Rules:
+    """Read the policy's rules, those of the person's own file included.
+
+    Raises:
+        StartError: the file holds a mistake; the text names it, the line and the fix.
+    """
+    private = [settings.data_dir, settings.log_dir]
+    if settings.tokens_file is not None:
+        private.append(settings.tokens_file)
+    try:
+        return load_rules(settings.policy_file, workspace=settings.workspace, private=private)
+    except RulesError as exc:
+        raise StartError(str(exc)) from exc
 
 
 def make_directories_blocking(settings: Settings) -> None:

@@ -1,44 +1,48 @@
 """Judges one POSIX command line: `validate_bash_command`.
 
-Six commands, literal words, listed options, paths inside. What comes out of an allowed command is a line
-quoted anew from the judged words, globs already expanded, so that the shell has nothing left to interpret:
-what was approved is what runs.
+One allowed command, literal words, listed options, paths inside. What comes out of an allowed command is a
+line quoted anew from the judged words, globs already expanded, so that the shell has nothing left to
+interpret: what was approved is what runs.
 """
 
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from policies.commands import GRAMMARS
 from policies.effects import CHANGING, judge_effects
 from policies.globs import Budget, Expansion, expand
-from policies.options import GRAMMARS, Invocation, divide
-from policies.paths import Workspace, show
+from policies.grammar import read_words
+from policies.options import Invocation, divide
+from policies.paths import Workspace
+from policies.places import UNREADABLE
+from policies.rules import Rules, shipped_rules
+from policies.searches import divide_find, divide_grep
+from policies.unknown_commands import refuse_command
 from policies.verdict import Allow, Deny, Verdict
 from policies.words import Word, split_words
 
 MAX_RUN_CHARS = 30_000
 
 _ASSIGNMENT = re.compile(r"\w+\+?=")
-_COMMANDS = ", ".join(sorted(GRAMMARS))
-_INSTEAD = {
-    **dict.fromkeys(("find", "fd", "tree", "du", "stat"), "Use the Glob tool to find files."),
-    **dict.fromkeys(
-        ("grep", "egrep", "fgrep", "rg", "ag"), "Use the Grep tool to search in files."
-    ),
-    **dict.fromkeys(("head", "tail", "less", "more", "sed", "awk", "wc"), "Use the Read tool."),
-    **dict.fromkeys(("echo", "printf", "tee", "touch", "dd"), "Use the Write tool."),
-    **dict.fromkeys(("cd", "pushd", "popd"), "Give each path in full, relative to the workspace."),
-    "rmdir": "Use rm -d for an empty folder.",
-    "pwd": "Paths are relative to the workspace; use . for it.",
-}
-_NEEDS_OPERAND = {"rm", "mkdir", "cat", "mv", "cp"}
 
 
-def _read_command_word(words: Sequence[Word]) -> str | Deny:
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A command that may run."""
+
+    invocation: Invocation
+    line: str
+    """What has to run: the judged words, quoted anew."""
+
+
+def _read_command_word(words: Sequence[Word], commands: Collection[str]) -> str | Deny:
     if not words:
-        return Deny("command_empty", "The command is empty.", f"Allowed are {_COMMANDS}.")
+        allowed = f"Allowed are {', '.join(sorted(commands))}."
+        return Deny("command_empty", "The command is empty.", allowed)
     word = words[0]
     if _ASSIGNMENT.match(word.text):
         return Deny(
@@ -46,9 +50,8 @@ def _read_command_word(words: Sequence[Word]) -> str | Deny:
             "Setting variables, also before a command, is not allowed.",
             "Run the command by itself.",
         )
-    if word.text not in GRAMMARS:
-        hint = _INSTEAD.get(word.text, f"Allowed are {_COMMANDS}.")
-        return Deny("command_not_allowed", f"The command {show(word.text)} is not allowed.", hint)
+    if word.text not in GRAMMARS or word.text not in commands:
+        return refuse_command(word.text, commands)
     if not word.bare:
         return Deny(
             "command_quoted",
@@ -56,6 +59,16 @@ def _read_command_word(words: Sequence[Word]) -> str | Deny:
             f"Write {word.text} without quotes.",
         )
     return word.text
+
+
+def _find_disagreement(command: str, words: Sequence[Word]) -> Deny | None:
+    if read_words(command) == tuple(word.text for word in words):
+        return None
+    return Deny(
+        "parsers_disagree",
+        "Two readings of the command find different words in it.",
+        "Write every name in single quotes, with one space between the words.",
+    )
 
 
 def _find_sweep(command: str, expansion: Expansion, workspace: Workspace) -> Deny | None:
@@ -68,7 +81,8 @@ def _find_sweep(command: str, expansion: Expansion, workspace: Workspace) -> Den
     here = base.is_root or os.path.normpath(expansion.base) == "."
     if not here:
         return None
-    swept = expansion.names_nothing or _sweeps_all(expansion, workspace)
+    root = base.real if base.is_root else workspace.real_root
+    swept = expansion.names_nothing or _sweeps_all(expansion, root)
     if not swept:
         return None
     return Deny(
@@ -78,8 +92,8 @@ def _find_sweep(command: str, expansion: Expansion, workspace: Workspace) -> Den
     )
 
 
-def _sweeps_all(expansion: Expansion, workspace: Workspace) -> bool:
-    visible = {p.name for p in Path(workspace.real_root).iterdir() if not p.name.startswith(".")}
+def _sweeps_all(expansion: Expansion, root: str) -> bool:
+    visible = {p.name for p in Path(root).iterdir() if not p.name.startswith(".")}
     hit = {name.rstrip("/").rpartition("/")[2] for name in expansion.names}
     return len(visible) > 1 and visible <= hit
 
@@ -88,8 +102,6 @@ def _expand_all(command: str, words: Sequence[Word], workspace: Workspace) -> li
     budget = Budget()
     names: list[str] = []
     for word in words:
-        if word.is_glob and word.text.startswith("-"):
-            return Deny("option_glob", "An option must not hold a pattern.", "Write it out.")
         expansion = expand(word, workspace, budget)
         if isinstance(expansion, Deny):
             return expansion
@@ -100,56 +112,88 @@ def _expand_all(command: str, words: Sequence[Word], workspace: Workspace) -> li
     return names
 
 
+def _divide(command: str, words: Sequence[str]) -> Invocation | Deny:
+    match command:
+        case "find":
+            return divide_find(words)
+        case "grep":
+            return divide_grep(words)
+        case _:
+            return divide(command, words)
+
+
 def _find_operand_fault(invocation: Invocation) -> Deny | None:
-    if not invocation.operands and invocation.command in _NEEDS_OPERAND:
-        return Deny("operands", f"{invocation.command} needs a path.", "Name the file or folder.")
-    for operand in (*invocation.operands, *invocation.meanings.values()):
-        if operand == "-":
+    grammar, count = GRAMMARS[invocation.command], len(invocation.operands)
+    if count < grammar.least:
+        needs = "a path" if grammar.least == 1 else f"{grammar.least} paths"
+        return Deny("operands", f"{invocation.command} needs {needs}.", "Name the file or folder.")
+    if grammar.most is not None and count > grammar.most:
+        return Deny(
+            "operands", f"{invocation.command} takes at most {grammar.most} paths.", "Name fewer."
+        )
+    for path in invocation.paths:
+        if path == "-":
             return Deny("operand_dash", "- means the standard input.", "Name a file.")
-        if operand.startswith("="):
+        if path.startswith("="):
             return Deny("equals", "A name must not begin with =.", "Put ./ before it.")
     return None
 
 
-def _validate(command: str, workspace: Workspace) -> Verdict:
+def _quote(word: str) -> str:
+    """Quote for bash, and for zsh, which takes a bare `=` at a word's start for a program's path."""
+    return f"'{word}'" if word.startswith("=") and "'" not in word else shlex.quote(word)
+
+
+def judge_command(command: str, workspace: Workspace, commands: Collection[str]) -> Approval | Deny:
+    """Judge a command line by the commands that are allowed; see `validate_bash_command`."""
     words = split_words(command)
     if isinstance(words, Deny):
         return words
-    name = _read_command_word(words)
+    name = _read_command_word(words, commands)
     if isinstance(name, Deny):
         return name
-    fault = workspace.find_cwd_fault()
+    fault = _find_disagreement(command, words) or workspace.find_cwd_fault()
     if fault is not None:
         return fault
     expanded = _expand_all(name, words[1:], workspace)
-    if isinstance(expanded, Deny):
-        return expanded
-    invocation = divide(name, expanded)
+    invocation = expanded if isinstance(expanded, Deny) else _divide(name, expanded)
     if isinstance(invocation, Deny):
         return invocation
     fault = _find_operand_fault(invocation) or judge_effects(invocation, workspace)
     return fault or _approve(invocation)
 
 
-def _approve(invocation: Invocation) -> Verdict:
-    line = shlex.join([invocation.command, *invocation.options, "--", *invocation.operands])
+def _approve(invocation: Invocation) -> Approval | Deny:
+    line = " ".join(_quote(word) for word in invocation.words)
     if len(line) > MAX_RUN_CHARS:
         return Deny("command_too_long", "The pattern makes the command too long.", "Narrow it.")
+    return Approval(invocation, line)
+
+
+def describe_approval(approval: Approval) -> Allow:
+    """Give the verdict on an approved command."""
+    name = approval.invocation.command
     return Allow(
-        f"bash_{invocation.command}",
+        f"bash_{name}",
         "A listed command with every path inside the workspace.",
-        {"command": line},
-        changes=invocation.command in CHANGING,
+        {"command": approval.line},
+        changes=name in CHANGING,
     )
 
 
-def validate_bash_command(command: str, *, root: Path, cwd: Path | str) -> Verdict:
+def validate_bash_command(
+    command: str, *, root: Path, cwd: Path | str, rules: Rules | None = None
+) -> Verdict:
     """Judge a command line; never raises.
 
     Relative paths start from `cwd`, which must be inside `root`. An `Allow` carries
     `{"command": line}`: the same command quoted anew, which is what has to run.
     """
+    rules = shipped_rules() if rules is None else rules
     try:
-        return _validate(command, Workspace(root, cwd))
+        judged = judge_command(command, Workspace(root, cwd, rules.directories), rules.commands)
+    except OSError:
+        return UNREADABLE
     except Exception as fault:  # noqa: BLE001 - whatever goes wrong in a gate must close it
         return Deny("policy_error", f"The policy failed on this command ({type(fault).__name__}).")
+    return judged if isinstance(judged, Deny) else describe_approval(judged)

@@ -131,17 +131,29 @@ class _Walk:
         place = self.workspace.locate(prefix or ".")
         if isinstance(place, Deny):
             return place
-        found: list[str] = []
         if not Path(place.real).is_dir():
-            return found
-        with os.scandir(place.real) as entries:
+            return []
+        try:
+            return self._list_matches(place.real, prefix, component.pattern, tail)
+        except OSError:
+            return Deny(
+                "glob_unreadable",
+                "The pattern's folder cannot be looked through.",
+                "Name the files.",
+            )
+
+    def _list_matches(
+        self, folder: str, prefix: str, pattern: re.Pattern[str], tail: str
+    ) -> list[str] | Deny:
+        found: list[str] = []
+        with os.scandir(folder) as entries:
             for entry in entries:
                 self.budget.examined -= 1
                 if self.budget.examined < 0:
                     return _TOO_WIDE
-                if entry.name.startswith(".") or not component.pattern.match(entry.name):
+                if entry.name.startswith(".") or not pattern.match(entry.name):
                     continue
-                if last or entry.is_dir():
+                if not tail or Path(entry.path).is_dir():  # a link to itself is none
                     found.append(f"{prefix}{entry.name}{tail}")
         return sorted(found)
 

@@ -72,6 +72,14 @@ _INPUTS: Mapping[str, _Inputs] = {
             **dict.fromkeys(("run_in_background", "dangerouslyDisableSandbox"), _is_anything),
         },
     ),
+    "PowerShell": _Inputs(
+        {"command": _is_text},
+        {
+            "description": _is_text,
+            "timeout": _is_count,
+            **dict.fromkeys(("run_in_background", "dangerouslyDisableSandbox"), _is_anything),
+        },
+    ),
     "Skill": _Inputs({"skill": _is_text}, {"args": _is_text}),
     "TodoWrite": _Inputs({"todos": _is_anything}),
     "ToolSearch": _Inputs({"query": _is_text}, {"max_results": _is_count}),
@@ -81,6 +89,9 @@ _INPUTS: Mapping[str, _Inputs] = {
     ),
     "WebFetch": _Inputs({"url": _is_text, "prompt": _is_text}),
 }
+
+KNOWN_TOOLS = frozenset(_INPUTS)
+"""Every built-in tool that the policy can judge, by its exact name."""
 
 
 def find_input_fault(tool: str, given: object) -> str | None:

@@ -1,13 +1,16 @@
-"""Where a path leads: inside the workspace or not, by its spelling and in fact.
+"""Where a path leads: inside the workspace or a further directory, or not, by its spelling and in fact.
 
 Both must agree: the spelling alone misses links, the resolved path alone misses what a command does with
 `..` before a link exists. Resolving is the only contact with the disk. Between this check and the call
 somebody else may swap a folder for a link; serialising calls and the kernel's wall narrow that, not this.
 """
 
+import copy
+import errno
 import os
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,7 +47,9 @@ def find_form_fault(path: str) -> Deny | None:
     encoded = path.encode()
     longest = max(len(name) for name in encoded.split(b"/"))
     if len(encoded) > MAX_PATH_BYTES or longest > MAX_NAME_BYTES:
-        return Deny("path_too_long", "The path is longer than the system allows.", None)
+        return Deny(
+            "path_too_long", "The path is longer than the system allows.", "Use shorter names."
+        )
     if path.startswith("~"):
         return Deny("path_tilde", "A path that begins with ~ may mean a home folder.", plain)
     if "\\" in path:
@@ -63,22 +68,48 @@ def _below(path: str, root: str) -> tuple[str, ...] | None:
     return tuple(path[len(prefix) :].split("/")) if path.startswith(prefix) else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtraDirectory:
+    """A directory outside the workspace that calls may work in, too."""
+
+    path: Path
+    """Absolute, with no link in it."""
+    writable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Root:
+    """A folder that paths may lie in."""
+
+    spelled: str
+    real: str
+    writable: bool
+
+    def find_parts(self, absolute: str) -> tuple[str, ...] | None:
+        """Split an absolute, tidy path below this root, whichever way the root is spelled."""
+        parts = _below(absolute, self.spelled)
+        return _below(absolute, self.real) if parts is None else parts
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A path that lies inside the workspace, by its spelling and in fact."""
+    """A path that lies inside, by its spelling and in fact."""
 
     given: str
     absolute: str
     """The spelling, made absolute and tidied, links untouched."""
     parts: tuple[str, ...]
-    """The spelling below the root; empty: the root itself."""
+    """The spelling below its root; empty: the root itself."""
     real: str
     """Where it leads once links are followed."""
     real_parts: tuple[str, ...]
+    in_workspace: bool
+    """In the workspace by its spelling and in fact; not in a further directory."""
+    writable: bool
 
     @property
     def is_root(self) -> bool:
-        """Say whether this is the workspace itself."""
+        """Say whether this is the workspace itself, or the whole of a further directory."""
         return not self.parts or not self.real_parts
 
     def find_read_fault(self) -> Deny | None:
@@ -97,6 +128,12 @@ class Place:
         fault = self.find_read_fault()
         if fault is not None:
             return fault
+        if not self.writable:
+            return Deny(
+                "read_only_directory",
+                f"{show(self.given)} lies in a directory that may be read alone.",
+                "Copy it into the workspace and change the copy.",
+            )
         acting = find_acting(self.parts) or find_acting(self.real_parts)
         if acting is None:
             return None
@@ -108,18 +145,30 @@ class Place:
 
 
 class Workspace:
-    """The folder that calls may work in, and the folder that relative paths start from."""
+    """The folders that calls may work in, and the folder that relative paths start from."""
 
-    def __init__(self, root: Path, cwd: Path | str) -> None:
+    def __init__(
+        self, root: Path, cwd: Path | str, directories: Sequence[ExtraDirectory] = ()
+    ) -> None:
         self.root = os.path.abspath(root)  # noqa: PTH100 - tidies the spelling, follows no link
         self.real_root = os.path.realpath(root)
         self.cwd = str(cwd)
+        self.is_entered = False
+        """Relative paths start from what a call names, so that no other reading of them is possible."""
+        further = [_Root(str(one.path), str(one.path), one.writable) for one in directories]
+        self._roots = (_Root(self.root, self.real_root, writable=True), *further)
 
     def find_cwd_fault(self) -> Deny | None:
-        """Refuse everything while the working directory is not inside."""
-        if self.cwd.startswith("/") and not isinstance(self.locate(self.cwd), Deny):
-            return None
-        return Deny("cwd_outside", "The working directory is not inside the workspace.", None)
+        """Refuse everything while the working directory is not inside the workspace."""
+        if self.cwd.startswith("/"):
+            place = self.locate(self.cwd)
+            if isinstance(place, Place) and place.in_workspace:
+                return None
+        return Deny(
+            "cwd_outside",
+            "The working directory is not inside the workspace.",
+            "Use the file tools with paths from the workspace's root.",
+        )
 
     def locate(self, path: str, *, follow: bool = True) -> Place | Deny:
         """Find where a path leads, or refuse it as not plainly spelled or not inside.
@@ -132,36 +181,61 @@ class Workspace:
             return fault
         joined = self.join(path)
         absolute = os.path.normpath(joined)
-        parts = self.parts_below(absolute)
-        if parts is None:
-            return _outside(path, "outside_workspace", "is outside")
+        root = self._find_root(absolute)
+        if root is None:
+            return _outside(path, "outside_workspace", " is outside")
         from_root = os.path.normpath(os.path.join(self.root, path))  # noqa: PTH118 - the spelling
-        if self.parts_below(from_root) is None:
-            return _outside(path, "cwd_ambiguous", "read from the root, is outside")
+        if not self.is_entered and self._find_root(from_root) is not root:
+            return _outside(path, "cwd_ambiguous", ", read from the root, is outside")
         head, name = os.path.split(joined)
         if follow or name in {"", ".", ".."}:
             real = os.path.realpath(joined)
         else:
             real = os.path.join(os.path.realpath(head), name)  # noqa: PTH118 - the link itself
-        real_parts = _below(real, self.real_root)
-        looped = follow and Path(real).is_symlink()
-        if real_parts is None or looped:
-            return _outside(path, "link_outside", "leads, through a link, outside")
-        return Place(path, absolute, parts, real, real_parts)
+        real_root = self._find_root(real, real=True)
+        if real_root is None or _goes_in_circles(joined, follow=follow):
+            return _outside(path, "link_outside", " leads, through a link, outside")
+        return Place(
+            given=path,
+            absolute=absolute,
+            parts=root.find_parts(absolute) or (),
+            real=real,
+            real_parts=_below(real, real_root.real) or (),
+            in_workspace=root is real_root is self._roots[0],
+            writable=root.writable and real_root.writable,
+        )
 
     def join(self, path: str) -> str:
         """Make a spelling absolute without tidying it, so that links still come before `..`."""
         return os.path.join(self.cwd, path)  # noqa: PTH118 - pathlib tidies
 
-    def parts_below(self, absolute: str) -> tuple[str, ...] | None:
-        """Split an absolute, tidy path below the root, whichever way the root is spelled."""
-        parts = _below(absolute, self.root)
-        return _below(absolute, self.real_root) if parts is None else parts
+    def enter(self, place: Place) -> "Workspace":
+        """Give the same folders with relative paths starting from one that a call names."""
+        entered = copy.copy(self)
+        entered.cwd = place.absolute
+        entered.is_entered = True
+        return entered
+
+    def _find_root(self, absolute: str, *, real: bool = False) -> _Root | None:
+        for root in self._roots:
+            found = _below(absolute, root.real) if real else root.find_parts(absolute)
+            if found is not None:
+                return root
+        return None
+
+
+def _goes_in_circles(path: str, *, follow: bool) -> bool:
+    """Say whether links on the way lead back to themselves, which resolving passes over."""
+    try:
+        os.stat(path, follow_symlinks=follow)  # noqa: PTH116 - pathlib drops a final slash
+    except OSError as exc:
+        return exc.errno == errno.ELOOP
+    return False
 
 
 def _outside(path: str, rule: str, verb: str) -> Deny:
     return Deny(
         rule,
-        f"{show(path)} {verb} the workspace.",
+        f"{show(path)}{verb} the workspace.",
         "Use paths inside the workspace, relative to its root.",
     )

@@ -13,6 +13,7 @@ from policies.protected import find_secret, fold
 from policies.verdict import Deny
 
 MAX_PATTERN_CHARS = 1024
+MAX_PATTERNS_CHARS = 4096
 MAX_ALTERNATIVES = 64
 
 _WILD = "*?["
@@ -103,6 +104,8 @@ def find_grep_glob_fault(glob: str, workspace: Workspace) -> Deny | None:
     The tool splits at white space, and at commas where a piece has no braces; each piece may begin with
     an exclamation mark.
     """
+    if len(glob) > MAX_PATTERNS_CHARS:
+        return Deny("pattern_too_long", "The patterns are too long.", "Use several calls.")
     for piece in glob.split():
         patterns = [piece] if "{" in piece and "}" in piece else piece.split(",")
         for pattern in patterns:

@@ -75,11 +75,14 @@ _ACTING = frozenset(
         *(".claude", ".mcp.json", "claude.md", "claude.local.md"),
         # version control: hooks, filters, aliases
         *(".git", ".gitconfig", ".gitmodules", ".gitattributes", ".hg", ".husky"),
-        *(".pre-commit-config.yaml", ".gitlab-ci.yml", ".circleci"),
+        *(".pre-commit-config.yaml", "lefthook.yml", ".lefthook.yml"),
+        *(".gitlab-ci.yml", ".circleci", ".travis.yml", ".drone.yml", ".woodpecker.yml"),
+        *("azure-pipelines.yml", "bitbucket-pipelines.yml", "jenkinsfile"),
         # shells and what they start
         *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile"),
         *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".inputrc", ".ripgreprc"),
         *(".kshrc", ".cshrc", ".tcshrc", ".login", ".logout", ".xinitrc", ".xprofile", ".curlrc"),
+        *(".xsession", ".xsessionrc", ".pam_environment", ".mkshrc", ".bash_sessions"),
         *(
             ".wgetrc",
             ".screenrc",
@@ -92,7 +95,17 @@ _ACTING = frozenset(
         # editors and other agents, which run tasks from the folder that they open
         *(".vscode", ".idea", ".devcontainer", ".cursor", ".windsurf", ".codex", ".gemini"),
         *(".devcontainer.json", ".cursorrules", ".windsurfrules", ".zed", ".fleet", ".vim"),
-        *(".vimrc", ".nvimrc", ".exrc", ".emacs", ".dir-locals.el", ".gdbinit", ".lldbinit"),
+        *(
+            ".vimrc",
+            ".gvimrc",
+            ".nvimrc",
+            ".nvim.lua",
+            ".exrc",
+            ".emacs",
+            ".dir-locals.el",
+            ".gdbinit",
+            ".lldbinit",
+        ),
         # package managers and version managers, which run hooks
         *(".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".mise.toml", ".direnv", ".cargo", ".bundle"),
     }
@@ -154,10 +167,15 @@ def _any_case(pattern: str) -> str:
     return "".join(out)
 
 
+def secret_patterns_any_case() -> tuple[str, ...]:
+    """Give `SECRET_PATTERNS` for programs that heed case."""
+    return tuple(_any_case(pattern) for pattern in SECRET_PATTERNS)
+
+
 def secret_exclusions() -> str:
     """Give ripgrep globs, separated by spaces, that leave out every secret at any depth.
 
     The Grep tool splits its `glob` at white space and hands each piece to `rg --glob`, where the last
     match wins; so these go last. They hold no brace and no comma, which the tool would read otherwise.
     """
-    return " ".join(f"!{_any_case(pattern)}" for pattern in SECRET_PATTERNS)
+    return " ".join(f"!{pattern}" for pattern in secret_patterns_any_case())

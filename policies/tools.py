@@ -5,32 +5,26 @@ is not known is denied. The gate is pure but for resolving paths, holds no state
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from policies.bash import validate_bash_command
+from policies.asks import find_ask_rule, locate_touched
+from policies.bash import describe_approval, judge_command
 from policies.inputs import find_input_fault
 from policies.paths import Place, Workspace, has_hidden_character, show
 from policies.patterns import find_grep_glob_fault, find_pattern_fault
+from policies.places import UNREADABLE
 from policies.protected import secret_exclusions
-from policies.verdict import Allow, Deny, Verdict
+from policies.rules import Rules, shipped_rules
+from policies.verdict import Allow, Ask, Deny, Verdict
 from policies.web import find_url_fault
+from policies.windows import WindowsWorkspace, judge_windows_command
 
 Platform = Literal["posix", "windows"]
 
-OFFERED_TOOLS: tuple[str, ...] = (
-    "Read",
-    "Write",
-    "Edit",
-    "NotebookEdit",
-    "Glob",
-    "Grep",
-    "Bash",
-    "Skill",
-    "TodoWrite",
-)
+OFFERED_TOOLS: tuple[str, ...] = tuple(sorted(shipped_rules().offered_tools))
 """What an engine should offer; the gate judges a few more, in case they turn up."""
 
 MAX_TIMEOUT_MS = 600_000
@@ -58,6 +52,25 @@ def _refuse_input(name: str, wrong: str) -> Deny:
     return Deny("tool_input", f"{name} was called {wrong}.", "Call it as its description says.")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Passed:
+    """A call that may run as far as paths, options and inputs go."""
+
+    verdict: Allow
+    command: str | None = None
+    """The shell command in it."""
+    paths: tuple[str, ...] | None = ()
+    """What it touches; `None`: nobody knows."""
+
+
+_Judged = Deny | _Passed
+
+
+def _pass(call: ToolCall, *paths: str, changes: bool = False) -> _Passed:
+    allow = Allow(f"{call.name.lower()}_allowed", "The tool is allowed.", changes=changes)
+    return _Passed(verdict=allow, paths=paths)
+
+
 def _locate_file(call: ToolCall, workspace: Workspace, key: str) -> Place | Deny:
     place = workspace.locate(call.input[key])
     if isinstance(place, Deny):
@@ -70,38 +83,33 @@ def _locate_file(call: ToolCall, workspace: Workspace, key: str) -> Place | Deny
     return place
 
 
-def _allow_file(call: ToolCall, place: Place, key: str, *, changes: bool) -> Allow:
+def _pass_file(call: ToolCall, place: Place, key: str, *, changes: bool) -> _Passed:
     """Allow with the path made absolute, so that it cannot depend on a working directory."""
     updated = None if place.given == place.absolute else {**call.input, key: place.absolute}
-    return Allow(
-        f"{call.name.lower()}_inside",
-        "The file is inside the workspace.",
-        updated,
-        changes=changes,
-    )
+    reason = "The file is inside the workspace."
+    allow = Allow(f"{call.name.lower()}_inside", reason, updated, changes=changes)
+    return _Passed(verdict=allow, paths=(place.absolute,))
 
 
-def _judge_read(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> Verdict:
+def _judge_read(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
     place = _locate_file(call, workspace, "file_path")
-    fault = place if isinstance(place, Deny) else place.find_read_fault()
-    if fault is not None:
-        return fault
-    assert isinstance(place, Place)
-    return _allow_file(call, place, "file_path", changes=False)
+    if isinstance(place, Deny):
+        return place
+    return place.find_read_fault() or _pass_file(call, place, "file_path", changes=False)
 
 
-def _judge_change(call: ToolCall, workspace: Workspace, key: str) -> Verdict:
+def _judge_change(call: ToolCall, workspace: Workspace, key: str) -> _Judged:
     place = _locate_file(call, workspace, key)
     if isinstance(place, Deny):
         return place
-    return place.find_write_fault() or _allow_file(call, place, key, changes=True)
+    return place.find_write_fault() or _pass_file(call, place, key, changes=True)
 
 
-def _judge_write(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> Verdict:
+def _judge_write(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
     return _judge_change(call, workspace, "file_path")
 
 
-def _judge_notebook(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> Verdict:
+def _judge_notebook(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
     if not call.input["notebook_path"].endswith(".ipynb"):
         return _refuse_input(call.name, "on a file that is no notebook")
     return _judge_change(call, workspace, "notebook_path")
@@ -115,48 +123,64 @@ def _locate_search(call: ToolCall, workspace: Workspace) -> Place | Deny:
     return place if isinstance(place, Deny) else place.find_read_fault() or place
 
 
-def _judge_glob(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> Verdict | None:
+def _judge_glob(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
     place = _locate_search(call, workspace)
     if isinstance(place, Deny):
         return place
-    return find_pattern_fault(call.input["pattern"], Workspace(gate.root, place.absolute))
+    fault = find_pattern_fault(call.input["pattern"], workspace.enter(place))
+    return fault or _pass(call, place.absolute)
 
 
-def _judge_grep(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> Verdict:
+def _judge_grep(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
     place = _locate_search(call, workspace)
     if isinstance(place, Deny):
         return place
     if "type" in call.input and not _TYPE_NAME.fullmatch(call.input["type"]):
         return _refuse_input(call.name, "with an unknown file type")
     glob = call.input.get("glob", "")
-    fault = find_grep_glob_fault(glob, Workspace(gate.root, place.absolute))
+    fault = find_grep_glob_fault(glob, workspace.enter(place))
     if fault is not None:
         return fault
-    return Allow(
+    allow = Allow(
         "grep_inside",
         "The search stays inside the workspace and leaves out files that hold secrets.",
         {**call.input, "glob": f"{glob} {secret_exclusions()}".lstrip()},
         changes=False,
     )
+    return _Passed(verdict=allow, paths=(place.absolute,))
 
 
-def _judge_bash(gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> Verdict:
+def _find_mode_fault(call: ToolCall) -> Deny | None:
     for key in ("run_in_background", "dangerouslyDisableSandbox"):
         if call.input.get(key, False) is not False:
             return Deny("bash_mode", f"{key} is not allowed.", "Run the command by itself.")
-    timeout = call.input.get("timeout", 1)
-    if float(timeout) > MAX_TIMEOUT_MS:
+    if float(call.input.get("timeout", 1)) > MAX_TIMEOUT_MS:
         return _refuse_input(call.name, "with too long a timeout")
-    verdict = validate_bash_command(call.input["command"], root=gate.root, cwd=call.cwd)
-    if not isinstance(verdict, Allow) or verdict.updated_input is None:
-        return verdict
+    return None
+
+
+def _keep_mode(call: ToolCall, allow: Allow) -> Allow:
     kept = {k: v for k, v in call.input.items() if k in {"description", "timeout"}}
-    return Allow(
-        verdict.rule, verdict.reason, {**verdict.updated_input, **kept}, changes=verdict.changes
+    return replace(allow, updated_input={**(allow.updated_input or {}), **kept})
+
+
+def _judge_bash(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
+    fault = _find_mode_fault(call)
+    if fault is not None:
+        return fault
+    approval = judge_command(call.input["command"], workspace, gate.rules.commands)
+    if isinstance(approval, Deny):
+        return approval
+    allow = describe_approval(approval)
+    invocation = approval.invocation
+    return _Passed(
+        verdict=_keep_mode(call, allow),
+        command=invocation.command,
+        paths=invocation.paths or (".",),
     )
 
 
-def _judge_skill(_gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> Verdict | None:
+def _judge_skill(_gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> _Judged:
     args = call.input.get("args", "")
     if not _SKILL_NAME.fullmatch(call.input["skill"]):
         return _refuse_input(call.name, "with a name that no skill has")
@@ -166,16 +190,16 @@ def _judge_skill(_gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> Ve
         or has_hidden_character(args)
     ):
         return _refuse_input(call.name, "with arguments other than one line of plain text")
-    return None
+    return _pass(call)
 
 
-def _judge_web_fetch(gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> Verdict | None:
-    return find_url_fault(call.input["url"], gate.web_hosts)
+def _judge_web_fetch(gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> _Judged:
+    return find_url_fault(call.input["url"], gate.rules.web_hosts) or _pass(call)
 
 
-def _judge_question(gate: "ToolGate", _call: ToolCall, _workspace: Workspace) -> Verdict | None:
+def _judge_question(gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> _Judged:
     if gate.can_ask_user:
-        return None
+        return _pass(call)
     return Deny(
         "nobody_to_ask",
         "Nobody can answer questions of this tool here.",
@@ -183,34 +207,45 @@ def _judge_question(gate: "ToolGate", _call: ToolCall, _workspace: Workspace) ->
     )
 
 
-def _judge_nothing(_gate: "ToolGate", _call: ToolCall, _workspace: Workspace) -> None:
-    return None
+def _judge_harmless(_gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> _Judged:
+    return _pass(call)
 
 
-@dataclass(frozen=True, slots=True)
-class _Tool:
-    """What one tool does."""
+def _judge_windows_line(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
+    fault = _find_mode_fault(call)
+    if fault is not None:
+        return fault
+    assert isinstance(workspace, WindowsWorkspace)
+    approval = judge_windows_command(
+        call.input["command"],
+        workspace,
+        gate.rules.windows_commands,
+        shell="powershell" if call.name == "PowerShell" else "any",
+    )
+    if isinstance(approval, Deny):
+        return approval
+    return _Passed(
+        verdict=_keep_mode(call, approval.describe()),
+        command=approval.command,
+        paths=approval.paths or (".",),
+    )
 
-    changes: bool
-    judge: Callable[["ToolGate", ToolCall, Workspace], Verdict | None]
-    """Gives `None` where the call may run as it came."""
 
-
-_TOOLS: Mapping[str, _Tool] = {
-    "Read": _Tool(changes=False, judge=_judge_read),
-    "Write": _Tool(changes=True, judge=_judge_write),
-    "Edit": _Tool(changes=True, judge=_judge_write),
-    "NotebookEdit": _Tool(changes=True, judge=_judge_notebook),
-    "Glob": _Tool(changes=False, judge=_judge_glob),
-    "Grep": _Tool(changes=False, judge=_judge_grep),
-    "Bash": _Tool(changes=True, judge=_judge_bash),
-    "Skill": _Tool(changes=False, judge=_judge_skill),
-    "TodoWrite": _Tool(changes=False, judge=_judge_nothing),
-    "ToolSearch": _Tool(changes=False, judge=_judge_nothing),
-    "AskUserQuestion": _Tool(changes=False, judge=_judge_question),
-    "WebFetch": _Tool(changes=False, judge=_judge_web_fetch),
+_JUDGES: Mapping[str, Callable[["ToolGate", ToolCall, Workspace], _Judged]] = {
+    "Read": _judge_read,
+    "Write": _judge_write,
+    "Edit": _judge_write,
+    "NotebookEdit": _judge_notebook,
+    "Glob": _judge_glob,
+    "Grep": _judge_grep,
+    "Bash": _judge_bash,
+    "Skill": _judge_skill,
+    "TodoWrite": _judge_harmless,
+    "ToolSearch": _judge_harmless,
+    "AskUserQuestion": _judge_question,
+    "WebFetch": _judge_web_fetch,
 }
-_TOUCHES_FILES = frozenset({"Read", "Write", "Edit", "NotebookEdit", "Glob", "Grep", "Bash"})
+_WINDOWS_JUDGES = {**_JUDGES, "Bash": _judge_windows_line, "PowerShell": _judge_windows_line}
 
 
 class ToolGate:
@@ -220,9 +255,7 @@ class ToolGate:
         self,
         workspace_root: Path,
         *,
-        extra_tools: Collection[str] = frozenset(),
-        extra_reading_tools: Collection[str] = frozenset(),
-        web_hosts: Collection[str] = frozenset(),
+        rules: Rules | None = None,
         can_ask_user: bool = False,
         platform: Platform = "posix",
     ) -> None:
@@ -230,46 +263,55 @@ class ToolGate:
 
         Args:
             workspace_root: the folder that every path must lie in.
-            extra_tools: the gateway's own tools by exact name, allowed with any input.
-            extra_reading_tools: the same for those that change nothing.
-            web_hosts: exact hosts that WebFetch may open; `*`: every public name.
+            rules: which commands, tools, hosts and further directories; `None`: the shipped ones.
             can_ask_user: whether somebody can answer `AskUserQuestion`.
-            platform: whose commands and paths to expect; on `windows` this edition denies both.
+            platform: whose commands and paths to expect.
         """
         self.root = workspace_root
-        self.extra_tools = frozenset(extra_tools)
-        self.extra_reading_tools = frozenset(extra_reading_tools)
-        self.web_hosts = frozenset(web_hosts)
+        self.rules = shipped_rules() if rules is None else rules
         self.can_ask_user = can_ask_user
         self.platform: Platform = platform
 
     def judge(self, call: ToolCall) -> Verdict:
         """Decide on one call; never raises, and denies whatever it cannot understand."""
         try:
-            return self._judge(call)
+            form = WindowsWorkspace if self.platform == "windows" else Workspace
+            workspace = form(self.root, call.cwd, self.rules.directories)
+            judged = self._judge(call, workspace)
+            return judged if isinstance(judged, Deny) else self._settle(call, judged, workspace)
+        except OSError:
+            return UNREADABLE
         except Exception as fault:  # noqa: BLE001 - whatever goes wrong in a gate must close it
             kind = type(fault).__name__
             return Deny("policy_error", f"The policy failed on this call ({kind}).")
 
-    def _judge(self, call: ToolCall) -> Verdict:
-        if call.name in self.extra_tools or call.name in self.extra_reading_tools:
-            changes = call.name not in self.extra_reading_tools
-            return Allow("own_tool", "The tool is one of the gateway's own.", changes=changes)
-        tool = _TOOLS.get(call.name)
-        if tool is None:
+    def _judge(self, call: ToolCall, workspace: Workspace) -> _Judged:
+        rules = self.rules
+        if call.name in rules.own_changing_tools or call.name in rules.own_reading_tools:
+            changes = call.name in rules.own_changing_tools
+            allow = Allow("own_tool", "The tool is one of the gateway's own.", changes=changes)
+            return _Passed(verdict=allow, paths=None)
+        judges = _WINDOWS_JUDGES if self.platform == "windows" else _JUDGES
+        if call.name not in rules.tools or call.name not in judges:
             return Deny(
                 "unknown_tool",
                 f"The tool {show(call.name)} is not allowed here.",
-                f"Allowed are {', '.join(OFFERED_TOOLS)}.",
-            )
-        if self.platform != "posix" and call.name in _TOUCHES_FILES:
-            return Deny(
-                "platform", "Files are not judged on this platform yet, so they stay closed."
+                f"Allowed are {', '.join(sorted(rules.offered_tools))}.",
             )
         wrong = find_input_fault(call.name, call.input)
         if wrong is not None:
             return _refuse_input(call.name, wrong)
-        verdict = tool.judge(self, call, Workspace(self.root, call.cwd))
-        if verdict is not None:
-            return verdict
-        return Allow(f"{call.name.lower()}_allowed", "The tool is allowed.", changes=tool.changes)
+        return judges[call.name](self, call, workspace)
+
+    def _settle(self, call: ToolCall, passed: _Passed, workspace: Workspace) -> Allow | Ask:
+        """Turn an allowed call into a question where a rule says so."""
+        allow = passed.verdict
+        if not self.rules.ask:
+            return allow
+        paths = passed.paths
+        places = None if paths is None else locate_touched(paths, workspace)
+        if find_ask_rule(self.rules, call.name, passed.command, places) is None:
+            return allow
+        what = passed.command or call.name
+        reason = f"A rule of this gateway wants a person to be asked about {show(what)}."
+        return Ask("ask_rule", reason, allow.updated_input, allow.changes)

@@ -1,7 +1,8 @@
 """Judges an address that the WebFetch tool would open: `https`, a public name, on the list of hosts.
 
 The agent's process resolves the name and fetches by itself, so a name that resolves to a private address
-cannot be seen here; hence a list of exact hosts, empty by default.
+cannot be seen here, but for the services that resolve every name to the address in it. A list of exact hosts
+is the remedy, also against what an address can carry out; the rules ask for one of whoever offers the tool.
 """
 
 import ipaddress
@@ -17,16 +18,26 @@ MAX_URL_CHARS = 2048
 HTTPS_PORT = 443
 
 _UNSAFE = re.compile(r"[\s\\<>\"'`{}|^]")
-_LOCAL_SUFFIXES = (
-    ".local",
-    ".localhost",
-    ".internal",
-    ".lan",
-    ".home",
-    ".corp",
-    ".home.arpa",
-    ".onion",
+_LOCAL_NAMES = frozenset(
+    {
+        *(
+            "local",
+            "localhost",
+            "localdomain",
+            "internal",
+            "intranet",
+            "private",
+            "corp",
+            "home",
+            "lan",
+        ),
+        *("home.arpa", "onion", "test", "invalid", "alt", "in-addr.arpa", "ip6.arpa"),
+        # these resolve to this machine, or to whichever address stands in the name
+        *("nip.io", "sslip.io", "xip.io", "traefik.me", "localtest.me", "lvh.me", "vcap.me"),
+        *("lacolhost.com", "localho.st", "fuf.me", "1u.ms", "rbndr.us"),
+    }
 )
+"""Neither these nor what lies below them is public."""
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -54,9 +65,16 @@ def _is_public_name(host: str) -> bool:
             plain
             and len(labels) > 1
             and not labels[-1].isdigit()
-            and not host.endswith(_LOCAL_SUFFIXES)
+            and _LOCAL_NAMES.isdisjoint(".".join(labels[i:]) for i in range(len(labels)))
         )
     return False
+
+
+def read_listed_host(text: str) -> str | None:
+    """Give a host of a person's list as it is compared, in ASCII; `None`: it is no public name."""
+    host = _read_host(f"https://{text}/")
+    plain = host is not None and text.isprintable() and not set(text) & set("/:?#@%")
+    return host if host is not None and plain and _is_public_name(host) else None
 
 
 def find_url_fault(url: str, hosts: Collection[str]) -> Deny | None:

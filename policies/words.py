@@ -56,6 +56,10 @@ _OPERATORS: tuple[tuple[str, _Rule], ...] = (
     ("\n", ("newline", "A command must be one line.", _ONE_COMMAND)),
     ("\r", ("newline", "A command must be one line.", _ONE_COMMAND)),
 )
+_OPERATORS_BY_START: dict[str, tuple[tuple[str, _Rule], ...]] = {
+    start: tuple(one for one in _OPERATORS if one[0][0] == start)
+    for start in {operator[0] for operator, _ in _OPERATORS}
+}
 _AT_WORD_START: dict[str, _Rule] = {
     "#": ("comment", "Comments are not allowed in commands.", "Leave the comment out."),
     "~": ("tilde", "~ means a home folder, which is outside.", "Use paths inside the workspace."),
@@ -142,7 +146,7 @@ class _Splitter:
         at_start = not self.open or (char == "~" and self.chars[-1:] in (["="], [":"]))
         if at_start and char in _AT_WORD_START:  # bash expands ~ also behind = and :
             return Deny(*_AT_WORD_START[char])
-        for operator, rule in _OPERATORS:
+        for operator, rule in _OPERATORS_BY_START.get(char, ()):
             if self.command.startswith(operator, self.at):
                 return Deny(*rule)
         self._take(char, quoted=False)

@@ -3,9 +3,12 @@
 import json
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from policies.rules import Rules, shipped_rules
+from policies.tools import Platform
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 
@@ -20,6 +23,8 @@ class Case:
     cls: str
     setup: tuple[str, ...]
     hook_cwd: str
+    platform: Platform
+    rules: Rules
 
 
 def _read_case(line: str) -> Case:
@@ -31,6 +36,20 @@ def _read_case(line: str) -> Case:
         cls=told["class"],
         setup=tuple(told.get("setup", ())),
         hook_cwd=told.get("hook_cwd", "{WS}"),
+        platform="windows" if told.get("platform") == "windows" else "posix",
+        rules=_read_config(told.get("config", {})),
+    )
+
+
+def _read_config(config: Mapping[str, Any]) -> Rules:
+    """Give the shipped rules with what a case presumes."""
+    unknown = set(config) - {"mcp_allow", "webfetch_allow"}
+    assert not unknown, unknown
+    shipped = shipped_rules()
+    return replace(
+        shipped,
+        own_changing_tools=frozenset(config.get("mcp_allow", ())),
+        web_hosts=frozenset(config.get("webfetch_allow", shipped.web_hosts)),
     )
 
 

@@ -1,4 +1,4 @@
-"""Every case of the corpus through the gate: no deny case allowed, nearly every honest one let through."""
+"""Every case of the corpus through the gate: no deny case allowed, the honest ones let through."""
 
 from collections import Counter
 from pathlib import Path
@@ -9,23 +9,20 @@ from policies.tools import ToolCall, ToolGate
 from policies.verdict import Allow, Deny, Verdict
 from tests.unit.policies.corpus import Case, build_workspace, fill, read_cases
 
-REFUSED_HONEST = {
-    "A-webfetch-002": "no host is on the default list",
-    "A-webfetch-003": "no host is on the default list",
-}
-"""Honest calls that the default rules refuse, and why."""
+REFUSED_HONEST: dict[str, str] = {}
+"""Honest calls that the shipped rules refuse, and why."""
 
 
 def _judge(case: Case, shared: Path, fresh: Path) -> Verdict:
     root = build_workspace(fresh / case.id, case.setup) if case.setup else shared
     call = ToolCall(name=case.tool, input=fill(case.input, root), cwd=fill(case.hook_cwd, root))
-    return ToolGate(root).judge(call)
+    return ToolGate(root, rules=case.rules, platform=case.platform).judge(call)
 
 
 def test_no_case_of_the_deny_file_is_allowed(shared_workspace: Path, tmp_path: Path) -> None:
     cases = read_cases("policy-deny.jsonl")
     verdicts = {case.id: _judge(case, shared_workspace, tmp_path) for case in cases}
-    assert len(verdicts) > 400
+    assert len(verdicts) >= 540
     assert [name for name, verdict in verdicts.items() if not isinstance(verdict, Deny)] == []
     assert [name for name, verdict in verdicts.items() if verdict.rule == "policy_error"] == []
 
@@ -35,24 +32,15 @@ def test_the_honest_calls_are_allowed(shared_workspace: Path, tmp_path: Path) ->
     verdicts = {case.id: _judge(case, shared_workspace, tmp_path) for case in cases}
     refused = {name for name, verdict in verdicts.items() if not isinstance(verdict, Allow)}
     assert refused == set(REFUSED_HONEST)
-    assert len(refused) / len(cases) <= 0.02
+    assert len(refused) / len(cases) <= 0.01
 
 
-def test_the_refused_honest_calls_need_only_a_rule_of_ones_own(shared_workspace: Path) -> None:
-    gate = ToolGate(shared_workspace, web_hosts={"example.com", "xn--fiq228c.example"})
-    for case in read_cases("policy-allow.jsonl"):
-        if case.id in REFUSED_HONEST:
-            call = ToolCall(name=case.tool, input=case.input, cwd=str(shared_workspace))
-            assert isinstance(gate.judge(call), Allow)
-
-
-def test_every_denial_says_why_and_most_say_what_would_work(
-    shared_workspace: Path, tmp_path: Path
-) -> None:
+def test_every_denial_says_why_and_what_would_work(shared_workspace: Path, tmp_path: Path) -> None:
     verdicts = [_judge(c, shared_workspace, tmp_path) for c in read_cases("policy-deny.jsonl")]
     denials = [verdict for verdict in verdicts if isinstance(verdict, Deny)]
     assert all(denial.reason.endswith(".") for denial in denials)
-    assert sum(denial.hint is not None for denial in denials) / len(denials) > 0.95
+    assert [denial for denial in denials if not (denial.hint or "").endswith((".", "…"))] == []
+    assert max(len(denial.message) for denial in denials) < 400
 
 
 @pytest.mark.parametrize("name", ["policy-allow.jsonl", "policy-deny.jsonl"])

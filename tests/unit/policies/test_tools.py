@@ -4,14 +4,16 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from policies.bash import validate_bash_command
 from policies.protected import SECRET_PATTERNS, secret_exclusions
-from policies.tools import OFFERED_TOOLS, ToolCall, ToolGate
+from policies.rules import shipped_rules
+from policies.tools import OFFERED_TOOLS, Platform, ToolCall, ToolGate
 from policies.verdict import Allow, Ask, Deny, Verdict
 
 TODOS = [{"content": "a", "status": "pending", "activeForm": "a"}]
@@ -67,11 +69,12 @@ def test_an_unknown_tool_is_denied(shared_workspace: Path, name: str) -> None:
 
 
 def test_the_gateways_own_tools_are_allowed_by_exact_name(shared_workspace: Path) -> None:
-    gate = ToolGate(
-        shared_workspace,
-        extra_tools={"mcp__memory__upsert"},
-        extra_reading_tools={"mcp__memory__search"},
+    rules = replace(
+        shipped_rules(),
+        own_changing_tools=frozenset({"mcp__memory__upsert"}),
+        own_reading_tools=frozenset({"mcp__memory__search"}),
     )
+    gate = ToolGate(shared_workspace, rules=rules)
 
     def judge(name: str) -> Verdict:
         return gate.judge(ToolCall(name=name, input={"x": 1}, cwd="/"))
@@ -251,7 +254,8 @@ def test_a_question_needs_somebody_to_answer(shared_workspace: Path) -> None:
 
 def _fetch(root: Path, url: str, *hosts: str) -> Verdict:
     call = ToolCall(name="WebFetch", input={"url": url, "prompt": "x"}, cwd="/")
-    return ToolGate(root, web_hosts=hosts).judge(call)
+    rules = replace(shipped_rules(), web_hosts=frozenset(hosts))
+    return ToolGate(root, rules=rules).judge(call)
 
 
 def test_no_host_is_fetched_from_unless_it_is_listed(shared_workspace: Path) -> None:
@@ -283,6 +287,35 @@ def test_no_host_is_fetched_from_unless_it_is_listed(shared_workspace: Path) -> 
         "https://printer.local/",
         "https://metadata.google.internal/",
         "https://example.com./",
+        "https://127.0.0.1.nip.io/",
+        "https://10-0-0-1.sslip.io/",
+        "https://localtest.me/",
+        "https://a.b.LVH.me/",
+        "https://db.home.arpa/",
+        "https://router.lan/",
+        "https://x.onion/",
+        "https://1.0.0.127.in-addr.arpa/",
+        "https://127.0.0.1:443/",
+        "https://example.com:443@127.0.0.1/",
+        "https://example.com#@127.0.0.1:8000\\",
+        "https:example.com",
+        "https:/example.com/",
+        "https:///example.com/",
+        "https://[::ffff:127.0.0.1]/",
+        "https://[fe80::1%25eth0]/",
+        "https://017700000001/",
+        "https://2130706433/",
+        "https://127.0.0.1%2f.example.com/",
+        "https://%6c%6f%63%61%6c%68%6f%73%74/",
+        "https://ⓛocalhost/",
+        "https://example。local/",
+        "https://exam\tple.com/",
+        "https://example.com/\u202e",
+        "ftp://example.com/",
+        "file:///etc/passwd",
+        "data:text/html,x",
+        "javascript:alert(1)",
+        "view-source:https://example.com/",
         "https://-a.example.com/",
         "https://a..example.com/",
         "https://",
@@ -295,13 +328,51 @@ def test_only_plain_https_addresses_of_public_names_are_fetched(
     assert isinstance(_fetch(shared_workspace, url, "*"), Deny)
 
 
-def test_files_stay_closed_where_their_platform_is_not_judged_yet(shared_workspace: Path) -> None:
-    gate = ToolGate(shared_workspace, platform="windows")
-    for name in ("Read", "Write", "Edit", "NotebookEdit", "Glob", "Grep", "Bash"):
-        call = ToolCall(name=name, input=HONEST[name], cwd=str(shared_workspace))
-        verdict = gate.judge(call)
-        assert isinstance(verdict, Deny)
-        assert verdict.rule == "platform"
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://example.com/a?b=c#d",
+        "HTTPS://Example.COM/",
+        "https://example.com:443/",
+        "https://中文.example/路径",
+        "https://xn--fiq228c.example/",
+        "https://localhost.example.com/",
+        "https://lan.example/x?to=http://127.0.0.1/",
+    ],
+)
+def test_a_public_name_is_fetched_by_the_shipped_rules(shared_workspace: Path, url: str) -> None:
+    _allowed(shared_workspace, "WebFetch", url=url, prompt="x")
+
+
+def test_a_list_of_hosts_holds_for_exactly_those(shared_workspace: Path) -> None:
+    for url in (
+        "https://docs.python.org.evil.example/",
+        "https://evil-docs.python.org/",
+        "https://docs.python.org@evil.example/",
+        "https://evil.example/docs.python.org",
+        "https://evil.example/?docs.python.org",
+        "https://a.docs.python.org/",
+    ):
+        assert isinstance(_fetch(shared_workspace, url, "docs.python.org"), Deny)
+    assert isinstance(
+        _fetch(shared_workspace, "https://DOCS.python.org/x", "docs.python.org"), Allow
+    )
+
+
+def test_the_platform_decides_how_paths_and_commands_are_read(shared_workspace: Path) -> None:
+    def verdict(platform: Platform, tool: str, **given_input: Any) -> Verdict:
+        gate = ToolGate(shared_workspace, platform=platform)
+        return gate.judge(ToolCall(name=tool, input=given_input, cwd=str(shared_workspace)))
+
+    for command, on in {"rm a.txt": "posix", "del a.txt": "windows"}.items():
+        for platform in get_args(Platform):
+            expected = Allow if platform == on else Deny
+            assert isinstance(verdict(platform, "Bash", command=command), expected)
+    for name, wanted in {"posix": Deny, "windows": Allow}.items():
+        assert isinstance(
+            verdict(cast("Platform", name), "PowerShell", command="Get-ChildItem src"), wanted
+        )
+        assert isinstance(verdict(cast("Platform", name), "Read", file_path="src\\main.py"), wanted)
 
 
 def test_subagents_are_judged_like_the_main_agent(shared_workspace: Path) -> None:
@@ -320,6 +391,20 @@ def test_whatever_goes_wrong_inside_is_a_denial(
 
     monkeypatch.setattr("policies.tools.find_input_fault", fail)
     assert _rule(shared_workspace, "Read", file_path="a.txt") == "policy_error"
+
+
+def test_a_file_system_that_gives_no_answer_is_told_as_such(
+    shared_workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.is_dir", refuse)
+    assert _rule(shared_workspace, "Bash", command="cp a.txt docs") == "path_unreadable"
+    verdict = validate_bash_command(
+        "cp a.txt docs", root=shared_workspace, cwd=str(shared_workspace)
+    )
+    assert verdict.rule == "path_unreadable"
 
 
 _VALUES = st.one_of(
@@ -348,14 +433,15 @@ def test_any_call_gets_a_verdict(
     assert verdict.rule != "policy_error"
 
 
-def test_the_policies_need_the_standard_library_alone() -> None:
+def test_the_policies_need_little_more_than_the_standard_library() -> None:
     script = "import sys, policies; print(*{m.partition('.')[0] for m in sys.modules})"
     done = subprocess.run(
-        [sys.executable, "-S", "-c", script],
+        [sys.executable, "-c", script],
         cwd=Path(__file__).parents[3],
         capture_output=True,
         check=True,
         text=True,
     )
-    assert "policies" in done.stdout.split()
-    assert not {"pydantic", "structlog", "gateway", "memory", "anyio"} & set(done.stdout.split())
+    loaded = set(done.stdout.split())
+    assert {"policies", "tree_sitter"} <= loaded
+    assert not {"pydantic", "structlog", "gateway", "memory", "anyio"} & loaded

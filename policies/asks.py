@@ -1,0 +1,87 @@
+"""Whether a rule wants a person to be asked about a call that is otherwise allowed.
+
+Patterns are compared with the spelling and with where it leads, without regard to case. A folder counts as
+touched by everything that stands, or may stand, below it, so a rule asks too often rather than too rarely.
+"""
+
+import fnmatch
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from policies.paths import Place, Workspace
+from policies.protected import fold
+from policies.rules import AskRule, Rules
+
+_ANY_DEPTH = "**"
+
+
+def find_ask_rule(
+    rules: Rules, tool: str, command: str | None, places: Sequence[Place] | None
+) -> AskRule | None:
+    """Give the first rule that asks about a call; `None`: none does.
+
+    Args:
+        rules: the gateway's rules.
+        tool: the tool's name.
+        command: the shell command that it runs; `None`: it runs none.
+        places: what it touches; `None`: nobody knows, so every pattern may match.
+    """
+    for rule in rules.ask:
+        commands = {one.casefold() for one in rule.commands}
+        named = tool in rule.tools or (command is not None and command.casefold() in commands)
+        if named and _touches(rule, places):
+            return rule
+    return None
+
+
+def locate_touched(paths: Iterable[str], workspace: Workspace) -> list[Place]:
+    """Find the places behind the paths of a call that was allowed."""
+    found: list[Place] = []
+    for path in paths:
+        for follow in (True, False):
+            place = workspace.locate(path, follow=follow)
+            if isinstance(place, Place):
+                found.append(place)
+    return found
+
+
+def _touches(rule: AskRule, places: Sequence[Place] | None) -> bool:
+    if places is None or not rule.paths:
+        return True
+    return any(
+        _matches(pattern.split("/"), parts, is_folder=Path(place.real).is_dir())
+        for place in places
+        if place.in_workspace
+        for parts in (place.parts, place.real_parts)
+        for pattern in rule.paths
+    )
+
+
+def _matches(pattern: Sequence[str], parts: Sequence[str], *, is_folder: bool) -> bool:
+    """Say whether a path, something above it or, for a folder, something below it fits a pattern.
+
+    Keeps all positions in the pattern that are possible so far: the work is their number times the parts'.
+    """
+    at = _skip_any_depth(pattern, {0})
+    for part in parts:
+        if len(pattern) in at:
+            return True
+        name = fold(part)
+        at = _skip_any_depth(
+            pattern,
+            {i if pattern[i] == _ANY_DEPTH else i + 1 for i in at if _fits(pattern[i], name)},
+        )
+    return len(pattern) in at or (is_folder and bool(at))
+
+
+def _fits(wanted: str, name: str) -> bool:
+    return wanted == _ANY_DEPTH or fnmatch.fnmatchcase(name, wanted.casefold())
+
+
+def _skip_any_depth(pattern: Sequence[str], at: set[int]) -> set[int]:
+    """Add the positions behind each `**`, which may stand for nothing."""
+    reached = set(at)
+    for i, wanted in enumerate(pattern):
+        if i in reached and wanted == _ANY_DEPTH:
+            reached.add(i + 1)
+    return reached

@@ -1,0 +1,178 @@
+"""Reads a file of rules and says, in one sentence with file, line and fix, what is wrong with it.
+
+The parser of TOML forgets the lines, so the line of a wrong key or value is looked up in the text again.
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from policies.paths import show
+
+MAX_FILE_BYTES = 256 * 1024
+
+_TOML_LINE = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)$")
+
+
+class RulesError(ValueError):
+    """A file of rules cannot be used; the text names the file, the line and what to do."""
+
+
+def suggest(word: str, known: Collection[str]) -> str:
+    """Name the known word that was probably meant, or else all of them."""
+    folded = {one.casefold(): one for one in known}
+    near = difflib.get_close_matches(word[:100].casefold(), folded, n=1, cutoff=0.6)
+    return f"did you mean {folded[near[0]]}" if near else f"known are {', '.join(sorted(known))}"
+
+
+class RuleFile:
+    """One file: its tables, and where in the text something stands."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file.
+
+        Raises:
+            RulesError: it cannot be read, or is no TOML.
+        """
+        self.path = path
+        self.lines: list[str] = []
+        text = self._read_text()
+        self.lines = text.split("\n")
+        self.values = self._parse(text)
+
+    def _read_text(self) -> str:
+        try:
+            if not self.path.is_file():  # a pipe or a device would be waited for
+                raise self.fault(None, "there is no such file", "set CANDOR_POLICY_FILE to one")
+            with self.path.open("rb") as file:
+                raw = file.read(MAX_FILE_BYTES + 1)
+        except OSError as exc:
+            raise self.fault(
+                None, f"it cannot be read ({exc.strerror})", "make it readable"
+            ) from exc
+        if len(raw) > MAX_FILE_BYTES:
+            raise self.fault(None, f"it is larger than {MAX_FILE_BYTES} bytes", "make it smaller")
+        try:
+            return raw.decode("utf-8-sig").replace("\r\n", "\n")
+        except UnicodeDecodeError as exc:
+            line = raw[: exc.start].count(b"\n") + 1
+            raise self.fault(line, "it is not UTF-8 text", "save it as UTF-8") from exc
+
+    def _parse(self, text: str) -> Mapping[str, Any]:
+        try:
+            return tomllib.loads(text)
+        except tomllib.TOMLDecodeError as exc:
+            told = _TOML_LINE.search(str(exc))
+            line = int(told[1]) if told and told[1] else len(self.lines)
+            what = _TOML_LINE.sub("", str(exc))
+            raise self.fault(
+                line, f"it is not TOML ({show(what)})", "mend or remove that line"
+            ) from exc
+        except (RecursionError, ValueError) as exc:
+            raise self.fault(
+                None,
+                "it is nested too deeply or holds an impossible value",
+                "write it as simply as the shipped rules",
+            ) from exc
+
+    def fault(self, line: int | None, what: str, fix: str) -> RulesError:
+        """Make the one sentence about something that is wrong."""
+        where = "" if line is None else f", line {line}"
+        return RulesError(f"The policy file {show_path(self.path)}{where}: {what}; {fix}.")
+
+    def find_line(self, table: str, key: str = "", value: str = "", *, nth: int = 0) -> int | None:
+        """Find the line of a value, else of its key, else of its table; `nth` counts tables of a name."""
+        begin = self._find_header(table, nth)
+        if not key:
+            return begin or self._find_from(0, _key_pattern(table))
+        line = self._find_from(begin or 0, _key_pattern(key)) or begin
+        if value:
+            quoted = re.compile(f"[\"']{re.escape(value)}[\"']")
+            line = self._find_from((line or 1) - 1, quoted) or line
+        return line
+
+    def _find_header(self, table: str, nth: int) -> int | None:
+        header = re.compile(rf"\s*\[\[?\s*[\"']?{re.escape(table)}[\"']?\s*\]")
+        hits = [i for i, line in enumerate(self.lines, start=1) if header.match(line)]
+        return hits[nth] if nth < len(hits) else None
+
+    def _find_from(self, start: int, pattern: re.Pattern[str]) -> int | None:
+        for i, line in enumerate(self.lines[start:], start=start + 1):
+            if not line.lstrip().startswith("#") and pattern.search(line):
+                return i
+        return None
+
+
+def _key_pattern(key: str) -> re.Pattern[str]:
+    return re.compile(rf"(?:^|[\s{{,.])[\"']?{re.escape(key)}[\"']?\s*[=.]")
+
+
+def show_path(path: Path) -> str:
+    """Give a path safe to print, whole: a person has to find it."""
+    text = str(path)
+    return text if text.isprintable() else ascii(text)
+
+
+class Section:
+    """One table of a file, whose keys and values are checked as they are taken."""
+
+    def __init__(
+        self, file: RuleFile, name: str, keys: Sequence[str], *, nth: int | None = None
+    ) -> None:
+        """Take a table; a missing one is empty.
+
+        Args:
+            file: where it stands.
+            name: the table's name.
+            keys: the keys that it may have.
+            nth: which one of several by that name; `None`: there is but one.
+
+        Raises:
+            RulesError: it is no table, or has other keys.
+        """
+        self.file, self.name, self.nth = file, name, nth or 0
+        values = file.values.get(name, {})
+        if nth is not None:
+            values = values[nth]
+        if not isinstance(values, dict):
+            raise self.fault("", "", f"{name} must be a table", f"write [{name}] above its keys")
+        self.values: dict[str, Any] = values
+        for key in values:
+            if key not in keys:
+                what = f"the key {show(key)} is not known in [{name}]"
+                raise self.fault(key, "", what, suggest(key, keys))
+
+    def fault(self, key: str, value: str, what: str, fix: str) -> RulesError:
+        """Make the sentence about one key or value of this table."""
+        return self.file.fault(self.file.find_line(self.name, key, value, nth=self.nth), what, fix)
+
+    def texts(self, key: str) -> tuple[str, ...] | None:
+        """Give a list of texts; `None`: the key is not there.
+
+        Raises:
+            RulesError: it is something else.
+        """
+        found = self.values.get(key)
+        if found is None:
+            return None
+        if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+            raise self.fault(
+                key, "", f"{key} must be a list of texts", f'write it as {key} = ["…", "…"]'
+            )
+        return tuple(found)
+
+    def names(self, key: str, known: Collection[str], kind: str) -> frozenset[str]:
+        """Give a list of names, each of which must be known; a missing key is an empty one.
+
+        Raises:
+            RulesError: it is no list of texts, or a name in it is not known.
+        """
+        found = self.texts(key) or ()
+        for name in found:
+            if name not in known:
+                what = f"the {kind} {show(name)} is not known"
+                raise self.fault(key, name, what, suggest(name, known))
+        return frozenset(found)

@@ -1,0 +1,351 @@
+"""What is allowed here: the shipped rules, and what a file of one's own adds and takes away.
+
+A file decides on names from known lists, on hosts, on further directories and on what a person is asked
+about; nothing in it reaches the checks of paths, options and protected names.
+"""
+
+import functools
+import os
+import re
+import sys
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from policies.commands import GRAMMARS
+from policies.inputs import KNOWN_TOOLS
+from policies.paths import ExtraDirectory, find_form_fault, show
+from policies.protected import find_acting, find_secret
+from policies.rulefile import RuleFile, RulesError, Section, show_path, suggest
+from policies.web import ANY_HOST, read_listed_host
+from policies.windows.command import KNOWN_COMMANDS as KNOWN_WINDOWS_COMMANDS
+
+__all__ = [
+    "KNOWN_COMMANDS",
+    "KNOWN_WINDOWS_COMMANDS",
+    "AskRule",
+    "ExtraDirectory",
+    "Rules",
+    "RulesError",
+    "load_rules",
+    "shipped_rules",
+]
+
+SHIPPED = Path(__file__).with_name("rules.toml")
+KNOWN_COMMANDS = frozenset(GRAMMARS)
+MAX_ASK_PATTERN_CHARS = 256
+
+_TABLES = {
+    "commands": ("allow", "forbid"),
+    "windows_commands": ("allow", "forbid"),
+    "tools": ("allow", "tolerate", "forbid"),
+    "own_tools": ("reading", "changing"),
+    "web": ("hosts",),
+    "directories": ("read_only", "read_write"),
+    "ask": ("tools", "commands", "paths"),
+}
+_OWN_TOOL = re.compile(r"mcp__[A-Za-z0-9_-]{1,64}?__[A-Za-z0-9_-]{1,64}")
+_HERE = Path(__file__).resolve().parent
+_PROGRAM = tuple(
+    os.path.realpath(one)
+    for one in (_HERE, _HERE.parent / "gateway", _HERE.parent / "memory", sys.prefix)
+)
+_SPECIAL = ("/proc", "/sys", "/dev", "/run")
+"""Files there are no files: reading and writing them acts."""
+_SYSTEM = (
+    *("/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/sbin", "/usr"),
+    *("/Applications", "/Library", "/System", "/private/etc"),
+)
+"""Whoever writes there rules the machine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskRule:
+    """A person is asked about calls of these tools and commands."""
+
+    tools: frozenset[str] = frozenset()
+    commands: frozenset[str] = frozenset()
+    paths: tuple[str, ...] = ()
+    """Patterns from the workspace's root, of which one must be touched; empty: every call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What one gateway allows."""
+
+    commands: frozenset[str]
+    windows_commands: frozenset[str]
+    """As in `KNOWN_WINDOWS_COMMANDS`; cmd and PowerShell disregard case."""
+    offered_tools: frozenset[str]
+    """Built-in tools that the agent is told of."""
+    tolerated_tools: frozenset[str]
+    """Built-in tools that are judged although they are not offered."""
+    own_reading_tools: frozenset[str] = frozenset()
+    """Tools of the gateway by exact name, allowed with any input, that change nothing."""
+    own_changing_tools: frozenset[str] = frozenset()
+    web_hosts: frozenset[str] = frozenset()
+    """Exact hosts in ASCII; `*`: every public name."""
+    directories: tuple[ExtraDirectory, ...] = field(default=())
+    ask: tuple[AskRule, ...] = field(default=())
+
+    @property
+    def tools(self) -> frozenset[str]:
+        """Every built-in tool that may be called."""
+        return self.offered_tools | self.tolerated_tools
+
+
+@functools.cache
+def shipped_rules() -> Rules:
+    """Give the rules that hold where nobody wrote others."""
+    nothing = Rules(
+        commands=frozenset(),
+        windows_commands=frozenset(),
+        offered_tools=frozenset(),
+        tolerated_tools=frozenset(),
+    )
+    return _Reader(RuleFile(SHIPPED), nothing).read()
+
+
+def load_rules(
+    path: Path | None, *, workspace: Path | None = None, private: Collection[Path] = ()
+) -> Rules:
+    """Give the shipped rules as changed by a file; `None`: as they are.
+
+    Args:
+        path: the file.
+        workspace: neither the file nor a further directory may lie in it, or a directory around it.
+        private: directories and files of the server that no further directory may touch.
+
+    Raises:
+        RulesError: the file cannot be used; the text names file, line and fix.
+    """
+    if path is None:
+        return shipped_rules()
+    file = RuleFile(path)
+    rules = _Reader(file, shipped_rules()).read()
+    _check_directories(file, rules.directories, workspace, private)
+    reachable = [one.path for one in rules.directories if one.writable]
+    for folder in reachable if workspace is None else [*reachable, workspace]:
+        if _is_in(os.path.realpath(path), os.path.realpath(folder)):
+            raise file.fault(
+                None, f"it lies in {show_path(folder)}, where the agent could change it", "move it"
+            )
+    return rules
+
+
+class _Reader:
+    """Reads one file on top of other rules."""
+
+    def __init__(self, file: RuleFile, base: Rules) -> None:
+        self.file = file
+        self.base = base
+
+    def read(self) -> Rules:
+        for name in self.file.values:
+            if name not in _TABLES:
+                raise self.file.fault(
+                    self.file.find_line(name),
+                    f"the table {show(name)} is not known",
+                    suggest(name, _TABLES),
+                )
+        sections = {
+            name: Section(self.file, name, _TABLES[name]) for name in _TABLES if name != "ask"
+        }
+        base = self.base
+        offered, tolerated = self._read_tools(sections["tools"])
+        rules = Rules(
+            commands=_merge(sections["commands"], base.commands, KNOWN_COMMANDS, "command"),
+            windows_commands=_merge(
+                sections["windows_commands"],
+                base.windows_commands,
+                KNOWN_WINDOWS_COMMANDS,
+                "command",
+            ),
+            offered_tools=offered,
+            tolerated_tools=tolerated,
+            own_reading_tools=base.own_reading_tools | _read_own(sections["own_tools"], "reading"),
+            own_changing_tools=base.own_changing_tools
+            | _read_own(sections["own_tools"], "changing"),
+            web_hosts=self._read_hosts(sections["web"], sections["tools"]),
+            directories=(*base.directories, *_read_directories(sections["directories"])),
+            ask=base.ask,
+        )
+        return self._with_asks(rules)
+
+    def _read_tools(self, section: Section) -> tuple[frozenset[str], frozenset[str]]:
+        offered = _merge(section, self.base.offered_tools, KNOWN_TOOLS, "tool")
+        more = section.names("tolerate", KNOWN_TOOLS, "tool")
+        forbidden = section.names("forbid", KNOWN_TOOLS, "tool")
+        for name in sorted(more & forbidden):
+            raise _contradiction(section, "tolerate", name)
+        return offered, (self.base.tolerated_tools | more) - forbidden - offered
+
+    def _read_hosts(self, section: Section, tools: Section) -> frozenset[str]:
+        given = section.texts("hosts")
+        if given is None:
+            if "WebFetch" in (tools.texts("allow") or ()):
+                raise tools.fault(
+                    "allow",
+                    "WebFetch",
+                    "WebFetch is offered but no hosts are listed",
+                    f'add [web] with hosts = ["docs.example.com"], or "{ANY_HOST}" for every public one',
+                )
+            return self.base.web_hosts
+        hosts = set()
+        for one in given:
+            host = one if one == ANY_HOST else read_listed_host(one)
+            if host is None:
+                raise section.fault(
+                    "hosts",
+                    one,
+                    f"{show(one)} is no public host name",
+                    f'write a whole name such as "docs.example.com", or "{ANY_HOST}" alone',
+                )
+            hosts.add(host)
+        return frozenset(hosts)
+
+    def _with_asks(self, rules: Rules) -> Rules:
+        tables = self.file.values.get("ask", [])
+        if not isinstance(tables, list):
+            raise self.file.fault(
+                self.file.find_line("ask"), "ask must be a list of tables", "write [[ask]] above it"
+            )
+        read = tuple(
+            _read_ask(Section(self.file, "ask", _TABLES["ask"], nth=i), rules)
+            for i in range(len(tables))
+        )
+        return replace(rules, ask=(*rules.ask, *read))
+
+
+def _merge(
+    section: Section, base: frozenset[str], known: Collection[str], kind: str
+) -> frozenset[str]:
+    allowed = section.names("allow", known, kind)
+    forbidden = section.names("forbid", known, kind)
+    for name in sorted(allowed & forbidden):
+        raise _contradiction(section, "allow", name)
+    return (base | allowed) - forbidden
+
+
+def _contradiction(section: Section, key: str, name: str) -> RulesError:
+    return section.fault(
+        key, name, f"{name} stands under {key} and under forbid", "keep one of the two"
+    )
+
+
+def _read_own(section: Section, key: str) -> frozenset[str]:
+    found = section.texts(key) or ()
+    for name in found:
+        if not _OWN_TOOL.fullmatch(name):
+            raise section.fault(
+                key,
+                name,
+                f"{show(name)} is no whole name of a tool of one's own",
+                "write it as mcp__server__tool, without wildcards",
+            )
+    return frozenset(found)
+
+
+def _read_directories(section: Section) -> tuple[ExtraDirectory, ...]:
+    return tuple(
+        ExtraDirectory(path=_read_directory(section, key, one), writable=key == "read_write")
+        for key in ("read_only", "read_write")
+        for one in section.texts(key) or ()
+    )
+
+
+def _read_directory(section: Section, key: str, given: str) -> Path:
+    def fault(what: str, fix: str) -> RulesError:
+        return section.fault(key, given, f"{show(given)} {what}", fix)
+
+    form = find_form_fault(given)
+    if form is not None or not Path(given).is_absolute():
+        raise fault("is no plain absolute path", "write it from / on")
+    if os.path.realpath(given) != given:
+        fix = f"write {show_path(Path(os.path.realpath(given)))}"
+        raise fault("is not the directory's real path", fix)
+    path = Path(given)
+    if not path.is_dir():
+        raise fault("is not a directory", "make it, or remove it from the list")
+    closed = _SPECIAL if key == "read_only" else (*_SPECIAL, *_SYSTEM)
+    if given == "/" or any(_is_in(given, one) for one in closed):
+        raise fault("is the system's own", "name an ordinary directory")
+    protected = find_secret(path.parts) or find_acting(path.parts[1:])
+    if protected is not None:
+        raise fault(f"is protected because of {show(protected)}", "name another directory")
+    return path
+
+
+def _read_ask(section: Section, rules: Rules) -> AskRule:
+    tools = section.names("tools", KNOWN_TOOLS | _own_tools(rules), "tool")
+    commands = section.names("commands", KNOWN_COMMANDS | KNOWN_WINDOWS_COMMANDS, "command")
+    usable = {
+        "tools": rules.tools | _own_tools(rules),
+        "commands": rules.commands | rules.windows_commands,
+    }
+    for key, names in (("tools", tools), ("commands", commands)):
+        for name in sorted(names - usable[key]):
+            raise section.fault(
+                key,
+                name,
+                f"{name} is not allowed, so nobody would be asked about it",
+                f"allow it under [{key}], or remove it here",
+            )
+    if not tools and not commands:
+        raise section.fault("", "", "an [[ask]] names nothing", "give it tools or commands")
+    paths = section.texts("paths")
+    for pattern in paths or ():
+        if not _is_ask_pattern(pattern):
+            raise section.fault(
+                "paths",
+                pattern,
+                f"{show(pattern)} is no pattern from the workspace's root",
+                'write it like "src/**" or "*.lock"',
+            )
+    if paths == ():
+        raise section.fault("paths", "", "paths is empty", "name patterns, or remove the key")
+    return AskRule(tools=tools, commands=commands, paths=paths or ())
+
+
+def _own_tools(rules: Rules) -> frozenset[str]:
+    return rules.own_reading_tools | rules.own_changing_tools
+
+
+def _is_ask_pattern(pattern: str) -> bool:
+    parts = pattern.split("/")
+    plain = len(pattern) <= MAX_ASK_PATTERN_CHARS and find_form_fault(pattern) is None
+    return plain and all(part not in {"", ".", ".."} for part in parts)
+
+
+def _check_directories(
+    file: RuleFile,
+    directories: Collection[ExtraDirectory],
+    workspace: Path | None,
+    private: Collection[Path],
+) -> None:
+    """Refuse directories that overlap with each other, the workspace or the server's own."""
+    taken = [(os.path.realpath(one), "the server's own") for one in private]
+    if workspace is not None:
+        taken.append((os.path.realpath(workspace), "the workspace"))
+    for one in directories:
+        mine = str(one.path)
+        key = "read_write" if one.writable else "read_only"
+        for other, what in taken:
+            if _is_in(mine, other) or _is_in(other, mine):
+                raise file.fault(
+                    file.find_line("directories", key, mine),
+                    f"{show(mine)} overlaps with {what} {show(other)}",
+                    "name a directory apart from it",
+                )
+        taken.append((mine, "the listed directory"))
+        own = next((one for one in _PROGRAM if _is_in(mine, one) or _is_in(one, mine)), None)
+        if own is not None and one.writable:
+            raise file.fault(
+                file.find_line("directories", key, mine),
+                f"{show(mine)} overlaps with the server's own program {show(own)}",
+                "list it under read_only, or name another",
+            )
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")

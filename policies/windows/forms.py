@@ -1,0 +1,154 @@
+"""Which spellings of a path Windows reads as something else than a plain name below a folder.
+
+Devices, alternate streams, short names, trailing dots, shares, namespaces, providers: one text, another
+file than it seems. All of that is refused by its spelling, whether or not it would lead outside.
+"""
+
+import re
+import unicodedata
+
+from policies.paths import MAX_NAME_BYTES, MAX_PATH_BYTES, has_hidden_character, show
+from policies.verdict import Deny
+
+_PLAIN = "Write the path plainly, relative to the workspace, as in src\\main.py."
+_DEVICES = frozenset(
+    {
+        *("con", "nul", "aux", "prn", "conin$", "conout$", "clock$"),
+        *(f"{port}{digit}" for port in ("com", "lpt") for digit in "0123456789"),
+    }
+)
+_PROVIDERS = frozenset(
+    {
+        *("alias", "cert", "env", "function", "hkcu", "hklm", "hkcr", "hku", "hkcc", "registry"),
+        *("temp", "variable", "wsman", "filesystem", "certificate", "environment", "feed", "gac"),
+    }
+)
+_SHORT_NAME = re.compile(r"~\d")
+_ILLEGAL = frozenset('<>|"')
+_DRIVE = re.compile(r"[A-Za-z]:")
+_SWAPPED = frozenset("/\\\"'`$%")
+"""What a look-alike may turn into on its way through an old code page."""
+_YEN_AND_WON = frozenset("¥₩￥￦")
+"""They stand for a backslash in Japanese and Korean code pages."""
+
+
+def unify(path: str) -> str:
+    """Give a path with / for every separator, which is how paths are compared here."""
+    return path.replace("\\", "/")
+
+
+def find_text_fault(path: str) -> Deny | None:
+    """Refuse a path that is empty, too long or not plainly visible."""
+    if not path:
+        return Deny("path_empty", "The path is empty.", "Name a file or folder.")
+    if has_hidden_character(path):
+        return Deny("path_characters", "The path holds control or invisible characters.", _PLAIN)
+    encoded = unify(path).encode()
+    if len(encoded) > MAX_PATH_BYTES or max(map(len, encoded.split(b"/"))) > MAX_NAME_BYTES:
+        return Deny("path_too_long", "The path is longer than the system allows.", None)
+    if path.startswith("~"):
+        return Deny("path_tilde", "A path that begins with ~ may mean a home folder.", _PLAIN)
+    return None
+
+
+def refuse_rooted(path: str) -> Deny:
+    """Name what sort of absolute or qualified path this is; for those that are not below the root."""
+    unified = unify(path)
+    if unified.startswith(("//?/", "//./")):
+        return Deny("path_namespace", "Paths with \\\\?\\ or \\\\.\\ skip all checks.", _PLAIN)
+    if unified.startswith("/??/"):
+        return Deny("path_namespace", "Paths with \\??\\ skip all checks.", _PLAIN)
+    if unified.startswith("//"):
+        return Deny("path_share", f"{show(path)} names a share on the network.", _PLAIN)
+    if unified.startswith("/"):
+        return Deny("path_rooted", f"{show(path)} starts from the root of a drive.", _PLAIN)
+    return Deny("path_drive", f"{show(path)} is on a drive and outside the workspace.", _PLAIN)
+
+
+def is_rooted(unified: str) -> bool:
+    """Say whether a path starts from a drive, a share or a namespace."""
+    return unified.startswith("/") or (_DRIVE.match(unified) is not None and unified[2:3] == "/")
+
+
+def find_colon_fault(path: str) -> Deny | None:
+    """Refuse a colon below the root: a drive, a provider or a stream, all of them elsewhere."""
+    if ":" not in path:
+        return None
+    unified = unify(path)
+    if _DRIVE.match(unified) and ":" not in unified[2:]:
+        return Deny(
+            "path_drive_relative",
+            f"{show(path)} starts from wherever that drive stands.",
+            _PLAIN,
+        )
+    qualifier = unified.partition(":")[0].rpartition("/")[2]
+    if qualifier.casefold() in _PROVIDERS:
+        return Deny(
+            "path_provider",
+            f"{show(path)} names a store of PowerShell's, not a file.",
+            _PLAIN,
+        )
+    return Deny(
+        "path_stream",
+        f"{show(path)} holds a colon: a hidden stream of a file, or another store.",
+        "Leave out the colon and what follows.",
+    )
+
+
+def _is_device(name: str) -> bool:
+    stem = unicodedata.normalize("NFKC", name).partition(".")[0]
+    return stem.partition(":")[0].rstrip(" ").casefold() in _DEVICES
+
+
+def _find_lookalike(name: str) -> bool:
+    normal = unicodedata.normalize("NFKC", name)
+    swapped = any(
+        not _SWAPPED.isdisjoint(unicodedata.normalize("NFKC", char))
+        for char in name
+        if not char.isascii()
+    )
+    return (
+        swapped or not _YEN_AND_WON.isdisjoint(name) or (normal != name and normal in {".", ".."})
+    )
+
+
+def find_name_fault(name: str) -> Deny | None:
+    """Refuse one component that Windows takes for something else than its letters say."""
+    if name in {"", ".", ".."}:
+        return None
+    if _is_device(name):
+        return Deny(
+            "path_device", f"{show(name)} is a device in every folder.", "Use another name."
+        )
+    if name.endswith((".", " ")) or name.startswith(" "):
+        return Deny(
+            "path_trailing",
+            f"{show(name)} begins or ends with characters that Windows drops.",
+            "Leave out spaces and dots at the ends of names.",
+        )
+    if _SHORT_NAME.search(name):
+        return Deny(
+            "path_short_name",
+            f"{show(name)} may be the short name of another file.",
+            "Write the file's full name.",
+        )
+    if _find_lookalike(name):
+        return Deny(
+            "path_lookalike",
+            f"{show(name)} holds a character that passes for a separator, a quote or dots.",
+            "Use plain letters, or rename the file by hand.",
+        )
+    if not _ILLEGAL.isdisjoint(name):
+        return Deny("path_characters", f"{show(name)} holds a character no name may hold.", _PLAIN)
+    return None
+
+
+def find_wildcard_fault(name: str) -> Deny | None:
+    """Refuse `*` and `?` where a name is wanted."""
+    if "*" in name or "?" in name:
+        return Deny(
+            "path_wildcard",
+            f"{show(name)} is a pattern where one name is needed.",
+            "Write the name in full.",
+        )
+    return None

@@ -1,0 +1,110 @@
+"""Finds what the names of one command stand for: what is there, what a pattern takes, what is to be made."""
+
+import os
+from pathlib import Path
+
+from policies.paths import Place, show
+from policies.verdict import Deny
+from policies.windows.effects import find_here, fold_parts
+from policies.windows.places import WindowsWorkspace
+from policies.windows.wildcards import Budget, Dialect, Expansion, expand, has_wildcard
+
+_LOOK = "Look with Get-ChildItem which names there are."
+
+
+class Operands:
+    """The names of one command; remembers what they touch."""
+
+    def __init__(self, workspace: WindowsWorkspace, dialect: Dialect) -> None:
+        self.workspace = workspace
+        self.dialect = dialect
+        self.touched: list[str] = []
+        self._budget = Budget()
+
+    def is_pattern(self, text: str) -> bool:
+        """Say whether the shell takes the text for a pattern."""
+        return has_wildcard(text, self.dialect)
+
+    def gather(
+        self, text: str, *, sweeps: bool, is_literal: bool = False
+    ) -> tuple[Place, ...] | Deny:
+        """Give what a name or a pattern stands for; each is there.
+
+        What is missing cannot be checked, and would do nothing. With `sweeps` a pattern must not take
+        everything from the root, or from wherever the command runs.
+        """
+        if is_literal or not self.is_pattern(text):
+            return self._gather_one(text)
+        expansion = expand(text, self.workspace, self._budget, dialect=self.dialect)
+        if isinstance(expansion, Deny):
+            return expansion
+        base = expansion.base
+        if sweeps:
+            fault = base.find_write_fault() or _find_sweep(expansion, self.workspace)
+        else:
+            fault = base.find_read_fault()
+        if fault is not None:
+            return fault
+        self.touched += (place.absolute for place in expansion.places)
+        return expansion.places
+
+    def _gather_one(self, path: str) -> tuple[Place, ...] | Deny:
+        place = self.workspace.locate(path)
+        if isinstance(place, Deny):
+            return place
+        if not os.path.lexists(place.real):
+            return Deny("source_missing", f"There is no {show(place.given)} here.", _LOOK)
+        self.touched.append(place.absolute)
+        return (place,)
+
+    def target(self, path: str, *, is_deep: bool = False) -> Place | Deny:
+        """Find what is to be made or written; unless `is_deep`, its folder must be there."""
+        fault = self.workspace.find_root_fault(path)
+        if fault is not None:
+            return fault
+        if self.is_pattern(path):
+            return Deny(
+                "target_pattern",
+                f"The target {show(path)} may be read as a pattern.",
+                "Name a folder or a file without * ? [ ].",
+            )
+        place = self.workspace.locate(path)
+        if isinstance(place, Deny):
+            return place
+        ends_as_folder = place.given.endswith("/")
+        folder = Path(place.real) if ends_as_folder else Path(place.real).parent
+        if is_deep and ".." in place.given.split("/"):
+            return Deny(
+                "target_parent",
+                f"{show(place.given)} goes up again, past folders that may be made on the way.",
+                "Write the path without ..",
+            )
+        if not is_deep and not folder.is_dir():
+            return Deny(
+                "folder_missing",
+                f"There is no folder for {show(place.given)}.",
+                "Make it first with New-Item -ItemType Directory.",
+            )
+        self.touched.append(place.absolute)
+        return place.find_write_fault() or place
+
+
+def _find_sweep(expansion: Expansion, workspace: WindowsWorkspace) -> Deny | None:
+    """Refuse taking everything from the root, or from wherever the command happens to run."""
+    base = expansion.base
+    if not base.is_root and fold_parts(base.real_parts) != find_here(workspace):
+        return None
+    if not expansion.names_nothing and not _sweeps_all(expansion):
+        return None
+    return Deny(
+        "glob_root",
+        "The pattern would take everything there is.",
+        "Name the files and folders one by one, or the folder before the pattern.",
+    )
+
+
+def _sweeps_all(expansion: Expansion) -> bool:
+    visible = {p.name for p in Path(expansion.base.real).iterdir() if not p.name.startswith(".")}
+    depth = len(expansion.base.parts)
+    hit = {place.parts[depth] for place in expansion.places if len(place.parts) > depth}
+    return len(visible) > 1 and visible <= hit

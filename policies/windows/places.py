@@ -1,0 +1,203 @@
+"""Where a path in Windows' spelling leads: `WindowsWorkspace`.
+
+Windows tidies `..` before it looks at the disk, and compares names without regard to case. The same code
+judges on every system, so that it can be tested on every system: separators are unified, and on a disk
+that does regard case each component is looked up without.
+"""
+
+import contextlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from policies.paths import ExtraDirectory, Place, Workspace, show
+from policies.verdict import Deny
+from policies.windows.forms import (
+    find_colon_fault,
+    find_name_fault,
+    find_text_fault,
+    find_wildcard_fault,
+    is_rooted,
+    refuse_rooted,
+    unify,
+)
+
+_INSIDE = "Use paths inside the workspace, relative to its root."
+_CWD_OUTSIDE = Deny("cwd_outside", "The working directory is not inside the workspace.", None)
+
+
+def same_name(one: str, other: str) -> bool:
+    """Say whether two names are one on a disk that disregards case."""
+    return one.casefold() == other.casefold()
+
+
+def _strip_root(unified: str, root: str) -> str | None:
+    """Give what stands below `root`, without regard to case; `None`: the path is elsewhere."""
+    head, tail = unified[: len(root)], unified[len(root) :]
+    if not same_name(head, root) or (tail and not tail.startswith("/")):
+        return None
+    return tail.lstrip("/")
+
+
+def _tidy(parts: Sequence[str]) -> tuple[str, ...] | None:
+    """Apply `.` and `..` as Windows does, by the spelling; `None`: they climb above the root."""
+    out: list[str] = []
+    for part in parts:
+        if part == "..":
+            if not out:
+                return None
+            out.pop()
+        elif part not in {"", "."}:
+            out.append(part)
+    return tuple(out)
+
+
+class _Spelling:
+    """How names stand on the disk, looked up without regard to case and remembered for one call."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, dict[str, str]] = {}
+
+    def apply(self, top: str, parts: Sequence[str]) -> str:
+        path = top
+        for i, part in enumerate(parts):
+            candidate = os.path.join(path, part)  # noqa: PTH118 - pathlib tidies
+            if not os.path.lexists(candidate):
+                found = self._read(path).get(part.casefold())
+                if found is None:
+                    return os.path.join(path, *parts[i:])  # noqa: PTH118 - nothing stands there
+                candidate = os.path.join(path, found)  # noqa: PTH118 - pathlib tidies
+            path = candidate
+        return path
+
+    def _read(self, folder: str) -> dict[str, str]:
+        if folder not in self._folders:
+            self._folders[folder] = {}
+            with contextlib.suppress(OSError), os.scandir(folder) as entries:
+                self._folders[folder] = {entry.name.casefold(): entry.name for entry in entries}
+        return self._folders[folder]
+
+
+class WindowsWorkspace(Workspace):
+    """A `Workspace` whose paths are spelled as on Windows, with either separator."""
+
+    def __init__(
+        self, root: Path, cwd: Path | str, directories: Sequence[ExtraDirectory] = ()
+    ) -> None:
+        super().__init__(root, cwd, directories)
+        self._spelling = _Spelling()
+
+    def find_cwd_fault(self) -> Deny | None:
+        """Refuse everything while the working directory is not inside the workspace."""
+        if is_rooted(unify(self.cwd)):
+            place = self.locate(self.cwd)
+            if isinstance(place, Place) and place.in_workspace:
+                return None
+        return _CWD_OUTSIDE
+
+    def strip_root(self, path: str) -> str | None:
+        """Give what an absolute path holds below its root; `None`: it is below none."""
+        split = self._split_root(path)
+        return None if split is None else split[1]
+
+    def find_root_fault(self, path: str) -> Deny | None:
+        """Refuse an absolute or qualified path that is below no root, whatever follows in it."""
+        elsewhere = is_rooted(unify(path)) and self._split_root(path) is None
+        return refuse_rooted(path) if elsewhere else None
+
+    def locate(self, path: str, *, follow: bool = True) -> Place | Deny:
+        """Find where a path leads, or refuse it as not plainly spelled or not inside.
+
+        `given` of the place has / for every separator. With `follow` off a link at the very end stands
+        for itself.
+        """
+        fault = find_text_fault(path) or self.find_root_fault(path)
+        if fault is not None:
+            return fault
+        rooted = is_rooted(unify(path))
+        split = self._split_root(path if rooted else self.cwd)
+        below = split[1] if rooted and split is not None else unify(path)
+        fault = _find_spelling_fault(below)
+        if fault is not None:
+            return fault
+        base = () if rooted or split is None else _tidy(split[1].split("/"))
+        if split is None or base is None:
+            return _CWD_OUTSIDE
+        found = self._locate_below(path, split[0], base, tuple(below.split("/")), follow=follow)
+        return found if found is not None else _refuse_link(path)
+
+    def _split_root(self, path: str) -> tuple[int, str] | None:
+        unified = unify(path)
+        for i, root in enumerate(self._roots):
+            for spelled in (root.spelled, root.real):
+                below = _strip_root(unified, unify(spelled))
+                if below is not None:
+                    return i, below
+        return None
+
+    def _locate_below(
+        self, path: str, index: int, base: tuple[str, ...], parts: tuple[str, ...], *, follow: bool
+    ) -> Place | Deny | None:
+        """Find a place below one root; `None`: a link leads out."""
+        tidy = _tidy((*base, *parts))
+        climbs = not self.is_entered and _tidy(parts) is None
+        if tidy is None or climbs:
+            return Deny("outside_workspace", f"{show(path)} is outside the workspace.", _INSIDE)
+        top = self._roots[index].spelled
+        real = self._resolve(top, tidy, follow=follow)
+        split = self._split_real(real)
+        if split is None or (follow and Path(real).is_symlink()):
+            return None
+        if ".." in parts:  # a program that follows links before .. must come to the same place
+            walked = self._resolve(
+                top, (*base, *(p for p in parts if p not in {"", "."})), follow=True
+            )
+            if self._split_real(walked) is None:
+                return None
+            if walked != os.path.realpath(real):
+                return Deny(
+                    "path_ambiguous",
+                    f"{show(path)} leads elsewhere once links are followed.",
+                    "Write the path without ..",
+                )
+        real_index, real_parts = split
+        return Place(
+            given=unify(path),
+            absolute=os.path.join(top, *tidy),  # noqa: PTH118 - the spelling
+            parts=tidy,
+            real=real,
+            real_parts=real_parts,
+            in_workspace=index == real_index == 0,
+            writable=self._roots[index].writable and self._roots[real_index].writable,
+        )
+
+    def _resolve(self, top: str, parts: Sequence[str], *, follow: bool) -> str:
+        spelled = self._spelling.apply(top, parts)
+        if follow or not parts:
+            return os.path.realpath(spelled)
+        head, name = os.path.split(spelled)
+        return os.path.join(os.path.realpath(head), name)  # noqa: PTH118 - the link itself
+
+    def _split_real(self, real: str) -> tuple[int, tuple[str, ...]] | None:
+        for i, root in enumerate(self._roots):
+            below = _strip_root(unify(real), unify(root.real))
+            if below is not None:
+                return i, tuple(below.split("/")) if below else ()
+        return None
+
+
+def _find_spelling_fault(below: str) -> Deny | None:
+    fault = find_colon_fault(below)
+    if fault is not None:
+        return fault
+    for name in below.split("/"):
+        fault = find_name_fault(name) or find_wildcard_fault(name)
+        if fault is not None:
+            return fault
+    return None
+
+
+def _refuse_link(path: str) -> Deny:
+    return Deny(
+        "link_outside", f"{show(path)} leads, through a link, outside the workspace.", _INSIDE
+    )

@@ -1,0 +1,212 @@
+"""Splits a line for PowerShell into parameters and values, and refuses everything else.
+
+A value is a plain word, a quoted one, or several of them with commas between. Strings that PowerShell
+would look into are refused, so that a value is what is written.
+"""
+
+from dataclasses import dataclass
+
+from policies.paths import show
+from policies.verdict import Deny
+from policies.windows.lines import (
+    BLANK,
+    MAX_WORDS,
+    SMART_DOUBLE,
+    SMART_SINGLE,
+    Rule,
+    find_plain_fault,
+    refuse_inner_quote,
+    refuse_many_words,
+    refuse_unclosed,
+)
+
+_SINGLE = "Use single quotes."
+_IN_DOUBLE: dict[str, Rule] = {
+    "$": ("variable_dollar", "PowerShell expands $ in double quotes.", _SINGLE),
+    "`": ("backtick", "A backtick escapes characters in double quotes.", _SINGLE),
+    "%": ("variable_percent", "cmd expands %X% also in quotes.", "Use another name."),
+    "!": ("variable_delayed", "cmd and bash may expand ! in double quotes.", _SINGLE),
+    "^": ("caret", "^ may escape characters in cmd.", _SINGLE),
+}
+_IN_SINGLE: dict[str, Rule] = {
+    "%": _IN_DOUBLE["%"],
+    **dict.fromkeys(
+        "&|<>", ("operator_in_quotes", "cmd does not see single quotes.", "Use double quotes.")
+    ),
+}
+_CONSTANTS = {"$true": True, "$false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One plain text, its quotes taken off."""
+
+    text: str
+    quoted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A parameter, with what is bound to it by a colon, or a value by itself."""
+
+    parameter: str | None
+    """In lower case, without the dash; `None`: a value by itself."""
+    elements: tuple[Element, ...]
+    """The value; empty: a parameter alone."""
+    constant: bool | None = None
+    """What `:$true` or `:$false` says."""
+
+
+class _Reader:
+    """One pass over the arguments of one line."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.words = 0
+
+    def run(self) -> tuple[Argument, ...] | Deny:
+        arguments: list[Argument] = []
+        while self._skip_blanks():
+            argument = self._read_argument()
+            if isinstance(argument, Deny):
+                return argument
+            arguments.append(argument)
+            self.words += 1
+            if self.words > MAX_WORDS:
+                return refuse_many_words()
+        return tuple(arguments)
+
+    def _skip_blanks(self) -> bool:
+        while self.text[self.at : self.at + 1] in {*BLANK}:
+            self.at += 1
+        return self.at < len(self.text)
+
+    def _ends_word(self, at: int) -> bool:
+        return self.text[at : at + 1] in {"", *BLANK}
+
+    def _read_argument(self) -> Argument | Deny:
+        if self.text.startswith("--%", self.at):
+            return find_plain_fault(self.text, self.at, starts=True) or refuse_inner_quote()
+        if self.text[self.at] == "-":
+            return self._read_parameter()
+        elements = self._read_elements()
+        return elements if isinstance(elements, Deny) else Argument(None, elements)
+
+    def _read_parameter(self) -> Argument | Deny:
+        end = self.at + 1
+        while self.text[end : end + 1].isascii() and self.text[end : end + 1].isalpha():
+            end += 1
+        name = self.text[self.at + 1 : end].lower()
+        if name and self._ends_word(end):
+            self.at = end
+            return Argument(name, ())
+        if not name or self.text[end] != ":" or self._ends_word(end + 1):
+            return self._refuse_parameter()
+        self.at = end + 1
+        for word, value in _CONSTANTS.items():
+            after = self.at + len(word)
+            if self.text[self.at : after].lower() == word and self._ends_word(after):
+                self.at = after
+                return Argument(name, (), value)
+        elements = self._read_elements()
+        return elements if isinstance(elements, Deny) else Argument(name, elements)
+
+    def _refuse_parameter(self) -> Deny:
+        word = self.text[self.at :].split(maxsplit=1)[0]
+        for at in range(self.at, self.at + len(word)):
+            fault = find_plain_fault(self.text, at, starts=False)
+            if fault is not None:
+                return fault
+        return Deny(
+            "parameter_form",
+            f"{show(word)} is no plain parameter.",
+            "Write -Name value, with a space between; quote a name that begins with -.",
+        )
+
+    def _read_elements(self) -> tuple[Element, ...] | Deny:
+        elements: list[Element] = []
+        while True:
+            element = self._read_element()
+            if isinstance(element, Deny):
+                return element
+            elements.append(element)
+            self.words += 1
+            end = self.at
+            if not self._skip_blanks() or self.text[self.at] != ",":
+                self.at = end
+                return tuple(elements)
+            self.at += 1
+            if not self._skip_blanks() or self.text[self.at] in {",", "-"}:
+                return Deny(
+                    "array_form",
+                    "A comma must stand between two names.",
+                    "Write 'a','b' for two names.",
+                )
+
+    def _read_element(self) -> Element | Deny:
+        quote = self.text[self.at]
+        if quote == "'":
+            return self._read_single_quoted()
+        if quote == '"':
+            return self._read_double_quoted()
+        return self._read_plain()
+
+    def _read_plain(self) -> Element | Deny:
+        start = self.at
+        while not self._ends_word(self.at) and self.text[self.at] != ",":
+            if self.text[self.at] in {"'", '"'}:
+                return refuse_inner_quote()
+            fault = find_plain_fault(self.text, self.at, starts=self.at == start)
+            if fault is not None:
+                return fault
+            self.at += 1
+        if self.at == start:
+            return Deny("array_form", "A comma must stand between two names.", "Leave it out.")
+        return Element(self.text[start : self.at], quoted=False)
+
+    def _read_single_quoted(self) -> Element | Deny:
+        chars: list[str] = []
+        at = self.at + 1
+        while True:
+            end = self.text.find("'", at)
+            if end < 0:
+                return refuse_unclosed()
+            chars.append(self.text[at:end])
+            if self.text[end + 1 : end + 2] != "'":
+                break
+            chars.append("'")
+            at = end + 2
+        return self._close("".join(chars), end + 1, _IN_SINGLE, SMART_SINGLE)
+
+    def _read_double_quoted(self) -> Element | Deny:
+        end = self.text.find('"', self.at + 1)
+        if end < 0:
+            return refuse_unclosed()
+        inner = self.text[self.at + 1 : end]
+        return self._close(inner, end + 1, _IN_DOUBLE, SMART_DOUBLE | SMART_SINGLE)
+
+    def _close(
+        self, inner: str, after: int, rules: dict[str, Rule], smart: frozenset[str]
+    ) -> Element | Deny:
+        for char in inner:
+            if char in rules:
+                return Deny(*rules[char])
+            if char in smart:
+                return find_plain_fault(char, 0, starts=False) or refuse_inner_quote()
+        if not self._ends_word(after) and self.text[after] != ",":
+            return refuse_inner_quote()
+        self.at = after
+        return Element(inner, quoted=True)
+
+
+def split_powershell_words(text: str) -> tuple[Argument, ...] | Deny:
+    """Split what follows a cmdlet's name, or refuse it; linear in its length."""
+    return _Reader(text).run()
+
+
+def quote_for_powershell(text: str) -> str:
+    """Quote a text so that PowerShell takes it literally, and cmd and bash run nothing of it."""
+    if any(char in "&|<>" for char in text):
+        return f'"{text}"'
+    return "'" + text.replace("'", "''") + "'"

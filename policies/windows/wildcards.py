@@ -1,0 +1,250 @@
+"""Which files a pattern of cmd or PowerShell takes, found before the shell does.
+
+Both take names that begin with a dot, so `*` means `.env` too. cmd also compares with the short name that
+NTFS may keep beside the long one (`ENV~1` for `.env`), and lets `?` stand for nothing; here a pattern takes
+rather too much than too little, since every name that it may take is judged.
+"""
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from policies.paths import Place, show
+from policies.verdict import Deny
+from policies.windows.forms import find_colon_fault, find_name_fault, unify
+from policies.windows.places import WindowsWorkspace
+
+MAX_EXAMINED = 20_000
+MAX_HITS = 2000
+MAX_WILDCARDS = 16
+
+Dialect = Literal["cmd", "powershell"]
+
+_UNKNOWN = "\0"
+"""Stands in a short name for a character that nobody can foretell."""
+_SET = re.compile(r"[\w\-]+")
+_SHORT_NAME = re.compile(r"~[*?\[]")
+_SHORT_STEM_CHARS = 6
+_HASHED_STEM_CHARS = 2
+_SHORT_EXTENSION_CHARS = 3
+
+_TOO_WIDE = Deny(
+    "glob_too_wide",
+    "The pattern looks at or takes too many files.",
+    "Name a folder, or a narrower pattern.",
+)
+
+
+@dataclass(slots=True)
+class Budget:
+    """How much work the patterns of one command may still do."""
+
+    examined: int = field(default=MAX_EXAMINED)
+    hits: int = field(default=MAX_HITS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: Literal["any", "one", "optional", "set", "literal"]
+    text: str = ""
+
+    def takes(self, char: str) -> bool:
+        if char == _UNKNOWN or self.kind in {"any", "one", "optional"}:
+            return True
+        if self.kind == "set":
+            return re.fullmatch(self.text, char, re.IGNORECASE) is not None
+        return self.text == char
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One component of a path that holds wildcards."""
+
+    tokens: tuple[_Token, ...]
+    dialect: Dialect
+
+    @property
+    def names_nothing(self) -> bool:
+        """Say whether it consists of wildcards and punctuation alone."""
+        return not any(t.kind == "literal" and t.text.isalnum() for t in self.tokens)
+
+    def takes(self, name: str) -> bool:
+        """Say whether the pattern takes a name, or may take it by its short one."""
+        folded = name.casefold()
+        if self._matches(folded):
+            return True
+        if self.dialect == "powershell":
+            return False
+        return self._matches(f"{folded}.") or any(map(self._matches, _short_names(folded)))
+
+    def _matches(self, name: str) -> bool:
+        """Follow all readings at once, so that no pattern takes long."""
+        reached = _skip(self.tokens, {0})
+        for char in name:
+            stepped = set()
+            for at in reached:
+                if at < len(self.tokens) and self.tokens[at].takes(char):
+                    stepped.add(at if self.tokens[at].kind == "any" else at + 1)
+            reached = _skip(self.tokens, stepped)
+            if not reached:
+                return False
+        return len(self.tokens) in reached
+
+
+def _skip(tokens: tuple[_Token, ...], reached: set[int]) -> set[int]:
+    out = set(reached)
+    for at in range(len(tokens)):
+        if at in out and tokens[at].kind in {"any", "optional"}:
+            out.add(at + 1)
+    return out
+
+
+def _short_names(name: str) -> tuple[str, ...]:
+    """Give the forms that the short name of a name may have, in lower case."""
+    kept = re.sub(r"[+,;=\[\]]", "_", name.lstrip(".").replace(" ", ""))
+    stem, _, extension = kept.rpartition(".") if "." in kept else (kept, "", "")
+    stem = "".join(c if c.isascii() else _UNKNOWN for c in stem.replace(".", ""))
+    extension = "".join(c if c.isascii() else _UNKNOWN for c in extension[:_SHORT_EXTENSION_CHARS])
+    tail = f"~{_UNKNOWN}" + (f".{extension}" if extension else "")
+    hashed = stem[:_HASHED_STEM_CHARS] + _UNKNOWN * 4
+    forms = (stem[:_SHORT_STEM_CHARS] + tail, hashed + tail)
+    return forms if extension else (*forms, *(f"{form}." for form in forms))
+
+
+def has_wildcard(text: str, dialect: Dialect) -> bool:
+    """Say whether a shell takes the text for a pattern."""
+    return any(char in text for char in ("*?" if dialect == "cmd" else "*?[]"))
+
+
+def read_pattern(component: str, dialect: Dialect) -> Pattern | Deny:
+    """Read one component of a path as a pattern, or refuse it."""
+    if sum(char in "*?[" for char in component) > MAX_WILDCARDS:
+        return _TOO_WIDE
+    tokens: list[_Token] = []
+    at = 0
+    while at < len(component):
+        char = component[at]
+        if char == "*":
+            tokens.append(_Token("any"))
+        elif char == "?":
+            tokens.append(_Token("optional" if dialect == "cmd" else "one"))
+        elif char in "[]" and dialect == "powershell":
+            end = component.find("]", at)
+            inner = component[at + 1 : end] if char == "[" else ""
+            if end < 0 or not _SET.fullmatch(inner):
+                return _refuse_bracket(component)
+            try:
+                re.compile(f"[{inner}]")
+            except re.error:
+                return _refuse_bracket(component)
+            tokens.append(_Token("set", f"[{inner}]"))
+            at = end
+        else:
+            tokens += (_Token("literal", c) for c in char.casefold())
+        at += 1
+    return Pattern(tuple(tokens), dialect)
+
+
+def _refuse_bracket(component: str) -> Deny:
+    return Deny(
+        "glob_bracket",
+        f"PowerShell reads the brackets in {show(component)} as a pattern that is not plain.",
+        "Give a name that holds brackets with -LiteralPath.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """What a pattern takes, and from where."""
+
+    base: Place
+    """The folder that the first wildcard looks through."""
+    places: tuple[Place, ...]
+    names_nothing: bool
+    """It consists of wildcards alone."""
+
+
+def _split(text: str, dialect: Dialect) -> tuple[str, list[str]] | Deny:
+    components = unify(text).split("/")
+    first = next(i for i, c in enumerate(components) if has_wildcard(c, dialect))
+    rest = components[first:]
+    if ".." in rest:
+        return Deny("glob_parent", "A pattern must not go up again with ..", "Name the folder.")
+    for component in rest:
+        fault = find_colon_fault(component) or find_name_fault(component)
+        if fault is not None or _SHORT_NAME.search(component):
+            return fault or Deny(
+                "path_short_name",
+                f"{show(component)} may take files by their short names.",
+                "Write a pattern without a wildcard after ~.",
+            )
+    if dialect == "cmd" and len(rest) > 1:
+        return Deny(
+            "glob_folder",
+            "cmd takes wildcards in the last name of a path alone.",
+            "Name the folder in full.",
+        )
+    return "/".join(components[:first]) + ("/" if first else ""), rest
+
+
+def expand(
+    text: str, workspace: WindowsWorkspace, budget: Budget, *, dialect: Dialect
+) -> Expansion | Deny:
+    """Give the places that a pattern may take, each inside, or refuse it; `budget` is used up."""
+    split = workspace.find_root_fault(text) or _split(text, dialect)
+    if isinstance(split, Deny):
+        return split
+    prefix, rest = split
+    base = workspace.locate(prefix or ".")
+    if isinstance(base, Deny):
+        return base
+    if not Path(base.real).is_dir():
+        return Deny(
+            "folder_missing",
+            f"There is no folder {show(prefix)} for the pattern to look through.",
+            "Look with Get-ChildItem which folders there are.",
+        )
+    patterns: list[Pattern] = []
+    for component in rest:
+        pattern = read_pattern(component, dialect)
+        if isinstance(pattern, Deny):
+            return pattern
+        patterns.append(pattern)
+    reached: list[Place] = [base]
+    for i, pattern in enumerate(patterns):
+        found = _step(reached, pattern, workspace, budget, last=i == len(patterns) - 1)
+        if isinstance(found, Deny):
+            return found
+        reached = found
+    nothing = all(pattern.names_nothing for pattern in patterns)
+    return Expansion(base, tuple(reached), nothing)
+
+
+def _step(
+    folders: list[Place],
+    pattern: Pattern,
+    workspace: WindowsWorkspace,
+    budget: Budget,
+    *,
+    last: bool,
+) -> list[Place] | Deny:
+    found: list[Place] = []
+    for folder in folders:
+        if not Path(folder.real).is_dir():
+            continue
+        with os.scandir(folder.real) as entries:
+            for entry in entries:
+                budget.examined -= 1
+                if budget.examined < 0 or budget.hits < 0:
+                    return _TOO_WIDE
+                if not pattern.takes(entry.name):
+                    continue
+                place = workspace.locate(f"{folder.absolute}/{entry.name}")
+                if isinstance(place, Deny):
+                    return place
+                if last:
+                    budget.hits -= 1
+                found.append(place)
+    return found

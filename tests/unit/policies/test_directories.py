@@ -1,0 +1,193 @@
+"""Further directories that rules list: inside for reading or for writing, and guarded all the same."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policies.bash import validate_bash_command
+from policies.commands import GRAMMARS
+from policies.paths import ExtraDirectory, Place, Workspace
+from policies.rules import AskRule, Rules, shipped_rules
+from policies.tools import ToolCall, ToolGate
+from policies.verdict import Allow, Ask, Deny, Verdict
+
+
+@pytest.fixture
+def rules(tmp_path: Path, workspace: Path) -> Rules:
+    """Give rules with a directory to read, `ro`, and one to write, `rw`, beside the workspace."""
+    for name in ("ro", "rw"):
+        for below in ("deep", ".git", ".ssh"):
+            (tmp_path / name / below).mkdir(parents=True)
+        for file in ("x.txt", "y.txt", "项目.md", ".env", "deep/CLAUDE.md", ".ssh/id_rsa"):
+            (tmp_path / name / file).write_text("x", encoding="utf-8")
+        (tmp_path / name / "leak").symlink_to("../outside.txt")
+    (workspace / "to_ro").symlink_to("../ro")
+    (workspace / "to_rw").symlink_to("../rw")
+    (tmp_path / "rw" / "to_ro").symlink_to("../ro")
+    (tmp_path / "ro" / "to_rw").symlink_to("../rw")
+    directories = (
+        ExtraDirectory(path=tmp_path / "ro", writable=False),
+        ExtraDirectory(path=tmp_path / "rw", writable=True),
+    )
+    return replace(shipped_rules(), directories=directories, commands=frozenset(GRAMMARS))
+
+
+def bash(command: str, workspace: Path, rules: Rules) -> Verdict:
+    line = command.replace("{P}", str(workspace.parent))
+    return validate_bash_command(line, root=workspace, cwd=workspace, rules=rules)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat {P}/ro/x.txt",
+        "ls {P}/ro",
+        "ls {P}/ro/*.txt",
+        "cat {P}/ro/项目.md",
+        "cat to_ro/x.txt",
+        "cp {P}/ro/x.txt .",
+        "cp {P}/ro/x.txt {P}/rw/new.txt",
+        "grep -r x {P}/ro",
+        "find {P}/ro -name '*.md'",
+        "diff {P}/ro/x.txt a.txt",
+        "cat {P}/rw/x.txt",
+        "rm {P}/rw/x.txt",
+        "mv {P}/rw/x.txt {P}/rw/z.txt",
+        "mv a.txt {P}/rw",
+        "mkdir -p {P}/rw/a/b",
+        "touch {P}/rw/new.txt",
+        "cp a.txt to_rw/z.txt",
+        "rm {P}/rw/deep/../x.txt",
+    ],
+)
+def test_what_lies_there_may_be_used_as_the_rule_says(
+    workspace: Path, rules: Rules, command: str
+) -> None:
+    verdict = bash(command, workspace, rules)
+    assert isinstance(verdict, Allow), verdict
+    without = replace(rules, directories=())
+    denied = bash(command, workspace, without)
+    assert isinstance(denied, Deny)
+    assert denied.rule in {"outside_workspace", "link_outside"}
+
+
+@pytest.mark.parametrize(
+    ("command", "rule"),
+    [
+        ("rm {P}/ro/x.txt", "read_only_directory"),
+        ("mv {P}/ro/x.txt .", "read_only_directory"),
+        ("cp a.txt {P}/ro", "read_only_directory"),
+        ("cp a.txt {P}/ro/new.txt", "read_only_directory"),
+        ("mkdir {P}/ro/new", "read_only_directory"),
+        ("touch {P}/ro/x.txt", "read_only_directory"),
+        ("cp a.txt to_ro/new.txt", "read_only_directory"),
+        ("cp a.txt {P}/rw/to_ro/new.txt", "read_only_directory"),
+        ("cp a.txt {P}/ro/to_rw/new.txt", "read_only_directory"),
+        ("rm {P}/ro/to_rw/x.txt", "read_only_directory"),
+        ("mv -t {P}/ro a.txt", "read_only_directory"),
+        ("cat {P}/ro/.env", "secret_file"),
+        ("cat {P}/rw/.ssh/id_rsa", "secret_file"),
+        ("cp a.txt {P}/rw/.git/config", "protected_path"),
+        ("rm {P}/rw/deep/CLAUDE.md", "protected_path"),
+        ("rm -rf {P}/rw/deep", "protected_inside"),
+        ("rm -rf {P}/rw", "workspace_root"),
+        ("rm -rf {P}/rw/", "workspace_root"),
+        ("rm -rf {P}/rw/deep/..", "workspace_root"),
+        ("rm -rf to_rw/", "workspace_root"),
+        ("rmdir {P}/rw", "workspace_root"),
+        ("mv {P}/rw rw2", "workspace_root"),
+        ("mv {P}/ro rw2", "workspace_root"),
+        ("rm -rf {P}/rw/*", "glob_root"),
+        ("mv {P}/rw/* .", "glob_root"),
+        ("cat {P}/ro/leak", "link_outside"),
+        ("cp a.txt {P}/rw/leak", "link_outside"),
+        ("cat {P}/ro/../outside.txt", "outside_workspace"),
+        ("cat {P}/ro-evil/x", "outside_workspace"),
+        ("ls {P}", "outside_workspace"),
+        ("cat ../ro/x.txt", None),
+        ("grep -r x {P}/ro/.ssh", "secret_file"),
+        ("diff -r {P}/ro src", "secret_inside"),
+        ("cp -r {P}/ro copy", "protected_inside"),
+    ],
+)
+def test_it_is_guarded_like_the_workspace(
+    workspace: Path, rules: Rules, command: str, rule: str | None
+) -> None:
+    verdict = bash(command, workspace, rules)
+    if rule is None:  # a relative spelling that leads there is as good as an absolute one
+        assert isinstance(verdict, Allow)
+        return
+    assert isinstance(verdict, Deny), verdict
+    assert verdict.rule == rule
+
+
+def _call(workspace: Path, rules: Rules, tool: str, **given_input: Any) -> Verdict:
+    gate = ToolGate(workspace, rules=rules)
+    return gate.judge(ToolCall(name=tool, input=given_input, cwd=str(workspace)))
+
+
+def test_the_file_tools_reach_it_as_well(workspace: Path, rules: Rules, tmp_path: Path) -> None:
+    ro, rw = tmp_path / "ro", tmp_path / "rw"
+    allowed: list[tuple[str, dict[str, Any]]] = [
+        ("Read", {"file_path": f"{ro}/x.txt"}),
+        ("Write", {"file_path": f"{rw}/new.txt", "content": "x"}),
+        ("Edit", {"file_path": f"{rw}/x.txt", "old_string": "x", "new_string": "y"}),
+        ("Glob", {"pattern": "**/*.md", "path": str(ro)}),
+        ("Glob", {"pattern": f"{ro}/*.md"}),
+        ("Grep", {"pattern": "x", "path": str(ro), "glob": "*.md"}),
+    ]
+    denied: list[tuple[str, dict[str, Any]]] = [
+        ("Write", {"file_path": f"{ro}/new.txt", "content": "x"}),
+        ("Edit", {"file_path": f"{workspace}/to_ro/x.txt", "old_string": "x", "new_string": "y"}),
+        ("Read", {"file_path": f"{rw}/.env"}),
+        ("Write", {"file_path": f"{rw}/.git/config", "content": "x"}),
+        ("Glob", {"pattern": "../*", "path": str(ro)}),
+        ("Glob", {"pattern": "leak/*", "path": str(ro)}),
+        ("Grep", {"pattern": "x", "path": f"{ro}/.ssh"}),
+        ("Read", {"file_path": f"{ro}/leak"}),
+    ]
+    for tool, given_input in allowed:
+        assert isinstance(_call(workspace, rules, tool, **given_input), Allow), given_input
+    for tool, given_input in denied:
+        assert isinstance(_call(workspace, rules, tool, **given_input), Deny), given_input
+
+
+def test_it_is_no_place_to_work_from(workspace: Path, rules: Rules, tmp_path: Path) -> None:
+    verdict = validate_bash_command("ls", root=workspace, cwd=tmp_path / "rw", rules=rules)
+    assert isinstance(verdict, Deny)
+    assert verdict.rule == "cwd_outside"
+
+
+def test_a_listed_directory_that_became_a_link_leads_nowhere(
+    workspace: Path, rules: Rules, tmp_path: Path
+) -> None:
+    (tmp_path / "ro").rename(tmp_path / "moved")
+    (tmp_path / "ro").symlink_to("outdir")
+    verdict = bash("cat {P}/ro/keep.txt", workspace, rules)
+    assert isinstance(verdict, Deny)
+    assert verdict.rule == "link_outside"
+
+
+def test_patterns_of_ask_rules_mean_the_workspace_alone(workspace: Path, rules: Rules) -> None:
+    asking = replace(rules, ask=(AskRule(tools=frozenset({"Read"}), paths=("x.txt", "*.md")),))
+    (workspace / "x.txt").touch()
+    for path, expected in {"{P}/ro/x.txt": Allow, "{P}/rw/项目.md": Allow, "x.txt": Ask}.items():
+        file = path.replace("{P}", str(workspace.parent))
+        assert isinstance(_call(workspace, asking, "Read", file_path=file), expected)
+
+
+def test_a_place_says_where_it_lies(workspace: Path, rules: Rules, tmp_path: Path) -> None:
+    folders = Workspace(workspace, workspace, rules.directories)
+    told = {}
+    for path in ("a.txt", "to_ro/x.txt", f"{tmp_path}/ro/x.txt", f"{tmp_path}/rw/x.txt"):
+        place = folders.locate(path)
+        assert isinstance(place, Place)
+        told[path.removeprefix(str(tmp_path))] = (place.in_workspace, place.writable)
+    assert told == {
+        "a.txt": (True, True),
+        "to_ro/x.txt": (False, False),
+        "/ro/x.txt": (False, False),
+        "/rw/x.txt": (False, True),
+    }

@@ -1,0 +1,422 @@
+"""Variations of everything that must be denied: each way out in each spelling at each place of each command."""
+
+import itertools
+import string
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policies.bash import validate_bash_command
+from policies.commands import GRAMMARS
+from policies.inputs import KNOWN_TOOLS
+from policies.rules import shipped_rules
+from policies.tools import ToolCall, ToolGate
+from policies.verdict import Allow, Deny
+from tests.unit.policies.corpus import build_workspace
+
+ALL = replace(shipped_rules(), commands=frozenset(GRAMMARS))
+
+
+def _cut(text: str, mark: str = "|") -> tuple[str, ...]:
+    return tuple(
+        one.strip() for line in text.splitlines() for one in line.split(mark) if one.strip()
+    )
+
+
+READING = _cut("""
+cat {} | cat a.txt {} | cat -n -- {} | ls {} | ls -la src {} | cp {} new | cp -r {} new
+cp -t docs {} | cp a.txt {} docs | head -5 {} | head a.txt {} | tail -n +1 {} | wc -l {}
+stat {} | file {} | du -a {} | du src {} | diff {} a.txt | diff a.txt {} | diff -r {} src
+grep x {} | grep -r x {} | grep -f {} a.txt | grep --file={} a.txt | grep -f{} a.txt | find {}
+find src {} -name x | find . -newer {} | touch -r {} a.txt | touch --reference={} a
+""")
+WRITING = _cut("""
+rm {} | rm -rf {} | rm a.txt {} | rm -- {} | mkdir {} | mkdir -p {}/new | mkdir a {}
+touch {} | touch -c {} | rmdir {} | mv {} new | mv a.txt {} | mv a.txt b.txt {}
+mv -t {} a.txt | mv -t{} a.txt | mv -ft {} a.txt | mv --target-directory={} a.txt
+mv --target-directory {} a.txt | mv a.txt -t {} | cp a.txt {} | cp -r src {} | cp -t {} a.txt
+cp -rt{} src | cp a.txt --target-directory={} | cp -T a.txt {} | mv -T src {}
+""")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a workspace with links in every direction."""
+    workspace = build_workspace(tmp_path_factory.mktemp("variations"))
+    (workspace / "sub" / "tree").mkdir(parents=True)
+    for name, target in {
+        "out": "../outdir",
+        "up": "..",
+        "flink": "../outside.txt",
+        "absolute": "/etc",
+        "chain": "out",
+        "dangling": "../created",
+        "loop": "loop",
+        "sub/deep": "../../outdir",
+        "cfg": ".claude",
+        "hidden": ".env",
+        "self": ".",
+    }.items():
+        (workspace / name).symlink_to(target)
+    return workspace
+
+
+OUTSIDE = _cut(
+    """
+../outside.txt .. ../ ../outdir/keep.txt src/../../outside.txt ./../outside.txt
+a/../../outside.txt .//..//outside.txt src/../.. / /etc/passwd //etc/passwd /./etc/passwd /etc
+/tmp /proc/self/environ /proc/self/root/etc/passwd /dev/tcp/x /dev/fd/0 {WS}/../outside.txt
+{WS}-evil/secret.txt {WS}/.. {WS}/../ws-evil out/ out/keep.txt out/../x up/outside.txt
+up/ws-evil/secret.txt absolute/passwd chain/keep.txt sub/deep/keep.txt self/../outside.txt
+self/out/keep.txt up/ws/../outdir http://a.example/x file:///etc/passwd c:/x //server/share ~
+~/x ~root/x
+""",
+    " ",
+)
+OUTSIDE_READ = ("flink", "out", "up", "absolute", "loop", "chain", "sub/deep")
+"""Links that may be removed as links, never followed."""
+
+
+def _spell(path: str) -> Iterator[str]:
+    """Write a path in ways that a shell reads alike."""
+    yield path
+    yield f"'{path}'"
+    yield f'"{path}"'
+    middle = path.find("}") + 1 or len(path) // 2
+    yield f"{path[:middle]}''{path[middle:]}"
+    yield f"'{path[:middle]}'\"{path[middle:]}\""
+    yield f"{path}''"
+
+
+def _allowed(commands: Iterator[str], root: Path) -> list[str]:
+    """List the commands that are allowed though none of them should be; a fault counts as one."""
+    found: list[str] = []
+    count = 0
+    for command in commands:
+        count += 1
+        line = command.replace("{WS}", str(root))
+        verdict = validate_bash_command(line, root=root, cwd=root, rules=ALL)
+        if isinstance(verdict, Allow) or verdict.rule == "policy_error":
+            found.append(f"{command} ({verdict.rule})")
+        else:
+            assert len(verdict.message if isinstance(verdict, Deny) else "") < 400
+    assert count > 20
+    return found
+
+
+def test_no_way_out_is_allowed_at_any_place(root: Path) -> None:
+    commands = (
+        template.replace("{}", spelled)
+        for path in (*OUTSIDE, *OUTSIDE_READ)
+        for spelled in _spell(path)
+        for template in READING
+    )
+    assert _allowed(commands, root) == []
+
+
+def test_nothing_is_written_outside(root: Path) -> None:
+    commands = (
+        template.replace("{}", spelled)
+        for path in (*OUTSIDE, "dangling/x")
+        for spelled in _spell(path)
+        for template in WRITING
+    )
+    assert _allowed(commands, root) == []
+
+
+def test_nothing_is_made_through_a_link_that_leads_outside(root: Path) -> None:
+    making = [t for t in WRITING if not t.startswith(("rm", "mv {}"))]
+    commands = (t.replace("{}", path) for path in (*OUTSIDE_READ, "dangling") for t in making)
+    assert _allowed(commands, root) == []
+
+
+PROTECTED = _cut(
+    """
+.claude .claude/settings.json .claude/skills/new/SKILL.md .mcp.json CLAUDE.md CLAUDE.local.md
+.git .git/config .git/hooks/pre-commit .gitconfig .gitmodules .gitattributes .husky/pre-commit
+.bashrc .bash_profile .profile .zshrc .zshenv .inputrc .vimrc .vscode/tasks.json .idea/x.xml
+.devcontainer/devcontainer.json .github/workflows/x.yml .pre-commit-config.yaml .gitlab-ci.yml
+.ripgreprc .envrc
+""",
+    " ",
+)
+SECRETS = _cut(
+    """
+.env .env.local .env.production .netrc .npmrc .pypirc .git-credentials .ssh/config id_rsa
+id_ed25519 server.pem server.key .aws/credentials .kube/config credentials.json .claude.json
+.candor/candor.sqlite3 .bash_history
+""",
+    " ",
+)
+
+
+def _disguise(name: str) -> Iterator[str]:
+    """Give names that some file system or program takes for the same, at some depth."""
+    yield name
+    yield f"./src/../{name}"
+    yield f"{{WS}}/{name}"
+    yield f"{{WS}}//.//{name}"
+    yield f"self/{name}"
+    if name in {*PROTECTED, *SECRETS}:
+        yield name.upper()
+        yield name.title()
+        yield f"sub/tree/{name}"
+        yield f"sub/new/{name}"
+        yield f"'{name} '"
+        yield f"'{name}.'"
+
+
+def _takes_a_link(spelled: str, template: str) -> bool:
+    """A link to something protected may itself be taken away."""
+    return spelled.endswith("hidden") and template.startswith(("rm", "mv {}", "mv -T"))
+
+
+def test_what_acts_is_not_written_under_any_name(root: Path) -> None:
+    commands = (
+        template.replace("{}", spelled)
+        for name in (*PROTECTED, *SECRETS, "cfg/settings.json", "cfg/skills/x", "hidden")
+        for spelled in _disguise(name)
+        for template in WRITING
+        if not _takes_a_link(spelled, template)
+    )
+    assert _allowed(commands, root) == []
+
+
+def test_secrets_are_not_read_under_any_name(root: Path) -> None:
+    commands = (
+        template.replace("{}", spelled)
+        for name in (*SECRETS, "hidden")
+        for spelled in _disguise(name)
+        for template in READING
+    )
+    assert _allowed(commands, root) == []
+
+
+CONSTRUCTS = (
+    *_cut(
+        """
+;  ¦  ;;  ¦  ; id  ¦  &  ¦  & id  ¦  &&  ¦  && id  ¦  ||  ¦  || id  ¦  |  ¦  | sh  ¦  |& sh
+> x  ¦  >> x  ¦  >| x  ¦  2> x  ¦  2>&1  ¦  &> x  ¦  &>> x  ¦  >& x  ¦  < x  ¦  <> x  ¦  3> x
+{fd}> x  ¦  <<< x  ¦  <(id)  ¦  >(id)  ¦  $(id)  ¦  `id`  ¦  ${x}  ¦  $x  ¦  $1  ¦  $@  ¦  $?
+$$  ¦  $!  ¦  ${x:-$(id)}  ¦  ${!x}  ¦  ${x@P}  ¦  $((1))  ¦  $[1]  ¦  $'x'  ¦  $"x"  ¦  "$x"
+"$(id)"  ¦  "`id`"  ¦  "${x}"  ¦  {a,b}  ¦  {1..3}  ¦  {}  ¦  a{b,c}  ¦  ~  ¦  ~root  ¦  ~+
+~-  ¦  ~1  ¦  a=~  ¦  !!  ¦  !-1  ¦  !x  ¦  ^a^b  ¦  (id)  ¦  ( id )  ¦  )  ¦  { id; }  ¦  # x
+#  ¦  '  ¦  "  ¦  =ls  ¦  !(a)  ¦  @(a|b)  ¦  ?(a)  ¦  +(a)  ¦  *(a)  ¦  [[:alpha:]]*
+[!a]*  ¦  [^a]*  ¦  [a/b]*
+""",
+        "¦",
+    ),
+    *(
+        "\n",
+        "\nid",
+        "\r\nid",
+        "\r",
+        "<< E\nx\nE",
+        "<<- E\nx\nE",
+        '"a\\"b"',
+        "\\",
+        "\\\n",
+        "\\\nid",
+        "a\\b",
+        "\xa0",
+        "\u2028",
+        "\x85",
+        "\u200b",
+        "\u202e",
+        "\ufeff",
+        "\x00",
+        "\x0b",
+        "\x0c",
+        "\x1b",
+        "\x7f",
+        "\u2066x\u2069",
+        "\U000e0072",
+        "\u3000",
+    ),
+)
+
+
+def test_no_construct_of_the_shell_is_allowed_anywhere(root: Path) -> None:
+    hosts = ("ls {}", "ls{}", "ls src {}", "ls {} src", "rm -f {}", "cat a.txt {}", "find {}")
+    commands = (host.replace("{}", c) for c in CONSTRUCTS for host in hosts)
+    assert _allowed(commands, root) == []
+
+
+def test_no_construct_of_the_shell_is_allowed_inside_a_word(root: Path) -> None:
+    literal = ("~", "#", "=", "a=~")
+    """What bash takes as it is, there."""
+    commands = (
+        host.replace("{}", construct)
+        for construct in CONSTRUCTS
+        for host in ("mkdir a{}b", "rm -f src/{}x")
+        if not construct.startswith(literal)
+    )
+    assert _allowed(commands, root) == []
+
+
+def test_only_plain_commands_start_a_line(root: Path) -> None:
+    starts = _cut(
+        r"""
+A=1 ls  ¦  A= ls  ¦  PATH=. ls  ¦  A+=1 ls  ¦  A[0]=1 ls  ¦  ./ls  ¦  /bin/ls  ¦  ~/ls
+../ws/ls  ¦  \ls  ¦  l\s  ¦  'ls'  ¦  "ls"  ¦  l''s  ¦  l""s  ¦  LS  ¦  Ls  ¦  ls.exe  ¦  ?s
+l?  ¦  [l]s  ¦  $0  ¦  command ls  ¦  builtin cd  ¦  exec ls  ¦  eval ls  ¦  env ls
+sudo ls  ¦  nohup ls  ¦  time ls  ¦  timeout 5 ls  ¦  xargs ls  ¦  busybox ls  ¦  sh -c ls
+bash -c ls  ¦  source a.txt  ¦  . a.txt  ¦  ! ls  ¦  { ls; }  ¦  ( ls )  ¦  if ls; then ls; fi
+while ls; do ls; done  ¦  [ -f a.txt ]  ¦  [[ -f a ]]  ¦  coproc ls  ¦  function f { ls; }
+f() { ls; }  ¦  alias ls=id  ¦  cd src  ¦  cd  ¦  export A=1  ¦  declare A=1  ¦  set -e
+trap id EXIT  ¦  echo x  ¦  printf x  ¦  git status  ¦  python3 -c 1  ¦  sed -n 1p a.txt
+awk 1 a.txt  ¦  tee x  ¦  dd if=a  ¦  ln -s a b  ¦  chmod 1 a  ¦  curl a  ¦  ps  ¦  id
+true  ¦  :  ¦  test -f a  ¦  history  ¦  --  ¦  -l  ¦  egrep x a
+""",
+        "¦",
+    )
+    assert _allowed(iter((*starts, "", " ", "\t")), root) == []
+
+
+@pytest.mark.parametrize("name", sorted(GRAMMARS))
+def test_no_option_is_allowed_that_is_not_listed(root: Path, name: str) -> None:
+    grammar = GRAMMARS[name]
+    listed = (
+        set(grammar.flags) | set(grammar.short_values) | ({"a", "o"} if name == "find" else set())
+    )
+    others = [c for c in string.ascii_letters if c not in listed]
+    first = grammar.flags[:1]
+    longs = grammar.long_flags | set(grammar.long_values)
+    cut = {long[:end] for long in longs for end in range(1, len(long))} - longs
+    options = [
+        *(f"-{letter}" for letter in others),
+        *(f"-{first}{letter}" for letter in others),
+        *(f"--{long}" for long in sorted(cut)),
+        *(f"--{long}=1" for long in sorted(cut)),
+        *(f"--{long}=" for long in sorted(grammar.long_flags - set(grammar.long_values))),
+        *(
+            "--help",
+            "--version",
+            "--x",
+            "--=",
+            "-@",
+            "-é",
+            "---",
+            "--no-preserve-root",
+            "--files0-from=a",
+        ),
+    ]
+    operands = {"pwd": "", "find": "", "diff": "a.txt b.txt"}.get(name, "a.txt b.txt")
+    commands = itertools.chain(
+        (f"{name} {option} {operands}" for option in options),
+        (f"{name} {operands} {option}" for option in options),
+    )
+    assert _allowed(commands, root) == []
+
+
+def test_the_same_commands_are_allowed_where_nothing_is_wrong(root: Path) -> None:
+    """Else the tests above would show nothing."""
+    refused = []
+    for template in (*READING, *WRITING):
+        verdicts = [
+            validate_bash_command(template.replace("{}", path), root=root, cwd=root, rules=ALL)
+            for path in ("a.txt", "docs", "new")
+        ]
+        if not any(isinstance(verdict, Allow) for verdict in verdicts):
+            refused.append(template)
+    assert refused == []
+
+
+def _calls_with_other_inputs() -> Iterator[tuple[str, Any]]:
+    for value in (None, 1, True, [], {}, ["a.txt"], {"a": 1}, b"a.txt"):
+        yield "Read", {"file_path": value}
+        yield "Write", {"file_path": value, "content": "x"}
+        yield "Write", {"file_path": "a.txt", "content": value}
+        yield "Bash", {"command": value}
+        yield "Glob", {"pattern": value}
+        yield "Grep", {"pattern": "x", "path": value}
+        yield "WebFetch", {"url": value, "prompt": "x"}
+    for key in ("cwd", "env", "shell", "sandbox", "path", "root", "encoding", "x", ""):
+        yield "Bash", {"command": "ls", key: "/etc"}
+        yield "Read", {"file_path": "a.txt", key: "/etc"}
+    nothing: tuple[Any, ...] = (None, [], "ls", 1, {})
+    yield from itertools.product(KNOWN_TOOLS, nothing)
+
+
+def _other_names() -> Iterator[str]:
+    for name in KNOWN_TOOLS:
+        yield from (f"{name} ", f" {name}", name.lower(), name.upper(), f"{name}2", f"{name}\x00")
+        yield from (f"mcp__{name}", f"{name}__x", f"{name}*", f"*{name}", f"{name}\u200b")
+    yield from (
+        "",
+        "*",
+        "mcp__",
+        "mcp__x",
+        "mcp__x__y",
+        "mcp__*",
+        "Task",
+        "Agent",
+        "Monitor",
+        "Workflow",
+    )
+    yield from (
+        "CronCreate",
+        "ScheduleWakeup",
+        "EnterWorktree",
+        "MultiEdit",
+        "NotebookRead",
+        "LS",
+        "KillShell",
+    )
+    yield from (
+        "BashOutput",
+        "WebSearch",
+        "SlashCommand",
+        "ExitPlanMode",
+        "EnterPlanMode",
+        "PowerShell",
+    )
+
+
+def test_no_other_tool_and_no_other_input_is_allowed(root: Path) -> None:
+    gate = ToolGate(root, rules=ALL, can_ask_user=True)
+    calls = list(_calls_with_other_inputs())
+    names = [name for name in _other_names() if name not in KNOWN_TOOLS - {"PowerShell"}]
+    calls += [(name, {"command": "ls", "file_path": "a.txt"}) for name in names]
+    judged = [(gate.judge(ToolCall(name=n, input=i, cwd=str(root))), n, i) for n, i in calls]
+    assert [one for one in judged if not isinstance(one[0], Deny)] == []
+    assert [one for one in judged if one[0].rule == "policy_error"] == []
+
+
+def test_the_file_tools_go_the_same_ways(root: Path) -> None:
+    gate = ToolGate(root, rules=ALL)
+    allowed = []
+    for path in (
+        *OUTSIDE,
+        *OUTSIDE_READ,
+        *SECRETS,
+        "dangling",
+        "hidden",
+        "src",
+        ".",
+        "",
+        "a\x00",
+        "a.txt/",
+    ):
+        real = path.replace("{WS}", str(root))
+        inputs: dict[str, dict[str, Any]] = {
+            "Read": {"file_path": real},
+            "Write": {"file_path": real, "content": "x"},
+            "Edit": {"file_path": real, "old_string": "a", "new_string": "b"},
+            "NotebookEdit": {"notebook_path": real, "new_source": "x"},
+        }
+        for tool, given_input in inputs.items():
+            verdict = gate.judge(ToolCall(name=tool, input=given_input, cwd=str(root)))
+            if not isinstance(verdict, Deny) or verdict.rule == "policy_error":
+                allowed.append((tool, path, verdict.rule))
+    for path in (*OUTSIDE, *OUTSIDE_READ, ".ssh", ".env"):
+        real = path.replace("{WS}", str(root))
+        for tool in ("Glob", "Grep"):
+            searched = {"pattern": "x", "path": real}
+            verdict = gate.judge(ToolCall(name=tool, input=searched, cwd=str(root)))
+            if not isinstance(verdict, Deny):
+                allowed.append((tool, path, verdict.rule))
+    assert allowed == []
