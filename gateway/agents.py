@@ -1,30 +1,56 @@
 """Which engine a server runs on: real agents on a real model, or on the demo model.
 
-The one place that turns settings and the environment's credentials into an engine.
+The one place that turns settings and the environment's credentials into an engine, and says what of
+the machine its agents get: which variables, which directories, which ports.
 """
 
+import logging
+import os
+import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio
 from anyio.abc import TaskGroup
 
-from gateway.assemble import MakeEngine, ModelAccess
-from gateway.credentials import Credential, find_credential, secrets_of
+from gateway.assemble import MakeEngine, ModelAccess, Ping, load_policy_blocking
+from gateway.credentials import Credential, find_credential, find_login_dir, secrets_of
 from gateway.demo.server import serve_demo
 from gateway.engine import processes
+from gateway.engine.environment import DEFAULT_BASE_URL, agent_environment, blanked
 from gateway.engine.options import AgentSetup
 from gateway.engine.protocol import Engine, EngineUnavailable
+from gateway.engine.sandbox.places import AgentPlaces, places_named_in, ports_named_in
+from gateway.engine.sandbox.protection import Protection, protect_blocking
 from gateway.engine.sdk import SdkEngine, require_agent_program
 from gateway.errors import StartError
 from gateway.settings import Settings
-from policies.options import GRAMMARS
-from policies.tools import OFFERED_TOOLS
+from gateway.trust import approvals_file
+from policies.rules import Rules
+
+_log = logging.getLogger(__name__)
 
 DEMO_MODEL = "candor-demo"
 _DEMO_KEY = "candor-demo-needs-no-key"
+
+_TEMPORARY = "tmp"
+"""Below the data directory; emptied at each start."""
+_PROGRAM = Path(__file__).resolve().parent.parent
+"""Where the server's own code lies, and its `.env`."""
+_METADATA_PORT = 80
+"""Where a cloud's machines ask who they are."""
+
+_CLOUD_FOLDERS = {
+    "CLAUDE_CODE_USE_BEDROCK": ".aws",
+    "CLAUDE_CODE_USE_ANTHROPIC_AWS": ".aws",
+    "CLAUDE_CODE_USE_MANTLE": ".aws",
+    "CLAUDE_CODE_USE_VERTEX": ".config/gcloud",
+    "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD": ".config/gcloud",
+    "CLAUDE_CODE_USE_FOUNDRY": ".azure",
+}
+"""Where a cloud's own login lies below a home; the agent's home leads there for that cloud alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +59,26 @@ class AgentPlan:
 
     demo: bool
     credential: Credential
+    user_home: Path | None = None
+    login_dir: Path | None = None
+    """Where a login on this machine is kept, in a file; None: elsewhere, or there is none."""
+
+    @property
+    def takes_login(self) -> bool:
+        """Whether the agents use a person's login."""
+        return self.credential.kind == "login" and not self.demo
 
 
 def plan_agents(settings: Settings, environ: Mapping[str, str], home: Path) -> AgentPlan:
     """Decide between the demo model and a real one."""
     credential = find_credential(environ, home)
     demo = settings.demo == "on" or (settings.demo == "auto" and credential.kind == "none")
-    return AgentPlan(demo=demo, credential=credential)
+    return AgentPlan(
+        demo=demo,
+        credential=credential,
+        user_home=home,
+        login_dir=find_login_dir(environ, home),
+    )
 
 
 @asynccontextmanager
@@ -49,42 +88,164 @@ async def open_agents(
     """Give what makes the engine, and serve the demo model beside it where that is planned.
 
     Raises:
-        StartError: there is no agent program, or the data directory cannot be written.
+        StartError: there is no agent program, the policy file holds a mistake, the data directory
+            cannot be written, or the kernel's wall is required and does not stand.
     """
     try:
-        program = require_agent_program()
+        program = await anyio.to_thread.run_sync(require_agent_program)
     except EngineUnavailable as exc:
         raise StartError(str(exc)) from exc
-    cli_path = await anyio.to_thread.run_sync(_launch_script_blocking, settings, program)
-    secrets = tuple(secrets_of(environ))
-    if plan.demo:
-        async with serve_demo(cadence_ms=settings.demo_cadence_ms) as url:
-            env = _demo_env(url)
-            model = settings.model or DEMO_MODEL
-            yield (
-                _maker(_setup(settings, plan, cli_path, env)),
-                ModelAccess(demo=True, model=model, secrets=secrets),
-            )
+    async with _open_model(settings, environ, plan) as (model_env, model):
+        setup, wall = await anyio.to_thread.run_sync(
+            _prepare_blocking, settings, environ, plan, program, model_env
+        )
+        access = ModelAccess(
+            demo=plan.demo,
+            model=model,
+            secrets=tuple(secrets_of(environ)),
+            pings={"sandbox": _tells(wall)},
+        )
+        yield _maker(setup, wall), access
+
+
+@asynccontextmanager
+async def _open_model(
+    settings: Settings, environ: Mapping[str, str], plan: AgentPlan
+) -> AsyncIterator[tuple[Mapping[str, str], str | None]]:
+    """Give how the model is reached, and its name."""
+    if not plan.demo:
+        yield _real_env(environ, plan.credential), settings.model
         return
-    env = _real_env(environ, plan.credential)
-    yield (
-        _maker(_setup(settings, plan, cli_path, env)),
-        ModelAccess(demo=False, model=settings.model, secrets=secrets),
+    async with serve_demo(cadence_ms=settings.demo_cadence_ms) as url:
+        yield _demo_env(url), settings.model or DEMO_MODEL
+
+
+def _tells(wall: Protection) -> Ping:
+    async def ping() -> Mapping[str, str]:  # noqa: RUF029  what it tells is known
+        return {"kind": wall.kind, "message": wall.sentence}
+
+    return ping
+
+
+def _prepare_blocking(
+    settings: Settings,
+    environ: Mapping[str, str],
+    plan: AgentPlan,
+    program: Path,
+    model_env: Mapping[str, str],
+) -> tuple[AgentSetup, Protection]:
+    """Make the agents' directories, try the wall, and write what starts an agent behind it."""
+    rules = load_policy_blocking(settings)
+    shutil.rmtree(settings.data_dir.resolve() / _TEMPORARY, ignore_errors=True)
+    setup = make_setup_blocking(settings, environ, plan, program, rules)
+    setup = replace(setup, model_env={**setup.model_env, **model_env})
+    wall = find_wall_blocking(settings, environ, plan, setup, rules)
+    script = _launch_script_blocking(settings, program, wall)
+    return replace(setup, cli_path=script, sandboxed_bash=wall.kind == "bubblewrap"), wall
+
+
+def find_wall_blocking(
+    settings: Settings,
+    environ: Mapping[str, str],
+    plan: AgentPlan,
+    setup: AgentSetup,
+    rules: Rules,
+) -> Protection:
+    """Try which of the kernel's walls stands around agents of this set-up.
+
+    Raises:
+        StartError: one is required, and it does not stand.
+    """
+    data_dir, log_dir = settings.data_dir.resolve(), settings.log_dir.resolve()
+    known = {name: environ[name] for name in setup.inherited if name in environ}
+    env = {**known, **setup.model_env}
+    ports = ports_named_in(env)
+    if plan.credential.kind == "provider" and not plan.demo:
+        ports = [*ports, _METADATA_PORT]
+    places = AgentPlaces(
+        program=setup.cli_path,
+        workspace=setup.workspace,
+        own=_own_places(plan, setup),
+        readable=[
+            *_home_places(setup),
+            *places_named_in(env),
+            *(one.path for one in rules.directories if not one.writable),
+        ],
+        writable=[one.path for one in rules.directories if one.writable],
+        ports=ports,
+        private=(data_dir, log_dir, _PROGRAM),
+    )
+    try:
+        return protect_blocking(settings.sandbox, places, data_dir)
+    except EngineUnavailable as exc:
+        raise StartError(str(exc)) from exc
+    except OSError as exc:
+        raise _no_room(settings, exc) from exc
+
+
+def _own_places(plan: AgentPlan, setup: AgentSetup) -> list[Path]:
+    """List where the agents write besides the workspace: sessions, and the login where it is kept."""
+    own = [one for one in (setup.temp_dir, setup.config_dir) if one is not None]
+    if setup.config_dir is None and plan.user_home is not None:
+        login = (plan.user_home / ".claude", plan.user_home / ".claude.json")
+        own += [one for one in login if one.exists()]
+    return own
+
+
+def _home_places(setup: AgentSetup) -> list[Path]:
+    """List the agents' HOME, and where the links in it lead."""
+    if setup.home is None:
+        return []
+    links = [setup.home / folder for folder in sorted(set(_CLOUD_FOLDERS.values()))]
+    return [setup.home, *(one.resolve() for one in links if one.is_symlink())]
+
+
+def _launch_script_blocking(settings: Settings, program: Path, wall: Protection) -> Path:
+    try:
+        return processes.launch_script_blocking(settings.data_dir.resolve(), program, wall.words)
+    except OSError as exc:
+        raise _no_room(settings, exc) from exc
+
+
+def _no_room(settings: Settings, exc: OSError) -> StartError:
+    return StartError(
+        f"The data directory {settings.data_dir} cannot be written ({exc.strerror}); "
+        "make room there, or set CANDOR_DATA_DIR to another."
     )
 
 
-def _launch_script_blocking(settings: Settings, program: Path) -> Path:
+def _make_home_blocking(settings: Settings, plan: AgentPlan) -> Path | None:
+    """Make the agent's own HOME; None where its login is in the person's and no file says so.
+
+    It holds nothing of the person's but, where the model is reached through a cloud, the way to that
+    cloud's login.
+    """
+    if plan.takes_login and plan.login_dir is None:
+        return None
+    home = settings.data_dir.resolve() / "home"
+    _make_directory_blocking(home)
     try:
-        return processes.launch_script_blocking(settings.data_dir.resolve(), program)
+        for folder in set(_CLOUD_FOLDERS.values()):
+            if (home / folder).is_symlink():
+                (home / folder).unlink()  # of another start, with another cloud
+        cloud = _CLOUD_FOLDERS.get(plan.credential.found) if not plan.demo else None
+        if cloud and plan.user_home and (plan.user_home / cloud).is_dir():
+            (home / cloud).parent.mkdir(mode=0o700, exist_ok=True)
+            (home / cloud).symlink_to(plan.user_home / cloud, target_is_directory=True)
     except OSError as exc:
         raise StartError(
-            f"The data directory {settings.data_dir} cannot be written ({exc.strerror}); "
-            "make room there, or set CANDOR_DATA_DIR to another."
+            f"The agent's home {home} cannot be made ({exc.strerror}); move it away, or set "
+            "CANDOR_DATA_DIR to another directory."
         ) from exc
+    return home
 
 
-def _maker(setup: AgentSetup) -> MakeEngine:
+def _maker(setup: AgentSetup, wall: Protection) -> MakeEngine:
+    level = logging.WARNING if wall.kind == "off" else logging.INFO
+
     def make(tasks: TaskGroup) -> Engine:
+        # only now: a start that was refused before says its one sentence and nothing else
+        _log.log(level, "sandbox_tried", extra={"kind": wall.kind, "found": wall.sentence})
         return SdkEngine(setup, tasks)
 
     return make
@@ -106,28 +267,59 @@ def _demo_env(url: str) -> dict[str, str]:
 
 
 def _real_env(environ: Mapping[str, str], credential: Credential) -> dict[str, str]:
-    """Give what must be pinned for a real model; the rest the agent inherits."""
-    env = {}
-    if url := environ.get("ANTHROPIC_BASE_URL", "").strip():
-        env["ANTHROPIC_BASE_URL"] = url
+    """Give what must be pinned for a real model; the rest the agent inherits.
+
+    The address always: what is left open here, the workspace's own settings could fill in.
+    """
+    url = environ.get("ANTHROPIC_BASE_URL", "").strip() or DEFAULT_BASE_URL
+    env = {"ANTHROPIC_BASE_URL": url}
     if credential.kind == "server":  # a server of one's own often asks for no key; the agent does
         env["ANTHROPIC_API_KEY"] = _DEMO_KEY
     return env
 
 
-def _setup(
-    settings: Settings, plan: AgentPlan, cli_path: Path, env: Mapping[str, str]
+def make_setup_blocking(
+    settings: Settings,
+    environ: Mapping[str, str],
+    plan: AgentPlan,
+    program: Path,
+    rules: Rules,
 ) -> AgentSetup:
+    """Make the directories of the agents' own, and say what all agents have in common.
+
+    Raises:
+        StartError: a directory cannot be made.
+    """
     data_dir = settings.data_dir.resolve()
-    login = plan.credential.kind == "login" and not plan.demo
+    inherited = agent_environment(environ, demo=plan.demo)
+    config_dir = plan.login_dir if plan.takes_login else data_dir / "sessions"
+    temp_dir = data_dir / _TEMPORARY
+    for directory in (temp_dir, config_dir):
+        if directory is not None:
+            _make_directory_blocking(directory)
     return AgentSetup(
-        cli_path=cli_path,
+        cli_path=program,
         workspace=settings.workspace.resolve(),
-        config_dir=None if login else data_dir / "sessions",
-        tools=OFFERED_TOOLS,
-        shell_commands=sorted(GRAMMARS),
+        config_dir=config_dir,
+        home=_make_home_blocking(settings, plan),
+        temp_dir=temp_dir,
+        inherited=frozenset(inherited),
+        model_env={} if os.name == "posix" else blanked(environ, inherited),
+        takes_login=plan.takes_login,
+        approvals_file=approvals_file(data_dir),
+        tools=sorted(rules.offered_tools),
+        shell_commands=sorted(rules.commands),
         owner=processes.owner_of(data_dir),
-        model_env=env,
         max_agent_steps=settings.max_agent_steps,
         max_budget_usd=settings.max_budget_usd,
     )
+
+
+def _make_directory_blocking(directory: Path) -> None:
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as exc:
+        raise StartError(
+            f"The agent's directory {directory} cannot be made ({exc.strerror}); move it away, or "
+            "set CANDOR_DATA_DIR to another directory."
+        ) from exc

@@ -12,6 +12,7 @@ _PROVIDERS = (
     "CLAUDE_CODE_USE_VERTEX",
     "CLAUDE_CODE_USE_FOUNDRY",
     "CLAUDE_CODE_USE_ANTHROPIC_AWS",
+    "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD",
     "CLAUDE_CODE_USE_MANTLE",
 )
 _FALSE = {"", "0", "false", "no", "off"}
@@ -30,8 +31,9 @@ class Credential:
 def find_credential(environ: Mapping[str, str], home: Path) -> Credential:
     """Find the credential that the agent program would use, in its own order of preference.
 
-    A provider goes before keys, keys before a login. `server`: an address without any key. `login`: the person logged in with the agent program on this machine; its sessions then stay
-    in the agent's own directory, because the login is there.
+    A provider goes before keys, keys before a login. `server`: an address without any key. `login`:
+    the person logged in with the agent program on this machine; its sessions then stay in the agent's
+    own directory, because the login is there.
     """
     for name in _PROVIDERS:
         if environ.get(name, "").strip().lower() not in _FALSE:
@@ -44,6 +46,18 @@ def find_credential(environ: Mapping[str, str], home: Path) -> Credential:
     if _is_logged_in(environ, home):
         return Credential(kind="login", found="a login on this machine")
     return Credential(kind="none", found="no credential")
+
+
+def find_login_dir(environ: Mapping[str, str], home: Path) -> Path | None:
+    """Find the directory whose file holds a login; naming it to the agent frees its HOME.
+
+    None also where the login is in a keychain, which goes by the directory that was *not* named.
+    """
+    configured = environ.get("CLAUDE_CONFIG_DIR")
+    config_dir = Path(configured) if configured else home / ".claude"
+    if configured or _holds(config_dir / ".credentials.json", "claudeAiOauth"):
+        return config_dir.absolute()
+    return None
 
 
 def _is_logged_in(environ: Mapping[str, str], home: Path) -> bool:

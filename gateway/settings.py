@@ -184,7 +184,9 @@ class Settings:
     )
     policy_file: Path | None = _setting(_FILE, "Rules of your own for the policy.", None)
     sandbox: Sandbox = _setting(
-        _choice("auto", "require", "off"), "The kernel's wall around the agent.", "auto"
+        _choice("auto", "require", "off"),
+        "The kernel's wall around the agent; `require`: no start without one around all of it.",
+        "auto",
     )
     recall_deadline_ms: int = _setting(
         _whole(1, 60_000, "milliseconds"), "Memory has so long to answer before a turn.", 300

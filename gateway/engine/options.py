@@ -1,21 +1,59 @@
-"""The SDK's options for one client: what is frozen when the agent process starts."""
+"""The SDK's options for one client: what is frozen when the agent process starts.
+
+The workspace's own settings are loaded (skills come with them), so everything that could act in them
+is held down a second time here: hooks off, helpers empty, servers none, and each variable that could
+redirect the agent or its shell pinned by the flag settings, which stand above a project's.
+"""
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from claude_agent_sdk import ClaudeAgentOptions
+from claude_agent_sdk import ClaudeAgentOptions, SandboxSettings
 
+from gateway.engine.environment import KEEPS, PATH, SHELL, SWITCHED_OFF, kept_names, pins
 from gateway.engine.hooks import RunHooks
 from gateway.engine.processes import MARK
 from gateway.engine.protocol import ClientSpec, SessionOrigin
+from policies.protected import secret_exclusions
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """The longest line of the agent's that is read; the SDK's own 1 MiB breaks the session (SDK #58)."""
 
 _KEEP_SESSIONS_DAYS = 36_500
 """The agent program sweeps sessions after 30 days; a conversation is the user's to delete."""
+
+HOST_ROUTES = "CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST"
+"""With it the agent takes no provider, address, proxy or key from a settings file, runs no helper of
+theirs, and keeps its key out of the commands that it starts. A login does not work with it."""
+
+_NOT_LOOKED_INTO = "CLAUDE_CODE_AUTOMOUNT_ROOTS"
+"""The agent looks for skills, agents and CLAUDE.md in each folder above its own, up to HOME, but not in
+those that are named here: what stands outside the workspace has no say in it."""
+
+_HELPERS = (
+    *("apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "gcpAuthRefresh"),
+    *("otelHeadersHelper", "proxyAuthHelper"),
+)
+"""Settings that name a command to run; empty ones run nothing."""
+
+_NOT_FOR_AGENTS = (
+    *("Agent", "Task", "TaskOutput", "TaskStop", "Workflow", "Monitor", "SendMessage"),
+    *("CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "RemoteTrigger"),
+    *("EnterPlanMode", "ExitPlanMode", "EnterWorktree", "ExitWorktree"),
+    *("BashOutput", "KillShell", "KillBash", "PowerShell", "LSP", "ToolSearch", "WebSearch"),
+    *("ListMcpResourcesTool", "ReadMcpResourceTool", "SlashCommand", "MultiEdit"),
+)
+"""What the agent program has besides the tools that are offered; it has more with every version, so
+this is the second line, and the list of what is offered the first."""
+
+_SANDBOXED_BASH: SandboxSettings = {
+    "enabled": True,
+    "autoAllowBashIfSandboxed": False,  # it would run past the policy
+    "allowUnsandboxedCommands": False,
+}
 
 _GUIDE = """\
 You run inside Candor, a chat gateway, and work in the workspace at your working directory.
@@ -38,8 +76,21 @@ class AgentSetup:
     tools: Sequence[str]
     shell_commands: Sequence[str]
     owner: str
+    home: Path | None = None
+    """The agent's HOME, so that no profile and no tool's configuration of a person's is read; None:
+    the server's own, for a login that is kept there."""
+    inherited: Collection[str] = ()
+    """Names of the server's environment that the agent may have; see `environment`."""
     model_env: Mapping[str, str] = field(default_factory=dict)
-    """How the model's service is reached, over and above the server's own environment."""
+    """How the model's service is reached, over and above what is inherited."""
+    takes_login: bool = False
+    """Whether the agent uses a person's login, and no key or cloud."""
+    temp_dir: Path | None = None
+    """For temporary files of the agents alone; None: the system's."""
+    sandboxed_bash: bool = False
+    """Whether the agent program itself confines what Bash runs: where the kernel's wall does not."""
+    approvals_file: Path | None = None
+    """Which of the workspace's configuration a person approved."""
     max_agent_steps: int | None = None
     max_budget_usd: float | None = None
 
@@ -50,31 +101,42 @@ def mark_of(setup: AgentSetup, client_id: str) -> str:
 
 
 def _environment(setup: AgentSetup, client_id: str) -> dict[str, str]:
-    env = {
-        MARK: mark_of(setup, client_id),
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "DISABLE_AUTOUPDATER": "1",
-        "SHELL": "/bin/bash",
-        **setup.model_env,
-    }
+    env = {MARK: mark_of(setup, client_id), "SHELL": SHELL, **SWITCHED_OFF}
+    if os.name == "posix":
+        env["PATH"] = PATH
+    if not setup.takes_login:
+        env[HOST_ROUTES] = "1"
+    env[_NOT_LOOKED_INTO] = os.pathsep.join(str(one) for one in setup.workspace.parents)
+    if setup.home is not None:
+        env["HOME"] = str(setup.home)
     if setup.config_dir is not None:
         env["CLAUDE_CONFIG_DIR"] = str(setup.config_dir)
-    return env
+    if setup.temp_dir is not None:
+        env |= dict.fromkeys(("TMPDIR", "CLAUDE_CODE_TMPDIR"), str(setup.temp_dir))
+    env |= setup.model_env
+    return {**env, KEEPS: kept_names(env, setup.inherited)}
 
 
-def _flag_settings(setup: AgentSetup) -> str:
-    """Settings above the workspace's own: every call is asked for, no hook of a file's runs."""
-    pinned = {"SHELL": "/bin/bash"}
-    if url := setup.model_env.get("ANTHROPIC_BASE_URL"):
-        pinned["ANTHROPIC_BASE_URL"] = url
+def _flag_settings(setup: AgentSetup, env: Mapping[str, str]) -> str:
+    """Settings above the workspace's own: every call is asked for, nothing of a file's acts."""
+    inherited = dict.fromkeys(setup.inherited, "set")  # their values are for nobody's eyes
     return json.dumps(
         {
             "permissions": {"ask": ["*"]},
             "disableAllHooks": True,
+            "enableAllProjectMcpServers": False,
+            **dict.fromkeys(_HELPERS, ""),
+            "claudeMdExcludes": _secrets_as_globs(),
             "cleanupPeriodDays": _KEEP_SESSIONS_DAYS,
-            "env": pinned,
+            "env": pins({**inherited, **env}, setup.shell_commands),
         }
     )
+
+
+def _secrets_as_globs() -> list[str]:
+    """List what no `@path` in a CLAUDE.md brings into the prompt: the same that Grep leaves out."""
+    names = [pattern.removeprefix("!") for pattern in secret_exclusions().split()]
+    return [glob for name in names for glob in (f"**/{name}", f"**/{name}/**")]
 
 
 def build_options(
@@ -85,10 +147,11 @@ def build_options(
     client_id: str,
 ) -> ClaudeAgentOptions:
     """Make the options; the caller adds where standard error goes."""
+    env = _environment(setup, client_id)
     return ClaudeAgentOptions(
         cli_path=setup.cli_path,
         cwd=setup.workspace,
-        env=_environment(setup, client_id),
+        env=env,
         model=spec.model,
         system_prompt={
             "type": "preset",
@@ -96,8 +159,11 @@ def build_options(
             "append": _GUIDE.format(commands=", ".join(setup.shell_commands)),
         },
         tools=list(setup.tools),
+        allowed_tools=[],  # it approves in advance
+        disallowed_tools=[one for one in _NOT_FOR_AGENTS if one not in setup.tools],
         setting_sources=["project"],
-        settings=_flag_settings(setup),
+        settings=_flag_settings(setup, env),
+        sandbox=_SANDBOXED_BASH if setup.sandboxed_bash else None,
         strict_mcp_config=True,
         can_use_tool=hooks.can_use_tool,
         hooks=hooks.matchers(),

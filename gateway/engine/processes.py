@@ -13,7 +13,7 @@ import shlex
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import psutil
@@ -147,16 +147,25 @@ def _wait_ended(processes: Iterable[psutil.Process]) -> None:
         time.sleep(_LOOK_AGAIN_S)
 
 
-def launch_script_blocking(directory: Path, agent: Path) -> Path:
+def launch_words(server_pid: int, wall: Sequence[str]) -> list[str]:
+    """Give the words after which a program and its arguments start as an agent does."""
+    return [*_start_of_launcher(), str(server_pid), *wall, "--"]
+
+
+def _start_of_launcher() -> list[str]:
+    return [sys.executable, "-I", "-S", str(Path(__file__).with_name("launcher.py"))]
+
+
+def launch_script_blocking(directory: Path, agent: Path, wall: Sequence[str] = ()) -> Path:
     """Write the program that the SDK starts as its agent; it becomes `agent` by way of the launcher.
 
-    On systems without `/bin/sh` that is the agent itself.
+    `wall` is what the launcher is told of the kernel's wall; empty: there is none. On systems
+    without `/bin/sh` the program is the agent itself.
     """
     if os.name != "posix":
         return agent
-    launcher = Path(__file__).with_name("launcher.py")
-    words = [sys.executable, "-I", "-S", str(launcher)]
-    line = f'exec {shlex.join(words)} "$PPID" {shlex.quote(str(agent))} "$@"\n'
+    before, after = shlex.join(_start_of_launcher()), shlex.join([*wall, "--", str(agent)])
+    line = f'exec {before} "$PPID" {after} "$@"\n'
     script = directory / "start-agent"
     fresh = directory / f"start-agent.{os.getpid()}"
     fresh.write_text(f"#!/bin/sh\n{line}", encoding="utf-8")

@@ -11,6 +11,7 @@ from typing import Protocol
 from gateway.engine.events import EngineEvent
 from policies.tools import ToolCall
 from policies.verdict import Allow, Deny, Verdict
+from policies.workspace import Concern
 
 
 class EngineError(Exception):
@@ -23,6 +24,15 @@ class EngineError(Exception):
 
 class EngineUnavailable(EngineError):
     """No agent process could be started."""
+
+
+class WorkspaceUntrusted(EngineUnavailable):
+    """The workspace's own configuration would act, and nobody approved it: no agent was started."""
+
+    def __init__(self, concerns: Sequence[Concern]) -> None:
+        told = "; ".join(f"{one.path}: {one.what}" for one in concerns)
+        super().__init__("The workspace's configuration is not approved.", detail=told)
+        self.concerns = tuple(concerns)
 
 
 class SessionGone(EngineError):
@@ -152,6 +162,7 @@ class Engine(Protocol):
 
         Raises:
             SessionGone: the session to resume is not there.
+            WorkspaceUntrusted: what the agent would load from the workspace is not approved.
             EngineUnavailable: the agent could not be started.
         """
         ...

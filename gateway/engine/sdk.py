@@ -3,6 +3,7 @@
 import logging
 import secrets
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -13,9 +14,18 @@ from gateway.engine import processes, transcripts
 from gateway.engine.client import OnUnsolicited, SdkClient
 from gateway.engine.hooks import RunHooks
 from gateway.engine.options import AgentSetup, build_options, mark_of
-from gateway.engine.protocol import ClientSpec, EngineUnavailable, SessionOrigin
+from gateway.engine.protocol import (
+    ClientSpec,
+    EngineUnavailable,
+    SessionOrigin,
+    WorkspaceUntrusted,
+)
+from gateway.trust import TrustReport, review_folder_blocking
 
 _log = logging.getLogger(__name__)
+
+Review = Callable[[Path, Path | None], TrustReport]
+"""Looks at a workspace's own configuration; see `review_folder_blocking`."""
 
 
 def find_agent_program() -> Path | None:
@@ -37,7 +47,9 @@ class SdkEngine:
         tasks: TaskGroup,
         *,
         on_unsolicited: OnUnsolicited | None = None,
+        review: Review = review_folder_blocking,
     ) -> None:
+        self._review = review
         self._setup = setup
         self._tasks = tasks
         self._on_unsolicited = on_unsolicited
@@ -48,6 +60,7 @@ class SdkEngine:
 
     async def connect(self, spec: ClientSpec, origin: SessionOrigin) -> SdkClient:
         """See `Engine.connect`."""
+        await self._look_at_the_workspace()
         client_id = secrets.token_hex(8)
         hooks = RunHooks()
         client = SdkClient(
@@ -67,6 +80,25 @@ class SdkEngine:
             await client.kill()
             raise
         return client
+
+    async def _look_at_the_workspace(self) -> None:
+        """See that nothing acts there that nobody approved; each start looks anew.
+
+        Raises:
+            WorkspaceUntrusted: something does.
+            EngineUnavailable: the folder or the approvals cannot be read.
+        """
+        setup = self._setup
+        try:
+            report = await anyio.to_thread.run_sync(
+                self._review, setup.workspace, setup.approvals_file
+            )
+        except OSError as exc:
+            raise EngineUnavailable(
+                "The workspace's configuration could not be read.", detail=str(exc)
+            ) from exc
+        if report.concerns:
+            raise WorkspaceUntrusted(report.concerns)
 
     async def _spent_usd(self, session_id: str) -> float:
         try:
@@ -89,6 +121,15 @@ class SdkEngine:
         """See `Engine.ping`."""
         if not await anyio.to_thread.run_sync(self._setup.cli_path.is_file):
             return "The agent program is missing; install claude-agent-sdk again."
+        try:
+            await self._look_at_the_workspace()
+        except WorkspaceUntrusted:
+            return (
+                "The workspace holds configuration that acts by itself and that nobody approved; "
+                "look at it with: python app.py policy trust."
+            )
+        except EngineUnavailable as exc:
+            return str(exc)
         return None
 
 

@@ -16,8 +16,8 @@ from gateway.http.sse import Readers, StreamPlan
 from gateway.ids import UserId
 from gateway.settings import Settings
 
-Ping = Callable[[], Awaitable[str | None]]
-"""None when a part works, else a sentence."""
+Ping = Callable[[], Awaitable[str | Mapping[str, str] | None]]
+"""None when a part works, or what there is to tell of it all the same; else a sentence."""
 
 
 class HttpMetrics(Protocol):

@@ -91,6 +91,7 @@ class Closing:
             language=scene.language,
             log_file=scene.journal.log_file,
             cause=scene.control.cause if stopped else self.cause,
+            untrusted=scene.untrusted,
             timeout_s=limits.timeout_s,
             doom_loop_threshold=limits.doom_loop_threshold,
         )

@@ -37,12 +37,19 @@ class PermissionLine(Protocol):
         ...
 
 
+_JUDGE_S = 20.0
+"""A policy that has not answered by then never will; it takes milliseconds."""
+_MOST_STUCK = 4
+"""Worker threads that judgements of one turn may hold: one that hangs cannot be ended."""
 _MOST_FORBIDDEN = 3
 _TOOLS_FORBIDDEN = Deny(
     rule="summary_only", reason="No tool may be called now.", hint="Answer in words alone."
 )
 _POLICY_BROKEN = Deny(
     rule="policy_error", reason="The policy could not judge this call, so it is denied."
+)
+_POLICY_SLOW = Deny(
+    rule="policy_timeout", reason="The policy did not answer in time, so the call is denied."
 )
 _DOOM_LOOP = Deny(
     rule="doom_loop",
@@ -79,6 +86,9 @@ class TurnGate:
     tools_forbidden: bool = False
     """Set for the forced summary."""
     _forbidden: int = field(default=0, init=False)
+    _threads: anyio.CapacityLimiter = field(
+        default_factory=lambda: anyio.CapacityLimiter(_MOST_STUCK), init=False
+    )
     _judged: dict[str, tuple[Mapping[str, Any], Verdict]] = field(default_factory=dict, init=False)
 
     async def judge(self, call: ToolCall) -> Verdict:
@@ -115,11 +125,28 @@ class TurnGate:
             return _DOOM_LOOP
         if self.control.is_stopping:
             return _STOPPING
+        return await self._ask_policy(call)
+
+    async def _ask_policy(self, call: ToolCall) -> Verdict:
+        """Ask the policy; whatever it raises or gives instead of a verdict is a denial, and so is silence.
+
+        A judgement that hangs is left behind, so that the turn can still be stopped.
+        """
         try:
-            return await anyio.to_thread.run_sync(self.policy.judge, call)
+            with anyio.fail_after(_JUDGE_S):
+                verdict: object = await anyio.to_thread.run_sync(
+                    self.policy.judge, call, abandon_on_cancel=True, limiter=self._threads
+                )
+        except TimeoutError:
+            _log.error("policy_timed_out", extra={"tool": call.name})
+            return _POLICY_SLOW
         except Exception:  # noqa: BLE001  a policy that fails must not let a call through
             _log.exception("policy_failed")
             return _POLICY_BROKEN
+        if isinstance(verdict, Allow | Ask | Deny):
+            return verdict
+        _log.error("policy_gave_no_verdict", extra={"kind": type(verdict).__name__})
+        return _POLICY_BROKEN
 
     def _forbid(self) -> Deny:
         """Deny a call of the forced summary; a summary that goes on calling is broken off."""

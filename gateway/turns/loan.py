@@ -6,8 +6,16 @@ import anyio
 
 from gateway.conversations.model import Conversation
 from gateway.engine.pool import Lease
-from gateway.engine.protocol import AgentClient, ClientSpec, EngineError, SessionOrigin
+from gateway.engine.protocol import (
+    AgentClient,
+    ClientSpec,
+    EngineError,
+    SessionOrigin,
+    WorkspaceUntrusted,
+)
+from gateway.turns.reply import Cause
 from gateway.turns.scene import Scene
+from gateway.turns.sentences import describe_concerns
 
 _log = logging.getLogger(__name__)
 
@@ -18,6 +26,8 @@ class Loan:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._lease: Lease | None = None
+        self.refusal: Cause = "unavailable"
+        """Why there is no client, once `take` or `replace` has said so."""
 
     @property
     def client(self) -> AgentClient | None:
@@ -32,6 +42,9 @@ class Loan:
         try:
             self._lease = await parts.pool.acquire(conversation.id, spec, origin)
         except EngineError as exc:
+            if isinstance(exc, WorkspaceUntrusted):
+                self.refusal = "untrusted"
+                self._scene.untrusted = describe_concerns(exc.concerns, self._scene.language)
             self._scene.journal.write("error", where="engine", message=str(exc), detail=exc.detail)
             return False
         parts.metrics.clients_connected_total.labels(origin=self._lease.origin).inc()

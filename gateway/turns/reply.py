@@ -22,7 +22,7 @@ Outcome = Literal[
     "empty",
 ]
 
-Cause = Literal["left", "shutdown", "crashed", "unavailable", "internal"]
+Cause = Literal["left", "shutdown", "crashed", "unavailable", "untrusted", "internal"]
 """Why a turn ended, where the stop reason alone does not say it."""
 
 _ERROR_CHARS = 300
@@ -34,7 +34,7 @@ _SUBTYPE_STOPS: dict[str, StopReason] = {
 }
 _LIMITS: frozenset[StopReason] = frozenset({"doom_loop", "max_turns", "timeout", "budget"})
 _INTERRUPTS: frozenset[StopReason | None] = frozenset({"user_interrupt", "policy_interrupt"})
-_FAULTS: frozenset[Cause | None] = frozenset({"crashed", "unavailable", "internal"})
+_FAULTS: frozenset[Cause | None] = frozenset({"crashed", "unavailable", "untrusted", "internal"})
 _OVERLOADED = 529
 _SERVER_ERRORS = range(500, 600)
 
@@ -46,6 +46,8 @@ class Ending:
     language: Language
     log_file: str
     cause: Cause | None = None
+    untrusted: str = ""
+    """With the cause of that name: what was not approved, in words."""
     timeout_s: float = 0
     doom_loop_threshold: int = 0
 
@@ -168,7 +170,9 @@ def _ending_key(
     """Choose the sentence for an ending from outside, and fill its own places."""
     reason = stop_reason_of(evidence, ending)
     if outcome == "engine_failed":
-        return _api_key(evidence) if reason == "api_error" else (_fault_key(ending.cause), {})
+        if reason == "api_error":
+            return _api_key(evidence)
+        return _fault_key(ending.cause), {"which": ending.untrusted}
     if reason == "user_interrupt":
         return _interrupt_key(ending.cause), {}
     if evidence.stopped_by == "policy_interrupt":
@@ -196,6 +200,8 @@ def _fault_key(cause: Cause | None) -> str:
             return cause
         case "unavailable":
             return "engine_unavailable"
+        case "untrusted":
+            return "workspace_untrusted"
         case _:
             return "engine_crash"
 

@@ -26,6 +26,8 @@ class Scene:
     teller: Teller
     evidence: Evidence
     started_at: datetime
+    untrusted: str = ""
+    """What of the workspace's configuration kept the agent from being started, in words."""
     is_over: bool = False
     """Set when the result is made: nothing is told after the turn's last event."""
     call_seen: anyio.Event = field(default_factory=anyio.Event)

@@ -3,7 +3,10 @@
 English and Chinese to begin with; a test holds that both have the same keys and places.
 """
 
+from collections.abc import Sequence
 from typing import Literal
+
+from policies.workspace import Concern
 
 Language = Literal["en", "zh"]
 
@@ -46,6 +49,13 @@ _EN = {
     "crashed": "The server stopped unexpectedly while this turn was running, so it was not finished. {done}Please send the message again if you still need it. Log: {log_file}",
     "engine_crash": "The agent's process ended unexpectedly in the middle of this turn. {done}Your next message starts it again with its memory of the conversation. Log: {log_file}",
     "engine_unavailable": "The agent could not be started, so your message was not answered. Check the server with `python app.py doctor`. Log: {log_file}",
+    "workspace_untrusted": "The agent was not started, so your message was not answered: the workspace holds configuration that acts by itself and that nobody approved ({which}). Whoever runs this server can look at it and approve it with `python app.py policy trust`, or remove it; then send the message again. Log: {log_file}",
+    "config_link": "a link",
+    "config_unreadable": "cannot be read",
+    "config_too_large": "too large",
+    "config_too_many": "too many files",
+    "config_syntax": "cannot be understood",
+    "config_unknown_kind": "of an unknown kind",
     "internal": "Something went wrong inside the gateway, so this turn was not finished. {done}Log: {log_file}",
     "api_400": "The model's service refused the request as malformed (400). Check that the model's name and the service fit together; starting a new conversation may help. Log: {log_file}",
     "api_401": "The model's service did not accept the credentials (401). Check ANTHROPIC_API_KEY (or your token or login) and start the server again. Log: {log_file}",
@@ -99,6 +109,13 @@ _ZH = {
     "crashed": "这一轮运行时服务器意外停止，因此没有完成。{done}如果仍然需要，请重新发送这条消息。日志：{log_file}",
     "engine_crash": "代理进程在这一轮中途意外结束。{done}你的下一条消息会重新启动它，并保留对话记忆。日志：{log_file}",
     "engine_unavailable": "代理无法启动，因此没有回答你的消息。请用 `python app.py doctor` 检查服务器。日志：{log_file}",
+    "workspace_untrusted": "代理没有启动，因此没有回答你的消息：工作区里有会自行执行、但没有人批准的配置（{which}）。请让服务器的管理者检查后用 `python app.py policy trust` 批准，或者将其删除，然后重新发送这条消息。日志：{log_file}",
+    "config_link": "链接",
+    "config_unreadable": "无法读取",
+    "config_too_large": "太大",
+    "config_too_many": "文件太多",
+    "config_syntax": "无法解析",
+    "config_unknown_kind": "未知类型",
     "internal": "网关内部出错，这一轮没有完成。{done}日志：{log_file}",
     "api_400": "模型服务认为请求格式有误（400）。请检查模型名称与服务是否匹配；新建对话也可能有帮助。日志：{log_file}",
     "api_401": "模型服务不接受凭据（401）。请检查 ANTHROPIC_API_KEY（或令牌、登录）后重新启动服务器。日志：{log_file}",
@@ -147,3 +164,27 @@ FOLLOW_SKILL_PROMPT: dict[Language, str] = {
 def say(language: Language, key: str, **places: object) -> str:
     """Give a sentence with its places filled."""
     return SENTENCES[language][key].format(**places)
+
+
+_MOST_CONCERNS = 4
+
+
+def describe_concerns(concerns: Sequence[Concern], language: Language) -> str:
+    """Name what was not approved, the first few of it: the file, and what acts in it."""
+    sentences, mark = SENTENCES[language], "：" if language == "zh" else ": "
+    named = [
+        f"{_shown(one.path)}{mark}{sentences.get(f'config_{one.what}', one.what)}"
+        for one in concerns[:_MOST_CONCERNS]
+    ]
+    if len(concerns) > _MOST_CONCERNS:
+        named.append("…")
+    return ("；" if language == "zh" else "; ").join(named)
+
+
+_SHOWN_CHARS = 120
+
+
+def _shown(path: str) -> str:
+    """Give a path so that it can stand in a sentence: whoever wrote the folder chose it."""
+    plain = "".join(char if char.isprintable() and char != "`" else "?" for char in path)
+    return plain if len(plain) <= _SHOWN_CHARS else f"{plain[:_SHOWN_CHARS]}…"

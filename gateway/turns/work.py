@@ -103,12 +103,12 @@ class TurnWork:
 
     async def _take_client(self) -> None:
         if not await self._loan.take(self._conversation):
-            self._closing.cause = "unavailable"
+            self._closing.cause = self._loan.refusal
 
     async def _replace_client(self) -> None:
         self._conversing.is_idle = True
         if not await self._loan.replace(self._conversation):
-            self._closing.cause = "unavailable"
+            self._closing.cause = self._loan.refusal
 
     async def _unless_stopped(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do a part of the work that has nothing to drain: a stop cancels it."""

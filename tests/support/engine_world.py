@@ -15,7 +15,8 @@ from gateway.engine import processes
 from gateway.engine.client import SdkClient
 from gateway.engine.options import AgentSetup
 from gateway.engine.protocol import ClientSpec, SessionOrigin
-from gateway.engine.sdk import SdkEngine, require_agent_program
+from gateway.engine.sdk import Review, SdkEngine, require_agent_program
+from gateway.trust import review_folder_blocking
 from tests.support.engine_talk import LONG_S
 
 MODEL = ClientSpec(model="candor-demo")
@@ -30,6 +31,7 @@ class RealWorld:
     engine: SdkEngine
     setup: AgentSetup
     tasks: TaskGroup
+    review: Review = review_folder_blocking
     unsolicited: list[Message] = field(default_factory=list)
 
     async def connect(self, origin: SessionOrigin = FRESH) -> SdkClient:
@@ -38,12 +40,16 @@ class RealWorld:
 
     def engine_with(self, **changes: Any) -> SdkEngine:
         """Make another engine beside it, whose set-up differs."""
-        return SdkEngine(replace(self.setup, **changes), self.tasks)
+        return SdkEngine(replace(self.setup, **changes), self.tasks, review=self.review)
 
 
 @asynccontextmanager
 async def real_world(
-    root: Path, *, tools: Sequence[str] = TOOLS, **changes: Any
+    root: Path,
+    *,
+    tools: Sequence[str] = TOOLS,
+    review: Review = review_folder_blocking,
+    **changes: Any,
 ) -> AsyncIterator[RealWorld]:
     """Run real agents below `root` until the block ends; open it in the test's body."""
     workspace, data = root / "ws", root / "data"
@@ -60,16 +66,19 @@ async def real_world(
             tools=tools,
             shell_commands=["ls", "cat"],
             owner=owner,
+            home=root,  # the agent's shell reads the profile it finds there
             model_env={
                 "ANTHROPIC_BASE_URL": url,
                 "ANTHROPIC_API_KEY": "demo",
                 "CLAUDE_CODE_MAX_RETRIES": "1",
-                "HOME": str(root),  # the agent's shell reads the profile it finds there
             },
         )
-        world = RealWorld(SdkEngine(setup, tasks), setup, tasks)
+        world = RealWorld(SdkEngine(setup, tasks), setup, tasks, review)
         world.engine = SdkEngine(
-            replace(setup, **changes), tasks, on_unsolicited=world.unsolicited.append
+            replace(setup, **changes),
+            tasks,
+            on_unsolicited=world.unsolicited.append,
+            review=review,
         )
         world.setup = replace(setup, **changes)
         try:

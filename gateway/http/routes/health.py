@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 from fastapi import APIRouter
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from gateway.http.answers import JsonAnswer
 from gateway.http.services import AppFront, Ping
@@ -40,7 +40,7 @@ async def readyz(front: AppFront) -> Response:
     )
 
 
-@router.api_route("/metrics", methods=["GET", "HEAD"])
+@router.api_route("/metrics", methods=["GET", "HEAD"], response_class=PlainTextResponse)
 async def metrics(front: AppFront) -> Response:  # noqa: RUF029  as above
     """Give all metrics in Prometheus' text format."""
     text, media_type = front.services.metrics.render()
@@ -48,18 +48,18 @@ async def metrics(front: AppFront) -> Response:  # noqa: RUF029  as above
 
 
 async def _ask_all(pings: Mapping[str, Ping], deadline_s: float) -> dict[str, dict[str, Any]]:
-    faults: dict[str, str | None] = {}
+    answers: dict[str, str | Mapping[str, str] | None] = {}
 
     async def ask(name: str, ping: Ping) -> None:
-        faults[name] = await _ask(name, ping, deadline_s)
+        answers[name] = await _ask(name, ping, deadline_s)
 
     async with anyio.create_task_group() as tasks:
         for name, ping in pings.items():
             tasks.start_soon(ask, name, ping)
-    return {name: _part(faults[name]) for name in pings}
+    return {name: _part(answers[name]) for name in pings}
 
 
-async def _ask(name: str, ping: Ping, deadline_s: float) -> str | None:
+async def _ask(name: str, ping: Ping, deadline_s: float) -> str | Mapping[str, str] | None:
     try:
         with anyio.fail_after(deadline_s):
             return await ping()
@@ -70,5 +70,7 @@ async def _ask(name: str, ping: Ping, deadline_s: float) -> str | None:
         return "It could not be asked; the server's log says why."
 
 
-def _part(fault: str | None) -> dict[str, Any]:
-    return {"ok": True} if fault is None else {"ok": False, "message": fault}
+def _part(answer: str | Mapping[str, str] | None) -> dict[str, Any]:
+    if isinstance(answer, str):
+        return {"ok": False, "message": answer}
+    return {"ok": True, **(answer or {})}

@@ -10,13 +10,15 @@ import { readReadiness } from "/static/routes.js";
 import { startShortcuts } from "/static/shortcuts.js";
 import { askForToken } from "/static/sign-in.js";
 import { showHidden } from "/static/visible.js";
+import { showWall } from "/static/wall.js";
 
-async function showModel() {
+async function showReadiness() {
   const readiness = await readReadiness().catch(() => ({}));
   const model = showHidden(readiness.model ?? "");
   const words = [model, readiness.demo ? t("demo_short") : ""].filter(Boolean).join(" · ");
   byId("model").textContent = words;
   byId("model").hidden = !words;
+  showWall(byId("wall"), readiness.parts?.sandbox?.kind);
   if (readiness.demo) showDemoBanner(byId("banner"), model);
 }
 
@@ -26,4 +28,4 @@ onTokenNeeded(askForToken);
 const page = new Page();
 page.start();
 startShortcuts(page);
-showModel();
+showReadiness();

@@ -136,6 +136,12 @@ export default {
   demo_how: "Connect a real model",
   demo_steps: "Set ANTHROPIC_API_KEY in the environment, or in the .env file beside app.py, and start the server again. ANTHROPIC_BASE_URL points it at any other server of the Messages API.",
   demo_short: "demo",
+  wall_landlock: "confined",
+  wall_landlock_means: "The kernel confines the whole agent: it can write in the workspace only, and reads nothing of other users.",
+  wall_bubblewrap: "Bash confined",
+  wall_bubblewrap_means: "The kernel confines the commands that Bash runs to the workspace; the other tools are kept by the policy alone.",
+  wall_off: "not confined",
+  wall_off_means: "The kernel does not confine the agent here; the policy alone watches its tool calls.",
 
   sign_in_title: "Sign in",
   sign_in_body: "This gateway asks for a token. It is kept in this tab only, and forgotten when the tab is closed.",

@@ -131,6 +131,12 @@ export default {
   demo_how: "接入真实模型",
   demo_steps: "在环境变量或 app.py 旁的 .env 文件中设置 ANTHROPIC_API_KEY，然后重新启动服务。用 ANTHROPIC_BASE_URL 可以指向其他兼容 Messages API 的服务。",
   demo_short: "演示",
+  wall_landlock: "已隔离",
+  wall_landlock_means: "内核限制了整个智能体进程：它只能写入工作区，也读不到其他用户的任何文件。",
+  wall_bubblewrap: "Bash 已隔离",
+  wall_bubblewrap_means: "内核把 Bash 命令限制在工作区内；其他工具只由策略把关。",
+  wall_off: "未隔离",
+  wall_off_means: "内核在这里没有限制智能体；它的工具调用只由策略把关。",
 
   sign_in_title: "登录",
   sign_in_body: "此网关需要令牌。令牌只保存在当前标签页，关闭后即忘记。",

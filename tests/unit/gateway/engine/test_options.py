@@ -8,8 +8,9 @@ from typing import Any
 
 from claude_agent_sdk import ClaudeAgentOptions
 
+from gateway.engine.environment import KEEPS
 from gateway.engine.hooks import RunHooks
-from gateway.engine.options import AgentSetup, build_options
+from gateway.engine.options import HOST_ROUTES, AgentSetup, build_options
 from gateway.engine.processes import MARK
 from gateway.engine.protocol import ClientSpec, SessionOrigin
 
@@ -38,6 +39,11 @@ def test_only_the_projects_settings_and_the_named_tools_are_loaded() -> None:
     assert made.mcp_servers == {}
     assert made.tools == ["Read", "Bash"]
     assert made.allowed_tools == []
+    assert {"Agent", "Monitor", "Workflow", "CronCreate", "ToolSearch"} <= set(
+        made.disallowed_tools
+    )
+    assert "Bash" not in options(tools=("Bash", "Agent")).disallowed_tools
+    assert "Agent" not in options(tools=("Bash", "Agent")).disallowed_tools
     assert made.permission_mode is None
 
 
@@ -48,6 +54,9 @@ def test_every_call_is_asked_for_and_no_file_has_hooks() -> None:
     assert settings["permissions"] == {"ask": ["*"]}
     assert settings["disableAllHooks"] is True
     assert settings["env"]["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:1"
+    assert settings["apiKeyHelper"] == settings["awsAuthRefresh"] == ""
+    assert settings["enableAllProjectMcpServers"] is False
+    assert "**/.[eE][nN][vV]*" in settings["claudeMdExcludes"]
     assert settings["cleanupPeriodDays"] > 10_000
 
 
@@ -73,6 +82,38 @@ def test_the_environment_marks_the_process_and_keeps_it_to_itself() -> None:
     assert env["CLAUDE_CONFIG_DIR"] == "/data/sessions"
     assert env["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] == "1"
     assert "CLAUDE_CONFIG_DIR" not in options(config_dir=None).env
+
+
+def test_the_launcher_is_told_every_name_that_is_meant_for_the_agent() -> None:
+    env = options(inherited=("LANG", "ANTHROPIC_API_KEY"), home=Path("/data/home")).env
+    kept = set(env[KEEPS].split(" "))
+    assert env.keys() - {KEEPS} <= kept
+    assert {"LANG", "ANTHROPIC_API_KEY", "HOME", "PWD", "CLAUDE_CODE_ENTRYPOINT"} <= kept
+    assert KEEPS not in kept
+    assert (env["HOME"], env["SHELL"]) == ("/data/home", "/bin/bash")
+    assert "LANG" not in env
+
+
+def test_nothing_above_the_workspace_is_looked_into() -> None:
+    assert options(workspace=Path("/a/b/ws")).env["CLAUDE_CODE_AUTOMOUNT_ROOTS"] == "/a/b:/a:/"
+
+
+def test_the_settings_repeat_no_secret() -> None:
+    """They stand on the agent's command line."""
+    made = options(
+        inherited=("ANTHROPIC_AUTH_TOKEN", "HTTPS_PROXY"),
+        model_env={"ANTHROPIC_API_KEY": "secret-4711", "ANTHROPIC_BASE_URL": "http://127.0.0.1:1"},
+    )
+    assert made.settings is not None
+    assert "secret-4711" not in made.settings
+    pinned = json.loads(made.settings)["env"]
+    assert not {"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "HTTPS_PROXY"} & pinned.keys()
+    assert pinned["HTTP_PROXY"] == pinned["BASH_ENV"] == ""
+
+
+def test_the_host_rules_the_routes_unless_a_person_is_logged_in() -> None:
+    assert options().env[HOST_ROUTES] == "1"
+    assert HOST_ROUTES not in options(takes_login=True).env
 
 
 def test_a_session_is_resumed_or_branched_off() -> None:

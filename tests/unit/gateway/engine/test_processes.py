@@ -78,9 +78,11 @@ def test_memory_is_that_of_the_whole_tree() -> None:
     grow = "x = b'a' * 30_000_000; import subprocess, sys; subprocess.run(['sleep', '300'])"
     with started(sys.executable, "-c", grow) as process:
         tree = psutil.Process(process.pid)
-        while not tree.children():
+        while not (children := tree.children()):
             pass
         assert processes.memory_bytes_blocking(tree) > 30_000_000
+    for child in children:
+        child.kill()
     assert processes.memory_bytes_blocking(tree) == 0
 
 
@@ -92,9 +94,10 @@ def test_the_launcher_becomes_the_agent_in_a_session_of_its_own(tmp_path: Path) 
     agent.write_text(f"#!{sys.executable}\n{LAUNCHED}\n", encoding="utf-8")
     agent.chmod(0o700)
     start = processes.launch_script_blocking(folder, agent)
+    env = {"AGENT_KEEPS_OF_CANDOR": "", "PATH": os.defpath}
     for _ in range(2):  # it is written anew at every start
         told = subprocess.run(
-            [start, "--one", "two words"], check=True, capture_output=True, text=True
+            [start, "--one", "two words"], check=True, capture_output=True, text=True, env=env
         )
         assert told.stdout.strip() == f"True {os.getpid()} ['--one', 'two words']"
         assert processes.launch_script_blocking(folder, agent) == start

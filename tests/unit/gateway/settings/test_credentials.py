@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.credentials import Credential, find_credential, secrets_of
+from gateway.credentials import Credential, find_credential, find_login_dir, secrets_of
 
 NONE = Credential(kind="none", found="no credential")
 LOGIN = Credential(kind="login", found="a login on this machine")
@@ -12,6 +12,7 @@ ORDER = [
     ("provider", "CLAUDE_CODE_USE_VERTEX"),
     ("provider", "CLAUDE_CODE_USE_FOUNDRY"),
     ("provider", "CLAUDE_CODE_USE_ANTHROPIC_AWS"),
+    ("provider", "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD"),
     ("provider", "CLAUDE_CODE_USE_MANTLE"),
     ("key", "ANTHROPIC_AUTH_TOKEN"),
     ("key", "ANTHROPIC_API_KEY"),
@@ -63,6 +64,15 @@ def test_a_login_is_found_in_its_file(tmp_path: Path) -> None:
     assert find_credential({}, tmp_path) == NONE
     log_in(tmp_path)
     assert find_credential({}, tmp_path) == LOGIN
+
+
+def test_where_a_login_is_kept_is_named_only_if_a_file_holds_it(tmp_path: Path) -> None:
+    """A keychain goes by the directory that was not named, so none may be named then."""
+    assert find_login_dir({}, tmp_path) is None
+    log_in(tmp_path)
+    assert find_login_dir({}, tmp_path) == tmp_path / ".claude"
+    own = tmp_path / "own"
+    assert find_login_dir({"CLAUDE_CONFIG_DIR": str(own)}, tmp_path) == own
 
 
 def test_a_login_whose_secret_is_in_a_keychain_is_found_by_its_account(tmp_path: Path) -> None:

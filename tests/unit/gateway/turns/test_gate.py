@@ -1,7 +1,11 @@
+import threading
 from collections.abc import Callable
+from typing import cast
 
 import anyio
+import pytest
 
+from gateway.turns import gate as turn_gate
 from gateway.turns.approvals import Answer, Question
 from gateway.turns.control import TurnClock, TurnControl
 from gateway.turns.evidence import Evidence
@@ -259,3 +263,34 @@ async def test_what_is_decided_on_is_what_was_judged() -> None:
 
 async def test_a_call_that_was_never_judged_is_judged_when_decided() -> None:
     assert await a_gate(NO).decide(tool_call()) == NO
+
+
+async def test_what_is_no_verdict_is_a_denial_that_is_told() -> None:
+    for nonsense in (None, True, "allow", {"permissionDecision": "allow"}, Allow):
+        gate = a_gate(cast("Verdict", nonsense))
+        verdict = await through(gate)
+        assert isinstance(verdict, Deny)
+        assert verdict.rule == "policy_error"
+        assert gate.evidence.denials.keys() == {"t1"}
+
+
+async def test_a_policy_that_hangs_denies_and_holds_nothing_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turn_gate, "_JUDGE_S", 0.01)
+    let_go = threading.Event()
+
+    class Hanging:
+        def judge(self, _call: ToolCall) -> Verdict:
+            let_go.wait(20)
+            return READS
+
+    gate = a_gate(READS, threshold=99)
+    gate.policy = Hanging()
+    try:
+        for number in range(6):  # more than there are threads for it
+            verdict = await through(gate, tool_call(tool_use_id=f"t{number}"))
+            assert isinstance(verdict, Deny)
+            assert verdict.rule == "policy_timeout"
+    finally:
+        let_go.set()

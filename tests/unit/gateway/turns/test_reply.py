@@ -122,6 +122,7 @@ def gave_up(status: int | None, kind: str = "overloaded") -> Evidence:
         (evidence_of(TEXT, ClientLost(exit_code=-9)), None, "engine_failed", "engine_crash"),
         (evidence_of(TEXT), "crashed", "engine_failed", "engine_crash"),
         (evidence_of(), "unavailable", "engine_failed", "engine_crash"),
+        (evidence_of(), "untrusted", "engine_failed", "engine_crash"),
         (evidence_of(TEXT, finished()), "internal", "engine_failed", "engine_crash"),
         (evidence_of(finished()), None, "empty", "end_turn"),
         (evidence_of(called(), returned(), finished()), None, "empty", "end_turn"),
@@ -209,6 +210,7 @@ def test_who_interrupted_is_told(cause: Cause | None, start: str) -> None:
         (None, "The agent's process ended"),
         ("crashed", "The server stopped"),
         ("unavailable", "The agent could not be started"),
+        ("untrusted", "The agent was not started"),
         ("internal", "Something went wrong inside the gateway"),
     ],
 )

@@ -4,12 +4,22 @@ from string import Formatter
 import pytest
 
 from gateway.turns import sentences
-from gateway.turns.sentences import FOLLOW_SKILL_PROMPT, SENTENCES, SUMMARY_PROMPT, language_of, say
+from gateway.turns.sentences import (
+    FOLLOW_SKILL_PROMPT,
+    SENTENCES,
+    SUMMARY_PROMPT,
+    describe_concerns,
+    language_of,
+    say,
+)
+from policies.workspace import Concern
 
 MADE_OF_PARTS = {
     *(f"tool_line_{one}" for one in ("ok", "failed", "denied", "interrupted", "unknown")),
     *(f"stopped_{one}" for one in ("doom_loop", "max_turns", "timeout", "budget")),
     *(f"api_{one}" for one in (400, 401, 403, 404, 429)),
+    *(f"config_{one}" for one in ("link", "unreadable", "too_large", "too_many")),
+    *(f"config_{one}" for one in ("syntax", "unknown_kind")),
     "what_429",
     "what_529",
 }
@@ -64,3 +74,25 @@ def test_the_language_is_the_messages(message: str, language: str) -> None:
 def test_a_sentence_has_its_places_filled() -> None:
     assert say("en", "what_status", status=500) == "status 500"
     assert say("zh", "what_status", status=500) == "状态 500"
+
+
+def test_what_was_not_approved_is_named_in_the_persons_language() -> None:
+    concerns = [
+        Concern(path=".claude/settings.json", what="hooks.Stop, env.PATH"),
+        Concern(path=".mcp.json", what="link"),
+    ]
+    told = describe_concerns(concerns, "en")
+    assert told == ".claude/settings.json: hooks.Stop, env.PATH; .mcp.json: a link"
+    told = describe_concerns(concerns, "zh")
+    assert told == ".claude/settings.json：hooks.Stop, env.PATH；.mcp.json：链接"
+    many = describe_concerns(concerns * 3, "en")
+    assert many.count(";") == 4
+    assert many.endswith("; …")
+
+
+def test_a_name_that_somebody_hostile_chose_is_shown_plainly() -> None:
+    path = ".claude/\n\u202e`x`" + "y" * 200
+    told = describe_concerns([Concern(path=path, what="unknown_kind")], "en")
+    assert told.isprintable()
+    assert "`" not in told
+    assert len(told) < 160

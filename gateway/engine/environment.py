@@ -1,0 +1,174 @@
+"""What the agent process may know of the server's environment: an allow-list, and nothing else.
+
+The SDK starts its child with the server's whole environment. So the names that the child may keep are
+handed to the launcher in one variable, `KEEPS`, and the launcher drops all others before it becomes
+the agent. Where there is no launcher (Windows) `blanked` empties what is not allowed.
+
+`pins` are the variables that the workspace's own settings could otherwise set for the agent and its
+shell; the flag settings, which stand above them, hold each at what it is here. Everything is pure.
+"""
+
+from collections.abc import Iterable, Mapping
+
+KEEPS = "AGENT_KEEPS_OF_CANDOR"
+"""Names, separated by one space. Not `CANDOR_…`: that would be a setting. The launcher knows it too."""
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin"
+"""Where the agent's shell finds programs: the system's own places alone."""
+SHELL = "/bin/bash"
+DEFAULT_BASE_URL = "https://api.anthropic.com"
+
+PROVIDERS: Mapping[str, tuple[str, ...]] = {
+    "CLAUDE_CODE_USE_BEDROCK": ("AWS_",),
+    "CLAUDE_CODE_USE_ANTHROPIC_AWS": ("AWS_",),
+    "CLAUDE_CODE_USE_MANTLE": ("AWS_",),
+    "CLAUDE_CODE_USE_VERTEX": ("GOOGLE_", "GCLOUD_", "CLOUDSDK_", "CLOUD_ML_", "VERTEX_", "GCE_"),
+    "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD": ("GOOGLE_", "GCLOUD_", "CLOUDSDK_", "GCE_"),
+    "CLAUDE_CODE_USE_FOUNDRY": ("AZURE_", "IDENTITY_", "MSI_"),
+}
+"""Each provider's switch, and how the names begin that belong to it: kept while the switch is on."""
+
+_OFF = {"", "0", "false", "no", "off"}
+
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+_CERTIFICATES = (
+    *("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+    *("CLAUDE_CODE_CERT_STORE", "CLAUDE_CODE_CLIENT_CERT"),
+    *("CLAUDE_CODE_CLIENT_KEY", "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE"),
+)
+_SYSTEM = (
+    *("LANG", "LANGUAGE", "TZ", "TZDIR", "TERM", "COLORTERM", "NO_COLOR", "USER", "LOGNAME"),
+    *("TMPDIR", "TMP", "TEMP"),
+    # Windows starts no program without these
+    *("SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "PROGRAMDATA", "PROGRAMFILES"),
+    *("USERPROFILE", "HOMEDRIVE", "HOMEPATH", "APPDATA", "LOCALAPPDATA", "NUMBER_OF_PROCESSORS"),
+    *("PROCESSOR_ARCHITECTURE", "CLAUDE_CODE_GIT_BASH_PATH"),
+)
+_AGENT = (
+    *("API_TIMEOUT_MS", "MAX_THINKING_TOKENS", "DO_NOT_TRACK", "ENABLE_TOOL_SEARCH"),
+    *("BASH_DEFAULT_TIMEOUT_MS", "BASH_MAX_TIMEOUT_MS", "BASH_MAX_OUTPUT_LENGTH"),
+    *("CLAUDE_STREAM_IDLE_TIMEOUT_MS", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_MAX_RETRIES"),
+    *("CLAUDE_CODE_MAX_OUTPUT_TOKENS", "CLAUDE_CODE_MAX_CONTEXT_TOKENS"),
+    *("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS"),
+    *("CLAUDE_CODE_EFFORT_LEVEL", "CLAUDE_CODE_EXTRA_BODY", "CLAUDE_CODE_ATTRIBUTION_HEADER"),
+    *("CLAUDE_CODE_PROXY_RESOLVES_HOSTS", "CLAUDE_CODE_SUBAGENT_MODEL"),
+)
+_AGENT_PREFIXES = ("ANTHROPIC_", "CLAUDE_CODE_SKIP_", "CLAUDE_CODE_DISABLE_", "DISABLE_", "LC_")
+"""What only switches something off, and how the model's service is reached."""
+
+_OF_THE_SDK = (
+    *("PWD", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION"),
+    *("CLAUDE_AGENT_SDK_CLIENT_APP", "CLAUDE_AGENT_SDK_DERIVED_CLIENT_APP"),
+    *("CLAUDE_CODE_SDK_READS_SESSION_STATE", "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"),
+)
+"""What the SDK itself sets on its child."""
+
+_ROUTES = (
+    *("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "ANTHROPIC_CUSTOM_HEADERS"),
+    *(
+        "ANTHROPIC_UNIX_SOCKET",
+        "ANTHROPIC_PROFILE",
+        "ANTHROPIC_CONFIG_DIR",
+        "CLAUDE_CODE_EXTRA_BODY",
+    ),
+    *("ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL", "ANTHROPIC_FOUNDRY_BASE_URL"),
+    *("ANTHROPIC_AWS_BASE_URL", "ANTHROPIC_GOOGLE_CLOUD_BASE_URL"),
+    *("CLAUDE_CODE_API_BASE_URL", "CLAUDE_CODE_CUSTOM_OAUTH_URL", "CLAUDE_CODE_OAUTH_TOKEN"),
+    *("CLAUDE_CODE_USE_GATEWAY", "CLAUDE_CODE_HOST_CREDS_FILE"),
+    *PROVIDERS,
+    *_PROXIES,
+    *(one.lower() for one in _PROXIES),
+    *_CERTIFICATES,
+    "NODE_TLS_REJECT_UNAUTHORIZED",
+)
+"""Where requests go, and with which key."""
+
+_CODE = (
+    # the shell reads these, or runs what they name
+    *("BASH_ENV", "ENV", "PROMPT_COMMAND", "PS4", "SHELLOPTS", "BASHOPTS", "CDPATH", "GLOBIGNORE"),
+    *("CLAUDE_ENV_FILE", "CLAUDE_CODE_SHELL", "CLAUDE_CODE_SHELL_PREFIX"),
+    *("CLAUDE_CODE_PROCESS_WRAPPER", "CLAUDE_CODE_PLUGIN_DIRS"),
+    # the loader and the runtimes
+    *("LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH"),
+    *("NODE_OPTIONS", "NODE_PATH", "BUN_OPTIONS", "BUN_INSPECT", "GCONV_PATH"),
+    *("TAR_OPTIONS", "GREP_OPTIONS", "RIPGREP_CONFIG_PATH"),
+    # telemetry with what was said in it
+    *("CLAUDE_CODE_ENABLE_TELEMETRY", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS"),
+)
+"""What makes another program's code run, or sends what was said somewhere."""
+
+_SHELL_OWN = (
+    "builtin",
+    "cd",
+    "command",
+    "echo",
+    "eval",
+    "false",
+    "printf",
+    "pwd",
+    "shopt",
+    "source",
+)
+"""What the agent program itself says to the shell around a command."""
+
+SWITCHED_OFF = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_AUTOUPDATER": "1",
+    # `@path` in a skill's text would put that file into the prompt, past the gate
+    "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",
+    # a task list in the workspace would start turns that nobody asked for
+    "CLAUDE_CODE_DISABLE_CRON": "1",
+}
+"""What the agent program may not do by itself."""
+
+
+def _is_kept(name: str, prefixes: tuple[str, ...]) -> bool:
+    upper = name.upper()
+    if name in {*_SYSTEM, *_AGENT, *_CERTIFICATES, *PROVIDERS}:
+        return True
+    return upper in {*_PROXIES, *_SYSTEM} or name.startswith(prefixes)
+
+
+def agent_environment(environ: Mapping[str, str], *, demo: bool = False) -> dict[str, str]:
+    """Give what the agent may have of the server's environment.
+
+    A cloud's own variables come only while its switch is on. `demo`: nothing of any model's service.
+    """
+    prefixes = [*_AGENT_PREFIXES]
+    for switch, of_provider in PROVIDERS.items():
+        if environ.get(switch, "").strip().lower() not in _OFF:
+            prefixes += of_provider
+    kept = {name: text for name, text in environ.items() if _is_kept(name, tuple(prefixes))}
+    if demo:
+        return {name: text for name, text in kept.items() if not _reaches_a_model(name)}
+    return kept
+
+
+def _reaches_a_model(name: str) -> bool:
+    return name in {*_ROUTES, *PROVIDERS} or name.startswith(("ANTHROPIC_", "CLAUDE_CODE_"))
+
+
+def kept_names(given: Iterable[str], inherited: Iterable[str]) -> str:
+    """Write the list for the launcher: what we set, what may be inherited, what the SDK sets."""
+    return " ".join(sorted({*given, *inherited, *_OF_THE_SDK, "HOME"}))
+
+
+def blanked(environ: Mapping[str, str], kept: Iterable[str]) -> dict[str, str]:
+    """Empty everything that may not be kept, for systems without the launcher."""
+    wanted = {*kept, *_OF_THE_SDK, "HOME", "PATH"}
+    return {name: "" for name in environ if name not in wanted and name.upper() != "PATH"}
+
+
+def pins(env: Mapping[str, str], shell_commands: Iterable[str]) -> dict[str, str]:
+    """Give the variables that no settings file of the workspace may change, with their values.
+
+    `env` is the agent's own environment. What is set there for reaching the model is left out, but
+    the address: flag settings stand on a command line that others can read, keys must not.
+    """
+    held = dict.fromkeys(_CODE, "")
+    held |= {name: "" for name in _ROUTES if not env.get(name)}
+    held |= {f"BASH_FUNC_{one}%%": "" for one in (*shell_commands, *_SHELL_OWN)}
+    fixed = ("PATH", "SHELL", "HOME", "TMPDIR", "CLAUDE_CODE_TMPDIR", "CLAUDE_CONFIG_DIR")
+    held |= {name: env[name] for name in (*fixed, *SWITCHED_OFF) if name in env}
+    held["ANTHROPIC_BASE_URL"] = env.get("ANTHROPIC_BASE_URL") or DEFAULT_BASE_URL
+    return held

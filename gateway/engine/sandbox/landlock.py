@@ -1,0 +1,96 @@
+"""The wall around a whole agent process, as words for the launcher: Landlock, and read-only mounts.
+
+Landlock holds for every tool at once, for programs that the agent starts, and without privileges.
+It forbids mounting, so bubblewrap, which has to mount, fails behind it ("Failed to make / slave:
+Operation not permitted"): the SDK's own sandbox and this wall exclude each other, and this one goes
+first because it covers the tools that write by themselves.
+
+Also kept: no TCP port but the model's (Linux 6.7), no signal to and no abstract socket of a process
+outside (6.12), no environment or memory of one; no program is started that lies in the workspace.
+Modes, owners and dates of files Landlock does not keep; for those are the read-only mounts, where the
+system allows them. Nothing here keeps: whether a file with a known path exists, and its size; sockets
+in the file system that this user may use, and UDP; what other processes are called with; protected
+files inside the workspace, and the sessions of the server's other conversations.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from landlockpy import (
+    AccessFS,
+    AccessNet,
+    LandlockError,
+    Scope,
+    abi_version,
+    fs_for_abi,
+    net_for_abi,
+    scope_for_abi,
+)
+
+from gateway.engine.sandbox.places import DEVICES, PROGRAMS, READABLE, AgentPlaces
+
+_READ = AccessFS.READ_FILE | AccessFS.READ_DIR
+_RUN = _READ | AccessFS.EXECUTE
+_DEVICE = AccessFS.READ_FILE | AccessFS.WRITE_FILE
+_WRITE = (
+    _READ
+    | AccessFS.WRITE_FILE
+    | AccessFS.TRUNCATE
+    | AccessFS.REMOVE_FILE
+    | AccessFS.REMOVE_DIR
+    | AccessFS.MAKE_REG
+    | AccessFS.MAKE_DIR
+    | AccessFS.MAKE_SYM  # `cp -r` and `mv` of a folder that holds links
+    | AccessFS.REFER
+)
+_OWN = _WRITE | AccessFS.MAKE_SOCK | AccessFS.MAKE_FIFO
+
+
+def landlock_version() -> int:
+    """Give the version of Landlock that the kernel says it has; 0: none."""
+    try:
+        return abi_version()
+    except LandlockError:
+        return 0
+
+
+def landlock_words(places: AgentPlaces, version: int) -> list[str]:
+    """Say to the launcher what Landlock shall forbid, and what not."""
+    handled = (
+        fs_for_abi(version),
+        net_for_abi(version) & (AccessNet.BIND_TCP | AccessNet.CONNECT_TCP),
+        scope_for_abi(version) & (Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL),
+    )
+    paths = [f"path:{int(rights & handled[0])}:{path}" for rights, path in _rights(places)]
+    ports = [f"port:{int(AccessNet.CONNECT_TCP)}:{port}" for port in places.ports]
+    return [
+        "handle:" + ":".join(str(int(one)) for one in handled),
+        *paths,
+        *(ports if handled[1] else ()),
+    ]
+
+
+def mount_words(places: AgentPlaces) -> list[str]:
+    """Say to the launcher where the agent's mounts stay writable."""
+    return [f"writable:{path}" for path in _written(places)]
+
+
+def _written(places: AgentPlaces) -> Sequence[Path]:
+    return (places.workspace, *places.own, *places.writable)
+
+
+def _rights(places: AgentPlaces) -> Iterator[tuple[AccessFS, str | Path]]:
+    for system in PROGRAMS:
+        yield _RUN, system
+    for system in READABLE:
+        yield _READ, system
+    for device in DEVICES:
+        yield _DEVICE, device
+    yield _RUN, places.program
+    yield _WRITE, places.workspace
+    for path in places.own:
+        yield _OWN, path
+    for path in places.readable:
+        yield _READ, path
+    for path in places.writable:
+        yield _WRITE, path

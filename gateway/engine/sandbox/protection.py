@@ -1,0 +1,121 @@
+"""Which of the kernel's walls stands around the agents, found out by trying: `CANDOR_SANDBOX`.
+
+In this order: Landlock around the whole agent process, with read-only mounts where the system allows
+mounts of one's own, else without them; bubblewrap around Bash commands; none. Landlock goes first
+because it holds for every tool, and the two exclude each other: see `landlock`.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from gateway.engine.processes import launch_words
+from gateway.engine.protocol import EngineUnavailable
+from gateway.engine.sandbox.places import AgentPlaces
+from gateway.engine.sandbox.trial import Outcome, attempt_blocking
+
+WallKind = Literal["landlock", "bubblewrap", "off"]
+WallMode = Literal["auto", "require", "off"]
+
+_WHOLE = (
+    "The kernel confines the whole agent process (Landlock): it writes in the workspace and in its "
+    "own directories, and reads nothing of other users and nothing of the server's."
+)
+_NO_MOUNTS = (
+    "Modes and dates of this user's other files it could still change: the system allows no mounts "
+    "of one's own."
+)
+_BASH = (
+    "The kernel confines what Bash runs (bubblewrap): it writes in the workspace alone. What is read, "
+    "and the other tools, the policy alone watches, because {reason}."
+)
+_NONE = "The kernel's wall is not raised, because {reason}; the policy alone watches."
+_SWITCHED_OFF = "The kernel's wall is switched off by CANDOR_SANDBOX=off; the policy alone watches."
+_REFUSED = (
+    "CANDOR_SANDBOX=require asks for the kernel's wall, and {reason}; it takes Linux 5.13 or newer "
+    "with Landlock. Set CANDOR_SANDBOX=auto to start without it."
+)
+_EXPOSED = "{path} lies where the agent may write; move it out of the workspace"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protection:
+    """The kernel's wall around the agents, as it stands."""
+
+    kind: WallKind
+    sentence: str
+    """For people: what it keeps."""
+    words: Sequence[str] = ()
+    """What the launcher is told of it."""
+
+
+def protect_blocking(mode: WallMode, places: AgentPlaces, scratch: Path) -> Protection:
+    """Find the strongest wall that stands when it is tried; `scratch` is the server's own directory.
+
+    Raises:
+        EngineUnavailable: `mode` is `require`, and the whole agent process cannot be confined.
+    """
+    if mode == "off":
+        return Protection(kind="off", sentence=_SWITCHED_OFF)
+    wall, reason = _whole_process_blocking(places, scratch)
+    if wall is None:
+        if mode == "require":
+            raise EngineUnavailable(_REFUSED.format(reason=reason))
+        return _without_landlock_blocking(places, scratch, reason)
+    if not (exposed := places.exposed()):
+        return wall
+    fault = _EXPOSED.format(path=exposed[0])
+    if mode == "require":
+        raise EngineUnavailable(f"CANDOR_SANDBOX=require cannot be kept: {fault}.")
+    return Protection(kind=wall.kind, sentence=f"{wall.sentence} But {fault}.", words=wall.words)
+
+
+def _whole_process_blocking(places: AgentPlaces, scratch: Path) -> tuple[Protection | None, str]:
+    """Give the wall around the whole process; without one, why, as part of a sentence."""
+    if not sys.platform.startswith("linux"):
+        return None, "it is offered on Linux alone"
+    from gateway.engine.sandbox import landlock  # noqa: PLC0415  its library is for Linux
+
+    version = landlock.landlock_version()
+    if not version:
+        return None, "this kernel offers no Landlock"
+    rules = landlock.landlock_words(places, version)
+    for words, sentence in (
+        ([*landlock.mount_words(places), *rules], _WHOLE),
+        (rules, f"{_WHOLE} {_NO_MOUNTS}"),
+    ):
+        outcome = _attempt_blocking(words, places, scratch)
+        if _holds(outcome) and not (words is not rules and outcome.changes_outside):
+            return Protection(kind="landlock", sentence=sentence, words=words), ""
+    return None, "Landlock does not keep a program in the workspace here"
+
+
+def _attempt_blocking(words: Sequence[str], places: AgentPlaces, scratch: Path) -> Outcome:
+    before = launch_words(os.getpid(), words)
+    return attempt_blocking(before, scratch, [places.workspace, *places.own, *places.writable])
+
+
+def _holds(outcome: Outcome) -> bool:
+    """Whether a wall is one; what may be changed without being written is told apart."""
+    return (
+        outcome.ran
+        and outcome.works_inside
+        and not outcome.writes_outside
+        and not outcome.reads_outside
+    )
+
+
+def _without_landlock_blocking(places: AgentPlaces, scratch: Path, reason: str) -> Protection:
+    if not sys.platform.startswith("linux"):
+        return Protection(kind="off", sentence=_NONE.format(reason=reason))
+    from gateway.engine.sandbox.bubblewrap import (  # noqa: PLC0415  as above
+        find_bubblewrap_fault_blocking,
+    )
+
+    fault = find_bubblewrap_fault_blocking(scratch, places.workspace)
+    if fault is None:
+        return Protection(kind="bubblewrap", sentence=_BASH.format(reason=reason))
+    return Protection(kind="off", sentence=_NONE.format(reason=f"{reason}, and {fault}"))

@@ -1,0 +1,90 @@
+"""A real attempt to get out: what can a program behind a wall do, and what not?
+
+A child behind the very wall that agents get tries to write, read and change a file outside, and to
+write and read in each place that is to be open. What came of it counts; a version number does not.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.engine.environment import KEEPS
+
+_DEADLINE_S = 20.0
+_KEPT = "kept"
+_NAME = ".candor-trial"
+
+_ATTEMPTS = f"""\
+outside=$1
+shift
+(echo x > "$outside/written") 2>/dev/null && echo outside-written
+(read -r line < "$outside/{_KEPT}") 2>/dev/null && echo outside-read
+chmod 700 "$outside/{_KEPT}" 2>/dev/null && echo outside-changed
+for place; do
+  file=$place/{_NAME}
+  (echo x > "$file" && read -r line < "$file" && rm "$file") 2>/dev/null && echo inside-open
+done
+echo tried
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What the child could do."""
+
+    ran: bool
+    """It came to its end; if not, nothing else is known."""
+    writes_outside: bool
+    reads_outside: bool
+    changes_outside: bool
+    """Modes, owners and dates: what Landlock by itself does not keep."""
+    works_inside: bool
+    """Every place that is to be open is."""
+
+
+def attempt_blocking(before: Sequence[str], scratch: Path, inside: Sequence[Path]) -> Outcome:
+    """Try it: `before` are the words that start a program behind the wall.
+
+    `scratch` is a directory outside that is ours; nothing is left in it, nor in the places inside.
+    """
+    outside = Path(tempfile.mkdtemp(prefix="wall-trial-", dir=scratch))
+    try:
+        (outside / _KEPT).write_text("kept\n", encoding="ascii")
+        (outside / _KEPT).chmod(0o600)
+        said = _run_blocking(
+            [*before, "/bin/sh", "-c", _ATTEMPTS, "sh", *map(str, (outside, *inside))]
+        )
+    finally:
+        shutil.rmtree(outside, ignore_errors=True)
+        for place in inside:
+            with suppress(OSError):
+                (place / _NAME).unlink(missing_ok=True)
+    return Outcome(
+        ran="tried" in said,
+        writes_outside="outside-written" in said,
+        reads_outside="outside-read" in said,
+        changes_outside="outside-changed" in said,
+        works_inside=said.count("inside-open") == len(inside),
+    )
+
+
+def _run_blocking(command: Sequence[str]) -> list[str]:
+    environ = {"PATH": os.defpath, KEEPS: "PATH"}
+    try:
+        done = subprocess.run(  # noqa: S603  our own words, no shell reads them
+            command,
+            env=environ,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=_DEADLINE_S,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return done.stdout.decode("ascii", "replace").split()

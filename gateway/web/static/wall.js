@@ -1,0 +1,19 @@
+// A small shield beside the model's name: what the kernel keeps the agent from, in a word and, on request, a sentence.
+
+import { el } from "/static/dom.js";
+import { t } from "/static/i18n.js";
+import { icon } from "/static/icons.js";
+
+const KINDS = new Set(["landlock", "bubblewrap", "off"]);
+
+export function showWall(place, kind) {
+  if (!KINDS.has(kind)) return;
+  place.title = t(`wall_${kind}_means`);
+  place.classList.toggle("is-off", kind === "off");
+  place.replaceChildren(
+    icon("shield"),
+    el("span", { class: "wall-word" }, t(`wall_${kind}`)),
+    el("span", { class: "visually-hidden" }, `. ${place.title}`),
+  );
+  place.hidden = false;
+}

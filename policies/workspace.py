@@ -1,0 +1,249 @@
+"""Is the workspace's own configuration safe to load?
+
+The agent program reads `.claude`, `.mcp.json` and `CLAUDE.md` out of the folder that it works in, and much
+of what may stand there *acts*: hooks and helpers are shell commands, `env` redirects requests and programs,
+servers are processes. Whoever wrote the folder would run code with the gateway's rights before a tool is
+ever called. So each file is judged by what would act in it, not by being there:
+
+- text is content. CLAUDE.md, rules, output styles and skills without special keys only tell the model
+  something, and the model is not trusted anyway; people keep such files in their projects;
+- a key of the settings or of a front matter that is not known to be harmless is a concern, and so is each
+  file of an unknown kind, a link, and whatever cannot be read or understood.
+
+A person can approve a concern by the file's exact content. Nothing here touches the disk.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from policies.frontmatter import find_acting_keys, has_shell_command
+from policies.protected import fold
+
+Trouble: TypeAlias = Literal["link", "unreadable", "too_large", "too_many"]
+"""Why a file cannot even be judged; such a concern cannot be approved."""
+
+FOLDER = ".claude"
+SYNTAX = "syntax"
+UNKNOWN_KIND = "unknown_kind"
+SHELL_COMMAND = "!`command`"
+
+_HARMLESS_KEYS = frozenset(
+    {
+        *("$schema", "cleanupPeriodDays", "includeCoAuthoredBy", "attribution", "language"),
+        *("outputStyle", "spinnerTipsEnabled", "spinnerVerbs", "spinnerTipsOverride", "theme"),
+        *("terminalProgressBarEnabled", "prefersReducedMotion", "showTurnDuration", "verbose"),
+        *("editorMode", "respectGitignore", "companyAnnouncements", "includeGitInstructions"),
+        *("autoUpdatesChannel", "claudeMdExcludes", "disabledMcpjsonServers"),
+    }
+)
+"""They change how the agent shows itself, or only take something away."""
+
+_NOTHING: tuple[object, ...] = (None, "", [], {})
+_TIGHTENING = {"deny", "ask", "disableBypassPermissionsMode"}
+_ALLOWED_VALUES: Mapping[str, object] = {
+    "disableAllHooks": True,
+    "enableAllProjectMcpServers": False,
+}
+
+_SKILL_KEYS = frozenset(
+    {
+        *("name", "description", "when_to_use", "when-to-use", "argument-hint", "arguments"),
+        *("version", "license", "metadata", "author", "tags", "compatibility", "paths"),
+        *("disable-model-invocation", "user-invocable"),
+    }
+)
+_AGENT_KEYS = frozenset({"name", "description", "color", "version", "license", "author"})
+
+_INERT_NAMES = frozenset(
+    {".ds_store", ".gitignore", ".gitkeep", ".candor.json", "license", "thumbs.db"}
+)
+_INERT_ENDINGS = (".md", ".txt", ".lock", ".part")
+_INERT_FOLDERS = frozenset({"hooks", "docs", "assets", "plans"})
+"""What lies there runs only where settings say so, and those are judged themselves."""
+_TAKEN_FROM_BELOW = frozenset({"skills", "commands", "agents"})
+"""What is loaded out of a `.claude` deeper in the workspace too, once a file beside it is read."""
+_TEXT_FOLDERS = frozenset({"commands", "agents", "rules", "output-styles"})
+_DIRECTLY_IN = 2
+_PLUGIN_PARTS = frozenset({".claude-plugin", ".mcp.json", ".lsp.json", "hooks.json"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A file of the configuration, as it was read, once."""
+
+    path: str
+    """Below the workspace, with `/`."""
+    content: bytes = b""
+    trouble: Trouble | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concern:
+    """A file that would act, or that nobody can judge."""
+
+    path: str
+    what: str
+    """What acts in it, as the file names it, or one of the words `link`, `unreadable`, `too_large`,
+    `too_many`, `syntax`, `unknown_kind`."""
+    digest: str = ""
+    """The SHA-256 that an approval is for; empty: it cannot be approved."""
+
+
+def digest_of(content: bytes) -> str:
+    """Name an exact content."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def find_concerns(files: Sequence[Found], approved: Mapping[str, str]) -> tuple[Concern, ...]:
+    """Give what speaks against starting an agent there; empty: nothing does.
+
+    `approved` gives for a path the digest of the content that a person approved.
+    """
+    found: list[Concern] = []
+    for file in files:
+        if file.trouble is not None:
+            found.append(Concern(path=file.path, what=file.trouble))
+            continue
+        acting = ", ".join(dict.fromkeys(_acting(file)))
+        digest = digest_of(file.content)
+        if acting and approved.get(file.path) != digest:
+            found.append(Concern(path=file.path, what=acting, digest=digest))
+    return tuple(found)
+
+
+def is_content(path: str) -> bool:
+    """Whether a file cannot act, whatever stands in it, so that it need not be read."""
+    return _kind(path) == "inert"
+
+
+_Kind = Literal["settings", "servers", "skill", "agent", "inert", "plugin", "unknown"]
+
+
+def _acting(file: Found) -> Iterator[str]:
+    """Name what acts in a file."""
+    match _kind(file.path):
+        case "settings":
+            yield from _acting_settings(file.content)
+        case "servers":
+            yield from _acting_servers(file.content)
+        case "skill":
+            yield from _acting_text(file.content, _SKILL_KEYS)
+        case "agent":
+            yield from _acting_text(file.content, _AGENT_KEYS)
+        case "plugin":
+            yield "plugin"
+        case "unknown":
+            yield UNKNOWN_KIND
+        case "inert":
+            pass
+
+
+def _kind(path: str) -> _Kind:
+    """Tell what the agent program takes a file for, by its path, without regard to case."""
+    parts = [fold(part) for part in path.split("/")]
+    if len(parts) == 1:
+        return "servers" if parts[0] == ".mcp.json" else "inert"
+    above, below = parts.index(FOLDER), parts[parts.index(FOLDER) + 1 :]
+    if above and below[0] not in _TAKEN_FROM_BELOW:
+        return "inert"
+    return _kind_at_top(below[0]) if len(below) == 1 else _kind_below(below)
+
+
+def _kind_at_top(name: str) -> _Kind:
+    if name in {"settings.json", "settings.local.json"}:
+        return "settings"
+    return "inert" if _is_inert(name) else "unknown"
+
+
+def _kind_below(parts: Sequence[str]) -> _Kind:
+    folder, name = parts[0], parts[-1]
+    if folder in _INERT_FOLDERS:
+        return "inert"
+    if folder == "skills":
+        if not _PLUGIN_PARTS.isdisjoint(parts):
+            return "plugin"
+        is_skill = name == "skill.md" or (len(parts) == _DIRECTLY_IN and name.endswith(".md"))
+        return "skill" if is_skill else "inert"
+    if folder in {"commands", "agents"} and name.endswith(".md"):
+        return "skill" if folder == "commands" else "agent"
+    return "inert" if folder in _TEXT_FOLDERS and _is_inert(name) else "unknown"
+
+
+def _is_inert(name: str) -> bool:
+    return name in _INERT_NAMES or name.endswith(_INERT_ENDINGS)
+
+
+def _read_object(content: bytes) -> dict[str, Any] | None:
+    """Read a JSON object; an empty file is an empty one; `None`: it is none."""
+    try:
+        text = content.decode("utf-8")
+        value = json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _acting_settings(content: bytes) -> Iterator[str]:
+    settings = _read_object(content)
+    if settings is None:
+        yield SYNTAX
+        return
+    for key, value in settings.items():
+        if key in _HARMLESS_KEYS or value in _NOTHING or _is_allowed(key, value):
+            continue
+        if key == "permissions" and isinstance(value, dict):
+            yield from _named(key, {k: v for k, v in value.items() if k not in _TIGHTENING})
+        elif key in {"env", "hooks"} and isinstance(value, dict):
+            yield from _named(key, value)
+        else:
+            yield _shown(key)
+
+
+def _is_allowed(key: str, value: object) -> bool:
+    return key in _ALLOWED_VALUES and value is _ALLOWED_VALUES[key]
+
+
+_MOST_NAMED = 4
+
+
+def _named(key: str, values: Mapping[str, Any]) -> Iterator[str]:
+    """Name the entries of a table, the first few of them."""
+    names = [name for name, value in values.items() if value not in _NOTHING]
+    yield from (f"{key}.{_shown(name)}" for name in names[:_MOST_NAMED])
+    if len(names) > _MOST_NAMED:
+        yield f"{key}.…"
+
+
+_PLAIN_KEY = re.compile(r"[\w$.:-]{1,60}")
+
+
+def _shown(key: str) -> str:
+    """Give a key so that it can be shown: whoever wrote the file chose it."""
+    return key if _PLAIN_KEY.fullmatch(key) else "…"
+
+
+def _acting_servers(content: bytes) -> Iterator[str]:
+    servers = _read_object(content)
+    if servers is None:
+        yield SYNTAX
+    elif any(value not in _NOTHING for key, value in servers.items() if key != "$schema"):
+        yield "mcpServers"
+
+
+def _acting_text(content: bytes, harmless: frozenset[str]) -> Iterator[str]:
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        yield SYNTAX
+        return
+    keys = find_acting_keys(text, harmless)
+    if keys is None:
+        yield SYNTAX
+        return
+    yield from map(_shown, keys)
+    if has_shell_command(text):
+        yield SHELL_COMMAND

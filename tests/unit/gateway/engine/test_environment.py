@@ -1,0 +1,114 @@
+"""Which of the server's environment reaches an agent."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from gateway.engine import launcher
+from gateway.engine.environment import (
+    DEFAULT_BASE_URL,
+    KEEPS,
+    PROVIDERS,
+    agent_environment,
+    blanked,
+    kept_names,
+    pins,
+)
+
+SECRETS = {
+    "OPENAI_API_KEY": "x",
+    "DATABASE_URL": "postgres://u:p@h/d",
+    "GITHUB_TOKEN": "x",
+    "AWS_SECRET_ACCESS_KEY": "x",
+    "GOOGLE_APPLICATION_CREDENTIALS": "/x",
+    "AZURE_CLIENT_SECRET": "x",
+    "CANDOR_TOKENS_FILE": "/x",
+    "SSH_AUTH_SOCK": "/x",
+    "PYTHONPATH": "/x",
+    "LD_PRELOAD": "/x",
+    "BASH_ENV": "/x",
+    "NODE_OPTIONS": "--require /x",
+    "XDG_CONFIG_HOME": "/x",
+    "GIT_CONFIG_GLOBAL": "/x",
+    "CLAUDE_CODE_SHELL_PREFIX": "/x",
+    "CLAUDE_CODE_EVEN_MORE_DANGEROUSLY_SKIP_PERMISSIONS": "1",
+    "PATH": "/x",
+    "HOME": "/x",
+}
+WANTED = {
+    "ANTHROPIC_API_KEY": "k",
+    "ANTHROPIC_BASE_URL": "u",
+    "ANTHROPIC_CUSTOM_HEADERS": "h",
+    "CLAUDE_CODE_OAUTH_TOKEN": "t",
+    "CLAUDE_CODE_MAX_RETRIES": "1",
+    "HTTPS_PROXY": "p",
+    "no_proxy": "n",
+    "NODE_EXTRA_CA_CERTS": "c",
+    "LANG": "zh_CN.UTF-8",
+    "LC_ALL": "C",
+    "TZ": "UTC",
+    "TERM": "xterm",
+    "TMPDIR": "/tmp",
+}
+
+
+def test_what_is_on_the_list_is_kept_and_nothing_else() -> None:
+    assert agent_environment({**SECRETS, **WANTED}) == WANTED
+
+
+@pytest.mark.parametrize("switch", PROVIDERS)
+def test_a_clouds_own_variables_come_with_its_switch(switch: str) -> None:
+    other = {"bedrock": "AWS_PROFILE"}
+    named = {f"{prefix}X": "x" for prefix in PROVIDERS[switch]}
+    environ = {switch: "1", **named, "OPENAI_API_KEY": "x", "DATABASE_URL": "x", **other}
+    kept = agent_environment(environ)
+    assert kept.keys() == {switch, *named}
+    for off in ("", "0", "false"):
+        assert not named.keys() & agent_environment({**environ, switch: off}).keys()
+
+
+def test_the_demo_model_needs_none_of_it() -> None:
+    kept = agent_environment({**WANTED, "CLAUDE_CODE_USE_BEDROCK": "1"}, demo=True)
+    assert kept.keys() == {"LANG", "LC_ALL", "TZ", "TERM", "TMPDIR"}
+
+
+def test_elsewhere_all_else_is_emptied() -> None:
+    environ = {**SECRETS, **WANTED, "Path": "C:\\x", "HOME": "/x"}
+    empty = blanked(environ, WANTED)
+    assert set(empty.values()) == {""}
+    assert empty.keys() == SECRETS.keys() - {"PATH", "HOME"}
+
+
+def test_keys_are_not_put_where_others_can_read_them() -> None:
+    env = {"ANTHROPIC_API_KEY": "secret", "HTTPS_PROXY": "http://u:secret@p", "PATH": "/bin"}
+    held = pins(env, ["ls"])
+    assert "secret" not in json.dumps(held)
+    assert "ANTHROPIC_API_KEY" not in held
+    assert held["ANTHROPIC_AUTH_TOKEN"] == ""
+    assert held["ANTHROPIC_BASE_URL"] == DEFAULT_BASE_URL
+    assert held["PATH"] == "/bin"
+    assert held["BASH_FUNC_ls%%"] == ""
+    assert {"BASH_ENV", "ENV", "LD_PRELOAD", "NODE_OPTIONS", "CLAUDE_ENV_FILE"} <= held.keys()
+    assert pins({"ANTHROPIC_BASE_URL": "http://own"}, [])["ANTHROPIC_BASE_URL"] == "http://own"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there is no launcher elsewhere")
+def test_the_launcher_keeps_what_it_is_told_and_nothing_without_being_told() -> None:
+    assert launcher.KEEPS == KEEPS
+    show = "import json, os; print(json.dumps(sorted(os.environ)))"
+    command = [
+        *(sys.executable, "-I", "-S", launcher.__file__, str(os.getpid()), "--"),
+        *(sys.executable, "-I", "-S", "-c", show),
+    ]
+    environ = {**SECRETS, "WANTED": "1", "LC_ALL": "C", "PATH": os.defpath}
+    keeps = kept_names(["WANTED", "MISSING"], ["LC_ALL"])
+    told = subprocess.run(
+        command, env={**environ, KEEPS: keeps}, capture_output=True, text=True, check=True
+    )
+    assert json.loads(told.stdout) == ["HOME", "LC_ALL", "WANTED"]
+    refused = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    assert refused.returncode == 1
+    assert (refused.stdout, KEEPS in refused.stderr) == ("", True)

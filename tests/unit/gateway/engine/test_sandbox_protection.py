@@ -1,0 +1,165 @@
+"""Which wall is chosen, by what came of trying it; the outcomes are given here."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gateway.engine.protocol import EngineUnavailable
+from gateway.engine.sandbox import bubblewrap, protection
+from gateway.engine.sandbox.places import AgentPlaces
+from gateway.engine.sandbox.protection import Protection, WallMode, protect_blocking
+from gateway.engine.sandbox.trial import Outcome
+
+landlock = pytest.importorskip(
+    "gateway.engine.sandbox.landlock", reason="Landlock is Linux's", exc_type=ImportError
+)
+
+HOLDS = Outcome(
+    ran=True, writes_outside=False, reads_outside=False, changes_outside=False, works_inside=True
+)
+PLACES = AgentPlaces(
+    program=Path("/agent"),
+    workspace=Path("/ws"),
+    own=(Path("/data/tmp"),),
+    private=(Path("/data"),),
+)
+SCRATCH = Path("/data")
+
+
+class Kernel:
+    """Says what the trials come to, and keeps what was tried."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.version = 7
+        self.mounted = HOLDS
+        self.plain = HOLDS
+        self.bubblewrap: str | None = None
+        self.tried: list[Sequence[str]] = []
+        monkeypatch.setattr(protection, "attempt_blocking", self._attempt)
+        monkeypatch.setattr(landlock, "landlock_version", lambda: self.version)
+        monkeypatch.setattr(
+            bubblewrap, "find_bubblewrap_fault_blocking", lambda *_: self.bubblewrap
+        )
+
+    def _attempt(self, before: Sequence[str], scratch: Path, inside: Sequence[Path]) -> Outcome:
+        assert scratch == SCRATCH
+        assert list(inside) == [Path("/ws"), Path("/data/tmp")]
+        self.tried.append(before)
+        return self.mounted if any(one.startswith("writable:") for one in before) else self.plain
+
+
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
+    monkeypatch.setattr(sys, "platform", "linux")
+    return Kernel(monkeypatch)
+
+
+def protect(mode: WallMode = "auto", places: AgentPlaces = PLACES) -> Protection:
+    return protect_blocking(mode, places, SCRATCH)
+
+
+@pytest.mark.parametrize("mode", ["auto", "require"])
+def test_the_whole_process_is_confined_where_that_holds(kernel: Kernel, mode: WallMode) -> None:
+    found = protect(mode)
+    assert found.kind == "landlock"
+    assert "whole agent process" in found.sentence
+    assert "dates" not in found.sentence
+    assert found.words == kernel.tried[0][-len(found.words) - 1 : -1]
+    assert found.words[:2] == ["writable:/ws", "writable:/data/tmp"]
+    assert len(kernel.tried) == 1
+
+
+@pytest.mark.parametrize(
+    "mounted", [replace(HOLDS, ran=False), replace(HOLDS, changes_outside=True)]
+)
+def test_without_mounts_of_ones_own_it_is_told_what_they_would_keep(
+    kernel: Kernel, mounted: Outcome
+) -> None:
+    kernel.mounted = mounted
+    kernel.plain = replace(HOLDS, changes_outside=True)
+    found = protect("require")
+    assert found.kind == "landlock"
+    assert "dates of this user's other files" in found.sentence
+    assert not [one for one in found.words if one.startswith("writable:")]
+
+
+LEAKS = {
+    "it does not run": replace(HOLDS, ran=False),
+    "it writes outside": replace(HOLDS, writes_outside=True),
+    "it reads outside": replace(HOLDS, reads_outside=True),
+    "it cannot work inside": replace(HOLDS, works_inside=False),
+}
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_a_wall_that_does_not_hold_is_none_whatever_its_version(kernel: Kernel, name: str) -> None:
+    kernel.mounted = kernel.plain = LEAKS[name]
+    found = protect()
+    assert (found.kind, list(found.words)) == ("bubblewrap", [])
+    with pytest.raises(EngineUnavailable, match="Landlock does not keep a program in"):
+        protect("require")
+
+
+def test_where_there_is_no_landlock_bash_is_confined_by_bubblewrap(kernel: Kernel) -> None:
+    kernel.version = 0
+    found = protect()
+    assert found.kind == "bubblewrap"
+    assert "this kernel offers no Landlock" in found.sentence
+    assert "the other tools, the policy alone watches" in found.sentence
+    assert kernel.tried == []
+
+
+def test_without_either_the_server_goes_on_and_says_so(kernel: Kernel) -> None:
+    kernel.version, kernel.bubblewrap = 0, "bubblewrap and socat are not installed"
+    found = protect()
+    assert found.kind == "off"
+    assert found.sentence == (
+        "The kernel's wall is not raised, because this kernel offers no Landlock, and bubblewrap and "
+        "socat are not installed; the policy alone watches."
+    )
+
+
+def test_require_is_not_content_with_bubblewrap(kernel: Kernel) -> None:
+    """It leaves the tools out that write by themselves."""
+    kernel.version = 0
+    with pytest.raises(EngineUnavailable) as refused:
+        protect("require")
+    told = str(refused.value)
+    assert told.startswith("CANDOR_SANDBOX=require asks for the kernel's wall, and this kernel")
+    assert "Linux 5.13" in told
+    assert "CANDOR_SANDBOX=auto" in told
+
+
+def test_off_tries_nothing_and_says_so(kernel: Kernel) -> None:
+    found = protect("off")
+    assert (found.kind, list(found.words)) == ("off", [])
+    assert "switched off by CANDOR_SANDBOX=off" in found.sentence
+    assert kernel.tried == []
+
+
+@pytest.mark.parametrize("platform", ["darwin", "win32"])
+def test_elsewhere_there_is_none(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch, platform: str
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    found = protect()
+    assert found.kind == "off"
+    assert "offered on Linux alone" in found.sentence
+    with pytest.raises(EngineUnavailable, match="offered on Linux alone"):
+        protect("require")
+    assert kernel.tried == []
+
+
+@pytest.mark.usefixtures("kernel")
+def test_a_server_that_lies_in_the_workspace_is_not_covered() -> None:
+    places = replace(PLACES, private=(Path("/ws/d"),))
+    found = protect(places=places)
+    assert found.kind == "landlock"
+    assert found.sentence.endswith(
+        "But /ws/d lies where the agent may write; move it out of the workspace."
+    )
+    with pytest.raises(EngineUnavailable, match="cannot be kept: /ws/d lies where"):
+        protect("require", places)

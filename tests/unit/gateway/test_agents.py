@@ -1,0 +1,176 @@
+"""What of the machine the agents of a server get: by its settings, its model and its rules."""
+
+import errno
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway import agents
+from gateway.agents import AgentPlan, find_wall_blocking, make_setup_blocking, plan_agents
+from gateway.assemble import load_policy_blocking
+from gateway.credentials import Credential
+from gateway.engine.protocol import EngineUnavailable
+from gateway.engine.sandbox.places import AgentPlaces
+from gateway.engine.sandbox.protection import Protection, WallMode
+from gateway.errors import StartError
+from gateway.settings import Settings
+
+PROGRAM = Path("/agent")
+ROOT = Path(__file__).parents[3]
+WALL = Protection(kind="landlock", sentence="It stands.")
+
+
+class Machine:
+    """A server's directories, and the places that the wall was asked to let through."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.root = root
+        self.home = root / "person"
+        for name in ("person", "work", "logs"):
+            (root / name).mkdir()
+        (root / "ws").symlink_to(root / "work")
+        self.asked: list[tuple[WallMode, AgentPlaces, Path]] = []
+        monkeypatch.setattr(agents, "protect_blocking", self._protect)
+
+    def _protect(self, mode: WallMode, places: AgentPlaces, scratch: Path) -> Protection:
+        self.asked.append((mode, places, scratch))
+        return WALL
+
+    def settings(self, **more: Any) -> Settings:
+        return Settings(
+            workspace=self.root / "ws",
+            data_dir=self.root / "data",
+            log_dir=self.root / "logs",
+            **more,
+        )
+
+    def places(
+        self, environ: Mapping[str, str], model_env: Mapping[str, str] | None = None, **more: Any
+    ) -> AgentPlaces:
+        settings = self.settings(**more)
+        plan = plan_agents(settings, environ, self.home)
+        rules = load_policy_blocking(settings)
+        setup = make_setup_blocking(settings, environ, plan, PROGRAM, rules)
+        setup = replace(setup, model_env={**setup.model_env, **(model_env or {})})
+        assert find_wall_blocking(settings, environ, plan, setup, rules) is WALL
+        return self.asked[-1][1]
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Machine(tmp_path, monkeypatch)
+
+
+def test_the_demo_gets_the_workspace_its_own_directories_and_its_models_port(
+    machine: Machine,
+) -> None:
+    data = machine.root / "data"
+    places = machine.places({}, {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}, sandbox="require")
+    assert machine.asked[-1][0] == "require"
+    assert machine.asked[-1][2] == data
+    assert places.workspace == machine.root / "work"  # where the link leads
+    assert places.own == [data / "tmp", data / "sessions"]
+    assert list(places.readable) == [data / "home"]
+    assert list(places.ports) == [9, 443]
+    assert set(places.private) == {data, machine.root / "logs", ROOT}
+    assert {one.stat().st_mode & 0o777 for one in (*places.own, *places.readable)} == {0o700}
+
+
+def test_a_login_on_this_machine_stays_readable_and_writable(machine: Machine) -> None:
+    login = machine.home / ".claude"
+    login.mkdir()
+    (login / ".credentials.json").write_text('{"claudeAiOauth": {"a": 1}}', "utf-8")
+    places = machine.places({})
+    assert login in places.own
+    assert machine.root / "data" / "sessions" not in places.own
+    assert machine.home not in (*places.own, *places.readable)
+
+
+def test_a_login_that_no_file_holds_is_looked_for_where_the_person_is(machine: Machine) -> None:
+    account = machine.home / ".claude.json"
+    account.write_text('{"oauthAccount": {"a": 1}}', "utf-8")
+    (machine.home / ".claude").mkdir()
+    places = machine.places({})
+    assert places.own[1:] == [machine.home / ".claude", account]
+    assert list(places.readable) == []
+
+
+def test_a_clouds_own_login_and_metadata_are_reached(machine: Machine) -> None:
+    (machine.home / ".aws").mkdir()
+    (machine.home / ".ssh").mkdir()
+    places = machine.places({"CLAUDE_CODE_USE_BEDROCK": "1", "AWS_CA_BUNDLE": "/srv/ca.pem"})
+    assert machine.home / ".aws" in places.readable
+    assert Path("/srv/ca.pem") in places.readable
+    assert machine.home / ".ssh" not in places.readable
+    assert {80, 443} <= set(places.ports)
+    places = machine.places({"ANTHROPIC_API_KEY": "key-of-the-person"})
+    assert machine.home / ".aws" not in places.readable
+    assert 80 not in places.ports
+
+
+def test_a_proxy_and_certificates_of_ones_own_are_reached(machine: Machine) -> None:
+    environ = {
+        "ANTHROPIC_API_KEY": "key-of-the-person",
+        "HTTPS_PROXY": "http://proxy.lan:3128",
+        "NODE_EXTRA_CA_CERTS": "/srv/corp.pem",
+        "DATABASE_URL": "postgres://db.lan:5432/x",
+        "ADMIN_URL": "http://127.0.0.1:8000",
+    }
+    places = machine.places(environ)
+    assert list(places.ports) == [443, 3128]
+    assert Path("/srv/corp.pem") in places.readable
+
+
+def test_directories_of_the_rules_are_opened_as_they_say(machine: Machine) -> None:
+    for name in ("shared", "drop"):
+        (machine.root / name).mkdir()
+    rules = machine.root / "rules.toml"
+    rules.write_text(
+        f'[directories]\nread_only = ["{machine.root}/shared"]\n'
+        f'read_write = ["{machine.root}/drop"]\n',
+        "utf-8",
+    )
+    places = machine.places({}, policy_file=rules)
+    assert machine.root / "shared" in places.readable
+    assert list(places.writable) == [machine.root / "drop"]
+
+
+def test_a_wall_that_is_required_and_missing_stops_the_start(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> Protection:
+        raise EngineUnavailable("There is none.")
+
+    monkeypatch.setattr(agents, "protect_blocking", refuse)
+    with pytest.raises(StartError, match=r"There is none\."):
+        machine.places({})
+
+
+def test_a_disk_without_room_for_the_trial_stops_the_start(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> Protection:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(agents, "protect_blocking", fail)
+    with pytest.raises(StartError, match=r"data cannot be written \(No space left on device\)"):
+        machine.places({})
+
+
+def test_a_directory_that_cannot_be_made_is_told(machine: Machine) -> None:
+    (machine.root / "data").mkdir()
+    (machine.root / "data" / "tmp").touch()
+    with pytest.raises(StartError, match=r"The agent's directory .*/data/tmp cannot be made"):
+        machine.places({})
+
+
+def test_a_plan_knows_whose_login_it_takes() -> None:
+    assert not AgentPlan(demo=True, credential=_login()).takes_login
+    assert AgentPlan(demo=False, credential=_login()).takes_login
+
+
+def _login() -> Credential:
+    return Credential(kind="login", found="a login on this machine")
