@@ -5,15 +5,16 @@ The only place that reads the environment, a `.env` beside this file included.
 
 import argparse
 import contextlib
+import io
 import logging
 import os
 import stat
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-import anyio
 from dotenv import dotenv_values
 
 from gateway.errors import StartError
@@ -26,6 +27,8 @@ EXIT_FAILED = 70
 EXIT_INTERRUPTED = 130
 
 _STANDARD_ERROR = 2
+_WITH_OWN_ARGUMENTS = {"logs", "policy"}
+"""Commands that read what follows them by themselves, options included."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -91,10 +94,9 @@ def _environment() -> Mapping[str, str]:
 
 
 def _parse(words: list[str]) -> argparse.Namespace:
-    """Read the command line; what follows `logs`, options included, is that command's own."""
-    is_logs = words[:1] == ["logs"]
-    options = _parser().parse_args(words[:1] if is_logs else words)
-    options.rest = words[1:] if is_logs else []
+    has_own = bool(words) and words[0] in _WITH_OWN_ARGUMENTS
+    options = _parser().parse_args(words[:1] if has_own else words)
+    options.rest = words[1:] if has_own else []
     return options
 
 
@@ -110,6 +112,8 @@ def _parser() -> argparse.ArgumentParser:
     doctor.set_defaults(run=_doctor)
     logs = commands.add_parser("logs", help="list, show and follow the turns' logs")
     logs.set_defaults(run=_logs)
+    policy = commands.add_parser("policy", help="try the policy on calls, list its rules")
+    policy.set_defaults(run=_policy)
     token = commands.add_parser("token", help="make a token for a user")
     token.add_argument("name", help="whose it is: 1 to 64 letters, digits, dots, hyphens, _")
     token.set_defaults(run=_token)
@@ -117,9 +121,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _serve(_options: argparse.Namespace, settings: Settings, environ: Mapping[str, str]) -> int:
+    import anyio  # noqa: PLC0415  what does not serve starts without it
+
     from gateway.agents import AgentPlan  # noqa: PLC0415  logs and doctor start without the SDK
+    from gateway.credentials import secrets_of  # noqa: PLC0415
     from gateway.observability.logging import configure_logging  # noqa: PLC0415
     from gateway.serve import serve  # noqa: PLC0415
+    from policies.secrets import mask_secrets  # noqa: PLC0415
 
     def announce(address: str, plan: AgentPlan) -> None:
         with contextlib.suppress(OSError):  # nobody reads it: no reason not to serve
@@ -130,7 +138,8 @@ def _serve(_options: argparse.Namespace, settings: Settings, environ: Mapping[st
                 print(f"Candor talks to the model of {plan.credential.found}.")
             print(f"Open {address}", flush=True)
 
-    configure_logging(json=not sys.stderr.isatty())
+    mask = partial(mask_secrets, known=tuple(secrets_of(environ)))
+    configure_logging(json=not sys.stderr.isatty(), mask=mask)
     # its "Started server process" and the like say nothing that ours do not
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     try:
@@ -158,6 +167,56 @@ def _logs(options: argparse.Namespace, settings: Settings, _environ: Mapping[str
     from gateway.journal.cli import run_logs_command  # noqa: PLC0415
 
     return run_logs_command(options.rest, log_dir=settings.log_dir, out=sys.stdout)
+
+
+def _policy(options: argparse.Namespace, settings: Settings, _environ: Mapping[str, str]) -> int:
+    from policies.cli import PolicyCommand  # noqa: PLC0415
+
+    command = PolicyCommand(
+        workspace=settings.workspace,
+        policy_file=settings.policy_file,
+        private=tuple(
+            one
+            for one in (settings.data_dir, settings.log_dir, settings.tokens_file)
+            if one is not None
+        ),
+        trust=lambda yes: _trust(settings, yes=yes),
+    )
+    source = sys.stdin.buffer if sys.stdin else io.BytesIO()
+    return command.run(options.rest, source=source, out=sys.stdout)
+
+
+def _trust(settings: Settings, *, yes: bool) -> int:
+    """Show what the workspace's own configuration would do, and approve it after a yes."""
+    from gateway.trust import review_blocking, trust_blocking  # noqa: PLC0415
+    from policies.explaining import printable  # noqa: PLC0415
+
+    report = review_blocking(settings)
+    for line in report.lines():
+        print(printable(line))
+    if report.is_trusted:
+        print(f"Nothing in {printable(str(report.workspace))} waits for approval.")
+        return 0
+    if not yes and not _says_yes("Approve this, exactly as it stands now? [y/N] "):
+        print("Nothing was approved. No agent starts there while this stands.")
+        return EXIT_CANNOT_START
+    left = trust_blocking(settings, report).concerns
+    if not left:
+        print("Approved as it stands; any change to it will be asked about again.")
+        return 0
+    names = printable(", ".join(one.path for one in left))
+    print(f"The rest is approved, but no agent starts there while this stands: {names}.")
+    return EXIT_CANNOT_START
+
+
+def _says_yes(question: str) -> bool:
+    if sys.stdin is None:
+        return False
+    try:
+        return input(question).strip().casefold() in {"y", "yes", "是"}
+    except (EOFError, UnicodeDecodeError):
+        print()
+        return False
 
 
 def _token(options: argparse.Namespace, settings: Settings, _environ: Mapping[str, str]) -> int:

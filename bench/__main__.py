@@ -4,12 +4,13 @@ import argparse
 
 import anyio
 
-from bench import first_text, many_conversations, streams
+from bench import first_text, many_conversations, policy, streams
 from bench.report import describe_machine
 
 BENCHMARKS = {
     "first_text": first_text.run,
     "many_conversations": many_conversations.run,
+    "policy": policy.run,
     "streams": streams.run,
 }
 

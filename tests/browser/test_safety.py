@@ -58,11 +58,11 @@ def expect_only_text(chat: ChatPage, *, links: tuple[str, ...] = ()) -> None:
     assert found == {"found": [], "handlers": [], "links": list(links)}
 
 
-def test_a_message_is_shown_as_it_was_typed(talk: ChatPage) -> None:
-    turn = talk.ask(HOSTILE)
+def test_a_message_is_shown_as_it_was_typed(chat: ChatPage) -> None:
+    turn = chat.ask(HOSTILE)
 
     expect(turn.message).to_have_text(HOSTILE)
-    expect_only_text(talk)
+    expect_only_text(chat)
 
 
 def test_a_title_is_shown_as_it_was_typed(chat: ChatPage, server: LiveServer) -> None:
@@ -87,11 +87,11 @@ def test_a_title_is_shown_as_it_was_typed(chat: ChatPage, server: LiveServer) ->
 
 
 def test_names_and_contents_of_files_are_shown_as_they_are(
-    talk: ChatPage, server: LiveServer
+    chat: ChatPage, server: LiveServer
 ) -> None:
     (server.workspace / IMAGE).write_text(HOSTILE, encoding="utf-8")
 
-    turn = talk.ask(
+    turn = chat.ask(
         script(
             bash("ls"), bash(f"cat '{IMAGE}'"), bash(f"cat '{IMAGE}.not'"), {"thinking": HOSTILE}
         )
@@ -107,37 +107,37 @@ def test_names_and_contents_of_files_are_shown_as_they_are(
     turn.at.get_by_test_id("thinking").locator("summary").click()
     expect(turn.at.locator(".thinking-text")).to_have_text(HOSTILE)
     turn.at.get_by_test_id("log-link").click()
-    for line in talk.get("log-dialog").locator(".log-line summary").all():
+    for line in chat.get("log-dialog").locator(".log-line summary").all():
         line.click()
-    expect(talk.get("log-dialog").get_by_text(IMAGE).first).to_be_visible()
-    expect_only_text(talk)
-    talk.page.keyboard.press("Escape")
+    expect(chat.get("log-dialog").get_by_text(IMAGE).first).to_be_visible()
+    expect_only_text(chat)
+    chat.page.keyboard.press("Escape")
 
 
-def test_a_reply_cannot_bring_scripts_pictures_or_false_links(talk: ChatPage) -> None:
+def test_a_reply_cannot_bring_scripts_pictures_or_false_links(chat: ChatPage) -> None:
     """Neither while it is being written nor when it is whole."""
     links = tuple(f"https://elsewhere.example{path}" for path in ("", "/fine", "/pixel.png"))
-    talk.send(script({"text": REPLY, **bash("ls")}, {"hang": True}))
-    expect(talk.turn.live).to_contain_text("alert(21)")
-    expect(talk.turn.tools).to_have_attribute("data-status", "ok")
-    expect_only_text(talk, links=links)
+    chat.send(script({"text": REPLY, **bash("ls")}, {"hang": True}))
+    expect(chat.turn.live).to_contain_text("alert(21)")
+    expect(chat.turn.tools).to_have_attribute("data-status", "ok")
+    expect_only_text(chat, links=links)
 
-    talk.get("stop").click()
+    chat.get("stop").click()
 
-    talk.turn.expect_end("interrupted", "user_interrupt")
-    expect(talk.turn.reply).to_contain_text("<script>alert(4)</script>")
-    expect_only_text(talk, links=links)
-    link = talk.turn.reply.get_by_role("link", name="fine")
+    chat.turn.expect_end("interrupted", "user_interrupt")
+    expect(chat.turn.reply).to_contain_text("<script>alert(4)</script>")
+    expect_only_text(chat, links=links)
+    link = chat.turn.reply.get_by_role("link", name="fine")
     expect(link).to_have_attribute("rel", "noopener noreferrer")
     expect(link).to_have_attribute("target", "_blank")
     expect(link).to_have_attribute("title", links[1])
-    talk.page.reload()
-    expect(talk.turn.reply).to_contain_text("<script>alert(4)</script>")
-    expect_only_text(talk, links=links)
+    chat.page.reload()
+    expect(chat.turn.reply).to_contain_text("<script>alert(4)</script>")
+    expect_only_text(chat, links=links)
 
 
-def test_characters_that_hide_or_reorder_text_are_shown(talk: ChatPage) -> None:
-    turn = talk.ask(script(bash("ls notes\u202etxt.sh")))
+def test_characters_that_hide_or_reorder_text_are_shown(chat: ChatPage) -> None:
+    turn = chat.ask(script(bash("ls notes\u202etxt.sh")))
 
     expect(turn.tools).to_contain_text("notes⟨U+202E⟩txt.sh")
 

@@ -31,7 +31,7 @@ from tests.support.live_server import (
 
 pytestmark = pytest.mark.e2e
 
-COMMANDS = ("serve", "demo", "doctor", "logs", "token")
+COMMANDS = ("serve", "demo", "doctor", "logs", "policy", "token")
 
 
 def test_help_names_the_commands(tmp_path: Path) -> None:

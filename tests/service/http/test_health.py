@@ -67,6 +67,21 @@ async def test_the_part_at_fault_is_named_and_the_others_are_asked_all_the_same(
         assert parts["database"] == {"ok": True}
 
 
+async def test_a_part_may_tell_more_of_itself(tmp_path: Path) -> None:
+    async def tells() -> dict[str, str]:
+        await anyio.lowlevel.checkpoint()
+        return {"kind": "off", "message": "The kernel's wall is switched off."}
+
+    async with staged(tmp_path, pings={"sandbox": tells}) as stage:
+        answer = await stage.client().get("/readyz")
+        assert (answer.status_code, answer.json()["ready"]) == (200, True)
+        assert answer.json()["parts"]["sandbox"] == {
+            "ok": True,
+            "kind": "off",
+            "message": "The kernel's wall is switched off.",
+        }
+
+
 async def test_a_server_that_goes_down_is_not_ready(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
         await stage.chat.shut_down(grace_s=0)

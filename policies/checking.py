@@ -1,0 +1,228 @@
+"""Judges tool calls that come as lines of JSON: one line in, one line out, in order.
+
+A call: `{"id", "tool", "input"}`, and where they matter `"workspace"`, `"hook_cwd"` (where relative paths
+start), `"platform"` (`posix`, `windows`, or `any`: this system's) and `"config"` (what differs from the rules
+in force, for this call alone). Other keys are passed over. A verdict: `{"id", "verdict", "rule", "reason",
+"runs"}`, `runs` being the command that would run in place of the one that was judged.
+
+A line that is no call is denied under the rule `bad_call`; nothing that comes in ends the program.
+"""
+
+import functools
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn, get_args
+
+from policies.paths import show
+from policies.rules import KNOWN_COMMANDS, Rules
+from policies.tools import Platform, ToolCall, ToolGate
+from policies.verdict import Allow, Ask, Deny, Verdict
+from policies.web import ANY_HOST, read_listed_host
+
+MAX_LINE_BYTES = 16 * 1024 * 1024
+MAX_GATES = 256
+"""Gates that are kept for the workspaces and settings of earlier lines."""
+
+HERE: Platform = "windows" if os.name == "nt" else "posix"
+SHELL_TOOLS = ("Bash", "PowerShell")
+
+
+class BadCall(Exception):
+    """The text says, in one sentence, why something is no call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call, and what it is judged under."""
+
+    call: ToolCall
+    workspace: str
+    platform: Platform
+    config: str
+    """As JSON, so that equal settings share a gate."""
+
+
+class Checker:
+    """Judges calls for any workspace under one set of rules."""
+
+    def __init__(self, rules: Rules, workspace: Path) -> None:
+        """Take the rules, and the workspace of calls that name none."""
+        self.workspace = workspace
+        self._rules = rules
+        self._gate = functools.lru_cache(MAX_GATES)(self._make_gate)
+
+    def check_line(self, line: bytes) -> str:
+        """Judge one line; gives the line that answers it, in ASCII, without its end."""
+        request_id: object = None
+        runs: object = None
+        try:
+            told = _read_object(line)
+            request_id = told.get("id")
+            request = self.read(told)
+            verdict = self.judge(request)
+            runs = read_runs(request.call, verdict)
+        except BadCall as fault:
+            verdict = Deny("bad_call", str(fault))
+        answer = {
+            "id": request_id,
+            "verdict": name_verdict(verdict),
+            "rule": verdict.rule,
+            "reason": verdict.message if isinstance(verdict, Deny) else verdict.reason,
+            "runs": runs,
+        }
+        return json.dumps(answer)
+
+    def read(self, told: Mapping[str, Any]) -> Request:
+        """Take a call out of what a line held.
+
+        Raises:
+            BadCall: a key is missing or holds something else.
+        """
+        tool = _take_text(told, "tool", None)
+        if "input" not in told:
+            raise BadCall('The key "input" is missing.')
+        workspace = _take_text(told, "workspace", str(self.workspace))
+        config = {} if told.get("config") is None else told["config"]
+        if not isinstance(config, dict):
+            raise BadCall('"config" must be an object.')
+        platform = _read_platform(told)
+        if platform == HERE:
+            workspace = os.path.abspath(workspace)  # noqa: PTH100  pathlib raises on some texts
+        return Request(
+            ToolCall(name=tool, input=told["input"], cwd=_take_text(told, "hook_cwd", workspace)),
+            workspace,
+            platform,
+            json.dumps(config, sort_keys=True),
+        )
+
+    def judge(self, request: Request) -> Verdict:
+        """Judge one call.
+
+        Raises:
+            BadCall: its settings cannot be used.
+        """
+        gate = self._gate(request.workspace, request.platform, request.config)
+        return gate.judge(request.call)
+
+    def _make_gate(self, workspace: str, platform: Platform, config: str) -> ToolGate:
+        rules, can_ask_user = _apply_config(self._rules, json.loads(config))
+        return ToolGate(Path(workspace), rules=rules, can_ask_user=can_ask_user, platform=platform)
+
+
+def name_verdict(verdict: Verdict) -> str:
+    """Give a verdict's name: `allow`, `ask` or `deny`."""
+    return type(verdict).__name__.lower()
+
+
+def read_runs(call: ToolCall, verdict: Verdict) -> object:
+    """Give the command that would run; `None`: none would, or the tool takes no command."""
+    if not isinstance(verdict, Allow | Ask) or call.name not in SHELL_TOOLS:
+        return None
+    return (verdict.updated_input or call.input).get("command")
+
+
+def read_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Give the lines that are not blank, each as soon as it is there; too long ones come cut short."""
+    while line := stream.readline(MAX_LINE_BYTES + 1):
+        rest = line
+        while len(rest) > MAX_LINE_BYTES and not rest.endswith(b"\n"):
+            rest = stream.readline(MAX_LINE_BYTES + 1)  # the end of a line that is refused anyway
+        if line.strip():
+            yield line
+
+
+def check_lines(lines: Iterable[bytes], checker: Checker) -> Iterator[str]:
+    """Judge line by line."""
+    return map(checker.check_line, lines)
+
+
+def read_json(text: str | bytes) -> Any:
+    """Read JSON strictly.
+
+    Raises:
+        BadCall: it is none, holds what JSON does not know, or is nested too deeply.
+    """
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise BadCall("It is nested too deeply.") from None
+    except ValueError:  # also a UnicodeDecodeError, and a number with too many digits
+        raise BadCall("It is no JSON.") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise BadCall(f"{name} is no JSON.")
+
+
+def _read_object(line: bytes) -> Mapping[str, Any]:
+    if len(line) > MAX_LINE_BYTES:
+        raise BadCall(f"The line is longer than {MAX_LINE_BYTES} bytes.")
+    try:
+        told = read_json(line)
+    except BadCall as fault:
+        raise BadCall(f"The line cannot be read. {fault}") from None
+    if not isinstance(told, dict):
+        raise BadCall("The line is no JSON object.")
+    return told
+
+
+def _take_text(told: Mapping[str, Any], key: str, default: str | None) -> str:
+    value = told.get(key)
+    if value is None and default is not None:
+        return default
+    if key not in told:
+        raise BadCall(f'The key "{key}" is missing.')
+    if not isinstance(value, str) or (not value and default is not None):
+        raise BadCall(f'"{key}" must be a text.')
+    return value
+
+
+def _read_platform(told: Mapping[str, Any]) -> Platform:
+    value = told.get("platform")
+    if value is None or value == "any":
+        return HERE
+    for known in get_args(Platform):
+        if value == known:
+            return known  # type: ignore[no-any-return]  # one of the literals, as get_args gives them
+    raise BadCall('"platform" must be posix, windows or any.')
+
+
+def _apply_config(rules: Rules, config: Mapping[str, object]) -> tuple[Rules, bool]:
+    """Change the rules as a call's settings say; also gives whether somebody can answer questions."""
+    can_ask_user = False
+    for key, value in config.items():
+        match key:
+            case "webfetch_allow":
+                rules = replace(rules, web_hosts=frozenset(map(_read_host, _texts(key, value))))
+            case "mcp_allow":
+                own = rules.own_changing_tools | frozenset(_texts(key, value))
+                rules = replace(rules, own_changing_tools=own)
+            case "commands_allow":
+                more = frozenset(_texts(key, value))
+                if not more <= KNOWN_COMMANDS:
+                    raise BadCall(f"{show(min(more - KNOWN_COMMANDS))} is no command it knows.")
+                rules = replace(rules, commands=rules.commands | more)
+            case "can_ask_user":
+                if not isinstance(value, bool):
+                    raise BadCall('"can_ask_user" must be true or false.')
+                can_ask_user = value
+            case _:
+                known = "can_ask_user, commands_allow, mcp_allow, webfetch_allow"
+                raise BadCall(f'"config" does not know {show(key)}; it knows {known}.')
+    return rules, can_ask_user
+
+
+def _texts(key: str, value: object) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise BadCall(f'"{key}" must be a list of texts.')
+    return value
+
+
+def _read_host(text: str) -> str:
+    host = text if text == ANY_HOST else read_listed_host(text)
+    if host is None:
+        raise BadCall(f"{show(text)} is no public host name.")
+    return host

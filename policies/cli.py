@@ -1,0 +1,145 @@
+"""`python app.py policy`: tries the policy on calls, and says which rules are in force."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn, TextIO
+
+from policies.checking import BadCall, Checker, check_lines, read_json, read_lines
+from policies.explaining import explain, list_rules, printable
+from policies.rules import RulesError, load_rules
+
+BAD_ARGUMENTS = 2
+
+_HELP = """\
+python app.py policy: try the policy before using it
+
+python app.py policy check [--workspace DIR]
+    Read tool calls from standard input, one JSON object a line, and print one verdict a line, in order:
+      {"id": 1, "tool": "Bash", "input": {"command": "rm -rf build"}}
+      {"id": 1, "verdict": "allow", "rule": "bash_rm", "reason": "…", "runs": "rm -r -f -- build"}
+    A call may also name its "workspace", "hook_cwd" (the directory that relative paths start from),
+    "platform" (posix, windows, any) and "config" ({"webfetch_allow": [hosts], "mcp_allow": [tools],
+    "commands_allow": [commands], "can_ask_user": true}). A line that is no call is denied (bad_call).
+
+python app.py policy explain COMMAND [--cwd DIR] [--workspace DIR] [--platform posix|windows]
+python app.py policy explain --tool NAME --input JSON [--cwd DIR] [--workspace DIR] [--platform …]
+    Say in words what would happen with a shell command, or with the call of any tool. --cwd is where
+    relative paths start, below the workspace.
+
+python app.py policy rules
+    Print the rules in force and what CANDOR_POLICY_FILE changes in them.
+
+python app.py policy trust [--yes]
+    Show what in the workspace's own configuration would act, and approve it as it stands now.
+
+The workspace is CANDOR_WORKSPACE unless --workspace names another. Nothing is ever run.
+"""
+
+
+class _ArgumentsError(Exception):
+    """The arguments make no sense; the text says why in one sentence."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong instead of leaving the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise _ArgumentsError(
+            f"{message.removesuffix('.')}; python app.py policy --help says more."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyCommand:
+    """What the command works with."""
+
+    workspace: Path
+    policy_file: Path | None
+    private: Collection[Path]
+    """The server's own directories, which rules may not open."""
+    trust: Callable[[bool], int]
+    """Runs `policy trust`; the flag says yes to its question. Gives the exit code."""
+
+    def run(
+        self, args: Sequence[str], *, source: BinaryIO, out: TextIO, err: TextIO | None = None
+    ) -> int:
+        """Run one command and give the exit code: 0, or 2 for bad arguments or rules. Blocks.
+
+        Raises:
+            OSError: the output cannot be written, a `BrokenPipeError` when nobody reads on.
+        """
+        try:
+            given = _parse(args)
+            if given is None:
+                out.write(_HELP)
+                return 0
+            return self._run(given, source, out)
+        except (_ArgumentsError, RulesError, BadCall) as fault:
+            (err or sys.stderr).write(f"candor: {printable(str(fault))}\n")
+            return BAD_ARGUMENTS
+
+    def _run(self, given: argparse.Namespace, source: BinaryIO, out: TextIO) -> int:
+        if given.command == "trust":
+            return self.trust(given.yes)
+        rules = load_rules(self.policy_file, workspace=self.workspace, private=self.private)
+        if given.command == "rules":
+            out.writelines(f"{line}\n" for line in list_rules(rules, self.policy_file) if line)
+            return 0
+        checker = Checker(rules, (given.workspace or self.workspace).absolute())
+        if given.command == "explain":
+            return _explain(given, checker, out)
+        for line in check_lines(read_lines(source), checker):
+            out.write(f"{line}\n")
+            out.flush()
+        return 0
+
+
+def _explain(given: argparse.Namespace, checker: Checker, out: TextIO) -> int:
+    if given.text is not None and given.input is not None:
+        raise _ArgumentsError("Give a command, or --tool with --input, not both.")
+    if given.tool is not None and given.input is None:
+        raise _ArgumentsError("--tool needs --input, the tool's input as JSON.")
+    if given.text is None and given.input is None:
+        raise _ArgumentsError('Give a command, as in: policy explain "rm -rf build".')
+    told: dict[str, Any] = {"tool": given.tool or "Bash", "platform": given.platform}
+    told["input"] = {"command": given.text} if given.input is None else _read_input(given.input)
+    if given.cwd is not None:
+        told["hook_cwd"] = os.path.normpath(checker.workspace / given.cwd)
+    request = checker.read(told)
+    out.writelines(f"{line}\n" for line in explain(request, checker.judge(request)))
+    return 0
+
+
+def _read_input(text: str) -> Any:
+    try:
+        return read_json(text)
+    except BadCall as fault:
+        raise _ArgumentsError(f"--input cannot be read. {fault}") from None
+
+
+def _parse(args: Sequence[str]) -> argparse.Namespace | None:
+    """Read the arguments; `None` when help was asked for, or nothing at all."""
+    before_dashes = args[: args.index("--")] if "--" in args else args
+    if not args or {"-h", "--help"} & set(before_dashes):
+        return None
+    parser = _Parser(prog="app.py policy", add_help=False)
+    commands = parser.add_subparsers(
+        dest="command", metavar="check | explain | rules | trust", required=True
+    )
+    check = commands.add_parser("check", add_help=False)
+    check.add_argument("--workspace", type=Path, metavar="DIR")
+    words = commands.add_parser("explain", add_help=False)
+    words.add_argument("text", nargs="?", metavar="COMMAND")
+    words.add_argument("--tool", metavar="NAME")
+    words.add_argument("--input", metavar="JSON")
+    words.add_argument("--cwd", type=Path, metavar="DIR")
+    words.add_argument("--workspace", type=Path, metavar="DIR")
+    words.add_argument("--platform", choices=["posix", "windows", "any"], default="any")
+    commands.add_parser("rules", add_help=False)
+    trust = commands.add_parser("trust", add_help=False)
+    trust.add_argument("--yes", action="store_true")
+    return parser.parse_args(list(args))

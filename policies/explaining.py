@@ -1,0 +1,130 @@
+"""Says verdicts and rules in words, for a person at a terminal."""
+
+import json
+import shutil
+import textwrap
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from policies.checking import SHELL_TOOLS, Request, read_runs
+from policies.paths import has_hidden_character
+from policies.protected import READABLE_ENV, SECRET_PATTERNS
+from policies.rulefile import show_path
+from policies.rules import KNOWN_COMMANDS, KNOWN_WINDOWS_COMMANDS, Rules, shipped_rules
+from policies.verdict import Allow, Ask, Deny, Verdict
+
+_LABEL = 10
+_MOST_CHARS = 2000
+_MOST_VALUE_CHARS = 200
+_ANSWERS = {
+    Allow: "Allowed",
+    Ask: "A person is asked; with nobody to ask it is denied",
+    Deny: "Denied",
+}
+
+
+def printable(text: str) -> str:
+    """Give a text fit for a terminal: control and invisible characters escaped, cut where it is long."""
+    shown = text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}…"
+    if has_hidden_character(shown):
+        shown = "".join(
+            c.encode("unicode_escape").decode() if has_hidden_character(c) else c for c in shown
+        )
+    return shown
+
+
+def explain(request: Request, verdict: Verdict) -> Iterator[str]:
+    """Give the lines that say what would happen with a call, and why."""
+    yield f"{_ANSWERS[type(verdict)]}: {_name_call(request)}"
+    yield _row("rule", verdict.rule)
+    yield _row("why", verdict.reason)
+    if isinstance(verdict, Deny):
+        yield _row("instead", verdict.hint or "Nothing would work instead.")
+        if verdict.interrupt:
+            yield _row("also", "The whole turn ends.")
+        return
+    runs = read_runs(request.call, verdict)
+    if runs is not None:
+        yield _row("runs", str(runs))
+    elif verdict.updated_input is not None:
+        for key, value in verdict.updated_input.items():
+            if value != request.call.input.get(key):
+                yield _row("runs", f"with {key} = {_cut(str(value))}")
+    else:
+        yield _row("runs", "the call as it came")
+    yield _row("changes", "something" if verdict.changes else "nothing")
+
+
+def _name_call(request: Request) -> str:
+    call = request.call
+    if call.name in SHELL_TOOLS and isinstance(call.input, dict) and "command" in call.input:
+        return printable(str(call.input["command"]))
+    return printable(f"{call.name} {json.dumps(call.input, ensure_ascii=False)}")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_VALUE_CHARS else f"{text[:_MOST_VALUE_CHARS]}…"
+
+
+def _row(label: str, text: str) -> str:
+    return f"  {label:{_LABEL}}{printable(text)}"
+
+
+def list_rules(rules: Rules, file: Path | None) -> Iterator[str]:
+    """Give the lines that say which rules are in force, and which of them a file brought."""
+    yield "The rules in force: those that Candor ships with" + (
+        "." if file is None else f", as changed by {show_path(file)}."
+    )
+    yield "Lines with + were added by that file, lines with - taken away." if file else ""
+    base = shipped_rules()
+    yield from _changes("commands", base.commands, rules.commands, KNOWN_COMMANDS)
+    yield from _changes(
+        "on Windows", base.windows_commands, rules.windows_commands, KNOWN_WINDOWS_COMMANDS
+    )
+    yield from _changes("tools", base.offered_tools, rules.offered_tools)
+    yield from _changes("tolerated", base.tolerated_tools, rules.tolerated_tools)
+    yield from _changes("own tools that read", base.own_reading_tools, rules.own_reading_tools)
+    yield from _changes("own tools that change", base.own_changing_tools, rules.own_changing_tools)
+    yield from _changes("WebFetch may open", base.web_hosts, rules.web_hosts)
+    folders = {
+        f"{one.path} ({'read-write' if one.writable else 'read-only'})" for one in rules.directories
+    }
+    yield from _changes("more directories", (), folders)
+    asked = [" ".join(sorted([*one.tools, *one.commands])) for one in rules.ask]
+    paths = [f" on {' '.join(one.paths)}" if one.paths else "" for one in rules.ask]
+    yield from _changes("a person is asked", (), {a + b for a, b in zip(asked, paths, strict=True)})
+    yield ""
+    yield "No file changes these: paths stay inside the workspace and the directories above, and"
+    yield from _wrapped(
+        "never read or written: ", f"{' '.join(SECRET_PATTERNS)} (but {READABLE_ENV})"
+    )
+    yield from _wrapped(
+        "read but never written: ",
+        ".claude .mcp.json CLAUDE.md .git, start-up files of shells and editors, hooks, the journal",
+    )
+
+
+def _changes(
+    label: str, base: Collection[str], now: Collection[str], known: Collection[str] = ()
+) -> Iterator[str]:
+    kept = sorted(set(base) & set(now))
+    yield from _wrapped(f"{label}: ", " ".join(map(printable, kept)) or "none")
+    for name in sorted(set(now) - set(base)):
+        yield f"  + {printable(name)}"
+    for name in sorted(set(base) - set(now)):
+        yield f"  - {printable(name)}"
+    off = sorted(set(known) - set(now) - set(base))
+    if off:
+        yield from _wrapped("  a file may allow: ", " ".join(off))
+
+
+def _wrapped(label: str, text: str) -> list[str]:
+    width = max(60, shutil.get_terminal_size((100, 24)).columns)
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=label,
+        subsequent_indent=" " * 4,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,403 @@
+"""`python app.py policy` as a process, the known cases through it, and the same verdicts from the real hook."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, cast
+
+import anyio.to_thread
+import pytest
+from claude_agent_sdk import (
+    HookContext,
+    HookInput,
+    PermissionResultAllow,
+    ToolPermissionContext,
+)
+
+from gateway.engine.hooks import RunHooks
+from policies.checking import Checker
+from policies.rules import shipped_rules
+from policies.tools import ToolCall
+from policies.verdict import Allow, Ask, Deny, Verdict
+from tests.support.engine_talk import prompt
+from tests.support.live_server import (
+    ROOT,
+    LiveServer,
+    environment,
+    one_sentence,
+    run_app,
+    script,
+    started_server,
+)
+from tests.support.policy_cases import File, ReadyCase, ready_cases
+from tests.unit.policies.corpus import build_workspace
+
+pytestmark = pytest.mark.e2e
+
+READ = json.dumps({"id": 1, "tool": "Read", "input": {"file_path": "a.txt"}}).encode()
+REFUSED_HONEST: Mapping[str, str] = {}
+"""Honest calls that the shipped rules refuse, and why; at most one in a hundred."""
+
+
+@contextmanager
+def policy_check(directory: Path, *args: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "app.py"), "policy", "check", *args],
+        cwd=directory,
+        env=environment(directory, {}, {"PYTHONUNBUFFERED": ""}),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            assert pipe is not None
+            with suppress(BrokenPipeError):
+                pipe.close()
+
+
+def check(directory: Path, sent: bytes, **more: Any) -> list[dict[str, Any]]:
+    """Have lines judged by one process, which must end well."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "app.py"), "policy", "check"],
+        cwd=directory,
+        env=environment(directory, more, {}),
+        input=sent,
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    return [json.loads(line) for line in done.stdout.decode().splitlines()]
+
+
+def answer_all(cases: list[ReadyCase], directory: Path) -> dict[str, dict[str, Any]]:
+    answers = check(directory, "\n".join(case.line for case in cases).encode())
+    assert [one["id"] for one in answers] == [case.id for case in cases]
+    return {str(one["id"]): one for one in answers}
+
+
+def test_no_case_of_the_deny_file_is_allowed(tmp_path: Path) -> None:
+    answers = answer_all(ready_cases("policy-deny.jsonl", tmp_path), tmp_path)
+    assert len(answers) > 400
+    assert [name for name, one in answers.items() if one["verdict"] != "deny"] == []
+    broken = {"policy_error", "bad_call"}
+    assert [name for name, one in answers.items() if one["rule"] in broken] == []
+    assert {one["runs"] for one in answers.values()} == {None}
+
+
+def test_the_honest_cases_are_allowed(tmp_path: Path) -> None:
+    cases = ready_cases("policy-allow.jsonl", tmp_path)
+    answers = answer_all(cases, tmp_path)
+    refused = {name for name, one in answers.items() if one["verdict"] != "allow"}
+    assert refused == set(REFUSED_HONEST)
+    assert len(refused) <= len(cases) / 100
+    shells = [case for case in cases if case.told["tool"] in {"Bash", "PowerShell"}]
+    assert all(answers[case.id]["runs"] for case in shells if case.id not in refused)
+
+
+class Gatekeeper:
+    """The policy alone, as the turn's gate asks it; nobody is there to ask."""
+
+    def __init__(self, checker: Checker, told: Mapping[str, Any]) -> None:
+        self._checker = checker
+        self._told = told
+
+    async def judge(self, call: ToolCall) -> Verdict:
+        told = {**self._told, "tool": call.name, "input": call.input, "hook_cwd": call.cwd}
+        return await anyio.to_thread.run_sync(self._judge_blocking, told)
+
+    def _judge_blocking(self, told: Mapping[str, Any]) -> Verdict:
+        return self._checker.judge(self._checker.read(told))
+
+    async def decide(self, call: ToolCall) -> Allow | Deny:
+        verdict = await self.judge(call)
+        return Deny(verdict.rule, verdict.reason) if isinstance(verdict, Ask) else verdict
+
+
+async def ask_the_hooks(checker: Checker, case: ReadyCase) -> tuple[str, object]:
+    """Give the verdict that reaches the agent's process, and the command that it runs instead."""
+    hooks = RunHooks()
+    hooks.begin(prompt("hello", Gatekeeper(checker, case.told)))
+    (matcher,) = hooks.matchers()["PreToolUse"]
+    told = {
+        "tool_name": case.told["tool"],
+        "tool_input": case.told["input"],
+        "cwd": case.told.get("hook_cwd", case.told["workspace"]),
+    }
+    first = cast(
+        "dict[str, Any]",
+        await matcher.hooks[0](cast("HookInput", told), "t", cast("HookContext", {"signal": None})),
+    )
+    context = ToolPermissionContext(tool_use_id="t")
+    last = await hooks.can_use_tool(told["tool_name"], told["tool_input"], context)
+    if isinstance(last, PermissionResultAllow):
+        assert first == {}
+        return "allow", (last.updated_input or {}).get("command")
+    return "deny", None
+
+
+@pytest.mark.parametrize("file", ["policy-deny.jsonl", "policy-allow.jsonl"])
+async def test_the_real_hook_gives_the_same_verdicts(tmp_path: Path, file: File) -> None:
+    cases = ready_cases(file, tmp_path)
+    answers = answer_all(cases, tmp_path)
+    checker = Checker(shipped_rules(), tmp_path)
+    for case in cases:
+        expected = (answers[case.id]["verdict"], answers[case.id]["runs"])
+        assert await ask_the_hooks(checker, case) == expected, case.id
+
+
+def sample(directory: Path) -> list[ReadyCase]:
+    """Take shell commands that change nothing the others need, of many classes, for one conversation."""
+
+    def fits(case: ReadyCase) -> bool:
+        command = case.told["input"].get("command") if case.told["tool"] == "Bash" else None
+        posix = case.told.get("platform", "posix") == "posix" and "hook_cwd" not in case.told
+        strict = set(case.told["input"]) == {"command"} and "config" not in case.told
+        if not isinstance(command, str) or len(command) > 500 or not command.isprintable():
+            return False
+        spelled = "\\u" in command  # the agent's program takes that for the character itself
+        return posix and not case.prepared and not spelled and strict
+
+    honest = [c for c in ready_cases("policy-allow.jsonl", directory / "a") if fits(c)]
+    bad = [c for c in ready_cases("policy-deny.jsonl", directory / "d") if fits(c)]
+    reading = [case for case in honest if case.cls in {"ls", "cat"}]
+    by_class = {case.cls: case for case in bad if case.cls != "workspace_root"}
+    return [*reading[:12], *list(by_class.values())[:20]]
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[LiveServer]:
+    with started_server(
+        tmp_path / "server", workspace=build_workspace(tmp_path / "live")
+    ) as server:
+        yield server
+
+
+@pytest.fixture
+def calls(tmp_path: Path, live: LiveServer) -> list[dict[str, Any]]:
+    """Give the sampled calls, all in the server's workspace."""
+    cases = sample(tmp_path / "cases")
+    lines = [c.line.replace(str(c.told["workspace"]), str(live.workspace)) for c in cases]
+    return [json.loads(line) for line in lines]
+
+
+@pytest.fixture
+def expected(tmp_path: Path, calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return check(tmp_path, "\n".join(map(json.dumps, calls)).encode())
+
+
+async def test_the_real_agent_gets_the_same_verdicts(
+    live: LiveServer, calls: list[dict[str, Any]], expected: list[dict[str, Any]]
+) -> None:
+    """One conversation, one call after the other; what the journal says of each is what `check` says."""
+    assert len(calls) >= 28
+    steps = [{"tool": one["tool"], "input": one["input"]} for one in calls]
+    async with live.client() as client:
+        result = await client.ask(script(*steps, {"text": "Done."}))
+    journal = [one for one in live.journal(result) if one["kind"] == "permission"]
+    asked = [one["input"]["command"] for one in calls]
+    assert [one["input"]["command"] for one in journal] == asked
+    seen = [
+        (one["verdict"], one["rule"], (one.get("runs") or {}).get("command")) for one in journal
+    ]
+    assert seen == [(one["verdict"], one["rule"], one["runs"]) for one in expected]
+    assert {one["verdict"] for one in expected} == {"allow", "deny"}
+
+
+def test_a_line_is_answered_before_the_next_is_written(tmp_path: Path) -> None:
+    with policy_check(tmp_path, "--workspace", str(build_workspace(tmp_path / "p"))) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for _ in range(3):
+            process.stdin.write(READ + b"\n")
+            process.stdin.flush()
+            ready, _, _ = select.select([process.stdout], [], [], 60)
+            assert ready
+            assert json.loads(process.stdout.readline())["verdict"] == "allow"
+        process.stdin.close()
+        assert process.wait(60) == 0
+
+
+def test_bad_lines_are_answered_and_the_rest_goes_on(tmp_path: Path) -> None:
+    long = b'{"id": "long", "x": "' + b"x" * (40 * 1024 * 1024) + b'"}'
+    answers = check(tmp_path, b"\n".join([b"nonsense", b"\xff\x00", long, b"[" * 300_000, READ]))
+    assert [one["id"] for one in answers] == [None, None, None, None, 1]
+    assert {one["rule"] for one in answers[:-1]} == {"bad_call"}
+    assert answers[-1]["verdict"] == "allow"
+
+
+def test_a_reader_that_has_seen_enough_ends_it_quietly(tmp_path: Path) -> None:
+    with policy_check(tmp_path) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(READ + b"\n")
+        process.stdin.flush()
+        assert process.stdout.readline()
+        process.stdout.close()
+        process.stdin.write((READ + b"\n") * 10)
+        process.stdin.close()
+        assert process.wait(60) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+
+
+def test_ctrl_c_ends_it_without_a_trace(tmp_path: Path) -> None:
+    with policy_check(tmp_path) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(READ + b"\n")
+        process.stdin.flush()
+        assert process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+
+
+def test_nothing_to_read_is_nothing_to_say(tmp_path: Path) -> None:
+    assert check(tmp_path, b"") == []
+    assert check(tmp_path, b"\n \n") == []
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$0" "$@" <&-', sys.executable, "app.py", "policy", "check"],
+        cwd=ROOT,
+        env=environment(tmp_path, {}, {}),
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_the_rules_of_a_file_hold_and_a_mistake_in_it_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text('[commands]\nallow = ["head"]\nforbid = ["ls"]\n', encoding="utf-8")
+    calls = [{"tool": "Bash", "input": {"command": f"{name} a.txt"}} for name in ("head", "ls")]
+    sent = "\n".join(map(json.dumps, calls)).encode()
+    assert [one["verdict"] for one in check(tmp_path, sent)] == ["deny", "allow"]
+    changed = check(tmp_path, sent, policy_file=file)
+    assert [one["verdict"] for one in changed] == ["allow", "deny"]
+    file.write_text('[commands]\nallow = ["hed"]\n', encoding="utf-8")
+    for command in ("check", "rules"):
+        done = run_app("policy", command, directory=tmp_path, policy_file=file)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"{file}, line 2" in one_sentence(done.stderr)
+        assert "head" in done.stderr
+
+
+def test_it_starts_without_the_agent_and_the_server(tmp_path: Path) -> None:
+    """What is asked thousands of times a day from other programs must not load a megabyte of them."""
+    code = (
+        "import sys, app; code = app.main(['policy', 'explain', 'rm -rf build']);"
+        "heavy = {'claude_agent_sdk', 'anyio', 'fastapi', 'starlette', 'uvicorn'} & set(sys.modules);"
+        "sys.exit(code or ', '.join(heavy) or 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=environment(tmp_path, {}, {}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Allowed: rm -rf build\n")
+
+
+def test_a_person_reads_words_in_any_language(tmp_path: Path) -> None:
+    done = run_app("policy", "explain", "rm -rf '项目' ../外面", directory=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Denied: rm -rf '项目' ../外面\n")
+    assert "../外面 is outside the workspace." in done.stdout
+
+
+def test_what_it_is_asked_is_never_run(tmp_path: Path) -> None:
+    workspace = build_workspace(tmp_path / "p")
+    before = sorted(os.walk(workspace))
+    run_app("policy", "explain", "rm -rf build", directory=tmp_path, workspace=workspace)
+    assert sorted(os.walk(workspace)) == before
+
+
+def test_the_command_line_helps(tmp_path: Path) -> None:
+    for arguments in (["policy"], ["policy", "--help"], ["policy", "explain", "-h"]):
+        done = run_app(*arguments, directory=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "python app.py policy check" in done.stdout
+    done = run_app("policy", "dance", directory=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "dance" in one_sentence(done.stderr)
+
+
+ACTING = '{"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "id"}]}]}}'
+
+
+def trust(directory: Path, answer: str, *args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "app.py", "policy", "trust", *args],
+        cwd=ROOT,
+        env=environment(directory, {}, {}),
+        input=answer,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+        timeout=60,
+    )
+
+
+def test_configuration_that_acts_is_shown_and_approved_after_a_yes(tmp_path: Path) -> None:
+    file = tmp_path / "workspace" / ".claude" / "settings.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(ACTING, encoding="utf-8")
+    for answer in ("n\n", "", "\n", "maybe\n"):
+        done = trust(tmp_path, answer)
+        assert (done.returncode, done.stderr) == (1, "")
+        assert ".claude/settings.json: acts: " in done.stdout
+        assert "hooks" in done.stdout
+        assert "Nothing was approved." in done.stdout
+    done = trust(tmp_path, "y\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Approved as it stands" in done.stdout
+    done = trust(tmp_path, "")
+    assert (done.returncode, done.stdout.count("[y/N]")) == (0, 0)
+    assert ".claude/settings.json: approved\n" in done.stdout
+    file.write_text(ACTING.replace("id", "whoami"), encoding="utf-8")
+    assert trust(tmp_path, "n\n").returncode == 1
+    assert trust(tmp_path, "", "--yes").returncode == 0
+    assert trust(tmp_path, "").returncode == 0
+
+
+def test_what_cannot_be_approved_has_to_go(tmp_path: Path) -> None:
+    folder = tmp_path / "workspace" / ".claude"
+    folder.mkdir(parents=True)
+    (folder / "settings.json").symlink_to("/etc/hostname")
+    done = trust(tmp_path, "", "--yes")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "while this stands: .claude/settings.json.\n" in done.stdout
+
+
+def test_a_hostile_name_does_not_reach_the_terminal(tmp_path: Path) -> None:
+    folder = tmp_path / "workspace" / ".claude" / "commands"
+    folder.mkdir(parents=True)
+    (folder / "\x1b[2Jx.sh").write_text("id", encoding="utf-8")
+    done = trust(tmp_path, "n\n")
+    assert done.returncode == 1
+    assert "\x1b" not in done.stdout
+    assert "\\x1b[2Jx.sh" in done.stdout
+
+
+def test_nothing_that_acts_needs_no_approval(tmp_path: Path) -> None:
+    done = trust(tmp_path, "")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "waits for approval" in done.stdout

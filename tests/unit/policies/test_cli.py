@@ -1,0 +1,162 @@
+"""`policy explain`, `rules` and the arguments of the command, without a process."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from policies.cli import PolicyCommand
+
+
+class Ran:
+    """What one command gave."""
+
+    def __init__(
+        self, workspace: Path, *args: str, file: Path | None = None, stdin: str = ""
+    ) -> None:
+        self.trusted: list[bool] = []
+        out, err = io.StringIO(), io.StringIO()
+        command = PolicyCommand(
+            workspace=workspace, policy_file=file, private=(), trust=self._trust
+        )
+        self.code = command.run(args, source=io.BytesIO(stdin.encode()), out=out, err=err)
+        self.out, self.err = out.getvalue(), err.getvalue()
+
+    def _trust(self, yes: bool) -> int:  # noqa: FBT001  as the command calls it
+        self.trusted.append(yes)
+        return 7
+
+
+def test_an_allowed_command_is_explained(workspace: Path) -> None:
+    ran = Ran(workspace, "explain", "rm -rf build")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines()[0] == "Allowed: rm -rf build"
+    assert "  rule      bash_rm" in ran.out
+    assert "  runs      rm -r -f -- build" in ran.out
+    assert "  changes   something" in ran.out
+
+
+def test_a_denied_command_is_explained_with_what_would_work(workspace: Path) -> None:
+    ran = Ran(workspace, "explain", "cat 报告.docx; id")
+    assert ran.code == 0
+    assert ran.out.splitlines()[0] == "Denied: cat 报告.docx; id"
+    assert "  rule      operator_semicolon" in ran.out
+    assert "  instead   Run one command in each call, one after the other." in ran.out
+    assert "runs" not in ran.out
+
+
+def test_a_denial_that_ends_the_turn_says_so(workspace: Path) -> None:
+    assert "The whole turn ends." in Ran(workspace, "explain", f"rm -rf {workspace}").out
+
+
+def test_any_tool_is_explained(workspace: Path) -> None:
+    def explain(tool: str, **given: str) -> str:
+        return Ran(workspace, "explain", "--tool", tool, "--input", json.dumps(given)).out
+
+    assert "secret_file" in explain("Read", file_path=".env")
+    assert "the call as it came" in explain("Read", file_path=str(workspace / "a.txt"))
+    assert str(workspace / "项目") in explain("Write", file_path="项目/新.md", content="x")
+    assert explain("Telnet").startswith("Denied: Telnet {}\n  rule      unknown_tool\n")
+
+
+def test_relative_folders_of_a_call_are_below_the_workspace(workspace: Path) -> None:
+    assert "Allowed" in Ran(workspace, "explain", "cat main.py", "--cwd", "src").out
+    assert (
+        "runs      cat -- main.py" in Ran(workspace, "explain", "cat main.py", "--cwd", "src").out
+    )
+    assert "cwd_outside" in Ran(workspace, "explain", "ls", "--cwd", "..").out
+    other = Ran(workspace, "explain", f"ls {workspace}", "--workspace", str(workspace.parent))
+    assert "Allowed" in other.out
+
+
+def test_nothing_reaches_the_terminal_raw(workspace: Path) -> None:
+    ran = Ran(workspace, "explain", "ls \x1b[2J\u202e" + "x" * 9000)
+    assert "\x1b" not in ran.out
+    assert "\u202e" not in ran.out
+    assert "\\x1b[2J\\u202e" in ran.out
+    assert len(ran.out) < 3000
+
+
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        (("dance",), "dance"),
+        (("explain",), "command"),
+        (("explain", "ls", "--input", "{}"), "both"),
+        (("explain", "--tool", "Read", "--input", "{"), "--input"),
+        (("explain", "--tool", "Read"), "--input"),
+        (("explain", "ls", "--platform", "beos"), "beos"),
+        (("check", "--nonsense"), "--nonsense"),
+        (("rules", "x"), "x"),
+    ],
+)
+def test_bad_arguments_are_told_in_one_sentence(
+    workspace: Path, args: tuple[str, ...], word: str
+) -> None:
+    ran = Ran(workspace, *args)
+    assert (ran.code, ran.out) == (2, "")
+    assert word in ran.err
+    assert ran.err.startswith("candor: ")
+    assert ran.err.endswith(".\n")
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("args", [(), ("--help",), ("check", "-h"), ("explain", "--help")])
+def test_help_names_every_command(workspace: Path, args: tuple[str, ...]) -> None:
+    ran = Ran(workspace, *args)
+    assert ran.code == 0
+    for name in ("check", "explain", "rules", "trust"):
+        assert f"python app.py policy {name}" in ran.out
+
+
+def test_trust_is_handed_on(workspace: Path) -> None:
+    assert (Ran(workspace, "trust").code, Ran(workspace, "trust").trusted) == (7, [False])
+    assert Ran(workspace, "trust", "--yes").trusted == [True]
+
+
+def test_the_shipped_rules_are_listed(workspace: Path) -> None:
+    out = Ran(workspace, "rules").out
+    assert "commands: cat cp ls mkdir mv rm\n" in out
+    assert "a file may allow: diff" in out
+    assert ".env*" in out
+    assert "+" not in out
+
+
+def test_what_a_file_changes_is_marked(workspace: Path, tmp_path: Path) -> None:
+    file = tmp_path / "规则.toml"
+    more = tmp_path / "共享"
+    more.mkdir()
+    file.write_text(
+        '[commands]\nallow = ["head"]\nforbid = ["rm"]\n'
+        '[web]\nhosts = ["docs.example.com"]\n'
+        f'[directories]\nread_only = ["{more}"]\n'
+        '[[ask]]\ntools = ["Write"]\npaths = ["src/**"]\n',
+        encoding="utf-8",
+    )
+    ran = Ran(workspace, "rules", file=file)
+    assert ran.code == 0
+    assert str(file) in ran.out
+    for line in (
+        *("commands: cat cp ls mkdir mv", "  + head", "  - rm", "  + docs.example.com", "  - *"),
+        *(f"  + {more} (read-only)", "  + Write on src/**"),
+    ):
+        assert line in ran.out.splitlines()
+
+
+def test_a_wrong_file_of_rules_is_told_with_its_line(workspace: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text('[commands]\nallow = ["sudo"]\n', encoding="utf-8")
+    for args in (("rules",), ("check",), ("explain", "ls")):
+        ran = Ran(workspace, *args, file=file, stdin="{}\n")
+        assert (ran.code, ran.out) == (2, "")
+        assert f"{file}, line 2" in ran.err
+
+
+def test_the_rules_of_a_file_hold(workspace: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text('[commands]\nallow = ["head"]\n', encoding="utf-8")
+    assert "Denied" in Ran(workspace, "explain", "head a.txt").out
+    assert "Allowed" in Ran(workspace, "explain", "head a.txt", file=file).out
+    line = '{"tool": "Bash", "input": {"command": "head a.txt"}}\n'
+    assert '"allow"' in Ran(workspace, "check", file=file, stdin=line).out
