@@ -140,7 +140,7 @@ OPENED: tuple[tuple[str, set[Kind]], ...] = (
 )
 
 
-@pytest.mark.parametrize(("command", "expected"), OPENED, ids=str)
+@pytest.mark.parametrize(("command", "expected"), OPENED, ids=[one for one, _ in OPENED])
 def test_directories_that_rules_open_are_told_apart(
     yard: Yard, monkeypatch: pytest.MonkeyPatch, command: str, expected: set[Kind]
 ) -> None:
