@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from heapq import nlargest
-from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -143,16 +142,17 @@ def list_logs(
 def read_log(directory: Path, log_file: str) -> Iterator[LogLine] | None:
     """Give a log's lines as they are read, or None when there is no log of that name; blocking.
 
-    The file is opened at once and closed with the iterator. A last line that is still being
-    written counts as damaged.
+    The file is open while the iterator is at work, so that one which nobody begins leaves nothing
+    open. A last line that is still being written counts as damaged.
     """
     if LOG_FILE.fullmatch(log_file) is None or not is_listed(directory, log_file):
         return None
+    path = directory / log_file
     try:
-        file = os.fdopen(open_for_reading(directory / log_file), "rb")
+        os.close(open_for_reading(path))
     except OSError:
         return None
-    return _read_lines(file)
+    return _read_lines(path)
 
 
 def find_log(directory: Path, turn_id: str) -> str | None:
@@ -249,8 +249,8 @@ def _read_outcome(path: Path) -> str | None:
     return outcome if isinstance(outcome, str) else None
 
 
-def _read_lines(file: BufferedReader) -> Iterator[LogLine]:
-    with file:
+def _read_lines(path: Path) -> Iterator[LogLine]:
+    with os.fdopen(open_for_reading(path), "rb") as file:
         number = 0
         while raw := file.readline(MAX_READ_BYTES):
             number += 1

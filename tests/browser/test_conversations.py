@@ -104,11 +104,11 @@ def test_deleting_asks_first_and_then_leaves_nothing(chat: ChatPage, server: Liv
 def test_a_long_list_comes_in_parts(chat: ChatPage, server: LiveServer) -> None:
     with httpx.Client(base_url=server.url, trust_env=False) as http:
         for number in range(33):
-            http.post("/new-conversation", json={"title": f"leaf {number}"})
+            http.post("/new-conversation", json={"title": f"leaf {number:02}."})
     chat.get("search").fill("leaf")
-    expect(chat.item("leaf 32")).to_be_visible()
+    expect(chat.item("leaf 32.")).to_be_visible()
     expect(chat.items).to_have_count(30)
-    assert chat.items.first.inner_text().startswith("leaf 32")
+    assert chat.items.first.inner_text().startswith("leaf 32.")
 
     chat.get("more-conversations").click()
 
