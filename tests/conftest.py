@@ -1,6 +1,7 @@
 """What every test has: a clean environment, no way out but loopback, and a loop that is watched."""
 
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -19,6 +20,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in [one for one in os.environ if one.startswith(_OURS) and one not in _KEPT]:
         del os.environ[name]
     socket.socket.connect = _connect_to_loopback  # type: ignore[method-assign,assignment]
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a job in the background inherits it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -29,7 +29,10 @@ def test_a_session_shows_what_comes_out(workspace: Path, line: str, shown: str) 
     assert run(workspace, args, stdin) == shown
 
 
-def test_the_list_of_rules_begins_as_shown(workspace: Path) -> None:
+def test_the_list_of_rules_begins_as_shown(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     (shown,) = re.findall(r"```text\n\$ python app.py policy rules\n(.*?)```", TEXT, re.DOTALL)
     assert run(workspace, ["rules"]).startswith(shown)
 
