@@ -113,10 +113,10 @@ def test_a_long_list_comes_in_parts(chat: ChatPage, server: LiveServer) -> None:
     chat.get("more-conversations").click()
 
     expect(chat.items).to_have_count(33)
-    assert chat.items.last.inner_text().startswith("leaf 0")
+    assert chat.items.last.inner_text().startswith("leaf 00.")
     expect(chat.get("more-conversations")).to_have_count(0)
     chat.get("search").fill("")
-    expect(chat.item("leaf 0")).to_have_count(0)
+    expect(chat.item("leaf 00.")).to_have_count(0)
 
 
 def test_a_running_conversation_can_be_left_and_is_marked_until_it_is_over(chat: ChatPage) -> None:
