@@ -91,7 +91,13 @@ class Database:
 
     async def _transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
         with _translating("written"):
-            return await _in_thread_of(self._writer, partial(_transact_blocking, work))
+            try:
+                return await _in_thread_of(self._writer, partial(_transact_blocking, work))
+            except BaseException:
+                # a task that is cancelled from outside of anyio leaves the function running: this
+                # waits behind it, so that nobody reads what is not yet decided
+                await self._writer.rollback()
+                raise
 
     async def rows(self, sql: str, parameters: Iterable[Any] = ()) -> list[aiosqlite.Row]:
         """Read rows; sees everything that was committed before the call. Waits for no writer.
