@@ -12,7 +12,7 @@ def workspace(tmp_path: Path) -> Path:
     return build_workspace(tmp_path)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shared_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For tests that only ask the policy: it changes nothing."""
+    """For the tests of one file that only ask the policy: it changes nothing."""
     return build_workspace(tmp_path_factory.mktemp("shared"))
