@@ -18,7 +18,6 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway.chat import Chat
-from gateway.clock import utc_now
 from gateway.conversations import migrations
 from gateway.conversations.eventlog import EventLog, open_event_log
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
@@ -35,6 +34,7 @@ from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.lanes import Lanes, Ticket
 from gateway.turns.runner import TurnLimits, TurnParts, TurnRunner
 from gateway.turns.unrun import close_crashed
+from memory.clock import utc_now
 from memory.context import MemoryReader, NullMemory
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from policies.rules import Rules, RulesError, load_rules

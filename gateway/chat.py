@@ -10,7 +10,6 @@ from typing import Any
 
 import anyio
 
-from gateway.clock import Now
 from gateway.conversations.eventlog import EventLog, Subscription
 from gateway.conversations.model import Conversation, ConversationChange, Page, Turn
 from gateway.conversations.store import (
@@ -28,6 +27,7 @@ from gateway.turns.control import TurnControl
 from gateway.turns.lanes import Lanes, Ticket
 from gateway.turns.requests import Accepted, ChatRequest, ConversationView, State, WhenBusy
 from gateway.turns.unrun import Withdrawal, close_withdrawn
+from memory.clock import Now
 
 _log = logging.getLogger(__name__)
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.clock import rfc3339
 from gateway.conversations.model import Turn
 from gateway.journal import LogEntry
 from gateway.turns.requests import ConversationView
+from memory.clock import rfc3339
 
 
 def conversation_fields(view: ConversationView) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from gateway.clock import rfc3339
 from gateway.jsonsafe import json_safe, json_text
 from gateway.observability.masking import Mask, mask_leaves, mask_text
+from memory.clock import rfc3339
 
 JournalKind = Literal["request", "context", "message", "permission", "tool", "error", "response"]
 

@@ -15,7 +15,6 @@ from heapq import nlargest
 from pathlib import Path
 from typing import Any
 
-from gateway.clock import from_rfc3339, rfc3339
 from gateway.journal.files import (
     DATE_DIRECTORY,
     FILE_NAME,
@@ -26,6 +25,7 @@ from gateway.journal.files import (
     parse_line,
 )
 from gateway.jsonsafe import json_text
+from memory.clock import from_rfc3339, rfc3339
 
 MAX_LIMIT = 200
 MAX_READ_BYTES = 16 * 1024 * 1024

@@ -15,13 +15,13 @@ from typing import Any
 import anyio
 from anyio.abc import TaskStatus
 
-from gateway.clock import Now, utc_now
 from gateway.journal.batch import RESERVED_KINDS, Batch, Entry, TurnFile
 from gateway.journal.files import log_file_name
 from gateway.journal.line import MAX_LINE_BYTES, JournalKind, Line, LineForm
 from gateway.journal.probe import PROBE_TIMEOUT_S, TOO_SLOW, name_fault, probe_blocking
 from gateway.journal.waiting import MAX_WAITING_BYTES, WaitingLines, estimate_bytes
 from gateway.observability.masking import Mask
+from memory.clock import Now, utc_now
 
 MAX_WAITING_LINES = 10_000
 LINGER_S = 0.1

@@ -10,9 +10,9 @@ from typing import Literal
 
 import anyio
 
-from gateway.clock import Now, rfc3339
 from gateway.errors import Conflict, NotFound
 from gateway.ids import ApprovalId, ConversationId, TurnId, UserId, new_approval_id
+from memory.clock import Now, rfc3339
 from policies.tools import ToolCall
 
 Decision = Literal["allow", "deny"]

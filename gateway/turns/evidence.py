@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from gateway.clock import elapsed_ms
 from gateway.engine.events import (
     ClientLost,
     EngineEvent,
@@ -24,6 +23,7 @@ from gateway.engine.events import (
     ToolCalled,
     ToolReturned,
 )
+from memory.clock import elapsed_ms
 
 ToolStatus = Literal["ok", "failed", "denied", "interrupted", "unknown"]
 

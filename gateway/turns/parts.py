@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from gateway.clock import Now
 from gateway.conversations.eventlog import EventLog
 from gateway.conversations.store import ConversationStore, TurnStore
 from gateway.engine.pool import ClientPool
@@ -12,6 +11,7 @@ from gateway.observability.metrics import Metrics
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.gate import Policy
 from gateway.turns.telling import Mask
+from memory.clock import Now
 from memory.context import MemoryReader
 
 

@@ -5,7 +5,6 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from gateway.clock import elapsed_ms, rfc3339
 from gateway.turns.evidence import Evidence, Notice, ToolUse
 from gateway.turns.reply import (
     Ending,
@@ -16,6 +15,7 @@ from gateway.turns.reply import (
     stop_reason_of,
 )
 from gateway.turns.sentences import say
+from memory.clock import elapsed_ms, rfc3339
 from memory.context import ContextPack
 
 

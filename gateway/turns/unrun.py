@@ -9,7 +9,6 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from gateway.clock import rfc3339
 from gateway.conversations.eventlog import TurnEvents
 from gateway.conversations.model import Turn, TurnEvent
 from gateway.engine.events import ToolCalled
@@ -18,6 +17,7 @@ from gateway.turns.evidence import Evidence, Notice, ToolUse
 from gateway.turns.reply import Ending
 from gateway.turns.result import failure_notice, memory_fields, tool_fields, turn_result
 from gateway.turns.sentences import language_of, say
+from memory.clock import rfc3339
 from memory.context import ContextPack
 
 Withdrawal = Literal["withdrawn", "withdrawn_left"]

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import anyio
 import pytest
 
-from gateway.clock import rfc3339
 from gateway.conversations.model import Conversation, ConversationChange, Page, Turn, TurnEvent
 from gateway.conversations.sqlite.conversations import SqliteConversationStore, insert_conversation
 from gateway.conversations.sqlite.events import SqliteEventStore
@@ -25,6 +24,7 @@ from gateway.conversations.testing.events import EventStoreSuite
 from gateway.conversations.testing.turns import TurnStoreSuite
 from gateway.conversations.testing.values import Stores
 from gateway.ids import ConversationId, TurnId, UserId
+from memory.clock import rfc3339
 from memory.errors import StoreConflict, StoreUnavailable
 from memory.stores.sqlite.database import Database, _in_thread_of
 from tests.support.stores import open_file, stores_on

@@ -6,10 +6,10 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from hashlib import sha256
 
-from gateway.clock import rfc3339
 from gateway.conversations.model import Conversation, ConversationChange, Page
 from gateway.conversations.sqlite.rows import CONVERSATION_COLUMNS, conversation_of
 from gateway.ids import ConversationId, UserId
+from memory.clock import rfc3339
 from memory.stores.sqlite.database import Database
 
 

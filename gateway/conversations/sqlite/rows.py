@@ -3,8 +3,8 @@
 import json
 from datetime import datetime
 
-from gateway.clock import from_rfc3339
 from gateway.conversations.model import Conversation, Turn, TurnEvent
+from memory.clock import from_rfc3339
 from memory.stores.sqlite.database import Row
 
 CONVERSATION_COLUMNS = """c.*, (SELECT count(*) FROM turns t

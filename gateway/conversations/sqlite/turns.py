@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from gateway.clock import rfc3339
 from gateway.conversations.model import Conversation, Turn, TurnEvent
 from gateway.conversations.sqlite.conversations import insert_conversation
 from gateway.conversations.sqlite.events import insert_events
@@ -14,6 +13,7 @@ from gateway.conversations.sqlite.rows import turn_of
 from gateway.conversations.store import IdempotencyKey, KeyedTurn
 from gateway.ids import ConversationId, TurnId, UserId, new_turn_id
 from gateway.jsonsafe import json_text
+from memory.clock import rfc3339
 from memory.stores.sqlite.database import Database
 
 _TITLE_CHARS = 80

@@ -16,7 +16,6 @@ import httpx
 from fastapi import FastAPI
 
 from gateway.chat import Chat
-from gateway.clock import rfc3339, utc_now
 from gateway.conversations import migrations
 from gateway.conversations.eventlog import EventLog, open_event_log
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
@@ -33,6 +32,7 @@ from gateway.observability.metrics import Metrics
 from gateway.settings import Settings
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.lanes import Lanes, Ticket
+from memory.clock import rfc3339, utc_now
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from policies.tools import ToolCall
 from tests.support.asgi import served

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.clock import elapsed_ms, from_rfc3339, rfc3339, utc_now
+from memory.clock import elapsed_ms, from_rfc3339, rfc3339, utc_now
 
 MOMENTS = st.datetimes(
     min_value=datetime(1, 1, 3),  # noqa: DTZ001  hypothesis adds the zone
