@@ -354,7 +354,7 @@ def opening(directory: Path, name: str, make: Replacement) -> Any:
 
 
 def unshielded(database: Database) -> Database:
-    return Unshielded(database._writer, database._reader)  # noqa: SLF001  the same file
+    return Unshielded(database.path, database._writer, database._reader)  # noqa: SLF001  the same file
 
 
 CS, TS, ES = ConversationStoreSuite(), TurnStoreSuite(), EventStoreSuite()

@@ -1,6 +1,4 @@
 """What every store of turns must do."""
-# ruff: noqa: D102, PLR2004
-# a test's name is its sentence, and its numbers are its own
 
 from dataclasses import replace
 from itertools import pairwise

@@ -52,7 +52,7 @@ def migrations_of(package: str) -> Sequence[str]:
 
 
 @contextmanager
-def _translating(doing: str) -> Iterator[None]:
+def translating(doing: str) -> Iterator[None]:
     """Turn the driver's errors into ours, in words that name nothing of this machine."""
     try:
         yield
@@ -67,7 +67,10 @@ def _translating(doing: str) -> Iterator[None]:
 class Database:
     """An open SQLite file. Made by `open_database`; close it."""
 
-    def __init__(self, writer: aiosqlite.Connection, reader: aiosqlite.Connection) -> None:
+    def __init__(
+        self, path: Path, writer: aiosqlite.Connection, reader: aiosqlite.Connection
+    ) -> None:
+        self.path = path
         self._writer = writer
         self._reader = reader
         self._writing = anyio.Lock()
@@ -90,7 +93,7 @@ class Database:
         return result
 
     async def _transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        with _translating("written"):
+        with translating("written"):
             try:
                 return await _in_thread_of(self._writer, partial(_transact_blocking, work))
             except BaseException:
@@ -106,7 +109,7 @@ class Database:
             StoreUnavailable: the file cannot be read, or is closed.
         """
         self._require_open()
-        with _translating("read"):
+        with translating("read"):
             return list(await self._reader.execute_fetchall(sql, parameters))
 
     async def row(self, sql: str, parameters: Iterable[Any] = ()) -> aiosqlite.Row | None:
@@ -170,7 +173,7 @@ async def open_database(path: Path, migrations: Sequence[str]) -> Database:
     Raises:
         StoreUnavailable: it cannot be opened, or a newer program has written it.
     """
-    with _translating("opened"):
+    with translating("opened"):
         writer = await _connect(path)
         try:
             await _prepare(writer, migrations)
@@ -179,7 +182,7 @@ async def open_database(path: Path, migrations: Sequence[str]) -> Database:
             with anyio.CancelScope(shield=True):
                 await writer.close()
             raise
-    return Database(writer, reader)
+    return Database(path, writer, reader)
 
 
 async def _connect(path: Path) -> aiosqlite.Connection:

@@ -1,0 +1,357 @@
+"""Puts memory together and takes it apart again: the one place that knows all of its adapters.
+
+    database → stores → vectors → search → reader
+                      → writer ← remembering ← chronicle ← recorder
+                      → outbox → deliveries
+
+`open_memory` gives what others work with. Its loops live as long as the block runs.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final, Literal
+
+import anyio
+import anyio.to_thread
+
+from memory.asking import AskModel
+from memory.clock import Now
+from memory.embeddings.hashed import HashedEmbedder
+from memory.embeddings.minilm import MiniLmEmbedder, is_present_blocking
+from memory.embeddings.protocol import Embedder
+from memory.episodes.episode import EpisodeDraft, Written
+from memory.episodes.extract import Extractor
+from memory.episodes.remembering import Remembering
+from memory.episodes.writer import MemoryWriter
+from memory.forgetting import Forgetting
+from memory.intents.chronicle import Chronicle
+from memory.intents.policy import MemoryPolicy, load_memory_policy_blocking
+from memory.intents.queue import IntentQueue
+from memory.intents.record import IntentRecorder
+from memory.intents.snapshot import PendingContext
+from memory.intents.templates import Mask
+from memory.intents.turns import ChronicleTurns
+from memory.itemstore import ItemStore
+from memory.notes.index import NoteIndex
+from memory.outbox.backend import Backend
+from memory.outbox.breaker import Breaker, BreakerLimits, BreakerState
+from memory.outbox.delivering import Delivering, DeliveryResult, OutboxHealth
+from memory.outbox.delivery import Delivery
+from memory.recall.arms import Arm, FulltextArm
+from memory.recall.reader import RecallReader
+from memory.recall.search import MemorySearch
+from memory.recall.select import Selector
+from memory.scope import Scope
+from memory.stores.sqlite import migrations
+from memory.stores.sqlite.chronicle import SqliteChronicle
+from memory.stores.sqlite.database import Database, migrations_of, open_database
+from memory.stores.sqlite.episodes import SqliteEpisodeStore
+from memory.stores.sqlite.items import SqliteItemStore
+from memory.stores.sqlite.notes import SqliteNoteStore
+from memory.stores.sqlite.outbox import SqliteOutboxStore
+from memory.stores.sqlite.readers import Readers
+from memory.stores.sqlite.vectors import SqliteIndexState
+from memory.vectors.chroma import ChromaVectorIndex
+from memory.vectors.keeper import BACKEND as VECTORS
+from memory.vectors.keeper import VectorArm, VectorKeeper
+from memory.vectors.probe import is_sound_blocking
+
+_log = logging.getLogger(__name__)
+
+FILE: Final = "memory.sqlite3"
+_VECTORS_DIR: Final = "vectors"
+_MODEL_DIR: Final = "models/all-MiniLM-L6-v2"
+_CLOSE_S: Final = 10.0
+_LEAST_SIMILARITY: Final = {"hashed-1": 0.4}
+"""Below, hashed vectors are near by chance; a model's are compared with the other bound."""
+_LEAST_SIMILARITY_OF_MODELS: Final = 0.25
+
+EmbedderName = Literal["auto", "hashed", "minilm"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPlan:
+    """What memory is made of."""
+
+    data_dir: Path
+    workspace: Path
+    mask: Mask
+    known_secrets: Sequence[str] = ()
+    embedder: EmbedderName = "auto"
+    policy_file: Path | None = None
+    backends: Sequence[Backend] = ()
+    """Places of delivery besides the vector index."""
+    ask_model: AskModel | None = None
+    extract: bool = False
+    """Whether a model adds decisions and pitfalls to episodes."""
+    serves_vectors: bool = True
+    """Whether this process has the vector index; no two may."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryEvents:
+    """What memory tells of itself; called on the loop."""
+
+    on_delivery: Callable[[Delivery, DeliveryResult, str | None], None] = lambda *_: None
+    on_breaker: Callable[[str, BreakerState], None] = lambda *_: None
+    on_episode: Callable[[Written], None] = lambda _: None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """What others work with."""
+
+    reader: RecallReader
+    search: MemorySearch
+    recorder: IntentRecorder
+    chronicle: Chronicle
+    items: ItemStore
+    episodes: SqliteEpisodeStore
+    outbox: SqliteOutboxStore
+    notes: NoteIndex
+    queue: IntentQueue
+    database: Database
+    remembering: Remembering
+    vectors: VectorKeeper | None
+    deliveries: Sequence[Delivering]
+    now: Now
+    _writer: "_TellingWriter"
+    _forgetting: Forgetting
+
+    async def write(self, draft: EpisodeDraft) -> Written:
+        """Take an episode; see `MemoryWriter.write`."""
+        return await self._writer.write(draft)
+
+    async def write_all(self, drafts: Sequence[EpisodeDraft]) -> Sequence[Written]:
+        """Take some hundred episodes at most, in one transaction; see `MemoryWriter.write_all`."""
+        return await self._writer.write_all(drafts)
+
+    async def forget(self, item_id: str, scope: Scope) -> bool:
+        """Forget an item everywhere; see `Forgetting.forget`."""
+        forgotten = await self._forgetting.forget(item_id, scope)
+        self.wake_deliveries()
+        return forgotten
+
+    async def retry(self, delivery_id: int, owner_id: str) -> Delivery | None:
+        """Make a delivery due now; None: the owner has no such one."""
+        delivery = await self.outbox.retry(delivery_id, owner_id, self.now())
+        self.wake_deliveries()
+        return delivery
+
+    async def health(self) -> Sequence[OutboxHealth]:
+        """Tell how each place of delivery is."""
+        return [await one.health() for one in self.deliveries]
+
+    def turn_ended(self) -> None:
+        """Say that a turn's intents are recorded: its episode can be made, and it may have written notes."""
+        self.remembering.wake()
+        self.notes.wake()
+
+    def wake_deliveries(self) -> None:
+        """Say that something may be there to deliver."""
+        for one in self.deliveries:
+            one.wake()
+
+
+@dataclass(slots=True)
+class _TellingWriter:
+    """The writer; says when there is something to deliver."""
+
+    writer: MemoryWriter
+    on_episode: Callable[[Written], None]
+    wake: Callable[[], None] = field(default=lambda: None)
+
+    async def write(self, draft: EpisodeDraft, *, remembers_turn: str | None = None) -> Written:
+        written = await self.writer.write(draft, remembers_turn=remembers_turn)
+        self.on_episode(written)
+        self.wake()
+        return written
+
+    async def write_all(self, drafts: Sequence[EpisodeDraft]) -> Sequence[Written]:
+        written = await self.writer.write_all(drafts)
+        for one in written:
+            self.on_episode(one)
+        self.wake()
+        return written
+
+
+@asynccontextmanager
+async def open_memory(
+    plan: MemoryPlan,
+    *,
+    now: Now,
+    draw: Callable[[], float],
+    events: MemoryEvents | None = None,
+) -> AsyncIterator[Memory]:
+    """Open memory and run its loops while the block runs.
+
+    Raises:
+        StoreUnavailable: its database cannot be opened.
+        IntentRefused: the policy file holds a mistake.
+    """
+    policy = await _policy(plan)
+    steps = await anyio.to_thread.run_sync(migrations_of, migrations.__name__)
+    database = await open_database(plan.data_dir / FILE, steps)
+    readers = Readers(database.path)
+    try:
+        async with anyio.create_task_group() as loops:
+            memory = await _build(plan, database, readers, policy, now, draw, events)
+            await _start(memory, loops.start)
+            try:
+                yield memory
+            finally:
+                loops.cancel_scope.cancel()
+                await _close(memory, plan.backends)
+    finally:
+        with anyio.CancelScope(shield=True):
+            readers.close()
+            await database.close()
+
+
+async def _start(memory: Memory, start: Callable[..., Awaitable[None]]) -> None:
+    if memory.vectors is not None:
+        await start(memory.vectors.run)
+    for one in memory.deliveries:
+        await start(one.run)
+    await start(memory.remembering.run)
+    await start(memory.notes.run)
+    await start(memory.queue.run)
+
+
+async def _close(memory: Memory, backends: Sequence[Backend]) -> None:
+    with anyio.move_on_after(_CLOSE_S, shield=True):
+        if memory.vectors is not None:
+            await memory.vectors.close()
+        for one in backends:
+            await one.close()
+
+
+async def _policy(plan: MemoryPlan) -> MemoryPolicy | None:
+    if plan.policy_file is None:
+        return None
+    return await anyio.to_thread.run_sync(load_memory_policy_blocking, plan.policy_file)
+
+
+async def _build(
+    plan: MemoryPlan,
+    database: Database,
+    readers: Readers,
+    policy: MemoryPolicy | None,
+    now: Now,
+    draw: Callable[[], float],
+    events: MemoryEvents | None,
+) -> Memory:
+    told = events or MemoryEvents()
+    items = SqliteItemStore(database, readers)
+    chronicle = SqliteChronicle(database)
+    recorder = IntentRecorder(chronicle, plan.mask, policy)
+    outbox = SqliteOutboxStore(database)
+    vectors = await _vectors(plan, database, items) if plan.serves_vectors else None
+    served: list[Backend] = [*([vectors] if vectors is not None else []), *plan.backends]
+    deliver_to = [VECTORS, *(one.name for one in plan.backends)]
+    deliveries = [
+        Delivering(
+            backend,
+            outbox,
+            items,
+            Breaker(BreakerLimits(), on_change=partial(told.on_breaker, backend.name)),
+            now=now,
+            draw=draw,
+            on_result=told.on_delivery,
+        )
+        for backend in served
+    ]
+    episodes = SqliteEpisodeStore(database, now)
+    writer = _TellingWriter(
+        MemoryWriter(episodes, deliver_to=deliver_to, known_secrets=plan.known_secrets, now=now),
+        told.on_episode,
+    )
+    notes = NoteIndex(
+        plan.workspace, SqliteNoteStore(database, deliver_to=deliver_to, now=now), plan.mask
+    )
+    arms: list[Arm] = [FulltextArm(items)]
+    if vectors is not None:
+        arms.append(VectorArm(vectors))
+    search = MemorySearch(items, arms, now=now)
+    ask = plan.ask_model
+    memory = Memory(
+        reader=RecallReader(
+            search,
+            selector=Selector(ask) if ask is not None else None,
+            pending=PendingContext(chronicle),
+            about_memory=notes,
+        ),
+        search=search,
+        recorder=recorder,
+        chronicle=chronicle,
+        items=items,
+        episodes=episodes,
+        outbox=outbox,
+        notes=notes,
+        queue=IntentQueue(recorder),
+        database=database,
+        remembering=Remembering(
+            ChronicleTurns(chronicle),
+            writer,
+            episodes,
+            extraction=Extractor(ask, now=now, known_secrets=plan.known_secrets)
+            if ask is not None and plan.extract
+            else None,
+            on_bad_turn=_tell_bad_turn,
+        ),
+        vectors=vectors,
+        deliveries=deliveries,
+        now=now,
+        _writer=writer,
+        _forgetting=Forgetting(
+            database,
+            backends=deliver_to,
+            recording=recorder.recording,
+            now=now,
+            forget_note=lambda item: notes.forget_note(item.id),
+        ),
+    )
+    writer.wake = memory.wake_deliveries
+    notes.on_change = memory.wake_deliveries
+    return memory
+
+
+async def _vectors(plan: MemoryPlan, database: Database, items: SqliteItemStore) -> VectorKeeper:
+    embedder = await anyio.to_thread.run_sync(_embedder_blocking, plan)
+    directory = plan.data_dir / _VECTORS_DIR
+    name, dimension = embedder.model_id, embedder.dimension
+
+    async def is_sound() -> bool:
+        return await anyio.to_thread.run_sync(
+            is_sound_blocking, directory, name, dimension, abandon_on_cancel=True
+        )
+
+    return VectorKeeper(
+        ChromaVectorIndex(directory, model_id=name, dimension=dimension),
+        embedder,
+        items,
+        SqliteIndexState(database),
+        is_sound=is_sound,
+        least_similarity=_LEAST_SIMILARITY.get(name, _LEAST_SIMILARITY_OF_MODELS),
+    )
+
+
+def model_dir(data_dir: Path) -> Path:
+    """Give the directory of the embedding model that can be fetched."""
+    return data_dir / _MODEL_DIR
+
+
+def _embedder_blocking(plan: MemoryPlan) -> Embedder:
+    if plan.embedder != "hashed" and is_present_blocking(model_dir(plan.data_dir)):
+        return MiniLmEmbedder(model_dir(plan.data_dir))
+    if plan.embedder == "minilm":
+        _log.warning("embedding_model_missing")
+    return HashedEmbedder()
+
+
+def _tell_bad_turn(turn_id: str, exc: Exception) -> None:
+    _log.error("turn_not_remembered", exc_info=exc, extra={"turn_id": turn_id})

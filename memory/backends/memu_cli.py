@@ -1,0 +1,173 @@
+"""memU in this process: the package `memu-cli`, with files of its own in a directory that we give.
+
+Each item is one recall file, named by the item's id in a scope of its own (the owner as `user_id`, the
+item as `agent_id`): written again it is the same file, and it can be found and removed without looking
+through the owner's others. The package's own way to embed is not used, for it reads settings and proxies
+from the environment; nothing but the embeddings endpoint is spoken to.
+"""
+
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from memory.backends.memu_embeddings import EmbeddingClient, Embeddings, EmbeddingService
+from memory.backends.memu_text import content_of, description_of
+from memory.items import Item
+from memory.outbox.backend import BackendHealth, BackendUnavailable, DeliveryRefused
+from memory.outbox.delivery import Link
+
+_log = logging.getLogger(__name__)
+
+NAME: Final = "memu"
+_FILE: Final = "memu.sqlite3"
+_TRACK: Final = "memory"
+_MISSING: Final = "memU is not installed; `pip install 'candor[memu]'` adds it."
+T = TypeVar("T")
+Memu = Any
+"""Its `MemoryService`; the package has no types."""
+
+
+class MemuCliBackend:
+    """The package as a place of delivery. Close it."""
+
+    name = NAME
+
+    def __init__(self, directory: Path, embeddings: Embeddings) -> None:
+        self._directory = directory
+        self._embeddings = EmbeddingService(embeddings)
+        self._limiter = anyio.CapacityLimiter(1)  # it is not made for several threads
+        self._memu: Memu = None
+
+    async def put(self, item: Item, idempotency_key: str) -> Sequence[Link]:  # noqa: ARG002  the name does it
+        """Write an item's recall file, or write it anew; the same twice is the same."""
+        user = {"user_id": item.scope.owner_id, "agent_id": item.id}
+        file = {
+            "name": item.id,
+            "track": _TRACK,
+            "description": description_of(item),
+            "content": content_of(item),
+        }
+
+        def commit(memu: Memu) -> Sequence[Link]:
+            made = _driven(memu.commit_results(recall_files=[file], user=user))
+            return [
+                Link(item_id=item.id, backend=NAME, remote_kind="file", remote_id=one["id"])
+                for one in made["recall_files"]
+            ]
+
+        return await self._in_thread(commit)
+
+    async def forget(
+        self,
+        item_id: str,
+        links: Sequence[Link],  # noqa: ARG002  the item's scope finds also what was never noted
+        idempotency_key: str,  # noqa: ARG002
+    ) -> None:
+        """Remove an item's recall file with its segments; they are overwritten in memU's file."""
+        where = {"agent_id": item_id}
+
+        def clear(memu: Memu) -> None:
+            memu.database.recall_file_segment_repo.clear_segments(where)
+            memu.database.recall_file_repo.clear_recall_files(where)
+
+        await self._in_thread(clear)
+
+    async def retrieve(self, query: str, owner_id: str, *, limit: int) -> Sequence[str]:
+        """Give the ids of the owner's items that memU finds near, best first.
+
+        Raises:
+            BackendUnavailable: memU or its embeddings cannot be used.
+        """
+        if not query.strip():
+            return []
+        found = await self._in_thread(
+            lambda memu: _driven(memu.progressive_retrieve(query, where={"user_id": owner_id}))
+        )
+        return list(dict.fromkeys(str(one["name"]) for one in found["files"]))[:limit]
+
+    async def check(self) -> BackendHealth:
+        """Open memU's file if it is not yet; asks no endpoint."""
+        try:
+            await self._in_thread(lambda _: None)
+        except BackendUnavailable as exc:
+            return BackendHealth(name=NAME, state="failing", detail=str(exc))
+        return BackendHealth(name=NAME, state="ok")
+
+    async def close(self) -> None:
+        """Close memU's file and the connections to the endpoint; idempotent."""
+        memu, self._memu = self._memu, None
+        if memu is not None:
+            await anyio.to_thread.run_sync(memu.database.close, limiter=self._limiter)
+        await self._embeddings.close()
+
+    async def _in_thread(self, work: Callable[[Memu], T]) -> T:
+        return await anyio.to_thread.run_sync(self._worked, work, limiter=self._limiter)
+
+    def _worked(self, work: Callable[[Memu], T]) -> T:
+        try:
+            if self._memu is None:
+                self._memu = _open_blocking(self._directory, self._embeddings)
+            return work(self._memu)
+        except ImportError as exc:
+            raise BackendUnavailable(_MISSING) from exc
+        except (BackendUnavailable, DeliveryRefused):
+            raise
+        except Exception as exc:  # the edge to a package that promises no kinds of errors
+            _log.exception("memu_failed")
+            raise BackendUnavailable("memU failed; the server's log says how.") from exc
+        finally:
+            if self._memu is not None:
+                _drop_copies(self._memu)
+
+
+def _open_blocking(directory: Path, embeddings: EmbeddingService) -> Memu:
+    from memu.app import MemoryService  # type: ignore[import-untyped]  # noqa: PLC0415  an extra that need not be there
+    from memu.embedding.gateway import (  # type: ignore[import-untyped]  # noqa: PLC0415
+        EMBEDDING_CLIENT_BUILDERS,
+    )
+    from sqlalchemy import event  # noqa: PLC0415  comes with it
+
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    backend = f"{__name__}:{id(embeddings)}"
+    EMBEDDING_CLIENT_BUILDERS[backend] = lambda _: EmbeddingClient(embeddings)
+    try:
+        memu = MemoryService(
+            database_config={
+                "metadata_store": {"provider": "sqlite", "dsn": f"sqlite:///{directory / _FILE}"}
+            },
+            embedding_profiles={"default": {"client_backend": backend}},
+        )
+        memu._get_embedding_client("embedding")  # noqa: SLF001  made now, kept by it
+    finally:
+        del EMBEDDING_CLIENT_BUILDERS[backend]
+    engine = memu.database._sessions.engine  # noqa: SLF001  no public way to it
+    engine.dispose()  # the connections that made the tables
+    event.listen(engine, "connect", _overwrite_what_is_deleted)
+    return memu
+
+
+def _overwrite_what_is_deleted(connection: Any, _record: Any) -> None:
+    connection.execute("PRAGMA secure_delete=ON").close()
+
+
+def _drop_copies(memu: Memu) -> None:
+    """Empty what memU keeps of all that it ever read: it reads its file anyway."""
+    memu.database.recall_files.clear()
+    memu.database.resources.clear()
+    memu.database.recall_file_segment_repo.segments.clear()
+
+
+def _driven(work: Coroutine[Any, Any, Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Run a coroutine that never waits: memU's only wait is for vectors, and ours block the thread."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        result: Mapping[str, Any] = done.value
+        return result
+    finally:
+        work.close()
+    raise BackendUnavailable("This version of memU waits for something else than vectors.")

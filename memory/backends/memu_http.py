@@ -1,0 +1,110 @@
+"""JSON over HTTP to a service that the operator names: bounded in time and size, and not believed.
+
+Proxies and credentials of the process's environment are not used: what is remembered goes to the
+address that was set, and nowhere else.
+"""
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Literal
+
+import anyio
+import anyio.to_thread
+import httpx
+
+from memory.outbox.backend import BackendUnavailable, DeliveryRefused
+
+_REFUSED: Final = frozenset({400, 413, 415, 422})
+"""What says that the request itself is wrong; all else may be put right at the other end."""
+_OK: Final = range(200, 300)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A status, and the body as JSON; None where it is none."""
+
+    status: int
+    body: Any
+
+
+class JsonService:
+    """One service at one address. Close it."""
+
+    def __init__(
+        self, base_url: str, *, name: str, timeout_s: float, max_bytes: int, api_key: str = ""
+    ) -> None:
+        self._base_url = base_url.rstrip("/")
+        self._name = name
+        self._timeout_s = timeout_s
+        self._max_bytes = max_bytes
+        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._client: httpx.AsyncClient | None = None
+        self._opening = anyio.Lock()
+
+    async def call(self, method: Literal["GET", "POST"], path: str, body: Any = None) -> Answer:
+        """Ask once; any status is an answer.
+
+        Raises:
+            BackendUnavailable: it cannot be reached, or answers too slowly or too much.
+        """
+        try:
+            with anyio.fail_after(self._timeout_s):
+                return await self._ask(method, path, body)
+        except (TimeoutError, httpx.TimeoutException) as exc:
+            raise BackendUnavailable(f"{self._name} did not answer in time.") from exc
+        except (httpx.HTTPError, httpx.InvalidURL) as exc:
+            raise BackendUnavailable(f"{self._name} cannot be reached.") from exc
+
+    async def ask(self, method: Literal["GET", "POST"], path: str, body: Any = None) -> Any:
+        """Ask once, and give the JSON of a good answer.
+
+        Raises:
+            BackendUnavailable: it cannot be reached, or did not do it.
+            DeliveryRefused: it calls the request wrong.
+        """
+        answer = await self.call(method, path, body)
+        if answer.status in _REFUSED:
+            raise DeliveryRefused(f"{self._name} refused it (HTTP {answer.status}).")
+        if answer.status not in _OK:
+            raise BackendUnavailable(f"{self._name} failed (HTTP {answer.status}).")
+        if answer.body is None:
+            raise BackendUnavailable(f"{self._name} answered something that is not JSON.")
+        return answer.body
+
+    async def close(self) -> None:
+        """Close its connections; idempotent."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def _ask(self, method: str, path: str, body: Any) -> Answer:
+        client = await self._open()
+        async with client.stream(method, f"{self._base_url}{path}", json=body) as response:
+            text = bytearray()
+            async for chunk in response.aiter_bytes():
+                text += chunk
+                if len(text) > self._max_bytes:
+                    raise BackendUnavailable(f"{self._name} answered too much.")
+            return Answer(status=response.status_code, body=_json_of(bytes(text)))
+
+    async def _open(self) -> httpx.AsyncClient:
+        async with self._opening:
+            if self._client is None:  # in a thread: it reads the system's certificates
+                self._client = await anyio.to_thread.run_sync(
+                    partial(
+                        httpx.AsyncClient,
+                        headers=self._headers,
+                        timeout=self._timeout_s,
+                        trust_env=False,
+                        follow_redirects=False,
+                    )
+                )
+            return self._client
+
+
+def _json_of(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,318 @@
+"""`python app.py memory`: looks into memory, writes to it, and mends it; beside a running server, too."""
+
+import argparse
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, BinaryIO, NoReturn, TextIO, get_args
+
+import anyio
+import anyio.to_thread
+
+from memory.assemble import Memory
+from memory.embeddings.minilm import ModelMissing
+from memory.episodes.episode import EPISODE_TYPES, EpisodeDraft, Sections
+from memory.errors import StoreConflict, StoreUnavailable
+from memory.outbox.delivery import Delivery, DeliveryStatus
+from memory.rebuilding import rebuild
+from memory.recall.query import DEFAULT_BUDGET_CHARS, QueryPack
+from memory.scope import Scope
+from memory.transfer import NotTransferable, export_episodes, read_drafts
+
+FAILED = 1
+BAD_ARGUMENTS = 2
+
+_MAX_INPUT_BYTES = 64 * 1024 * 1024
+_BATCH = 50
+_LIMIT = 200
+_MAX_COUNT = 100_000
+
+_HELP = """\
+python app.py memory: what is remembered
+
+python app.py memory search WORDS… [--limit N] [--json]
+    Find notes, episodes and cases, best first.
+
+python app.py memory context WORDS… [--budget CHARS]
+    Print what would be put beside a message.
+
+python app.py memory write
+    Read one episode as JSON from standard input and store it:
+      {"episode_type": "howto", "title": "…", "tags": ["…"], "sections": {"recipe": "…"}}
+
+python app.py memory outbox [--status pending|delivered|dead]
+    List deliveries to the vector index and other backends.
+
+python app.py memory retry ID… | --dead
+    Make deliveries due again, or all that were given up.
+
+python app.py memory rebuild
+    Make the full-text index anew, and have the server make the vectors anew.
+
+python app.py memory export
+    Print every episode as a line of JSON.
+
+python app.py memory import
+    Read such lines from standard input; what is there already stays as it is.
+
+python app.py memory fetch-model
+    Fetch the embedding model (some 80 MB), once; the only command that goes to the network.
+
+Add --owner NAME to work with the memory of one user of a server with tokens.
+"""
+
+
+class _Refused(Exception):
+    """It cannot be done; the text says why in one sentence. `code` is the exit code."""
+
+    def __init__(self, message: str, code: int = BAD_ARGUMENTS) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+_TOLD = (StoreUnavailable, StoreConflict, ModelMissing, NotTransferable)
+"""Faults whose text is one sentence for people."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong instead of leaving the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise _Refused(f"{message.removesuffix('.')}; python app.py memory --help says more.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryCommand:
+    """What the command works with."""
+
+    open_memory: Callable[[], AbstractAsyncContextManager[Memory]]
+    owner_id: str
+    """Whose memory it is where no other owner is named."""
+    fetch_model: Callable[[], None]
+
+    def run(self, args: Sequence[str], *, source: BinaryIO, out: TextIO) -> int:
+        """Run one command and give the exit code: 0, 1 where it failed, 2 for bad arguments. Blocks.
+
+        Raises:
+            OSError: the output cannot be written, a `BrokenPipeError` when nobody reads on.
+        """
+        if not args or args[0] in {"-h", "--help", "help"}:
+            out.write(_HELP)
+            return 0
+        try:
+            given = _parse(args)
+            if given.command == "fetch-model":
+                self.fetch_model()
+                out.write("The model is there; the server uses it from its next start on.\n")
+                return 0
+            return anyio.run(self._run, given, source, out)
+        except _Refused as exc:
+            out.write(f"{exc}\n")
+            return exc.code
+        except _TOLD as exc:
+            out.write(f"{exc}\n")
+            return FAILED
+
+    async def _run(self, given: argparse.Namespace, source: BinaryIO, out: TextIO) -> int:
+        work = _COMMANDS[given.command]
+        owner_id = given.owner or self.owner_id
+        refused: Exception | None = None
+        async with self.open_memory() as memory:
+            try:
+                await work(_Call(memory, owner_id, given, source, out))
+            except (_Refused, *_TOLD) as exc:  # leaves the task group as it is, not in a group
+                refused = exc
+        if refused is not None:
+            raise refused
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    memory: Memory
+    owner_id: str
+    given: argparse.Namespace
+    source: BinaryIO
+    out: TextIO
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(owner_id=self.owner_id)
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.given.words)
+
+    def say(self, line: str) -> None:
+        self.out.write(f"{line}\n")
+
+    async def read(self) -> str:
+        raw = await anyio.to_thread.run_sync(self.source.read, _MAX_INPUT_BYTES + 1)
+        if len(raw) > _MAX_INPUT_BYTES:
+            raise _Refused("The input is larger than 64 MiB; split it.")
+        try:
+            return raw.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise _Refused("The input is not UTF-8 text.") from None
+
+
+async def _search(call: _Call) -> None:
+    found = await call.memory.search.search(call.text, scope=call.scope, limit=call.given.limit)
+    if call.given.json:
+        for hit in found.hits:
+            item = hit.item
+            value = {"id": item.id, "kind": item.kind, "title": item.title, "why": hit.why}
+            call.say(json.dumps({**value, "score": round(hit.score, 4)}, ensure_ascii=False))
+        return
+    for hit in found.hits:
+        call.say(f"{hit.score:.2f}  {hit.item.id}  {hit.item.title}")
+        call.say(f"      {hit.item.summary}")
+        call.say(f"      {hit.item.source}; {hit.why}")
+    if not found.hits:
+        call.say("Nothing was found.")
+    if found.degraded:
+        call.say(f"Without: {', '.join(found.degraded)}.")
+
+
+async def _context(call: _Call) -> None:
+    query = QueryPack(queries=(call.text,), scope=call.scope, budget_chars=call.given.budget)
+    pack = await call.memory.reader.recall(query)
+    call.say(pack.text or "Nothing would be put beside this message.")
+
+
+async def _write(call: _Call) -> None:
+    written = await call.memory.write(_draft(await call.read(), call.owner_id))
+    if written.status == "refused":
+        raise _Refused(f"It was refused: {written.reason}.", FAILED)
+    call.say(f"{written.status}: {written.episode_id}")
+    for one in written.clipped:
+        call.say(f"clipped: {one.chars} characters of {one.section}")
+    if written.redacted:
+        call.say(f"masked: {written.redacted}")
+
+
+async def _outbox(call: _Call) -> None:
+    deliveries = await call.memory.outbox.page(call.owner_id, call.given.status, limit=_LIMIT)
+    for one in deliveries:
+        call.say(_told(one))
+    if not deliveries:
+        call.say("There are no such deliveries.")
+
+
+async def _retry(call: _Call) -> None:
+    ids = [int(one) for one in call.given.words if one.isascii() and one.isdigit()]
+    if len(ids) != len(call.given.words):
+        raise _Refused("Deliveries are named by their numbers; `outbox` lists them.")
+    if call.given.dead:
+        dead = await call.memory.outbox.page(call.owner_id, "dead", limit=_LIMIT)
+        ids += [one.id for one in dead]
+    for one in ids:
+        delivery = await call.memory.retry(one, call.owner_id)
+        if delivery is None:
+            raise _Refused(f"There is no delivery {one}.", FAILED)
+        call.say(_told(delivery))
+    if not ids:
+        call.say("Nothing was given up.")
+
+
+async def _rebuild(call: _Call) -> None:
+    count = await rebuild(call.memory.database)
+    call.say(f"The words of {count} items were indexed anew.")
+    call.say("The server makes the vectors anew at its next start.")
+
+
+async def _export(call: _Call) -> None:
+    memory, owner = call.memory, call.given.owner
+    async for line in export_episodes(memory.items, memory.episodes, owner):
+        call.say(line)
+
+
+async def _import(call: _Call) -> None:
+    lines = (await call.read()).splitlines()
+    drafts = list(read_drafts(lines, call.given.owner))  # all are read before one is written
+    counts: dict[str, int] = {}
+    for start in range(0, len(drafts), _BATCH):
+        for written in await call.memory.write_all(drafts[start : start + _BATCH]):
+            counts[written.status] = counts.get(written.status, 0) + 1
+    told = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+    call.say(f"Read {len(drafts)}: {told or 'nothing to do'}.")
+
+
+_COMMANDS: Mapping[str, Callable[[_Call], Awaitable[None]]] = {
+    "search": _search,
+    "context": _context,
+    "write": _write,
+    "outbox": _outbox,
+    "retry": _retry,
+    "rebuild": _rebuild,
+    "export": _export,
+    "import": _import,
+}
+
+
+def _parse(args: Sequence[str]) -> argparse.Namespace:
+    parser = _Parser(prog="memory", add_help=False)
+    parser.add_argument("--owner")
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    for name in (*_COMMANDS, "fetch-model"):
+        one = commands.add_parser(name, add_help=False)
+        one.add_argument("--owner", default=argparse.SUPPRESS)
+        if name in {"search", "context", "retry"}:
+            one.add_argument("words", nargs="*" if name == "retry" else "+")
+    commands.choices["search"].add_argument("--limit", type=_count, default=10)
+    commands.choices["search"].add_argument("--json", action="store_true")
+    commands.choices["context"].add_argument("--budget", type=_count, default=DEFAULT_BUDGET_CHARS)
+    commands.choices["outbox"].add_argument("--status", choices=get_args(DeliveryStatus))
+    commands.choices["retry"].add_argument("--dead", action="store_true")
+    return parser.parse_args(list(args))
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:9]) <= _MAX_COUNT):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of 1 to 100000")
+    return int(text)
+
+
+def _draft(text: str, owner_id: str) -> EpisodeDraft:
+    """Read one episode as the HTTP contract has it."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        raise _Refused("Standard input holds no JSON.") from None
+    if not isinstance(value, dict) or not isinstance(value.get("sections"), dict):
+        raise _Refused("An episode is a JSON object with `episode_type`, `title` and `sections`.")
+    if value.get("episode_type") not in EPISODE_TYPES:
+        raise _Refused(f"`episode_type` must be one of {', '.join(EPISODE_TYPES)}.")
+    title, tags, sections = value.get("title"), value.get("tags", []), value["sections"]
+    if not isinstance(title, str) or not title.strip():
+        raise _Refused("`title` must be text.")
+    if not isinstance(tags, list) or not all(isinstance(one, str) for one in tags):
+        raise _Refused("`tags` must be a list of texts.")
+    return EpisodeDraft(
+        episode_type=value["episode_type"],
+        title=title,
+        scope=Scope(owner_id=owner_id, **_labels(value.get("scope", {}))),
+        sections=_sections(sections),
+        tags=tuple(tags),
+    )
+
+
+def _sections(given: Mapping[str, Any]) -> Sections:
+    made = Sections.of({name: text for name, text in given.items() if isinstance(text, str)})
+    if set(made.named()) != set(given):
+        names = "context, actions, decisions, pitfalls, recipe, verification, links"
+        raise _Refused(f"`sections` may have {names}, each with text.")
+    return made
+
+
+def _labels(given: Any) -> dict[str, str]:
+    known = {"user_id", "agent_id", "project_id", "workflow_id", "app_code", "environment"}
+    if not isinstance(given, dict) or not set(given) <= known:
+        raise _Refused(f"`scope` may have {', '.join(sorted(known))}.")
+    return {name: str(value) for name, value in given.items()}
+
+
+def _told(one: Delivery) -> str:
+    error = f"  {one.last_error}" if one.last_error else ""
+    return f"{one.id}  {one.status}  {one.operation} {one.item_id} → {one.backend}, tries {one.attempts}{error}"

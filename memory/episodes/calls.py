@@ -1,0 +1,165 @@
+"""What a tool call did, in a line: what it was asked, what it touched, whether it checked something.
+
+Of tools that come and go (those of a protocol server) neither name, arguments nor errors are told: the
+live definition is right, and an old call misleads.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from memory.episodes.clipping.clip import clip_text
+from memory.episodes.clipping.fitting import CONCLUSION, gist, without_rulers
+from memory.episodes.item import one_line
+from memory.episodes.turn import ToolCall
+
+MAX_ASKED_CHARS: Final = 200
+MAX_ERROR_CHARS: Final = 400
+MAX_OUTPUT_CHARS: Final = 700
+
+CHANGING: Final = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
+_AGAIN: Final = CHANGING | {"Read", "Glob", "LS", "NotebookRead"}
+"""Tools whose result can be had again at any time, and is left out."""
+
+_KEEPING_BOOKS: Final = frozenset({"TodoWrite", "TodoRead", "ToolSearch", "ExitPlanMode"})
+_ASKED_BY: Final = (
+    "command",
+    "file_path",
+    "notebook_path",
+    "path",
+    "pattern",
+    "url",
+    "query",
+    "description",
+    "skill",
+)
+_OF_SERVER: Final = re.compile(r"^mcp__(?P<server>[^_]+(?:_[^_]+)*)__|^(?P<other>[\w\-]+)::")
+_CHECKING: Final = re.compile(
+    r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|playwright|phpunit|rspec|ctest|gtest|ruff|mypy|pyright"
+    r"|flake8|eslint|tsc|shellcheck|golangci-lint|clippy)\b"
+    r"|\b(?:npm|pnpm|yarn|bun|go|cargo|mvn|gradle|gradlew|dotnet|make|swift|mix)\b[^|;&]{0,60}"
+    r"\b(?:test|tests|check|verify|lint|build|vet|typecheck)\b"
+    r"|\bcurl\b.{0,200}\b(?:health|healthz|readyz|status|ping)\b|\bgit diff --check\b",
+    re.IGNORECASE,
+)
+_FORM_ERROR: Final = re.compile(
+    r"inputvalidationerror|validation error|invalid (?:input|argument|parameter)|missing required"
+    r"|required (?:property|parameter|field|argument)|unexpected (?:keyword|property|argument|parameter)"
+    r"|does not match (?:the )?schema|参数(?:错误|缺失|不合法|校验)|缺少(?:必填)?参数",
+    re.IGNORECASE,
+)
+_PROGRAM: Final = re.compile(r"^[a-z][\w.+\-]{1,20}$")
+_EVERYDAY: Final = frozenset(
+    [
+        "cd",
+        "ls",
+        "cat",
+        "echo",
+        "grep",
+        "rg",
+        "find",
+        "head",
+        "tail",
+        "pwd",
+        "rm",
+        "mv",
+        "cp",
+        "mkdir",
+        "touch",
+        "sed",
+        "awk",
+        "wc",
+        "sort",
+        "which",
+        "test",
+        "sudo",
+        "env",
+        "export",
+        "true",
+        "false",
+        "printf",
+        "sleep",
+        "chmod",
+    ]
+)
+
+
+def tells(call: ToolCall) -> bool:
+    """Whether a call is worth telling: keeping one's own books and asking memory is not."""
+    return call.name not in _KEEPING_BOOKS and "memory" not in call.name.lower()
+
+
+def server_of(call: ToolCall) -> str | None:
+    """The server that a tool belongs to; None for the agent's own tools."""
+    match = _OF_SERVER.match(call.name)
+    return (match["server"] or match["other"]) if match else None
+
+
+def asked(call: ToolCall) -> str:
+    """What a call was asked, in one line; empty where that is not told."""
+    if server_of(call) is not None:
+        return ""
+    value = next((call.input[key] for key in _ASKED_BY if _is_text(call.input.get(key))), "")
+    return one_line(str(value), MAX_ASKED_CHARS)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def named(call: ToolCall) -> str:
+    """Name a call: the tool and what it was asked."""
+    server = server_of(call)
+    if server is not None:
+        return f"a tool of {server}"
+    what = asked(call)
+    return f"{call.name} `{what}`" if what else call.name
+
+
+def outcome(call: ToolCall) -> str:
+    """What a call gave, clipped; empty where it can be had again, or stands among the pitfalls."""
+    if call.status != "ok" or call.name in _AGAIN:
+        return ""
+    return clip_text(call.output, MAX_OUTPUT_CHARS).strip()
+
+
+def reason(call: ToolCall) -> str:
+    """Why a call did not succeed, clipped; never how a tool wanted to be called."""
+    if _FORM_ERROR.search(call.output[:_LOOKED_AT]):
+        return "the call was not of the form that the tool takes; its live definition has it"
+    if server_of(call) is not None:
+        last = [line for line in call.output.splitlines() if line.strip()]
+        return one_line(last[-1], MAX_OUTPUT_CHARS // 4) if last else ""
+    return gist(clip_text(call.output), MAX_ERROR_CHARS).strip()
+
+
+_LOOKED_AT = 2000
+
+
+def checks(call: ToolCall) -> bool:
+    """Whether a call's purpose was to check: tests, linters, builds, health."""
+    command = call.input.get("command")
+    return isinstance(command, str) and bool(_CHECKING.search(command[:_LOOKED_AT]))
+
+
+def conclusion(call: ToolCall) -> str:
+    """The line of the output that sums it up; its last line where none does."""
+    lines = [line.strip() for line in clip_text(call.output).splitlines() if line.strip()]
+    summing = [line for line in lines if CONCLUSION.search(line[:MAX_ERROR_CHARS])]
+    return one_line(without_rulers((summing or lines or [""])[-1]), MAX_ASKED_CHARS)
+
+
+def file_of(call: ToolCall) -> str | None:
+    """The file that a call read or changed."""
+    value = call.input.get("file_path") or call.input.get("notebook_path")
+    return one_line(value, MAX_ASKED_CHARS) if isinstance(value, str) and value.strip() else None
+
+
+def program_of(call: ToolCall) -> str | None:
+    """The program that a command line runs, where that tells something."""
+    command = call.input.get("command")
+    if not isinstance(command, str):
+        return None
+    words: Sequence[str] = command[:_LOOKED_AT].split()
+    first = next((word for word in words if "=" not in word), "").rpartition("/")[2].lower()
+    return first if _PROGRAM.match(first) and first not in _EVERYDAY else None

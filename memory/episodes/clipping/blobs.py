@@ -1,0 +1,116 @@
+"""Data that no person reads: binary, encoded blocks, hex dumps, endless lines.
+
+What is left out is named by its size.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+MAX_LINE_CHARS: Final = 2000
+_HEAD_CHARS = 1200
+_TAIL_CHARS = 400
+
+_DATA_URI: Final = re.compile(r"(data:[\w.+/\-]{1,80};base64,)([A-Za-z0-9+/=_\-]{64,})")
+_ENCODED: Final = re.compile(r"(?<![A-Za-z0-9+/=_\-])[A-Za-z0-9+/_\-]{160,}={0,2}")
+_HEX: Final = re.compile(r"(?<![A-Za-z0-9])(?:0x)?[0-9a-fA-F]{129,}(?![A-Za-z0-9])")
+_ENCODED_LINE: Final = re.compile(r"^\s{0,16}[A-Za-z0-9+/]{56,160}={0,2}\s{0,4}$")
+_LAST_LINE: Final = re.compile(r"^\s{0,16}[A-Za-z0-9+/]{1,160}={0,2}\s{0,4}$")
+_DUMP_LINE: Final = re.compile(
+    r"^\s{0,8}(?:0x)?[0-9a-fA-F]{4,16}[:\s]\s{0,4}(?:[0-9a-fA-F]{2}(?:[0-9a-fA-F]{2})?\s{1,3}){4,}"
+)
+_UNREADABLE: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
+_MIN_BLOCK_LINES = 3
+_UNREADABLE_SHARE = 10
+"""A line with more than one unreadable character in this many is binary."""
+
+
+def drop_blobs(text: str) -> str:
+    """Put a remark in the place of data. Call it before control characters are taken out."""
+    if "base64," in text:
+        text = _DATA_URI.sub(_named_uri, text)
+    text = _ENCODED.sub(_named_if_encoded, text)
+    text = _HEX.sub(lambda match: _remark(len(match[0]), "hexadecimal"), text)
+    text = _drop_lines(text, is_encoded_line, "encoded data")
+    text = _drop_lines(text, lambda line: bool(_DUMP_LINE.match(line)), "a hex dump")
+    text = _drop_binary(text)
+    return "\n".join(_shortened(line) for line in text.split("\n"))
+
+
+def _remark(chars: int, what: str) -> str:
+    return f"[{chars} characters of {what}]"
+
+
+def _named_uri(match: re.Match[str]) -> str:
+    return f"{match[1]}{_remark(len(match[2]), 'data')}"
+
+
+def _named_if_encoded(match: re.Match[str]) -> str:
+    run = match[0]
+    return _remark(len(run), "encoded data") if _is_mixed(run) else run
+
+
+def _is_mixed(run: str) -> bool:
+    """Whether it looks random: paths and rulers of dashes do not."""
+    classes = (any(map(str.isupper, run)), any(map(str.islower, run)), any(map(str.isdigit, run)))
+    separators = sum(map(run.count, "/-_+"))
+    return all(classes) and separators * 10 < len(run)
+
+
+def is_encoded_line(line: str) -> bool:
+    """Whether a line is one of a block of Base64."""
+    return bool(_ENCODED_LINE.match(line)) and _is_mixed(line)
+
+
+def _drop_lines(text: str, fits: Callable[[str], bool], what: str) -> str:
+    """Put one remark in the place of at least three lines in a row that fit."""
+    kept: list[str] = []
+    block: list[str] = []
+
+    def close() -> None:
+        if len(block) >= _MIN_BLOCK_LINES:
+            kept.append(_remark(sum(map(len, block)) + len(block) - 1, what))
+        else:
+            kept.extend(block)
+        block.clear()
+
+    for line in text.split("\n"):
+        if fits(line):
+            block.append(line)
+        elif len(block) >= _MIN_BLOCK_LINES and _ends_block(line, what):
+            block.append(line)
+            close()
+        else:
+            close()
+            kept.append(line)
+    close()
+    return "\n".join(kept)
+
+
+def _ends_block(line: str, what: str) -> bool:
+    ends = line.rstrip().endswith("=") or any(map(str.isdigit, line))
+    return what == "encoded data" and bool(_LAST_LINE.match(line)) and ends
+
+
+def _drop_binary(text: str) -> str:
+    if not _UNREADABLE.search(text):
+        return text
+    kept: list[str] = []
+    binary: list[str] = []
+    for line in [*text.split("\n"), None]:
+        if line is not None and len(_UNREADABLE.findall(line)) * _UNREADABLE_SHARE > len(line):
+            binary.append(line)
+            continue
+        remark = _remark(sum(map(len, binary)) + len(binary), "binary")
+        kept.extend([remark] if len(remark) < len("\n".join(binary)) else binary)
+        binary.clear()
+        if line is not None:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def _shortened(line: str) -> str:
+    if len(line) <= MAX_LINE_CHARS:
+        return line
+    left_out = len(line) - _HEAD_CHARS - _TAIL_CHARS
+    return f"{line[:_HEAD_CHARS]} [… {left_out} characters …] {line[-_TAIL_CHARS:]}"

@@ -1,0 +1,169 @@
+"""Whole diffs: what they changed can be read in the files; which files, and how much, is kept."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+_GIT: Final = re.compile(
+    r"^diff --(?:git|cc|combined) (?:a/)?(?P<old>\S{1,500})(?: b/(?P<new>\S{1,500}))?"
+)
+_SVN: Final = re.compile(r"^Index: (?P<new>.{1,500})$")
+_OLD: Final = re.compile(r"^--- (?:a/)?(?P<old>[^\t\n]{1,500})")
+_NEW: Final = re.compile(r"^\+\+\+ (?:b/)?(?P<new>[^\t\n]{1,500})")
+_HUNK: Final = re.compile(
+    r"^@@+ -\d{1,9}(?:,(?P<old>\d{1,9}))? .{0,40}?\+\d{1,9}(?:,(?P<new>\d{1,9}))? @@"
+)
+_HEADER: Final = re.compile(
+    r"^(?:index [0-9a-f,.]+|old mode|new mode|new file mode|deleted file mode|similarity index"
+    r"|dissimilarity index|rename (?:from|to)|copy (?:from|to)|Binary files .* differ|={20,}$"
+    r"|\\ No newline at end of file)"
+)
+_BINARY_PATCH = "GIT binary patch"
+_BINARY_BLOCK: Final = re.compile(r"^(?:literal|delta) \d+$")
+_FENCE: Final = re.compile(r"^\s{0,3}```(?:diff|patch)\s*$")
+_FENCE_END: Final = re.compile(r"^\s{0,3}```\s*$")
+_MIN_FENCED_LINES = 8
+"""A shorter one is an example that somebody gives."""
+_PATCH_BEGIN = "*** Begin Patch"
+_PATCH_END = "*** End Patch"
+_PATCH_FILE: Final = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (?P<new>.{1,500})$")
+_MAX_FILES = 10
+
+
+@dataclass(slots=True)
+class _Changed:
+    name: str
+    added: int = 0
+    removed: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.name} +{self.added} -{self.removed}"
+
+
+def drop_diffs(text: str) -> str:
+    """Put, in the place of each diff, the files that it changes and how many lines."""
+    if not any(sign in text for sign in ("\n@@ ", _PATCH_BEGIN, "diff --", "```diff", "```patch")):
+        return text
+    lines, kept, at = text.split("\n"), list[str](), 0
+    while at < len(lines):
+        end, files = _read_diff(lines, at)
+        if end == at:
+            kept.append(lines[at])
+            at += 1
+            continue
+        remark = _remark(files)
+        whole = "\n".join(lines[at:end])
+        kept.append(remark if len(remark) < len(whole) else whole)
+        at = end
+    return "\n".join(kept)
+
+
+def _remark(files: Sequence[_Changed]) -> str:
+    named = ", ".join(str(one) for one in files[:_MAX_FILES])
+    more = f" and {len(files) - _MAX_FILES} more files" if len(files) > _MAX_FILES else ""
+    return f"[diff left out: {named}{more}]"
+
+
+def _read_diff(lines: Sequence[str], at: int) -> tuple[int, list[_Changed]]:
+    """Read files one after another from `at`; gives where they end."""
+    if lines[at].startswith(_PATCH_BEGIN):
+        return _read_patch(lines, at)
+    if _FENCE.match(lines[at]):
+        return _read_fenced(lines, at)
+    files: list[_Changed] = []
+    while at < len(lines):
+        end, changed = _read_file(lines, at)
+        if changed is None:
+            break
+        files.append(changed)
+        at = end
+    return at, files
+
+
+def _read_file(lines: Sequence[str], begin: int) -> tuple[int, _Changed | None]:
+    at, name, told = begin, "", False
+    while at < len(lines):
+        line = lines[at]
+        named = _GIT.match(line) or _SVN.match(line)
+        if named and at > begin:
+            break
+        if named:
+            name, told = named["new"] or named["old"], True
+        elif told and _HEADER.match(line):
+            pass
+        elif told and line == _BINARY_PATCH:
+            return _end_of_binary(lines, at), _Changed(name.strip())
+        elif _OLD.match(line) and at + 1 < len(lines) and (new := _NEW.match(lines[at + 1])):
+            old = _OLD.match(line)
+            assert old is not None, "it was matched just now"
+            name = name or (old["old"] if new["new"] == "/dev/null" else new["new"])
+            at += 1
+            told = at + 1 < len(lines) and bool(_HUNK.match(lines[at + 1]))
+            at += 1
+            break
+        else:
+            break
+        at += 1
+    if not told:
+        return begin, None
+    return _read_hunks(lines, at, _Changed(name.strip()))
+
+
+def _end_of_binary(lines: Sequence[str], at: int) -> int:
+    """Find the line behind the encoded blocks; each ends in an empty line."""
+    at += 1
+    while at < len(lines) and _BINARY_BLOCK.match(lines[at]):
+        while at < len(lines) and lines[at].strip():
+            at += 1
+        at += 1
+    return min(at, len(lines))
+
+
+def _read_hunks(lines: Sequence[str], at: int, changed: _Changed) -> tuple[int, _Changed]:
+    while at < len(lines) and (hunk := _HUNK.match(lines[at])):
+        old, new = int(hunk["old"] or 1), int(hunk["new"] or 1)
+        at += 1
+        while at < len(lines) and (old > 0 or new > 0):
+            mark = lines[at][:1]
+            if mark not in {"+", "-", " ", "\\", ""} or _HUNK.match(lines[at]):
+                break
+            changed.added += mark == "+"
+            changed.removed += mark == "-"
+            old -= mark in {"-", " ", ""}
+            new -= mark in {"+", " ", ""}
+            at += 1
+        while at < len(lines) and lines[at].startswith("\\ No newline"):
+            at += 1
+    return at, changed
+
+
+def _read_patch(lines: Sequence[str], begin: int) -> tuple[int, list[_Changed]]:
+    files: list[_Changed] = []
+    for at in range(begin + 1, len(lines)):
+        line = lines[at]
+        if line.startswith(_PATCH_BEGIN):
+            break
+        if named := _PATCH_FILE.match(line):
+            files.append(_Changed(named["new"]))
+        elif line.startswith(_PATCH_END):
+            return (at + 1, files) if files else (begin, [])
+        elif files:
+            files[-1].added += line.startswith("+")
+            files[-1].removed += line.startswith("-")
+    return begin, []
+
+
+def _read_fenced(lines: Sequence[str], begin: int) -> tuple[int, list[_Changed]]:
+    """A fenced block of changed lines without a file's name; those with one are read within it."""
+    changed = _Changed("in a block")
+    for at in range(begin + 1, len(lines)):
+        line = lines[at]
+        if _FENCE_END.match(line):
+            is_long = at - begin > _MIN_FENCED_LINES and changed.added + changed.removed > 0
+            return (at + 1, [changed]) if is_long else (begin, [])
+        if _GIT.match(line) or _OLD.match(line) or line.startswith(("[diff left out", "```")):
+            return begin, []
+        changed.added += line.startswith("+")
+        changed.removed += line.startswith("-")
+    return begin, []

@@ -1,0 +1,120 @@
+"""Makes a text fit a bound: its head, the lines that tell of errors and conclusions, its tail."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+_TELLING: Final = re.compile(
+    r"\b(?:error|errors|failed|failure|fatal|exception|panic|denied|refused|not found|cannot|can't"
+    r"|timed out|traceback|assert\w*|undefined|unresolved)\b|\b\w+(?:Error|Exception)\b|npm ERR!|^E\s{2,}"
+    r"|错误|失败|异常|拒绝|超时|找不到|未找到|无法|不存在",
+    re.IGNORECASE,
+)
+CONCLUSION: Final = re.compile(
+    r"={3,}.*\b(?:passed|failed|error|errors)\b.*={3,}|\b\d+ (?:passed|failed|errors?|passing|failing)\b"
+    r"|\bBUILD (?:SUCCESS|FAILED|FAILURE|SUCCESSFUL)|\bSuccessfully (?:built|tagged|installed)\b"
+    r"|\bTests?(?: run)?:\s|\bexit (?:code|status) \d+|\b(?:added|removed|audited) \d+ packages\b"
+    r"|^(?:FAIL|ok|PASS|FAILED|OK)\b|构建(?:成功|失败)|测试(?:通过|失败)|共\s?\d+\s?个|结论",
+)
+"""What sums an output up, in the words of the usual tools."""
+
+_HEAD_SHARE = 0.3
+_TELLING_SHARE = 0.35
+_RULER: Final = re.compile(r"^[=_\-*#~]{3,}\s*|\s*[=_\-*#~]{3,}$")
+_FEW_LINES = 3
+_MARK_CHARS = 40
+"""Room for a remark of what was left out."""
+
+
+def fit(text: str, limit: int) -> str:
+    """Give at most `limit` characters: all of it where it fits, else what tells most.
+
+    `limit` is at least 200.
+    """
+    if len(text) <= limit:
+        return text
+    lines = text.split("\n")
+    chosen = _choose(lines, limit)
+    fitted = _joined(lines, chosen)
+    return fitted if chosen and len(fitted) <= limit else _cut(text, limit)
+
+
+def gist(text: str, limit: int) -> str:
+    """Give the lines that tell of errors and the conclusion alone, in their order.
+
+    All of the text, as `fit` has it, where it is short or no line tells. `limit` is at least 200.
+    """
+    lines = [line.strip() for line in text.split("\n")]
+    telling = [
+        at
+        for at, line in enumerate(lines)
+        if CONCLUSION.search(line[:500]) or _TELLING.search(line[:500])
+    ]
+    if not telling or len(lines) <= _FEW_LINES:
+        return fit(text, limit)
+    conclusion = max((at for at in telling if CONCLUSION.search(lines[at][:500])), default=None)
+    chosen: set[int] = set()
+    for at in [*([] if conclusion is None else [conclusion]), *telling]:
+        cost = sum(len(lines[one]) + 1 for one in {*chosen, at})
+        if cost <= limit:
+            chosen.add(at)
+    return "\n".join(without_rulers(lines[at]) for at in sorted(chosen)) or fit(text, limit)
+
+
+def without_rulers(line: str) -> str:
+    """Take the rows of `=` and the like from around a line."""
+    return _RULER.sub("", line).strip() or line
+
+
+def _choose(lines: Sequence[str], limit: int) -> list[int]:
+    """Choose lines by place: head, tail, and between them conclusions before errors, last first."""
+    room = limit - 2 * _MARK_CHARS
+    head = _taken(lines, range(len(lines)), int(room * _HEAD_SHARE))
+    rest = range(len(lines) - 1, len(head) - 1, -1)
+    tail_share = 1 - _HEAD_SHARE - _TELLING_SHARE
+    tail = _taken(lines, rest, int(room * tail_share))
+    between = range(len(lines) - len(tail) - 1, len(head) - 1, -1)
+    conclusions = [at for at in between if CONCLUSION.search(lines[at][:500])]
+    errors = [
+        at for at in between if at not in set(conclusions) and _TELLING.search(lines[at][:500])
+    ]
+    # the first error is often the cause, the last ones what is left of it
+    ordered = conclusions + errors[-1:] + errors[:-1]
+    spare = room - sum(len(lines[at]) + 1 for at in [*head, *tail])
+    telling: list[int] = []
+    for at in ordered:
+        cost = len(lines[at]) + 1 + _MARK_CHARS
+        if cost <= spare:
+            telling.append(at)
+            spare -= cost
+    return sorted({*head, *tail, *telling})
+
+
+def _taken(lines: Sequence[str], places: range, room: int) -> list[int]:
+    taken: list[int] = []
+    for at in places:
+        room -= len(lines[at]) + 1
+        if room < 0:
+            break
+        taken.append(at)
+    return taken
+
+
+def _joined(lines: Sequence[str], chosen: Sequence[int]) -> str:
+    parts: list[str] = []
+    expected = 0
+    for at in [*chosen, len(lines)]:
+        if at > expected:
+            parts.append(f"[… {at - expected} lines left out …]")
+        if at < len(lines):
+            parts.append(lines[at])
+        expected = at + 1
+    return "\n".join(parts)
+
+
+def _cut(text: str, limit: int) -> str:
+    """Cut within a line, where lines are longer than the bound."""
+    room = limit - _MARK_CHARS
+    head = room * 2 // 3
+    tail = room - head
+    return f"{text[:head]} [… {len(text) - room} characters …] {text[-tail:]}"

@@ -1,0 +1,83 @@
+"""Takes out of a text what only repeats what memory itself had said.
+
+What was recalled into a prompt comes back in the answer, and would be remembered again, each time a
+little further from what was true. A sentence is an echo where nearly all of its word triples, and all
+of its numbers and names, stand in what was recalled.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from memory.episodes.likeness import words_of
+from memory.episodes.wording import is_telling
+
+_LEAD: Final = re.compile(
+    r"^[\s\-*•>]*(?:(?:according to|based on|from|as (?:noted|recorded) in|per) (?:my|our|the|your) "
+    r"(?:notes?|(?:memory|memories)|records?|earlier (?:notes?|conversations?))|(?:as )?i (?:recall|remember)(?: that)?"
+    r"|memory says(?: that)?|(?:根据|按照|依据|查看)?(?:我的|之前的|以前的|你的)?(?:记忆|笔记|记录)(?:系统)?(?:中|里|显示|显示的|所述)?"
+    r"|我记得|据我所知)[\s,:，：]*",
+    re.IGNORECASE,
+)
+_SENTENCE_END: Final = re.compile(r"(?<=[。！？!?；;])\s*|(?<=\.)\s+")
+_MIN_WORDS = 4
+_ECHO_SHARE = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What was recalled, prepared for comparison."""
+
+    lines: frozenset[str]
+    triples: frozenset[tuple[str, ...]]
+    words: frozenset[str]
+
+
+def recalled_of(texts: Sequence[str]) -> Recalled:
+    """Prepare what was recalled."""
+    words = [[word.lower() for word in words_of(text)] for text in texts]
+    return Recalled(
+        lines=frozenset(_plain(one) for text in texts for one in _sentences(text)),
+        triples=frozenset(t for one in words for t in zip(one, one[1:], one[2:], strict=False)),
+        words=frozenset(word for one in words for word in one),
+    )
+
+
+def without_echoes(text: str, recalled: Recalled) -> str:
+    """Give the text without the sentences that only repeat; the same text where none does."""
+    if not recalled.words:
+        return text
+    kept_lines: list[str] = []
+    for line in text.split("\n"):
+        sentences = [one for one in _SENTENCE_END.split(line) if one.strip()]
+        kept = [one for one in sentences if not _is_echo(one, recalled)]
+        if len(kept) == len(sentences):
+            kept_lines.append(line)
+        elif kept:
+            kept_lines.append(" ".join(one.strip() for one in kept))
+    return "\n".join(kept_lines)
+
+
+def _sentences(text: str) -> list[str]:
+    return [one for line in text.split("\n") for one in _SENTENCE_END.split(line) if one.strip()]
+
+
+def _plain(sentence: str) -> str:
+    return " ".join(word.lower() for word in words_of(sentence))
+
+
+def _is_echo(sentence: str, recalled: Recalled) -> bool:
+    bare = _LEAD.sub("", sentence, count=1)
+    words = words_of(bare)
+    if not words:
+        return bare != sentence  # a lead to what was taken out, or mere punctuation
+    lower = [word.lower() for word in words]
+    if " ".join(lower) in recalled.lines:
+        return True
+    if len(words) < _MIN_WORDS:
+        return False
+    if any(is_telling(word) and word.lower() not in recalled.words for word in words):
+        return False
+    triples = list(zip(lower, lower[1:], lower[2:], strict=False))
+    return sum(one in recalled.triples for one in triples) >= _ECHO_SHARE * len(triples)

@@ -1,0 +1,219 @@
+"""Makes an episode of a turn, without a model: the same turn, the same episode.
+
+The person's message is the context, the tool calls are the actions, what failed or was denied the
+pitfalls, tests and checks the verification, files and addresses the links. The answer counts only where
+it states a decision: what a model says of itself is no evidence.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice
+from typing import Final
+
+from memory.episodes.calls import (
+    CHANGING,
+    asked,
+    checks,
+    conclusion,
+    file_of,
+    named,
+    outcome,
+    program_of,
+    reason,
+    server_of,
+    tells,
+)
+from memory.episodes.episode import EpisodeDraft, EpisodeType, Sections
+from memory.episodes.item import one_line
+from memory.episodes.turn import ToolCall, Turn
+from memory.ids import derived_id
+from memory.scope import Scope
+
+_MAX_TITLE_CHARS = 120
+_FIRST_CALLS = 24
+_LAST_CALLS = 16
+"""Of longer turns the calls between are counted, by tool."""
+_MAX_PITFALLS = 12
+_MAX_DECISIONS = 5
+_MAX_DECISION_CHARS = 300
+_MAX_FILES = 30
+_MAX_STEPS = 12
+_TAG_FILES = 5
+_TAG_PROGRAMS = 3
+
+_DECISION: Final = re.compile(
+    r"\b(?:decided|decision|we chose|i chose|opted (?:for|to)|settled on|going with|agreed (?:on|to))\b"
+    r"|决定|选定|选择了|最终采用|最终方案|定为|约定",
+    re.IGNORECASE,
+)
+_UNDECIDED: Final = re.compile(
+    r"\?|？|\b(?:not (?:yet )?decided|undecided|no decision|to be decided|need(?:s)? (?:a|your|to) deci\w+|you decide|if you decide)\b"
+    r"|尚未决定|还没决定|未决定|待决定|由你决定|请决定|需要你?决定|取决|决定于",
+    re.IGNORECASE,
+)
+_SENTENCE: Final = re.compile(r"(?<=[。！？!?])\s*|(?<=\.)\s+|\n+")
+_SPEC: Final = re.compile(
+    r"(?:^|[/_\-. ])(?:spec|specs|requirements?|rfc|prd|adr)(?:[/_\-. ]|$)|需求|规范|规格",
+    re.IGNORECASE,
+)
+_POSTMORTEM: Final = re.compile(r"post-?mortem|复盘|事故报告", re.IGNORECASE)
+
+
+def draft_of(turn: Turn) -> EpisodeDraft | None:
+    """Make the draft of a turn's episode; None where no tool was called."""
+    calls = [call for call in turn.calls if tells(call)]
+    if not calls:
+        return None
+    decisions = _decisions(turn.reply)
+    overcome = _overcome(calls)
+    sections = Sections(
+        context=turn.message.strip(),
+        actions=_actions(calls),
+        decisions="\n".join(f"- {one}" for one in decisions),
+        pitfalls=_pitfalls(calls),
+        recipe=_recipe(calls, overcome) if overcome is not None else "",
+        verification=_verification(calls),
+        links=_links(calls),
+    )
+    return EpisodeDraft(
+        episode_id=derived_id("epi", turn.turn_id),
+        episode_type=_type(calls, decisions, solved=overcome is not None),
+        title=_title(turn.message, calls),
+        scope=Scope(owner_id=turn.owner_id, **turn.labels),
+        sections=sections,
+        tags=_tags(calls),
+        source_refs=turn.intent_ids,
+        occurred_at=turn.occurred_at,
+        conversation_id=turn.conversation_id,
+        turn_id=turn.turn_id,
+        recalled_ids=turn.recalled_ids,
+        recalled_texts=turn.recalled_texts,
+        tools=tuple(sorted({call.name for call in turn.calls})),
+    )
+
+
+def _title(message: str, calls: Sequence[ToolCall]) -> str:
+    line = next((line for line in message.splitlines() if line.strip()), "")
+    return one_line(line or named(calls[0]), _MAX_TITLE_CHARS)
+
+
+def _type(calls: Sequence[ToolCall], decisions: Sequence[str], *, solved: bool) -> EpisodeType:
+    written = " ".join(filter(None, (file_of(call) for call in calls if _changed(call))))
+    if _POSTMORTEM.search(written):
+        return "postmortem"
+    if solved:
+        return "bugfix"
+    if _SPEC.search(written):
+        return "spec_update"
+    return "decision" if decisions else "run"
+
+
+def _changed(call: ToolCall) -> bool:
+    return call.status == "ok" and call.name in CHANGING
+
+
+def _actions(calls: Sequence[ToolCall]) -> str:
+    told = [_action(call) for call in calls[:_FIRST_CALLS]]
+    rest = calls[_FIRST_CALLS:]
+    between, last = rest[: max(0, len(rest) - _LAST_CALLS)], rest[-_LAST_CALLS:]
+    if between:
+        counts = Counter(server_of(call) or call.name for call in between)
+        by_tool = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
+        told.append(f"- … {len(between)} more calls: {by_tool}")
+    return "\n".join([*told, *(_action(call) for call in last)])
+
+
+def _action(call: ToolCall) -> str:
+    line = f"- {named(call)}: {call.status}"
+    given = outcome(call)
+    indented = "\n".join(f"  {one}" for one in given.split("\n")) if given else ""
+    return f"{line}\n{indented}" if indented else line
+
+
+def _pitfalls(calls: Sequence[ToolCall]) -> str:
+    told: dict[str, None] = {}
+    for at, call in enumerate(calls):
+        if call.status == "ok":
+            continue
+        why = "\n  ".join(reason(call).split("\n"))
+        line = f"- {named(call)} {_how(call)}" + (f": {why}" if why else "")
+        if any(_same(call, later) and later.status == "ok" for later in calls[at + 1 :]):
+            line += "\n  (the same call succeeded later)"
+        told[line] = None
+    return "\n".join(islice(told, _MAX_PITFALLS))
+
+
+def _how(call: ToolCall) -> str:
+    match call.status:
+        case "denied":
+            return "was denied"
+        case "interrupted":
+            return "was interrupted"
+        case "failed" | "ok":
+            return call.status
+
+
+def _same(one: ToolCall, other: ToolCall) -> bool:
+    return one.name == other.name and asked(one) == asked(other) and bool(asked(one))
+
+
+def _overcome(calls: Sequence[ToolCall]) -> tuple[int, int] | None:
+    """Find a call that failed and the same call that succeeded after something was changed."""
+    for at, call in enumerate(calls):
+        if call.status != "failed" or not asked(call):
+            continue
+        for later in range(len(calls) - 1, at + 1, -1):
+            done = _same(call, calls[later]) and calls[later].status == "ok"
+            if done and any(one.status == "ok" for one in calls[at + 1 : later]):
+                return at, later
+    return None
+
+
+def _recipe(calls: Sequence[ToolCall], overcome: tuple[int, int]) -> str:
+    failed, succeeded = overcome
+    steps = [call for call in calls[failed + 1 : succeeded + 1] if call.status == "ok"]
+    lines = [f"{number}. {named(call)}" for number, call in enumerate(steps[-_MAX_STEPS:], start=1)]
+    return "\n".join([f"After {named(calls[failed])} had failed:", *lines])
+
+
+def _verification(calls: Sequence[ToolCall]) -> str:
+    told: dict[str, str] = {}
+    for call in calls:
+        if checks(call):
+            said = conclusion(call)
+            told.pop(asked(call), None)
+            told[asked(call)] = f"- `{asked(call)}`: {call.status}" + (f", {said}" if said else "")
+    return "\n".join(told.values())
+
+
+def _decisions(reply: str) -> list[str]:
+    sentences = (one.strip(" -*•#>\t") for one in _SENTENCE.split(reply))
+    stated = (one for one in sentences if _DECISION.search(one) and not _UNDECIDED.search(one))
+    return [one_line(one, _MAX_DECISION_CHARS) for one in islice(stated, _MAX_DECISIONS)]
+
+
+def _links(calls: Sequence[ToolCall]) -> str:
+    files: dict[str, str] = {}
+    for call in calls:
+        name = file_of(call)
+        if name is not None and call.status == "ok":
+            files[name] = "changed" if _changed(call) else files.get(name, "read")
+    ordered = sorted(files.items(), key=lambda one: one[1] != "changed")
+    lines = [f"- {name} ({how})" for name, how in ordered[:_MAX_FILES]]
+    urls = {
+        str(call.input["url"]): None for call in calls if isinstance(call.input.get("url"), str)
+    }
+    return "\n".join([*lines, *(f"- {one_line(url)}" for url in islice(urls, _MAX_FILES))])
+
+
+def _tags(calls: Sequence[ToolCall]) -> tuple[str, ...]:
+    """The files that were changed and the programs that ran, by which like work is told."""
+    files = {
+        name.replace("\\", "/").rpartition("/")[2]
+        for name in map(file_of, filter(_changed, calls))
+        if name
+    }
+    programs = Counter(filter(None, map(program_of, calls)))
+    ranked = sorted(programs, key=lambda name: (-programs[name], name))
+    return tuple(sorted({*sorted(files)[:_TAG_FILES], *ranked[:_TAG_PROGRAMS]}))

@@ -1,0 +1,156 @@
+"""Makes of a draft what may be remembered of it, or says why nothing may.
+
+Secrets and inner addresses go first, so that no clipping can cut one in two and hide it; then what is
+noise, what memory itself had said, and what must never be saved; what is left is judged.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import chain
+from typing import Final
+
+from memory.episodes.clipping.clip import clip_sections
+from memory.episodes.echoes import recalled_of, without_echoes
+from memory.episodes.episode import (
+    SECTIONS,
+    Clipped,
+    Episode,
+    EpisodeDraft,
+    EpisodeType,
+    SectionName,
+    Sections,
+)
+from memory.episodes.item import one_line
+from memory.episodes.redact import redact
+from policies.memory_sink import refuse_worthless, without_unsavable
+
+MAX_TAGS: Final = 20
+MAX_TAG_CHARS: Final = 60
+MAX_SOURCE_REFS: Final = 500
+MAX_DIALOGUE_TITLE_CHARS: Final = 80
+
+_NOT_LEARNED: Final = frozenset({"context", "links"})
+"""Sections that say what was asked; by themselves they are nothing new."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A draft's episode, or why there is none."""
+
+    episode: Episode | None
+    reason: str | None = None
+    clipped: tuple[Clipped, ...] = ()
+    redacted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Masked:
+    texts: dict[SectionName, str]
+    title: str
+    tags: tuple[str, ...]
+    count: int
+
+
+def prepare(
+    draft: EpisodeDraft, *, episode_id: str, now: datetime, known_secrets: Sequence[str] = ()
+) -> Prepared:
+    """Redact, clip, clean and judge a draft. Pure, and up to some tens of milliseconds of work."""
+    masked = _mask(draft, known_secrets)
+    sections, first = clip_sections(Sections.of(masked.texts))
+    texts, reason = _clean(draft, sections.named())
+    sections = Sections.of({name: text.strip() for name, text in texts.items()})
+    sections, second = clip_sections(sections)  # what is left may stand repeated side by side now
+    clipped = _together(first, second)
+    reason = _refusal(draft, sections, reason)
+    if reason is not None:
+        return Prepared(episode=None, reason=reason, clipped=clipped, redacted=masked.count)
+    title = masked.title or one_line(sections.text, MAX_DIALOGUE_TITLE_CHARS)
+    episode = Episode(
+        episode_id=draft.episode_id or episode_id,
+        episode_type=_type(draft, sections),
+        title=title,
+        scope=draft.scope,
+        sections=sections,
+        occurred_at=draft.occurred_at or now,
+        updated_at=now,
+        tags=masked.tags,
+        source_refs=tuple(dict.fromkeys(draft.source_refs))[:MAX_SOURCE_REFS],
+        conversation_id=draft.conversation_id,
+        turn_id=draft.turn_id,
+        thread=draft.thread if draft.position is not None else None,
+        position=draft.position if draft.thread is not None else None,
+    )
+    return Prepared(episode=episode, clipped=clipped, redacted=masked.count)
+
+
+def _together(*told: Sequence[Clipped]) -> tuple[Clipped, ...]:
+    chars: Counter[str] = Counter()
+    for one in chain(*told):
+        chars[one.section] += one.chars
+    return tuple(Clipped(section=name, chars=chars[name]) for name in SECTIONS if chars[name] > 0)
+
+
+def _mask(draft: EpisodeDraft, known_secrets: Sequence[str]) -> _Masked:
+    count = 0
+
+    def clean(text: str) -> str:
+        nonlocal count
+        redacted = redact(_writable(text), known_secrets=known_secrets)
+        count += redacted.count
+        return redacted.text
+
+    texts = {name: clean(text) for name, text in draft.sections.named().items()}
+    title = one_line(clean(draft.title))
+    tags = {one_line(clean(tag), MAX_TAG_CHARS) for tag in draft.tags}
+    return _Masked(texts, title, tuple(sorted(tags - {""}))[:MAX_TAGS], count)
+
+
+def _writable(text: str) -> str:
+    """Replace lone surrogates: no store can write them."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _clean(
+    draft: EpisodeDraft, texts: dict[SectionName, str]
+) -> tuple[dict[SectionName, str], str | None]:
+    """Take out echoes and what must never be saved; tell what left nothing that was learned."""
+    recalled = recalled_of(draft.recalled_texts)
+    fresh = {name: without_echoes(text, recalled) for name, text in texts.items()}
+    if fresh != texts and not _learned(fresh):
+        return fresh, "recalled"
+    saved = {name: without_unsavable(text, tools=draft.tools) for name, text in fresh.items()}
+    kept = {name: one.text for name, one in saved.items()}
+    if any(one.removed for one in saved.values()) and not any(map(_says, kept.values())):
+        return kept, "never_saved"
+    return kept, None
+
+
+def _type(draft: EpisodeDraft, sections: Sections) -> EpisodeType:
+    """A turn was a decision for what it decided: without that it is a run like any other."""
+    gone = draft.sections.decisions.strip() and not sections.decisions
+    return "run" if gone and draft.episode_type == "decision" else draft.episode_type
+
+
+def _learned(texts: dict[SectionName, str]) -> bool:
+    return any(_says(text) for name, text in texts.items() if name not in _NOT_LEARNED)
+
+
+def _says(text: str) -> bool:
+    return any(map(str.isalnum, text))
+
+
+def _refusal(draft: EpisodeDraft, sections: Sections, reason: str | None) -> str | None:
+    """Say why it is refused. A dialogue's line is a record: small talk belongs to it."""
+    if reason is not None:
+        return reason
+    worthless = refuse_worthless(sections.text)
+    if draft.thread is not None and worthless not in {"empty", "tool_schema"}:
+        return None
+    return worthless
+
+
+def with_recalled(draft: EpisodeDraft, texts: Sequence[str]) -> EpisodeDraft:
+    """Add texts of what was recalled."""
+    return replace(draft, recalled_texts=(*draft.recalled_texts, *texts))

@@ -1,0 +1,143 @@
+"""Takes secrets, accounts and addresses of inner networks out of a text; of what kind it was is kept."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
+from typing import Final
+
+from policies.masks import substitute
+from policies.secrets import mask_secrets_counted
+
+_INNER_ENDS: Final = r"(?:internal|intranet|intra|corp|lan|local|localdomain|private|home\.arpa)"
+_INNER_LABELS: Final = frozenset({"internal", "intranet", "intra", "corp", "lan"})
+_CODE: Final = frozenset(
+    "self this cls super window module settings config options threading werkzeug".split()  # noqa: SIM905  a list is longer to read
+)
+"""Names before a dot in code: `self.local` is no host."""
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "[::1]"})  # noqa: S104  named, not bound
+_INNER_NETWORKS: Final = tuple(
+    map(
+        ip_network,
+        (
+            "10.0.0.0/8",
+            "172.16.0.0/12",
+            "192.168.0.0/16",
+            "100.64.0.0/10",
+            "169.254.0.0/16",
+            "fc00::/7",
+            "fe80::/10",
+        ),
+    )
+)
+
+_URL: Final = re.compile(
+    r"(?<![\w+])(?:[a-z][a-z0-9+\-]{1,20}:){1,2}//(?:[^\s/@\"'<>，。；）]{1,300}@)?"
+    r"(?P<host>\[[0-9a-fA-F:.]{2,45}\]|[\w.\-]{1,253})(?P<port>:\d{1,5})?"
+    r"(?P<rest>(?:[/?#][^\s\"'<>`，。；、！？）」』】]*)?)",
+    re.IGNORECASE | re.ASCII,
+)
+_CREDENTIALS: Final = re.compile(
+    r"(?<![\w/:.@+\-])[\w.+\-]{1,64}:[^\s@/:\"'<>,，。]{3,128}@"
+    r"(?=(?:[A-Za-z][\w\-]*(?:\.[\w\-]+)+|localhost|\d{1,3}(?:\.\d{1,3}){3})\b)(?!sha256)",
+    re.ASCII,
+)
+_IPV4: Final = re.compile(
+    r"(?<![\w.\-])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)"
+    r"(?:/\d{1,2}|:\d{1,5})?(?![\w]|\.\d)",
+    re.ASCII,
+)
+_IPV6: Final = re.compile(
+    r"(?<![\w:.])(?:f[cd][0-9a-f]{2}|fe[89ab][0-9a-f])(?::{1,2}[0-9a-f]{0,4}){1,7}(?:%\w{1,16})?(?:/\d{1,3})?(?![\w:])",
+    re.IGNORECASE | re.ASCII,
+)
+_HOST: Final = re.compile(
+    rf"(?<![\w./\-])(?:[a-z0-9](?:[a-z0-9\-]{{0,62}})\.){{1,8}}{_INNER_ENDS}(?::\d{{1,5}})?(?![\w(\-]|\.\w)",
+    re.IGNORECASE | re.ASCII,
+)
+_ACCOUNT: Final = re.compile(
+    r"(?P<head>(?:账号|帐号|账户名|登录名|用户名|(?<![A-Za-z0-9])user[_ \-]?name)[\"']?\s{0,4}[:=：]\s{0,4}[\"']?)"
+    r"(?!\[)(?P<value>[A-Za-z0-9][\w.@+\-]{1,63})",
+    re.IGNORECASE | re.ASCII,
+)
+_SHARE: Final = re.compile(
+    r"(?<![\w:\\.])\\\\[A-Za-z0-9][\w.\-]{1,63}\\[\w$.\-]+(?:\\[\w$.\-]+)*", re.ASCII
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Redacted:
+    """A text that may be kept, and how many things were taken out of it."""
+
+    text: str
+    count: int
+
+
+def redact(text: str, *, known_secrets: Sequence[str] = ()) -> Redacted:
+    """Mask secrets and inner addresses. Doing it again changes nothing and counts nothing."""
+    masked = mask_secrets_counted(text, known=known_secrets)
+    inner = redact_addresses(masked.text)
+    return Redacted(inner.text, masked.count + inner.count)
+
+
+def redact_addresses(text: str) -> Redacted:
+    """Put `[internal URL]`, `[internal address]`, `[account]` and their like in the place of these.
+
+    The machine's own (`localhost`) is everybody's and stays.
+    """
+    count = 0
+    for sign, pattern, replace in _PLACES:
+        if sign in text:
+            masked = substitute(text, pattern, replace)
+            text, count = masked.text, count + masked.count
+    return Redacted(text, count)
+
+
+def _url(match: re.Match[str]) -> str:
+    return "[internal URL]" if _is_inner_host(match["host"]) else match[0]
+
+
+def _address(match: re.Match[str]) -> str:
+    return "[internal address]" if _is_inner_ip(match[0]) else match[0]
+
+
+def _host(match: re.Match[str]) -> str:
+    first, _, rest = match[0].lower().partition(".")
+    return match[0] if first in _CODE and "." not in rest else "[internal host]"
+
+
+_PLACES: Sequence[tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]]] = (
+    ("://", _URL, _url),
+    ("@", _CREDENTIALS, lambda _: "[internal credentials]@"),
+    (".", _IPV4, _address),
+    (".", _HOST, _host),
+    (":", _IPV6, lambda _: "[internal address]"),
+    ("", _ACCOUNT, lambda match: f"{match['head']}[account]"),
+    ("\\\\", _SHARE, lambda _: "[internal share]"),
+)
+"""What must stand in a text for the pattern to be tried, the pattern, and what takes its place."""
+
+
+def _is_inner_host(host: str) -> bool:
+    host = host.lower().rstrip(".")
+    if host in _LOOPBACK:
+        return False
+    if host.startswith("["):
+        return _is_inner_ip(host[1:-1])
+    labels = host.split(".")
+    if all(label.isdigit() for label in labels):
+        return _is_inner_ip(host)
+    if len(labels) == 1:
+        return any(map(str.isalpha, host))
+    inner_end = bool(re.fullmatch(_INNER_ENDS, labels[-1])) or host.endswith(".home.arpa")
+    return inner_end or any(label in _INNER_LABELS for label in labels[:-2])
+
+
+def _is_inner_ip(text: str) -> bool:
+    bare = text.partition("/")[0].partition("%")[0]
+    bare = bare if bare.count(":") > 1 else bare.partition(":")[0]
+    try:
+        address = ip_address(bare)
+    except ValueError:
+        return False
+    return any(address in network for network in _INNER_NETWORKS)

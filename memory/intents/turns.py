@@ -1,0 +1,61 @@
+"""Ended turns, put together out of their intents for whoever makes episodes of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from memory.episodes.turn import CallStatus, ToolCall, Turn
+from memory.intents.chronicle import Chronicle, IntentRecord
+from memory.scope import LABELS
+
+_STATUSES: Final[Mapping[str, CallStatus]] = {
+    "ok": "ok",
+    "error": "failed",
+    "blocked": "denied",
+    "interrupted": "interrupted",
+}
+
+
+class ChronicleTurns:
+    """Turns out of the chronicle."""
+
+    def __init__(self, chronicle: Chronicle) -> None:
+        self._chronicle = chronicle
+
+    async def unremembered(self, limit: int) -> Sequence[str]:
+        """Give ids of turns that ended and are not marked, oldest first."""
+        return await self._chronicle.unremembered(limit)
+
+    async def turn(self, turn_id: str) -> Turn | None:
+        """Give a turn whole; None where nothing of it is left."""
+        records = [one for one in await self._chronicle.intents_of_turn(turn_id) if one.payload]
+        return turn_of(turn_id, records) if records else None
+
+
+def turn_of(turn_id: str, records: Sequence[IntentRecord]) -> Turn:
+    """Fold a turn's intents, at least one, in the order of recording."""
+    first = records[0]
+    payloads: dict[str, Mapping[str, Any]] = {one.key: one.payload for one in records}
+    received = payloads.get("turn.received", {})
+    labels = received.get("labels") or {}
+    return Turn(
+        turn_id=turn_id,
+        conversation_id=first.conversation_id,
+        owner_id=first.owner_id,
+        occurred_at=first.occurred_at,
+        message=str(received.get("message", "")),
+        reply=str(payloads.get("llm.response", {}).get("text", "")),
+        calls=tuple(_call(one) for one in records if one.source_kind == "tool"),
+        intent_ids=tuple(one.id for one in records),
+        recalled_ids=tuple(map(str, payloads.get("memory.injected", {}).get("ids", ()))),
+        labels={name: str(labels[name]) for name in LABELS if labels.get(name)},
+    )
+
+
+def _call(record: IntentRecord) -> ToolCall:
+    payload = record.payload
+    return ToolCall(
+        name=str(payload.get("tool_name", "")),
+        status=_STATUSES.get(str(payload.get("status")), "failed"),
+        input=payload.get("args") or {},
+        output=str(payload.get("result", "")),
+    )

@@ -1,0 +1,106 @@
+"""Whether a message asks about what is remembered, and not about a machine's memory or a person's.
+
+Phrases that mean something else are taken out first (`memory leak`, 内存, 记忆犹新). Of the rest some words
+are plain enough by themselves (`your memory`, 记忆系统); others count only where nothing in the message
+speaks of machines. A wrong yes costs room in a prompt, a wrong no an answer that denies having any memory.
+Every repetition has a bound, so the time grows with the message's length alone.
+"""
+
+import re
+import unicodedata
+from typing import Final
+
+_MAX_CHARS: Final = 4000
+"""Of a longer message the beginning and the end are looked at: a question stands before or after what
+was pasted."""
+
+_MACHINE_BEFORE: Final = (
+    r"shared|virtual|physical|gpu|cpu|video|graphics|heap|stack|flash|main|free|freed|freeing|used|available"
+    r"|total|peak|max|maximum|min|minimum|more|less|enough|insufficient|sufficient|much|little|extra|spare"
+    r"|additional|low|high|allocat(?:e|es|ed|ing)|leak(?:s|ed|ing)?|consum(?:e|es|ed|ing)|us(?:es|ing)"
+    r"|eat(?:s|ing)?(?: up)?|hog(?:s|ging)?|reserv(?:e|es|ed|ing)|kernel|device|host|node|pod|process"
+    r"|container|server|worker|browser|phone|laptop|computer|machine|jvm|java|python|redis|docker|vm|cache"
+    r"|dynamic|unified|volatile|associative|muscle|human|collective|childhood|short[- ]term|working|in"
+)
+_MACHINE_AFTER: Final = (
+    r"leak\w*|usage|use|limit\w*|pressure|errors?|bound|footprint|allocat\w+|address\w*|management|mapped"
+    r"|mapping|map|profil\w+|safe|safety|bandwidth|corruption|overflow|models?|cost|test\w*|card|foam|lane"
+    r"|palace|game|stick|barrier|order\w*|snapshot|dump|cell|bus|controller|hierarchy|region|block|pool"
+    r"|budget|cap|spike\w*|hog|intensive|access|violation|layout|alignment|size|requirement\w*|quota"
+    r"|requests?|metrics?|growth|efficien\w+|hungry|fragmentation|wall|cache|view|consum\w+|optimi[sz]\w+"
+    r"|constraint\w*|capacity|module|chip\w*|slot|speed|clock|heap|page|paging|protection|loss|serves"
+    r"|is (?:bad|terrible|failing|full|low|growing|exhausted|running)|fails|grows|keeps growing"
+)
+_SOMETHING_ELSE: Final = re.compile(
+    r"\b(?:out|lack|lots?|amount|chunk|block|piece|plenty|kinds?|types?|region|page|bit|most|half|gigs?"
+    r"|(?:giga|mega|kilo)?bytes?|\d{1,9}|\d{0,9} ?[kmgt]i?b) of (?:the |its )?memory\b"
+    r"|\b(?:short|low) on memory\b|\b\d{1,9} ?[kmgt]i?b memory\b"
+    rf"|\b(?:{_MACHINE_BEFORE})(?:'s|-)? ?-?memory\b(?<!\bin memory)"
+    rf"|\b(?:(?:in|from|into|the|a|my|your|of) )?memory[- ](?:{_MACHINE_AFTER})\b"
+    r"|\b(?:in (?:loving )?memory of|into memory|if my memory|(?:know|recite|wrote|write|draw) \w{1,12} from memory)\b"
+    r"|\b(?:childhood|good|fond|bad|happy|sweet) memories\b"
+    r"|内存|內存|显存|[记記][忆憶](?:犹|猶|尤|力|体|體|棉|卡|曲|深刻|中的味道|碎片|化|合金|[宫宮]|面包|[点點]|法|方法|技巧"
+    r"|单词|單詞|枕|金属|[术術]|大[师師]|障碍|衰退|减退|丧失|缺失|效[率应應]|能力|水平|游戏|單元|单元|口诀)"
+    r"|(?:肌肉|童年|儿时|兒時|集体|集體|历史|歷史|文化|民族|城市|青春|美好的?|失去|丧失|恢复|短[时時期]|无|無)[记記][忆憶]",
+)
+_ABOUT_MACHINES: Final = re.compile(
+    r"\b(?:ram|oom\w{0,8}|\d{0,9}[kmgt]i?b|heap|malloc|mmap|swap|garbage|gc|rss|cgroups?|kubernetes|k8s|pods?"
+    r"|containers?|docker|jvm|cpu|gpu|cuda|vram|disks?|numpy|pandas|dataframes?|allocat\w{1,8}|leak\w{0,5}"
+    r"|buffers?|pointers?|segfaults?|process(?:es)?|threads?|htop|valgrind|kernel|laptop|iphone|ddr\d?|bytes?"
+    r"|server|runtime|array|sort|load(?:s|ed|ing)?)\b|内存|內存|显存|[记記][忆憶][体體]"
+    r"|占用|泄[漏露]|不足|不[够夠]|溢出|限制|地址|容器|[进進]程|上限|使用率"
+)
+_PLAINLY: Final = re.compile(
+    r"[记記][忆憶]"
+    r"|(?:你|您)们?(?:现在|是否|是不是|能不能|可以|还|還|都|到底|究竟|能){0,3}"
+    r"(?:[记記](?:得|住|着|下|录|錄|了)|回忆|回憶)(?![^。！!]{0,30}(?:好[吗嗎么不]|行[吗嗎不]|可以[吗嗎]))"
+    r"[^。！!]{0,30}(?:[吗嗎么嘛谁誰啥哪何?？]|什[么麼]|多少)"
+    r"|[还還][记記]得(?:我|上次|之前|那|昨|前|咱|[吗嗎不])|[记記](?:得)?不[记記]得"
+    r"|[记記](?:住|得|下)了?(?:什[么麼]|哪些|多少|啥)"
+    r"|(?:你|您)(?:都|还|還)?(?:知道|了解|掌握)(?:关于|有关|關於)?我(?:的)?(?:什[么麼]|哪些|多少|啥)"
+    r"|(?:你|您)[对對]我(?:都|有)?(?:什[么麼]|多少)?(?:了解|知道|[记記]得)"
+    r"|\byour (?:[\w-]{1,20} ){0,2}memor(?:y|ies)\b"
+    r"|\b(?:project|personal|long[- ]term|persistent|agent(?:'s)?|assistant(?:'s)?|claude's|team|workspace"
+    r"|saved|stored|recalled) memor(?:y|ies)\b"
+    r"|\bmemory[ /-](?:systems?|folders?|director(?:y|ies)|notes?|files?|contents?|summary|bank|store"
+    r"|entr(?:y|ies)|items?|skills?|capture|organi[sz]e|revise|summari[sz]e)\b|\bmemory/|^/memor(?:y|ies)\b"
+    r"|\b(?:what|which|how much|how many|anything|everything|all)\b[^.?!]{0,40}"
+    r"\b(?:(?:you|u) (?:(?!to )[\w']{1,12} ){0,2}(?:remember|recall|memori[sz]ed?)|remembered)\b"
+    r"|\b(?:do|did|don't|didn't) (?:you|u) (?:\w{1,12} )?(?:remember|recall)\b(?! to\b)"
+    r"|\b(?:can|could|can't) (?:you|u) (?:\w{1,12} )?(?:remember|recall) (?:wh|how|any|my|our|us|me|the|if)"
+    r"|\b(?:search|consult|summari[sz]e|organi[sz]e|revise|tidy(?: up)?|query|browse|review|according to"
+    r"|based on|look (?:it up )?(?:in|into|through|at)|saved? (?:in|to)|noted in) (?:the |my |our |all )?memor(?:y|ies)\b"
+    r"|\bwhat does (?:the |our |my )?memory (?:say|know|tell|hold|contain|have)\b"
+    r"|\bmemory (?:says?|knows?|mentions?|tells?)\b"
+    r"|\b(?:any|what|which|have|list|show|all|these|our) (?:\w{1,12} )?memories\b"
+    r"|\b(?:do|does|have|has) (?:you|it|this \w{1,12}|the \w{1,12}) (?:[\w-]{1,12} ){0,4}memory\b"
+    r"|\bwhat (?:do|did|have|all do) (?:you|u) (?:\w{1,12} )?(?:know|learn(?:ed|t)?|noted?|stored?|saved?|kept|have)"
+    r"\b[^.?!]{0,20}\b(?:about|on|of) (?:me|us)\b"
+)
+_PERHAPS: Final = re.compile(
+    r"\b(?:read|list|show|check|open|print|display|clear|wipe|erase|delete|update|export|see|about|inside"
+    r"|access|explain|describe|of|my|our|how (?:does|do)) (?:me )?(?:the |this |my |our |all )?(?:memory|memories)\b"
+    r"|\b(?:what|anything|something|look|find|noted|kept|stored|saved|see|there|have)\b[^.?!]{0,24}"
+    r"\bin (?:the |this )?memory\b"
+    r"|\b(?:answer|recall|tell|fetch|get|remove|delete|forget)\b[^.?!]{0,24}\bfrom (?:the )?memory\b"
+    r"|\b(?:save|add|note|commit|append|put|write)\b[^.?!]{0,40}\b(?:to|in) (?:the )?memory\b"
+    r"|^(?:the |my )?memor(?:y|ies) ?(?:[:?.!,，。？！：]|$)"
+    r"|(?:你的|我的|看看|看一?下|[查读讀看写寫存记記]|查看|[读讀]取|查一下|搜一下|搜索|[总總][结結]|整理|清理|打[开開]|列出|更新|根据"
+    r"|到|[进進]) ?(?:一下 ?)?memory(?![a-z])"
+    r"|(?<![a-z-])memory ?(?:[里裡中有是吗嗎]|文件|目[录錄]|[内內]容|系[统統]|[笔筆][记記]|[总總][结結])"
+)
+
+
+def asks_about_memory(text: str) -> bool:
+    """Whether a message asks about what is remembered; not about a machine's memory."""
+    asked = _SOMETHING_ELSE.sub(" ", _simplified(text))
+    if _PLAINLY.search(asked):
+        return True
+    return _PERHAPS.search(asked) is not None and not _ABOUT_MACHINES.search(_simplified(text))
+
+
+def _simplified(text: str) -> str:
+    half = _MAX_CHARS // 2
+    asked = text if len(text) <= _MAX_CHARS else f"{text[:half]} {text[-half:]}"
+    clean = unicodedata.normalize("NFKC", asked).replace("\u2019", "'")
+    return " ".join(clean[: 2 * _MAX_CHARS].casefold().split())  # one character may become many

@@ -1,0 +1,203 @@
+"""The workspace's `memory/` folder: notes that people and agents write, read with care.
+
+Every step from the workspace down to a file is opened in the directory before it and follows no link, so
+nothing outside of the folder is read or removed, also where something is swapped meanwhile. No secret's
+file is a note; of what is large or no text only what can be read is. Secrets in the texts are masked
+before anybody sees them.
+"""
+
+import errno
+import hashlib
+import os
+import stat
+import string
+import unicodedata
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from memory.intents.templates import Mask
+from policies.protected import find_protected_entry, find_secret
+
+FOLDER: Final = "memory"
+ENDINGS: Final = frozenset({".md", ".yaml", ".yml"})
+MAX_FILES: Final = 20_000
+MAX_FILE_BYTES: Final = 262_144
+"""Of a larger file the beginning counts."""
+_MAX_DEPTH: Final = 8
+_MAX_TIME_NS: Final = 2**63 - 1
+"""A later date is no date that could be stored."""
+_BREAKS: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
+"""Controls, halves of characters, line ends: a name with one would not stay on its line."""
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_NOT_THERE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+"""What the way to a file fails with where nothing, no folder or a link stands on it."""
+_WORD: Final = string.ascii_letters + string.digits + string.punctuation + "\ufffd"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NoteFile:
+    """A note's file as the folder lists it."""
+
+    name: str
+    """From the workspace, with slashes: `memory/ops.md`."""
+    mtime_ns: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoteText:
+    """What a note says."""
+
+    file: NoteFile
+    text: str
+    """Lines end with a line feed; empty where the file holds no text."""
+    digest: str
+    """Of the bytes that were read."""
+
+
+def list_notes_blocking(workspace: Path) -> list[NoteFile]:
+    """List the notes of a workspace, by name; none where there is no such folder."""
+    found: list[NoteFile] = []
+    for one in _notes_below(workspace):
+        found.append(one)
+        if len(found) >= MAX_FILES:
+            break
+    return sorted(found)
+
+
+def read_note_blocking(
+    workspace: Path, file: NoteFile, mask: Mask, *, most_bytes: int = MAX_FILE_BYTES
+) -> NoteText | None:
+    """Read a note, a long one's beginning in whole lines; None: it is gone, or is no note any more."""
+    try:
+        raw = _read(workspace, file.name, most_bytes + 1)
+    except OSError:
+        return None
+    kept = raw[:most_bytes]
+    text = mask(_text(kept, is_whole=len(raw) == len(kept)))
+    return NoteText(file=file, text=text, digest=hashlib.sha256(kept).hexdigest())
+
+
+def remove_note_blocking(workspace: Path, name: str) -> bool:
+    """Remove a note's file; False: it is still there. What is no note any more is left alone."""
+    *folders, last = _parts(name)
+    try:
+        with _opened(workspace, folders) as folder:
+            if _is_note(os.stat(last, dir_fd=folder, follow_symlinks=False)):
+                os.unlink(last, dir_fd=folder)
+    except OSError as exc:
+        return exc.errno in _NOT_THERE
+    return True
+
+
+def _notes_below(workspace: Path) -> Iterator[NoteFile]:
+    try:
+        with _opened(workspace, [FOLDER]) as folder:
+            yield from _walk(folder, FOLDER, _MAX_DEPTH)
+    except OSError:
+        return
+
+
+def _walk(folder: int, name: str, depth: int) -> Iterator[NoteFile]:
+    with os.scandir(folder) as entries:
+        listed = sorted(entries, key=lambda one: one.name)
+    for entry in listed:
+        path = f"{name}/{entry.name}"
+        if not _may_be_listed(entry, path):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk_into(folder, entry.name, path, depth - 1)
+        elif PurePosixPath(entry.name).suffix.lower() in ENDINGS:
+            yield from _listed(entry, path)
+
+
+def _walk_into(parent: int, entry: str, path: str, depth: int) -> Iterator[NoteFile]:
+    if depth < 0:
+        return
+    try:
+        with _directory(entry, parent) as folder:
+            yield from _walk(folder, path, depth)
+    except OSError:
+        return
+
+
+def _may_be_listed(entry: os.DirEntry[str], path: str) -> bool:
+    if entry.name.startswith(".") or entry.is_symlink():
+        return False
+    parts = tuple(path.split("/"))
+    if find_secret(parts) is not None or find_protected_entry(parts) is not None:
+        return False
+    return not any(unicodedata.category(char) in _BREAKS for char in entry.name)
+
+
+def _listed(entry: os.DirEntry[str], path: str) -> Iterator[NoteFile]:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return
+    if _is_note(status):
+        yield NoteFile(path, min(max(0, status.st_mtime_ns), _MAX_TIME_NS), status.st_size)
+
+
+def _is_note(status: os.stat_result) -> bool:
+    """Whether it is a file, and one that is nowhere else by another name."""
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+
+
+def _parts(name: str) -> Sequence[str]:
+    parts = name.split("/")
+    assert parts[0] == FOLDER, "a note's name begins with its folder"
+    assert not {"", ".", ".."} & set(parts), "a note's name leads straight down"
+    return parts
+
+
+@contextmanager
+def _opened(workspace: Path, folders: Sequence[str]) -> Iterator[int]:
+    """Open a folder below the workspace; the workspace alone may be reached by links."""
+    opened = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for name in folders:
+            below = os.open(name, _DIRECTORY, dir_fd=opened)
+            os.close(opened)
+            opened = below
+        yield opened
+    finally:
+        os.close(opened)
+
+
+@contextmanager
+def _directory(name: str, parent: int) -> Iterator[int]:
+    opened = os.open(name, _DIRECTORY, dir_fd=parent)
+    try:
+        yield opened
+    finally:
+        os.close(opened)
+
+
+def _read(workspace: Path, name: str, most_bytes: int) -> bytes:
+    """Read a file's beginning.
+
+    Raises:
+        OSError: it is not there, or is no note any more.
+    """
+    *folders, last = _parts(name)
+    with _opened(workspace, folders) as folder:
+        opened = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    with os.fdopen(opened, "rb") as file:
+        if not _is_note(os.fstat(opened)):
+            raise FileNotFoundError(name)
+        return file.read(most_bytes)
+
+
+def _text(raw: bytes, *, is_whole: bool) -> str:
+    if b"\0" in raw:
+        return ""
+    text = raw.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+    if is_whole:
+        return text
+    # half a secret is not seen to be one: what is cut is cut at the end of a line, or of a word
+    lines, _, _ = text.rpartition("\n")
+    return lines or text.rstrip(_WORD)

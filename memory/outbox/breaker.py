@@ -1,0 +1,82 @@
+"""A circuit breaker: a backend that fails again and again is left alone for a while.
+
+    closed ──(so many failures in a row)──► open ──(after a while)──► half-open, with one probe
+      ▲                                       ▲                          │
+      └──────────────── success ──────────────┼──────── failure ─────────┘
+
+Pure but for its own state; whoever asks says what time it is.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+BreakerState = Literal["closed", "open", "half_open"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerLimits:
+    """When it opens, and for how long."""
+
+    max_failures: int = 5
+    open_s: float = 60.0
+
+
+class Breaker:
+    """One backend's breaker. Used on the loop only."""
+
+    def __init__(
+        self,
+        limits: BreakerLimits,
+        on_change: Callable[[BreakerState], None] = lambda _: None,
+    ) -> None:
+        self._limits = limits
+        self._on_change = on_change
+        self._failures = 0
+        self._opened_at: datetime | None = None
+        self._is_probing = False
+
+    def state(self, now: datetime) -> BreakerState:
+        """Tell how it stands."""
+        if self._opened_at is None:
+            return "closed"
+        return "open" if now < self._opened_at + self._open_for else "half_open"
+
+    def reopens_at(self) -> datetime | None:
+        """Tell when the backend may be tried again; None: it is not kept from being tried."""
+        return None if self._opened_at is None else self._opened_at + self._open_for
+
+    def may_try(self, now: datetime) -> bool:
+        """Whether the backend may be called; half-open, one caller alone may until it has told."""
+        state = self.state(now)
+        if state == "half_open" and not self._is_probing:
+            self._is_probing = True
+            self._on_change("half_open")
+            return True
+        return state == "closed"
+
+    def succeeded(self) -> None:
+        """Note that a call went well."""
+        was_open = self._opened_at is not None
+        self._failures, self._opened_at, self._is_probing = 0, None, False
+        if was_open:
+            self._on_change("closed")
+
+    def failed(self, now: datetime) -> None:
+        """Note that a call failed."""
+        self._failures += 1
+        if self._opened_at is None and self._failures < self._limits.max_failures:
+            return
+        was_open = self.state(now) == "open"
+        self._opened_at, self._is_probing = now, False
+        if not was_open:
+            self._on_change("open")
+
+    def gave_up(self) -> None:
+        """Note that a call was cut off and told nothing: another one may probe."""
+        self._is_probing = False
+
+    @property
+    def _open_for(self) -> timedelta:
+        return timedelta(seconds=self._limits.open_s)

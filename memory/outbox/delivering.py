@@ -1,0 +1,236 @@
+"""Takes deliveries out of the outbox and to their backend, for as long as the server lives.
+
+One loop a backend: a slow one holds up no other. A delivery is leased, made, and noted; a server that
+dies in between makes it again, with the same idempotency key. While the breaker is open nothing is
+tried, and no attempt is counted.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal, Protocol
+
+import anyio
+from anyio.abc import TaskStatus
+
+from memory.clock import Now
+from memory.errors import StoreUnavailable
+from memory.items import Item
+from memory.outbox.backend import Backend, BackendHealth, BackendUnavailable, DeliveryRefused
+from memory.outbox.backoff import Backoff
+from memory.outbox.breaker import Breaker, BreakerState
+from memory.outbox.delivery import Delivery, Link, OutboxStore
+
+_log = logging.getLogger(__name__)
+
+DeliveryResult = Literal["delivered", "failed", "dead"]
+
+_STORE_PAUSE_S = 5.0
+"""So long the loop waits where its own database cannot be used."""
+_LONGEST_SLEEP_S = 3600.0
+
+
+class Items(Protocol):
+    """Where the items are that are delivered."""
+
+    async def current(self, item_id: str) -> Item | None:
+        """Give an item as it stands now, whoever's it is; None: it is gone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryLimits:
+    """What bounds deliveries."""
+
+    call_s: float = 60.0
+    """One call of a backend."""
+    lease_s: float = 180.0
+    """A batch is nobody else's for so long; longer than its calls take when all is well."""
+    batch: int = 16
+    backoff: Backoff = field(default_factory=Backoff)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxHealth:
+    """How deliveries to a backend go."""
+
+    backend: BackendHealth
+    breaker: BreakerState
+    last_error: str | None
+    lag_s: float
+
+
+class Delivering:
+    """Deliveries to one backend. `run` it in a task group; `wake` it when something was enqueued."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        outbox: OutboxStore,
+        items: Items,
+        breaker: Breaker,
+        *,
+        now: Now,
+        draw: Callable[[], float],
+        limits: DeliveryLimits | None = None,
+        on_result: Callable[[Delivery, DeliveryResult, str | None], None] = lambda *_: None,
+    ) -> None:
+        self._backend = backend
+        self._outbox = outbox
+        self._items = items
+        self._breaker = breaker
+        self._now = now
+        self._draw = draw
+        self._limits = limits or DeliveryLimits()
+        self._on_result = on_result
+        self._wakened = anyio.Event()
+        self._last_error: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The backend's name."""
+        return self._backend.name
+
+    def wake(self) -> None:
+        """Say that there is, or may be, something to deliver."""
+        self._wakened.set()
+
+    async def health(self) -> OutboxHealth:
+        """Tell how it goes; asks the backend.
+
+        Raises:
+            StoreUnavailable: the outbox cannot be read.
+        """
+        now = self._now()
+        return OutboxHealth(
+            backend=await self._backend.check(),
+            breaker=self._breaker.state(now),
+            last_error=self._last_error,
+            lag_s=await self._outbox.lag_s(self.name, now),
+        )
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Deliver until cancelled; what a process before this one had begun first of all."""
+        task_status.started()
+        await self._release()
+        health = await self._backend.check()
+        if health.state == "failing":
+            _log.warning("backend_not_ready", extra={"backend": self.name, "reason": health.detail})
+        while True:
+            self._wakened = anyio.Event()
+            try:
+                await self.drain()
+                pause_s = await self._pause_s()
+            except StoreUnavailable:
+                _log.exception("outbox_unavailable", extra={"backend": self.name})
+                pause_s = _STORE_PAUSE_S
+            with anyio.move_on_after(pause_s):
+                await self._wakened.wait()
+
+    async def _release(self) -> None:
+        try:
+            await self._outbox.release(self.name, self._now())
+        except StoreUnavailable:
+            _log.exception("outbox_unavailable", extra={"backend": self.name})
+
+    async def drain(self) -> int:
+        """Make all deliveries that are due now; returns how many were tried.
+
+        Raises:
+            StoreUnavailable: the outbox cannot be used.
+        """
+        tried = 0
+        while self._breaker.state(self._now()) != "open":
+            now = self._now()
+            until = now + timedelta(seconds=self._limits.lease_s)
+            batch = await self._outbox.due(self.name, now, limit=self._limits.batch, until=until)
+            if not batch:
+                return tried
+            for place, delivery in enumerate(batch):
+                if not self._breaker.may_try(self._now()):
+                    await self._give_back(batch[place:])
+                    return tried
+                await self._deliver(delivery)
+                tried += 1
+        return tried
+
+    async def _deliver(self, delivery: Delivery) -> None:
+        try:
+            with anyio.fail_after(self._limits.call_s):
+                await self._make(delivery)
+        except DeliveryRefused as exc:
+            self._breaker.succeeded()  # it answers; this one it does not want
+            await self._note_failure(delivery, str(exc), due_at=None)
+        except BackendUnavailable as exc:
+            await self._retry_later(delivery, str(exc))
+        except TimeoutError:
+            await self._retry_later(delivery, "It did not answer in time.")
+        except (anyio.get_cancelled_exc_class(), StoreUnavailable):
+            self._breaker.gave_up()
+            raise
+        except Exception:  # noqa: BLE001  a backend that breaks must not end its deliveries
+            _log.exception("delivery_broke", extra={"backend": self.name, "item": delivery.item_id})
+            await self._retry_later(delivery, "The backend broke; the server's log says how.")
+        else:
+            self._last_error = None
+            self._breaker.succeeded()
+            self._on_result(delivery, "delivered", None)
+
+    async def _make(self, delivery: Delivery) -> None:
+        """Make one delivery and note it; of an item that is gone, or has changed, what is true now."""
+        if delivery.operation == "forget":
+            await self._forget(delivery)
+            return
+        item = await self._items.current(delivery.item_id)
+        made = await self._backend.put(item, delivery.idempotency_key) if item is not None else None
+        await self._note_made(delivery, made)
+
+    async def _forget(self, delivery: Delivery) -> None:
+        """Have an item forgotten; one that was made again since then is put there again."""
+        links = await self._outbox.links_of(delivery.item_id)
+        mine = [one for one in links if one.backend == self.name]
+        refused: DeliveryRefused | None = None
+        try:
+            await self._backend.forget(delivery.item_id, mine, delivery.idempotency_key)
+        except DeliveryRefused as exc:
+            refused = exc
+        item = await self._items.current(delivery.item_id)
+        made: Sequence[Link] = ()
+        if item is not None:
+            made = await self._backend.put(item, delivery.idempotency_key)
+        if refused is not None:
+            raise refused
+        await self._note_made(delivery, made)
+
+    async def _note_made(self, delivery: Delivery, made: Sequence[Link] | None) -> None:
+        with anyio.CancelScope(shield=True):  # made is made: it is noted, also on the way down
+            await self._outbox.delivered(delivery, made, self._now())
+
+    async def _retry_later(self, delivery: Delivery, error: str) -> None:
+        now = self._now()
+        self._breaker.failed(now)
+        wait = self._limits.backoff.wait(delivery.attempts + 1, self._draw)
+        await self._note_failure(delivery, error, due_at=None if wait is None else now + wait)
+
+    async def _note_failure(
+        self, delivery: Delivery, error: str, *, due_at: datetime | None
+    ) -> None:
+        self._last_error = error
+        await self._outbox.failed(delivery, error, self._now(), due_at=due_at)
+        self._on_result(delivery, "dead" if due_at is None else "failed", error)
+
+    async def _give_back(self, rest: Sequence[Delivery]) -> None:
+        due_at = self._breaker.reopens_at() or self._now()
+        for one in rest:
+            await self._outbox.postpone(one, due_at=due_at)
+
+    async def _pause_s(self) -> float:
+        """Tell how long there is nothing to do; a wake cuts it short."""
+        now = self._now()
+        moments = [await self._outbox.next_due_at(self.name), self._breaker.reopens_at()]
+        due = moments[0]
+        if due is None:
+            return _LONGEST_SLEEP_S
+        wanted = max(one for one in moments if one is not None)
+        return min(_LONGEST_SLEEP_S, max(0.0, (wanted - now).total_seconds()))

@@ -1,0 +1,88 @@
+"""The arms of a search: each finds items in its own way, side by side with the others."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from memory.items import ItemKind
+from memory.itemstore import WordHit
+from memory.recall.query import Degradation
+from memory.scope import Scope
+
+ArmName = Literal["fulltext", "vector"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What an arm is asked."""
+
+    text: str
+    scope: Scope
+    kinds: Sequence[ItemKind]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """Something that an arm found."""
+
+    item_id: str
+    strength: float
+    """How well it fits by the arm's own measure, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmAnswer:
+    """What an arm found, best first, and what was wrong with it."""
+
+    candidates: Sequence[Candidate] = ()
+    weak: Sequence[Candidate] = ()
+    """Found as well, and too far off to be shown on that ground alone."""
+    degraded: Sequence[Degradation] = ()
+
+
+class Arm(Protocol):
+    """One way to find items."""
+
+    @property
+    def name(self) -> ArmName:
+        """Its name; what goes wrong with it is told as `<name>_error` and `<name>_timeout`."""
+        ...
+
+    async def find(self, question: Question, *, limit: int) -> ArmAnswer:
+        """Find items of the scope's owners; labels and kinds are looked at again afterwards.
+
+        May raise anything, which is told as its error; may be cancelled at any await.
+        """
+        ...
+
+
+class WordSearching(Protocol):
+    """Where items are searched by their words."""
+
+    async def search(
+        self, text: str, scope: Scope, *, kinds: Sequence[ItemKind], limit: int
+    ) -> list[WordHit]:
+        """Find the items that have words of `text`, best first; see `ItemStore.search`."""
+        ...
+
+
+class FulltextArm:
+    """Finds by words."""
+
+    name: ArmName = "fulltext"
+
+    def __init__(self, items: WordSearching) -> None:
+        self._items = items
+
+    async def find(self, question: Question, *, limit: int) -> ArmAnswer:
+        """Find what has the question's words, and enough of them."""
+        hits = await self._items.search(
+            question.text, question.scope, kinds=question.kinds, limit=limit
+        )
+        found = [
+            (one.is_about, Candidate(item_id=one.item_id, strength=one.coverage)) for one in hits
+        ]
+        return ArmAnswer(
+            candidates=[one for is_about, one in found if is_about],
+            weak=[one for is_about, one in found if not is_about],
+        )

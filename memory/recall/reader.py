@@ -1,0 +1,217 @@
+"""`MemoryReader`: from a query pack to a context pack.
+
+    pending context and notes that were asked for │ search → (a model's choice) → filter again → pack
+
+Memory never breaks a turn: nothing is raised but a cancellation, and what did not answer is named.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
+
+import anyio
+import anyio.to_thread
+
+from memory.intents.snapshot import PendingText
+from memory.recall.holding import (
+    hold_back,
+    without_held_back_blocks,
+    without_held_back_lines,
+)
+from memory.recall.pack import Pieces, pack
+from memory.recall.query import ContextPack, Degradation, Found, QueryPack
+from memory.recall.search import MemorySearch
+from memory.recall.select import Selector
+
+_log = logging.getLogger(__name__)
+
+_TOO_FEW: Final = 2
+_PENDING_SHARE: Final = 3
+_NOTES_SHARE: Final = 2
+_LEAST_LEFT_S: Final = 0.02
+_LEAST_FOR_A_MODEL_S: Final = 1.0
+"""With less left no model is asked unless one is wanted: it would only use the time up."""
+_FINDING_SHARE: Final = 0.9
+"""Of the deadline; the rest is for packing, so that what was found in time is there in time."""
+_SELECTABLE: Final = 60
+
+
+class Pending(Protocol):
+    """What waits for a conversation's next prompt."""
+
+    async def pending(
+        self, conversation_id: str, owner_id: str, *, limit_chars: int
+    ) -> PendingText:
+        """Give it in words; may raise StoreUnavailable."""
+        ...
+
+
+class AboutMemory(Protocol):
+    """The notes, for a message that asks about memory itself."""
+
+    def asks_about_memory(self, text: str) -> bool:
+        """Whether it does."""
+        ...
+
+    async def content(self, text: str, *, budget_chars: int) -> str:
+        """Give the notes as they go in; empty: there are none."""
+        ...
+
+
+@dataclass(slots=True)
+class _Before:
+    """What goes in before what was found."""
+
+    pending: PendingText = field(default_factory=PendingText)
+    notes: str = ""
+    degraded: list[Degradation] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "\n\n".join(one for one in (self.pending.text, self.notes) if one)
+
+
+class RecallReader:
+    """Reads memory for prompts."""
+
+    def __init__(
+        self,
+        search: MemorySearch,
+        *,
+        selector: Selector | None = None,
+        pending: Pending | None = None,
+        about_memory: AboutMemory | None = None,
+    ) -> None:
+        self._search = search
+        self._selector = selector
+        self._pending = pending
+        self._about_memory = about_memory
+
+    async def recall(self, query: QueryPack) -> ContextPack:
+        """Give what fits the query, within its budget and before its deadline."""
+        ends_at = _ends_at(query)
+        before = _Before()
+        found: list[Found] = []
+
+        async def find() -> None:
+            found.append(await self._find(query, ends_at))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(find)
+            tasks.start_soon(self._add_pending, query, before, ends_at)
+            tasks.start_soon(self._add_notes, query, before, ends_at)
+        degraded = tuple(dict.fromkeys((*found[0].degraded, *before.degraded)))
+        packed = pack(
+            Pieces(
+                found=replace(found[0], degraded=degraded),
+                budget_chars=query.budget_chars,
+                max_items=query.max_items,
+                queries=query.queries,
+                before=before.text,
+            )
+        )
+        # what was held back of it whole is done with, too: it must not come up again and again
+        was_told = before.pending.text in packed.text
+        return replace(packed, pending_intent_ids=before.pending.intent_ids if was_told else ())
+
+    async def _find(self, query: QueryPack, ends_at: float | None) -> Found:
+        """Search, and let a model choose where that is asked for or little was found."""
+        found = Found()
+        try:
+            found = await self._search.search(
+                query.queries,
+                scope=query.scope,
+                kinds=query.kinds,
+                limit=_SELECTABLE,
+                active_tools=query.active_tools,
+                deadline_s=_left_s(ends_at),
+            )
+            chosen = await self._chosen(query, found, ends_at)
+            return found if chosen is found else await _filtered_again(chosen, query.active_tools)
+        except Exception:  # noqa: BLE001  memory never breaks a turn, whatever broke
+            _log.exception("recall_failed")
+            return replace(found, degraded=(*found.degraded, "memory_failed"))
+
+    async def _chosen(self, query: QueryPack, found: Found, ends_at: float | None) -> Found:
+        left_s = _left_s(ends_at)
+        if query.mode == "rag":
+            has_little = len(found.hits) < _TOO_FEW and (found.hits or found.weak)
+            has_time = left_s is None or left_s >= _LEAST_FOR_A_MODEL_S
+            if self._selector is None or not has_little or not has_time:
+                return found
+        if self._selector is None:
+            return replace(found, degraded=(*found.degraded, "selector_disabled"))
+        if left_s is not None and left_s < _LEAST_LEFT_S:
+            return replace(found, degraded=(*found.degraded, "selector_timeout"))
+        return await self._selector.select(
+            query.queries, found, query.active_tools, deadline_s=left_s
+        )
+
+    async def _add_pending(self, query: QueryPack, before: _Before, ends_at: float | None) -> None:
+        if self._pending is None or query.conversation_id is None:
+            return
+        try:
+            with anyio.fail_after(_left_s(ends_at)):
+                pending = await self._pending.pending(
+                    query.conversation_id,
+                    query.scope.owner_id,
+                    limit_chars=query.budget_chars // _PENDING_SHARE,
+                )
+        except TimeoutError:
+            before.degraded.append("memory_timeout")
+        except Exception:  # noqa: BLE001  memory never breaks a turn, whatever broke
+            _log.exception("pending_context_not_read")
+            before.degraded.append("memory_failed")
+        else:
+            text = await _filtered(without_held_back_lines, pending.text, query.active_tools)
+            before.pending = replace(pending, text=text)
+
+    async def _add_notes(self, query: QueryPack, before: _Before, ends_at: float | None) -> None:
+        about = self._about_memory
+        if about is None:
+            return
+        asked = next((one for one in query.queries if about.asks_about_memory(one)), None)
+        if asked is None:
+            return
+        try:
+            with anyio.fail_after(_left_s(ends_at)):
+                notes = await about.content(asked, budget_chars=query.budget_chars // _NOTES_SHARE)
+        except TimeoutError:
+            before.degraded.append("notes_timeout")
+        except Exception:  # noqa: BLE001  memory never breaks a turn, whatever broke
+            _log.exception("notes_not_read")
+            before.degraded.append("notes_error")
+        else:
+            before.notes = await _filtered(without_held_back_blocks, notes, query.active_tools)
+
+
+def _ends_at(query: QueryPack) -> float | None:
+    """Tell by which moment of the loop's clock all must be found; None: no deadline."""
+    if query.deadline_s is None:
+        return None
+    return anyio.current_time() + query.deadline_s * _FINDING_SHARE
+
+
+def _left_s(ends_at: float | None) -> float | None:
+    return None if ends_at is None else max(0.0, ends_at - anyio.current_time())
+
+
+async def _filtered(
+    keep: Callable[[str, Sequence[str]], str], text: str, active_tools: Sequence[str]
+) -> str:
+    """Filter a text in a worker thread, as `hold_back` does items."""
+    if not text or not active_tools:
+        return text
+    return await anyio.to_thread.run_sync(keep, text, active_tools, abandon_on_cancel=True)
+
+
+async def _filtered_again(found: Found, active_tools: Sequence[str]) -> Found:
+    """Hold back once more: no path leads around the filter, whatever a model chose."""
+    shown, held = await hold_back([one.item for one in found.hits], active_tools)
+    ids = {one.id for one in shown}
+    return replace(
+        found,
+        hits=[one for one in found.hits if one.item.id in ids],
+        held_back=(*found.held_back, *held),
+    )

@@ -1,0 +1,142 @@
+"""Search: the arms side by side, then the filter, then the order.
+
+    arms, each within the deadline → items of the scope → stale tools held back → fused and ranked
+
+An arm that is slow or broken is left out and named. What is held back is held back before anything is
+scored, so that it takes nobody's place.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+import anyio
+
+from memory.clock import Now
+from memory.items import KINDS, Item, ItemKind
+from memory.recall.arms import Arm, Question
+from memory.recall.fuse import Fusion, Ranked, fuse
+from memory.recall.gather import Gathered, gather
+from memory.recall.holding import hold_back
+from memory.recall.query import Degradation, Found, HeldBack, Hit
+from memory.recall.ranking import rank
+from memory.scope import Scope
+
+_log = logging.getLogger(__name__)
+
+_MAX_QUERIES: Final = 8
+_MAX_WEAK: Final = 30
+_HEAD_CHARS: Final = 1000
+_TAIL_CHARS: Final = 2999
+"""Of a long question: what is wanted stands before or after what was pasted into it."""
+_ARMS_SHARE: Final = 0.85
+"""Of a deadline; the rest is for reading the items."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchLimits:
+    """What bounds one search."""
+
+    arm_s: float = 5.0
+    """An arm that was given no nearer deadline."""
+
+
+class ItemSource(Protocol):
+    """Where the items are that were found."""
+
+    async def get_many(self, item_ids: Sequence[str], scope: Scope) -> list[Item]:
+        """Give those of the items that the scope covers."""
+        ...
+
+
+class MemorySearch:
+    """Finds what is remembered."""
+
+    def __init__(
+        self,
+        items: ItemSource,
+        arms: Sequence[Arm],
+        *,
+        now: Now,
+        fusion: Fusion | None = None,
+        limits: SearchLimits | None = None,
+    ) -> None:
+        self._items = items
+        self._arms = arms
+        self._now = now
+        self._fusion = fusion or Fusion()
+        self._limits = limits or SearchLimits()
+
+    async def search(
+        self,
+        q: str | Sequence[str],
+        *,
+        scope: Scope,
+        kinds: Sequence[ItemKind] = KINDS,
+        limit: int = 10,
+        active_tools: Sequence[str] = (),
+        deadline_s: float | None = None,
+    ) -> Found:
+        """Find what fits any of the queries, best first; never raises but when cancelled.
+
+        Answers within the deadline, with what there is by then. Of many queries the first eight are
+        asked; of a long one its beginning and its end.
+        """
+        queries = [q] if isinstance(q, str) else list(q)
+        questions = [
+            Question(text=_bounded(one), scope=scope, kinds=kinds)
+            for one in [one for one in queries if one.strip()][:_MAX_QUERIES]
+        ]
+        whole_s = self._limits.arm_s if deadline_s is None else max(0.0, deadline_s)
+        ends_at = anyio.current_time() + whole_s
+        gathered = await gather(self._arms, questions, bound_s=whole_s * _ARMS_SHARE)
+        try:
+            with anyio.fail_after(max(0.0, ends_at - anyio.current_time())):
+                read = await self._read(gathered, scope)
+        except TimeoutError:
+            return Found(degraded=_with(gathered.degraded, "fulltext_timeout"))
+        except Exception:  # noqa: BLE001  whatever is wrong with the store, the turn goes on without memory
+            _log.exception("items_not_read")
+            return Found(degraded=_with(gathered.degraded, "fulltext_error"))
+        shown, held_back = await hold_back([one for one in read if one.kind in kinds], active_tools)
+        kept = {one.id: one for one in shown}
+        found = self._hits(gathered.found, kept)
+        taken = {one.item.id for one in found}
+        weak = [one for one in self._hits(gathered.weak, kept) if one.item.id not in taken]
+        return Found(
+            hits=found[: max(0, limit)],
+            weak=weak[:_MAX_WEAK],
+            held_back=_without_weak(held_back, gathered.found),
+            degraded=gathered.degraded,
+        )
+
+    async def _read(self, gathered: Gathered, scope: Scope) -> list[Item]:
+        lists = [*gathered.found, *gathered.weak]
+        ids = dict.fromkeys(each.item_id for one in lists for each in one.candidates)
+        return await self._items.get_many(list(ids), scope) if ids else []
+
+    def _hits(self, lists: Sequence[Ranked], items: Mapping[str, Item]) -> list[Hit]:
+        """Fuse and rank what may be shown; what may not was never in these lists."""
+        kept = [
+            replace(one, candidates=[each for each in one.candidates if each.item_id in items])
+            for one in lists
+        ]
+        ranked = rank([(one, items[one.item_id]) for one in fuse(kept, self._fusion)], self._now())
+        return [Hit(item=one.item, score=one.score, why=one.why) for one in ranked]
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= _HEAD_CHARS + _TAIL_CHARS:
+        return text
+    return f"{text[:_HEAD_CHARS]}\n{text[-_TAIL_CHARS:]}"
+
+
+def _without_weak(held_back: Sequence[HeldBack], found: Sequence[Ranked]) -> list[HeldBack]:
+    """Tell of what would have been shown; of the rest nobody would have seen anything anyway."""
+    ids = {each.item_id for one in found for each in one.candidates}
+    return [one for one in held_back if one.id in ids]
+
+
+def _with(reasons: Sequence[Degradation], another: Degradation) -> tuple[Degradation, ...]:
+    return tuple(dict.fromkeys((*reasons, another)))

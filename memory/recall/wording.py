@@ -1,0 +1,71 @@
+"""Which words of a question are asked for, and how much each weighs.
+
+Words that stand in every text (the, 的, 什么) say nothing; a word that is asked twice weighs more than
+once, up to a bound; where a question is a dialogue's history, its end weighs more than its beginning.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import exp
+from typing import Final
+
+from memory.terms import characters, terms
+
+MAX_TERMS: Final = 48
+MAX_CHARACTERS: Final = 64
+MAX_QUESTION_CHARS: Final = 4000
+"""The last words of a longer question are asked: what is wanted now stands at its end."""
+
+_SAID: Final = 0.4
+_JUST_SAID: Final = 0.6
+_FADES_OVER: Final = 60
+"""Words, some two or three sentences: a dialogue's last ones count most, what was before for less than half."""
+
+_ENGLISH: Final = (
+    "a about again all also am an and any are as at be because been before being both but by can could did do"
+    " does doing don down during each few for from further had has have having he her here hers him his how i if"
+    " in into is it its itself just let like ll me more most much my myself no nor not now of off on once only or"
+    " other our ours out over own please re really same she should so some such than that the their theirs them"
+    " then there these they this those through to too under until up us ve very was we were what when where which"
+    " while who whom why will with would you your yours s t d m"
+)
+_CHINESE: Final = (
+    "一个 一下 一些 一样 什么 这个 那个 这些 那些 这样 那样 怎么 怎样 为什 如何 是否 可以 可能 应该 我们 你们 他们"
+    " 她们 它们 自己 没有 不是 就是 还是 但是 因为 所以 如果 而且 或者 以及 然后 已经 现在 时候 知道 觉得 真的"
+    " 非常 特别 么样 的时 我的 你的 他的 她的 是不 不会 会不 也是 都是 是什 请问 告诉 一直 一起 的是 了一 是一"
+    " 有一 有没 能不 了吗 是我 我是 你是 的话 对了 当然 其实 只是 不过 还有 的事 上的 里的 的人 来的"
+)
+STOP_TERMS: Final = frozenset(f"{_ENGLISH} {_CHINESE}".split())
+_STOP_CHARACTERS: Final = frozenset(
+    "的了是我你他她它在有和就不也都很吗呢吧啊这那会要说着过把被让给又再但跟与或从到"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The terms of a question, at most 48, and its single characters, at most 64."""
+
+    weights: Mapping[str, float]
+    """Of each term, heaviest first."""
+    characters: Sequence[str]
+    """Chinese, Japanese and Korean ones, each once: what pairs alone would miss."""
+
+    @classmethod
+    def of(cls, text: str) -> "Wording":
+        """Take the words out of a question."""
+        asked = text[-MAX_QUESTION_CHARS:]
+        found = [one for one in terms(asked) if not _is_stop(one)]
+        weights: dict[str, float] = {}
+        for place, term in enumerate(found, start=1):
+            behind = len(found) - place
+            weights[term] = weights.get(term, 0.0) + _SAID + _JUST_SAID * exp(-behind / _FADES_OVER)
+        ordered = sorted(weights.items(), key=lambda one: -one[1])
+        telling = set("".join(weights))
+        single = [
+            one for one in characters(asked) if one in telling and one not in _STOP_CHARACTERS
+        ]
+        return cls(dict(ordered[:MAX_TERMS]), tuple(single[-MAX_CHARACTERS:]))
+
+
+def _is_stop(term: str) -> bool:
+    return term in STOP_TERMS or term in _STOP_CHARACTERS

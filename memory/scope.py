@@ -1,0 +1,46 @@
+"""Whose memory something is, and which part of it.
+
+The owner is who the server knows the caller to be; it is never read from an argument, and nothing
+is found, shown or changed across owners. The labels only narrow: a query that names one finds what
+carries just that, a query that names none finds everything of the owner's. What belongs to the
+workspace (its notes) is everybody's who works in it.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Final
+
+LABELS: Final = ("user_id", "agent_id", "project_id", "workflow_id", "app_code", "environment")
+
+WORKSPACE_OWNER: Final = "*workspace"
+"""Owns what every user of the server may see; no user's name looks like it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """An owner and labels; as a query's, None means any, as an item's, that it carries none."""
+
+    owner_id: str
+    user_id: str | None = None
+    agent_id: str | None = None
+    project_id: str | None = None
+    workflow_id: str | None = None
+    app_code: str | None = None
+    environment: str | None = None
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels that are set, by name."""
+        named = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: named[name] for name in LABELS if named[name] is not None}
+
+    def covers(self, other: "Scope") -> bool:
+        """Whether a query with this scope may see what has the other one."""
+        theirs = other.labels
+        return other.owner_id in self.readable_owners and all(
+            theirs.get(name) == value for name, value in self.labels.items()
+        )
+
+    @property
+    def readable_owners(self) -> tuple[str, ...]:
+        """Whose items a query with this scope may see."""
+        return (self.owner_id, WORKSPACE_OWNER)

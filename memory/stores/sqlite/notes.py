@@ -1,0 +1,119 @@
+"""Indexed notes in SQLite: a file's items change together, with their deliveries."""
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from memory.clock import Now
+from memory.items import Item
+from memory.notes.folder import NoteFile
+from memory.notes.index import IndexedNote
+from memory.outbox.delivery import NewDelivery, Operation
+from memory.scope import WORKSPACE_OWNER
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
+from memory.stores.sqlite.outbox import enqueue_blocking
+
+
+class SqliteNoteStore:
+    """Which notes are indexed, in the memory's database."""
+
+    def __init__(self, database: Database, *, deliver_to: Sequence[str], now: Now) -> None:
+        self._database = database
+        self._deliver_to = deliver_to
+        self._now = now
+
+    async def indexed(self) -> Mapping[str, IndexedNote]:
+        """Give what is indexed, by the files' names."""
+        rows = await self._database.rows("SELECT name, mtime_ns, size, digest FROM note_files")
+        return {
+            row["name"]: IndexedNote(
+                file=NoteFile(row["name"], row["mtime_ns"], row["size"]), digest=row["digest"]
+            )
+            for row in rows
+        }
+
+    async def put(self, note: IndexedNote, items: Sequence[Item] | None) -> None:
+        """Index a file anew, its items replaced; None: only its date has changed."""
+        await self._database.write(lambda writer: self._put(writer, note, items, self._now()))
+
+    async def remove(self, name: str) -> None:
+        """Take a file's items out."""
+        await self._database.write(lambda writer: self._remove(writer, name, self._now()))
+
+    async def file_of(self, item_id: str) -> str | None:
+        """Tell which file an item is from."""
+        row = await self._database.row(
+            "SELECT name FROM note_files, json_each(item_ids) AS one WHERE one.value = ?",
+            (item_id,),
+        )
+        return None if row is None else str(row["name"])
+
+    def _put(
+        self,
+        connection: sqlite3.Connection,
+        note: IndexedNote,
+        items: Sequence[Item] | None,
+        now: datetime,
+    ) -> None:
+        before = _items_of(connection, note.file.name)
+        kept = before if items is None else [one.id for one in items]
+        for item_id in before:
+            if item_id not in kept:
+                delete_item_blocking(connection, item_id)
+                self._tell(connection, "forget", item_id, 1, now)
+        for one in items or ():
+            revision = _revision(connection, one.id) + 1
+            put_item_blocking(connection, replace(one, revision=revision))
+            self._tell(connection, "put", one.id, revision, now)
+        connection.execute(
+            "INSERT OR REPLACE INTO note_files (name, mtime_ns, size, digest, item_ids)"
+            " VALUES (?, ?, ?, ?, ?)",
+            (note.file.name, note.file.mtime_ns, note.file.size, note.digest, json.dumps(kept)),
+        )
+
+    def _remove(self, connection: sqlite3.Connection, name: str, now: datetime) -> None:
+        for item_id in _items_of(connection, name):
+            delete_item_blocking(connection, item_id)
+            self._tell(connection, "forget", item_id, 1, now)
+        connection.execute("DELETE FROM note_files WHERE name = ?", (name,))
+
+    def _tell(
+        self,
+        connection: sqlite3.Connection,
+        operation: Operation,
+        item_id: str,
+        revision: int,
+        now: datetime,
+    ) -> None:
+        """Enqueue a note's delivery; an id may come and go, so what was delivered before gives way."""
+        connection.execute(
+            "DELETE FROM outbox WHERE item_id = ? AND (status = 'delivered' OR operation != ?)",
+            (item_id, operation),
+        )
+        enqueue_blocking(
+            connection,
+            [
+                NewDelivery(
+                    backend=backend,
+                    operation=operation,
+                    item_id=item_id,
+                    owner_id=WORKSPACE_OWNER,
+                    revision=revision,
+                )
+                for backend in self._deliver_to
+            ],
+            now,
+        )
+
+
+def _items_of(connection: sqlite3.Connection, name: str) -> list[str]:
+    row = connection.execute("SELECT item_ids FROM note_files WHERE name = ?", (name,)).fetchone()
+    return [] if row is None else [str(one) for one in json.loads(row["item_ids"])]
+
+
+def _revision(connection: sqlite3.Connection, item_id: str) -> int:
+    row = connection.execute("SELECT revision FROM items WHERE id = ?", (item_id,)).fetchone()
+    return 0 if row is None else int(row["revision"])

@@ -1,0 +1,69 @@
+"""The words of mixed Chinese and English text, the same for writing and for asking.
+
+Text is normalised (NFKC, case folded) and split where scripts meet. Latin and the like give words; a name
+put together out of words (`ERR_CONN_RESET`, `v2.3.1`, `getUserName`) gives its parts and itself as one.
+Chinese, Japanese and Korean are written without gaps: a run of them gives each pair of neighbours, and a
+run of one character that character. Word endings are left to the full-text index (porter).
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+_CJK: Final = (
+    "\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_RUN = re.compile(rf"[{_CJK}]+|[^\W{_CJK}]+(?:[._:/\\-][^\W{_CJK}]+)*")
+_CJK_RUN = re.compile(rf"[{_CJK}]+")
+_PART = re.compile(r"[^\W_]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_MAX_WORD_CHARS = 64
+"""What is longer is no word anybody asks for: a digest, an encoded block."""
+
+
+def terms(text: str) -> list[str]:
+    """Give the terms of a text, in their order, repeated ones repeated; letters and digits only."""
+    return list(_terms(text))
+
+
+def characters(text: str) -> list[str]:
+    """Give each Chinese, Japanese or Korean character of a text once, in the order of first use."""
+    clean = unicodedata.normalize("NFKC", text)
+    return list(dict.fromkeys(char for run in _CJK_RUN.findall(clean) for char in run.casefold()))
+
+
+def is_character(term: str) -> bool:
+    """Whether a term is a single Chinese, Japanese or Korean character."""
+    return len(term) == 1 and _CJK_RUN.match(term) is not None
+
+
+def _terms(text: str) -> Iterator[str]:
+    clean = unicodedata.normalize("NFKC", text)
+    for match in _RUN.finditer(clean):
+        run = match.group()
+        if _CJK_RUN.match(run):
+            yield from _pairs(run)
+        else:
+            yield from _words(run)
+
+
+def _pairs(run: str) -> Iterator[str]:
+    folded = run.casefold()
+    if len(folded) == 1:
+        yield folded
+    for first, second in pairwise(folded):
+        yield first + second
+
+
+def _words(run: str) -> Iterator[str]:
+    parts = _PART.findall(run)
+    whole = "".join(parts).casefold()
+    pieces = [piece.casefold() for part in parts for piece in _HUMP.split(part) if piece]
+    for piece in pieces:
+        if len(piece) <= _MAX_WORD_CHARS:
+            yield piece
+    if len(pieces) > 1 and len(whole) <= _MAX_WORD_CHARS:
+        yield whole

@@ -1,0 +1,188 @@
+"""What every store of items must do with an item: keep it, change it, forget it, show it to its owner."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import anyio
+import pytest
+
+from memory.errors import StoreConflict
+from memory.scope import WORKSPACE_OWNER, Scope
+from memory.testing.item_values import ANN, AT, BOB, TEXTS, Opening, found, item
+
+
+class ItemKeepingSuite:
+    """What is put is there: by id, by age, in the order of writing."""
+
+    @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+    async def test_an_item_comes_back_as_it_was_put(self, open_items: Opening, text: str) -> None:
+        whole = item(
+            body=text,
+            title="T",
+            kind="case",
+            scope=replace(ANN, project_id="p", environment="生产"),
+            tags=("b", "a", "标签"),
+            conversation_id="cnv_1",
+            turn_id="trn_1",
+            thread="cnv_1/D1",
+            position=3,
+            occurred_at=AT - timedelta(milliseconds=1),
+            revision=4,
+        )
+        async with open_items() as opened:
+            await opened.put([whole])
+            assert await opened.store.get(whole.id, ANN) == whole
+
+    async def test_only_a_scope_that_covers_it_sees_it(self, open_items: Opening) -> None:
+        labelled = item("a", "payroll", scope=replace(ANN, project_id="p"))
+        shared = item("s", "payroll", scope=Scope(owner_id=WORKSPACE_OWNER))
+        async with open_items() as opened:
+            await opened.put([labelled, shared])
+            seen = {
+                "ann": (ANN, ["a", "s"]),
+                "ann in p": (replace(ANN, project_id="p"), ["a"]),
+                "ann in q": (replace(ANN, project_id="q"), []),
+                "ann as u": (replace(ANN, user_id="p"), []),
+                "bob": (BOB, ["s"]),
+                "bob in p": (replace(BOB, project_id="p"), []),
+            }
+            for name, (scope, expected) in seen.items():
+                assert sorted(await found(opened, "payroll", scope)) == expected, name
+                ids = [f"epi_{one}" for one in expected]
+                newest = await opened.store.newest(scope, limit=9)
+                assert sorted(one.id for one in newest) == ids, name
+                many = await opened.store.get_many(["epi_a", "epi_s"], scope)
+                assert [one.id for one in many] == ids, name
+                assert (await opened.store.get("epi_a", scope) is not None) == ("a" in expected)
+
+    async def test_no_text_makes_an_owner_of_another(self, open_items: Opening) -> None:
+        async with open_items() as opened:
+            await opened.put([item("b", "payroll ann", scope=replace(BOB, project_id="ann"))])
+            for owner in ("ann", "", "bo", "bob ", "BOB", "*", "ann OR bob"):
+                assert await found(opened, "payroll", Scope(owner_id=owner)) == [], owner
+
+    async def test_an_id_stays_its_owners(self, open_items: Opening) -> None:
+        async with open_items() as opened:
+            await opened.put([item(body="first")])
+            with pytest.raises(StoreConflict):
+                await opened.put([item(body="second", scope=BOB)])
+            assert await found(opened, "first") == ["1"]
+            assert await found(opened, "second", BOB) == []
+
+    async def test_what_fails_leaves_nothing_of_its_transaction(self, open_items: Opening) -> None:
+        async with open_items() as opened:
+            await opened.put([item(body="first")])
+            with pytest.raises(StoreConflict):
+                await opened.put([item("2", "payroll"), item(body="x", scope=BOB)])
+            assert await opened.store.get("epi_2", ANN) is None
+            assert await found(opened, "payroll") == []
+
+    async def test_putting_the_same_again_changes_nothing(self, open_items: Opening) -> None:
+        async with open_items() as opened:
+            await opened.put([item(body="payroll"), item("2", "payroll")])
+            before = await opened.store.search("payroll", ANN, limit=9)
+            await opened.put([item(body="payroll")])
+            assert await opened.store.search("payroll", ANN, limit=9) == before
+            assert [one.seq for one in await opened.store.after(0, 9)] == [1, 2]
+
+    async def test_what_was_changed_is_found_by_its_new_words_alone(
+        self, open_items: Opening
+    ) -> None:
+        old = item(
+            body="payroll 工资", title="ledger", tags=("audit",), scope=replace(ANN, user_id="u")
+        )
+        new = replace(
+            old, body="vacation 休假", title="calendar", tags=("leave",), scope=ANN, revision=2
+        )
+        async with open_items() as opened:
+            await opened.put([old])
+            await opened.put([new])
+            for word in ("vacation", "休假", "calendar", "leave"):
+                assert await found(opened, word) == ["1"], word
+            for word in ("payroll", "工资", "资", "ledger", "audit"):
+                assert await found(opened, word) == [], word
+            assert await found(opened, "vacation", replace(ANN, user_id="u")) == []
+            assert await opened.store.get("epi_1", ANN) == new
+
+    async def test_what_was_deleted_is_nowhere(self, open_items: Opening) -> None:
+        async with open_items() as opened:
+            await opened.put(
+                [item(body="payroll 工资"), item("2", f"payroll {'of many others ' * 9}")]
+            )
+            assert await found(opened, "payroll", limit=1) == ["1"]
+            assert await opened.delete("epi_1")
+            assert await found(opened, "payroll", limit=1) == ["2"]
+            assert await found(opened, "工资") == []
+            assert await opened.store.get("epi_1", ANN) is None
+            assert [one.id for one in await opened.store.newest(ANN, limit=9)] == ["epi_2"]
+            assert [one.item.id for one in await opened.store.after(0, 9)] == ["epi_2"]
+            assert not await opened.delete("epi_1")
+
+    async def test_an_id_can_be_used_again_after_its_item_was_deleted(
+        self, open_items: Opening
+    ) -> None:
+        async with open_items() as opened:
+            await opened.put([item(body="payroll")])
+            await opened.delete("epi_1")
+            await opened.put([item(body="vacation", scope=BOB)])
+            assert await found(opened, "payroll", BOB) == []
+            assert await found(opened, "vacation", BOB) == ["1"]
+
+    async def test_many_come_in_the_order_of_their_ids(self, open_items: Opening) -> None:
+        async with open_items() as opened:
+            await opened.put([item(f"{n}") for n in range(1200)])
+            wanted = [f"epi_{n}" for n in (700, 1199, 3)]
+            asked = [wanted[0], "epi_none", "\ud800", *wanted[1:], wanted[0]]
+            assert [one.id for one in await opened.store.get_many(asked, ANN)] == wanted
+            everything = [f"epi_{n}" for n in range(1200)]
+            assert len(await opened.store.get_many(everything, ANN)) == 1200
+            assert await opened.store.get_many([], ANN) == []
+
+    async def test_the_newest_happened_last(self, open_items: Opening) -> None:
+        moments = {"a": 5, "b": 9, "c": 1, "d": 7}
+        async with open_items() as opened:
+            await opened.put(
+                [item(name, occurred_at=AT + timedelta(days=n)) for name, n in moments.items()]
+            )
+            await opened.put([item("e", kind="note", scope=Scope(owner_id=WORKSPACE_OWNER))])
+            newest = await opened.store.newest(ANN, limit=9)
+            assert [one.id for one in newest] == ["epi_b", "epi_d", "epi_a", "epi_c", "epi_e"]
+            assert [one.id for one in await opened.store.newest(ANN, limit=2)] == ["epi_b", "epi_d"]
+            notes = await opened.store.newest(ANN, kinds=["note"], limit=9)
+            assert [one.id for one in notes] == ["epi_e"]
+            assert await opened.store.newest(ANN, kinds=[], limit=9) == []
+            assert await opened.store.newest(replace(ANN, user_id="\ud800"), limit=9) == []
+
+    async def test_all_owners_items_come_in_the_order_of_writing(self, open_items: Opening) -> None:
+        async with open_items() as opened:
+            await opened.put([item("b"), item("a", scope=BOB), item("c")])
+            await opened.put([item("b", "changed")])
+            first = await opened.store.after(0, 2)
+            assert [one.item.id for one in first] == ["epi_b", "epi_a"]
+            assert first[0].item.body == "changed"
+            rest = await opened.store.after(first[-1].seq, 2)
+            assert [one.item.id for one in rest] == ["epi_c"]
+            assert await opened.store.after(rest[-1].seq, 2) == []
+
+    async def test_it_is_all_there_after_it_was_closed_and_opened(
+        self, open_items: Opening
+    ) -> None:
+        async with open_items() as opened:
+            await opened.put([item(body="payroll 工资")])
+            assert await found(opened, "工资") == ["1"]
+        async with open_items() as opened:
+            assert await found(opened, "工资") == ["1"]
+            assert await opened.store.get("epi_1", ANN) is not None
+
+    async def test_writers_at_once_lose_nothing(self, open_items: Opening) -> None:
+        async with open_items() as opened:
+
+            async def write(writer: int) -> None:
+                for n in range(5):
+                    await opened.put([item(f"{writer}_{n}", f"payroll run{n}")])
+                    assert f"{writer}_{n}" in await found(opened, f"payroll run{n}")
+
+            async with anyio.create_task_group() as tasks:
+                for writer in range(6):
+                    tasks.start_soon(write, writer)
+            assert len(await found(opened, "payroll")) == 30

@@ -1,0 +1,94 @@
+"""What every vector index must do, as tests; a subclass gives the fixture `index` of dimension 3."""
+
+import pytest
+
+from memory.vectors.protocol import DimensionMismatch, VectorEntry, VectorIndex
+
+DIMENSION = 3
+EAST, NORTH, UP = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]
+
+
+def entry(
+    key: str, vector: list[float], *, item_id: str = "", owner_id: str = "ada"
+) -> VectorEntry:
+    """Give an entry; its item is named like its key where nothing else is said."""
+    return VectorEntry(key=key, item_id=item_id or key, owner_id=owner_id, vector=vector)
+
+
+class VectorIndexSuite:
+    """The contract of `VectorIndex`."""
+
+    async def test_the_nearest_comes_first_with_its_cosine(self, index: VectorIndex) -> None:
+        await index.put(
+            [entry("north", NORTH), entry("east", EAST), entry("between", [0.8, 0.6, 0])]
+        )
+        hits = await index.nearest(EAST, ["ada"], limit=3)
+        assert [one.key for one in hits] == ["east", "between", "north"]
+        assert [one.similarity for one in hits] == pytest.approx([1.0, 0.8, 0.0], abs=1e-4)
+
+    async def test_no_more_than_asked_for_are_given(self, index: VectorIndex) -> None:
+        await index.put([entry(str(n), [1.0, n / 10, 0.0]) for n in range(8)])
+        assert [one.key for one in await index.nearest(EAST, ["ada"], limit=2)] == ["0", "1"]
+
+    async def test_an_empty_index_has_nothing_near(self, index: VectorIndex) -> None:
+        assert list(await index.nearest(EAST, ["ada"], limit=5)) == []
+        assert await index.count() == 0
+
+    async def test_what_is_anothers_is_not_near(self, index: VectorIndex) -> None:
+        others = [entry(f"bob{n}", EAST, owner_id="bob") for n in range(120)]
+        await index.put([*others, entry("mine", NORTH), entry("shared", UP, owner_id="*all")])
+        hits = await index.nearest(EAST, ["ada", "*all"], limit=3)
+        assert {one.key for one in hits} == {"mine", "shared"}
+
+    async def test_the_same_key_is_replaced(self, index: VectorIndex) -> None:
+        await index.put([entry("a", EAST)])
+        await index.put([entry("a", NORTH)])
+        assert await index.count() == 1
+        (hit,) = await index.nearest(NORTH, ["ada"], limit=5)
+        assert hit.similarity == pytest.approx(1.0, abs=1e-4)
+
+    async def test_the_last_of_two_with_one_key_counts(self, index: VectorIndex) -> None:
+        await index.put([entry("a", EAST), entry("a", NORTH)])
+        (hit,) = await index.nearest(NORTH, ["ada"], limit=5)
+        assert hit.similarity == pytest.approx(1.0, abs=1e-4)
+
+    async def test_all_entries_of_an_item_go_with_it(self, index: VectorIndex) -> None:
+        await index.put(
+            [
+                entry("a/symptom", EAST, item_id="a"),
+                entry("a/cause", NORTH, item_id="a"),
+                entry("b", UP),
+            ]
+        )
+        await index.remove(["a", "unknown"])
+        assert [one.key for one in await index.nearest(EAST, ["ada"], limit=5)] == ["b"]
+
+    async def test_many_are_put_at_once(self, index: VectorIndex) -> None:
+        await index.put([entry(str(n), [1.0, n / 1000, 0.0]) for n in range(130)])
+        assert await index.count() == 130
+
+    async def test_another_dimension_is_refused_and_nothing_written(
+        self, index: VectorIndex
+    ) -> None:
+        with pytest.raises(DimensionMismatch):
+            await index.put([entry("a", EAST), entry("b", [1.0, 0.0])])
+        with pytest.raises(DimensionMismatch):
+            await index.nearest([1.0], ["ada"], limit=1)
+        assert await index.count() == 0
+
+    async def test_a_cleared_index_is_empty_and_can_be_used(self, index: VectorIndex) -> None:
+        await index.put([entry("a", EAST)])
+        await index.clear()
+        assert await index.count() == 0
+        await index.put([entry("b", NORTH)])
+        assert [one.key for one in await index.nearest(EAST, ["ada"], limit=5)] == ["b"]
+
+    async def test_it_can_be_closed_twice(self, index: VectorIndex) -> None:
+        await index.put([entry("a", EAST)])
+        await index.close()
+        await index.close()
+
+    async def test_ids_may_be_of_any_script(self, index: VectorIndex) -> None:
+        await index.put([entry("笔记/一", EAST, owner_id="王")])
+        (hit,) = await index.nearest(EAST, ["王"], limit=1)
+        assert hit.item_id == "笔记/一"

@@ -1,0 +1,254 @@
+"""The chronicle against its suite, and the suite against deliberately wrong chronicles."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.errors import StoreConflict, StoreUnavailable
+from memory.intents.chronicle import IntentPage, IntentRecord, PendingIntent, Recording
+from memory.stores.sqlite import chronicle as sqlite_chronicle
+from memory.stores.sqlite.chronicle import (
+    SqliteChronicle,
+    mark_remembered_blocking,
+    record_blocking,
+    scrub_blocking,
+)
+from memory.stores.sqlite.database import Database
+from memory.testing.chronicle import AT, ChronicleSuite, OpenChronicle, Opening
+from memory.testing.cutting import cut_by_scope, cut_by_task
+from tests.support.episodes import open_memory
+
+FAILURES = (
+    AssertionError,
+    pytest.fail.Exception,
+    StoreConflict,
+    StoreUnavailable,
+    sqlite3.Error,
+    TypeError,
+)
+
+
+def opening(
+    directory: Path, make: Callable[[Database], SqliteChronicle] = SqliteChronicle
+) -> Opening:
+    @asynccontextmanager
+    async def opens() -> AsyncIterator[OpenChronicle]:
+        async with open_memory(directory) as database:
+
+            async def mark(turn_id: str) -> None:
+                await database.write(partial(mark_remembered_blocking, turn_id=turn_id, now=AT))
+
+            async def scrub(intent_ids: Sequence[str]) -> None:
+                # by its module: a wrong part may stand there
+                await database.write(
+                    lambda writer: sqlite_chronicle.scrub_blocking(writer, intent_ids, AT)
+                )
+
+            yield OpenChronicle(chronicle=make(database), mark_remembered=mark, scrub=scrub)
+
+    return opens
+
+
+class TestSqliteChronicle(ChronicleSuite):
+    @pytest.fixture
+    def open_chronicle(self, tmp_path: Path) -> Opening:
+        return opening(tmp_path)
+
+
+class OneByOne(SqliteChronicle):
+    async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
+        return [new for one in recordings for new in await super().record([one])]
+
+
+class Overwriting(SqliteChronicle):
+    async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
+        def work(writer: sqlite3.Connection) -> list[str]:
+            for one in recordings:
+                writer.execute("DELETE FROM intents WHERE id = ?", (one.intent_id,))
+                writer.execute("DELETE FROM pending_context WHERE intent_id = ?", (one.intent_id,))
+            return record_blocking(writer, recordings)
+
+        return await self._database.write(work)
+
+
+class TellingAll(SqliteChronicle):
+    """Says of each that it was new."""
+
+    async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
+        await super().record(recordings)
+        return [one.intent_id for one in recordings]
+
+
+class Unowned(SqliteChronicle):
+    async def page(self, owner_id: str, **query: Any) -> IntentPage:
+        del owner_id
+        return await super().page("ann", **query)
+
+
+class UnownedContext(SqliteChronicle):
+    async def pending(self, conversation_id: str, owner_id: str) -> Sequence[PendingIntent]:
+        del owner_id
+        return await super().pending(conversation_id, "ann")
+
+
+class ByTheClock(SqliteChronicle):
+    async def intents_of_turn(self, turn_id: str) -> Sequence[IntentRecord]:
+        found = await super().intents_of_turn(turn_id)
+        return sorted(found, key=lambda one: one.occurred_at)
+
+
+class ByTheClockInPages(SqliteChronicle):
+    async def page(self, owner_id: str, **query: Any) -> IntentPage:
+        page = await super().page(owner_id, **query)
+        records = sorted(page.records, key=lambda one: one.occurred_at, reverse=True)
+        return IntentPage(records=records, next_cursor=page.next_cursor)
+
+
+class Loose(SqliteChronicle):
+    """Takes every key for a beginning."""
+
+    async def page(self, owner_id: str, *, key: str | None = None, **query: Any) -> IntentPage:
+        page = await super().page(owner_id, **query)
+        found = [one for one in page.records if one.key.startswith(key or "")]
+        return IntentPage(records=found, next_cursor=page.next_cursor)
+
+
+class Repeating(SqliteChronicle):
+    """Begins a page with the last one of the page before."""
+
+    async def page(self, owner_id: str, **query: Any) -> IntentPage:
+        page = await super().page(owner_id, **query)
+        more = page.next_cursor and str(int(page.next_cursor) + 1)
+        return IntentPage(records=page.records, next_cursor=more)
+
+
+class TrustingCursor(SqliteChronicle):
+    async def page(self, owner_id: str, *, cursor: str | None = None, **query: Any) -> IntentPage:
+        known = cursor if cursor is not None and cursor.isdigit() and len(cursor) < 19 else None
+        return await super().page(owner_id, cursor=known, **query)
+
+
+class Insatiable(SqliteChronicle):
+    async def consumed(self, intent_ids: Sequence[str], turn_id: str) -> None:
+        del intent_ids
+        found = await self._database.rows("SELECT intent_id FROM pending_context")
+        await super().consumed([row["intent_id"] for row in found], turn_id)
+
+
+class Hoarding(SqliteChronicle):
+    async def consumed(self, intent_ids: Sequence[str], turn_id: str) -> None:
+        pass
+
+
+class LeavingContext(SqliteChronicle):
+    async def delete_conversation_context(self, conversation_id: str) -> None:
+        pass
+
+
+class DeletingAll(SqliteChronicle):
+    async def delete_conversation_context(self, conversation_id: str) -> None:
+        await self._database.write(lambda writer: writer.execute("DELETE FROM pending_context"))
+
+
+class NewestFirst(SqliteChronicle):
+    async def unremembered(self, limit: int) -> Sequence[str]:
+        return (await super().unremembered(1_000))[::-1][:limit]
+
+
+class Sharing(SqliteChronicle):
+    """Keeps what it read and gives it again."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._read: dict[str, Sequence[IntentRecord]] = {}
+
+    async def intents_of_turn(self, turn_id: str) -> Sequence[IntentRecord]:
+        if turn_id not in self._read:
+            self._read[turn_id] = await super().intents_of_turn(turn_id)
+        return self._read[turn_id]
+
+
+class InTwoSteps(SqliteChronicle):
+    """Notes that the turn ended in a transaction of its own."""
+
+    async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
+        new = await super().record([replace(one, turn_id=one.turn_id) for one in recordings[:-1]])
+        return [*new, *await super().record(recordings[-1:])]
+
+
+S = ChronicleSuite()
+WRONG: list[tuple[type[SqliteChronicle], Any, dict[str, Any]]] = [
+    (OneByOne, S.test_what_fails_leaves_nothing_behind, {}),
+    *[
+        (InTwoSteps, S.test_a_recording_that_is_cancelled_anywhere_is_whole_or_absent, {"cut": cut})
+        for cut in (cut_by_scope, cut_by_task)
+    ],
+    (Overwriting, S.test_recording_again_changes_nothing_in_no_sink, {}),
+    (Overwriting, S.test_what_is_scrubbed_tells_nothing_but_that_it_was, {}),
+    (TellingAll, S.test_the_same_twice_at_once_is_recorded_once, {}),
+    (Unowned, S.test_nobody_sees_what_is_anothers, {}),
+    (UnownedContext, S.test_nobody_sees_what_is_anothers, {}),
+    (ByTheClock, S.test_the_order_is_that_of_recording_whatever_the_clock_says, {}),
+    (ByTheClockInPages, S.test_the_order_is_that_of_recording_whatever_the_clock_says, {}),
+    (Loose, S.test_a_page_can_be_asked_for_a_key_its_beginning_or_a_conversation, {}),
+    (Repeating, S.test_pages_follow_each_other_without_gap_while_more_is_recorded, {}),
+    (TrustingCursor, S.test_a_cursor_that_was_not_given_out_is_refused, {"cursor": "x"}),
+    (Insatiable, S.test_what_waits_is_consumed_once, {}),
+    (Hoarding, S.test_it_is_all_there_after_closing_and_opening_again, {}),
+    (LeavingContext, S.test_a_conversation_that_is_left_leaves_nothing_waiting, {}),
+    (DeletingAll, S.test_a_conversation_that_is_left_leaves_nothing_waiting, {}),
+    (
+        NewestFirst,
+        S.test_an_ended_turn_waits_to_be_remembered_oldest_first_until_it_is_marked,
+        {},
+    ),
+    (Sharing, S.test_what_was_read_is_a_copy, {}),
+]
+
+
+@pytest.mark.parametrize(("make", "test", "case"), WRONG, ids=range(len(WRONG)))
+async def test_the_suite_catches_a_wrong_chronicle(
+    tmp_path: Path, make: type[SqliteChronicle], test: Any, case: dict[str, Any]
+) -> None:
+    with pytest.raises(FAILURES):
+        await test(opening(tmp_path, make), **case)
+
+
+def _scrub_text_alone(connection: sqlite3.Connection, ids: Sequence[str], now: Any) -> None:
+    scrub_blocking(connection, [], now)
+    for one in ids:
+        connection.execute("UPDATE intents SET text = NULL WHERE id = ?", (one,))
+
+
+WRONG_PARTS: list[tuple[str, Any, Any]] = [
+    ("_IS_TOLD", "1", S.test_what_the_policy_keeps_out_is_not_shown_and_still_taken_once),
+    ("_count_fields", lambda *_: None, S.test_fields_are_counted_by_key_and_type),
+    ("_MAX_FIELDS_OF_KEY", 10_000, S.test_a_key_has_a_bounded_number_of_observed_fields),
+    (
+        "scrub_blocking",
+        _scrub_text_alone,
+        S.test_what_is_scrubbed_tells_nothing_but_that_it_was,
+    ),
+    (
+        "_json",
+        lambda _: "{}",
+        partial(S.test_an_intent_comes_back_as_it_was_recorded, text="plain"),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "test"), WRONG_PARTS, ids=[one[0] for one in WRONG_PARTS]
+)
+async def test_the_suite_catches_a_wrong_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, wrong: Any, test: Any
+) -> None:
+    monkeypatch.setattr(sqlite_chronicle, name, wrong)
+    with pytest.raises(FAILURES):
+        await test(opening(tmp_path))

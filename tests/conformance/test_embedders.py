@@ -1,0 +1,55 @@
+"""Every embedder through the one suite, and the suite through wrong ones."""
+
+import itertools
+from collections.abc import Sequence
+
+import pytest
+
+from memory.embeddings.hashed import HashedEmbedder
+from memory.embeddings.protocol import Embedder
+from memory.testing.embedders import EmbedderSuite
+
+
+class TestHashed(EmbedderSuite):
+    @pytest.fixture
+    def embedder(self) -> Embedder:
+        return HashedEmbedder()
+
+
+class Long(HashedEmbedder):
+    def embed_blocking(self, texts: Sequence[str]) -> list[list[float]]:
+        return [[2 * one for one in vector] for vector in super().embed_blocking(texts)]
+
+
+class Moody(HashedEmbedder):
+    def __init__(self) -> None:
+        self._moods = itertools.cycle([0, 1])
+
+    def embed_blocking(self, texts: Sequence[str]) -> list[list[float]]:
+        by = next(self._moods)
+        return [vector[by:] + vector[:by] for vector in super().embed_blocking(texts)]
+
+
+class Blind(HashedEmbedder):
+    def embed_blocking(self, texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0, *[0.0] * (self.dimension - 1)] for _ in texts]
+
+
+class Backwards(HashedEmbedder):
+    def embed_blocking(self, texts: Sequence[str]) -> list[list[float]]:
+        return list(reversed(super().embed_blocking(texts)))
+
+
+WRONG = [
+    (Long, "test_each_text_gets_a_vector_of_unit_length_in_its_order"),
+    (Moody, "test_the_same_text_gets_the_same_vector"),
+    (Blind, "test_a_text_of_nothing_gets_the_zero_vector"),
+    (Blind, "test_what_shares_words_is_nearer_than_what_does_not"),
+    (Backwards, "test_each_text_gets_a_vector_of_unit_length_in_its_order"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "test"), WRONG)
+def test_a_wrong_embedder_does_not_pass(wrong: type[HashedEmbedder], test: str) -> None:
+    with pytest.raises(AssertionError):
+        getattr(EmbedderSuite(), test)(wrong())

@@ -1,0 +1,210 @@
+"""The store of episodes against its suite, and the suite against deliberately wrong stores."""
+
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.clock import utc_now
+from memory.episodes.episode import Episode
+from memory.episodes.likeness import likeness_of
+from memory.episodes.store import NewEpisode, Put
+from memory.errors import StoreConflict, StoreUnavailable
+from memory.scope import Scope
+from memory.stores.sqlite import episodes as sqlite_episodes
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.episodes import SqliteEpisodeStore, read_episode
+from memory.testing.cutting import cut_by_scope, cut_by_task
+from memory.testing.episodes import BOB, EpisodeStoreSuite, OpenEpisodes, Opening
+from tests.support.episodes import open_memory, opened_on
+
+FAILURES = (AssertionError, pytest.fail.Exception, StoreConflict, StoreUnavailable)
+
+
+def opening(
+    directory: Path, make: Callable[[Database], SqliteEpisodeStore] | None = None
+) -> Opening:
+    @asynccontextmanager
+    async def opens() -> AsyncIterator[OpenEpisodes]:
+        async with open_memory(directory) as database:
+            opened = opened_on(database)
+            yield replace(opened, store=make(database)) if make is not None else opened
+
+    return opens
+
+
+class TestSqliteEpisodes(EpisodeStoreSuite):
+    @pytest.fixture
+    def open_episodes(self, tmp_path: Path) -> Opening:
+        return opening(tmp_path)
+
+
+class Unscoped(SqliteEpisodeStore):
+    async def get(self, episode_id: str, scope: Scope) -> Episode | None:
+        del scope
+        row = await self._database.row(
+            "SELECT value FROM episodes WHERE episode_id = ?", (episode_id,)
+        )
+        return read_episode(row["value"]) if row is not None else None
+
+
+class LookingBefore(SqliteEpisodeStore):
+    """Looks for the same outside of the transaction that stores it."""
+
+    async def put(self, new: Sequence[NewEpisode]) -> Sequence[Put]:
+        done: list[Put] = []
+        for one in new:
+            row = await self._database.row(
+                "SELECT 1 FROM episode_forms WHERE fingerprint = ?", (one.likeness.fingerprint,)
+            )
+            if row is None:
+                alone = f"{one.episode.episode_id:16}".encode()[:16]
+                likeness = replace(one.likeness, fingerprint=alone, marks=())
+                done.extend(await super().put([replace(one, likeness=likeness)]))
+            else:
+                done.extend(await super().put([one]))
+        return done
+
+
+class OneByOne(SqliteEpisodeStore):
+    async def put(self, new: Sequence[NewEpisode]) -> Sequence[Put]:
+        puts: list[Put] = []
+        for one in new:
+            puts.extend(await super().put([one]))
+        return puts
+
+
+class MarkingNew(SqliteEpisodeStore):
+    """Marks the turn of what is new, and forgets to where it was merged."""
+
+    async def put(self, new: Sequence[NewEpisode]) -> Sequence[Put]:
+        puts = await super().put([replace(one, remembers_turn=None) for one in new])
+        for one, put in zip(new, puts, strict=True):
+            if one.remembers_turn is not None and put.status == "stored":
+                await self.mark_remembered(one.remembers_turn)
+        return puts
+
+
+class MarkingAfter(SqliteEpisodeStore):
+    """Marks the turn in a transaction of its own."""
+
+    async def put(self, new: Sequence[NewEpisode]) -> Sequence[Put]:
+        puts = await super().put([replace(one, remembers_turn=None) for one in new])
+        for one in new:
+            if one.remembers_turn is not None:
+                await self.mark_remembered(one.remembers_turn)
+        return puts
+
+
+class Threadless(SqliteEpisodeStore):
+    async def put(self, new: Sequence[NewEpisode]) -> Sequence[Put]:
+        return await super().put(
+            [replace(one, likeness=likeness_of(replace(one.episode, thread=None))) for one in new]
+        )
+
+
+class Overwriting(SqliteEpisodeStore):
+    async def put(self, new: Sequence[NewEpisode]) -> Sequence[Put]:
+        for one in new:
+            name = one.episode.episode_id
+            await self._database.write(
+                partial(sqlite_episodes.delete_episode_blocking, episode_id=name)
+            )
+        return await super().put(new)
+
+
+class Nosy(SqliteEpisodeStore):
+    async def recalled_texts(self, item_ids: Sequence[str], scope: Scope) -> Sequence[str]:
+        del scope
+        return await super().recalled_texts(item_ids, Scope(owner_id="ann"))
+
+
+S = EpisodeStoreSuite()
+WRONG_STORES: list[tuple[Any, Any, dict[str, Any]]] = [
+    (Unscoped, S.test_only_a_scope_that_covers_it_sees_it, {}),
+    (Nosy, S.test_only_a_scope_that_covers_it_sees_it, {}),
+    (LookingBefore, S.test_equal_ones_at_once_make_one, {}),
+    (OneByOne, S.test_what_fails_leaves_nothing_behind, {}),
+    (MarkingNew, S.test_the_turns_mark_is_stored_with_the_episode, {}),
+    *[
+        (MarkingAfter, S.test_a_put_that_is_cancelled_anywhere_is_whole_or_absent, {"cut": cut})
+        for cut in (cut_by_scope, cut_by_task)
+    ],
+    (Threadless, S.test_a_record_of_a_thread_is_never_merged, {}),
+    (Overwriting, S.test_an_id_that_is_stored_is_left_as_it_is, {}),
+]
+
+
+@pytest.mark.parametrize(("make", "test", "case"), WRONG_STORES, ids=range(len(WRONG_STORES)))
+async def test_the_suite_catches_a_wrong_store(
+    tmp_path: Path, make: Callable[[Database, Any], SqliteEpisodeStore], test: Any, case: Any
+) -> None:
+    with pytest.raises(FAILURES):
+        await test(opening(tmp_path, lambda database: make(database, utc_now)), **case)
+
+
+def _loosely(one: Sequence[str], other: Sequence[str]) -> bool:
+    return len(set(one) & set(other)) > len(set(one)) // 2
+
+
+def _any_tags(episode: Episode) -> str:
+    return json.dumps(sorted(episode.tags))
+
+
+WRONG_PARTS: list[tuple[str, Any, Any, dict[str, Any]]] = [
+    ("_like_row", lambda *_: None, S.test_the_very_same_again_is_only_counted, {}),
+    ("_like_by_text", lambda *_: None, S.test_a_like_text_goes_in_as_a_variant, {}),
+    ("_like_by_tags", lambda *_: None, S.test_the_same_type_and_tags_close_in_time_are_one, {}),
+    ("put_item_blocking", lambda *_: None, S.test_its_item_and_deliveries_are_stored_with_it, {}),
+    ("enqueue_blocking", lambda *_: None, S.test_its_item_and_deliveries_are_stored_with_it, {}),
+    ("MERGE_WINDOW", timedelta(days=999), S.test_the_same_type_and_tags_close_in_time_are_one, {}),
+    ("tags_key_of", _any_tags, S.test_a_run_or_what_has_no_tags_merges_by_its_text_alone, {}),
+    ("realm_of", lambda _: "all", S.test_nothing_is_merged_across_owners_or_labels, {"other": BOB}),
+    (
+        "tell_the_same",
+        _loosely,
+        S.test_what_tells_something_else_is_not_merged,
+        {"here": "was full", "there": "was not full"},
+    ),
+    ("room_of", lambda _: 9, S.test_variants_are_bounded_and_then_a_new_one_begins, {}),
+    (
+        "merged",
+        lambda existing, _: replace(existing, repeats=existing.repeats + 1),
+        S.test_a_like_text_goes_in_as_a_variant,
+        {},
+    ),
+    (
+        "read_episode",
+        lambda value: replace(read_episode(value), tags=()),
+        S.test_an_episode_comes_back_as_it_was_put,
+        {"text": "plain"},
+    ),
+    (
+        "mark_remembered_blocking",
+        lambda *_: None,
+        S.test_the_turns_mark_is_stored_with_the_episode,
+        {},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "test", "case"), WRONG_PARTS, ids=[one[0] for one in WRONG_PARTS]
+)
+async def test_the_suite_catches_a_wrong_part(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    wrong: Any,
+    test: Any,
+    case: dict[str, Any],
+) -> None:
+    monkeypatch.setattr(sqlite_episodes, name, wrong)
+    with pytest.raises(FAILURES):
+        await test(opening(tmp_path), **case)

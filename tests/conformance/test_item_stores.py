@@ -1,0 +1,246 @@
+"""The store of items against its suite, and the suite against deliberately wrong stores."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.errors import StoreConflict, StoreUnavailable
+from memory.items import KINDS, Item, ItemKind
+from memory.itemstore import NumberedItem, WordHit
+from memory.recall import wording
+from memory.scope import Scope
+from memory.stores.sqlite import item_words, items, word_search
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.items import SqliteItemStore, delete_item_blocking, put_item_blocking
+from memory.stores.sqlite.readers import Readers
+from memory.testing.item_values import Opening, OpenItems
+from memory.testing.items import ItemStoreSuite
+from tests.support.episodes import open_memory
+
+FAILURES = (AssertionError, pytest.fail.Exception, StoreConflict, StoreUnavailable)
+Making = Callable[[Database, Readers], SqliteItemStore]
+
+
+def opening(directory: Path, make: Making = SqliteItemStore) -> Opening:
+    @asynccontextmanager
+    async def opens() -> AsyncIterator[OpenItems]:
+        async with open_memory(directory) as database:
+            readers = Readers(database.path)
+
+            async def put(new: Sequence[Item]) -> None:
+                def work(writer: sqlite3.Connection) -> None:
+                    for one in new:
+                        items.put_item_blocking(writer, one)
+
+                await database.write(work)
+
+            async def delete(item_id: str) -> bool:
+                return await database.write(partial(items.delete_item_blocking, item_id=item_id))
+
+            try:
+                yield OpenItems(store=make(database, readers), put=put, delete=delete)
+            finally:
+                readers.close()
+
+    return opens
+
+
+class TestSqliteItems(ItemStoreSuite):
+    @pytest.fixture
+    def open_items(self, tmp_path: Path) -> Opening:
+        return opening(tmp_path)
+
+
+class Unscoped(SqliteItemStore):
+    async def get(self, item_id: str, scope: Scope) -> Item | None:
+        del scope
+        return await self.current(item_id)
+
+
+class Unlabelled(SqliteItemStore):
+    """Knows owners and forgets what else narrows."""
+
+    async def search(
+        self, text: str, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
+    ) -> list[WordHit]:
+        return await super().search(text, Scope(owner_id=scope.owner_id), kinds=kinds, limit=limit)
+
+
+class FilteringLate(SqliteItemStore):
+    """Ranks everybody's and leaves out the others' afterwards."""
+
+    async def search(
+        self, text: str, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
+    ) -> list[WordHit]:
+        theirs = await super().search(text, Scope(owner_id="bob"), kinds=kinds, limit=limit)
+        own = await super().search(text, Scope(owner_id="ann"), kinds=kinds, limit=limit)
+        hits = [*theirs, *own][:limit]
+        kept = {one.id for one in await self.get_many([hit.item_id for hit in hits], scope)}
+        return [hit for hit in hits if hit.item_id in kept]
+
+
+class ByAge(SqliteItemStore):
+    """Finds the right ones and gives the newest first."""
+
+    async def search(
+        self, text: str, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
+    ) -> list[WordHit]:
+        hits = await super().search(text, scope, kinds=kinds, limit=limit)
+        return sorted(hits, key=lambda one: one.item_id)
+
+
+class AnyKind(SqliteItemStore):
+    async def search(
+        self, text: str, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
+    ) -> list[WordHit]:
+        del kinds
+        return await super().search(text, scope, limit=limit)
+
+
+class SayingYes(SqliteItemStore):
+    """Takes whatever shares a word for an answer."""
+
+    async def search(
+        self, text: str, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
+    ) -> list[WordHit]:
+        hits = await super().search(text, scope, kinds=kinds, limit=limit)
+        return [replace(one, is_about=True) for one in hits]
+
+
+class Shuffling(SqliteItemStore):
+    async def get_many(self, item_ids: Sequence[str], scope: Scope) -> list[Item]:
+        return sorted(await super().get_many(item_ids, scope), key=lambda one: one.id)
+
+
+class OldestFirst(SqliteItemStore):
+    async def newest(
+        self, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
+    ) -> list[Item]:
+        return (await super().newest(scope, kinds=kinds, limit=limit))[::-1]
+
+
+class Repeating(SqliteItemStore):
+    """Begins with the one that was given last."""
+
+    async def after(self, seq: int, limit: int) -> list[NumberedItem]:
+        return await super().after(seq - 1, limit)
+
+
+S = ItemStoreSuite()
+WRONG_STORES: list[tuple[Making, Any, dict[str, Any]]] = [
+    (Unscoped, S.test_only_a_scope_that_covers_it_sees_it, {}),
+    (Unlabelled, S.test_only_a_scope_that_covers_it_sees_it, {}),
+    (FilteringLate, S.test_others_items_take_no_place, {}),
+    (ByAge, S.test_a_title_counts_more_than_the_text, {}),
+    (ByAge, S.test_what_has_more_of_the_question_comes_first, {}),
+    (AnyKind, S.test_kinds_and_the_limit_are_kept, {}),
+    (SayingYes, S.test_something_common_alone_is_not_about_the_question, {}),
+    (Shuffling, S.test_many_come_in_the_order_of_their_ids, {}),
+    (OldestFirst, S.test_the_newest_happened_last, {}),
+    (Repeating, S.test_all_owners_items_come_in_the_order_of_writing, {}),
+]
+
+
+@pytest.mark.parametrize(("make", "test", "case"), WRONG_STORES, ids=range(len(WRONG_STORES)))
+async def test_the_suite_catches_a_wrong_store(
+    tmp_path: Path, make: Making, test: Any, case: Any
+) -> None:
+    with pytest.raises(FAILURES):
+        await test(opening(tmp_path, make), **case)
+
+
+def _anybodys(connection: Any, item: Item) -> None:
+    connection.execute("DELETE FROM items WHERE id = ?", (item.id,))
+    put_item_blocking(connection, item)
+
+
+def _rows_alone(connection: Any, item_id: str) -> bool:
+    deleted: int = connection.execute("DELETE FROM items WHERE id = ?", (item_id,)).rowcount
+    return deleted > 0
+
+
+def _without_telling(connection: Any, item_id: str) -> bool:
+    connection.execute("UPDATE items SET thread = NULL, position = NULL WHERE id = ?", (item_id,))
+    return delete_item_blocking(connection, item_id)
+
+
+def _words_split(text: str) -> list[str]:
+    return text.casefold().split()
+
+
+FOUND = {"body": "周五部署了支付服务，回滚过一次。", "questions": ["部署"]}
+HUMPS = {"body": "calls getUserName twice", "questions": ["user name"]}
+WRONG_PARTS: list[tuple[Any, str, Any, Any, dict[str, Any]]] = [
+    (items, "put_item_blocking", _anybodys, S.test_an_id_stays_its_owners, {}),
+    (items, "put_words_blocking", lambda *_: None, S.test_it_is_found_by_any_of_its_words, FOUND),
+    (items, "delete_item_blocking", _rows_alone, S.test_what_was_deleted_is_nowhere, {}),
+    (
+        items,
+        "delete_item_blocking",
+        _without_telling,
+        S.test_a_neighbour_counts_whenever_it_comes_changes_or_goes,
+        {},
+    ),
+    (item_words, "terms", _words_split, S.test_it_is_found_by_any_of_its_words, HUMPS),
+    (item_words, "_beside", lambda *_: [], S.test_what_was_said_before_and_after_finds_a_line, {}),
+    (
+        item_words,
+        "_neighbours",
+        lambda *_: [],
+        S.test_a_neighbour_counts_whenever_it_comes_changes_or_goes,
+        {},
+    ),
+    (
+        item_words,
+        "_ends",
+        lambda words, most: words[:most],
+        S.test_a_long_text_is_found_by_its_beginning_and_its_end,
+        {},
+    ),
+    (word_search, "owner_token", lambda _: "kx OR o", S.test_others_items_take_no_place, {}),
+    (
+        word_search,
+        "_phrase",
+        lambda term: f'{term}"',
+        S.test_no_question_is_an_error,
+        {"question": "NEAR"},
+    ),
+    (
+        wording,
+        "_is_stop",
+        lambda _: False,
+        S.test_what_has_none_of_the_words_is_not_found,
+        {"question": "what is the"},
+    ),
+    (wording, "MAX_QUESTION_CHARS", 0, S.test_the_end_of_a_long_question_counts, {}),
+    (
+        word_search,
+        "_WEIGHTS",
+        "0.5, 1, 0.7, 0.3, 0.2, 0",
+        S.test_a_title_counts_more_than_the_text,
+        {},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "wrong", "test", "case"), WRONG_PARTS, ids=range(len(WRONG_PARTS))
+)
+async def test_the_suite_catches_a_wrong_part(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    module: Any,
+    name: str,
+    wrong: Any,
+    test: Any,
+    case: Any,
+) -> None:
+    monkeypatch.setattr(module, name, wrong)
+    with pytest.raises(FAILURES):
+        await test(opening(tmp_path), **case)

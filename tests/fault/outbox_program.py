@@ -1,0 +1,193 @@
+"""Deliver what waits to a backend on loopback, and die before a given statement.
+
+`python outbox_program.py ADDRESS DIRECTORY` makes `DIRECTORY/<n>` for n = 1, 2, …: each a copy of the same
+outbox, left by a process that was killed before the n-th statement of its writer, or, as the numbers go
+on, right after its n-th call of the backend was answered. It prints each n, and `done` when a process came
+to its end. The backend is told which copy a call is of.
+"""
+# ruff: noqa: T201
+# a script talks by printing
+
+import os
+import shutil
+import signal
+import sqlite3
+import sys
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import anyio
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from memory.backends.memu_http import JsonService
+from memory.items import Item
+from memory.outbox.backend import BackendHealth
+from memory.outbox.breaker import Breaker, BreakerLimits
+from memory.outbox.delivering import Delivering
+from memory.outbox.delivery import Link, NewDelivery
+from memory.scope import Scope
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.item_rows import COLUMNS, item_of
+from memory.stores.sqlite.items import put_item_blocking
+from memory.stores.sqlite.outbox import SqliteOutboxStore, enqueue_blocking
+from tests.support.episodes import AT, open_memory
+
+ITEMS = ("epi_1", "epi_2", "笔记_3")
+GONE = "epi_gone"
+LATER = AT + timedelta(days=1)
+
+
+class Telling:
+    """A backend that hands each call to a server, with its key."""
+
+    name = "told"
+
+    def __init__(self, address: str, of: str, answered: Callable[[], None]) -> None:
+        self._service = JsonService(address, name="It", timeout_s=30, max_bytes=1000)
+        self._of = of
+        self._answered = answered
+
+    async def put(self, item: Item, idempotency_key: str) -> Sequence[Link]:
+        await self._tell("put", item.id, idempotency_key)
+        return [Link(item_id=item.id, backend=self.name, remote_kind="file", remote_id=item.id)]
+
+    async def forget(self, item_id: str, links: Sequence[Link], idempotency_key: str) -> None:
+        await self._tell("forget", item_id, idempotency_key)
+
+    async def _tell(self, what: str, item_id: str, key: str) -> None:
+        body = {"of": self._of, "what": what, "item": item_id, "key": key}
+        await self._service.ask("POST", "/told", body)
+        self._answered()
+
+    async def check(self) -> BackendHealth:
+        await anyio.lowlevel.checkpoint()
+        return BackendHealth(name=self.name, state="ok")
+
+    async def close(self) -> None:
+        await self._service.close()
+
+
+class Items:
+    """The items of the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def current(self, item_id: str) -> Item | None:
+        row = await self._database.row(f"SELECT {COLUMNS} FROM items WHERE id = ?", (item_id,))
+        return None if row is None else item_of(row)
+
+
+def item(item_id: str) -> Item:
+    return Item(
+        id=item_id,
+        kind="episode",
+        scope=Scope(owner_id="ann"),
+        title=item_id,
+        summary="",
+        body=item_id,
+        source="",
+        occurred_at=AT,
+        updated_at=AT,
+    )
+
+
+def fill(connection: sqlite3.Connection) -> None:
+    """Write items with their deliveries, and one that is to be forgotten."""
+    for one in ITEMS:
+        put_item_blocking(connection, item(one))
+        enqueue_blocking(connection, [new("put", one)], AT)
+    enqueue_blocking(connection, [new("forget", GONE)], AT)
+
+
+def new(operation: str, item_id: str) -> NewDelivery:
+    return NewDelivery(
+        backend="told",
+        operation="put" if operation == "put" else "forget",
+        item_id=item_id,
+        owner_id="ann",
+        revision=1,
+    )
+
+
+async def prepare(directory: Path) -> None:
+    async with open_memory(directory) as database:
+        await database.write(fill)
+
+
+async def deliver(
+    database: Database,
+    address: str,
+    of: str,
+    now: datetime,
+    answered: Callable[[], None] = lambda: None,
+) -> int:
+    """Deliver whatever is due at a moment."""
+    backend = Telling(address, of, answered)
+    try:
+        return await Delivering(
+            backend,
+            SqliteOutboxStore(database),
+            Items(database),
+            Breaker(BreakerLimits()),
+            now=lambda: now,
+            draw=lambda: 0.5,
+        ).drain()
+    finally:
+        await backend.close()
+
+
+async def work_until(address: str, directory: Path, point: int) -> None:
+    """Deliver, and be killed at a point: before a statement, or after an answer."""
+    left = point
+
+    def pass_point(*_: object) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def watch(connection: sqlite3.Connection) -> None:
+        connection.set_trace_callback(pass_point)
+
+    async with open_memory(directory) as database:
+        await database.write(watch)
+        await deliver(database, address, directory.name, AT, pass_point)
+
+
+def in_child(work: Callable[[], object]) -> bool:
+    """Run it in a process of its own; whether that came to its end."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status) != 0:
+        raise SystemExit("a process failed otherwise than by being killed")
+    return os.WIFEXITED(status)
+
+
+def main(address: str, directory: Path) -> None:
+    """Kill it at each point, one after another."""
+    template = directory / "template"
+    template.mkdir()
+    in_child(partial(anyio.run, prepare, template))
+    for point in count(1):
+        copy = directory / str(point)
+        shutil.copytree(template, copy)
+        ended = in_child(partial(anyio.run, work_until, address, copy, point))
+        print("done" if ended else point, flush=True)
+        if ended:
+            return
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

@@ -1,0 +1,92 @@
+"""The memory's database on a temporary directory, with the store of episodes on it."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from memory.intents.builders import (
+    Happening,
+    intent_from_tool_result,
+    intent_from_turn_completed,
+    intent_from_turn_received,
+)
+from memory.intents.intent import MemoryIntent
+from memory.intents.record import IntentRecorder
+from memory.items import Item
+from memory.scope import Scope
+from memory.stores.sqlite import migrations
+from memory.stores.sqlite.chronicle import SqliteChronicle
+from memory.stores.sqlite.database import Database, migrations_of, open_database
+from memory.stores.sqlite.episodes import SqliteEpisodeStore
+from memory.stores.sqlite.item_rows import COLUMNS, item_of
+from memory.testing.episodes import OpenEpisodes
+from policies.secrets import mask_secrets
+
+FILE = "memory.sqlite3"
+MIGRATIONS = migrations_of(migrations.__name__)
+AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+
+@asynccontextmanager
+async def open_memory(directory: Path) -> AsyncIterator[Database]:
+    """Open the memory's database of a directory while the block runs."""
+    database = await open_database(directory / FILE, MIGRATIONS)
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+def recorder_on(database: Database) -> IntentRecorder:
+    """Give what takes intents into an open database."""
+    return IntentRecorder(SqliteChronicle(database), mask_secrets)
+
+
+def turn_intents(turn_id: str, *, command: str, message: str = "") -> list[MemoryIntent]:
+    """Give the intents of a turn of Ann's that ran one command."""
+    at = Happening(owner_id="ann", occurred_at=AT, conversation_id="cnv_1", turn_id=turn_id)
+    return [
+        intent_from_turn_received(at, message=message or f"please run {command}"),
+        intent_from_tool_result(
+            at,
+            tool_name="Bash",
+            status="ok",
+            tool_use_id=f"{turn_id}_1",
+            args={"command": command},
+            result=f"{command} is done",
+        ),
+        intent_from_turn_completed(
+            at, outcome="answered", stop_reason="end_turn", reply="", tool_calls=1, duration_ms=1
+        ),
+    ]
+
+
+def opened_on(database: Database) -> OpenEpisodes:
+    """Put the store of episodes onto an open database, with what looks at its neighbours."""
+
+    async def item(item_id: str, scope: Scope) -> Item | None:
+        row = await database.row(f"SELECT {COLUMNS} FROM items WHERE id = ?", (item_id,))
+        found = item_of(row) if row is not None else None
+        return found if found is not None and scope.covers(found.scope) else None
+
+    async def deliveries(item_id: str) -> Sequence[str]:
+        rows = await database.rows(
+            "SELECT idempotency_key FROM outbox WHERE item_id = ? ORDER BY idempotency_key",
+            (item_id,),
+        )
+        return [row["idempotency_key"] for row in rows]
+
+    async def end_turn(turn_id: str) -> None:
+        await recorder_on(database).record_intents(turn_intents(turn_id, command="true"))
+
+    async def unremembered() -> Sequence[str]:
+        return await SqliteChronicle(database).unremembered(100)
+
+    return OpenEpisodes(
+        store=SqliteEpisodeStore(database, lambda: AT),
+        item=item,
+        deliveries=deliveries,
+        end_turn=end_turn,
+        unremembered=unremembered,
+    )

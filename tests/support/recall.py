@@ -1,0 +1,160 @@
+"""Items, arms and models that do as a test says, for recall."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+import anyio
+
+from memory.intents.snapshot import PendingText
+from memory.items import Item
+from memory.recall.arms import ArmAnswer, ArmName, Candidate, Question
+from memory.recall.query import Degradation, Hit
+from memory.scope import Scope
+
+AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+ANN = Scope(owner_id="ann")
+
+
+def make_item(item_id: str, text: str, *, title: str = "", scope: Scope = ANN) -> Item:
+    """Make a note of one text."""
+    return Item(
+        id=item_id,
+        kind="note",
+        scope=scope,
+        title=title or item_id,
+        summary=" ".join(text.split())[:300],
+        body=text,
+        source=f"memory/{item_id}.md",
+        occurred_at=AT,
+        updated_at=AT,
+    )
+
+
+def make_hit(item: Item, score: float = 1.0) -> Hit:
+    """Make a hit of an item."""
+    return Hit(item=item, score=score, why="found by a test")
+
+
+@dataclass
+class Shelf:
+    """Items in a dictionary."""
+
+    items: dict[str, Item]
+    before: Callable[[], Awaitable[None]] | None = None
+    """Runs before each answer: to be slow or to break."""
+
+    @classmethod
+    def of(cls, *items: Item) -> "Shelf":
+        return cls({one.id: one for one in items})
+
+    async def get_many(self, item_ids: Sequence[str], scope: Scope) -> list[Item]:
+        if self.before is not None:
+            await self.before()
+        known = [self.items[one] for one in item_ids if one in self.items]
+        return [one for one in known if scope.covers(one.scope)]
+
+
+@dataclass
+class GivingArm:
+    """An arm that gives what it was told, and notes what it was asked."""
+
+    name: ArmName = "fulltext"
+    answer: ArmAnswer = field(default_factory=ArmAnswer)
+    asked: list[Question] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls, *item_ids: str, weak: Sequence[str] = (), name: ArmName = "fulltext"
+    ) -> "GivingArm":
+        candidates = [Candidate(item_id=one, strength=0.9) for one in item_ids]
+        weaker = [Candidate(item_id=one, strength=0.1) for one in weak]
+        return cls(name, ArmAnswer(candidates=candidates, weak=weaker))
+
+    def degraded(self, *reasons: Degradation) -> "GivingArm":
+        return GivingArm(self.name, replace(self.answer, degraded=reasons))
+
+    async def find(self, question: Question, *, limit: int) -> ArmAnswer:
+        self.asked.append(question)
+        return self.answer
+
+
+@dataclass
+class StuckArm:
+    """An arm that never answers, and notes that it was stopped."""
+
+    name: ArmName = "vector"
+    is_stopped: bool = False
+
+    async def find(self, question: Question, *, limit: int) -> ArmAnswer:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self.is_stopped = True
+        raise AssertionError("nobody wakes it up")
+
+
+@dataclass
+class BrokenArm:
+    """An arm that breaks."""
+
+    name: ArmName = "vector"
+
+    async def find(self, question: Question, *, limit: int) -> ArmAnswer:
+        raise OSError("the index is gone")
+
+
+@dataclass
+class Model:
+    """A model that answers what it was told, breaks or never answers."""
+
+    answer: str = "[]"
+    breaks_with: Exception | None = None
+    is_stuck: bool = False
+    prompts: list[str] = field(default_factory=list)
+
+    async def __call__(self, *, system: str, prompt: str, timeout_s: float) -> str:
+        self.prompts.append(prompt)
+        if self.is_stuck:
+            await anyio.sleep_forever()
+        if self.breaks_with is not None:
+            raise self.breaks_with
+        return self.answer
+
+
+@dataclass
+class Waiting:
+    """A conversation's pending context."""
+
+    text: str = ""
+    ids: tuple[str, ...] = ()
+    breaks_with: Exception | None = None
+    is_stuck: bool = False
+
+    async def pending(
+        self, conversation_id: str, owner_id: str, *, limit_chars: int
+    ) -> PendingText:
+        if self.is_stuck:
+            await anyio.sleep_forever()
+        if self.breaks_with is not None:
+            raise self.breaks_with
+        return PendingText(text=self.text, intent_ids=self.ids)
+
+
+@dataclass
+class Notes:
+    """Notes for messages that have the word memory."""
+
+    text: str = ""
+    breaks_with: Exception | None = None
+    is_stuck: bool = False
+
+    def asks_about_memory(self, text: str) -> bool:
+        return "memory" in text or "记忆" in text
+
+    async def content(self, text: str, *, budget_chars: int) -> str:
+        if self.is_stuck:
+            await anyio.sleep_forever()
+        if self.breaks_with is not None:
+            raise self.breaks_with
+        return self.text

@@ -1,0 +1,230 @@
+"""memU's real package in this process, with an embeddings endpoint on loopback."""
+
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio.abc import SocketAttribute, SocketStream
+
+from memory.backends.memu_cli import MemuCliBackend
+from memory.backends.memu_embeddings import Embeddings
+from memory.outbox.backend import BackendUnavailable, DeliveryRefused
+from memory.scope import Scope
+from memory.testing.backends import TEXTS, item
+from tests.unit.memory.backends.memu_services import (
+    DIMENSION,
+    FakeEmbeddings,
+    Reply,
+    served,
+    vector_of,
+)
+
+BOB = Scope(owner_id="bob")
+WAIT_S = 30
+SOON_S = 10
+"""Sooner than the endpoint is given up."""
+
+
+@pytest.fixture
+def endpoint() -> FakeEmbeddings:
+    return FakeEmbeddings()
+
+
+@pytest.fixture
+def address(endpoint: FakeEmbeddings) -> Iterator[str]:
+    with served(endpoint.answer) as address:
+        yield f"{address}/v1"
+
+
+@asynccontextmanager
+async def opened(directory: Path, address: str) -> AsyncIterator[MemuCliBackend]:
+    backend = MemuCliBackend(directory, Embeddings(base_url=address, model="m", api_key="k"))
+    try:
+        with anyio.fail_after(WAIT_S):
+            yield backend
+    finally:
+        await backend.close()
+
+
+async def test_what_was_put_is_found_by_its_owner_alone_in_english_and_chinese(
+    tmp_path: Path, address: str
+) -> None:
+    async with opened(tmp_path, address) as backend:
+        for name in ("epi_en", "epi_zh"):
+            await backend.put(item(name), name)
+        await backend.put(item("epi_bob", TEXTS["epi_en"], scope=BOB), "b")
+        assert (await backend.retrieve("rotated certificate billing", "ann", limit=5))[
+            0
+        ] == "epi_en"
+        assert (await backend.retrieve("支付网关 证书", "ann", limit=1)) == ["epi_zh"]
+        assert await backend.retrieve("billing", "bob", limit=5) == ["epi_bob"]
+        assert await backend.retrieve("billing", "eve", limit=5) == []
+        assert await backend.retrieve(" \n", "ann", limit=5) == []
+
+
+async def test_it_stays_in_the_directory_that_it_was_given(tmp_path: Path, address: str) -> None:
+    async with opened(tmp_path / "deep" / "memu", address) as backend:
+        await backend.put(item(), "k")
+    names = [str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*") if one.is_file()]
+    assert names == ["deep/memu/memu.sqlite3"]
+
+
+async def test_what_is_forgotten_is_not_left_on_the_disk(tmp_path: Path, address: str) -> None:
+    word = "zebrafish斑马鱼"
+    file = tmp_path / "memu.sqlite3"
+    async with opened(tmp_path, address) as backend:
+        await backend.put(item(body=f"{word} one\n{word} two", title=word), "k")
+        assert word.encode() in file.read_bytes()
+        await backend.forget("epi_en", (), "f")
+        assert word.encode() not in file.read_bytes()
+
+
+async def test_an_unchanged_line_is_not_embedded_again(
+    tmp_path: Path, address: str, endpoint: FakeEmbeddings
+) -> None:
+    async with opened(tmp_path, address) as backend:
+        await backend.put(item(body="one line\nanother line"), "k1")
+        endpoint.asked.clear()
+        await backend.put(item(body="one line\na third line", revision=2), "k2")
+        assert endpoint.asked == [["a third line"]]
+
+
+async def test_a_long_item_is_cut_and_embedded_in_batches(
+    tmp_path: Path, address: str, endpoint: FakeEmbeddings
+) -> None:
+    async with opened(tmp_path, address) as backend:
+        await backend.put(item(body="\n".join(f"line {n}" for n in range(5000))), "k")
+    assert max(len(some) for some in endpoint.asked) == 50
+    assert sum(len(some) for some in endpoint.asked) == 201
+
+
+async def test_an_endpoint_that_failed_half_way_is_made_up_for_by_the_next_try(
+    tmp_path: Path, address: str, endpoint: FakeEmbeddings
+) -> None:
+    async with opened(tmp_path, address) as backend:
+        endpoint.instead = lambda texts: (503, {}) if "billing" in texts[0] else None
+        with pytest.raises(BackendUnavailable, match="HTTP 503"):
+            await backend.put(item(), "k")
+        endpoint.instead = lambda _: None
+        await backend.put(item(), "k")
+        assert await backend.retrieve("billing service", "ann", limit=5) == ["epi_en"]
+
+
+def rows(*vectors: object) -> Reply:
+    return 200, {"data": [{"index": n, "embedding": one} for n, one in enumerate(vectors)]}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        (200, b"<html>"),
+        (200, b"[" * 100_000),
+        (200, b"x" * (33 * 1024 * 1024)),
+        (200, []),
+        (200, {"data": None}),
+        (200, {"data": []}),
+        (200, {"data": [{"index": 0}]}),
+        (200, {"data": [{"index": 7, "embedding": [1.0]}]}),
+        rows([]),
+        rows(["a"]),
+        rows("abc"),
+        rows([1.0], [1.0]),
+        (200, b'{"data": [{"index": 0, "embedding": [NaN]}]}'),
+        (500, {}),
+        (401, {}),
+        (302, {}),
+    ],
+    ids=lambda one: f"{one[0]}-{str(one[1])[:40]}",
+)
+async def test_an_endpoint_is_not_believed(
+    tmp_path: Path, address: str, endpoint: FakeEmbeddings, reply: Reply
+) -> None:
+    endpoint.instead = lambda _: reply
+    async with opened(tmp_path, address) as backend:
+        with pytest.raises(BackendUnavailable) as caught:
+            await backend.put(item(), "k")
+    assert address not in str(caught.value)
+
+
+async def test_texts_that_the_endpoint_calls_wrong_are_not_sent_again(
+    tmp_path: Path, address: str, endpoint: FakeEmbeddings
+) -> None:
+    endpoint.instead = lambda _: (400, {"error": "too long"})
+    async with opened(tmp_path, address) as backend:
+        with pytest.raises(DeliveryRefused):
+            await backend.put(item(), "k")
+
+
+async def test_vectors_come_in_the_order_of_their_numbers(
+    tmp_path: Path, address: str, endpoint: FakeEmbeddings
+) -> None:
+    def backwards(texts: list[str]) -> Reply:
+        rows = [{"index": n, "embedding": vector_of(one)} for n, one in enumerate(texts)]
+        return 200, {"data": rows[::-1]}
+
+    endpoint.instead = backwards
+    async with opened(tmp_path, address) as backend:
+        await backend.put(item("epi_a", "alpha\nbravo"), "k")
+        await backend.put(item("epi_b", "charlie\nbravado"), "k")
+        assert (await backend.retrieve("charlie", "ann", limit=1)) == ["epi_b"]
+    assert len(vector_of("x")) == DIMENSION
+
+
+async def test_an_endpoint_that_is_away_is_told_and_the_file_is_well(tmp_path: Path) -> None:
+    async with opened(tmp_path, "http://127.0.0.1:9/v1") as backend:
+        with pytest.raises(BackendUnavailable, match="cannot be reached"):
+            await backend.put(item(), "k")
+        assert (await backend.check()).state == "ok"
+
+
+async def test_a_directory_that_cannot_be_used_is_told(tmp_path: Path, address: str) -> None:
+    (tmp_path / "memu").write_text("in the way")
+    async with opened(tmp_path / "memu", address) as backend:
+        health = await backend.check()
+        assert health.state == "failing"
+        assert str(tmp_path) not in str(health.detail)
+
+
+async def test_without_the_package_one_sentence_says_how_to_get_it(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "memu.app", None)
+    async with opened(tmp_path, address) as backend:
+        health = await backend.check()
+        assert "pip install 'candor[memu]'" in str(health.detail)
+        with pytest.raises(BackendUnavailable, match="not installed"):
+            await backend.put(item(), "k")
+
+
+async def test_a_call_that_hangs_can_be_cancelled_at_once(tmp_path: Path) -> None:
+    begun = anyio.Event()
+
+    async def hang(stream: SocketStream) -> None:
+        async with stream:
+            begun.set()
+            await anyio.sleep_forever()
+
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    port = listener.extra(SocketAttribute.local_port)
+    async with listener, anyio.create_task_group() as serving:
+        serving.start_soon(listener.serve, hang)
+        async with opened(tmp_path, f"http://127.0.0.1:{port}/v1") as backend:
+            with anyio.fail_after(SOON_S):
+                async with anyio.create_task_group() as calling:
+                    calling.start_soon(backend.put, item(), "k")
+                    await begun.wait()
+                    calling.cancel_scope.cancel()
+            assert (await backend.check()).state == "ok"
+        serving.cancel_scope.cancel()
+
+
+async def test_settings_and_proxies_of_the_environment_are_not_used(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MEMU_HTTP_PROXY", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "MEMU_BASE_URL"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    async with opened(tmp_path, address) as backend:
+        assert await backend.put(item(), "k")

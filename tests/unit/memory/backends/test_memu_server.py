@@ -1,0 +1,229 @@
+"""memU as a server: tasks that are waited for, answers that are not believed."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from memory.backends.memu_server import LEFT_BEHIND, MemuServerBackend, MemuServerLimits
+from memory.outbox.backend import BackendUnavailable, DeliveryRefused
+from memory.scope import Scope
+from memory.testing.backends import item
+from tests.unit.memory.backends.memu_services import FakeMemuServer, Reply, served
+
+WAIT_S = 30
+LIMITS = MemuServerLimits(first_wait_s=1, most_wait_s=4, max_looks=5, max_bytes=10_000)
+
+
+class Naps:
+    """Waits no time, and notes how long it would have been."""
+
+    def __init__(self) -> None:
+        self.taken: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.taken.append(seconds)
+        await anyio.lowlevel.checkpoint()
+
+
+@asynccontextmanager
+async def opened(
+    server: FakeMemuServer, naps: Naps | None = None
+) -> AsyncIterator[MemuServerBackend]:
+    with served(server.answer) as address:
+        backend = MemuServerBackend(f"{address}/", limits=LIMITS, sleep=naps or Naps())
+        try:
+            with anyio.fail_after(WAIT_S):
+                yield backend
+        finally:
+            await backend.close()
+
+
+async def test_an_item_goes_as_its_owners_in_a_scope_of_its_own() -> None:
+    server = FakeMemuServer()
+    async with opened(server) as backend:
+        links = await backend.put(item("epi_zh"), "k")
+    (body,) = [body for path, body in server.asked if path == "/memorize"]
+    assert (body["user_id"], body["agent_id"]) == ("ann", "epi_zh")
+    assert "支付网关" in body["conversation"][0]["content"]
+    assert [(one.remote_kind, one.remote_id) for one in links] == [
+        ("agent", "epi_zh"),
+        ("task", f"memorize-{0:032x}"),
+    ]
+
+
+async def test_a_task_is_looked_at_less_and_less_often_until_it_is_done() -> None:
+    naps = Naps()
+    async with opened(FakeMemuServer(looks=4), naps) as backend:
+        await backend.put(item(), "k")
+    assert naps.taken == [1, 2, 4, 4]
+
+
+async def test_a_task_that_takes_too_long_is_gone_on_with_and_not_begun_again() -> None:
+    server = FakeMemuServer(looks=7)
+    async with opened(server) as backend:
+        with pytest.raises(BackendUnavailable, match="still at it"):
+            await backend.put(item(), "k")
+        await backend.put(item(), "k")
+    assert len(server.tasks) == 1
+    assert len(server.items) == 2
+
+
+async def test_a_newer_revision_waits_for_the_task_of_the_older_one() -> None:
+    """What the older one makes would else come after the clearing, and stay."""
+    server = FakeMemuServer(looks=7)
+    async with opened(server) as backend:
+        with pytest.raises(BackendUnavailable):
+            await backend.put(item(body="old"), "k1")
+        server.looks = 0
+        await backend.put(item(body="new"), "k2")
+    assert [one["summary"] for one in server.items] == ["About epi_en: one line 一行", "new"]
+
+
+async def test_a_forget_waits_for_the_task_that_is_still_going() -> None:
+    server = FakeMemuServer(looks=7)
+    async with opened(server) as backend:
+        with pytest.raises(BackendUnavailable):
+            await backend.put(item(), "k")
+        with pytest.raises(DeliveryRefused):
+            await backend.forget("epi_en", (), "f")
+    assert server.items == []
+
+
+async def test_forgetting_clears_the_items_scope_and_says_what_the_server_keeps() -> None:
+    server = FakeMemuServer()
+    async with opened(server) as backend:
+        await backend.put(item("epi_zh"), "k")
+        await backend.put(item(), "k")
+        with pytest.raises(DeliveryRefused) as caught:
+            await backend.forget("epi_en", (), "f")
+    assert str(caught.value) == LEFT_BEHIND
+    assert {one["agent_id"] for one in server.items} == {"epi_zh"}
+
+
+async def test_a_failed_task_is_begun_anew_by_the_next_try() -> None:
+    server = FakeMemuServer(fails=True)
+    async with opened(server) as backend:
+        with pytest.raises(BackendUnavailable, match="could not memorize"):
+            await backend.put(item(), "k")
+        server.fails = False
+        await backend.put(item(), "k")
+    assert len(server.tasks) == 2
+
+
+async def test_a_task_that_the_server_has_lost_is_begun_anew() -> None:
+    server = FakeMemuServer(looks=7)
+    async with opened(server) as backend:
+        with pytest.raises(BackendUnavailable):
+            await backend.put(item(), "k")
+        server.tasks.clear()
+        server.looks = 0
+        with pytest.raises(BackendUnavailable):
+            await backend.put(item(), "k")
+        await backend.put(item(), "k")
+    assert len(server.items) == 2
+
+
+async def test_what_is_another_owners_is_not_found() -> None:
+    server = FakeMemuServer()
+    async with opened(server) as backend:
+        await backend.put(item(), "k")
+        await backend.put(item("epi_zh"), "k")
+        await backend.put(item("epi_bob", "certificate", scope=Scope(owner_id="bob")), "k")
+        assert "epi_en" in await backend.retrieve("rotated certificate", "ann", limit=5)
+        assert "epi_bob" not in await backend.retrieve("rotated certificate", "ann", limit=5)
+        assert (await backend.retrieve("支付网关 证书", "ann", limit=1)) == ["epi_zh"]
+
+
+STRANGE: list[Reply] = [
+    (200, b"<html>"),
+    (200, b"[" * 9_000),
+    (200, b"x" * 20_000),
+    (200, []),
+    (200, {"status": "success"}),
+    (200, {"status": "success", "result": []}),
+    (500, {}),
+    (503, b""),
+    (404, {}),
+    (401, {}),
+    (302, {}),
+]
+
+
+@pytest.mark.parametrize("path", ["/memorize", "/memorize/status/", "/retrieve"])
+@pytest.mark.parametrize("reply", STRANGE, ids=lambda one: f"{one[0]}-{str(one[1])[:30]}")
+async def test_a_server_is_not_believed(path: str, reply: Reply) -> None:
+    def instead(_: str, asked: str) -> Reply | None:
+        is_it = asked.startswith(path) if path.endswith("/") else asked == path
+        return reply if is_it else None
+
+    async with opened(FakeMemuServer(instead=instead)) as backend:
+        asks = partial(backend.retrieve, "q", "ann", limit=5)
+        puts = partial(backend.put, item(), "k")
+        with pytest.raises(BackendUnavailable):
+            await (asks if path == "/retrieve" else puts)()
+
+
+@pytest.mark.parametrize("task", ["", None, 7, "x" * 201, ["a"]])
+async def test_a_task_needs_a_name(task: object) -> None:
+    reply: Reply = (200, {"result": {"task_id": task}})
+    server = FakeMemuServer(instead=lambda _, path: reply if path == "/memorize" else None)
+    async with opened(server) as backend:
+        with pytest.raises(BackendUnavailable, match="not known"):
+            await backend.put(item(), "k")
+
+
+async def test_a_tasks_name_cannot_lead_elsewhere() -> None:
+    reply: Reply = (200, {"result": {"task_id": "../../clear?x=1"}})
+    server = FakeMemuServer(instead=lambda _, path: reply if path == "/memorize" else None)
+    async with opened(server) as backend:
+        with pytest.raises(BackendUnavailable):
+            await backend.put(item(), "k")
+    assert server.asked[-1][0] == "/memorize/status/..%2F..%2Fclear%3Fx%3D1"
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+async def test_what_the_server_calls_wrong_is_not_sent_again(status: int) -> None:
+    server = FakeMemuServer(
+        instead=lambda _, path: (status, {"detail": "secret"}) if path == "/memorize" else None
+    )
+    async with opened(server) as backend:
+        with pytest.raises(DeliveryRefused) as caught:
+            await backend.put(item(), "k")
+    assert "secret" not in str(caught.value)
+
+
+async def test_nothing_is_memorized_where_the_old_could_not_be_cleared() -> None:
+    server = FakeMemuServer(instead=lambda _, path: (500, {}) if path == "/clear" else None)
+    async with opened(server) as backend:
+        with pytest.raises(BackendUnavailable):
+            await backend.put(item(), "k")
+        with pytest.raises(BackendUnavailable):
+            await backend.forget("epi_en", (), "f")
+    assert server.tasks == {}
+
+
+@pytest.mark.parametrize("retrieved", [None, "x", [None, 7, {}, {"agent_id": 7, "user_id": "ann"}]])
+async def test_what_is_found_must_be_items(retrieved: object) -> None:
+    reply: Reply = (200, {"result": {"items": retrieved}})
+    server = FakeMemuServer(instead=lambda _, path: reply if path == "/retrieve" else None)
+    async with opened(server) as backend:
+        if isinstance(retrieved, list):
+            assert await backend.retrieve("q", "ann", limit=5) == []
+        else:
+            with pytest.raises(BackendUnavailable):
+                await backend.retrieve("q", "ann", limit=5)
+
+
+async def test_health_tells_of_a_server_that_fails_or_is_away() -> None:
+    failing = FakeMemuServer(instead=lambda *_: (500, {}))
+    async with opened(failing) as backend:
+        health = await backend.check()
+        assert (health.state, health.detail) == ("failing", "The memU server failed (HTTP 500).")
+    away = MemuServerBackend("http://127.0.0.1:9")
+    health = await away.check()
+    assert (health.state, health.detail) == ("failing", "The memU server cannot be reached.")
+    await away.close()

@@ -1,0 +1,80 @@
+"""The model itself is not fetched by tests: what is tried is that nothing is loaded unless it is the one."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.embeddings import minilm
+from memory.embeddings.minilm import (
+    MiniLmEmbedder,
+    ModelMissing,
+    fetch_model_blocking,
+    is_present_blocking,
+)
+
+
+def lay(directory: Path, archive: bytes) -> None:
+    (directory / "onnx").mkdir(parents=True)
+    for name in minilm._FILES:  # noqa: SLF001  what the model consists of
+        (directory / "onnx" / name).write_bytes(b"x")
+    (directory / "onnx.tar.gz").write_bytes(archive)
+
+
+def test_a_directory_without_the_model_has_none(tmp_path: Path) -> None:
+    assert not is_present_blocking(tmp_path)
+
+
+def test_an_archive_that_is_another_is_not_the_model(tmp_path: Path) -> None:
+    lay(tmp_path, b"something else")
+    assert not is_present_blocking(tmp_path)
+
+
+def test_the_archive_that_is_meant_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lay(tmp_path, b"")
+    monkeypatch.setattr(
+        minilm, "DIGEST", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    )
+    assert is_present_blocking(tmp_path)
+    (tmp_path / "onnx" / "vocab.txt").unlink()
+    assert not is_present_blocking(tmp_path)
+
+
+def test_a_fetch_that_fails_says_so_and_leaves_memory_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Unreachable:
+        def _download_model_if_not_exists(self) -> None:
+            raise OSError("no route")
+
+    monkeypatch.setattr(minilm, "_function", lambda _: Unreachable())
+    with pytest.raises(ModelMissing, match="network"):
+        fetch_model_blocking(tmp_path / "model")
+
+
+def test_what_was_fetched_and_is_not_the_model_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Lying:
+        def _download_model_if_not_exists(self) -> None:
+            lay(tmp_path, b"a fake")
+
+    monkeypatch.setattr(minilm, "_function", lambda _: Lying())
+    with pytest.raises(ModelMissing, match="not the model"):
+        fetch_model_blocking(tmp_path)
+
+
+def test_vectors_are_made_of_what_has_signs_and_brought_to_unit_length(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+
+    def model(texts: list[str]) -> list[list[Any]]:
+        asked.append(texts)
+        return [[3.0, 4.0, *[0.0] * 382] for _ in texts]
+
+    monkeypatch.setattr(minilm, "_function", lambda _: model)
+    vectors = MiniLmEmbedder(tmp_path).embed_blocking(["", "x" * 9000, "b"])
+    assert not any(vectors[0])
+    assert vectors[1][:2] == pytest.approx([0.6, 0.8])
+    assert [len(one) for one in asked[0]] == [2000, 1]

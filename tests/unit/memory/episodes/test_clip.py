@@ -1,0 +1,375 @@
+"""Clipping: what goes, what stays, and that it can be relied on."""
+
+import base64
+import random
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.episodes.clipping.clip import (
+    MAX_EPISODE_CHARS,
+    MAX_SECTION_CHARS,
+    clip_sections,
+    clip_text,
+)
+from memory.episodes.clipping.fitting import gist
+from memory.episodes.episode import SECTIONS, Clipped, Sections
+
+PYTHON_TRACE = """Traceback (most recent call last):
+  File "/srv/app/main.py", line 10, in <module>
+    run()
+  File "/srv/app/jobs.py", line 44, in run
+    pay(order)
+ValueError: 金额不能为负"""
+JAVA_TRACE = """java.lang.IllegalStateException: pool is closed
+    at com.shop.Pool.take(Pool.java:88)
+    at com.shop.Order.pay(Order.java:17)
+Caused by: java.io.IOException: broken pipe
+    at com.shop.Net.write(Net.java:9)
+    ... 12 more"""
+NODE_TRACE = """TypeError: Cannot read properties of undefined (reading 'id')
+    at handler (/srv/app/routes.js:17:22)
+    at Layer.handle [as handle_request] (/srv/app/node_modules/express/lib/router/layer.js:95:5)"""
+GO_TRACE = """panic: runtime error: index out of range [5] with length 3
+
+goroutine 1 [running]:
+main.total(0xc000012345)
+\t/srv/app/main.go:12 +0x1d
+main.main()
+\t/srv/app/main.go:22 +0x45"""
+DIFF = """diff --git a/app/pay.py b/app/pay.py
+index 83db48f..bf269f4 100644
+--- a/app/pay.py
++++ b/app/pay.py
+@@ -1,5 +1,6 @@ def pay
+ import os
+-old_line = 1
++new_line = 1
++another = 2
+
+ tail = 3
+ last = 4
+diff --git a/gone.txt b/gone.txt
+deleted file mode 100644
+index 1..0
+--- a/gone.txt
++++ /dev/null
+@@ -1,2 +0,0 @@
+-one
+-two"""
+
+
+PIECES = [
+    PYTHON_TRACE, JAVA_TRACE, NODE_TRACE, GO_TRACE, DIFF, "plain text", "错误：失败", "\r50%\r100%", "",
+    "2026-11-20 10:00:00 INFO same", "Downloading 5%", "Downloading 50%", "row 1", "row 2", "}", "\x00\x01\x02",
+    "QUJD" * 60, "x" * 2500, "[3 times]", "[… 4 lines like these]", "    at x.y(z:1)", "goroutine 7 [running]:",
+    "@@ -1,2 +1,2 @@", "--- a", "+++ b", " [… 9 characters …] ", "⠋ going", "\x1b[1mbold",
+]  # fmt: skip
+
+
+def noise(size: int, seed: int = 7) -> bytes:
+    return random.Random(seed).randbytes(size)
+
+
+def test_a_whole_diff_becomes_its_files_and_counts() -> None:
+    clipped = clip_text(f"修复支付:\n{DIFF}\nThen the tests passed.")
+    assert clipped == (
+        "修复支付:\n[diff left out: app/pay.py +2 -1, gone.txt +0 -2]\nThen the tests passed."
+    )
+
+
+def test_a_diff_without_a_git_header_goes_too() -> None:
+    plain = "--- old.py\t2026\n+++ new.py\t2026\n@@ -1 +1 @@\n-" + "a" * 30 + "\n+b\nafter"
+    assert clip_text(plain) == "[diff left out: new.py +1 -1]\nafter"
+    svn = f"Index: trunk/a.c\n{'=' * 67}\n--- trunk/a.c\t(revision 1)\n+++ trunk/a.c\t(working copy)\n@@ -1,2 +1,2 @@\n x\n-y\n+z"
+    assert clip_text(svn) == "[diff left out: trunk/a.c +1 -1]"
+    patch = (
+        "*** Begin Patch\n*** Update File: src/a.ts\n@@\n-const a = 1\n+const a = 2\n*** End Patch"
+    )
+    assert clip_text(patch) == "[diff left out: src/a.ts +1 -1]"
+
+
+def test_binary_patches_and_fenced_diffs_go_too() -> None:
+    data = "\n".join("zcmV?" + "x{|}~-;<=>?@^_`" * 4 for _ in range(9))
+    binary = (
+        "diff --git a/logo.png b/logo.png\nindex 1..2 100644\nGIT binary patch\n"
+        f"literal 900\n{data}\n\nliteral 0\nHcmV?d00001\n\nand the page shows it"
+    )
+    assert clip_text(binary) == "[diff left out: logo.png +0 -0]\nand the page shows it"
+    fenced = "so:\n```diff\n" + "-old line\n+new line\n" * 9 + "```\nend"
+    assert clip_text(fenced) == "so:\n[diff left out: in a block +9 -9]\nend"
+    short = "so:\n```diff\n-a = 1\n+a = 2\n```\nend"
+    assert clip_text(short) == short
+
+
+def test_lists_and_rules_are_no_diffs() -> None:
+    text = "Steps:\n- stop it\n+ start it\n--- the end ---\n+++ plus +++"
+    assert clip_text(text) == text
+
+
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.encodebytes])
+def test_encoded_data_becomes_its_size(encode: Callable[[bytes], bytes]) -> None:
+    data = encode(noise(600)).decode()
+    clipped = clip_text(f"the image:\n{data}\nis fine")
+    assert "characters of encoded data]" in clipped
+    assert clipped.startswith("the image:\n")
+    assert clipped.endswith("\nis fine")
+    assert len(clipped) < 70
+
+
+def test_what_another_step_lays_bare_is_seen_too() -> None:
+    """Colours within encoded data: only without them it is known as that."""
+    data = base64.b64encode(noise(300)).decode()
+    coloured = "\x1b[0m".join(data[at : at + 50] for at in range(0, 400, 50))
+    assert clip_text(f"a {coloured} b") == "a [400 characters of encoded data] b"
+
+
+def test_a_diff_that_was_cut_off_takes_nothing_behind_it() -> None:
+    cut = "--- a/x.py\n+++ b/x.py\n@@ -1,90 +1,90 @@\n-old\n+new\nThe fix was to restart."
+    assert clip_text(cut) == "[diff left out: x.py +1 -1]\nThe fix was to restart."
+
+
+def test_binary_becomes_its_size() -> None:
+    text = "head\n" + noise(400).decode("utf-8", "replace").replace("\n", "") + "\ntail"
+    clipped = clip_text(text)
+    assert clipped.splitlines()[0] == "head"
+    assert clipped.splitlines()[-1] == "tail"
+    assert "of binary]" in clipped
+    assert len(clipped) < 60
+
+
+def test_a_hex_dump_becomes_its_size() -> None:
+    dump = "\n".join(
+        f"{at:08x}: 4865 6c6c 6f20 576f 726c 6421 0a00 0000  Hello World!...."
+        for at in range(0, 640, 16)
+    )
+    assert clip_text(f"xxd:\n{dump}\nend").count("\n") == 2
+
+
+def test_long_paths_and_rulers_are_no_data() -> None:
+    text = "/srv/" + "/".join(f"some-folder-{n}" for n in range(20)) + "\n" + "-" * 300
+    assert clip_text(text) == text
+
+
+def test_a_line_without_end_keeps_its_ends() -> None:
+    line = "begin " + "word " * 1000 + "end"
+    clipped = clip_text(line)
+    assert clipped.startswith("begin word")
+    assert clipped.endswith("word end")
+    assert "characters …]" in clipped
+    assert len(clipped) < 1700
+
+
+def test_a_progress_bar_is_its_last_state() -> None:
+    rewritten = "".join(
+        f"\rDownloading model [{'=' * (n // 5):<20}] {n}%" for n in range(0, 101, 5)
+    )
+    assert clip_text(f"start{chr(10)}{rewritten}\ndone") == (
+        f"start\nDownloading model [{'=' * 20}] 100%\ndone"
+    )
+    lines = "\n".join(f"正在下载 模型.bin  {n}%" for n in range(1, 101))
+    assert clip_text(lines + "\n完成") == "正在下载 模型.bin  100%\n完成"
+
+
+def test_docker_layers_and_spinners_go() -> None:
+    layers = "\n".join(
+        f"{n:012x}: {state}"
+        for state in ("Pulling fs layer", "Downloading", "Pull complete")
+        for n in range(9)
+    )
+    spin = "\n".join(f"{'⠋⠙⠹⠸⠼⠴⠦⠧'[n % 8]} Installing packages" for n in range(40))
+    clipped = clip_text(f"{layers}\nDigest: sha256:1\n{spin}\nStatus: Downloaded")
+    assert clipped.splitlines() == [
+        f"{8:012x}: Pull complete",
+        "Digest: sha256:1",
+        "⠧ Installing packages",
+        "Status: Downloaded",
+    ]
+
+
+def test_colours_go_and_the_words_stay() -> None:
+    assert clip_text("\x1b[31mFAILED\x1b[0m test_a \x1b]0;title\x07end") == "FAILED test_a end"
+
+
+@pytest.mark.parametrize(
+    "trace", [PYTHON_TRACE, JAVA_TRACE, NODE_TRACE, GO_TRACE], ids=["python", "java", "node", "go"]
+)
+def test_of_repeated_stack_traces_the_first_stays_with_the_count(trace: str) -> None:
+    text = "\n".join(f"attempt {word}\n{trace}\n" for word in ("one", "two", "three", "four"))
+    clipped = clip_text(text)
+    assert clipped.count(trace.splitlines()[-1]) == 1
+    assert trace in clipped
+    assert "[this stack trace came 4 times]" in clipped
+    assert "attempt four" in clipped
+
+
+def test_two_different_stack_traces_both_stay() -> None:
+    other = PYTHON_TRACE.replace("line 44", "line 45")
+    clipped = clip_text(f"{PYTHON_TRACE}\n\n{other}\n\n{PYTHON_TRACE}\n\n{PYTHON_TRACE}")
+    assert PYTHON_TRACE in clipped
+    assert other in clipped
+    assert "[this stack trace came 3 times]" in clipped
+
+
+def test_the_same_way_with_other_endings_is_told_by_these_endings() -> None:
+    text = "\n\n".join(
+        PYTHON_TRACE.replace("金额不能为负", f"order {number} is negative") for number in range(50)
+    )
+    clipped = clip_text(text)
+    assert clipped.count("Traceback") == 1
+    assert "[this stack trace came 50 times]" in clipped
+    endings = [line for line in clipped.splitlines() if line.startswith("[the same stack trace]")]
+    assert endings == [
+        f"[the same stack trace] ValueError: order {number} is negative" for number in (1, 2, 3)
+    ]
+
+
+def test_a_long_stack_trace_keeps_its_ends_causes_and_conclusion() -> None:
+    frames = "\n".join(
+        f'  File "/srv/a{n}.py", line {n}, in f{n}\n    call_{n}()' for n in range(60)
+    )
+    clipped = clip_text(f"Traceback (most recent call last):\n{frames}\nKeyError: 'k'")
+    assert "f0" in clipped
+    assert "f59" in clipped
+    assert "f30" not in clipped
+    assert clipped.endswith("KeyError: 'k'")
+    java = "\n".join(f"    at com.shop.A{n}.run(A{n}.java:{n})" for n in range(30))
+    clipped = clip_text(
+        f"java.lang.RuntimeException: a\n{java}\nCaused by: java.io.IOException: disk\n{java}"
+    )
+    assert "Caused by: java.io.IOException: disk" in clipped
+    assert "A15" not in clipped
+
+
+def test_repeated_log_lines_are_said_once_with_the_count() -> None:
+    english = "\n".join(
+        f"2026-11-20T10:00:{n % 60:02d}Z WARN pool: connection lost, retrying" for n in range(200)
+    )
+    chinese = "\n".join(f"2026-11-20 10:00:{n % 60:02d} [错误] 连接 数据库 失败" for n in range(90))
+    assert (
+        clip_text(english)
+        == "2026-11-20T10:00:00Z WARN pool: connection lost, retrying [200 times]"
+    )
+    assert clip_text(chinese) == "2026-11-20 10:00:00 [错误] 连接 数据库 失败 [90 times]"
+
+
+def test_log_lines_between_others_are_counted_too() -> None:
+    text = "\n".join(f"10:00:0{n} INFO poll ok\nstep {'abcde'[n]}" for n in range(5))
+    assert (
+        clip_text(text) == "10:00:00 INFO poll ok [5 times]\nstep a\nstep b\nstep c\nstep d\nstep e"
+    )
+
+
+def test_different_error_numbers_are_not_one_line() -> None:
+    text = "\n".join(f"ERROR code {n}: refused" for n in (401, 403, 404, 409, 500, 502, 503))
+    assert clip_text(text) == text
+
+
+def test_code_that_repeats_a_line_stays_whole() -> None:
+    text = "if a:\n    return x\nelif b:\n    return x\nelif c:\n    return x\nelse:\n    return x"
+    assert clip_text(text) == text
+
+
+def test_long_command_output_keeps_head_error_and_conclusion() -> None:
+    passing = "\n".join(
+        f"tests/test_{chr(97 + n % 26)}{n}.py::test_case PASSED" for n in range(900)
+    )
+    text = (
+        f"============ test session starts ============\ncollected 901 items\n{passing[:20_000]}\n"
+        "tests/test_pay.py::test_refund FAILED\nE   AssertionError: 3 != 4\n"
+        f"{passing[20_000:]}\n=========== 1 failed, 900 passed in 12.3s ==========="
+    )
+    clipped = clip_text(text, 1500)
+    assert len(clipped) <= 1500
+    assert clipped.startswith("============ test session starts")
+    assert "tests/test_pay.py::test_refund FAILED" in clipped
+    assert "AssertionError: 3 != 4" in clipped
+    assert clipped.endswith("1 failed, 900 passed in 12.3s ===========")
+
+
+def test_npm_and_chinese_output_keep_their_errors() -> None:
+    rest = "\n".join(f"包 {name} 已处理" for name in map(str, noise(3000)))
+    text = f"开始构建\n{rest}\n错误：找不到模块 './支付'\n{rest}\n构建失败，共 1 个错误"
+    clipped = clip_text(text, 800)
+    assert clipped.startswith("开始构建")
+    assert "错误：找不到模块 './支付'" in clipped
+    assert clipped.endswith("构建失败，共 1 个错误")
+    npm = "\n".join(f"resolved thing-{chr(97 + n % 26)}{n}" for n in range(500))
+    clipped = clip_text(f"{npm}\nnpm ERR! code ERESOLVE\n{npm}\nadded 0 packages", 600)
+    assert "npm ERR! code ERESOLVE" in clipped
+
+
+def test_the_gist_of_an_output_is_its_errors_and_its_conclusion() -> None:
+    text = (
+        "===== test session starts =====\ncollected 3 items\n\ntests/test_pay.py ..F\n"
+        ">   assert refund(3) == 4\nE   AssertionError: 3 != 4\n"
+        "===== 1 failed, 2 passed in 0.4s ====="
+    )
+    assert gist(text, 400) == (
+        "> assert refund(3) == 4\nE   AssertionError: 3 != 4\n1 failed, 2 passed in 0.4s"
+    ).replace("> assert", ">   assert")
+    assert gist("a\nb\nc\nd\ne", 400) == "a\nb\nc\nd\ne"
+    assert gist("编译中\n错误：缺少分号\n链接\n构建失败", 400) == "错误：缺少分号\n构建失败"
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.sampled_from(PIECES) | st.text(max_size=40), max_size=60),
+    st.integers(min_value=200, max_value=900),
+)
+def test_a_gist_never_lengthens_and_keeps_its_bound(pieces: list[str], limit: int) -> None:
+    text = "\n".join(pieces)
+    assert len(gist(text, limit)) <= min(len(text), limit)
+
+
+def test_ordinary_prose_is_left_alone() -> None:
+    text = "我们决定用 SQLite,因为一个文件就够了。\n\nThe retry limit is 5; backoff doubles.\n\n- a\n- b\n"
+    assert clip_text(text) == text
+
+
+def test_sections_tell_what_went_and_hold_together() -> None:
+    words = " ".join(f"w{n}" for n in range(40_000))
+    long = "\n".join(words[at : at + 90] for at in range(0, 200_000, 90))
+    sections = Sections(context="short", actions=long, decisions=long, pitfalls=long, recipe=long)
+    clipped, told = clip_sections(sections)
+    assert clipped.context == "short"
+    assert [one.section for one in told] == ["actions", "decisions", "pitfalls", "recipe"]
+    for one in told:
+        name = one.section
+        assert one.chars == len(getattr(sections, name)) - len(getattr(clipped, name))
+        assert len(getattr(clipped, name)) <= MAX_SECTION_CHARS
+    assert sum(map(len, clipped.named().values())) <= MAX_EPISODE_CHARS
+    assert clip_sections(clipped) == (clipped, ())
+
+
+def test_what_loses_nothing_is_not_told() -> None:
+    assert clip_sections(Sections(context="a", links="b")) == (Sections(context="a", links="b"), ())
+    assert clip_sections(Sections(actions=DIFF))[1] == (
+        Clipped(section="actions", chars=len(DIFF) - len(clip_text(DIFF))),
+    )
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(st.sampled_from(PIECES) | st.text(max_size=40), max_size=60),
+    st.integers(min_value=200, max_value=3000),
+)
+def test_clipping_never_lengthens_and_twice_is_once(pieces: list[str], limit: int) -> None:
+    text = "\n".join(pieces)
+    clipped = clip_text(text, limit)
+    assert len(clipped) <= min(len(text), limit)
+    assert clip_text(clipped, limit) == clipped
+    assert clip_text(text, limit) == clipped
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(PIECES).map(lambda one: one * 9), min_size=7, max_size=7))
+def test_clipping_sections_twice_is_once(texts: list[str]) -> None:
+    sections = Sections.of(dict(zip(SECTIONS, texts, strict=True)))
+    clipped, told = clip_sections(sections)
+    assert clip_sections(clipped) == (clipped, ())
+    before, after = len(sections.text), len(clipped.text)
+    assert after <= before
+    assert all(one.chars > 0 for one in told)

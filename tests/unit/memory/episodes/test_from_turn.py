@@ -1,0 +1,171 @@
+"""The episode of a turn, made without a model."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from memory.episodes.episode import EpisodeDraft, Sections
+from memory.episodes.from_turn import draft_of
+from memory.episodes.turn import CallStatus, ToolCall, Turn
+from memory.scope import Scope
+
+AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+FAILED = "tests/test_pay.py F\nE   AssertionError: 3 != 4\n1 failed, 2 passed in 0.4s"
+
+
+def call(name: str, status: CallStatus = "ok", output: str = "", **given: Any) -> ToolCall:
+    return ToolCall(name=name, status=status, input=given, output=output)
+
+
+def bash(command: str, status: CallStatus = "ok", output: str = "") -> ToolCall:
+    return call("Bash", status, output, command=command)
+
+
+def turn(*calls: ToolCall, **fields: Any) -> Turn:
+    blank = Turn(
+        turn_id="trn_1",
+        conversation_id="cnv_1",
+        owner_id="ann",
+        occurred_at=AT,
+        message="修复支付测试\nIt fails since Monday.",
+        calls=calls,
+        intent_ids=("int_1", "int_2"),
+        labels={"project_id": "shop"},
+    )
+    return replace(blank, **fields)
+
+
+def made(*calls: ToolCall, **fields: Any) -> EpisodeDraft:
+    draft = draft_of(turn(*calls, **fields))
+    assert draft is not None
+    return draft
+
+
+FIX = (
+    bash("pytest -q", "failed", FAILED),
+    call("Read", output="1\tdef pay(): ...", file_path="app/pay.py"),
+    call("Edit", output="ok", file_path="app/pay.py", old_string="3", new_string="4"),
+    bash("pytest -q", output="...\n3 passed in 0.3s"),
+)
+
+
+def test_a_failure_that_was_overcome_is_a_bugfix_told_whole() -> None:
+    assert made(
+        *FIX, reply="We decided to round up, because the ledger does. Is that fine?"
+    ) == EpisodeDraft(
+        episode_id=made(*FIX).episode_id,
+        episode_type="bugfix",
+        title="修复支付测试",
+        scope=Scope(owner_id="ann", project_id="shop"),
+        sections=Sections(
+            context="修复支付测试\nIt fails since Monday.",
+            actions=(
+                "- Bash `pytest -q`: failed\n- Read `app/pay.py`: ok\n- Edit `app/pay.py`: ok\n"
+                "- Bash `pytest -q`: ok\n  ...\n  3 passed in 0.3s"
+            ),
+            decisions="- We decided to round up, because the ledger does.",
+            pitfalls=(
+                "- Bash `pytest -q` failed: tests/test_pay.py F\n  E   AssertionError: 3 != 4\n"
+                "  1 failed, 2 passed in 0.4s\n  (the same call succeeded later)"
+            ),
+            recipe="After Bash `pytest -q` had failed:\n1. Read `app/pay.py`\n2. Edit `app/pay.py`\n3. Bash `pytest -q`",
+            verification="- `pytest -q`: ok, 3 passed in 0.3s",
+            links="- app/pay.py (changed)",
+        ),
+        tags=("pay.py", "pytest"),
+        source_refs=("int_1", "int_2"),
+        occurred_at=AT,
+        conversation_id="cnv_1",
+        turn_id="trn_1",
+        tools=("Bash", "Edit", "Read"),
+    )
+
+
+def test_the_same_turn_makes_the_same_episode_and_another_turn_another() -> None:
+    assert made(*FIX) == made(*FIX)
+    assert made(*FIX).episode_id != made(*FIX, turn_id="trn_2").episode_id
+
+
+def test_a_turn_without_tool_calls_makes_none() -> None:
+    assert draft_of(turn(message="hello")) is None
+    assert draft_of(turn(call("TodoWrite"), call("mcp__candor__memory_case_search"))) is None
+
+
+@pytest.mark.parametrize(
+    ("calls", "reply", "kind"),
+    [
+        ((bash("ls"),), "Two files.", "run"),
+        ((bash("ls"),), "最终决定用 SQLite。", "decision"),
+        ((bash("ls"),), "Not decided yet; you decide?", "run"),
+        ((bash("ls"),), "尚未决定。由你决定。", "run"),
+        ((bash("pytest", "failed", "1 failed"),), "It fails.", "run"),
+        ((bash("pytest", "failed"), bash("pytest")), "It was flaky.", "run"),
+        ((bash("pytest", "failed"), bash("rm x", "denied"), bash("pytest")), "", "run"),
+        ((bash("pytest", "failed"), bash("pip install x"), bash("pytest")), "", "bugfix"),
+        ((call("Write", file_path="docs/postmortem-2026.md"),), "", "postmortem"),
+        ((call("Write", file_path="docs/支付需求.md"),), "", "spec_update"),
+        ((call("Read", file_path="docs/spec.md"),), "", "run"),
+    ],
+    ids=range(11),
+)
+def test_the_type_goes_by_what_happened(calls: tuple[ToolCall, ...], reply: str, kind: str) -> None:
+    assert made(*calls, reply=reply).episode_type == kind
+
+
+def test_denials_and_interruptions_are_pitfalls_with_their_reasons() -> None:
+    draft = made(
+        bash("rm -rf /", "denied", "外部路径不允许"),
+        bash("sleep 900", "interrupted"),
+        call("WebFetch", "failed", "404 not found", url="https://x.org/a"),
+    )
+    assert draft.sections.pitfalls == (
+        "- Bash `rm -rf /` was denied: 外部路径不允许\n"
+        "- Bash `sleep 900` was interrupted\n"
+        "- WebFetch `https://x.org/a` failed: 404 not found"
+    )
+    assert draft.sections.links == "- https://x.org/a"
+
+
+def test_of_protocol_tools_no_name_no_argument_and_no_wrong_call_is_told() -> None:
+    draft = made(
+        call(
+            "mcp__ata__article_query",
+            "failed",
+            "InputValidationError: topic is required",
+            subject="x",
+        ),
+        call(
+            "mcp__ata__article_query", "failed", "call(subject='x')\nupstream is down", subject="x"
+        ),
+        call("mcp__ata__article_query", output="7 articles", topic="x"),
+    )
+    text = draft.sections.text
+    assert "article_query" not in text
+    assert "subject" not in text
+    assert "topic" not in text
+    assert "7 articles" in draft.sections.actions
+    assert "upstream is down" in draft.sections.pitfalls
+
+
+def test_results_are_clipped_and_what_can_be_read_again_is_left_out() -> None:
+    draft = made(
+        call("Read", output="secret of the file", file_path="a.txt"),
+        bash("make", output="\n".join(f"line {chr(97 + n % 26) * 9}" for n in range(2000))),
+    )
+    assert "secret of the file" not in draft.sections.text
+    assert len(draft.sections.actions) < 900
+
+
+def test_a_long_turn_counts_its_middle() -> None:
+    draft = made(*(bash(f"step {n}") for n in range(100)))
+    lines = draft.sections.actions.splitlines()
+    assert len(lines) == 41
+    assert lines[24] == "- … 60 more calls: Bash 60"
+    assert lines[-1] == "- Bash `step 99`: ok"
+
+
+def test_what_was_recalled_goes_along() -> None:
+    draft = made(bash("ls"), recalled_ids=("epi_9",), recalled_texts=("x",))
+    assert (draft.recalled_ids, draft.recalled_texts) == (("epi_9",), ("x",))

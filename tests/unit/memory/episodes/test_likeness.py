@@ -1,0 +1,129 @@
+"""When two texts tell the same: what is merged, and above all what is not."""
+
+import pytest
+
+from memory.episodes.likeness import fingerprint, sketch, tell_the_same, words_of
+
+BASE = (
+    "The nightly backup of the orders database broke because the disk of the backup host was full. "
+    "We freed space by deleting the old archives in /var/backups/orders and ran backup.sh again, and "
+    "the archive was complete with code 0. Ann watches the disk from now on."
+)
+BASE_ZH = (
+    "订单库的夜间备份出错,因为备份机的磁盘已满。删除 /var/backups/orders 里的旧归档之后重新执行 backup.sh,"
+    "归档完整,退出码为 0。以后由张三负责关注磁盘空间,并在每周一检查一次归档。"
+)
+
+
+def alike(one: str, other: str) -> bool:
+    return tell_the_same(words_of(one), words_of(other))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        BASE,
+        BASE.upper().lower().replace("ann", "Ann").replace("we freed", "We freed"),
+        BASE.replace("We freed", "So we then freed"),
+        BASE.replace("because", "since"),
+        BASE.replace("  ", " ").replace(". ", ".\n- "),
+        BASE.replace("complete", "really complete"),
+        BASE.replace("and ran backup.sh again", "and executed backup.sh once more"),
+        BASE + " This is worth a note in the handbook of the team.",
+        BASE_ZH,
+    ],
+    ids=range(9),
+)
+def test_the_same_in_slightly_other_words_is_alike(other: str) -> None:
+    assert alike(BASE_ZH if other == BASE_ZH else BASE, other)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        BASE_ZH.replace("因为", "由于"),
+        BASE_ZH.replace("之后重新", "之后又重新"),
+        BASE_ZH.replace("删除", "移除"),
+        BASE_ZH.replace("。", "。\n"),
+        BASE_ZH + "这件事值得写进团队的手册里。",
+    ],
+    ids=range(5),
+)
+def test_the_same_in_slightly_other_chinese_words_is_alike(other: str) -> None:
+    assert alike(BASE_ZH, other)
+
+
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [
+        ("code 0", "code 7"),
+        ("/var/backups/orders", "/var/backups/invoices"),
+        ("backup.sh", "restore.sh"),
+        ("was full", "was not full"),
+        ("was complete", "was never complete"),
+        ("Ann watches", "Bob watches"),
+        ("deleting the old", "deleting the new"),
+        ("nightly backup", "weekly backup"),
+        ("orders database", "customers database"),
+        ("because the disk", "although the disk"),
+        ("from now on", "from monday on"),
+        ("host was full", "host was fine"),
+    ],
+)
+def test_another_number_name_file_negation_or_word_is_not_alike(here: str, there: str) -> None:
+    assert here in BASE
+    assert not alike(BASE, BASE.replace(here, there))
+    assert not alike(BASE.replace(here, there), BASE)
+
+
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [
+        ("退出码为 0", "退出码为 7"),
+        ("backup.sh", "restore.sh"),
+        ("归档完整", "归档不完整"),
+        ("磁盘已满", "磁盘未满"),
+        ("旧归档", "新归档"),
+        ("张三", "李四"),
+        ("订单库", "客户库"),
+        ("每周一", "每周五"),
+        ("夜间", "日间"),
+        ("orders", "invoices"),
+    ],
+)
+def test_another_chinese_word_number_or_negation_is_not_alike(here: str, there: str) -> None:
+    assert here in BASE_ZH
+    assert not alike(BASE_ZH, BASE_ZH.replace(here, there))
+
+
+def test_the_same_names_the_other_way_round_are_not_alike() -> None:
+    one = "We moved the traffic of the shop from Berlin to Dublin during the night and watched the error rate"
+    assert not alike(one, one.replace("from Berlin to Dublin", "from Dublin to Berlin"))
+
+
+def test_how_long_tests_took_makes_no_difference_and_how_many_passed_does() -> None:
+    one = "please run the tests of the shop again: pytest gave 12 passed in 0.31s and nothing else"
+    assert alike(one, one.replace("0.31s", "1.07s"))
+    assert not alike(one, one.replace("12 passed", "11 passed"))
+    assert not alike(one, one.replace("0.31s", "0.31s after 30 s"))
+
+
+def test_short_texts_are_alike_only_where_all_words_are_equal() -> None:
+    assert alike("use redis here", "Use redis, here!")
+    assert not alike("use redis here", "use kafka here")
+    assert not alike("重启服务", "停止服务")
+    assert not alike("plan A", "plan B")
+
+
+def test_like_texts_share_marks_and_realms_share_none() -> None:
+    mine = set(sketch(words_of(BASE), "a"))
+    like = set(sketch(words_of(BASE.replace("complete", "really complete")), "a"))
+    assert len(mine & like) >= 2
+    assert not mine & set(sketch(words_of(BASE), "b"))
+    assert sketch(words_of("too short for marks"), "a") == ()
+
+
+def test_a_fingerprint_is_of_the_text_and_not_of_its_spaces() -> None:
+    assert fingerprint("r", "a  b\nc") == fingerprint("r", "a b c ")
+    assert fingerprint("r", "a b") != fingerprint("ra", "b")
+    assert fingerprint("r", "A b") != fingerprint("r", "a b")

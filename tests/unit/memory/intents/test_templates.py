@@ -1,0 +1,160 @@
+import json
+import string
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.intents.policy import default_memory_policy
+from memory.intents.registry import IntentRefused, MemorySinkPolicy
+from memory.intents.templates import (
+    MAX_RENDERED_CHARS,
+    MAX_TEMPLATE_CHARS,
+    SinkName,
+    render_memory_template,
+    validate_template,
+)
+from policies.secrets import mask_secrets
+from tests.support.intents import completed, received, tool_result
+
+KNOWN = "Vq7-geheim/口令+x9Tz"
+POLICY = default_memory_policy()
+RULE = MemorySinkPolicy()
+
+
+def mask(text: str) -> str:
+    return mask_secrets(text, known=[KNOWN])
+
+
+def told(intent: Any, sink: SinkName = "chronicle", rule: MemorySinkPolicy = RULE) -> str:
+    return render_memory_template(intent, sink, rule, POLICY.templates, mask)
+
+
+def test_an_intent_is_told_in_its_templates_words() -> None:
+    assert told(received("修复支付")) == "The person said: 修复支付"
+    assert told(tool_result()) == 'Bash succeeded: {"command": "ls 归档"} → a.txt'
+    assert told(completed()) == "The turn ended: answered (end_turn, 1 tool calls). done"
+
+
+def test_each_sink_takes_the_template_that_its_rule_names() -> None:
+    rule = MemorySinkPolicy(
+        chronicle_template="one", runtime_log_template="two", llm_context_template="three"
+    )
+    templates = {"one": "1 $message", "two": "2 $message", "three": "3 $message"}
+    sinks: tuple[SinkName, ...] = ("chronicle", "runtime_log", "llm_context")
+    said = [render_memory_template(received("x"), one, rule, templates, mask) for one in sinks]
+    assert said == ["1 x", "2 x", "3 x"]
+
+
+def test_a_template_for_one_tool_goes_before_the_familys() -> None:
+    templates = {**POLICY.templates, "tool.Bash.ok": "mine: $result"}
+    assert (
+        render_memory_template(tool_result(), "chronicle", RULE, templates, mask) == "mine: a.txt"
+    )
+    other = tool_result(tool_name="Read")
+    assert render_memory_template(other, "chronicle", RULE, templates, mask).startswith("Read ")
+
+
+def test_where_no_template_is_the_fallback_text_stands_masked() -> None:
+    intent = replace(received("x"), fallback_text=f"said {KNOWN}")
+    words = render_memory_template(intent, "chronicle", RULE, {}, mask)
+    assert words.startswith("said ")
+    assert KNOWN not in words
+
+
+def test_a_place_without_a_value_is_left_out() -> None:
+    intent = tool_result(duration_ms=None)
+    templates = {"tool.{tool_name}.ok": "took ${duration_ms}, $$5"}
+    assert render_memory_template(intent, "chronicle", RULE, templates, mask) == "took , $5"
+
+
+def test_what_a_payload_holds_is_never_read_as_a_template() -> None:
+    assert told(received("$message ${owner_id} $$ %s {0} `x`")) == (
+        "The person said: $message ${owner_id} $$ %s {0} `x`"
+    )
+
+
+def test_secrets_are_masked_in_the_words_and_stay_in_the_payload() -> None:
+    intent = tool_result(args={"command": f"login {KNOWN}", "password": "a b"}, result=KNOWN)
+    words = told(intent)
+    assert "geheim" not in words
+    assert "a b" not in words
+    assert intent.payload["result"] == KNOWN
+    assert intent.payload["args"] == {"command": f"login {KNOWN}", "password": "a b"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ab", "A1", "x" * 128, "my.own-template_2", "tool.{tool_name}.ok"],
+    ids=lambda name: name[:12],
+)
+def test_a_name_of_a_template(name: str) -> None:
+    validate_template(name, "text")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "a", "1a", ".ab", "a b", "ab\n", "名字", "x" * 129, "tool.{x}.ok"],
+    ids=lambda name: repr(name[:12]),
+)
+def test_no_name_of_a_template(name: str) -> None:
+    with pytest.raises(IntentRefused, match="no name of a template"):
+        validate_template(name, "text")
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["", " \n", "a\0b", "x" * (MAX_TEMPLATE_CHARS + 1)],
+    ids=["none", "blank", "nul", "long"],
+)
+def test_no_text_of_a_template(body: str) -> None:
+    with pytest.raises(IntentRefused, match="'mine'"):
+        validate_template("mine", body)
+
+
+def test_a_lone_dollar_in_a_template_is_told_with_its_fix() -> None:
+    with pytest.raises(IntentRefused, match=r"\$\$"):
+        validate_template("mine", "costs 5$ a day")
+    validate_template("mine", "x" * MAX_TEMPLATE_CHARS)
+    validate_template("mine", "costs 5$$ a day")
+
+
+TEXTS = st.one_of(
+    st.text(max_size=300),
+    st.text(alphabet="$${}()\\`'\"<>\0\ud800\u2028\n", max_size=50),
+    st.builds(
+        lambda one, times: one * times, st.text(min_size=1, max_size=9), st.integers(0, 2000)
+    ),
+    st.text(max_size=20).map(lambda one: f"{one}{KNOWN}{one}"),
+)
+SINKS = st.sampled_from(["chronicle", "runtime_log", "llm_context"])
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, st.dictionaries(TEXTS, TEXTS, max_size=4), TEXTS, SINKS)
+def test_whatever_a_call_says_it_can_be_told_within_bounds_and_without_its_secrets(
+    name: str, args: dict[str, str], result: str, sink: SinkName
+) -> None:
+    intent = tool_result(tool_name=name, args=args, result=result)
+    words = told(intent, sink)
+    assert len(words) <= MAX_RENDERED_CHARS[sink]
+    assert KNOWN not in words
+    assert json.dumps(KNOWN)[1:-1] not in words
+    words.encode()
+    assert "\0" not in words
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=200), st.text(max_size=50))
+def test_whatever_template_passes_can_be_rendered(body: str, message: str) -> None:
+    try:
+        validate_template("mine", body)
+    except IntentRefused:
+        return
+    rule = MemorySinkPolicy(chronicle_template="mine")
+    words = render_memory_template(received(message), "chronicle", rule, {"mine": body}, mask)
+    plain = body.strip(string.whitespace)
+    if "$" not in plain:
+        assert words == plain.strip()

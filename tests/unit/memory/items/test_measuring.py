@@ -1,0 +1,99 @@
+"""The benchmark reads what it measures rightly, and writes and asks as the gateway does."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import recall_locomo, recall_madial
+from bench.recall_plain import PLAIN, PlainIndex
+from bench.recall_scores import Scores
+
+DIALOGUE = Path(recall_locomo.__file__).with_name("recall_dialogue.json")
+
+
+def test_recall_is_the_mean_share_of_what_should_be_found() -> None:
+    scores = Scores()
+    scores.add(["a", "x", "x", "x", "x", "b"], {"a", "b"})
+    scores.add([], {"c"})
+    assert scores.figures() == {
+        "@1": 25.0,
+        "@5": 25.0,
+        "@10": 50.0,
+        "@20": 50.0,
+        "any@10": 50.0,
+        "MRR@10": 50.0,
+    }
+
+
+def test_a_dialogue_is_read_turn_by_turn_with_its_usable_questions() -> None:
+    (dialogue,) = recall_locomo.read(DIALOGUE)
+    assert [one.id for one in dialogue.turns] == ["D1:1", "D1:2", "D1:3", "D1:4", "D2:1", "D2:2"]
+    assert dialogue.turns[1].text == (
+        "Jonas: I took the early ferry and climbed the lighthouse. a photo of a red lighthouse"
+    )
+    assert dialogue.turns[0].at.isoformat() == "2023-05-08T13:56:01+00:00"
+    assert [one.gold for one in dialogue.questions] == [{"D1:2"}, {"D1:4"}, {"D2:1", "D2:2"}]
+
+
+def test_sessions_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    said = {f"session_{n}": [{"speaker": "A", "dia_id": f"D{n}:1", "text": "x"}] for n in (10, 2)}
+    path = tmp_path / "told.json"
+    path.write_text(json.dumps([{"conversation": said, "qa": []}]))
+    assert [one.id for one in recall_locomo.read(path)[0].turns] == ["D2:1", "D10:1"]
+
+
+async def test_turns_that_answer_are_found_with_their_neighbours() -> None:
+    """The question's words stand in the line before the answer: only the neighbour column finds it."""
+    figures = await recall_locomo.measure(recall_locomo.read(DIALOGUE))
+    assert figures["turns"]["Candor"]["@5"] == 100.0
+    assert figures["turns"]["Candor"]["MRR@10"] > figures["turns"]["unicode61"]["MRR@10"]
+    assert set(figures["Candor, turns, by category"]) == {"1", "4"}
+
+
+@pytest.fixture
+def madial(tmp_path: Path) -> Path:
+    def write(name: str, lines: list[Any]) -> None:
+        (tmp_path / name).write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+
+    events = {"1": "Bart在晚会上跳舞", "2": "Bart去海边放风筝", "3": "Lisa去海边放风筝"}
+    memories = [
+        {i: {"time": "2023-12-25", "event": text, "user-id": 1 + (i == "3")}}
+        for i, text in events.items()
+    ]
+    asked = {
+        "dialogue": ["<BOD>", "今天去海边，想放风筝", "你去年跳舞了"],
+        "test-turn": [2],
+        "relevant-id": [2],
+        "user-id": 1,
+        "id": 0,
+    }
+    for language, names in recall_madial.FILES.items():
+        write(names[0], memories)
+        write(names[1], [asked if language == "zh" else {k: asked[k] for k in asked if k != "id"}])
+        write(names[2], [{"id": 0, "top_20_ids": [1, 2]}])
+    return tmp_path
+
+
+async def test_only_what_was_said_before_is_asked_and_only_the_persons_own_is_found(
+    madial: Path,
+) -> None:
+    part = recall_madial.read(madial, "zh")
+    assert part.asked[0].text == "<BOD>今天去海边，想放风筝"
+    assert {owner: set(texts) for owner, texts in part.memories.items()} == {
+        "user1": {"1", "2"},
+        "user2": {"3"},
+    }
+    figures = await recall_madial.measure(part)
+    assert figures["Candor, full text"]["@1"] == 100.0
+    assert figures["given vectors alone"]["@1"] == 0.0
+    assert figures["Candor, fused"]["@5"] == 100.0
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_plain_index_finds_what_its_tokenizer_can(name: str) -> None:
+    index = PlainIndex(name, {"a": "the payment service 支付服务", "b": "nothing else"})
+    assert index.find('payment "NEAR(', 5) == ["a"]
+    assert index.find("支付", 5) == (["a"] if name == "unigram+bigram" else [])
+    assert index.find("?", 5) == []

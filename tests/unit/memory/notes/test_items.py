@@ -1,0 +1,166 @@
+"""What items a note's text makes: their ids, titles, summaries and bodies."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from memory.items import Item
+from memory.notes.folder import NoteFile, NoteText
+from memory.notes.items import items_of
+from memory.scope import WORKSPACE_OWNER
+
+LONG = "A sentence that fills the room. " * 60
+AT_NS = 1_700_000_000_123_456_789
+
+
+def made(text: str, name: str = "memory/ops.md") -> list[Item]:
+    return items_of(NoteText(file=NoteFile(name, AT_NS, 1), text=text, digest="d"))
+
+
+def titles(text: str, name: str = "memory/ops.md") -> list[str]:
+    return [one.title for one in made(text, name)]
+
+
+def ids(text: str) -> dict[str, str]:
+    return {one.title: one.id for one in made(text)}
+
+
+def test_a_short_note_is_one_item_whole() -> None:
+    text = "# Deploys\n\nAt nine.\n\n## Who\n\nBob.\n"
+    (one,) = made(text)
+    assert (one.title, one.body) == ("Deploys", text.strip())
+    assert one.summary == "# Deploys At nine. ## Who Bob."
+    assert (one.kind, one.source, one.tags) == ("note", "memory/ops.md", ("ops",))
+    assert one.scope.owner_id == WORKSPACE_OWNER
+    assert one.scope.labels == {}
+    assert one.occurred_at == one.updated_at == datetime.fromtimestamp(1_700_000_000, UTC)
+
+
+def test_one_without_a_heading_is_named_by_its_file() -> None:
+    assert titles("just words", "memory/deep/发布 步骤.md") == ["发布 步骤"]
+
+
+@pytest.mark.parametrize("text", ["", " \n\t\n", "\u3000\n"])
+def test_an_empty_note_makes_none(text: str) -> None:
+    assert made(text) == []
+
+
+def test_a_long_note_is_an_item_a_section_and_no_word_is_lost() -> None:
+    text = f"Before.\n\n# 部署\n\n{LONG}\n\n## Who #\n\nBob.\n\n#### Deeper\n\nStill Bob.\n"
+    items = made(text)
+    assert [one.title for one in items] == ["ops", "部署", "Who"]
+    assert [one.body.split("\n")[0] for one in items] == ["Before.", "# 部署", "## Who #"]
+    assert "Still Bob." in items[2].body
+    assert "\n\n".join(one.body for one in items) == text.strip()
+
+
+def test_a_long_note_without_headings_is_one_item() -> None:
+    (one,) = made(LONG)
+    assert (one.title, one.body) == ("ops", LONG.strip())
+
+
+def test_ids_stay_when_other_sections_change_and_when_a_note_grows() -> None:
+    short = made("# Deploys\n\nAt nine.\n")
+    before = ids(f"# Deploys\n\n{LONG}\n\n# Who\n\nBob.\n\n# Where\n\nBerlin.\n")
+    after = ids(f"Intro.\n\n# Deploys\n\nNo: at ten.\n\n# Neu\n\n{LONG}\n\n# Where\n\nBerlin.\n")
+    assert short[0].id == before["Deploys"] == after["Deploys"]
+    assert before["Where"] == after["Where"]
+    assert len({*before.values(), *after.values()}) == 5
+
+
+def test_headings_that_are_the_same_make_items_of_their_own() -> None:
+    items = made(f"# Day\n\n{LONG}\n\n# Day\n\nsecond\n\n# Day\n\nthird\n")
+    assert [one.title for one in items] == ["Day"] * 3
+    assert len({one.id for one in items}) == 3
+    grown = made(f"# Day\n\n{LONG}\n\n# Day\n\nsecond\n\n# Day\n\nthird\n\n# Day\n\nfourth\n")
+    assert [one.id for one in grown[:3]] == [one.id for one in items]
+
+
+def test_the_same_heading_in_another_file_is_another_item() -> None:
+    text = "# Deploys\n"
+    assert made(text)[0].id != made(text, "memory/other.md")[0].id
+
+
+FRONT = "---\ntitle: Plan\n# no heading\ntags: [a]\n---\n"
+
+
+def test_front_matter_is_searched_but_not_summed_up() -> None:
+    (one,) = made(f"{FRONT}# Plan\n\nFirst.\n")
+    assert one.summary == "# Plan First."
+    assert one.title == "Plan"
+    assert one.body.startswith("---\ntitle: Plan")
+    assert titles(f"{FRONT}{LONG}\n\n# Plan\n\nx\n") == ["ops", "Plan"]
+
+
+def test_front_matter_that_never_ends_is_text() -> None:
+    (one,) = made("---\ntitle: Plan\n# Plan\n")
+    assert one.summary == "--- title: Plan # Plan"
+
+
+@pytest.mark.parametrize("mark", ["```", "~~~", "   ```"])
+def test_a_heading_within_a_block_of_code_is_none(mark: str) -> None:
+    text = f"# Real\n\n{LONG}\n\n{mark}sh\n# a comment\n{mark}\n\n# Next\n\nx\n"
+    assert titles(text) == ["Real", "Next"]
+
+
+def test_another_fence_within_a_block_of_code_does_not_end_it() -> None:
+    text = f"# Real\n\n{LONG}\n\n```\n~~~\n# a comment\n```\n\n# Next\n\nx\n"
+    assert titles(text) == ["Real", "Next"]
+
+
+@pytest.mark.parametrize(
+    "line", ["#", "#\t", "#hash", "    # indented as code", "#!/bin/sh", "\\# x", "- # x"]
+)
+def test_what_only_looks_like_a_heading_is_none(line: str) -> None:
+    assert titles(f"{LONG}\n{line}\n\ntext\n") == ["ops"]
+
+
+@pytest.mark.parametrize(
+    ("line", "title"),
+    [
+        ("# A", "A"),
+        ("  ## A ##  ", "A"),
+        ("###\tA  B", "A B"),
+        ("# C#", "C"),
+        ("# ##", "##"),
+        ("# " + "长" * 300, "长" * 199 + "…"),
+    ],
+)
+def test_a_headings_words_are_the_title(line: str, title: str) -> None:
+    assert titles(line) == [title]
+
+
+def test_yaml_is_one_item_named_by_its_file() -> None:
+    text = f"# a comment\nport: 22\n# another\n{LONG}"
+    for name in ("memory/ports.yaml", "memory/ports.yml", "memory/ports.YML"):
+        (one,) = made(text, name)
+        assert (one.title, one.body) == ("ports", text.strip())
+
+
+def test_markdown_is_markdown_in_any_case() -> None:
+    assert titles(f"# A\n\n{LONG}\n\n# B\n", "memory/OPS.MD") == ["A", "B"]
+
+
+def test_a_summary_is_one_line_of_three_hundred_characters_at_most() -> None:
+    assert len(made(LONG)[0].summary) == 300
+    (one,) = made("a\n\n\tb\u2028c\x85d")
+    assert one.summary == "a b c d"
+
+
+def test_behind_the_last_allowed_section_nothing_is_lost() -> None:
+    text = LONG + "".join(f"\n# S{n}\n\ntext {n}\n" for n in range(250))
+    items = made(text)
+    assert len(items) == 201
+    assert items[-1].title == "S199"
+    assert "text 249" in items[-1].body
+
+
+@pytest.mark.parametrize("piece", ["# a" + " " * 60_000 + "b", "#" * 100_000, "```\n" * 20_000])
+def test_no_shape_of_a_line_takes_forever(piece: str) -> None:
+    assert made(f"{piece}\n\n{LONG}")
+
+
+@pytest.mark.parametrize("ns", [0, 2**63 - 1])
+def test_the_first_and_the_last_date_that_a_file_can_have_are_dates(ns: int) -> None:
+    (one,) = items_of(NoteText(file=NoteFile("memory/a.md", ns, 1), text="x", digest="d"))
+    assert one.occurred_at == datetime.fromtimestamp(ns // 10**9, UTC)

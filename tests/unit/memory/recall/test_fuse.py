@@ -1,0 +1,82 @@
+"""Reciprocal rank fusion."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.recall.arms import ArmName, Candidate
+from memory.recall.fuse import Fused, Fusion, Place, Ranked, fuse
+
+
+def ranked(arm: ArmName, *ids: str) -> Ranked:
+    return Ranked(
+        arm=arm,
+        candidates=[Candidate(item_id=one, strength=1 / (n + 2)) for n, one in enumerate(ids)],
+    )
+
+
+def order(fused: list[Fused]) -> list[str]:
+    return [one.item_id for one in fused]
+
+
+def test_what_both_arms_found_comes_before_what_one_found() -> None:
+    fused = fuse([ranked("fulltext", "a", "both"), ranked("vector", "b", "both")], Fusion())
+    assert order(fused)[0] == "both"
+
+
+def test_the_score_is_the_sum_of_weights_by_place() -> None:
+    fusion = Fusion(k=60, weights={"fulltext": 1.0, "vector": 2.0})
+    fused = fuse([ranked("fulltext", "a", "b"), ranked("vector", "b", "c")], fusion)
+    assert {one.item_id: one.score for one in fused} == pytest.approx(
+        {"a": 1 / 61, "b": 1 / 62 + 2 / 61, "c": 2 / 62}
+    )
+
+
+def test_each_item_tells_where_every_arm_had_it() -> None:
+    fused = fuse([ranked("fulltext", "a", "b"), ranked("vector", "b")], Fusion())
+    assert {one.item_id: one.places for one in fused} == {
+        "a": (Place(arm="fulltext", rank=1, strength=1 / 2),),
+        "b": (
+            Place(arm="vector", rank=1, strength=1 / 2),
+            Place(arm="fulltext", rank=2, strength=1 / 3),
+        ),
+    }
+
+
+def test_an_arms_weight_decides_between_the_arms() -> None:
+    lists = [ranked("fulltext", "word"), ranked("vector", "meaning")]
+    assert order(fuse(lists, Fusion(weights={"fulltext": 2, "vector": 1}))) == ["word", "meaning"]
+    assert order(fuse(lists, Fusion(weights={"fulltext": 1, "vector": 2}))) == ["meaning", "word"]
+
+
+def test_an_item_counts_once_for_several_queries_with_its_best_place() -> None:
+    once = fuse([ranked("fulltext", "a", "b")], Fusion())
+    twice = fuse([ranked("fulltext", "a", "b"), ranked("fulltext", "b", "a")], Fusion())
+    assert {one.item_id: one.places[0].rank for one in twice} == {"a": 1, "b": 1}
+    assert twice[0].score == once[0].score
+
+
+def test_equal_ones_stand_in_the_order_of_their_ids() -> None:
+    assert order(fuse([ranked("fulltext", "b"), ranked("fulltext", "a")], Fusion())) == ["a", "b"]
+
+
+def test_nothing_fuses_to_nothing() -> None:
+    assert fuse([], Fusion()) == []
+    assert fuse([ranked("vector")], Fusion()) == []
+
+
+IDS = st.lists(st.sampled_from("abcdefghij"), unique=True)
+
+
+@given(IDS, IDS)
+def test_everything_found_is_there_once_and_best_first(
+    words: list[str], vectors: list[str]
+) -> None:
+    fused = fuse([ranked("fulltext", *words), ranked("vector", *vectors)], Fusion())
+    assert sorted(order(fused)) == sorted({*words, *vectors})
+    assert [one.score for one in fused] == sorted((one.score for one in fused), reverse=True)
+
+
+@given(IDS)
+def test_one_arm_alone_keeps_its_order(ids: list[str]) -> None:
+    assert order(fuse([ranked("fulltext", *ids)], Fusion())) == ids

@@ -1,0 +1,76 @@
+"""The arms are asked side by side."""
+
+from dataclasses import dataclass, field
+
+import anyio
+
+from memory.items import KINDS
+from memory.itemstore import WordHit
+from memory.recall.arms import ArmAnswer, ArmName, Candidate, FulltextArm, Question
+from memory.recall.gather import gather
+from tests.support.recall import ANN, GivingArm, StuckArm
+
+
+@dataclass
+class MeetingArm:
+    """Answers once the other one has been asked, too."""
+
+    name: ArmName
+    arrived: anyio.Event
+    other: anyio.Event
+    found: list[Candidate] = field(default_factory=list)
+
+    async def find(self, question: Question, *, limit: int) -> ArmAnswer:
+        self.arrived.set()
+        await self.other.wait()
+        return ArmAnswer(candidates=self.found)
+
+
+def question(text: str = "tea") -> Question:
+    return Question(text=text, scope=ANN, kinds=KINDS)
+
+
+async def test_no_arm_waits_for_another() -> None:
+    here, there = anyio.Event(), anyio.Event()
+    arms = [MeetingArm("fulltext", here, there), MeetingArm("vector", there, here)]
+    with anyio.fail_after(5):
+        gathered = await gather(arms, [question()], bound_s=5)
+    assert gathered.degraded == ()
+
+
+async def test_the_order_is_that_of_the_questions_and_arms_whoever_answers_first() -> None:
+    done = anyio.Event()
+    done.set()
+    late = MeetingArm("fulltext", done, done, [Candidate(item_id="late", strength=1)])
+    gathered = await gather(
+        [late, GivingArm.of("soon", name="vector")], [question("a"), question("b")], bound_s=5
+    )
+    assert [one.arm for one in gathered.found] == ["fulltext", "vector"] * 2
+
+
+async def test_a_slow_arm_is_named_once_for_all_questions() -> None:
+    with anyio.fail_after(5):
+        gathered = await gather([StuckArm()], [question("a"), question("b")], bound_s=0.01)
+    assert gathered.degraded == ("vector_timeout",)
+
+
+@dataclass
+class WordStore:
+    """Gives one good hit and one that is not about the question."""
+
+    asked: list[tuple[str, int]] = field(default_factory=list)
+
+    async def search(self, text: str, *_: object, limit: int, **__: object) -> list[WordHit]:
+        self.asked.append((text, limit))
+        return [
+            WordHit(item_id="not_good", score=2, coverage=0.8, is_about=True),
+            WordHit(item_id="not_far", score=1, coverage=0.1, is_about=False),
+        ]
+
+
+async def test_full_text_parts_what_is_about_the_question_from_what_is_not() -> None:
+    store = WordStore()
+    answer = await FulltextArm(store).find(question(), limit=7)
+    assert answer.candidates == [Candidate(item_id="not_good", strength=0.8)]
+    assert answer.weak == [Candidate(item_id="not_far", strength=0.1)]
+    assert store.asked == [("tea", 7)]

@@ -1,0 +1,87 @@
+"""Boosts are bounded and told."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.items import Item
+from memory.recall.fuse import Fused, Place
+from memory.recall.ranking import MAX_RECENCY_BOOST, rank
+from memory.scope import Scope
+
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+WORDS = Place(arm="fulltext", rank=3, strength=0.75)
+MEANING = Place(arm="vector", rank=1, strength=0.5)
+
+
+def found(
+    name: str, score: float, days: float = 0, places: tuple[Place, ...] = (WORDS,)
+) -> tuple[Fused, Item]:
+    at = NOW - timedelta(days=days)
+    item = Item(
+        id=name,
+        kind="episode",
+        scope=Scope(owner_id="ann"),
+        title="",
+        summary="",
+        body="",
+        source="",
+        occurred_at=at,
+        updated_at=at,
+    )
+    return Fused(item_id=name, score=score, places=places), item
+
+
+def test_of_equals_the_younger_comes_first() -> None:
+    scored = rank([found("a", 1, days=400), found("b", 1, days=1)], NOW)
+    assert [one.item.id for one in scored] == ["b", "a"]
+
+
+def test_age_turns_no_clear_order_around() -> None:
+    scored = rank([found("young", 1.0), found("old", 1.25, days=5000)], NOW)
+    assert [one.item.id for one in scored] == ["old", "young"]
+
+
+def test_the_best_score_is_one_and_nothing_found_is_nothing() -> None:
+    scored = rank([found("a", 0.3), found("b", 0.2)], NOW)
+    assert scored[0].score == 1
+    assert 0 < scored[1].score < 1
+    assert rank([], NOW) == []
+
+
+def test_why_says_which_arm_had_it_where_and_how_old_it_is() -> None:
+    why = rank([found("a", 1, days=12, places=(MEANING, WORDS))], NOW)[0].why
+    assert why == (
+        "found by its meaning (place 1, fit 50%) and its words (place 3, fit 75%); 12 days old"
+    )
+
+
+@pytest.mark.parametrize(
+    ("days", "said"), [(0, "today"), (1, "1 day old"), (2, "2 days old"), (-3, "today")]
+)
+def test_the_age_is_said_in_days(days: int, said: str) -> None:
+    assert rank([found("a", 1, days=days)], NOW)[0].why.endswith(f"; {said}")
+
+
+def test_what_lies_ahead_counts_as_of_today() -> None:
+    """A clock that was wrong when something was written gives it no advantage."""
+    scored = rank([found("a", 1), found("b", 1, days=-4000)], NOW)
+    assert scored[0].score == scored[1].score
+
+
+SCORES = st.lists(
+    st.tuples(st.floats(0.001, 10), st.floats(-5000, 50_000)), min_size=1, max_size=20
+)
+
+
+@given(SCORES)
+def test_a_boost_moves_a_score_by_a_tenth_at_most(scores: list[tuple[float, float]]) -> None:
+    scored = rank([found(f"{n:02}", *one) for n, one in enumerate(scores)], NOW)
+    raw = {f"{n:02}": one[0] for n, one in enumerate(scores)}
+    widest = (1 + MAX_RECENCY_BOOST) / (1 - MAX_RECENCY_BOOST)
+    for before, after in pairwise(scored):
+        assert raw[after.item.id] <= raw[before.item.id] * widest * (1 + 1e-9)
+    assert all(0 < one.score <= 1 for one in scored)

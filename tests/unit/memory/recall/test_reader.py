@@ -1,0 +1,340 @@
+"""The reader: from a query pack to a context pack, by every path through the filter."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import anyio
+import pytest
+
+from memory.asking import ModelUnavailable
+from memory.errors import StoreUnavailable
+from memory.recall.arms import Arm
+from memory.recall.query import ContextPack, Found, QueryPack
+from memory.recall.reader import RecallReader
+from memory.recall.search import MemorySearch
+from memory.recall.select import Selector
+from tests.support.recall import (
+    ANN,
+    AT,
+    BrokenArm,
+    GivingArm,
+    Model,
+    Notes,
+    Shelf,
+    StuckArm,
+    Waiting,
+    make_hit,
+    make_item,
+)
+
+STALE = make_item("not_stale", "article-list-query 的调用格式：{topic: SENTINEL-4417}")
+STALE_EN = make_item("not_stale_en", "article-list-query parameter schema: SENTINEL-4417")
+PATH = make_item("not_path", "article-list-query 升级路径：调用失败时找 ATA 值班 TOKEN-7731")
+TEA = make_item("not_tea", "Ann likes green tea")
+SHELF = Shelf.of(STALE, STALE_EN, PATH, TEA)
+IN_USE = ("Read", "mcp__ata__article-list-query")
+QUERY = QueryPack(
+    queries=["how do I call article-list-query"],
+    scope=ANN,
+    active_tools=IN_USE,
+    conversation_id="cnv_1",
+)
+
+
+def reader_on(
+    *arms: Arm,
+    model: Model | None = None,
+    pending: Waiting | None = None,
+    notes: Notes | None = None,
+) -> RecallReader:
+    return RecallReader(
+        MemorySearch(SHELF, arms, now=lambda: AT + timedelta(days=1)),
+        selector=None if model is None else Selector(model, timeout_s=0.05),
+        pending=pending,
+        about_memory=notes,
+    )
+
+
+EVERYTHING = GivingArm.of("not_stale", "not_stale_en", "not_path", "not_tea")
+VECTORS = GivingArm.of("not_stale", "not_path", name="vector")
+ALL_IDS = '["not_stale", "not_stale_en", "not_path", "epi_unknown"]'
+QUOTED = (
+    "Notes, quoted.\n\nmemory/ata.md:\n> article-list-query 参数格式：SENTINEL-4417"
+    "\n\nmemory/who.md:\n> article-list-query 负责人 TOKEN-7731"
+)
+TOLD = (
+    "Since:\n> article-list-query 失败调用：SENTINEL-4417\n> article-list-query 已知问题 TOKEN-7731"
+)
+
+PATHS: Sequence[tuple[str, RecallReader, QueryPack]] = [
+    ("rag", reader_on(EVERYTHING), QUERY),
+    ("rag with both arms", reader_on(EVERYTHING, VECTORS), QUERY),
+    ("vectors alone", reader_on(BrokenArm("fulltext"), VECTORS), QUERY),
+    ("vectors broken", reader_on(EVERYTHING, BrokenArm()), QUERY),
+    ("vectors slow", reader_on(EVERYTHING, StuckArm()), replace(QUERY, deadline_s=0.05)),
+    (
+        "vectors degraded",
+        reader_on(EVERYTHING, VECTORS.degraded("vector_rebuilding")),
+        QUERY,
+    ),
+    ("no model", reader_on(EVERYTHING), replace(QUERY, mode="llm")),
+    ("model", reader_on(EVERYTHING, model=Model(ALL_IDS)), replace(QUERY, mode="llm")),
+    (
+        "model that chooses only what is held back",
+        reader_on(EVERYTHING, model=Model('["not_stale", "not_stale_en"]')),
+        replace(QUERY, mode="llm"),
+    ),
+    (
+        "model that knows no such ids",
+        reader_on(EVERYTHING, model=Model('["x"]')),
+        replace(QUERY, mode="llm"),
+    ),
+    (
+        "model that talks",
+        reader_on(EVERYTHING, model=Model("SENTINEL-4417!")),
+        replace(QUERY, mode="llm"),
+    ),
+    (
+        "model that fails",
+        reader_on(EVERYTHING, model=Model(breaks_with=ModelUnavailable("no"))),
+        replace(QUERY, mode="llm"),
+    ),
+    (
+        "model that breaks",
+        reader_on(EVERYTHING, model=Model(breaks_with=OSError("no"))),
+        replace(QUERY, mode="llm"),
+    ),
+    (
+        "model that is slow",
+        reader_on(EVERYTHING, model=Model(is_stuck=True)),
+        replace(QUERY, mode="llm"),
+    ),
+    (
+        "model that is slower than the deadline",
+        reader_on(EVERYTHING, model=Model(is_stuck=True)),
+        replace(QUERY, mode="llm", deadline_s=0.04),
+    ),
+    (
+        "little found, the rest weak",
+        reader_on(
+            GivingArm.of("not_path", weak=["not_stale", "not_stale_en"]), model=Model(ALL_IDS)
+        ),
+        QUERY,
+    ),
+    (
+        "little found, and the model fails",
+        reader_on(
+            GivingArm.of("not_path", weak=["not_stale"]),
+            model=Model(breaks_with=ModelUnavailable("no")),
+        ),
+        QUERY,
+    ),
+    ("notes that were asked for", reader_on(notes=Notes(QUOTED)), replace(QUERY, queries=["记忆"])),
+    ("pending context", reader_on(pending=Waiting(TOLD, ("int_1", "int_2"))), QUERY),
+]
+
+
+@pytest.mark.parametrize(
+    ("reader", "query"), [one[1:] for one in PATHS], ids=[one[0] for one in PATHS]
+)
+async def test_no_path_shows_what_is_stale_and_each_shows_what_is_durable(
+    reader: RecallReader, query: QueryPack
+) -> None:
+    with anyio.fail_after(5):
+        pack = await reader.recall(query)
+
+    assert "SENTINEL-4417" not in repr(replace(pack, held_back=[]))
+    assert not {"not_stale", "not_stale_en"} & ids_in(pack)
+    assert "TOKEN-7731" in pack.text
+
+
+def ids_in(pack: ContextPack) -> set[str]:
+    named = {one.id for one in pack.items} | {one.item_id for one in pack.resources}
+    return named.union(*(one.item_ids for one in pack.categories))
+
+
+async def test_what_is_held_back_is_told_with_its_reason() -> None:
+    pack = await reader_on(EVERYTHING).recall(QUERY)
+    assert [(one.id, one.reason) for one in pack.held_back] == [
+        ("not_stale", "stale_tool_schema"),
+        ("not_stale_en", "stale_tool_schema"),
+    ]
+
+
+async def test_the_model_never_sees_what_is_held_back() -> None:
+    model = Model(ALL_IDS)
+    await reader_on(EVERYTHING, model=model).recall(replace(QUERY, mode="llm"))
+    (prompt,) = model.prompts
+    assert "SENTINEL-4417" not in prompt
+    assert "TOKEN-7731" in prompt
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (None, "selector_disabled"),
+        (Model(breaks_with=ModelUnavailable("no")), "selector_error"),
+        (Model(breaks_with=OSError("no")), "selector_error"),
+        (Model("no list"), "selector_error"),
+        (Model('["unknown"]'), "selector_error"),
+        (Model(is_stuck=True), "selector_timeout"),
+    ],
+    ids=["absent", "failing", "broken", "talking", "unknown ids", "slow"],
+)
+async def test_where_the_model_is_no_help_what_was_found_first_stands(
+    model: Model | None, reason: str
+) -> None:
+    with anyio.fail_after(5):
+        pack = await reader_on(EVERYTHING, model=model).recall(replace(QUERY, mode="llm"))
+    assert [one.id for one in pack.items] == ["not_path", "not_tea"]
+    assert pack.degraded == (reason,)
+
+
+class LeakingSelector(Selector):
+    """Gives back what it was never given."""
+
+    async def select(
+        self,
+        queries: Sequence[str],
+        found: Found,
+        active_tools: Sequence[str],
+        *,
+        deadline_s: float | None = None,
+    ) -> Found:
+        return replace(found, hits=[make_hit(STALE), *found.hits])
+
+
+async def test_the_filter_runs_once_more_after_the_choice() -> None:
+    search = MemorySearch(SHELF, [GivingArm.of("not_path", "not_tea")], now=lambda: AT)
+    reader = RecallReader(search, selector=LeakingSelector(Model()))
+    pack = await reader.recall(replace(QUERY, mode="llm"))
+    assert [one.id for one in pack.items] == ["not_path", "not_tea"]
+    assert [one.id for one in pack.held_back] == ["not_stale"]
+
+
+async def test_the_model_chooses_and_orders() -> None:
+    model = Model('Here: ["not_tea", "not_path", "not_tea"]')
+    pack = await reader_on(EVERYTHING, model=model).recall(replace(QUERY, mode="llm"))
+    assert [one.id for one in pack.items] == ["not_tea", "not_path"]
+    assert "chosen by the model" in pack.items[0].why
+    assert pack.degraded == ()
+
+
+async def test_a_model_that_finds_nothing_helpful_is_believed() -> None:
+    pack = await reader_on(EVERYTHING, model=Model("[]")).recall(replace(QUERY, mode="llm"))
+    assert (pack.items, pack.text) == ([], "")
+
+
+async def test_the_model_is_asked_in_rag_mode_only_where_little_was_found() -> None:
+    model = Model('["not_tea"]')
+    enough = await reader_on(GivingArm.of("not_path", "not_tea"), model=model).recall(QUERY)
+    assert (len(enough.items), model.prompts) == (2, [])
+
+    weak = await reader_on(GivingArm.of(weak=["not_tea"]), model=model).recall(QUERY)
+    assert ([one.id for one in weak.items], len(model.prompts)) == (["not_tea"], 1)
+
+
+async def test_the_model_is_not_asked_of_its_own_accord_when_time_is_short() -> None:
+    model = Model(is_stuck=True)
+    reader = reader_on(GivingArm.of("not_tea"), model=model)
+    pack = await reader.recall(replace(QUERY, deadline_s=0.3))
+    assert ([one.id for one in pack.items], pack.degraded, model.prompts) == (["not_tea"], (), [])
+
+
+async def test_weak_items_are_not_shown_without_a_model() -> None:
+    pack = await reader_on(GivingArm.of(weak=["not_tea"])).recall(QUERY)
+    assert (pack.items, pack.text, pack.degraded) == ([], "", ())
+
+
+async def test_an_empty_memory_gives_an_empty_pack() -> None:
+    pack = await reader_on(GivingArm.of()).recall(QUERY)
+    assert (pack.text, pack.items, pack.categories, pack.next_step_query) == ("", [], [], None)
+
+
+async def test_pending_context_goes_in_first_and_its_ids_come_back() -> None:
+    pending = Waiting("Since:\n> a turn was interrupted", ("int_1",))
+    pack = await reader_on(EVERYTHING, pending=pending).recall(QUERY)
+    assert pack.text.startswith("Since:\n> a turn was interrupted\n\nMemory")
+    assert pack.pending_intent_ids == ("int_1",)
+
+
+async def test_pending_context_that_did_not_fit_stays_pending() -> None:
+    pending = Waiting("Since:\n> " + "x" * 300, ("int_1",))
+    pack = await reader_on(EVERYTHING, pending=pending).recall(replace(QUERY, budget_chars=250))
+    assert pack.pending_intent_ids == ()
+    assert len(pack.text) <= 250
+
+
+async def test_pending_context_that_is_held_back_whole_does_not_come_again() -> None:
+    pending = Waiting("Since:\n> article-list-query 失败调用：SENTINEL-4417", ("int_1",))
+    pack = await reader_on(pending=pending).recall(QUERY)
+    assert (pack.text, pack.pending_intent_ids) == ("", ("int_1",))
+
+
+async def test_without_a_conversation_nothing_pending_is_asked_for() -> None:
+    pending = Waiting("Since:\n> secret of another conversation", ("int_1",))
+    pack = await reader_on(pending=pending).recall(replace(QUERY, conversation_id=None))
+    assert (pack.text, pack.pending_intent_ids) == ("", ())
+
+
+async def test_notes_go_in_where_memory_itself_is_asked_about() -> None:
+    notes = Notes("Answer from these.\n\nmemory/a.md:\n> Ann's birthday is in May")
+    asked = await reader_on(GivingArm.of(), notes=notes).recall(
+        replace(QUERY, queries=["what is in your memory"])
+    )
+    other = await reader_on(GivingArm.of(), notes=notes).recall(QUERY)
+    assert "birthday" in asked.text
+    assert other.text == ""
+
+
+@pytest.mark.parametrize(
+    ("notes", "pending", "reason"),
+    [
+        (Notes(is_stuck=True), None, "notes_timeout"),
+        (Notes(breaks_with=OSError("gone")), None, "notes_error"),
+        (None, Waiting(is_stuck=True), "memory_timeout"),
+        (None, Waiting(breaks_with=StoreUnavailable("gone")), "memory_failed"),
+        (None, Waiting(breaks_with=ValueError("bad row")), "memory_failed"),
+    ],
+    ids=["notes slow", "notes broken", "pending slow", "pending unavailable", "pending broken"],
+)
+async def test_what_is_slow_or_broken_is_named_and_the_rest_stands(
+    notes: Notes | None, pending: Waiting | None, reason: str
+) -> None:
+    query = replace(QUERY, queries=["memory"], deadline_s=0.1)
+    with anyio.fail_after(5):
+        pack = await reader_on(GivingArm.of("not_tea"), notes=notes, pending=pending).recall(query)
+    assert [one.id for one in pack.items] == ["not_tea"]
+    assert pack.degraded == (reason,)
+    assert reason in pack.text
+
+
+async def test_what_was_found_comes_though_everything_else_is_stuck() -> None:
+    reader = reader_on(
+        GivingArm.of("not_tea"),
+        StuckArm(),
+        model=Model(is_stuck=True),
+        notes=Notes(is_stuck=True),
+        pending=Waiting(is_stuck=True),
+    )
+    packs: list[ContextPack] = []
+    with anyio.move_on_after(2):
+        packs.append(
+            await reader.recall(replace(QUERY, queries=["memory"], mode="llm", deadline_s=1.0))
+        )
+    assert [one.id for one in packs[0].items] == ["not_tea"]
+    assert set(packs[0].degraded) == {
+        "vector_timeout",
+        "selector_timeout",
+        "notes_timeout",
+        "memory_timeout",
+    }
+
+
+async def test_whoever_stops_waiting_stops_the_work() -> None:
+    stuck = StuckArm()
+    with anyio.move_on_after(0.01) as scope:
+        await reader_on(stuck).recall(QUERY)
+    assert scope.cancelled_caught
+    assert stuck.is_stopped

@@ -1,0 +1,188 @@
+"""Search: the arms side by side, the filter before the order."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from memory.errors import StoreUnavailable
+from memory.recall.arms import Arm
+from memory.recall.query import HeldBack
+from memory.recall.search import MemorySearch
+from memory.scope import WORKSPACE_OWNER, Scope
+from tests.support.recall import (
+    ANN,
+    AT,
+    BrokenArm,
+    GivingArm,
+    Shelf,
+    StuckArm,
+    make_item,
+)
+
+STALE = make_item("not_stale", "article-list-query 参数格式：topic 字符串")
+TEA = make_item("not_tea", "Ann likes green tea")
+OWNER = make_item("not_owner", "article-list-query 负责人：平台组，参数格式见门户")
+IN_USE = ("mcp__ata__article-list-query",)
+
+
+def search_on(shelf: Shelf, *arms: Arm) -> MemorySearch:
+    return MemorySearch(shelf, arms, now=lambda: AT + timedelta(days=1))
+
+
+async def test_what_the_arms_found_comes_fused_with_the_reasons() -> None:
+    search = search_on(
+        Shelf.of(STALE, TEA), GivingArm.of("not_tea"), GivingArm.of("not_tea", name="vector")
+    )
+
+    found = await search.search("tea", scope=ANN)
+
+    assert [one.item for one in found.hits] == [TEA]
+    assert "its words (place 1" in found.hits[0].why
+    assert "its meaning (place 1" in found.hits[0].why
+    assert (found.held_back, found.degraded) == ([], ())
+
+
+async def test_a_slow_arm_is_left_out_named_and_stopped() -> None:
+    stuck = StuckArm()
+    search = search_on(Shelf.of(TEA), GivingArm.of("not_tea"), stuck)
+
+    with anyio.fail_after(5):
+        found = await search.search("tea", scope=ANN, deadline_s=0.05)
+
+    assert [one.item for one in found.hits] == [TEA]
+    assert found.degraded == ("vector_timeout",)
+    assert stuck.is_stopped
+
+
+async def test_a_broken_arm_is_left_out_and_named() -> None:
+    search = search_on(Shelf.of(TEA), BrokenArm("fulltext"), GivingArm.of("not_tea", name="vector"))
+    found = await search.search(["tea", "green"], scope=ANN)
+    assert [one.item for one in found.hits] == [TEA]
+    assert found.degraded == ("fulltext_error",)
+
+
+async def test_what_an_arm_says_of_itself_is_told_once() -> None:
+    arm = GivingArm.of("not_tea", name="vector").degraded("vector_rebuilding")
+    found = await search_on(Shelf.of(TEA), arm).search(["a", "b"], scope=ANN)
+    assert found.degraded == ("vector_rebuilding",)
+
+
+async def test_finding_nothing_is_not_degraded() -> None:
+    found = await search_on(Shelf.of(), GivingArm.of()).search("tea", scope=ANN)
+    assert (found.hits, found.degraded) == ([], ())
+
+
+async def test_a_stale_item_is_held_back_before_scoring_and_takes_nobodys_place() -> None:
+    search = search_on(
+        Shelf.of(STALE, TEA, OWNER), GivingArm.of("not_stale", "not_tea", "not_owner")
+    )
+
+    found = await search.search("article", scope=ANN, active_tools=IN_USE)
+
+    assert [one.item.id for one in found.hits] == ["not_tea", "not_owner"]
+    assert found.held_back == [HeldBack(id="not_stale", reason="stale_tool_schema")]
+    assert "place 1" in found.hits[0].why
+    assert found.hits[0].score == 1
+
+
+async def test_nothing_is_held_back_while_the_tool_is_not_in_use() -> None:
+    search = search_on(Shelf.of(STALE), GivingArm.of("not_stale"))
+    found = await search.search("article", scope=ANN, active_tools=["Task"])
+    assert [one.item for one in found.hits] == [STALE]
+
+
+async def test_a_tag_may_name_the_tool() -> None:
+    """A long note's section is an item of its own; the file's name is its tag."""
+    section = replace(
+        make_item("not_section", "## Parameters\n- topic: string", title="Parameters"),
+        tags=("article-list-query",),
+    )
+    search = search_on(Shelf.of(section), GivingArm.of("not_section"))
+    found = await search.search("topic", scope=ANN, active_tools=IN_USE)
+    assert found.hits == []
+
+
+async def test_weak_items_come_apart_from_the_hits_and_through_the_same_filter() -> None:
+    search = search_on(
+        Shelf.of(STALE, TEA, OWNER), GivingArm.of("not_tea", weak=["not_stale", "not_owner"])
+    )
+    found = await search.search("tea", scope=ANN, active_tools=IN_USE)
+    assert [one.item for one in found.hits] == [TEA]
+    assert [one.item for one in found.weak] == [OWNER]
+    assert found.held_back == []
+
+
+async def test_what_one_arm_is_sure_of_is_not_weak_because_another_is_not() -> None:
+    vectors = GivingArm.of(weak=["not_tea", "not_owner"], name="vector")
+    found = await search_on(Shelf.of(TEA, OWNER), GivingArm.of("not_tea"), vectors).search(
+        "tea", scope=ANN
+    )
+    assert [one.item for one in found.hits] == [TEA]
+    assert [one.item for one in found.weak] == [OWNER]
+
+
+async def test_items_of_others_and_of_other_kinds_and_labels_are_not_found() -> None:
+    bobs = make_item("not_bobs", "tea", scope=Scope(owner_id="bob"))
+    ours = make_item("not_ours", "tea", scope=Scope(owner_id=WORKSPACE_OWNER))
+    labelled = make_item("not_lab", "tea", scope=Scope(owner_id="ann", project_id="p"))
+    arm = GivingArm.of("not_bobs", "not_ours", "not_lab", "not_tea")
+    search = search_on(Shelf.of(bobs, ours, labelled, TEA), arm)
+
+    everything = await search.search("tea", scope=ANN)
+    narrow = await search.search("tea", scope=Scope(owner_id="ann", project_id="p"))
+    cases = await search.search("tea", scope=ANN, kinds=["case"])
+
+    assert {one.item.id for one in everything.hits} == {"not_ours", "not_lab", "not_tea"}
+    assert {one.item.id for one in narrow.hits} == {"not_lab"}
+    assert cases.hits == []
+
+
+@pytest.mark.parametrize("q", ["", "  \n", [], ["", " "]])
+async def test_an_empty_question_asks_nobody(q: str | list[str]) -> None:
+    arm = GivingArm.of("not_tea")
+    found = await search_on(Shelf.of(TEA), arm).search(q, scope=ANN)
+    assert (found.hits, arm.asked) == ([], [])
+
+
+async def test_of_a_long_question_the_beginning_and_the_end_are_asked() -> None:
+    arm = GivingArm.of()
+    await search_on(Shelf.of(), arm).search("first " + "x" * 200_000 + " last", scope=ANN)
+    (asked,) = arm.asked
+    assert len(asked.text) <= 4000
+    assert asked.text.startswith("first ")
+    assert asked.text.endswith(" last")
+
+
+async def test_of_many_questions_eight_are_asked() -> None:
+    arm = GivingArm.of()
+    await search_on(Shelf.of(), arm).search([f"q{n}" for n in range(50)], scope=ANN)
+    assert sorted(one.text for one in arm.asked) == [f"q{n}" for n in range(8)]
+
+
+async def test_a_store_that_cannot_be_read_is_named_and_nothing_is_shown() -> None:
+    async def breaks() -> None:
+        await anyio.lowlevel.checkpoint()
+        raise StoreUnavailable("gone")
+
+    shelf = Shelf({TEA.id: TEA}, breaks)
+    found = await search_on(shelf, GivingArm.of("not_tea")).search("tea", scope=ANN)
+    assert (found.hits, found.degraded) == ((), ("fulltext_error",))
+
+
+async def test_items_that_are_read_too_slowly_are_given_up_at_the_deadline() -> None:
+    shelf = Shelf({TEA.id: TEA}, anyio.sleep_forever)
+    with anyio.fail_after(5):
+        found = await search_on(shelf, GivingArm.of("not_tea")).search(
+            "tea", scope=ANN, deadline_s=0.05
+        )
+    assert (found.hits, found.degraded) == ((), ("fulltext_timeout",))
+
+
+async def test_no_more_come_than_are_asked_for() -> None:
+    items = [make_item(f"not_{n}", "tea") for n in range(20)]
+    search = search_on(Shelf.of(*items), GivingArm.of(*(one.id for one in items)))
+    found = await search.search("tea", scope=ANN, limit=3)
+    assert [one.item.id for one in found.hits] == ["not_0", "not_1", "not_2"]

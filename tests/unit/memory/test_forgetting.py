@@ -1,0 +1,191 @@
+"""Forgetting: nothing of it is left anywhere, and nothing else is touched."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio.lowlevel
+import pytest
+
+from memory.episodes.remembering import Remembering
+from memory.episodes.writer import MemoryWriter
+from memory.forgetting import Forgetting
+from memory.intents.builders import Happening, intent_from_memory_injected
+from memory.intents.turns import ChronicleTurns
+from memory.items import Item
+from memory.scope import WORKSPACE_OWNER, Scope
+from memory.stores.sqlite.chronicle import SqliteChronicle
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.items import put_item_blocking
+from tests.support.episodes import open_memory, opened_on, recorder_on, turn_intents
+
+AT = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
+ANN, BOB = Scope(owner_id="ann"), Scope(owner_id="bob")
+WORD = "zebrafish"
+
+
+def forgetting_on(database: Database, notes: list[str] | None = None) -> Forgetting:
+    async def forget_note(item: Item) -> bool:
+        assert notes is not None
+        await anyio.lowlevel.checkpoint()
+        notes.append(item.id)
+        return True
+
+    return Forgetting(
+        database,
+        backends=["vector"],
+        recording=recorder_on(database).recording,
+        now=lambda: AT,
+        forget_note=None if notes is None else forget_note,
+    )
+
+
+async def remember(database: Database, turn_id: str, command: str) -> None:
+    """Have a turn end and be remembered, as the gateway has it."""
+    await recorder_on(database).record_intents(turn_intents(turn_id, command=command))
+    store = opened_on(database).store
+    writer = MemoryWriter(store, deliver_to=["vector", "memu"], now=lambda: AT)
+    await Remembering(ChronicleTurns(SqliteChronicle(database)), writer, store).drain()
+
+
+async def ids(database: Database) -> list[str]:
+    rows = await database.rows("SELECT id FROM items ORDER BY seq")
+    return [row["id"] for row in rows]
+
+
+async def everything(database: Database) -> str:
+    """Write out all rows of all tables, the full text's own included.
+
+    Its index drops the words of deleted rows when it merges its parts: have it do so now.
+    """
+    await database.write(
+        lambda writer: writer.execute("INSERT INTO item_words (item_words) VALUES ('optimize')")
+    )
+    names = await database.rows("SELECT name FROM sqlite_master WHERE type = 'table'")
+    tables = [row["name"] for row in names]
+    rows = [row for name in tables for row in await database.rows(f'SELECT * FROM "{name}"')]
+    return "\n".join(repr(tuple(row)) for row in rows)
+
+
+async def test_nothing_of_it_is_left_and_the_rest_stays(tmp_path: Path) -> None:
+    async with open_memory(tmp_path) as database:
+        await remember(database, "trn_1", f"feed {WORD}")
+        await remember(database, "trn_2", "water the plants")
+        gone, kept = await ids(database)
+        shown = Happening(owner_id="ann", occurred_at=AT, turn_id="trn_3")
+        await recorder_on(database).record_intent(
+            intent_from_memory_injected(shown, ids=[gone], titles=[f"feed {WORD}"])
+        )
+        assert WORD in await everything(database)
+        assert await forgetting_on(database).forget(gone, ANN)
+        found = "SELECT rowid FROM item_words WHERE item_words MATCH ?"
+        assert await database.rows(found, (WORD,)) == []
+        assert WORD not in await everything(database)
+        assert await ids(database) == [kept]
+        assert await opened_on(database).store.get(gone, ANN) is None
+        marks = await database.rows("SELECT episode FROM episode_marks GROUP BY episode")
+        assert len(marks) == 1
+        assert list(await opened_on(database).unremembered()) == []
+
+
+async def test_every_backend_that_may_have_it_is_told_and_what_waits_is_withdrawn(
+    tmp_path: Path,
+) -> None:
+    async with open_memory(tmp_path) as database:
+        await remember(database, "trn_1", f"feed {WORD}")
+        (gone,) = await ids(database)
+        await database.write(
+            lambda writer: writer.execute(
+                "UPDATE outbox SET status = 'delivered' WHERE backend = 'vector'"
+            )
+        )
+        assert await forgetting_on(database).forget(gone, ANN)
+        assert list(await opened_on(database).deliveries(gone)) == [
+            f"memu:forget:{gone}:2",
+            f"vector:forget:{gone}:2",
+            f"vector:put:{gone}:1",
+        ]
+
+
+async def test_the_chronicle_keeps_only_that_something_was_forgotten(tmp_path: Path) -> None:
+    async with open_memory(tmp_path) as database:
+        await remember(database, "trn_1", f"feed {WORD}")
+        (gone,) = await ids(database)
+        await forgetting_on(database).forget(gone, ANN)
+        page = await SqliteChronicle(database).page("ann", limit=50)
+        assert [one.key for one in page.records] == [
+            "memory.forgotten",
+            "turn.completed",
+            "tool.Bash.ok",
+            "turn.received",
+        ]
+        assert [one.forgotten for one in page.records] == [False, True, True, True]
+        assert gone not in repr(page)
+
+
+async def test_the_sources_of_what_was_merged_into_it_are_forgotten_too(tmp_path: Path) -> None:
+    async with open_memory(tmp_path) as database:
+        await remember(database, "trn_1", f"feed {WORD}")
+        await remember(database, "trn_2", f"feed {WORD}")
+        (gone,) = await ids(database)
+        assert await forgetting_on(database).forget(gone, ANN)
+        assert WORD not in await everything(database)
+
+
+async def test_only_whose_scope_covers_it_can_forget_it(tmp_path: Path) -> None:
+    async with open_memory(tmp_path) as database:
+        await remember(database, "trn_1", f"feed {WORD}")
+        (mine,) = await ids(database)
+        before = await everything(database)
+        forgetting = forgetting_on(database)
+        assert not await forgetting.forget(mine, BOB)
+        assert not await forgetting.forget(mine, Scope(owner_id="ann", project_id="other"))
+        assert not await forgetting.forget("epi_none", ANN)
+        assert await everything(database) == before
+        assert await forgetting.forget(mine, ANN)
+        assert not await forgetting.forget(mine, ANN), "it is gone already"
+
+
+async def test_what_was_forgotten_may_be_learned_anew(tmp_path: Path) -> None:
+    async with open_memory(tmp_path) as database:
+        await remember(database, "trn_1", f"feed {WORD}")
+        await forgetting_on(database).forget((await ids(database))[0], ANN)
+        assert await ids(database) == []
+        await remember(database, "trn_2", f"feed {WORD}")
+        assert len(await ids(database)) == 1
+
+
+async def test_a_note_is_forgotten_by_those_who_keep_notes(tmp_path: Path) -> None:
+    note = Item(
+        id="not_1",
+        kind="note",
+        scope=Scope(owner_id=WORKSPACE_OWNER),
+        title="ops",
+        summary="ops",
+        body="ops",
+        source="memory/ops.md",
+        occurred_at=AT,
+        updated_at=AT,
+    )
+    notes: list[str] = []
+    async with open_memory(tmp_path) as database:
+        await database.write(lambda writer: put_item_blocking(writer, note))
+        assert not await forgetting_on(database).forget("not_1", ANN)
+        assert await forgetting_on(database, notes).forget("not_1", ANN)
+        assert notes == ["not_1"]
+
+
+async def test_a_failure_in_the_middle_forgets_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_memory(tmp_path) as database:
+        await remember(database, "trn_1", f"feed {WORD}")
+        (mine,) = await ids(database)
+        before = await everything(database)
+
+        def fails(*_: object) -> None:
+            raise RuntimeError("in the middle")
+
+        monkeypatch.setattr("memory.forgetting.enqueue_blocking", fails)
+        with pytest.raises(RuntimeError):
+            await forgetting_on(database).forget(mine, ANN)
+        assert await everything(database) == before
