@@ -27,7 +27,7 @@ EXIT_FAILED = 70
 EXIT_INTERRUPTED = 130
 
 _STANDARD_ERROR = 2
-_WITH_OWN_ARGUMENTS = {"logs", "policy"}
+_WITH_OWN_ARGUMENTS = {"logs", "memory", "policy"}
 """Commands that read what follows them by themselves, options included."""
 
 
@@ -114,6 +114,8 @@ def _parser() -> argparse.ArgumentParser:
     logs.set_defaults(run=_logs)
     policy = commands.add_parser("policy", help="try the policy on calls, list its rules")
     policy.set_defaults(run=_policy)
+    memory = commands.add_parser("memory", help="search memory, write to it, mend it")
+    memory.set_defaults(run=_memory)
     token = commands.add_parser("token", help="make a token for a user")
     token.add_argument("name", help="whose it is: 1 to 64 letters, digits, dots, hyphens, _")
     token.set_defaults(run=_token)
@@ -183,6 +185,15 @@ def _policy(options: argparse.Namespace, settings: Settings, _environ: Mapping[s
         trust=lambda yes: _trust(settings, yes=yes),
     )
     source = sys.stdin.buffer if sys.stdin else io.BytesIO()
+    return command.run(options.rest, source=source, out=sys.stdout)
+
+
+def _memory(options: argparse.Namespace, settings: Settings, environ: Mapping[str, str]) -> int:
+    from gateway.credentials import secrets_of  # noqa: PLC0415
+    from gateway.memory import memory_command  # noqa: PLC0415
+
+    source = sys.stdin.buffer if sys.stdin else io.BytesIO()
+    command = memory_command(settings, tuple(secrets_of(environ)))
     return command.run(options.rest, source=source, out=sys.stdout)
 
 

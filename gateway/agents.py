@@ -10,6 +10,7 @@ import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -25,6 +26,7 @@ from gateway.engine.protocol import Engine, EngineUnavailable
 from gateway.engine.sandbox.places import AgentPlaces, places_named_in, ports_named_in
 from gateway.engine.sandbox.protection import Protection, protect_blocking
 from gateway.engine.sdk import SdkEngine, require_agent_program
+from gateway.engine.sidequery import SideQuery
 from gateway.errors import StartError
 from gateway.settings import Settings
 from gateway.trust import approvals_file
@@ -104,8 +106,15 @@ async def open_agents(
             model=model,
             secrets=tuple(secrets_of(environ)),
             pings={"sandbox": _tells(wall)},
+            ask_model=None if plan.demo else make_side_query(setup, settings.side_model),
         )
         yield _maker(setup, wall), access
+
+
+def make_side_query(setup: AgentSetup, model: str) -> SideQuery:
+    """Make what asks a small model beside all conversations, with nothing of the workspace in it."""
+    bare = replace(setup, tools=(), reads_workspace=False, max_agent_steps=1)
+    return SideQuery(partial(SdkEngine, bare), model)
 
 
 @asynccontextmanager

@@ -28,14 +28,19 @@ from gateway.engine.protocol import ClientSpec, Engine
 from gateway.errors import StartError
 from gateway.instance import InstanceLock, machine_memory_bytes
 from gateway.journal import Journal
+from gateway.memory import ServerMemory, open_server_memory
 from gateway.observability.metrics import Metrics
 from gateway.settings import Settings
 from gateway.turns.approvals import ApprovalDesk
+from gateway.turns.chronicling import TurnMemory
 from gateway.turns.lanes import Lanes, Ticket
 from gateway.turns.runner import TurnLimits, TurnParts, TurnRunner
 from gateway.turns.unrun import close_crashed
+from memory.asking import AskModel
+from memory.assemble import Memory
 from memory.clock import utc_now
-from memory.context import MemoryReader, NullMemory
+from memory.context import MemoryReader
+from memory.intents.templates import Mask
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from policies.rules import Rules, RulesError, load_rules
 from policies.secrets import mask_secrets
@@ -76,6 +81,8 @@ class Services:
     demo: bool
     model: str | None
     background: TaskGroup
+    memory: Memory | None
+    """None: it could not be opened."""
 
     async def end_turns(self) -> None:
         """Take nothing more, and end what runs: by itself within the grace, else honestly; bounded."""
@@ -106,6 +113,8 @@ class ModelAccess:
     """Values that are masked wherever they turn up."""
     pings: Mapping[str, Ping] = field(default_factory=dict)
     """Further parts of the server, such as what confines the agents."""
+    ask_model: AskModel | None = None
+    """Asks a small model beside all conversations; None: there is none, as with the demo model."""
 
 
 @asynccontextmanager
@@ -131,10 +140,25 @@ async def open_services(
         steps = await anyio.to_thread.run_sync(migrations_of, migrations.__name__)
         database = await open_database(settings.data_dir / _DATABASE, steps)
         stack.push_async_callback(database.close)
-        async with anyio.create_task_group() as background:
-            services = await _build(
-                settings, make_engine, access, memory or NullMemory(), database, rules, background
+        metrics = Metrics()
+        mask = partial(mask_secrets, known=access.secrets)
+        remembered = await stack.enter_async_context(
+            open_server_memory(
+                settings, metrics, mask=mask, secrets=access.secrets, ask_model=access.ask_model
             )
+        )
+        parts = _Parts(
+            settings=settings,
+            access=access,
+            memory=remembered,
+            reader=memory,
+            database=database,
+            rules=rules,
+            metrics=metrics,
+            mask=mask,
+        )
+        async with anyio.create_task_group() as background:
+            services = await _build(parts, make_engine, background)
             try:
                 yield services
             finally:
@@ -153,19 +177,26 @@ def _take_lock_blocking(data_dir: Path) -> InstanceLock:
     return lock
 
 
-async def _build(
-    settings: Settings,
-    make_engine: MakeEngine,
-    access: ModelAccess,
-    memory: MemoryReader,
-    database: Database,
-    rules: Rules,
-    background: TaskGroup,
-) -> Services:
-    turns, events = SqliteTurnStore(database), SqliteEventStore(database)
-    conversations = SqliteConversationStore(database)
-    metrics = Metrics()
-    mask = partial(mask_secrets, known=access.secrets)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """What the services are built on."""
+
+    settings: Settings
+    access: ModelAccess
+    memory: ServerMemory
+    reader: MemoryReader | None
+    """Stands in for memory's own."""
+    database: Database
+    rules: Rules
+    metrics: Metrics
+    mask: Mask
+
+
+async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) -> Services:
+    settings, access, metrics, mask = parts.settings, parts.access, parts.metrics, parts.mask
+    turns, events = SqliteTurnStore(parts.database), SqliteEventStore(parts.database)
+    conversations = SqliteConversationStore(parts.database)
+    turn_memory = parts.memory.for_turns(turns, metrics, parts.reader)
     journal = Journal(settings.log_dir, mask=mask, on_lost=metrics.journal_lines_lost_total.inc)
     log = await open_event_log(events, turns)
     engine = make_engine(background)
@@ -177,8 +208,8 @@ async def _build(
             conversations=conversations,
             log=log,
             pool=pool,
-            memory=memory,
-            policy=ToolGate(settings.workspace, rules=rules, platform=_PLATFORM),
+            memory=turn_memory,
+            policy=ToolGate(settings.workspace, rules=parts.rules, platform=_PLATFORM),
             approvals=approvals,
             ask_changes=settings.approvals == "on",
             journal=journal,
@@ -213,12 +244,13 @@ async def _build(
         pool=pool,
         engine=engine,
         approvals=approvals,
+        memory=parts.memory.for_conversations(turn_memory.tools),
         max_turns=settings.max_running_turns,
         now=utc_now,
     )
     background.start_soon(log.run)
     background.start_soon(journal.run)
-    await _recover(engine, turns, events, log, journal, chat)
+    await _recover(parts, engine, log, journal, chat, turn_memory)
     background.start_soon(pool.run)
     _watch(metrics, pool, lanes, log)
     return Services(
@@ -232,13 +264,15 @@ async def _build(
         metrics=metrics,
         pings={
             "agent": engine.ping,
-            "database": database.ping,
+            "database": parts.database.ping,
             "journal": journal.ping,
+            "memory": parts.memory.ping,
             **access.pings,
         },
         demo=access.demo,
         model=access.model,
         background=background,
+        memory=parts.memory.memory,
     )
 
 
@@ -263,21 +297,28 @@ def _pool_limits(settings: Settings) -> PoolLimits:
 
 
 async def _recover(
+    parts: _Parts,
     engine: Engine,
-    turns: SqliteTurnStore,
-    events: SqliteEventStore,
     log: EventLog,
     journal: Journal,
     chat: Chat,
+    memory: TurnMemory,
 ) -> None:
     """Clear up after a crash: no process, no turn and no message is left in between."""
+    turns, events = SqliteTurnStore(parts.database), SqliteEventStore(parts.database)
+    conversations = SqliteConversationStore(parts.database)
     orphans = await engine.end_orphans()
     if orphans:
         _log.warning("orphaned_agents_ended", extra={"count": orphans})
     for turn in await turns.unfinished():
         if turn.state == "running":
             stored = await events.after(turn.conversation_id, 0, limit=_ALL_EVENTS, turn_id=turn.id)
-            await close_crashed(turn, stored, await log.open_turn(turn), journal, utc_now())
+            opened = await log.open_turn(turn)
+            conversation = await conversations.get(turn.conversation_id, turn.user_id)
+            is_remembered = conversation is not None and conversation.memory_enabled
+            await close_crashed(
+                turn, stored, opened, journal, utc_now(), memory, is_remembered=is_remembered
+            )
         else:
             await chat.readmit(turn)
 

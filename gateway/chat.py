@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 
 from gateway.conversations.eventlog import EventLog, Subscription
+from gateway.conversations.fresh import fresh_conversation
 from gateway.conversations.model import Conversation, ConversationChange, Page, Turn
 from gateway.conversations.store import (
     ConversationStore,
@@ -21,9 +22,10 @@ from gateway.conversations.store import (
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import Engine
 from gateway.errors import Busy, Conflict, NotFound, Overloaded, ShuttingDown
-from gateway.ids import ConversationId, TurnId, UserId, new_conversation_id, new_turn_id
+from gateway.ids import ConversationId, TurnId, UserId, new_turn_id
 from gateway.turns.approvals import ApprovalDesk, Decision, Question, Remember
 from gateway.turns.control import TurnControl
+from gateway.turns.conversation_memory import ConversationMemory
 from gateway.turns.lanes import Lanes, Ticket
 from gateway.turns.requests import Accepted, ChatRequest, ConversationView, State, WhenBusy
 from gateway.turns.unrun import Withdrawal, close_withdrawn
@@ -49,6 +51,7 @@ class Chat:
         pool: ClientPool,
         engine: Engine,
         approvals: ApprovalDesk,
+        memory: ConversationMemory,
         max_turns: int,
         now: Now,
     ) -> None:
@@ -58,6 +61,7 @@ class Chat:
         self._log = log
         self._lanes = lanes
         self._pool = pool
+        self._memory = memory
         self._engine = engine
         self._approvals = approvals
         self._max_turns = max_turns
@@ -120,8 +124,16 @@ class Chat:
         if target is not None:
             self._mind_the_running_turn(target.id, request.when_busy)
             return await self._write_down(user_id, request, target, None), None
-        fresh = self._fresh(user_id, like=left)
-        return await self._write_down(user_id, request, fresh, fresh), left
+        fresh = fresh_conversation(user_id, self._now(), like=left)
+        accepted = await self._write_down(user_id, request, fresh, fresh)
+        self._tell_begun(fresh, left)
+        return accepted, left
+
+    def _tell_begun(self, fresh: Conversation, left: Conversation | None) -> None:
+        if left is None:
+            self._memory.started(fresh, self._now())
+        else:
+            self._memory.left(left, fresh, self._now())
 
     async def _write_down(
         self,
@@ -200,27 +212,6 @@ class Chat:
         if when_busy == "interrupt" and current is not None:
             current.control.stop("user_interrupt")
 
-    def _fresh(
-        self, user_id: UserId, *, like: Conversation | None, title: str = ""
-    ) -> Conversation:
-        """Make a new conversation; it takes over the settings of the one being left, no memory."""
-        now = self._now()
-        return Conversation(
-            id=new_conversation_id(),
-            user_id=user_id,
-            title=title,
-            model=like.model if like else None,
-            memory_enabled=like.memory_enabled if like else True,
-            case_memory=like.case_memory if like else False,
-            app_code=like.app_code if like else None,
-            environment=like.environment if like else None,
-            session_id=None,
-            fork_at=None,
-            created_at=now,
-            last_activity_at=now,
-            turns=0,
-        )
-
     async def result(self, user_id: UserId, turn_id: TurnId) -> dict[str, Any]:
         """Wait for a turn's result.
 
@@ -294,8 +285,9 @@ class Chat:
         left = None if leaving is None else await self._conversation(user_id, leaving)
         if left is not None:
             await self._leave(left)
-        fresh = self._fresh(user_id, like=left, title=title)
+        fresh = fresh_conversation(user_id, self._now(), like=left, title=title)
         await self._conversations.create(fresh)
+        self._tell_begun(fresh, left)
         return fresh.id
 
     async def _leave(self, conversation: Conversation) -> None:
@@ -371,6 +363,7 @@ class Chat:
         for session_id in await self._conversations.delete(conversation_id):
             await self._engine.forget_session(session_id)
         self._log.end_conversation(conversation_id)
+        await self._memory.deleted(conversation_id)
 
     async def messages(
         self, user_id: UserId, conversation_id: str, *, limit: int, before_seq: int | None
@@ -412,12 +405,22 @@ class Chat:
             raise Conflict("This turn is not finished yet.", code="turn_not_finished")
         point = await self._fork_point(turn)
         fork = replace(
-            self._fresh(user_id, like=conversation, title=conversation.title),
+            fresh_conversation(user_id, self._now(), like=conversation, title=conversation.title),
             session_id=point.session_id if point else None,
             fork_at=point.last_entry_id if point else None,
         )
         await self._turns.copy_history(conversation.id, turn.seq, fork)
+        self._memory.forked(fork, conversation, self._now())
         return fork.id
+
+    async def recent_tools(self, user_id: UserId, conversation_id: str) -> tuple[str, ...]:
+        """Give the tools in use in a conversation, the one that was used last at the end.
+
+        Raises:
+            NotFound: no such conversation.
+        """
+        conversation = await self._conversation(user_id, conversation_id)
+        return await self._memory.tools_of(conversation.id)
 
     async def _fork_point(self, turn: Turn) -> Turn | None:
         """Give the last turn up to this one in which the model said something; None: no one."""

@@ -19,6 +19,8 @@ PREFIX = "CANDOR_"
 Demo = Literal["auto", "on", "off"]
 Sandbox = Literal["auto", "require", "off"]
 Switch = Literal["off", "on"]
+Embedder = Literal["auto", "hashed", "minilm"]
+Memu = Literal["off", "cli", "server"]
 
 
 class _FaultError(ValueError):
@@ -94,6 +96,12 @@ def _path(text: str) -> Path:
         return Path(_words(text)).expanduser()
     except RuntimeError:
         raise _FaultError("nobody's home is meant by its ~") from None
+
+
+def _address(text: str) -> str:
+    if not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#@]*)?", _words(text)):
+        raise _FaultError("it is not an address without a name and password in it")
+    return text.rstrip("/")
 
 
 def _dollars(text: str) -> float:
@@ -193,6 +201,30 @@ class Settings:
     )
     extract: Switch = _setting(
         _choice("off", "on"), "`on`: a model adds decisions and pitfalls to episodes.", "off"
+    )
+    side_model: str = _setting(
+        _TEXT, "The small model that chooses from memory and adds to episodes.", "haiku"
+    )
+    embedder: Embedder = _setting(
+        _choice("auto", "hashed", "minilm"),
+        "What makes memory's vectors; `auto`: MiniLM where `memory fetch-model` has put it.",
+        "auto",
+    )
+    memory_policy_file: Path | None = _setting(
+        _FILE, "Which intents go where, on top of the shipped policy.", None
+    )
+    memu: Memu = _setting(
+        _choice("off", "cli", "server"),
+        "Episodes are delivered to memU as well: by its package, or to its server.",
+        "off",
+    )
+    memu_url: str | None = _setting(
+        _Form("an http or https address", _address),
+        "memU's server, or for its package an OpenAI-compatible endpoint of embeddings.",
+        None,
+    )
+    memu_model: str = _setting(
+        _TEXT, "The embedding model at that endpoint.", "text-embedding-3-small"
     )
     demo: Demo = _setting(
         _choice("auto", "on", "off"),

@@ -91,6 +91,8 @@ class AgentSetup:
     """Whether the agent program itself confines what Bash runs: where the kernel's wall does not."""
     approvals_file: Path | None = None
     """Which of the workspace's configuration a person approved."""
+    reads_workspace: bool = True
+    """Whether the workspace's instructions and skills are loaded."""
     max_agent_steps: int | None = None
     max_budget_usd: float | None = None
 
@@ -161,7 +163,7 @@ def build_options(
         tools=list(setup.tools),
         allowed_tools=[],  # it approves in advance
         disallowed_tools=[one for one in _NOT_FOR_AGENTS if one not in setup.tools],
-        setting_sources=["project"],
+        setting_sources=["project"] if setup.reads_workspace else [],
         settings=_flag_settings(setup, env),
         sandbox=_SANDBOXED_BASH if setup.sandboxed_bash else None,
         strict_mcp_config=True,

@@ -25,7 +25,16 @@ from gateway.http.edge import ErrorEdge, ResponseHeaders
 from gateway.http.faults import MethodNotAllowed, error_answer, fault_of
 from gateway.http.hosts import HostGuard, own_hosts
 from gateway.http.peers import LocalUsers, PeerGuard
-from gateway.http.routes import approvals, chat, conversations, events, health, logs, page
+from gateway.http.routes import (
+    approvals,
+    chat,
+    conversations,
+    events,
+    health,
+    logs,
+    memory,
+    page,
+)
 from gateway.http.services import Front, HttpLimits, HttpServices
 from gateway.ids import new_request_id
 
@@ -74,7 +83,7 @@ def create_app(
     )
     services.metrics.watch("sse_readers", lambda: front.readers.count)
     app.state.front = front
-    for section in (chat, conversations, events, approvals, logs, health, page):
+    for section in (chat, conversations, events, approvals, memory, logs, health, page):
         app.include_router(section.router)
     return app
 

@@ -8,7 +8,8 @@ from gateway.conversations.model import ConversationChange
 from gateway.turns.requests import ChatRequest, WhenBusy
 
 
-def _without_nul(text: str) -> str:
+def without_nul(text: str) -> str:
+    """Refuse a text that databases and files would cut short."""
     if "\0" in text:
         raise ValueError("must not hold a NUL character")
     return text
@@ -17,13 +18,14 @@ def _without_nul(text: str) -> str:
 def _filled(text: str) -> str:
     if not text.strip():
         raise ValueError("must hold more than white space")
-    return _without_nul(text)
+    return without_nul(text)
 
 
 # Text with a bound on its length is refused by pydantic where it holds a lone surrogate; without one not.
 Message = Annotated[str, Field(min_length=1, max_length=200_000), AfterValidator(_filled)]
-Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_filled)]
-Remark = Annotated[str, Field(max_length=10_000), AfterValidator(_without_nul)]
+MAX_NAME_CHARS = 200
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS), AfterValidator(_filled)]
+Remark = Annotated[str, Field(max_length=10_000), AfterValidator(without_nul)]
 
 
 class Body(BaseModel):

@@ -15,6 +15,8 @@ from gateway.http.bodies import BodyT, read_body, read_optional_body
 from gateway.http.sse import Readers, StreamPlan
 from gateway.ids import UserId
 from gateway.settings import Settings
+from memory.assemble import Memory
+from memory.errors import StoreUnavailable
 
 Ping = Callable[[], Awaitable[str | Mapping[str, str] | None]]
 """None when a part works, or what there is to tell of it all the same; else a sentence."""
@@ -47,6 +49,11 @@ class HttpServices(Protocol):
     @property
     def chat(self) -> Chat:
         """What can be done."""
+        ...
+
+    @property
+    def memory(self) -> Memory | None:
+        """What is remembered; None: it could not be opened."""
         ...
 
     @property
@@ -105,6 +112,18 @@ class Call:
     def chat(self) -> Chat:
         """What can be done."""
         return self.front.services.chat
+
+    @property
+    def memory(self) -> Memory:
+        """What is remembered.
+
+        Raises:
+            StoreUnavailable: it could not be opened.
+        """
+        memory = self.front.services.memory
+        if memory is None:
+            raise StoreUnavailable("Memory could not be opened.")
+        return memory
 
     @property
     def request_id(self) -> str:

@@ -94,6 +94,7 @@ class Metrics:
         self._routes = _Bounded(most=_MAX_ROUTES)
         self._reasons = _Bounded()
         self._count_turns()
+        self._count_memory()
         self._count_clients()
         self._count_the_rest()
         self._gauges = {
@@ -158,8 +159,28 @@ class Metrics:
         self.model_retries_total = self._counter(
             "model_retries", "Times that an agent asked a failing model service again."
         )
+
+    def _count_memory(self) -> None:
         self.recall_degraded_total = self._counter(
             "recall_degraded", "Recalls that did without a part.", "reason"
+        )
+        self.turns_not_recorded_total = self._counter(
+            "turns_not_recorded", "Turns that could not be written into memory."
+        )
+        self.episodes_total = self._counter(
+            "episodes", "Episodes that were written, by what became of them.", "status"
+        )
+        self.deliveries_total = self._counter(
+            "deliveries",
+            "Deliveries to places of memory, by what came of them.",
+            "backend",
+            "result",
+        )
+        self.breaker_changes_total = self._counter(
+            "breaker_changes",
+            "Places of memory that were shut off, tried or opened.",
+            "backend",
+            "state",
         )
 
     def _count_clients(self) -> None:

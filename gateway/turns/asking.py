@@ -48,9 +48,15 @@ class PersonAsker:
         fields = question.fields()
         del fields["conversation_id"], fields["turn_id"]  # the event carries them
         self._scene.events.emit("approval.requested", **fields)
+        self._scene.chronicle.asked(
+            question.id, question.name, question.summary, self._scene.parts.now()
+        )
 
     def _resolved(self, question: Question, answer: Answer) -> None:
         if not self._scene.is_over:
+            self._scene.chronicle.answered(
+                question.id, answer.decision, answer.by, self._scene.parts.now()
+            )
             self._scene.events.emit(
                 "approval.resolved",
                 approval_id=question.id,

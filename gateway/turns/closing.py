@@ -12,7 +12,7 @@ from gateway.turns.evidence import Evidence, Notice
 from gateway.turns.reply import Cause, Ending, broke_off
 from gateway.turns.result import failure_notice, memory_fields, turn_result
 from gateway.turns.scene import Scene
-from memory.context import ContextPack
+from memory.recall.query import ContextPack
 
 _log = logging.getLogger(__name__)
 
@@ -35,6 +35,9 @@ class Closing:
         except Exception:  # noqa: BLE001  a turn always gets a result
             _log.exception("result_not_made")
             result = self._bare_result(finished_at)
+        scene.chronicle.completed(result, scene.evidence.text, finished_at)
+        if not await scene.chronicle.record():
+            self._tell_late(Notice("memory_not_written", scene.say("memory_not_written")), result)
         scene.is_over = True
         scene.journal.write("response", **result)
         await self._close_journal(result)
@@ -48,6 +51,7 @@ class Closing:
             last_entry_id=scene.evidence.last_entry_id,
         )
         await scene.events.complete(ended, result)
+        scene.chronicle.ended()
         try:
             self._count(result)
         finally:
@@ -122,7 +126,10 @@ class Closing:
         told = any(one["code"].startswith("journal_") for one in result["notices"])
         if await self._scene.journal.close() or told:
             return
-        notice = self._journal_notice()
+        self._tell_late(self._journal_notice(), result)
+
+    def _tell_late(self, notice: Notice, result: dict[str, Any]) -> None:
+        """Tell what came up after the result was made."""
         fields = {"code": notice.code, "message": notice.message}
         self._scene.events.emit("notice", **fields)
         result["notices"] = [*result["notices"], fields]

@@ -119,7 +119,8 @@ class Narrator:
             "duration_ms": use.duration_ms,
         }
         self._scene.events.emit("tool.finished", **fields)
-        self._scene.journal.write("tool", **fields, summary=use.summary)
+        told = self._scene.chronicle.tool(use, self._scene.parts.now())
+        self._scene.journal.write("tool", **fields, summary=use.summary, **told)
 
     def _retrying(self, event: ModelRetrying) -> None:
         scene = self._scene

@@ -9,10 +9,10 @@ from gateway.engine.pool import ClientPool
 from gateway.journal import Journal
 from gateway.observability.metrics import Metrics
 from gateway.turns.approvals import ApprovalDesk
+from gateway.turns.chronicling import TurnMemory
 from gateway.turns.gate import Policy
 from gateway.turns.telling import Mask
 from memory.clock import Now
-from memory.context import MemoryReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class TurnParts:
     conversations: ConversationStore
     log: EventLog
     pool: ClientPool
-    memory: MemoryReader
+    memory: TurnMemory
     policy: Policy
     approvals: ApprovalDesk
     ask_changes: bool

@@ -1,16 +1,21 @@
 """Asking memory before a run: within a deadline, and never at the turn's expense."""
 
 import logging
-from typing import Any
+from typing import Any, Final
 
 import anyio
 
 from gateway.conversations.model import Conversation
 from gateway.turns.result import memory_fields
 from gateway.turns.scene import Scene
-from memory.context import ContextPack, RecallRequest
+from memory.errors import StoreUnavailable
+from memory.recall.query import ContextPack, QueryPack
+from memory.scope import Scope
 
 _log = logging.getLogger(__name__)
+
+_OWN_SHARE: Final = 0.8
+"""Of the deadline: memory leaves its slow parts out by then, and still has time to say so."""
 
 
 class Recalling:
@@ -19,6 +24,7 @@ class Recalling:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._is_told = False
+        self._pending: tuple[str, ...] = ()
         self.text = ""
         """What the model is shown beside the prompt."""
         self.fields: dict[str, Any] = memory_fields(ContextPack())
@@ -28,10 +34,11 @@ class Recalling:
         """Ask memory, unless the conversation does without; what fails is named in `degraded`."""
         if not conversation.memory_enabled:
             return
-        pack = await self._recalled(conversation)
+        pack = await self._recalled()
         try:
             self.fields = memory_fields(pack)
             self.text = str(pack.text)
+            self._pending = tuple(pack.pending_intent_ids)
         except Exception:  # noqa: BLE001  memory never breaks a turn
             _log.exception("recall_not_understood")
             self.fields = memory_fields(ContextPack(degraded=("memory_failed",)))
@@ -41,20 +48,37 @@ class Recalling:
         if self._is_told:
             return
         self._is_told = True
-        self._scene.journal.write("context", **self.fields, text=self.text)
+        told = self._scene.chronicle.recalled(self.fields, self._scene.parts.now())
+        intent = {"intent": told["intent"]} if "intent" in told else {}
+        self._scene.journal.write("context", **self.fields, text=self.text, **intent)
         if any(self.fields.values()):
             self._scene.events.emit("memory.injected", **self.fields)
         for reason in self.fields["degraded"]:
             self._scene.parts.metrics.count_recall_degraded(reason)
 
-    async def _recalled(self, conversation: Conversation) -> ContextPack:
-        parts, turn = self._scene.parts, self._scene.turn
-        request = RecallRequest(
-            conversation_id=conversation.id, user_id=turn.user_id, prompt=turn.message
-        )
+    async def sent(self) -> None:
+        """Note that the text went in: what waited for this prompt waits no longer."""
+        ids, self._pending = self._pending, ()
+        if not ids:
+            return
         try:
-            with anyio.move_on_after(parts.limits.recall_deadline_s):
-                return await parts.memory.recall(request)
+            await self._scene.parts.memory.consumed(ids, self._scene.turn.id)
+        except StoreUnavailable:
+            _log.exception("pending_context_not_marked")
+
+    async def _recalled(self) -> ContextPack:
+        parts, turn = self._scene.parts, self._scene.turn
+        deadline_s = parts.limits.recall_deadline_s
+        try:
+            with anyio.move_on_after(deadline_s):
+                query = QueryPack(
+                    queries=(turn.message,),
+                    scope=Scope(owner_id=turn.user_id),
+                    conversation_id=turn.conversation_id,
+                    active_tools=await parts.memory.tools.of(turn.conversation_id),
+                    deadline_s=deadline_s * _OWN_SHARE,
+                )
+                return await parts.memory.reader.recall(query)
         except Exception:  # noqa: BLE001  memory never breaks a turn
             _log.exception("recall_failed")
             return ContextPack(degraded=("memory_failed",))

@@ -16,14 +16,23 @@ from gateway.turns.reply import (
 )
 from gateway.turns.sentences import say
 from memory.clock import elapsed_ms, rfc3339
-from memory.context import ContextPack
+from memory.recall.query import ContextPack
 
 
 def memory_fields(pack: ContextPack) -> dict[str, Any]:
     """Give what clients see of the memory that went into a turn."""
     return {
-        "injected": [asdict(one) for one in pack.injected],
-        "suppressed": [asdict(one) for one in pack.suppressed],
+        "injected": [
+            {
+                "id": one.id,
+                "kind": one.kind,
+                "title": one.title,
+                "why": one.why,
+                "source": one.source,
+            }
+            for one in pack.items
+        ],
+        "suppressed": [{"id": one.id, "reason": one.reason} for one in pack.held_back],
         "degraded": list(pack.degraded),
     }
 

@@ -29,6 +29,7 @@ class TurnRunner:
         scene = Scene(
             parts=parts,
             turn=turn,
+            conversation=conversation,
             events=events,
             control=control,
             teller=await self._told(),

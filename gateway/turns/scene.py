@@ -6,8 +6,9 @@ from datetime import datetime
 import anyio
 
 from gateway.conversations.eventlog import TurnEvents
-from gateway.conversations.model import Turn
+from gateway.conversations.model import Conversation, Turn
 from gateway.journal import TurnJournal
+from gateway.turns.chronicling import TurnChronicle
 from gateway.turns.control import TurnControl
 from gateway.turns.evidence import Evidence, Notice
 from gateway.turns.parts import TurnParts
@@ -21,6 +22,8 @@ class Scene:
 
     parts: TurnParts
     turn: Turn
+    conversation: Conversation
+    """As it was when the turn began."""
     events: TurnEvents
     control: TurnControl
     teller: Teller
@@ -34,9 +37,13 @@ class Scene:
     """Set, and replaced, at each tool call that the run's reader has come to."""
     language: Language = field(init=False)
     journal: TurnJournal = field(init=False)
+    chronicle: TurnChronicle = field(init=False)
 
     def __post_init__(self) -> None:
         self.language = language_of(self.turn.message)
+        self.chronicle = TurnChronicle(
+            self.parts.memory, self.turn, is_on=self.conversation.memory_enabled
+        )
         self.journal = self.parts.journal.open(
             self.turn.conversation_id, self.turn.id, self.started_at
         )

@@ -82,6 +82,7 @@ _EN = {
     "summary_failed": "The summary did not come, so only what the tool calls returned is told.",
     "journal_lost": "Part of this turn could not be written to the log: {lines} lines are missing.",
     "journal_late": "The log of this turn is not written yet: the disk does not keep up.",
+    "memory_not_written": "This turn could not be written into memory: it will not be remembered.",
     "kill": "The agent did not stop when asked, so its process was ended.",
 }
 
@@ -142,6 +143,7 @@ _ZH = {
     "summary_failed": "没有得到总结，因此只说明工具调用的结果。",
     "journal_lost": "这一轮的部分日志无法写入：缺少 {lines} 行。",
     "journal_late": "这一轮的日志尚未写完：磁盘跟不上。",
+    "memory_not_written": "这一轮未能写入记忆：以后不会被记起。",
     "kill": "代理没有按要求停止，因此结束了它的进程。",
 }
 

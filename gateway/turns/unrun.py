@@ -13,12 +13,13 @@ from gateway.conversations.eventlog import TurnEvents
 from gateway.conversations.model import Turn, TurnEvent
 from gateway.engine.events import ToolCalled
 from gateway.journal import Journal, TurnJournal
+from gateway.turns.chronicling import TurnChronicle, TurnMemory
 from gateway.turns.evidence import Evidence, Notice, ToolUse
 from gateway.turns.reply import Ending
 from gateway.turns.result import failure_notice, memory_fields, tool_fields, turn_result
 from gateway.turns.sentences import language_of, say
 from memory.clock import rfc3339
-from memory.context import ContextPack
+from memory.recall.query import ContextPack
 
 Withdrawal = Literal["withdrawn", "withdrawn_left"]
 
@@ -58,6 +59,9 @@ async def close_crashed(
     events: TurnEvents,
     journal: Journal,
     now: datetime,
+    memory: TurnMemory,
+    *,
+    is_remembered: bool,
 ) -> None:
     """End a turn that was running when the server died, with the evidence that it left."""
     evidence = evidence_of(stored, now)
@@ -65,7 +69,11 @@ async def close_crashed(
     lines = journal.open(turn.conversation_id, turn.id, started_at)
     lines.write("error", where="server", message="the server stopped while this turn was running")
     ending = Ending(language=language_of(turn.message), log_file=lines.log_file, cause="crashed")
+    chronicle = TurnChronicle(memory, turn, is_on=is_remembered)
+    chronicle.received(None, started_at)
     _tell_ends(stored, evidence.settle(now), events, lines)
+    for use in evidence.tools.values():
+        chronicle.tool(use, now)
     notice = failure_notice(evidence, ending)
     if notice is not None and notice.code not in {one.code for one in evidence.notices}:
         evidence.notices.append(notice)
@@ -80,9 +88,13 @@ async def close_crashed(
         started_at=started_at,
         finished_at=now,
     )
+    chronicle.recalled(result["memory"], started_at)
+    chronicle.completed(result, evidence.text, now)
+    await chronicle.record()
     lines.write("response", **result)
     await lines.close()
     await events.complete(replace(turn, state="completed", finished_at=now, result=result), result)
+    chronicle.ended()
 
 
 def _tell_ends(

@@ -74,7 +74,10 @@ class TurnWork:
 
     async def _run(self) -> None:
         scene = self._scene
-        scene.journal.write("request", message=scene.turn.message, user_id=scene.turn.user_id)
+        told = scene.chronicle.received(self._conversation, scene.started_at)
+        scene.journal.write(
+            "request", message=scene.turn.message, user_id=scene.turn.user_id, **told
+        )
         scene.events.emit(
             "turn.started", model=scene.evidence.model, log_file=scene.journal.log_file
         )
@@ -145,6 +148,8 @@ class TurnWork:
             self._scene.evidence.stopped_by = control.reason
         elif client is not None:
             await self._conversing.ask(client, prompt)
+            if prompt.context:
+                await self._recalling.sent()
             self._note_ending()
 
     async def _send_on(self) -> None:
@@ -210,6 +215,14 @@ class TurnWork:
 
     def _write_permission(self, call: ToolCall, verdict: Allow | Deny) -> None:
         allowed = isinstance(verdict, Allow)
+        told = self._scene.chronicle.permission(
+            allowed=allowed,
+            tool_name=call.name,
+            tool_use_id=call.tool_use_id,
+            rule=verdict.rule,
+            reason=verdict.reason,
+            at=self._scene.parts.now(),
+        )
         self._scene.journal.write(
             "permission",
             tool=call.name,
@@ -219,4 +232,5 @@ class TurnWork:
             rule=verdict.rule,
             reason=verdict.reason,
             runs=verdict.updated_input if isinstance(verdict, Allow) else None,
+            **told,
         )

@@ -10,7 +10,7 @@ from gateway.engine.events import EngineEvent, RunFinished, ToolCalled, ToolRetu
 from gateway.turns.evidence import Evidence
 from gateway.turns.reply import Cause, Ending
 from gateway.turns.sentences import Language
-from memory.context import ContextPack, InjectedItem, RecallRequest
+from memory.recall.query import ContextItem, ContextPack, QueryPack
 from policies.tools import ToolCall
 
 NOON = datetime(2026, 11, 20, 12, 0, 0, tzinfo=UTC)
@@ -97,10 +97,10 @@ class Memory:
 
     def __init__(self, pack: ContextPack | Exception | None) -> None:
         self.pack = pack
-        self.asked: list[RecallRequest] = []
+        self.asked: list[QueryPack] = []
 
-    async def recall(self, request: RecallRequest) -> ContextPack:
-        self.asked.append(request)
+    async def recall(self, query: QueryPack) -> ContextPack:
+        self.asked.append(query)
         if self.pack is None:
             await anyio.sleep_forever()
         if isinstance(self.pack, Exception):
@@ -111,5 +111,16 @@ class Memory:
 
 REMEMBERED = ContextPack(
     text="Ann likes tea.",
-    injected=[InjectedItem(id="epi_1", kind="note", title="Tea", why="tea", source="ann.md")],
+    items=[
+        ContextItem(
+            id="epi_1",
+            kind="note",
+            title="Tea",
+            line="- Ann likes tea.",
+            relevance=1.0,
+            why="tea",
+            source="ann.md",
+            occurred_at=NOON,
+        )
+    ],
 )

@@ -31,9 +31,13 @@ from gateway.http.tokens import make_token
 from gateway.observability.metrics import Metrics
 from gateway.settings import Settings
 from gateway.turns.approvals import ApprovalDesk
+from gateway.turns.conversation_memory import ConversationMemory
 from gateway.turns.lanes import Lanes, Ticket
+from gateway.turns.recent import ConversationTools
+from memory.assemble import Memory, MemoryPlan, open_memory
 from memory.clock import rfc3339, utc_now
 from memory.stores.sqlite.database import Database, migrations_of, open_database
+from policies.secrets import mask_secrets
 from policies.tools import ToolCall
 from tests.support.asgi import served
 
@@ -59,6 +63,7 @@ class StagedServices:
     chat: Chat
     metrics: Metrics
     pings: Mapping[str, Ping]
+    memory: Memory | None
     demo: bool = True
     model: str | None = "candor-demo"
 
@@ -156,6 +161,8 @@ class Stage:
     database: Database
     settings: Settings
     metrics: Metrics
+    memory: Memory
+    tools: ConversationTools
     tokens: Mapping[str, str]
     release: Callable[[], None]
     port: int | None = None
@@ -221,7 +228,19 @@ async def staged(
     turns, events = SqliteTurnStore(database), SqliteEventStore(database)
     approvals = ApprovalDesk(timeout_s=60, now=utc_now)
     players = _Players(turns, approvals)
-    async with aclosing_database(database), anyio.create_task_group() as tasks:
+    tools = ConversationTools(turns)
+    await anyio.to_thread.run_sync(partial(chosen.data_dir.mkdir, exist_ok=True))
+    plan = MemoryPlan(
+        data_dir=chosen.data_dir,
+        workspace=chosen.workspace,
+        mask=mask_secrets,
+        serves_vectors=False,
+    )
+    async with (
+        aclosing_database(database),
+        open_memory(plan, now=utc_now, draw=lambda: 0.0) as memory,
+        anyio.create_task_group() as tasks,
+    ):
         log = await open_event_log(events, turns)
         engine = ScriptedEngine(directory / "workspace")
 
@@ -243,12 +262,19 @@ async def staged(
             pool=ClientPool(engine, ClientSpec(), limits_of_pool, tasks),
             engine=engine,
             approvals=approvals,
+            memory=ConversationMemory(
+                tools,
+                take=memory.queue.put,
+                drop_pending=memory.chronicle.delete_conversation_context,
+            ),
             max_turns=max_turns,
             now=utc_now,
         )
         tasks.start_soon(log.run)
         metrics = Metrics()
-        services = StagedServices(settings=chosen, chat=chat, metrics=metrics, pings=pings)
+        services = StagedServices(
+            settings=chosen, chat=chat, metrics=metrics, pings=pings, memory=memory
+        )
         make_app = partial(create_app, services, limits=limits, local_users=local_users)
         app = await anyio.to_thread.run_sync(make_app)
         stage = Stage(
@@ -258,6 +284,8 @@ async def staged(
             database=database,
             settings=chosen,
             metrics=metrics,
+            memory=memory,
+            tools=tools,
             tokens=tokens,
             release=players.release.set,
         )

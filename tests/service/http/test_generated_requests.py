@@ -158,6 +158,8 @@ def test_the_description_holds_every_body(live: Live) -> None:
         ("patch", "/conversations/{conversation_id}"),
         ("post", "/conversations/{conversation_id}/fork"),
         ("post", "/approvals/{approval_id}"),
+        ("post", "/memory/context"),
+        ("post", "/memory/episodes"),
     }
     assert "$ref" not in str([paths[path][method]["requestBody"] for method, path in with_body])
 

@@ -30,7 +30,7 @@ class Attempt:
 
     method: str
     template: str
-    body: Mapping[str, str] = field(default_factory=dict)
+    body: Mapping[str, Any] = field(default_factory=dict)
     """Fields, each with an id's name in braces or a plain value."""
     query: Mapping[str, str] = field(default_factory=dict)
 
@@ -53,14 +53,36 @@ ATTEMPTS = [
     Attempt("POST", "/approvals/{approval_id}", {"decision": "allow"}),
     Attempt("GET", "/logs", query={"conversation_id": "{conversation_id}"}),
     Attempt("GET", "/logs/{log_file:path}"),
+    Attempt(
+        "POST",
+        "/memory/context",
+        {"queries": ["mine"], "conversation_id": "{conversation_id}"},
+    ),
+    Attempt("GET", "/memory/items/{item_id}"),
+    Attempt("DELETE", "/memory/items/{item_id}"),
+    Attempt("POST", "/memory/outbox/{delivery_id}/retry"),
 ]
-LISTS = {"/conversations": "conversations", "/approvals": "approvals", "/logs": "logs"}
+LISTS = {
+    "/conversations": "conversations",
+    "/approvals": "approvals",
+    "/logs": "logs",
+    "/memory/outbox": "deliveries",
+}
 """Routes that name nobody's thing, and where their answer lists the caller's own."""
+OWN_ALONE = {
+    ("GET", "/memory/search"),
+    ("GET", "/memory/intents"),
+    ("GET", "/memory/health"),
+    ("POST", "/memory/episodes"),
+}
+"""Routes that take no id; what they show of others' is tried in `test_memory.py`."""
 
 UNKNOWN = {
     "conversation_id": "cnv_" + "a" * 26,
     "turn_id": "trn_" + "a" * 26,
     "approval_id": "apr_" + "a" * 26,
+    "item_id": "epi_" + "a" * 26,
+    "delivery_id": "999999",
     "log_file": f"2026-11-20/trn_{'a' * 26}.jsonl",
 }
 
@@ -75,8 +97,8 @@ def routes_of(app: FastAPI) -> Iterator[tuple[str, str]]:
                 yield method, route.path
 
 
-def fill(given: Mapping[str, str], ids: Mapping[str, str]) -> dict[str, str]:
-    return {key: one.format(**ids) for key, one in given.items()}
+def fill(given: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:
+    return {key: one.format(**ids) if isinstance(one, str) else one for key, one in given.items()}
 
 
 async def attempt(client: httpx.AsyncClient, one: Attempt, ids: Mapping[str, str]) -> Any:
@@ -91,7 +113,7 @@ async def test_every_route_is_tried_or_belongs_to_nobody(tmp_path: Path) -> None
     tried = {(one.method, one.template) for one in ATTEMPTS}
     lists = {("GET", path) for path in LISTS}
     assert len(there) > 15
-    assert there == tried | lists | {("GET", path) for path in NOT_OWNED}
+    assert there == tried | lists | OWN_ALONE | {("GET", path) for path in NOT_OWNED}
     for method, template in there - {("GET", path) for path in NOT_OWNED}:
         assert not _ID.search(template) or (method, template) in tried
 
@@ -116,11 +138,20 @@ async def things_of(stage: Stage, client: httpx.AsyncClient) -> AsyncIterator[li
                 {**UNKNOWN, **ended},
                 {**UNKNOWN, **place, "turn_id": runs["turn_id"]},
                 {**UNKNOWN, **place, "turn_id": waits["turn_id"]},
+                {**UNKNOWN, **await _remembered(client)},
                 {**UNKNOWN, **{key: question[key] for key in ("conversation_id", "approval_id")}},
             ]
             stage.release()
             await client.post(f"/approvals/{question['approval_id']}", json={"decision": "deny"})
             assert (await queued.rest())[-1].data["outcome"] == "answered"
+
+
+async def _remembered(client: httpx.AsyncClient) -> dict[str, str]:
+    sections = {"recipe": "restart the gateway with make run"}
+    episode = {"episode_type": "howto", "title": "Restarting", "sections": sections}
+    written = (await client.post("/memory/episodes", json=episode)).json()
+    deliveries = (await client.get("/memory/outbox")).json()["deliveries"]
+    return {"item_id": written["episode_id"], "delivery_id": deliveries[0]["id"]}
 
 
 async def _write_log(stage: Stage, turn: Json) -> None:
@@ -135,8 +166,11 @@ async def _all_of(client: httpx.AsyncClient, things: list[Json]) -> list[Any]:
     """Read everything that a user has."""
     paths = [*LISTS, f"/logs/{things[0]['log_file']}"]
     for one in things:
-        place = f"/conversations/{one['conversation_id']}"
-        paths += [place, f"{place}/messages"]
+        if one["item_id"] != UNKNOWN["item_id"]:
+            paths.append(f"/memory/items/{one['item_id']}")
+        if one["conversation_id"] != UNKNOWN["conversation_id"]:
+            place = f"/conversations/{one['conversation_id']}"
+            paths += [place, f"{place}/messages"]
     answers = [await client.get(path) for path in paths]
     assert all(one.status_code == 200 for one in answers)
     return [one.text for one in answers]

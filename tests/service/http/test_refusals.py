@@ -3,8 +3,9 @@
 import logging
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio.lowlevel
 import httpx
@@ -12,7 +13,17 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import BaseRoute
 
-from gateway.http.routes import approvals, chat, conversations, events, health, logs, page
+from gateway.http.routes import (
+    approvals,
+    chat,
+    conversations,
+    events,
+    health,
+    logs,
+    memory,
+    page,
+)
+from memory.assemble import Memory
 from tests.service.http.stage import Json, assert_error, staged
 
 ROUTES: list[tuple[str, str]] = [
@@ -30,6 +41,15 @@ ROUTES: list[tuple[str, str]] = [
     ("DELETE", "/conversations/{conversation_id}/queue/{turn_id}"),
     ("GET", "/approvals"),
     ("POST", "/approvals/{approval_id}"),
+    ("GET", "/memory/search"),
+    ("POST", "/memory/context"),
+    ("GET", "/memory/items/{item_id}"),
+    ("DELETE", "/memory/items/{item_id}"),
+    ("POST", "/memory/episodes"),
+    ("GET", "/memory/intents"),
+    ("GET", "/memory/outbox"),
+    ("POST", "/memory/outbox/{delivery_id}/retry"),
+    ("GET", "/memory/health"),
     ("GET", "/logs"),
     ("GET", "/logs/{log_file:path}"),
     ("GET", "/healthz"),
@@ -46,13 +66,22 @@ BODIES: dict[str, Json] = {
     "/conversations/{conversation_id}": {"title": "t"},
     "/conversations/{conversation_id}/fork": {"turn_id": "{turn_id}"},
     "/approvals/{approval_id}": {"decision": "allow"},
+    "/memory/context": {"queries": ["hi"]},
+    "/memory/episodes": {
+        "episode_type": "howto",
+        "title": "t",
+        "sections": {"recipe": "restart the gateway"},
+    },
 }
+QUERIES = {"/memory/search": {"q": "hi"}}
 WITH_BODY = [one for one in ROUTES if one[1] in BODIES and one[0] in {"POST", "PATCH"}]
 WITH_IDS = [one for one in ROUTES if "_id}" in one[1] or "log_file" in one[1]]
 UNKNOWN = {
     "conversation_id": "cnv_unknown",
     "turn_id": "trn_unknown",
     "approval_id": "apr_unknown",
+    "item_id": "epi_unknown",
+    "delivery_id": "4711",
     "log_file": "2026-11-20/trn_unknown.jsonl",
     "name": "unknown.js",
 }
@@ -72,12 +101,13 @@ async def send(
 ) -> httpx.Response:
     if "content" not in more and (method, template) in WITH_BODY:
         more["json"] = body_of(template, ids)
+    more.setdefault("params", QUERIES.get(template))
     return await client.request(method, path_of(template, ids), **more)
 
 
 def all_routes(app: FastAPI) -> Iterator[tuple[str, str]]:
     del app
-    for section in (approvals, chat, conversations, events, health, logs, page):
+    for section in (approvals, chat, conversations, events, health, logs, memory, page):
         for route in section.router.routes:
             yield from _of(route)
 
@@ -388,6 +418,8 @@ async def test_a_fault_of_our_own_tells_nothing_but_the_request_id_and_is_logged
             monkeypatch.setattr(stage.chat, name, fail)
         monkeypatch.setattr(stage.chat, "approvals", None)
         monkeypatch.setattr(stage.chat, "answer_approval", None)
+        broken = replace(stage.app.state.front.services, memory=cast("Memory", object()))
+        stage.app.state.front = replace(stage.app.state.front, services=broken)
         for method, template in ROUTES:
             if template in OPEN | {"/readyz", "/metrics", "/logs"}:
                 continue

@@ -12,7 +12,8 @@ from gateway.engine.protocol import ClientDead, Prompt
 from gateway.engine.scripted import ScriptedClient, ScriptedRun
 from gateway.ids import LOCAL_USER as ME
 from gateway.turns.gate import TurnGate
-from memory.context import RecallRequest
+from memory.recall.query import QueryPack
+from memory.scope import Scope
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Allow, Deny, Verdict
 from tests.support.builders import REMEMBERED, Memory, broken_off, codes, finished
@@ -457,10 +458,11 @@ async def test_what_memory_gives_reaches_the_model_the_client_and_the_journal(
     context = lines[1]
     assert (context["kind"], context["text"]) == ("context", "Ann likes tea.")
     assert memory.asked == [
-        RecallRequest(
+        QueryPack(
+            queries=(script({"echo": "context"}),),
+            scope=Scope(owner_id=ME),
             conversation_id=result["conversation_id"],
-            user_id=ME,
-            prompt=script({"echo": "context"}),
+            deadline_s=0.24,
         )
     ]
 

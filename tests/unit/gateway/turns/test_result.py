@@ -3,7 +3,7 @@ from datetime import timedelta
 from gateway.engine.events import SessionReady, TextDone
 from gateway.turns.evidence import Notice
 from gateway.turns.result import failure_notice, memory_fields, turn_result
-from memory.context import ContextPack, InjectedItem, SuppressedItem
+from memory.recall.query import ContextItem, ContextPack, HeldBack
 from tests.support.builders import (
     LOG_FILE,
     NOON,
@@ -17,8 +17,19 @@ from tests.support.builders import (
 
 PACK = ContextPack(
     text="remember",
-    injected=[InjectedItem(id="i", kind="note", title="t", why="w", source="s")],
-    suppressed=[SuppressedItem(id="j", reason="stale_tool_schema")],
+    items=[
+        ContextItem(
+            id="i",
+            kind="note",
+            title="t",
+            line="- t",
+            relevance=1.0,
+            why="w",
+            source="s",
+            occurred_at=NOON,
+        )
+    ],
+    held_back=[HeldBack(id="j", reason="stale_tool_schema")],
     degraded=["vector_timeout"],
 )
 

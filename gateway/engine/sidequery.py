@@ -1,0 +1,111 @@
+"""Asks a small model beside all conversations: one question, no tools, and nothing is left of it.
+
+Each question gets an agent process of its own, behind the same wall and with the same environment as any
+other, without tools, without the workspace's instructions, and with a gatekeeper that denies everything.
+"""
+
+from collections.abc import Callable
+
+import anyio
+from anyio.abc import TaskGroup
+
+from gateway.engine.events import ModelFailed, RunFinished, TextDone
+from gateway.engine.protocol import (
+    AgentClient,
+    ClientDead,
+    ClientSpec,
+    Engine,
+    EngineUnavailable,
+    Prompt,
+    SessionOrigin,
+)
+from memory.asking import ModelUnavailable
+from policies.tools import ToolCall
+from policies.verdict import Allow, Deny
+
+_CLOSE_S = 10.0
+_SIDE_BY_SIDE = 2
+"""So many questions at once; each is a process."""
+
+_NO_TOOLS = Deny("side_query", "A side query has no tools.", "Answer in words.")
+
+
+class SideQuery:
+    """See `AskModel`. `make_engine` makes the engine of one question, in the question's task group."""
+
+    def __init__(self, make_engine: Callable[[TaskGroup], Engine], model: str | None) -> None:
+        self._make_engine = make_engine
+        self._spec = ClientSpec(model=model)
+        self._room = anyio.CapacityLimiter(_SIDE_BY_SIDE)
+
+    async def __call__(self, *, system: str, prompt: str, timeout_s: float) -> str:
+        """Give the model's answer as text; cancelled or late, its process is ended as well.
+
+        Raises:
+            ModelUnavailable: there is no answer within the time.
+        """
+        try:
+            with anyio.fail_after(timeout_s):
+                async with self._room:
+                    return await self._ask(f"{system}\n\n{prompt}")
+        except TimeoutError as exc:
+            raise ModelUnavailable("The model did not answer in time.") from exc
+        except (EngineUnavailable, ClientDead) as exc:
+            raise ModelUnavailable("The model could not be asked.") from exc
+
+    async def _ask(self, text: str) -> str:
+        failure: Exception | None = None
+        answer = ""
+        async with anyio.create_task_group() as tasks:
+            engine = self._make_engine(tasks)
+            try:
+                answer = await _asked(engine, self._spec, text)
+            except (EngineUnavailable, ClientDead, ModelUnavailable) as exc:
+                failure = exc  # leaves the task group as it is, not in a group
+            tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+        return answer
+
+
+async def _asked(engine: Engine, spec: ClientSpec, text: str) -> str:
+    client = await engine.connect(spec, SessionOrigin())
+    try:
+        return await _answer(client, text)
+    finally:
+        with anyio.move_on_after(_CLOSE_S, shield=True):
+            await client.close()
+            if client.session_id is not None:
+                await engine.forget_session(client.session_id)
+
+
+async def _answer(client: AgentClient, text: str) -> str:
+    """Take what the model says; a failure, dressed as an answer or not, is none."""
+    said: list[str] = []
+    failed = False
+    run = await client.start_run(Prompt(text=text, gatekeeper=_Nobody()))
+    async for event in run.events():
+        match event:
+            case TextDone():
+                said.append(event.text)
+            case ModelFailed():
+                failed = True
+            case RunFinished():
+                failed = failed or event.is_error
+            case _:
+                pass
+    if failed or not said:
+        raise ModelUnavailable("The model gave no answer.")
+    return "\n\n".join(said)
+
+
+class _Nobody:
+    """Denies every call."""
+
+    async def judge(self, call: ToolCall) -> Deny:  # noqa: ARG002
+        """Deny."""
+        return _NO_TOOLS
+
+    async def decide(self, call: ToolCall) -> Allow | Deny:  # noqa: ARG002
+        """Deny."""
+        return _NO_TOOLS

@@ -1,0 +1,108 @@
+"""The bodies of the memory's routes. Whose memory it is stands in none of them."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import AfterValidator, AwareDatetime, Field, model_validator
+
+from gateway.http.schemas import Body, Message, Name, without_nul
+from memory.episodes.episode import EpisodeDraft, EpisodeType, Sections
+from memory.recall.query import DEFAULT_BUDGET_CHARS, Mode, QueryPack
+from memory.scope import Scope
+
+MIN_BUDGET_CHARS = 200
+MAX_BUDGET_CHARS = 100_000
+MAX_QUERIES = 20
+MAX_TAGS = 50
+MAX_SOURCES = 1000
+
+
+def _one_line(text: str) -> str:
+    if len(text.splitlines()) > 1:
+        raise ValueError("must be one line")
+    return text
+
+
+Title = Annotated[Name, AfterValidator(_one_line)]
+Section = Annotated[str, Field(max_length=200_000), AfterValidator(without_nul)]
+
+
+class ScopeBody(Body):
+    """Which part of the caller's memory."""
+
+    user_id: Name | None = None
+    agent_id: Name | None = None
+    project_id: Name | None = None
+    workflow_id: Name | None = None
+    app_code: Name | None = None
+    environment: Name | None = None
+
+    def scope(self, owner_id: str) -> Scope:
+        """Give the scope; whose memory it is, the server says."""
+        return Scope(owner_id=owner_id, **self.model_dump())
+
+
+class QueryBody(Body):
+    """`POST /memory/context`."""
+
+    queries: Annotated[list[Message], Field(min_length=1, max_length=MAX_QUERIES)]
+    scope: ScopeBody = ScopeBody()
+    mode: Mode = "rag"
+    budget_chars: Annotated[int, Field(ge=MIN_BUDGET_CHARS, le=MAX_BUDGET_CHARS)] = (
+        DEFAULT_BUDGET_CHARS
+    )
+    conversation_id: Name | None = None
+
+    def query(self, owner_id: str, active_tools: tuple[str, ...]) -> QueryPack:
+        """Give what is asked."""
+        return QueryPack(
+            queries=self.queries,
+            scope=self.scope.scope(owner_id),
+            mode=self.mode,
+            budget_chars=self.budget_chars,
+            conversation_id=self.conversation_id,
+            active_tools=active_tools,
+        )
+
+
+class SectionsBody(Body):
+    """The seven sections of an episode; at least one says something."""
+
+    context: Section = ""
+    actions: Section = ""
+    decisions: Section = ""
+    pitfalls: Section = ""
+    recipe: Section = ""
+    verification: Section = ""
+    links: Section = ""
+
+    @model_validator(mode="after")
+    def _refuse_empty(self) -> "SectionsBody":
+        if not any(text.strip() for text in self.model_dump().values()):
+            raise ValueError("must hold text in at least one section")
+        return self
+
+
+class EpisodeBody(Body):
+    """`POST /memory/episodes`."""
+
+    episode_type: EpisodeType
+    title: Title
+    sections: SectionsBody
+    scope: ScopeBody = ScopeBody()
+    tags: Annotated[list[Name], Field(max_length=MAX_TAGS, default_factory=list)]
+    source_refs: Annotated[list[Name], Field(max_length=MAX_SOURCES, default_factory=list)]
+    occurred_at: Annotated[AwareDatetime, Field(strict=False)] | None = None
+
+    def draft(self, owner_id: str) -> EpisodeDraft:
+        """Give what is to be written."""
+        occurred_at: datetime | None = self.occurred_at
+        return EpisodeDraft(
+            episode_type=self.episode_type,
+            title=self.title,
+            scope=self.scope.scope(owner_id),
+            sections=Sections(**self.sections.model_dump()),
+            tags=tuple(self.tags),
+            source_refs=tuple(self.source_refs),
+            occurred_at=occurred_at,
+        )

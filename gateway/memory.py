@@ -1,0 +1,253 @@
+"""Opens memory for the server, and says what of it works.
+
+Memory never keeps the server from serving: one that cannot be opened leaves turns without it, and the
+log, `/readyz` and `/memory/health` say so.
+"""
+
+import logging
+import secrets as randomness
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import anyio.to_thread
+
+from gateway.conversations.store import TurnStore
+from gateway.errors import StartError
+from gateway.ids import LOCAL_USER
+from gateway.observability.metrics import Metrics
+from gateway.settings import Settings
+from gateway.turns.chronicling import TurnMemory, no_memory
+from gateway.turns.conversation_memory import ConversationMemory
+from gateway.turns.recent import ConversationTools
+from memory.asking import AskModel
+from memory.assemble import Memory, MemoryEvents, MemoryPlan, model_dir, open_memory
+from memory.backends.memu_cli import MemuCliBackend
+from memory.backends.memu_embeddings import Embeddings
+from memory.backends.memu_server import MemuServerBackend
+from memory.cli import MemoryCommand
+from memory.clock import utc_now
+from memory.context import MemoryReader
+from memory.embeddings.minilm import fetch_model_blocking
+from memory.episodes.episode import Written
+from memory.errors import StoreUnavailable
+from memory.intents.builders import (
+    BreakerChange,
+    DeliveryOutcome,
+    Happening,
+    intent_from_breaker,
+    intent_from_delivery,
+)
+from memory.intents.registry import IntentRefused
+from memory.intents.templates import Mask
+from memory.outbox.backend import Backend
+from memory.outbox.breaker import BreakerState
+from memory.outbox.delivering import DeliveryResult
+from memory.outbox.delivery import Delivery
+from memory.recall.query import ContextPack, QueryPack
+from memory.scope import WORKSPACE_OWNER
+from policies.secrets import mask_secrets
+
+_log = logging.getLogger(__name__)
+
+_PARTS = 1_000_000
+_OUTCOMES: Mapping[DeliveryResult, DeliveryOutcome] = {
+    "delivered": "delivered",
+    "failed": "failed",
+    "dead": "dead",
+}
+_CHANGES: Mapping[BreakerState, BreakerChange] = {
+    "open": "opened",
+    "half_open": "half_opened",
+    "closed": "closed",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerMemory:
+    """Memory, as the parts of the server use it."""
+
+    memory: Memory | None
+    """None: it could not be opened, or a test stands in for it."""
+    reason: str | None = None
+    """Why it could not be opened, in a sentence."""
+
+    async def ping(self) -> Mapping[str, str]:
+        """Tell how it is; a memory that is gone is no reason to call the server unready."""
+        if self.memory is None:
+            return {"state": "unavailable", "detail": self.reason or "It is off."}
+        trouble = await self.memory.database.ping()
+        if trouble is not None:
+            return {"state": "unavailable", "detail": trouble}
+        states = {one.backend.name: one.backend.state for one in await self.memory.health()}
+        return {"state": "ok", **states}
+
+    def for_turns(
+        self, turns: TurnStore, metrics: Metrics, reader: MemoryReader | None
+    ) -> TurnMemory:
+        """Give what turns use; `reader` stands in for the real one."""
+        if self.memory is None:
+            return no_memory(reader or _MissingMemory())
+        memory = self.memory
+        return TurnMemory(
+            reader=reader or memory.reader,
+            tools=ConversationTools(turns),
+            recorder=memory.recorder,
+            consumed=memory.chronicle.consumed,
+            turn_ended=memory.turn_ended,
+            on_not_recorded=metrics.turns_not_recorded_total.inc,
+        )
+
+    def for_conversations(self, tools: ConversationTools) -> ConversationMemory:
+        """Give what is told of conversations."""
+        if self.memory is None:
+            return ConversationMemory(tools)
+        return ConversationMemory(
+            tools,
+            take=self.memory.queue.put,
+            drop_pending=self.memory.chronicle.delete_conversation_context,
+        )
+
+
+class _MissingMemory:
+    """Stands in for a memory that could not be opened."""
+
+    async def recall(self, query: QueryPack) -> ContextPack:  # noqa: ARG002
+        """Say that there is none."""
+        return ContextPack(degraded=("memory_failed",))
+
+
+@asynccontextmanager
+async def open_server_memory(
+    settings: Settings,
+    metrics: Metrics,
+    *,
+    mask: Mask,
+    secrets: Sequence[str],
+    ask_model: AskModel | None,
+) -> AsyncIterator[ServerMemory]:
+    """Open memory while the block runs; one that cannot be opened is told, and left out.
+
+    Raises:
+        StartError: the memory policy file holds a mistake.
+    """
+    plan = MemoryPlan(
+        data_dir=settings.data_dir,
+        workspace=settings.workspace,
+        mask=mask,
+        known_secrets=secrets,
+        embedder=settings.embedder,
+        policy_file=settings.memory_policy_file,
+        backends=_backends(settings),
+        ask_model=ask_model,
+        extract=settings.extract == "on",
+    )
+    told = _Told(metrics)
+    events = MemoryEvents(
+        on_delivery=told.delivery, on_breaker=told.breaker, on_episode=told.episode
+    )
+    async with AsyncExitStack() as stack:
+        try:
+            memory = await stack.enter_async_context(
+                open_memory(
+                    plan,
+                    now=utc_now,
+                    draw=_draw,
+                    events=events,
+                )
+            )
+        except StoreUnavailable as exc:
+            _log.exception("memory_not_opened")
+            yield ServerMemory(memory=None, reason=str(exc))
+            return
+        except IntentRefused as exc:
+            raise StartError(str(exc)) from exc
+        told.memory = memory
+        yield ServerMemory(memory=memory)
+
+
+def _backends(settings: Settings) -> list[Backend]:
+    """Make the places of delivery that are set.
+
+    Raises:
+        StartError: memU is on and its address is not set, or its package is not installed.
+    """
+    if settings.memu == "off":
+        return []
+    if settings.memu_url is None:
+        raise StartError("CANDOR_MEMU is on: set CANDOR_MEMU_URL, too.")
+    if settings.memu == "server":
+        return [MemuServerBackend(settings.memu_url)]
+    embeddings = Embeddings(base_url=settings.memu_url, model=settings.memu_model)
+    return [MemuCliBackend(settings.data_dir / "memu", embeddings)]
+
+
+def memory_command(settings: Settings, secrets: Sequence[str]) -> MemoryCommand:
+    """Make what `python app.py memory` runs; beside a running server it leaves the vectors alone."""
+    plan = MemoryPlan(
+        data_dir=settings.data_dir,
+        workspace=settings.workspace,
+        mask=partial(mask_secrets, known=secrets),
+        known_secrets=secrets,
+        serves_vectors=False,
+    )
+
+    @asynccontextmanager
+    async def opening() -> AsyncIterator[Memory]:
+        await anyio.to_thread.run_sync(make_data_dir_blocking, settings)
+        async with open_memory(plan, now=utc_now, draw=_draw) as memory:
+            yield memory
+
+    return MemoryCommand(
+        open_memory=opening,
+        owner_id=LOCAL_USER,
+        fetch_model=lambda: fetch_model_blocking(model_dir(settings.data_dir)),
+    )
+
+
+def make_data_dir_blocking(settings: Settings) -> None:
+    """Make the data directory; only this user may look into it."""
+    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def _draw() -> float:
+    return randomness.randbelow(_PARTS) / _PARTS
+
+
+class _Told:
+    """Counts what memory tells, and puts it into the chronicle."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self.memory: Memory | None = None
+
+    def delivery(self, delivery: Delivery, result: DeliveryResult, error: str | None) -> None:
+        self._metrics.deliveries_total.labels(backend=delivery.backend, result=result).inc()
+        if self.memory is not None:
+            self.memory.queue.put(
+                intent_from_delivery(
+                    Happening(owner_id=delivery.owner_id, occurred_at=utc_now()),
+                    outcome=_OUTCOMES[result],
+                    backend=delivery.backend,
+                    operation=delivery.operation,
+                    item_id=delivery.item_id,
+                    attempts=delivery.attempts + 1,
+                    error=error,
+                )
+            )
+
+    def breaker(self, backend: str, state: BreakerState) -> None:
+        self._metrics.breaker_changes_total.labels(backend=backend, state=state).inc()
+        _log.warning("breaker_changed", extra={"backend": backend, "state": state})
+        if self.memory is not None:
+            self.memory.queue.put(
+                intent_from_breaker(
+                    Happening(owner_id=WORKSPACE_OWNER, occurred_at=utc_now()),
+                    change=_CHANGES[state],
+                    backend=backend,
+                )
+            )
+
+    def episode(self, written: Written) -> None:
+        self._metrics.episodes_total.labels(status=written.status).inc()

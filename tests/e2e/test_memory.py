@@ -1,0 +1,95 @@
+"""Memory through the whole program: the real server, the real agent process, the demo model."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.support.live_server import LiveClient, LiveServer, bash, script, started_server
+
+pytestmark = pytest.mark.e2e
+
+ECHO = {"echo": "memory"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    with started_server(tmp_path_factory.mktemp("memory"), recall_deadline_ms=5000) as server:
+        yield server
+
+
+async def remembered(client: LiveClient, words: str, kind: str = "episode") -> list[dict[str, Any]]:
+    """Wait until something is found by these words."""
+    found = await client.wait_until(
+        f"/memory/search?q={words}&kinds={kind}", lambda answer: bool(answer["items"])
+    )
+    items: list[dict[str, Any]] = found["items"]
+    return items
+
+
+async def test_what_one_conversation_did_another_is_shown(server: LiveServer) -> None:
+    async with server.client() as client:
+        did = await client.ask(
+            script(
+                {"tool": "Write", "input": {"file_path": "zebra.txt", "content": "stripes\n"}},
+                bash("cat zebra.txt"),
+                {"text": "We decided to keep the zebra notes in zebra.txt."},
+                say="Write down the zebra stripes.",
+            )
+        )
+        assert did["outcome"] == "answered"
+        (item, *_) = await remembered(client, "zebra")
+        asked = await client.ask(script(ECHO, say="Where are the zebra stripes written down?"))
+        assert asked["conversation_id"] != did["conversation_id"]
+        assert item["id"] in [one["id"] for one in asked["memory"]["injected"]]
+        assert "zebra.txt" in asked["reply"]
+        assert did["conversation_id"] in asked["memory"]["injected"][0]["source"]
+    lines = server.journal(asked)
+    (context,) = [one for one in lines if one["kind"] == "context"]
+    assert item["id"] in context["text"]
+    kinds = {one["kind"]: one.get("intent") for one in server.journal(did) if "intent" in one}
+    assert kinds["request"] == "turn.received"
+    assert kinds["tool"] == "tool.Bash.ok"
+
+
+async def test_a_note_is_found_and_a_question_about_memory_is_answered_from_it(
+    server: LiveServer,
+) -> None:
+    note = anyio.Path(server.workspace) / "memory" / "鲸鱼.md"
+    await note.parent.mkdir(exist_ok=True)
+    await note.write_text("# 鲸鱼计划\n\n鲸鱼计划的负责人是小王，每周三发布。\n", encoding="utf-8")
+    async with server.client() as client:
+        asked = await client.ask(script(ECHO, say="你的记忆系统里有什么？"))
+        assert "小王" in asked["reply"]
+        assert "memory/鲸鱼.md" in asked["reply"]
+        await client.ask(script(bash("ls memory"), {"text": "好。"}, say="看看。"))
+        (item, *_) = await remembered(client, "鲸鱼计划", "note")
+        later = await client.ask(script(ECHO, say="鲸鱼计划谁负责？"))
+        assert item["id"] in [one["id"] for one in later["memory"]["injected"]]
+        assert "小王" in later["reply"]
+
+
+async def test_nothing_of_memory_goes_where_it_is_off(server: LiveServer) -> None:
+    conversation_id = server.new_conversation()
+    async with server.client() as client:
+        body = {"memory": {"enabled": False}}
+        await client.http.patch(f"/conversations/{conversation_id}", json=body)
+        asked = await client.ask(script(ECHO, say="Where are the zebra stripes?"), conversation_id)
+        assert asked["memory"] == {"injected": [], "suppressed": [], "degraded": []}
+        intents = await client.get(f"/memory/intents?conversation_id={conversation_id}")
+        assert [one["key"] for one in intents["intents"]] == ["conversation.started"]
+
+
+async def test_the_health_of_memory_is_told(server: LiveServer) -> None:
+    async with server.client() as client:
+        ready = await client.wait_until(
+            "/readyz", lambda answer: answer["parts"]["memory"].get("vectors") == "ok"
+        )
+        assert ready["parts"]["memory"]["state"] == "ok"
+        (vectors,) = (await client.get("/memory/health"))["backends"]
+        assert (vectors["name"], vectors["state"], vectors["breaker"]) == (
+            "vectors",
+            "ok",
+            "closed",
+        )

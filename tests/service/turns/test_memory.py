@@ -1,0 +1,282 @@
+"""What turns leave in memory and get out of it, with the real memory and the scripted engine."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from gateway.assemble import Services
+from gateway.conversations.model import ConversationChange
+from gateway.ids import LOCAL_USER as ME
+from gateway.ids import UserId
+from gateway.turns.requests import ChatRequest
+from memory.assemble import Memory
+from memory.intents.chronicle import IntentRecord
+from memory.scope import Scope
+from tests.support.builders import codes
+from tests.support.services import (
+    HANG,
+    ask,
+    begun,
+    copy_as_after_a_crash,
+    journal_of,
+    result_of,
+    running_services,
+    same_sessions,
+    script,
+    send,
+)
+
+WROTE = script(
+    {"tool": "Bash", "input": {"command": "cat a.txt"}},
+    {"text": "We decided to keep the otter list in a.txt."},
+)
+
+
+def memory_of(services: Services) -> Memory:
+    assert services.memory is not None
+    return services.memory
+
+
+async def intents_of(services: Services, **which: Any) -> list[IntentRecord]:
+    """Give the chronicle, oldest first."""
+    page = await memory_of(services).chronicle.page(ME, limit=200, **which)
+    return list(reversed(page.records))
+
+
+async def episodes_of(services: Services, owner_id: str = ME) -> list[str]:
+    """Give the titles of all episodes, once everything that ended is remembered."""
+    memory = memory_of(services)
+    await memory.remembering.drain()
+    found = await memory.items.newest(Scope(owner_id=owner_id), kinds=["episode"], limit=50)
+    return [one.title for one in found]
+
+
+async def test_a_turn_is_in_the_chronicle_in_the_order_of_what_happened(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        result = await ask(services, WROTE)
+        records = await intents_of(services, conversation_id=result["conversation_id"])
+        lines = await journal_of(services, result)
+    told = [one.key for one in records if one.turn_id == result["turn_id"]]
+    assert told == [
+        "turn.received",
+        "permission.allowed",
+        "tool.Bash.ok",
+        "llm.response",
+        "turn.completed",
+    ]
+    by_kind = {one["kind"]: one for one in lines}
+    assert (by_kind["request"]["intent"], by_kind["tool"]["intent"]) == (told[0], told[2])
+    assert "cat a.txt" in by_kind["tool"]["text"]
+
+
+async def test_a_secret_in_a_turn_is_nowhere_in_the_database(tmp_path: Path) -> None:
+    secret = "known-secret-4711"
+    async with running_services(tmp_path) as services:
+        message = script(
+            {"tool": "Bash", "input": {"command": f"cat {secret}.txt"}}, {"text": secret}
+        )
+        await ask(services, message)
+        await episodes_of(services)
+        directory = services.settings.data_dir
+    stored = b"".join(one.read_bytes() for one in directory.glob("memory.sqlite3*"))
+    assert b"turn.completed" in stored
+    assert secret.encode() not in stored
+
+
+async def test_a_turn_with_tool_calls_makes_one_episode_and_one_without_none(
+    tmp_path: Path,
+) -> None:
+    async with running_services(tmp_path) as services:
+        await ask(services, "hello")
+        assert await episodes_of(services) == []
+        await ask(services, WROTE)
+        assert len(await episodes_of(services)) == 1
+        assert len(await episodes_of(services)) == 1
+
+
+async def test_what_was_done_is_shown_to_the_next_conversation(tmp_path: Path) -> None:
+    async with running_services(tmp_path, recall_deadline_ms=5000) as services:
+        first = await ask(services, WROTE)
+        await episodes_of(services)
+        second = await ask(services, f"Where is the otter list?\n{script({'echo': 'context'})}")
+    (shown,) = second["memory"]["injected"]
+    assert (shown["kind"], shown["id"][:4]) == ("episode", "epi_")
+    assert first["conversation_id"] in shown["source"]
+    assert "otter list in a.txt" in second["reply"]
+
+
+async def test_the_next_prompt_is_told_once_of_a_turn_that_was_cut_off(tmp_path: Path) -> None:
+    echo = script({"echo": "context"})
+    async with running_services(tmp_path, recall_deadline_ms=5000) as services:
+        running = await send(services, HANG)
+        await begun(services, running)
+        await services.chat.interrupt(ME, running.conversation_id)
+        cut = await result_of(services, running)
+        told = await ask(services, echo, running.conversation_id)
+        again = await ask(services, echo, running.conversation_id)
+        elsewhere = await ask(services, echo)
+    assert cut["stop_reason"] == "user_interrupt"
+    assert "cut off" in told["reply"]
+    assert "cut off" not in again["reply"]
+    assert "cut off" not in elsewhere["reply"]
+
+
+async def test_a_conversation_without_memory_leaves_nothing(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        conversation_id = await services.chat.new_conversation(ME)
+        await services.chat.change(ME, conversation_id, ConversationChange(memory_enabled=False))
+        result = await ask(services, WROTE, conversation_id)
+        assert await episodes_of(services) == []
+        records = await intents_of(services, conversation_id=conversation_id)
+        lines = await journal_of(services, result)
+    assert [one.turn_id for one in records if one.turn_id] == []
+    assert not any("intent" in one for one in lines)
+
+
+STALE = (
+    "# Bash\n\nParameter schema of the Bash tool: command, timeout. The call format was guessed.\n"
+)
+DURABLE = (
+    "# Bash known issue\n\nKnown issue: the Bash tool cannot cd; the workaround is full paths.\n"
+)
+
+
+async def write_notes(services: Services, **notes: str) -> None:
+    folder = anyio.Path(services.settings.workspace) / "memory"
+    await folder.mkdir(exist_ok=True)
+    for name, text in notes.items():
+        await (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    await memory_of(services).notes.scan()
+
+
+async def test_old_knowledge_of_a_tool_in_use_is_held_back_and_told_also_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    async with running_services(before, recall_deadline_ms=5000) as services:
+        await write_notes(services, stale=STALE, durable=DURABLE)
+        fresh = await ask(services, "what is the Bash parameter schema?")
+        assert {one["source"] for one in fresh["memory"]["injected"]} >= {"memory/stale.md"}
+        used = await ask(services, WROTE)
+        question = f"what is the Bash parameter schema?\n{script({'echo': 'context'})}"
+        held = await ask(services, question, used["conversation_id"])
+        await copy_as_after_a_crash(services, after)
+        sessions = same_sessions(services)
+    async with running_services(after, make_engine=sessions, recall_deadline_ms=5000) as services:
+        seeded = await ask(services, question, used["conversation_id"])
+        left = await services.chat.new_conversation(ME, leaving=used["conversation_id"])
+        anew = await ask(services, question, left)
+    for result in (held, seeded):
+        assert [one["reason"] for one in result["memory"]["suppressed"]] == ["stale_tool_schema"]
+        assert "memory/stale.md" not in {one["source"] for one in result["memory"]["injected"]}
+        assert "guessed" not in result["reply"]
+        assert "known issue" in result["reply"].lower()
+    assert anew["memory"]["suppressed"] == []
+
+
+async def test_what_is_one_users_is_not_shown_to_another(tmp_path: Path) -> None:
+    async with running_services(tmp_path, recall_deadline_ms=5000) as services:
+        await ask(services, WROTE)
+        assert len(await episodes_of(services)) == 1
+        other = UserId("bob")
+        question = ChatRequest(message=f"Where is the otter list?\n{script({'echo': 'context'})}")
+        accepted = await services.chat.accept(other, question)
+        with anyio.fail_after(20):
+            asked = await services.chat.result(other, accepted.turn_id)
+        assert asked["memory"]["injected"] == []
+        assert "otter" not in asked["reply"]
+        assert await episodes_of(services, "bob") == []
+
+
+async def test_conversations_are_told_as_they_begin_are_left_and_branch_off(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        first = await ask(services, "hello")
+        old = first["conversation_id"]
+        fork = await services.chat.fork(ME, old, first["turn_id"])
+        fresh = await services.chat.new_conversation(ME, leaving=old)
+        with anyio.fail_after(5):
+            while len(await intents_of(services, key="conversation.")) < 3:
+                await anyio.lowlevel.checkpoint()
+        told = await intents_of(services, key="conversation.")
+    assert [(one.key, one.conversation_id) for one in told] == [
+        ("conversation.started", old),
+        ("conversation.forked", fork),
+        ("conversation.reset", fresh),
+    ]
+    assert [one.payload.get("from_conversation_id") for one in told] == [None, old, old]
+
+
+async def test_a_turn_that_cannot_be_recorded_says_so_and_is_answered(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+
+        def drop(writer: sqlite3.Connection) -> None:
+            writer.execute("DROP TABLE intents")
+
+        await memory_of(services).database.write(drop)
+        result = await ask(services, WROTE)
+    assert result["outcome"] == "answered"
+    assert codes(result["notices"]) == ["memory_not_written"]
+
+
+async def test_a_turn_that_a_crash_cut_off_is_remembered_with_what_it_had_done(
+    tmp_path: Path,
+) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    async with running_services(before) as services:
+        running = await send(
+            services,
+            script(
+                {"tool": "Bash", "input": {"command": "cat a.txt"}}, {"text": "x"}, {"hang": True}
+            ),
+        )
+        await begun(services, running)
+        await copy_as_after_a_crash(services, after)
+        sessions = same_sessions(services)
+        await services.chat.interrupt(ME, running.conversation_id)
+    async with running_services(after, make_engine=sessions) as services:
+        result = await result_of(services, running)
+        assert result["stop_reason"] == "engine_crash"
+        records = await intents_of(services, conversation_id=running.conversation_id)
+        assert len(await episodes_of(services)) == 1
+        (waiting,) = await memory_of(services).chronicle.pending(running.conversation_id, ME)
+    keys = [one.key for one in records if one.turn_id == running.turn_id]
+    assert keys[0] == "turn.received"
+    assert {"tool.Bash.ok", "turn.cut_off", "turn.completed"} <= set(keys)
+    assert len(keys) == len(set(keys))
+    assert "cut off (engine_failed, engine_crash)" in waiting.text
+
+
+async def test_an_episode_that_a_crash_prevented_is_made_at_the_next_start(tmp_path: Path) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    async with running_services(before) as services:
+        await memory_of(services).database.write(
+            lambda writer: writer.execute("ALTER TABLE episodes RENAME TO hidden")
+        )
+        result = await ask(services, WROTE)
+        assert result["outcome"] == "answered"
+        await memory_of(services).database.write(
+            lambda writer: writer.execute("ALTER TABLE hidden RENAME TO episodes")
+        )
+        await copy_as_after_a_crash(services, after)
+    async with running_services(after) as services:
+        assert len(await episodes_of(services)) == 1
+
+
+@pytest.mark.parametrize("content", [b"no database at all", b"SQLite format 3\0" + b"\0" * 200])
+async def test_a_damaged_memory_keeps_nobody_from_talking_and_is_left_as_it_is(
+    tmp_path: Path, content: bytes
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "memory.sqlite3").write_bytes(content)
+    async with running_services(tmp_path) as services:
+        result = await ask(services, "hello")
+        ready = await services.pings["memory"]()
+    assert (result["outcome"], result["memory"]["degraded"]) == ("answered", ["memory_failed"])
+    assert isinstance(ready, dict)
+    assert ready["state"] == "unavailable"
+    assert str(data) not in ready["detail"]
+    assert (data / "memory.sqlite3").read_bytes() == content
