@@ -19,6 +19,7 @@ from claude_agent_sdk import (
 from claude_agent_sdk.types import HookEvent
 
 from gateway.engine.asking import first_denial, last_word
+from gateway.engine.owntools import OwnToolCaller
 from gateway.engine.protocol import Prompt
 from policies.tools import ToolCall
 from policies.verdict import Allow, Deny
@@ -48,6 +49,11 @@ class RunHooks:
     def end(self) -> None:
         """Unbind them: from here on every call is denied."""
         self._prompt = None
+
+    @property
+    def own_tools(self) -> OwnToolCaller | None:
+        """What answers the gateway's own tools in the run in progress; None: nothing does."""
+        return None if self._prompt is None else self._prompt.call_own
 
     def matchers(self) -> dict[HookEvent, list[HookMatcher]]:
         """Give the SDK's registration of these callbacks."""

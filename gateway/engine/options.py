@@ -15,6 +15,8 @@ from claude_agent_sdk import ClaudeAgentOptions, SandboxSettings
 
 from gateway.engine.environment import KEEPS, PATH, SHELL, SWITCHED_OFF, kept_names, pins
 from gateway.engine.hooks import RunHooks
+from gateway.engine.mounting import mount
+from gateway.engine.owntools import OwnServer
 from gateway.engine.processes import MARK
 from gateway.engine.protocol import ClientSpec, SessionOrigin
 from policies.protected import secret_exclusions
@@ -91,6 +93,8 @@ class AgentSetup:
     """Whether the agent program itself confines what Bash runs: where the kernel's wall does not."""
     approvals_file: Path | None = None
     """Which of the workspace's configuration a person approved."""
+    own_servers: Sequence[OwnServer] = ()
+    """The gateway's own tools that a client may have; without them it does not see their skills."""
     reads_workspace: bool = True
     """Whether the workspace's instructions and skills are loaded."""
     max_agent_steps: int | None = None
@@ -119,7 +123,7 @@ def _environment(setup: AgentSetup, client_id: str) -> dict[str, str]:
     return {**env, KEEPS: kept_names(env, setup.inherited)}
 
 
-def _flag_settings(setup: AgentSetup, env: Mapping[str, str]) -> str:
+def _flag_settings(setup: AgentSetup, spec: ClientSpec, env: Mapping[str, str]) -> str:
     """Settings above the workspace's own: every call is asked for, nothing of a file's acts."""
     inherited = dict.fromkeys(setup.inherited, "set")  # their values are for nobody's eyes
     return json.dumps(
@@ -128,11 +132,17 @@ def _flag_settings(setup: AgentSetup, env: Mapping[str, str]) -> str:
             "disableAllHooks": True,
             "enableAllProjectMcpServers": False,
             **dict.fromkeys(_HELPERS, ""),
+            "skillOverrides": dict.fromkeys(_hidden_skills(setup, spec), "off"),
             "claudeMdExcludes": _secrets_as_globs(),
             "cleanupPeriodDays": _KEEP_SESSIONS_DAYS,
             "env": pins({**inherited, **env}, setup.shell_commands),
         }
     )
+
+
+def _hidden_skills(setup: AgentSetup, spec: ClientSpec) -> list[str]:
+    """List the skills of tools that this client does not have."""
+    return [one.skill for one in setup.own_servers if one.skill and one not in spec.servers]
 
 
 def _secrets_as_globs() -> list[str]:
@@ -164,8 +174,9 @@ def build_options(
         allowed_tools=[],  # it approves in advance
         disallowed_tools=[one for one in _NOT_FOR_AGENTS if one not in setup.tools],
         setting_sources=["project"] if setup.reads_workspace else [],
-        settings=_flag_settings(setup, env),
+        settings=_flag_settings(setup, spec, env),
         sandbox=_SANDBOXED_BASH if setup.sandboxed_bash else None,
+        mcp_servers={**mount(spec.servers, lambda: hooks.own_tools)},
         strict_mcp_config=True,
         can_use_tool=hooks.can_use_tool,
         hooks=hooks.matchers(),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gateway.engine.events import EngineEvent
+from gateway.engine.owntools import OwnServer, OwnToolCaller
 from policies.tools import ToolCall
 from policies.verdict import Allow, Deny, Verdict
 from policies.workspace import Concern
@@ -67,6 +68,8 @@ class Prompt:
     gatekeeper: ToolGatekeeper
     context: str = ""
     """Shown to the model beside the text, never inside it; empty: nothing."""
+    call_own: OwnToolCaller | None = None
+    """Answers the gateway's own tools; None: the run has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,11 +77,14 @@ class ClientSpec:
     """What a client is made of. Clients with equal fingerprints may stand in for each other."""
 
     model: str | None = None
+    servers: tuple[OwnServer, ...] = ()
+    """The gateway's own tools that the agent has."""
 
     @property
     def fingerprint(self) -> str:
         """Name everything that is frozen once the client is connected."""
-        return f"model={self.model or ''}"
+        servers = "".join(f" server={one.name}" for one in self.servers)
+        return f"model={self.model or ''}{servers}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

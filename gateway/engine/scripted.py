@@ -35,6 +35,7 @@ from gateway.engine.events import (
     ToolCalled,
     ToolReturned,
 )
+from gateway.engine.owntools import OwnServer, call_own
 from gateway.engine.protocol import (
     ClientDead,
     ClientSpec,
@@ -163,7 +164,7 @@ class ScriptedClient:
         self._used = True
         session = self._engine.sessions[self._session_id]
         ready = SessionReady(session_id=self._session_id, model=self._spec.model or "scripted")
-        run = ScriptedRun(self._engine.workspace, session, ready, prompt)
+        run = ScriptedRun(self._engine.workspace, session, ready, prompt, self._spec.servers)
         run.max_retries = self._engine.max_retries
         self._run = run
         if self._engine.tasks is not None:
@@ -197,13 +198,19 @@ class ScriptedRun:
     """See `AgentRun`."""
 
     def __init__(
-        self, workspace: Path, session: Session, ready: SessionReady, prompt: Prompt
+        self,
+        workspace: Path,
+        session: Session,
+        ready: SessionReady,
+        prompt: Prompt,
+        servers: Sequence[OwnServer] = (),
     ) -> None:
         self.max_retries = _MAX_RETRIES
         self._workspace = workspace
         self._session = session
         self._ready = ready
         self._prompt = prompt
+        self._own = {one.full_name(tool) for one in servers for tool in one.tools}
         self._uuid = str(uuid.uuid4())
         self._queue = EventQueue()
         self._begun = False
@@ -377,4 +384,9 @@ class ScriptedRun:
         if denial is not None:
             raise _Refused(denial)
         runs = tool_input if decided.updated_input is None else dict(decided.updated_input)
+        if name in self._own:
+            answer = await call_own(self._prompt.call_own, name, runs)
+            if answer.is_error:
+                raise ValueError(answer.text)
+            return answer.text
         return await anyio.to_thread.run_sync(run_tool_blocking, self._workspace, name, runs)

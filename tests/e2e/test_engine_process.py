@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,10 @@ from gateway.engine.events import (
     ToolReturned,
 )
 from gateway.engine.hooks import RunHooks
+from gateway.engine.owntools import OwnServer
 from gateway.engine.protocol import ClientDead, SessionOrigin
 from tests.support.engine_processes import is_active, marked, wait_running
+from tests.support.engine_suite import GREETER
 from tests.support.engine_talk import LONG_S, Told, ask, bash, prompt, read, script
 from tests.support.engine_world import FRESH, MODEL, TOOLS, real_world
 
@@ -45,6 +48,26 @@ def total_of(told: Told) -> float:
     ]
     assert total is not None
     return total
+
+
+async def test_an_agent_without_tools_of_our_own_does_not_know_of_them(tmp_path: Path) -> None:
+    """Neither tool nor skill is told to the model; a call all the same reaches nothing."""
+    skill = "---\nname: greeting\ndescription: Greets as one should.\n---\nSay hello."
+    write(tmp_path / "ws" / ".claude" / "skills" / "greeting" / "SKILL.md", skill)
+    greeter = OwnServer("greeter", GREETER.tools, skill="greeting")
+    use = script({"tool": "Skill", "input": {"skill": "greeting"}}, {"text": "tried"})
+    async with real_world(tmp_path, own_servers=(greeter,)) as world:
+        plain = await world.connect()
+        told = await ask(plain, script({"echo": "messages"}))
+        assert "greet" not in " ".join([*told.only(SessionReady).tools, told.text])
+        assert "greeting" not in told.only(SessionReady).skills
+        assert (await ask(plain, use)).only(ToolReturned).is_error
+        with anyio.fail_after(LONG_S):
+            knowing = await world.engine.connect(replace(MODEL, servers=(greeter,)), FRESH)
+        told = await ask(knowing, script({"echo": "messages"}))
+        assert "mcp__greeter__greet" in told.only(SessionReady).tools
+        assert "Greets as one should." in told.text
+        assert not (await ask(knowing, use)).only(ToolReturned).is_error
 
 
 async def test_the_agent_is_offered_the_tools_and_skills_that_were_meant(tmp_path: Path) -> None:

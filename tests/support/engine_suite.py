@@ -5,8 +5,10 @@ A model that fails is asked once more, not ten times.
 """
 
 import abc
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -27,6 +29,7 @@ from gateway.engine.events import (
     ToolCalled,
     ToolReturned,
 )
+from gateway.engine.owntools import OwnAnswer, OwnServer, OwnTool
 from gateway.engine.protocol import (
     AgentClient,
     ClientDead,
@@ -39,6 +42,10 @@ from policies.verdict import Allow, Deny
 from tests.support.engine_talk import LONG_S, Gate, Told, ask, bash, prompt, read, script
 
 SPEC = ClientSpec(model="candor-demo")
+_NAMED = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+GREETER = OwnServer("greeter", (OwnTool("greet", "Greets somebody.", _NAMED),))
+GREET = "mcp__greeter__greet"
+WITH_GREETER = ClientSpec(model="candor-demo", servers=(GREETER,))
 NO = Deny(rule="test", reason="Tests may not.", hint="Do otherwise.")
 STOP = Deny(rule="test", reason="Tests may not.", interrupt=True)
 NOWHERE = "11111111-1111-4111-8111-111111111111"
@@ -112,6 +119,62 @@ class EngineSuite(abc.ABC):
             called = [one.tool_use_id for one in told.all(ToolCalled)]
             assert [returned[one] for one in called] == ["alpha", "beta"]
             assert sorted(gate.kinds) == ["decide", "decide", "judge", "judge"]
+
+    async def test_a_tool_of_our_own_is_gated_and_answered_by_the_run_it_is_called_in(
+        self, tmp_path: Path
+    ) -> None:
+        asked: list[tuple[str, dict[str, Any]]] = []
+
+        async def first(name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
+            asked.append((name, dict(arguments)))
+            return OwnAnswer(f"First: 你好 {arguments['name']}")
+
+        async def second(name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
+            return OwnAnswer("Second refuses.", is_error=True)
+
+        greet = script({"tool": GREET, "input": {"name": "王", "more": 1}}, {"text": "greeted"})
+        async with self.open(tmp_path) as engine:
+            with anyio.fail_after(LONG_S):
+                client = await engine.connect(WITH_GREETER, SessionOrigin())
+            gate = Gate()
+            told = await ask(client, greet, gate, call_own=first)
+            assert (told.text, told.only(ToolReturned).is_error) == ("greeted", False)
+            assert told.only(ToolReturned).text == "First: 你好 王"
+            assert asked == [(GREET, {"name": "王", "more": 1})]
+            assert gate.kinds == ["judge", "decide"]
+            told = await ask(client, greet, call_own=second)
+            assert told.only(ToolReturned).is_error
+            assert "Second refuses." in told.only(ToolReturned).text
+            told = await ask(client, greet, Gate(decide=NO), call_own=first)
+            assert told.only(ToolReturned).is_error
+            told = await ask(client, greet)
+            assert "No turn is running" in told.only(ToolReturned).text
+            assert len(asked) == 1
+
+    async def test_a_tool_of_our_own_that_breaks_is_told_and_the_run_goes_on(
+        self, tmp_path: Path
+    ) -> None:
+        async def broken(name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
+            raise RuntimeError("a secret of ours")
+
+        greet = script({"tool": GREET, "input": {"name": "Ann"}}, {"text": "went on"})
+        async with self.open(tmp_path) as engine:
+            with anyio.fail_after(LONG_S):
+                client = await engine.connect(WITH_GREETER, SessionOrigin())
+            told = await ask(client, greet, call_own=broken)
+            assert told.text == "went on"
+            assert told.only(ToolReturned).is_error
+            assert "The tool broke" in told.only(ToolReturned).text
+            assert "secret" not in told.only(ToolReturned).text
+
+    async def test_an_agent_without_a_tool_of_our_own_cannot_call_it(self, tmp_path: Path) -> None:
+        async def never(name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
+            raise AssertionError
+
+        greet = script({"tool": GREET, "input": {"name": "Ann"}}, {"text": "not greeted"})
+        async with self.open(tmp_path) as engine:
+            told = await ask(await self.connect(engine), greet, call_own=never)
+            assert (told.text, told.only(ToolReturned).is_error) == ("not greeted", True)
 
     async def test_a_failing_tool_returns_an_error_and_the_run_goes_on(
         self, tmp_path: Path

@@ -15,6 +15,7 @@ from gateway.engine.events import (
     TextDelta,
     TextDone,
 )
+from gateway.engine.owntools import OwnToolCaller
 from gateway.engine.protocol import AgentClient, AgentRun, Prompt, ToolGatekeeper
 from policies.tools import ToolCall
 from policies.verdict import Allow
@@ -106,9 +107,15 @@ class Told:
         return one
 
 
-def prompt(text: str, gate: ToolGatekeeper | Gate | None = None, context: str = "") -> Prompt:
+def prompt(
+    text: str,
+    gate: ToolGatekeeper | Gate | None = None,
+    context: str = "",
+    call_own: OwnToolCaller | None = None,
+) -> Prompt:
     """Make a prompt; its gatekeeper allows everything unless another one is given."""
-    return Prompt(text=text, gatekeeper=cast("ToolGatekeeper", gate or Gate()), context=context)
+    gatekeeper = cast("ToolGatekeeper", gate or Gate())
+    return Prompt(text=text, gatekeeper=gatekeeper, context=context, call_own=call_own)
 
 
 async def read(run: AgentRun) -> Told:
@@ -122,10 +129,11 @@ async def ask(
     text: str,
     gate: ToolGatekeeper | Gate | None = None,
     context: str = "",
+    call_own: OwnToolCaller | None = None,
 ) -> Told:
     """Send a prompt and read its run to the end."""
     with anyio.fail_after(LONG_S):
-        return await read(await client.start_run(prompt(text, gate, context)))
+        return await read(await client.start_run(prompt(text, gate, context, call_own)))
 
 
 async def until(reached: Callable[[], bool], *, pause_s: float = 0.0) -> None:

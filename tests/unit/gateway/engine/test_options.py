@@ -11,6 +11,7 @@ from claude_agent_sdk import ClaudeAgentOptions
 from gateway.engine.environment import KEEPS
 from gateway.engine.hooks import RunHooks
 from gateway.engine.options import HOST_ROUTES, AgentSetup, build_options
+from gateway.engine.owntools import OwnServer, OwnTool
 from gateway.engine.processes import MARK
 from gateway.engine.protocol import ClientSpec, SessionOrigin
 
@@ -24,6 +25,7 @@ SETUP = AgentSetup(
     model_env={"ANTHROPIC_BASE_URL": "http://127.0.0.1:1"},
 )
 SPEC = ClientSpec(model="m")
+HERONRY = OwnServer("heronry", (OwnTool("count", "Counts herons.", {"type": "object"}),), "heron")
 
 
 def options(origin: SessionOrigin | None = None, **changes: Any) -> ClaudeAgentOptions:
@@ -116,6 +118,16 @@ def test_the_host_rules_the_routes_unless_a_person_is_logged_in() -> None:
     assert HOST_ROUTES not in options(takes_login=True).env
 
 
+def test_a_skill_of_tools_of_our_own_is_off_for_a_client_without_them() -> None:
+    setup = replace(SETUP, own_servers=(HERONRY,))
+    for spec, hidden in ((SPEC, {"heron": "off"}), (replace(SPEC, servers=(HERONRY,)), {})):
+        made = build_options(setup, spec, SessionOrigin(), RunHooks(), "c1")
+        assert made.settings is not None
+        assert json.loads(made.settings)["skillOverrides"] == hidden
+        assert isinstance(made.mcp_servers, dict)
+        assert list(made.mcp_servers) == [one.name for one in spec.servers]
+
+
 def test_a_session_is_resumed_or_branched_off() -> None:
     fresh, resumed = options(), options(SessionOrigin(resume="s"))
     forked = options(SessionOrigin(resume="s", fork_at="e"))
@@ -132,6 +144,7 @@ def test_the_model_is_told_what_it_may_run() -> None:
 
 
 def test_what_differs_once_connected_has_another_fingerprint() -> None:
-    fingerprints = {one.fingerprint for one in (ClientSpec(), ClientSpec(model="a"), SPEC)}
-    assert len(fingerprints) == 3
+    with_server = ClientSpec(model="m", servers=(HERONRY,))
+    specs = (ClientSpec(), ClientSpec(model="a"), SPEC, with_server)
+    assert len({one.fingerprint for one in specs}) == 4
     assert ClientSpec(model="m").fingerprint == SPEC.fingerprint

@@ -1,0 +1,72 @@
+"""The gateway's own tools, as an engine offers them to an agent: names, words and forms.
+
+What they do is not here: each run brings what answers its calls, so a client that is reused never acts
+for another conversation.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTool:
+    """One tool as the model sees it."""
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    """JSON Schema of its arguments."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnServer:
+    """Tools that are offered together, under one name; the same object is the same server."""
+
+    name: str
+    tools: tuple[OwnTool, ...]
+    skill: str | None = None
+    """The skill that tells how to use them; an agent without the tools does not see it."""
+
+    def full_name(self, tool: OwnTool) -> str:
+        """Give the name by which the agent calls a tool, and policies know it."""
+        return f"mcp__{self.name}__{tool.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAnswer:
+    """What the model is told of a call."""
+
+    text: str
+    is_error: bool = False
+
+
+class OwnToolCaller(Protocol):
+    """Answers the calls of the gateway's own tools in one run."""
+
+    async def __call__(self, name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
+        """Answer a call that the gate allowed; `name` is the whole one, `mcp__server__tool`.
+
+        Whatever it raises is told to the agent as a failure, without its text.
+        """
+        ...
+
+
+_NO_RUN: Final = OwnAnswer("No turn is running that this call could belong to.", is_error=True)
+_BROKEN: Final = OwnAnswer("The tool broke; what it did of its work is not known.", is_error=True)
+
+
+async def call_own(
+    caller: OwnToolCaller | None, name: str, arguments: Mapping[str, Any]
+) -> OwnAnswer:
+    """Have a call answered, whatever goes wrong in it; None answers for nobody."""
+    if caller is None:
+        return _NO_RUN
+    try:
+        return await caller(name, arguments)
+    except Exception:  # noqa: BLE001  the agent is told, and its run goes on
+        _log.exception("own_tool_failed", extra={"tool": name})
+        return _BROKEN
