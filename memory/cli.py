@@ -229,7 +229,7 @@ async def _export(call: _Call) -> None:
 
 
 async def _import(call: _Call) -> None:
-    lines = (await call.read()).splitlines()
+    lines = (await call.read()).split("\n")  # in JSON, other line ends are part of a text
     drafts = list(read_drafts(lines, call.given.owner))  # all are read before one is written
     counts: dict[str, int] = {}
     for start in range(0, len(drafts), _BATCH):

@@ -7,7 +7,7 @@ changes nothing. Notes are files and are copied as files.
 import json
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import asdict, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, cast
 
 from memory.clock import from_rfc3339, rfc3339
@@ -57,7 +57,7 @@ def read_drafts(lines: Iterable[str], owner_id: str | None = None) -> Iterator[E
             continue
         try:
             draft = _draft(json.loads(line))
-        except (ValueError, TypeError, KeyError, AttributeError) as exc:
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as exc:
             raise NotTransferable(f"Line {number} is no episode that was exported here.") from exc
         if owner_id is not None:
             draft = replace(draft, scope=replace(draft.scope, owner_id=owner_id))
@@ -117,4 +117,4 @@ def _moment(text: str) -> datetime:
     moment = from_rfc3339(text)
     if moment.tzinfo is None:
         raise ValueError("a moment without a zone")
-    return moment
+    return moment.astimezone(UTC)

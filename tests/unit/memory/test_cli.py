@@ -90,6 +90,27 @@ def test_other_owners_see_nothing(shell: Shell) -> None:
     assert "epi_" in shell("--owner", "ada", "search", "nightly")[1]
 
 
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\u0085", "\x1e"])
+def test_what_ends_a_line_elsewhere_ends_none_of_an_export(
+    shell: Shell, tmp_path: Path, separator: str
+) -> None:
+    recipe = f"first{separator}第二行"
+    shell("write", given={**IMPORT, "sections": {"recipe": recipe}})
+    lines = shell("export")[1]
+    (tmp_path / "other").mkdir()
+    other = Shell(tmp_path / "other")
+    assert other("import", given=lines) == (0, "Read 1: 1 stored.\n")
+    assert other("export")[1] == lines
+
+
+@pytest.mark.parametrize("moment", ["9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+12:00"])
+def test_a_moment_that_utc_cannot_tell_is_refused(shell: Shell, moment: str) -> None:
+    shell("write", given=IMPORT)
+    line = json.loads(shell("export")[1])
+    code, out = shell("import", given=json.dumps({**line, "occurred_at": moment}))
+    assert (code, out) == (FAILED, "Line 1 is no episode that was exported here.\n")
+
+
 def test_what_was_exported_is_read_elsewhere_once(shell: Shell, tmp_path: Path) -> None:
     shell("write", given=IMPORT)
     shell("write", given=DEPLOY)
