@@ -6,6 +6,7 @@ function, run whole in that connection's thread: the loop is visited once and no
 and nothing that happens on the loop can leave a transaction half done.
 """
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -56,6 +57,8 @@ def translating(doing: str) -> Iterator[None]:
     """Turn the driver's errors into ours, in words that name nothing of this machine."""
     try:
         yield
+    except OSError as exc:  # of the file itself, before SQLite sees it
+        raise StoreUnavailable(f"The database cannot be {doing}: {exc.strerror}.") from exc
     except sqlite3.IntegrityError as exc:
         raise StoreConflict("What is stored already contradicts this.") from exc
     except sqlite3.Error as exc:
@@ -174,6 +177,7 @@ async def open_database(path: Path, migrations: Sequence[str]) -> Database:
         StoreUnavailable: it cannot be opened, or a newer program has written it.
     """
     with translating("opened"):
+        await anyio.to_thread.run_sync(_touch_blocking, path)
         writer = await _connect(path)
         try:
             await _prepare(writer, migrations)
@@ -183,6 +187,11 @@ async def open_database(path: Path, migrations: Sequence[str]) -> Database:
                 await writer.close()
             raise
     return Database(path, writer, reader)
+
+
+def _touch_blocking(path: Path) -> None:
+    """Make the file if it is missing, for this user alone; the files beside it take after it."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 
 async def _connect(path: Path) -> aiosqlite.Connection:
@@ -203,7 +212,7 @@ async def _prepare(writer: aiosqlite.Connection, migrations: Sequence[str]) -> N
     mode = list(await writer.execute_fetchall("PRAGMA journal_mode=WAL"))
     if mode[0][0] != "wal":
         raise StoreUnavailable("The database cannot be opened: its disk does not allow WAL.")
-    for pragma in ("synchronous=FULL", "foreign_keys=ON"):
+    for pragma in ("synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
         await writer.execute(f"PRAGMA {pragma}")
     await _migrate(writer, migrations)
 

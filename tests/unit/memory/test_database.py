@@ -495,3 +495,19 @@ async def test_opening_that_fails_leaves_no_thread(tmp_path: Path) -> None:
     for thread in left:
         await anyio.to_thread.run_sync(thread.join, WAIT_S)
     assert threading.active_count() <= before + 1, SimpleNamespace(left=left)
+
+
+async def test_the_files_are_this_users_alone_and_what_is_deleted_is_zeroed(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    database = await opened(tmp_path / "a.sqlite3", [TABLE])
+    await insert(database, "Zitronella")
+    for file in tmp_path.iterdir():
+        assert file.stat().st_mode & 0o077 == 0, file.name
+    await database.write(lambda writer: writer.execute("DELETE FROM words"))
+    await database.close()
+    assert b"Zitronella" not in (tmp_path / "a.sqlite3").read_bytes()
+
+
+async def test_a_place_where_no_file_can_be_is_told(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable, match="cannot be opened"):
+        await opened(tmp_path / "none" / "a.sqlite3", [TABLE])
