@@ -44,12 +44,19 @@ def recalled_of(texts: Sequence[str]) -> Recalled:
     )
 
 
-def without_echoes(text: str, recalled: Recalled) -> str:
-    """Give the text without the sentences that only repeat; the same text where none does."""
+def without_echoes(text: str, recalled: Recalled, *, output_only: bool = False) -> str:
+    """Give the text without the sentences that only repeat; the same text where none does.
+
+    With `output_only` the lines at the margin stay: they tell what was done, which is so however often
+    it was done before; what is indented below them is what a tool put out.
+    """
     if not recalled.words:
         return text
     kept_lines: list[str] = []
     for line in text.split("\n"):
+        if output_only and not line.startswith(" "):
+            kept_lines.append(line)
+            continue
         sentences = [one for one in _SENTENCE_END.split(line) if one.strip()]
         kept = [one for one in sentences if not _is_echo(one, recalled)]
         if len(kept) == len(sentences):

@@ -122,6 +122,8 @@ class EpisodeDraft:
     """The same, as texts."""
     tools: tuple[str, ...] = ()
     """Names of the tools that it speaks of."""
+    is_evidence: bool = False
+    """Made of what happened: apart from its decisions and what tools put out, nothing of it can be an echo."""
     episode_id: str | None = None
     """None: a new one. One that is stored already is left as it is."""
 

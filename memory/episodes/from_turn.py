@@ -90,6 +90,7 @@ def draft_of(turn: Turn) -> EpisodeDraft | None:
         recalled_ids=turn.recalled_ids,
         recalled_texts=turn.recalled_texts,
         tools=tuple(sorted({call.name for call in turn.calls})),
+        is_evidence=True,
     )
 
 

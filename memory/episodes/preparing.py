@@ -117,7 +117,10 @@ def _clean(
 ) -> tuple[dict[SectionName, str], str | None]:
     """Take out echoes and what must never be saved; tell what left nothing that was learned."""
     recalled = recalled_of(draft.recalled_texts)
-    fresh = {name: without_echoes(text, recalled) for name, text in texts.items()}
+    fresh = {
+        name: without_echoes(text, recalled, output_only=draft.is_evidence and name != "decisions")
+        for name, text in texts.items()
+    }
     if fresh != texts and not _learned(fresh):
         return fresh, "recalled"
     saved = {name: without_unsavable(text, tools=draft.tools) for name, text in fresh.items()}

@@ -80,6 +80,7 @@ def test_a_failure_that_was_overcome_is_a_bugfix_told_whole() -> None:
         conversation_id="cnv_1",
         turn_id="trn_1",
         tools=("Bash", "Edit", "Read"),
+        is_evidence=True,
     )
 
 

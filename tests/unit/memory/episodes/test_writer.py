@@ -179,6 +179,49 @@ async def test_what_is_recalled_and_answered_again_is_nothing_new(tmp_path: Path
         assert (await writer.write(alone)).reason == "recalled"
 
 
+async def test_what_was_done_again_is_told_whole_although_it_was_recalled(tmp_path: Path) -> None:
+    """Only words can be an echo: a call that was made was made, however often it was before."""
+    calls = (
+        ToolCall(name="Write", status="failed", input={"file_path": "鱼.txt"}, output="unread"),
+        ToolCall(name="Read", status="ok", input={"file_path": "鱼.txt"}),
+        ToolCall(name="Write", status="ok", input={"file_path": "鱼.txt"}),
+        ToolCall(
+            name="Bash",
+            status="ok",
+            input={"command": "cat notes"},
+            output="The export runs on host blue at 3 a.m. every night, because of the lock.",
+        ),
+    )
+    first = Turn(
+        turn_id="trn_1",
+        conversation_id="cnv_1",
+        owner_id="ann",
+        occurred_at=AT,
+        message="Write the otter list to 鱼.txt",
+        reply="Done.",
+        calls=calls,
+    )
+    async with open_memory(tmp_path) as database:
+        writer = writer_on(database)
+        learned = draft_of(first)
+        assert learned is not None
+        stored = await writer.write(learned)
+        assert stored.episode_id is not None
+        whole = await opened_on(database).store.get(stored.episode_id, ANN)
+        assert whole is not None
+        assert "host blue" in whole.sections.actions
+        same = draft_of(replace(first, turn_id="trn_2", recalled_ids=(stored.episode_id,)))
+        assert same is not None
+        again = await writer.write(replace(same, scope=replace(ANN, project_id="other")))
+        assert (again.status, again.episode_id is None) == ("stored", False)
+        told = await opened_on(database).store.get(str(again.episode_id), ANN)
+        assert told is not None
+        assert told.sections.context == whole.sections.context
+        assert told.sections.links == whole.sections.links
+        assert told.sections.actions.count(": ok") == whole.sections.actions.count(": ok") == 3
+        assert "host blue" not in told.sections.actions, "what a tool put out can be an echo"
+
+
 async def test_a_turn_out_of_the_chronicle_becomes_one_episode(tmp_path: Path) -> None:
     at = Happening(owner_id="ann", occurred_at=AT, conversation_id="cnv_1", turn_id="trn_1")
     check, fix = {"command": "pytest -q"}, {"file_path": "app/pay.py"}
