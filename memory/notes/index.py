@@ -106,11 +106,11 @@ class NoteIndex:
             StoreUnavailable: the index cannot be written.
         """
         async with self._scanning:
-            listed = {one.name: one for one in await self._listed()}
             indexed = await self._store.indexed()
-            changed = [one for name, one in listed.items() if _is_changed(one, indexed.get(name))]
+            changed, gone = await anyio.to_thread.run_sync(
+                self._compare_blocking, indexed, limiter=self._limiter
+            )
             read = [await self._index(one, indexed.get(one.name)) for one in changed]
-            gone = [name for name in indexed if name not in listed]
             for name in gone:
                 await self._store.remove(name)
             scanned = Scanned(
@@ -150,10 +150,13 @@ class NoteIndex:
             self._workspace, text, budget_chars, mask=self._mask, limiter=self._limiter
         )
 
-    async def _listed(self) -> list[NoteFile]:
-        return await anyio.to_thread.run_sync(
-            list_notes_blocking, self._workspace, limiter=self._limiter
-        )
+    def _compare_blocking(
+        self, indexed: Mapping[str, IndexedNote]
+    ) -> tuple[list[NoteFile], list[str]]:
+        """Give the files that have changed, and the names of those that are gone."""
+        listed = list_notes_blocking(self._workspace)
+        changed = [one for one in listed if _is_changed(one, indexed.get(one.name))]
+        return changed, sorted(indexed.keys() - {one.name for one in listed})
 
     async def _index(self, file: NoteFile, before: IndexedNote | None) -> _Read:
         read = await anyio.to_thread.run_sync(self._read_blocking, file, limiter=self._limiter)

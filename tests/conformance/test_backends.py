@@ -14,10 +14,17 @@ import pytest
 from memory.backends.memu_cli import MemuCliBackend
 from memory.backends.memu_embeddings import Embeddings
 from memory.backends.memu_server import MemuServerBackend
+from memory.embeddings.hashed import DIMENSION, HashedEmbedder
 from memory.items import Item
+from memory.itemstore import NumberedItem
 from memory.outbox.backend import Backend, BackendHealth, BackendUnavailable, DeliveryRefused
 from memory.outbox.delivery import Link
 from memory.testing.backends import BackendSuite, OpenBackend, Opening
+from memory.vectors.chroma import ChromaVectorIndex
+from memory.vectors.exact import ExactVectorIndex
+from memory.vectors.keeper import VectorKeeper
+from memory.vectors.protocol import VectorIndex
+from memory.vectors.state import IndexState
 from tests.unit.memory.backends.memu_services import FakeEmbeddings, FakeMemuServer, served
 
 FAILURES = (AssertionError, pytest.fail.Exception, BackendUnavailable, DeliveryRefused, KeyError)
@@ -92,6 +99,81 @@ class TestMemuServer(BackendSuite):
     def open_backend(self) -> Iterator[Opening]:
         with memu_server() as opens:
             yield opens
+
+
+class NoItems:
+    """An empty store, so that what the index holds came by delivery; and the state of the index."""
+
+    def __init__(self) -> None:
+        self.state: IndexState | None = None
+
+    async def after(self, seq: int, limit: int) -> list[NumberedItem]:
+        del seq, limit
+        await anyio.lowlevel.checkpoint()
+        return []
+
+    async def get(self) -> IndexState | None:
+        await anyio.lowlevel.checkpoint()
+        return self.state
+
+    async def put(self, state: IndexState) -> None:
+        await anyio.lowlevel.checkpoint()
+        self.state = state
+
+    async def expected_count(self, backend: str) -> int:
+        del backend
+        await anyio.lowlevel.checkpoint()
+        return 0
+
+
+async def is_sound() -> bool:
+    await anyio.lowlevel.checkpoint()
+    return True
+
+
+MakeIndex = Callable[[Path], VectorIndex]
+
+
+def chroma(directory: Path) -> VectorIndex:
+    return ChromaVectorIndex(directory / "vectors", model_id="hashed-1", dimension=DIMENSION)
+
+
+def exact() -> MakeIndex:
+    index = ExactVectorIndex(DIMENSION)
+    return lambda _: index
+
+
+class TestVectors(BackendSuite):
+    @pytest.fixture(params=["exact", "chroma"])
+    def open_backend(self, tmp_path: Path, request: pytest.FixtureRequest) -> Opening:
+        make = chroma if request.param == "chroma" else exact()
+        rows = NoItems()
+
+        @asynccontextmanager
+        async def opens() -> AsyncIterator[OpenBackend]:
+            index = make(tmp_path)
+            keeper = VectorKeeper(
+                index, HashedEmbedder(), rows, rows, is_sound=is_sound, least_similarity=0.2
+            )
+
+            async def held(item_id: str) -> str:
+                """Tell how near an item is to a vector that is not far from any."""
+                probe = [DIMENSION**-0.5] * DIMENSION
+                hits = await index.nearest(probe, ["ann"], limit=10)
+                found = [round(one.similarity, 5) for one in hits if one.item_id == item_id]
+                return repr(found) if found else ""
+
+            async with anyio.create_task_group() as tasks:
+                await tasks.start(keeper.run)
+                await keeper.wait_settled()
+                try:
+                    yield OpenBackend(backend=keeper, held=held)
+                finally:
+                    tasks.cancel_scope.cancel()
+                    with anyio.CancelScope(shield=True):
+                        await keeper.close()
+
+        return opens
 
 
 class InAFolder:

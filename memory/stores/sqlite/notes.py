@@ -14,7 +14,7 @@ from memory.outbox.delivery import NewDelivery, Operation
 from memory.scope import WORKSPACE_OWNER
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
-from memory.stores.sqlite.outbox import enqueue_blocking
+from memory.stores.sqlite.outbox import backends_of_blocking, enqueue_blocking
 
 
 class SqliteNoteStore:
@@ -89,6 +89,9 @@ class SqliteNoteStore:
         now: datetime,
     ) -> None:
         """Enqueue a note's delivery; an id may come and go, so what was delivered before gives way."""
+        backends = set(self._deliver_to)
+        if operation == "forget":  # also those that are not in use at present
+            backends |= set(backends_of_blocking(connection, item_id))
         connection.execute(
             "DELETE FROM outbox WHERE item_id = ? AND (status = 'delivered' OR operation != ?)",
             (item_id, operation),
@@ -103,7 +106,7 @@ class SqliteNoteStore:
                     owner_id=WORKSPACE_OWNER,
                     revision=revision,
                 )
-                for backend in self._deliver_to
+                for backend in sorted(backends)
             ],
             now,
         )

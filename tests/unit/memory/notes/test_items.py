@@ -9,7 +9,7 @@ from memory.notes.folder import NoteFile, NoteText
 from memory.notes.items import items_of
 from memory.scope import WORKSPACE_OWNER
 
-LONG = "A sentence that fills the room. " * 60
+LONG = ("A sentence that fills the room. " * 60).strip()
 AT_NS = 1_700_000_000_123_456_789
 
 
@@ -56,7 +56,7 @@ def test_a_long_note_is_an_item_a_section_and_no_word_is_lost() -> None:
 
 def test_a_long_note_without_headings_is_one_item() -> None:
     (one,) = made(LONG)
-    assert (one.title, one.body) == ("ops", LONG.strip())
+    assert (one.title, one.body) == ("ops", LONG)
 
 
 def test_ids_stay_when_other_sections_change_and_when_a_note_grows() -> None:
@@ -142,7 +142,8 @@ def test_markdown_is_markdown_in_any_case() -> None:
 
 
 def test_a_summary_is_one_line_of_three_hundred_characters_at_most() -> None:
-    assert len(made(LONG)[0].summary) == 300
+    assert made("记" * 1000)[0].summary == "记" * 299 + "…"
+    assert made("记" * 300)[0].summary == "记" * 300
     (one,) = made("a\n\n\tb\u2028c\x85d")
     assert one.summary == "a b c d"
 

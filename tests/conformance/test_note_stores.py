@@ -1,0 +1,268 @@
+"""Where it is kept which notes are indexed: the contract, the store against it, and it against wrong ones."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio.lowlevel
+import pytest
+
+from memory.items import Item
+from memory.notes.folder import NoteFile
+from memory.notes.index import IndexedNote, NoteStore
+from memory.scope import WORKSPACE_OWNER, Scope
+from memory.stores.sqlite.notes import SqliteNoteStore
+from tests.support.episodes import AT, open_memory
+
+NAMES = ["memory/ops.md", "memory/部署/a b.yaml", "memory/%_'\";--.md"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenNotes:
+    """An open store, and which items are there because of it."""
+
+    store: NoteStore
+    item_ids: Callable[[], Awaitable[set[str]]]
+
+
+Opening = Callable[[], AbstractAsyncContextManager[OpenNotes]]
+
+
+def item(item_id: str) -> Item:
+    return Item(
+        id=item_id,
+        kind="note",
+        scope=Scope(owner_id=WORKSPACE_OWNER),
+        title=item_id,
+        summary="one line 一行",
+        body="text",
+        source="memory/ops.md",
+        occurred_at=AT,
+        updated_at=AT,
+    )
+
+
+def note(name: str = NAMES[0], *, mtime_ns: int = 1, digest: str = "d1") -> IndexedNote:
+    return IndexedNote(file=NoteFile(name, mtime_ns, 10), digest=digest)
+
+
+class NoteStoreSuite:
+    """One test a contract of `NoteStore`."""
+
+    async def test_what_is_put_is_indexed_with_its_items(self, open_notes: Opening) -> None:
+        async with open_notes() as opened:
+            assert dict(await opened.store.indexed()) == {}
+            for place, name in enumerate(NAMES):
+                await opened.store.put(note(name), [item(f"{place}a"), item(f"{place}b")])
+            assert dict(await opened.store.indexed()) == {one: note(one) for one in NAMES}
+            for place, name in enumerate(NAMES):
+                assert await opened.store.file_of(f"{place}b") == name
+            assert len(await opened.item_ids()) == 2 * len(NAMES)
+
+    async def test_it_is_still_there_after_a_restart(self, open_notes: Opening) -> None:
+        async with open_notes() as opened:
+            await opened.store.put(note(), [item("a")])
+        async with open_notes() as opened:
+            assert dict(await opened.store.indexed()) == {NAMES[0]: note()}
+            assert await opened.store.file_of("a") == NAMES[0]
+
+    async def test_put_again_its_items_are_the_new_ones_alone(self, open_notes: Opening) -> None:
+        async with open_notes() as opened:
+            await opened.store.put(note(), [item("a"), item("b")])
+            await opened.store.put(note(NAMES[1]), [item("c")])
+            await opened.store.put(note(digest="d2"), [item("b"), item("d")])
+            assert await opened.item_ids() == {"b", "c", "d"}
+            assert await opened.store.file_of("a") is None
+            assert await opened.store.file_of("d") == NAMES[0]
+            assert (await opened.store.indexed())[NAMES[0]].digest == "d2"
+
+    async def test_of_another_date_its_items_stay(self, open_notes: Opening) -> None:
+        async with open_notes() as opened:
+            await opened.store.put(note(), [item("a")])
+            await opened.store.put(note(mtime_ns=2**63 - 1), None)
+            assert (await opened.store.indexed())[NAMES[0]].file.mtime_ns == 2**63 - 1
+            assert await opened.item_ids() == {"a"}
+            assert await opened.store.file_of("a") == NAMES[0]
+
+    async def test_a_file_may_have_no_items(self, open_notes: Opening) -> None:
+        async with open_notes() as opened:
+            await opened.store.put(note(), [item("a")])
+            await opened.store.put(note(), [])
+            assert dict(await opened.store.indexed()) == {NAMES[0]: note()}
+            assert await opened.item_ids() == set()
+
+    async def test_a_file_is_removed_with_its_items_and_no_other_is(
+        self, open_notes: Opening
+    ) -> None:
+        async with open_notes() as opened:
+            for place, name in enumerate(NAMES):
+                await opened.store.put(note(name), [item(str(place))])
+            await opened.store.remove(NAMES[2])
+            assert set(await opened.store.indexed()) == set(NAMES[:2])
+            assert await opened.item_ids() == {"0", "1"}
+            assert await opened.store.file_of("2") is None
+
+    async def test_to_remove_what_is_not_there_is_fine(self, open_notes: Opening) -> None:
+        async with open_notes() as opened:
+            await opened.store.put(note(), [item("a")])
+            await opened.store.remove("memory/never.md")
+            await opened.store.remove("memory/%")
+            assert await opened.item_ids() == {"a"}
+
+    async def test_what_was_removed_can_come_back(self, open_notes: Opening) -> None:
+        async with open_notes() as opened:
+            for _ in range(3):
+                await opened.store.put(note(), [item("a")])
+                assert await opened.item_ids() == {"a"}
+                await opened.store.remove(NAMES[0])
+                assert await opened.item_ids() == set()
+
+    async def test_an_item_of_no_file_is_no_files(self, open_notes: Opening) -> None:
+        async with open_notes() as opened:
+            await opened.store.put(note(), [item("a")])
+            for unknown in ("", "b", "%", '["a"]'):
+                assert await opened.store.file_of(unknown) is None
+
+
+class TestSqlite(NoteStoreSuite):
+    @pytest.fixture
+    def open_notes(self, tmp_path: Path) -> Opening:
+        @asynccontextmanager
+        async def opens() -> AsyncIterator[OpenNotes]:
+            async with open_memory(tmp_path) as database:
+
+                async def item_ids() -> set[str]:
+                    return {row["id"] for row in await database.rows("SELECT id FROM items")}
+
+                store = SqliteNoteStore(database, deliver_to=["vectors"], now=lambda: AT)
+                yield OpenNotes(store=store, item_ids=item_ids)
+
+        return opens
+
+
+Kept = dict[str, tuple[IndexedNote, list[str]]]
+
+
+class InMemory:
+    """The simplest right one."""
+
+    def __init__(self, kept: Kept) -> None:
+        self.kept = kept
+
+    async def indexed(self) -> Mapping[str, IndexedNote]:
+        await anyio.lowlevel.checkpoint()
+        return {name: note for name, (note, _) in self.kept.items()}
+
+    async def put(self, note: IndexedNote, items: Sequence[Item] | None) -> None:
+        before = self.kept.get(note.file.name, (note, []))[1]
+        await anyio.lowlevel.checkpoint()
+        self.kept[note.file.name] = (note, before if items is None else [one.id for one in items])
+
+    async def remove(self, name: str) -> None:
+        await anyio.lowlevel.checkpoint()
+        self.kept.pop(name, None)
+
+    async def file_of(self, item_id: str) -> str | None:
+        await anyio.lowlevel.checkpoint()
+        return next((name for name, (_, ids) in self.kept.items() if item_id in ids), None)
+
+
+class KeepingOldItems(InMemory):
+    async def put(self, note: IndexedNote, items: Sequence[Item] | None) -> None:
+        before = self.kept.get(note.file.name, (note, []))[1]
+        await super().put(note, items)
+        self.kept[note.file.name][1].extend(one for one in before if items is not None)
+
+
+class DroppingItemsWithTheDate(InMemory):
+    async def put(self, note: IndexedNote, items: Sequence[Item] | None) -> None:
+        await super().put(note, items or [])
+
+
+class KeepingTheDate(InMemory):
+    async def put(self, note: IndexedNote, items: Sequence[Item] | None) -> None:
+        if items is not None:
+            await super().put(note, items)
+
+
+class WithoutEmptyFiles(InMemory):
+    async def put(self, note: IndexedNote, items: Sequence[Item] | None) -> None:
+        await super().put(note, items)
+        if not self.kept[note.file.name][1]:
+            await self.remove(note.file.name)
+
+
+class RemovingTooMuch(InMemory):
+    async def remove(self, name: str) -> None:
+        self.kept.clear()
+        await super().remove(name)
+
+
+class RemovingNothing(InMemory):
+    async def remove(self, name: str) -> None:
+        del name
+        await anyio.lowlevel.checkpoint()
+
+
+class RemovingOnlyWhatIsThere(InMemory):
+    async def remove(self, name: str) -> None:
+        await anyio.lowlevel.checkpoint()
+        del self.kept[name]
+
+
+class NamingAnyFile(InMemory):
+    async def file_of(self, item_id: str) -> str | None:
+        del item_id
+        await anyio.lowlevel.checkpoint()
+        return next(iter(self.kept), None)
+
+
+class GoneWithTheProcess(InMemory):
+    def __init__(self, kept: Kept) -> None:
+        kept.clear()
+        super().__init__(kept)
+
+
+WRONG = [
+    KeepingOldItems,
+    DroppingItemsWithTheDate,
+    KeepingTheDate,
+    WithoutEmptyFiles,
+    RemovingTooMuch,
+    RemovingNothing,
+    RemovingOnlyWhatIsThere,
+    NamingAnyFile,
+    GoneWithTheProcess,
+]
+TESTS = sorted(name for name in vars(NoteStoreSuite) if name.startswith("test_"))
+
+
+def in_memory(make: Callable[[Kept], NoteStore] = InMemory) -> Opening:
+    kept: Kept = {}
+
+    @asynccontextmanager
+    async def opens() -> AsyncIterator[OpenNotes]:
+        async def item_ids() -> set[str]:
+            await anyio.lowlevel.checkpoint()
+            return {one for _, ids in kept.values() for one in ids}
+
+        yield OpenNotes(store=make(kept), item_ids=item_ids)
+
+    return opens
+
+
+@pytest.mark.parametrize("test", TESTS)
+async def test_the_suite_lets_a_right_store_pass(test: str) -> None:
+    await getattr(NoteStoreSuite(), test)(in_memory())
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda one: one.__name__)
+async def test_the_suite_catches_a_wrong_store(wrong: type[InMemory]) -> None:
+    caught: list[str] = []
+    for test in TESTS:
+        try:
+            await getattr(NoteStoreSuite(), test)(in_memory(wrong))
+        except (AssertionError, KeyError):
+            caught.append(test)
+    assert caught

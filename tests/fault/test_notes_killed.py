@@ -1,0 +1,106 @@
+"""The process is killed before each statement of a note's indexing: the next look makes it whole."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import anyio
+import pytest
+
+from memory.notes.index import Scanned
+from memory.stores.sqlite.database import Database
+from tests.fault.notes_program import AFTER, BACKENDS, BEFORE, CHANGES, forget, scan
+from tests.support.episodes import open_memory
+
+SCRIPT = Path(__file__).with_name("notes_program.py")
+MANY = 60
+MANY_TO_FORGET = 20
+FORGOTTEN = "changed.md"
+pytestmark = pytest.mark.fault
+
+STATE = {
+    "items": "SELECT id, title, body, revision FROM items ORDER BY id",
+    "files": "SELECT name, mtime_ns, size, digest, item_ids FROM note_files ORDER BY name",
+    "outbox": "SELECT idempotency_key, status FROM outbox ORDER BY idempotency_key",
+}
+
+
+async def killed_everywhere(what: str, directory: Path) -> list[str]:
+    with anyio.fail_after(240):
+        done = await anyio.run_process(
+            [sys.executable, str(SCRIPT), what, str(directory)], stderr=None
+        )
+    points = done.stdout.decode().split()
+    assert points[-1] == "done"
+    return points
+
+
+async def texts(database: Database, sql: str) -> list[str]:
+    return [str(row[0]) for row in await database.rows(sql)]
+
+
+async def state_of(database: Database) -> dict[str, list[tuple[object, ...]]]:
+    return {name: [tuple(row) for row in await database.rows(sql)] for name, sql in STATE.items()}
+
+
+async def check_whole(database: Database) -> set[str]:
+    """Whatever is there is there with all that belongs to it; gives the files that are indexed."""
+    assert await texts(database, "PRAGMA integrity_check") == ["ok"]
+    items = await texts(database, "SELECT id FROM items ORDER BY id")
+    of_files = "SELECT one.value FROM note_files, json_each(item_ids) AS one ORDER BY 1"
+    assert await texts(database, of_files) == items
+    words = await texts(database, "SELECT rowid FROM item_words")
+    assert sorted(words) == sorted(await texts(database, "SELECT seq FROM items"))
+    puts = await texts(database, "SELECT item_id FROM outbox WHERE operation = 'put'")
+    assert Counter(puts) == Counter(dict.fromkeys(items, len(BACKENDS)))
+    forgets = await texts(database, "SELECT item_id FROM outbox WHERE operation = 'forget'")
+    assert set(Counter(forgets).values()) <= {len(BACKENDS)}
+    assert not set(forgets) & set(items)
+    return {
+        one.removeprefix("memory/") for one in await texts(database, "SELECT name FROM note_files")
+    }
+
+
+async def test_a_kill_between_any_two_statements_leaves_each_file_as_it_was_or_as_it_is(
+    tmp_path: Path,
+) -> None:
+    points = await killed_everywhere("scan", tmp_path)
+    assert len(points) > MANY, "there are that many places to be killed at"
+    async with open_memory(tmp_path / str(len(points))) as database:
+        expected = await state_of(database)
+    seen: list[int] = []
+    for number, _ in enumerate(points, start=1):
+        directory = tmp_path / str(number)
+        async with open_memory(directory) as database:
+            files = await check_whole(database)
+            assert files <= set(BEFORE) | set(AFTER)
+            scanned = await scan(directory, database)
+            assert await check_whole(database) == set(AFTER)
+            assert await state_of(database) == expected
+            assert await scan(directory, database) == Scanned()
+        seen.append(scanned.indexed + scanned.removed)
+    assert seen == sorted(seen, reverse=True), "what was done is not done again"
+    assert set(seen) == set(range(CHANGES.indexed + CHANGES.removed + 1))
+
+
+async def test_a_kill_in_the_middle_of_forgetting_a_note_brings_nothing_of_it_back(
+    tmp_path: Path,
+) -> None:
+    points = await killed_everywhere("forget", tmp_path)
+    assert len(points) > MANY_TO_FORGET
+    async with open_memory(tmp_path / str(len(points))) as database:
+        expected = await state_of(database)
+    outcomes: list[bool] = []
+    for number, _ in enumerate(points[1:], start=2):  # the first kill is before anything is done
+        directory = tmp_path / str(number)
+        assert not (directory / "workspace" / "memory" / FORGOTTEN).exists(), "the file goes first"
+        async with open_memory(directory) as database:
+            files = await check_whole(database)
+            assert set(AFTER) - {FORGOTTEN} <= files <= set(AFTER)
+            outcomes.append(FORGOTTEN not in files)
+            await scan(directory, database)
+            assert await check_whole(database) == set(AFTER) - {FORGOTTEN}
+            assert await state_of(database) == expected
+            assert not await forget(directory, database)
+    assert outcomes == sorted(outcomes)
+    assert set(outcomes) == {False, True}

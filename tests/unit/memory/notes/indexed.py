@@ -1,0 +1,112 @@
+"""An index of notes on a real database, and what can be seen of it."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+from memory.intents.templates import Mask
+from memory.notes.index import NoteIndex, NoteStore
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.notes import SqliteNoteStore
+from policies.secrets import mask_secrets
+from tests.support.episodes import AT, open_memory
+from tests.unit.memory.notes.folders import workspace_with, write
+
+BACKENDS = ["vectors", "memu"]
+LONG = "A sentence that fills the room. " * 60
+NOTES: dict[str, str | bytes] = {
+    "ops.md": f"# Ops\n\n{LONG}\n\n# Who\n\nBob.\n\n# Where\n\nBerlin.\n",
+    "tea.yaml": "tea: green",
+    "zh/部署.md": "# 部署\n\n九点。\n",
+}
+ITEMS = 5
+
+
+@dataclass(kw_only=True)
+class Indexed:
+    """An index on a real database, and what can be seen of it."""
+
+    workspace: Path
+    database: Database
+    store: NoteStore
+    index: NoteIndex
+    changes: list[None] = field(default_factory=list)
+
+    async def titles(self) -> list[str]:
+        return [row["title"] for row in await self.database.rows("SELECT title FROM items")]
+
+    async def items(self, name: str) -> dict[str, int]:
+        """Give a file's items, by their titles, with their revisions."""
+        rows = await self.database.rows(
+            "SELECT title, revision FROM items WHERE source = ?", (f"memory/{name}",)
+        )
+        return {row["title"]: row["revision"] for row in rows}
+
+    async def item_id(self, title: str) -> str:
+        (row,) = await self.database.rows("SELECT id FROM items WHERE title = ?", (title,))
+        return str(row["id"])
+
+    async def deliveries(self) -> Counter[tuple[str, str]]:
+        """Count what waits to be delivered, by its operation and item; the same for each backend."""
+        found = [
+            Counter({(row["operation"], row["item_id"]): row["n"] for row in rows})
+            for one in BACKENDS
+            for rows in [
+                await self.database.rows(
+                    "SELECT operation, item_id, count(*) AS n FROM outbox WHERE backend = ?"
+                    " AND status = 'pending' AND owner_id = '*workspace' GROUP BY 1, 2",
+                    (one,),
+                )
+            ]
+        ]
+        assert found[0] == found[1]
+        return found[0]
+
+    async def deliver_all(self) -> None:
+        await self.database.write(
+            lambda writer: writer.execute("UPDATE outbox SET status = 'delivered'")
+        )
+
+    async def ids(self) -> list[str]:
+        return [row["id"] for row in await self.database.rows("SELECT id FROM items")]
+
+    async def files(self) -> list[str]:
+        return sorted(one.removeprefix("memory/") for one in await self.store.indexed())
+
+    async def check_whole(self) -> None:
+        """Every item belongs to a file and has its words; every file's items are there."""
+        listed = await self.database.rows(
+            "SELECT one.value AS id FROM note_files, json_each(item_ids) AS one"
+        )
+        assert sorted(row["id"] for row in listed) == sorted(await self.ids())
+        words = await self.database.rows("SELECT rowid AS seq FROM item_words ORDER BY 1")
+        items = await self.database.rows("SELECT seq FROM items ORDER BY 1")
+        assert [row["seq"] for row in words] == [row["seq"] for row in items]
+
+
+@asynccontextmanager
+async def indexing(
+    root: Path,
+    files: dict[str, str | bytes] | None = None,
+    *,
+    mask: Mask = mask_secrets,
+    around: Callable[[NoteStore], NoteStore] = lambda one: one,
+) -> AsyncIterator[Indexed]:
+    workspace = workspace_with(root, NOTES if files is None else files)
+    async with open_memory(root) as database:
+        store = around(SqliteNoteStore(database, deliver_to=BACKENDS, now=lambda: AT))
+        index = NoteIndex(workspace, store, mask)
+        opened = Indexed(workspace=workspace, database=database, store=store, index=index)
+        index.on_change = lambda: opened.changes.append(None)
+        yield opened
+
+
+MOMENTS = count(1_800_000_000)
+
+
+def change(index: Indexed, name: str, content: str | bytes) -> None:
+    """Write a file, a moment later than whatever was written before."""
+    write(index.workspace, name, content, at_s=next(MOMENTS))

@@ -1,0 +1,313 @@
+"""The index follows the folder: what changed is read, nothing else, and what is gone is gone everywhere."""
+
+import os
+from collections import Counter
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from memory.intents.templates import Mask
+from memory.notes import index as index_module
+from memory.notes.folder import NoteFile, NoteText, read_note_blocking
+from memory.notes.index import Scanned
+from memory.testing.cutting import Cut, both_cuts
+from tests.unit.memory.notes.folders import SECRET
+from tests.unit.memory.notes.indexed import ITEMS, NOTES, Indexed, change, indexing
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """List the files that are read, as they are read."""
+    found: list[str] = []
+
+    def read(workspace: Path, file: NoteFile, mask: Mask) -> NoteText | None:
+        found.append(file.name.removeprefix("memory/"))
+        return read_note_blocking(workspace, file, mask)
+
+    monkeypatch.setattr(index_module, "read_note_blocking", read)
+    return found
+
+
+async def written(notes: Indexed) -> int:
+    """Count the rows that were ever written through this database."""
+    return await notes.database.write(lambda writer: writer.total_changes)
+
+
+async def test_the_first_look_reads_everything_and_has_it_delivered(
+    tmp_path: Path, reads: list[str]
+) -> None:
+    async with indexing(tmp_path) as notes:
+        assert await notes.index.scan() == Scanned(indexed=3)
+        assert sorted(reads) == sorted(NOTES)
+        assert sorted(await notes.titles()) == ["Ops", "Where", "Who", "tea", "部署"]
+        assert await notes.deliveries() == Counter(("put", one) for one in await notes.ids())
+        assert len(notes.changes) == 1
+        await notes.check_whole()
+
+
+async def test_where_nothing_changed_nothing_is_read_or_written(
+    tmp_path: Path, reads: list[str]
+) -> None:
+    async with indexing(tmp_path) as notes:
+        await notes.index.scan()
+        reads.clear()
+        before = await written(notes)
+        assert await notes.index.scan() == Scanned()
+        assert reads == []
+        assert await written(notes) == before
+        assert len(notes.changes) == 1
+
+
+async def test_after_a_restart_nothing_is_read_again(tmp_path: Path, reads: list[str]) -> None:
+    async with indexing(tmp_path) as notes:
+        await notes.index.scan()
+    reads.clear()
+    async with indexing(tmp_path) as notes:
+        assert await notes.index.scan() == Scanned()
+        assert reads == []
+
+
+async def test_of_what_changed_that_file_alone_is_read_and_delivered(
+    tmp_path: Path, reads: list[str]
+) -> None:
+    async with indexing(tmp_path) as notes:
+        await notes.index.scan()
+        await notes.deliver_all()
+        reads.clear()
+        change(notes, "tea.yaml", "tea: black")
+        assert await notes.index.scan() == Scanned(indexed=1)
+        assert reads == ["tea.yaml"]
+        assert await notes.items("tea.yaml") == {"tea": 2}
+        assert await notes.items("zh/部署.md") == {"部署": 1}
+        assert await notes.deliveries() == Counter([("put", await notes.item_id("tea"))])
+        assert len(notes.changes) == 2
+
+
+async def test_a_new_file_is_added(tmp_path: Path, reads: list[str]) -> None:
+    async with indexing(tmp_path) as notes:
+        await notes.index.scan()
+        reads.clear()
+        change(notes, "new/one.yml", "x: 1")
+        assert await notes.index.scan() == Scanned(indexed=1)
+        assert reads == ["new/one.yml"]
+        assert len(await notes.ids()) == ITEMS + 1
+
+
+async def test_a_section_that_is_gone_is_forgotten_and_the_others_stay(tmp_path: Path) -> None:
+    async with indexing(tmp_path) as notes:
+        await notes.index.scan()
+        await notes.deliver_all()
+        kept, gone = await notes.item_id("Where"), await notes.item_id("Who")
+        change(notes, "ops.md", str(NOTES["ops.md"]).replace("# Who\n\nBob.\n\n", ""))
+        await notes.index.scan()
+        assert await notes.items("ops.md") == {"Ops": 2, "Where": 2}
+        waiting = await notes.deliveries()
+        assert waiting == Counter(
+            [("put", await notes.item_id("Ops")), ("put", kept), ("forget", gone)]
+        )
+        await notes.check_whole()
+
+
+async def test_a_file_that_is_gone_is_taken_out_without_reading(
+    tmp_path: Path, reads: list[str]
+) -> None:
+    async with indexing(tmp_path) as notes:
+        await notes.index.scan()
+        await notes.deliver_all()
+        reads.clear()
+        gone = await notes.item_id("部署")
+        (notes.workspace / "memory" / "zh" / "部署.md").unlink()
+        assert await notes.index.scan() == Scanned(removed=1)
+        assert reads == []
+        assert await notes.deliveries() == Counter([("forget", gone)])
+        assert await notes.files() == ["ops.md", "tea.yaml"]
+        assert len(notes.changes) == 2
+        await notes.check_whole()
+
+
+async def test_without_the_folder_everything_is_taken_out(tmp_path: Path) -> None:
+    async with indexing(tmp_path) as notes:
+        await notes.index.scan()
+        (notes.workspace / "memory").rename(notes.workspace / "elsewhere")
+        assert await notes.index.scan() == Scanned(removed=3)
+        assert await notes.ids() == []
+
+
+async def test_a_renamed_file_is_another_one(tmp_path: Path, reads: list[str]) -> None:
+    async with indexing(tmp_path) as notes:
+        await notes.index.scan()
+        await notes.deliver_all()
+        reads.clear()
+        before = await notes.item_id("tea")
+        memory = notes.workspace / "memory"
+        (memory / "tea.yaml").rename(memory / "green-tea.yaml")
+        assert await notes.index.scan() == Scanned(indexed=1, removed=1)
+        assert reads == ["green-tea.yaml"]
+        after = await notes.item_id("green-tea")
+        assert await notes.deliveries() == Counter([("put", after), ("forget", before)])
+        await notes.check_whole()
+
+
+async def test_of_a_file_that_was_only_touched_the_date_is_noted_and_nothing_else(
+    tmp_path: Path, reads: list[str]
+) -> None:
+    async with indexing(tmp_path) as notes:
+        await notes.index.scan()
+        await notes.deliver_all()
+        reads.clear()
+        change(notes, "tea.yaml", NOTES["tea.yaml"])
+        assert await notes.index.scan() == Scanned()
+        assert reads == ["tea.yaml"]
+        assert await notes.items("tea.yaml") == {"tea": 1}
+        assert await notes.deliveries() == Counter()
+        assert await notes.index.scan() == Scanned()
+        assert reads == ["tea.yaml"], "the date was noted"
+        assert len(notes.changes) == 1
+        await notes.check_whole()
+
+
+@pytest.mark.parametrize(("content", "earlier_ns"), [("tea: matcha", 0), ("tea: black", 1)])
+async def test_a_change_shows_in_the_size_or_in_the_date_alone(
+    tmp_path: Path, content: str, earlier_ns: int
+) -> None:
+    async with indexing(tmp_path) as notes:
+        await notes.index.scan()
+        path = notes.workspace / "memory" / "tea.yaml"
+        at_ns = path.stat().st_mtime_ns - earlier_ns
+        path.write_text(content)
+        os.utime(path, ns=(at_ns, at_ns))
+        assert await notes.index.scan() == Scanned(indexed=1)
+
+
+async def test_a_note_that_comes_back_is_delivered_again(tmp_path: Path) -> None:
+    async with indexing(tmp_path) as notes:
+        await notes.index.scan()
+        await notes.deliver_all()
+        item_id = await notes.item_id("tea")
+        path = notes.workspace / "memory" / "tea.yaml"
+        path.unlink()
+        await notes.index.scan()
+        await notes.deliver_all()
+        for content in ("tea: green", "tea: black"):
+            change(notes, "tea.yaml", content)
+            await notes.index.scan()
+            assert await notes.deliveries() == Counter([("put", item_id)])
+            await notes.deliver_all()
+
+
+async def test_a_note_that_comes_back_before_it_was_forgotten_there_is_only_put(
+    tmp_path: Path,
+) -> None:
+    async with indexing(tmp_path) as notes:
+        await notes.index.scan()
+        await notes.deliver_all()
+        item_id = await notes.item_id("tea")
+        (notes.workspace / "memory" / "tea.yaml").unlink()
+        await notes.index.scan()
+        change(notes, "tea.yaml", "tea: black")
+        await notes.index.scan()
+        assert await notes.deliveries() == Counter([("put", item_id)])
+
+
+async def test_of_what_was_delivered_only_the_last_is_kept(tmp_path: Path) -> None:
+    async with indexing(tmp_path, {"tea.yaml": "tea: green"}) as notes:
+        for number in range(4):
+            change(notes, "tea.yaml", f"tea: {number}")
+            await notes.index.scan()
+            await notes.deliver_all()
+        rows = await notes.database.rows("SELECT backend, revision FROM outbox ORDER BY backend")
+    assert [tuple(row) for row in rows] == [("memu", 4), ("vectors", 4)]
+
+
+async def test_what_was_never_delivered_needs_no_more_than_its_forgetting(tmp_path: Path) -> None:
+    async with indexing(tmp_path, {"tea.yaml": "tea: green"}) as notes:
+        await notes.index.scan()
+        item_id = await notes.item_id("tea")
+        change(notes, "tea.yaml", "tea: black")
+        await notes.index.scan()
+        assert await notes.deliveries() == Counter([("put", item_id)])
+        (notes.workspace / "memory" / "tea.yaml").unlink()
+        await notes.index.scan()
+        assert await notes.deliveries() == Counter([("forget", item_id)])
+
+
+async def test_what_is_no_text_is_read_once_and_makes_no_item(
+    tmp_path: Path, reads: list[str]
+) -> None:
+    async with indexing(tmp_path, {"a.md": b"\0\1", "empty.md": ""}) as notes:
+        await notes.index.scan()
+        assert await notes.ids() == []
+        reads.clear()
+        assert await notes.index.scan() == Scanned()
+        assert reads == []
+        change(notes, "a.md", "words now")
+        assert await notes.index.scan() == Scanned(indexed=1)
+        assert await notes.titles() == ["a"]
+        change(notes, "a.md", b"and\0none again")
+        await notes.index.scan()
+        assert await notes.ids() == []
+        await notes.check_whole()
+
+
+async def test_a_note_that_cannot_be_read_is_taken_out_until_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with indexing(tmp_path) as notes:
+        await notes.index.scan()
+        change(notes, "tea.yaml", "tea: black")
+        with monkeypatch.context() as closed:
+            closed.setattr(index_module, "read_note_blocking", lambda *_: None)
+            assert await notes.index.scan() == Scanned(removed=1)
+            assert await notes.files() == ["ops.md", "zh/部署.md"]
+            assert await notes.index.scan() == Scanned()
+        assert await notes.index.scan() == Scanned(indexed=1)
+        await notes.check_whole()
+
+
+async def test_secrets_are_nowhere_in_the_index(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {
+        "a.md": f"# {SECRET}\n\nkey {SECRET}",
+        f"{SECRET}.md": "by its name",
+        f"{SECRET}/b.md": "by its folder",
+    }
+    async with indexing(tmp_path, files) as notes:
+        for _ in range(2):
+            await notes.index.scan()
+        assert await notes.files() == ["a.md"]
+        dumped = await notes.database.write(lambda writer: "\n".join(writer.iterdump()))
+    assert "[masked]" in dumped
+    assert SECRET not in dumped
+    assert "by its" not in dumped
+
+
+async def test_looks_at_the_same_time_take_turns(tmp_path: Path, reads: list[str]) -> None:
+    async with indexing(tmp_path) as notes, anyio.create_task_group() as tasks:
+        for _ in range(4):
+            tasks.start_soon(notes.index.scan)
+    assert sorted(reads) == sorted(NOTES)
+
+
+@both_cuts
+async def test_a_look_that_is_cancelled_at_any_point_is_made_good_by_the_next(
+    tmp_path: Path, cut: Cut
+) -> None:
+    for step in range(1, 500):
+        root = tmp_path / str(step)
+        root.mkdir()
+        async with indexing(root) as notes:
+            was_cut = await cut(_scan(notes), step)
+            await notes.check_whole()
+            await notes.index.scan()
+            await notes.check_whole()
+            assert len(await notes.ids()) == ITEMS
+            assert await notes.deliveries() == Counter(("put", one) for one in await notes.ids())
+        if not was_cut:
+            break
+    assert step > 8, "it waits in that many places"
+
+
+def _scan(notes: Indexed) -> Coroutine[Any, Any, Scanned]:
+    return notes.index.scan()
