@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from gateway.engine.events import (
@@ -126,10 +127,12 @@ class EngineSuite(abc.ABC):
         asked: list[tuple[str, dict[str, Any]]] = []
 
         async def first(name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
+            await anyio.lowlevel.checkpoint()
             asked.append((name, dict(arguments)))
             return OwnAnswer(f"First: 你好 {arguments['name']}")
 
         async def second(name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
+            await anyio.lowlevel.checkpoint()
             return OwnAnswer("Second refuses.", is_error=True)
 
         greet = script({"tool": GREET, "input": {"name": "王", "more": 1}}, {"text": "greeted"})
@@ -155,6 +158,7 @@ class EngineSuite(abc.ABC):
         self, tmp_path: Path
     ) -> None:
         async def broken(name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
+            await anyio.lowlevel.checkpoint()
             raise RuntimeError("a secret of ours")
 
         greet = script({"tool": GREET, "input": {"name": "Ann"}}, {"text": "went on"})
@@ -169,6 +173,7 @@ class EngineSuite(abc.ABC):
 
     async def test_an_agent_without_a_tool_of_our_own_cannot_call_it(self, tmp_path: Path) -> None:
         async def never(name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
+            await anyio.lowlevel.checkpoint()
             raise AssertionError
 
         greet = script({"tool": GREET, "input": {"name": "Ann"}}, {"text": "not greeted"})
