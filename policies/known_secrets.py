@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from urllib.parse import quote, quote_plus
 
-from policies.masks import MASK, Masked, mask_value
+from policies.masks import MASK, mask_value
+from policies.secret_shadow import Page, Shadow
 
 MIN_KNOWN_CHARS = 6
 """A shorter known value would mask ordinary words."""
@@ -22,14 +23,27 @@ _MIN_CORE_CHARS = 12
 _PERCENT = re.compile(r"%[0-9A-F]{2}")
 
 
-def mask_known(text: str, known: Sequence[str]) -> Masked:
-    """Mask the known values in a text; those that are too short to be told apart stay."""
+def mask_known(text: str, known: Sequence[str]) -> Page:
+    """Mask the known values in a text; those that are too short to be told apart stay.
+
+    First as they are written, then in the text's shadow: full-width letters and invisible characters hide
+    none of them.
+    """
+    forms = _forms(tuple(known))
     count = 0
-    for form, mask in _forms(tuple(known)):
+    for form, mask in forms:
         if form in text:
             count += text.count(form)
             text = text.replace(form, mask)
-    return Masked(text, count)
+    page = Page(text)
+    page.count = count
+    if page.read != text:
+        for form, mask in forms:
+            plain = Shadow.of(form).text
+            if len(plain) >= MIN_KNOWN_CHARS and plain in page.read:
+                found = re.finditer(re.escape(plain), page.read)
+                page.mask([(*one.span(), mask) for one in found])
+    return page
 
 
 @lru_cache(maxsize=64)

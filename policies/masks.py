@@ -10,6 +10,10 @@ KEPT_SHARE = 4
 """At most one character of this many is kept, so that short secrets do not show half of themselves."""
 
 
+Span = tuple[int, int, str]
+"""Where something begins and ends that is replaced, and by what."""
+
+
 @dataclass(frozen=True, slots=True)
 class Masked:
     """A text without its secrets, and how many there were."""
@@ -37,6 +41,24 @@ def substitute(
         return replaced
 
     return Masked(pattern.sub(count_and_replace, text), count)
+
+
+def replaced_spans(
+    text: str, pattern: re.Pattern[str], replace: Callable[[re.Match[str]], str]
+) -> list[Span]:
+    """Give what `substitute` would replace, each as narrow as can be: what stays the same is no part of it."""
+    return [
+        _narrowed(match.start(), match[0], new)
+        for match in pattern.finditer(text)
+        if (new := replace(match)) != match[0]
+    ]
+
+
+def _narrowed(start: int, old: str, new: str) -> Span:
+    most = min(len(old), len(new))
+    same = next((at for at in range(most) if old[at] != new[at]), most)
+    tail = next((at for at in range(most - same) if old[-1 - at] != new[-1 - at]), most - same)
+    return start + same, start + len(old) - tail, new[same : len(new) - tail]
 
 
 def replace_whole(match: re.Match[str]) -> str:

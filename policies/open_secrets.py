@@ -11,7 +11,10 @@ import re
 from collections.abc import Iterator
 
 from policies.masks import MASK
-from policies.secret_values import KEY_WORDS, OPAQUE_KEYS, PHRASE_KEYS, SEPARATORS
+from policies.secret_keys import keys_in
+from policies.secret_shadow import Shadow
+from policies.secret_talk import MARKS, OPEN_TALK
+from policies.secret_values import SEPARATORS
 
 MOST_WAITING_CHARS = 4_096
 """What would wait for longer is told as it comes: no secret of a known form is that long on one line."""
@@ -21,20 +24,21 @@ MOST_BLOCK_CHARS = 16_384
 _BARE = r"[^\s\"'\\&;<>，。；、！？“”「」『』…]*"
 _VALUE = (
     r"(?:\\{1,7}\"[^\"\\\n…]*\\*|\"(?:[^\"\\\n…]|\\[^\n])*\\?|\\{0,7}'[^'\\\n…]*\\*"
-    rf"|[“「『][^”」』\n…]*|\\{{1,7}}|{_BARE}[ \t]*,?[ \t]*)"
+    rf"|[“「『][^”」』\n…]*|\\{{1,7}}|(?:`{{1,3}}[^`\s…]*|\*\*[^*\s…]*)?{_BARE}[ \t]*,?[ \t]*)"
 )
-_KEY_GOES_ON = (
-    r"(?:[ \t]{0,4}[“「『][^”」』\n…]*"
-    rf"|\\{{0,7}}[\"']?[ \t]{{0,4}}(?:(?:{SEPARATORS}|=|:)[ \t]{{0,4}}{_VALUE})?)"
+_ASSIGNED = re.compile(
+    r"[ \t]{0,4}[“「『][^”」』\n…]*"
+    rf"|\\{{0,7}}{MARKS}[\"']?{MARKS}[ \t]{{0,4}}(?:(?:{SEPARATORS}|=|:){MARKS}[ \t]{{0,4}}{_VALUE})?",
+    re.IGNORECASE,
 )
+_TOLD = re.compile(OPEN_TALK, re.IGNORECASE)
 _AUTHORIZATION = (
     r"authorization\\{0,7}[\"']?[ \t]{0,4}(?:[:=][ \t]{0,4}\\{0,7}[\"']?"
     r"(?:(?:bearer|basic|token|digest|apikey|key|negotiate)[ \t]{1,4})?[^\s\"'\\,;<>…]*)?"
 )
 _TOOLS = ("sshpass", "mysql", "mariadb", "redis-cli", "docker", "curl")
 _STRETCHES = (
-    # under a key
-    (KEY_WORDS, rf"(?:{PHRASE_KEYS}|{OPAQUE_KEYS}){_KEY_GOES_ON}"),
+    # the beginning of a key
     (("api",), r"api[ \t]?"),
     (tuple("密口令秘凭私授"), r"[密口令秘凭私授]权?"),
     # headers
@@ -65,15 +69,30 @@ _BLOCK_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 
 def settled_chars(text: str) -> int:
     """Say how many characters can be masked by themselves: whatever follows changes nothing in them."""
-    blocks = list(_blocks(text))
-    open_block = bool(blocks) and blocks[-1][1] == len(text)
+    shadow = Shadow.of(text)
+    read = shadow.text
+    blocks = list(_blocks(read))
+    open_block = bool(blocks) and blocks[-1][1] == len(read)
     if len(text) > (MOST_BLOCK_CHARS if open_block else MOST_WAITING_CHARS):
         return len(text)
-    at = _before_word(text, len(text))
-    for start, end in sorted([*blocks, *_stretches(text)], reverse=True):
+    at = _before_word(read, len(read))
+    for start, end in sorted([*blocks, *_stretches(read), *_under_keys(read)], reverse=True):
         if start < at <= end:  # what is over by now must not be cut, either
-            at = _before_word(text, start)
-    return at
+            at = _before_word(read, start)
+    return shadow.start(at)
+
+
+def _under_keys(text: str) -> Iterator[tuple[int, int]]:
+    """Give where keys begin, and up to where what is said of each could not be cut."""
+    for key in keys_in(text):
+        assigned = _ASSIGNED.match(text, key.end)
+        told = _TOLD.match(text, key.end)
+        ends = [key.end]
+        if assigned is not None:
+            ends.append(assigned.end())
+        if told is not None:  # nothing that follows its end belongs to it
+            ends.append(told.end() - (told.end() < len(text)))
+        yield key.start, max(ends)
 
 
 def _stretches(text: str) -> Iterator[tuple[int, int]]:

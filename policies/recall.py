@@ -14,10 +14,8 @@ from typing import Final
 
 from policies.recall_markers import USAGE, USAGE_BESIDE_A_NAME, is_durable, plain_of
 from policies.recall_names import ToolNames
+from policies.recall_reach import REACH_CHARS, SENTENCE_END, goes_on_about_a_call
 
-_REACH_CHARS: Final = 1200
-"""So far from a tool's name something is still about that tool; a title reaches over the whole item."""
-_SENTENCE_END: Final = re.compile(r"[\n。！？；!?;]+|\.(?=\s)")
 _HEADING: Final = re.compile(r"^#{1,6} .*", re.MULTILINE)
 _LINE_START: Final = re.compile(r"[\s#>*\-\d.、`]*")
 
@@ -49,13 +47,17 @@ class ActiveTools:
         named_at = self.names.distinct_in(whole)
         if named_at and _are_near(named_at, [one.start() for one in USAGE.finditer(whole)]):
             return True
-        return any(
+        if any(
             self._sentence_is_about_a_call(one)
-            for one in _SENTENCE_END.split(whole)
+            for one in SENTENCE_END.split(whole)
             if self.names.may_be_in(one)
-        )
+        ):
+            return True
+        return goes_on_about_a_call(whole, self.names.introduced_in(whole))
 
     def _sentence_is_about_a_call(self, sentence: str) -> bool:
+        if self.names.are_right_at_usage_in(sentence):
+            return True
         if USAGE.search(sentence):
             return self.names.are_in(sentence)
         return bool(USAGE_BESIDE_A_NAME.search(sentence)) and self.names.are_told_of_in(sentence)
@@ -66,7 +68,7 @@ def _are_near(names: list[int], markers: list[int]) -> bool:
     for marker in markers:
         at = bisect_left(names, marker)
         nearest = [abs(marker - one) for one in names[max(0, at - 1) : at + 1]]
-        if nearest and min(nearest) <= _REACH_CHARS:
+        if nearest and min(nearest) <= REACH_CHARS:
             return True
     return False
 

@@ -30,7 +30,7 @@ _ENGLISH: Final = "|".join(
 )
 _CHINESE_FORMS: Final = (
     r"参数(?:的)?\s?(?:格式|模式|结构|说明|列表|名称?|类型|定义|顺序|表|规范|映射|schema)",
-    r"入参|出参|传参|(?:必填|可选|必选|请求|工具|调用)(?:的)?参数|必填(?:字段|项)",
+    r"入参|出参(?!数化)|传参|(?:必填|可选|必选|请求|工具|调用)(?:的)?参数|必填(?:字段|项)",
     r"调用(?:的)?(?:格式|方式|方法|语法|约定|示例|签名|样例|规范)|函数签名",
     r"字段(?:的)?(?:映射|对应|对照|定义|说明|列表)",
     r"失败(?:的|了的)?(?:工具)?调用|(?:工具)?调用(?:时|总是|又)?(?:失败|报错|出错)",
@@ -51,10 +51,32 @@ USAGE: Final = re.compile(rf"{_WORD_START}(?:{_ENGLISH}){_WORD_END}|{_CHINESE}",
 
 USAGE_BESIDE_A_NAME: Final = re.compile(
     rf"{_WORD_START}(?:{_PARAM}|schemas?|signatures?|usage|api{_GAP}(?:docs?|documentation|references?)){_WORD_END}"
-    r"|参数|用法|使用方法|使用说明",
+    r"|参数(?!化)|用法|使用方法|使用说明",
     re.IGNORECASE,
 )
 """Words that tell of a call only where the tool is told of in the same sentence."""
+
+_NOT_OF_A_CALL: Final = (
+    "(?!展开|扩展|替换|替代|解析|文件|传递|个数|数量|脚本|处理|化|[在写放存从由])"
+)
+"""`Bash 参数展开` tells of a language, `参数在 deploy.yaml` of a place."""
+RIGHT_AT_A_NAME: Final = (
+    rf"使用(?:方法|方式|说明|参数)|调用(?:方法|方式|说明|参数)|(?:必填|可选|必需|输入|全部)?(?:参数|入参|传参){_NOT_OF_A_CALL}"
+    rf"|用法(?!律)|(?:怎么|如何|怎样)(?:用|使用|调用|传)"
+)
+"""Words that tell of a call where they stand right behind a tool's name."""
+_GOES_ON: Final = r"(?=\s{0,2}(?:[:：=({（\[]|-\s|[—–]|(?:is|are|include)\b|$))"
+WORDS_AT_A_NAME: Final = rf"(?i:usage|parameters?|params|arguments?|args|inputs?){_GOES_ON}"
+_CLAUSE_HEAD: Final = r"[\s#>*\-\d.、`]{0,12}(?:(?:here\s(?:is|are)\s)?(?:the|its|their|this|these|an?)\s|其|它的|该工具的?|工具的)?"
+UNATTRIBUTED_USAGE: Final = re.compile(
+    rf"{_CLAUSE_HEAD}(?:(?:{_ENGLISH}){_WORD_END}(?!\s+(?:of|for|in|on)\s)|(?:{_CHINESE})(?!文件))",
+    re.IGNORECASE,
+)
+"""A clause that tells first of all how something is called, and does not say what."""
+UNATTRIBUTED_WORDS: Final = re.compile(
+    rf"{_CLAUSE_HEAD}(?:{_PARAM}|schemas?|signatures?|usage|参数|用法|使用方法|使用说明)\s?[:：]",
+    re.IGNORECASE,
+)
 
 _DURABLE: Final = re.compile(
     "|".join(

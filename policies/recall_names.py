@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from policies.recall_markers import USAGE_NOUNS, plain_of
+from policies.recall_markers import RIGHT_AT_A_NAME, USAGE_NOUNS, WORDS_AT_A_NAME, plain_of
 
 _VERBS_AND_NOUNS: Final = (
     "add agent apply ask build call check chat clear click close commit copy count create delete deploy diff edit"
@@ -30,6 +30,14 @@ _INSTRUMENT: Final = re.compile(
     r"(?:\b(?:with|via|using|by|through|used?|ran|run)\s+(?:the\s+)?|(?:[用由经]|通过|使用|借助|运行|执行)\s*)[`\"']?$",
     re.IGNORECASE,
 )
+_DONE_WITH: Final = re.compile(
+    r"(?:\b(?:with|via|by|through|used|ran|run|using)\s+(?:the\s+)?|(?:(?<!使)用|[由经]|通过|借助|运行|执行)\s*)[`\"'*「]{0,3}$",
+    re.IGNORECASE,
+)
+"""What was done with a tool; "to use the tool" and `使用工具` may begin to tell how it is called."""
+_IS_DONE: Final = re.compile(
+    r"[^\n。；;!！?？]{0,60}(?:(?<![除为])了(?!解)|(?<!通)过(?![程滤]))|\s(?:ran|did|was|has|had|failed|wrote)\b"
+)
 _BEFORE_CHARS: Final = 40
 _INSTRUMENT_FIRST: Final = re.compile(r"(?:with|via|using|by)\s", re.IGNORECASE)
 _START: Final = r"(?<![A-Za-z0-9_])(?<![A-Za-z0-9]-)"
@@ -46,6 +54,8 @@ class ToolNames:
     distinct: re.Pattern[str] | None
     as_written: re.Pattern[str] | None
     in_a_names_place: re.Pattern[str] | None
+    at_usage: re.Pattern[str] | None
+    introduced: re.Pattern[str] | None
 
     @classmethod
     def of(cls, names: Iterable[str]) -> "ToolNames":
@@ -56,7 +66,12 @@ class ToolNames:
         distinct = sorted(aliases - set(words), key=lambda one: (-len(one), one))
         folded = sorted({_folded(one) for one in aliases})
         return cls(
-            tuple(folded), _distinct(distinct), _as_written(proper), _in_a_names_place(words)
+            tuple(folded),
+            _distinct(distinct),
+            _as_written(proper),
+            _in_a_names_place(words),
+            _at_usage([*distinct, *words], [*distinct, *proper]),
+            _introduced([*distinct, *words]),
         )
 
     def may_be_in(self, text: str) -> bool:
@@ -77,6 +92,21 @@ class ToolNames:
             if pattern is not None
             for one in pattern.finditer(sentence)
         )
+
+    def are_right_at_usage_in(self, sentence: str) -> bool:
+        """Whether what is said of how something is called stands right at any of them: `Bash 用法`."""
+        return self.at_usage is not None and self.at_usage.search(sentence) is not None
+
+    def introduced_in(self, text: str) -> list[int]:
+        """Give where a text begins to tell of one of them: behind "the Bash tool", `Bash 工具`, `Bash:`."""
+        if self.introduced is None:
+            return []
+        return [
+            one.end()
+            for one in self.introduced.finditer(text)
+            if not _DONE_WITH.search(text[max(0, one.start() - _BEFORE_CHARS) : one.start()])
+            and not _IS_DONE.match(text, one.end())
+        ]
 
     def distinct_in(self, text: str) -> list[int]:
         """Give the places of the names that no text has by chance, in their order."""
@@ -154,3 +184,38 @@ def _in_a_names_place(names: Sequence[str]) -> re.Pattern[str] | None:
     if capital:
         forms.append(rf"\b(?i:{_BEFORE_A_NAME})\s+(?:{capital}){_END}")
     return re.compile("|".join(forms), re.MULTILINE)
+
+
+def _alternatives(names: Sequence[str]) -> str:
+    return "|".join(re.escape(one) for one in sorted(set(names), key=lambda one: (-len(one), one)))
+
+
+def _at_usage(names: Sequence[str], unlike_words: Sequence[str]) -> re.Pattern[str] | None:
+    """Find names with what is said of how they are called right behind them, or right before."""
+    if not names:
+        return None
+    loose = f"(?i:{_alternatives(names)})"
+    mark = r"[`\"'*」』”]{0,3}"
+    forms = [
+        rf"{_START}{loose}{mark}\s?(?:工具|命令)?(?:使用|调用)?时?(?:的|需要的?|所需的?)?\s?(?:{RIGHT_AT_A_NAME})",
+        rf"(?:用法|使用(?:方法|方式|说明))\s?[:：]\s?[`\"'*「『“]{{0,3}}{loose}{_END}",
+        rf"(?:如何|怎么|怎样)(?:使用|调用)\s?[`\"'*「『“]{{0,3}}{loose}{_END}",
+    ]
+    if unlike_words:
+        plain = f"(?i:{_alternatives(unlike_words)})"
+        forms.append(rf"{_START}{plain}{mark}(?:'s)?\s(?:{WORDS_AT_A_NAME})")
+    return re.compile("|".join(forms), re.MULTILINE)
+
+
+def _introduced(names: Sequence[str]) -> re.Pattern[str] | None:
+    """Find names where a text begins to tell of the tool."""
+    if not names:
+        return None
+    exact = _alternatives(names)
+    mark = r"[`\"'*「『“」』”]{0,3}"
+    return re.compile(
+        rf"{_START}(?i:{exact}){mark}\s?(?:(?i:(?:mcp\s)?tool)\b|工具)"
+        rf"|(?i:\btool\s|工具\s?){mark}(?:{exact}){_END}"
+        rf"|^[\s#>*\-]{{0,12}}`?(?:{exact})`?\*{{0,2}}\s?(?=[:：])",
+        re.MULTILINE,
+    )

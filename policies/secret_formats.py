@@ -8,7 +8,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from policies.masks import Masked, replace_whole, substitute
+from policies.masks import replace_whole, replaced_spans
+from policies.secret_shadow import Page
 
 _BORDERS = (
     r"(?<![A-Za-z0-9]{0})",
@@ -123,11 +124,8 @@ _JWT = _format(
 _FORMATS: Sequence[_Format] = (*_MODELS, *_CODE_HOSTS, *_CLOUDS, *_SHOPS_AND_CHATS, _JWT)
 
 
-def mask_formats(text: str) -> Masked:
+def mask_formats(page: Page) -> None:
     """Mask every token whose form alone tells what it is."""
-    count = 0
     for one in _FORMATS:
-        if one.word in text:
-            masked = substitute(text, one.pattern, replace_whole)
-            text, count = masked.text, count + masked.count
-    return Masked(text, count)
+        if one.word in page.read:
+            page.mask(replaced_spans(page.read, one.pattern, replace_whole))

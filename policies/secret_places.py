@@ -4,8 +4,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from policies.masks import MASK, Masked, mask_value, substitute
-from policies.secret_values import is_mixed, is_placeholder
+from policies.masks import MASK, mask_value, replaced_spans
+from policies.secret_looks import is_mixed, is_placeholder
+from policies.secret_shadow import Page
 
 _SCHEME = re.compile(
     r"(?<![A-Za-z0-9_])(?P<head>(?:bearer|basic|token|digest|apikey)[ \t]{1,4})"
@@ -135,12 +136,9 @@ _PLACES: Sequence[_Place] = (
 )
 
 
-def mask_places(text: str) -> Masked:
+def mask_places(page: Page) -> None:
     """Mask what stands where only secrets stand."""
-    count = 0
-    lower = text.lower()
+    lower = page.read.lower()
     for place in _PLACES:
         if any(word in lower for word in place.words):
-            masked = substitute(text, place.pattern, place.replace)
-            text, count = masked.text, count + masked.count
-    return Masked(text, count)
+            page.mask(replaced_spans(page.read, place.pattern, place.replace))

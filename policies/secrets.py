@@ -1,8 +1,9 @@
 """Finds secrets in a text and masks them, for logs, memory, errors and events.
 
 Four sorts, one after the other: values that the caller knows, what stands where only secrets stand
-(headers, addresses, command lines, key blocks), values under a telling key (`password=`, `密码：`), and
-tokens in the formats of known providers. A mask keeps up to four characters: `sk-a…[masked]`.
+(headers, addresses, command lines, key blocks), values under a telling key (`password=`, `密码：`, "the
+password is …"), and tokens in the formats of known providers. A mask keeps up to four characters:
+`sk-a…[masked]`. Full-width letters and invisible characters hide nothing.
 
 Cheap words are looked for before any expression runs, and no expression can run back over what it has
 read, so the time grows with the text's length alone. Masking twice gives the same as masking once. A
@@ -15,7 +16,7 @@ from policies.known_secrets import MIN_KNOWN_CHARS, mask_known
 from policies.masks import MASK, MAX_KEPT_CHARS, Masked
 from policies.secret_formats import mask_formats
 from policies.secret_places import mask_places
-from policies.secret_values import KEY_WORDS, mask_keyed
+from policies.secret_values import mask_keyed
 
 __all__ = [
     "MASK",
@@ -33,16 +34,11 @@ def mask_secrets_counted(text: str, *, known: Sequence[str] = ()) -> Masked:
     `known` are values to mask wherever they stand, also encoded; those shorter than six characters are
     left alone. Masking the result again changes nothing and counts nothing.
     """
-    masked = mask_known(text, known)
-    count = masked.count
-    masked = mask_places(masked.text)
-    count += masked.count
-    lower = masked.text.lower()
-    if any(word in lower for word in KEY_WORDS):
-        masked = mask_keyed(masked.text)
-        count += masked.count
-    masked = mask_formats(masked.text)
-    return Masked(masked.text, count + masked.count)
+    page = mask_known(text, known)
+    mask_places(page)
+    mask_keyed(page)
+    mask_formats(page)
+    return Masked(page.text, page.count)
 
 
 def mask_secrets(text: str, *, known: Sequence[str] = ()) -> str:

@@ -1,0 +1,112 @@
+"""What a value looks like: a secret, a word of talk, a piece of code, the name of an algorithm."""
+
+import re
+
+_ORDINARY = (
+    "true false none null nil undefined empty unset set missing required optional invalid expired valid "
+    "changed reset updated rejected accepted incorrect wrong denied failed masked redacted hidden omitted "
+    "string str text bytes int bool boolean number any object type optional[str] str|none yes no on off "
+    "default example changeme placeholder your-password your_password"
+)
+ORDINARY_VALUES = frozenset(_ORDINARY.split())
+CODE = re.compile(
+    r"[\$\{<%\[(*]|![A-Za-z]\w*\Z|[A-Za-z_]\w*(?:\??\.[A-Za-z_]\w*)+[,;)?]*\Z|[A-Za-z_][\w.]*[\[(]|(?:x{4,}|\*{3,}|\.{3,})\Z"
+)
+NAME_OF_A_KEY = re.compile(r"[A-Za-z_]*(?:pass|pwd|secret|token|key|cred)[A-Za-z_]*", re.IGNORECASE)
+_TECHNICAL = re.compile(
+    r"(?<![a-z0-9])(?:"
+    r"(?:base|b)(?:16|32|58|62|64)(?:url)?|sha-?[1235]\d{0,2}(?:sum)?|md[45](?:sum|crypt)?|argon2(?:id|i|d)?"
+    r"|pbkdf2|[rhep]s\d{3}|aes-?\d{0,3}|rsa-?\d{0,4}|x?ed25519|x25519|x509|pkcs\d{1,2}|p12|o?auth[0-3](?:\.\d)?"
+    r"|http[123]|utf-?(?:8|16|32)|ipv[46]|ntlmv?[12]|crc32|blake[23][bs]?|k8s|i18n|l10n|v\d{1,3}(?:(?:alpha|beta|rc)\d{0,2})?"
+    r"|1password|office365|win(?:32|64)|x86|[236]fa|bcrypt|scrypt|jwt|ldap|vault|hash(?:ed)?|plaintext"
+    r")(?![0-9])",
+    re.IGNORECASE,
+)
+"""What prose says behind "the password is" although it has digits."""
+_MEASURED = re.compile(
+    r"\d{1,6}(?:[\-+.~]\d{1,6})?[\-+]?"
+    r"(?:chars?|characters?|bits?|bytes?|days?|hours?|min(?:ute)?s?|sec(?:ond)?s?|[smhdkx]|ms|[kmg]i?b|st|nd|rd|th)?"
+    r"(?:-[A-Za-z]+){0,4}",
+    re.IGNORECASE,
+)
+"""`12-characters-long`, `3600s`, `8-64`."""
+_ELSEWHERE = re.compile(
+    r"[/.~@#\-+]|.*://|[\w.+\-]+@[\w\-]+(?:\.[\w\-]+)+\Z|[a-z][a-z\-]*@[a-z][\w.\-]*\Z"
+    r"|[\w./\-]+\.(?:py|js|ts|tsx|md|txt|json|ya?ml|toml|sh|go|rs|java|html?|css|png|log|conf|cfg|ini|sql|csv|xml|pem|key|crt"
+    r"|db|sqlite3?|env|lock|gz|zip|rst|ps1|php|rb)\Z"
+    r"|\d{4}-\d\d-\d\d|\d{1,3}(?:\.\d{1,3}){2,3}",
+    re.ASCII,
+)
+"""Paths, addresses, options, dates, versions."""
+_JOINTS = re.compile(r"[\-_./:,=+()\[\]{}|?]+")
+_PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^A-Za-z0-9]", re.ASCII)
+_SIGN_INSIDE = re.compile(r"[A-Za-z0-9][!@#$%^~*]+[A-Za-z0-9]", re.ASCII)
+_MIN_CHARS = 7
+_MIN_DENSE_CHARS = 6
+_MIN_DENSE_PIECES = 3
+_DENSE_CHARS_EACH = 3.0
+_LONG_CHARS = 16
+_LONG_CHARS_EACH = 5.0
+_MIN_DENSE_LETTERS = 8
+_MIN_LETTER_PIECES = 4
+_LETTERS_EACH = 2.5
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether a value only stands for one: a word of talk, a name of a key, a variable, asterisks."""
+    return (
+        value.casefold() in ORDINARY_VALUES
+        or NAME_OF_A_KEY.fullmatch(value) is not None
+        or CODE.match(value) is not None
+    )
+
+
+def is_mixed(value: str) -> bool:
+    """Whether a value holds letters and digits both, as few words do."""
+    return any(one.isdigit() for one in value) and any(one.isalpha() for one in value)
+
+
+def is_technical(value: str) -> bool:
+    """Whether a value is the name of an algorithm, a format or a product."""
+    return _TECHNICAL.fullmatch(value) is not None
+
+
+def looks_chosen(value: str) -> bool:
+    """Whether prose would hardly have this word where it tells a password: `hunter22`, `pa$$word`."""
+    if len(value) < _MIN_CHARS or _is_something_else(value):
+        return False
+    if looks_random(value):
+        return True
+    if _JOINTS.search(value) or _TECHNICAL.search(value):
+        return False
+    return is_mixed(value) or _SIGN_INSIDE.search(value) is not None
+
+
+def looks_random(value: str) -> bool:
+    """Whether letters of both sizes, digits and signs change as often as in no name: `Zq9vTr7m`."""
+    if len(value) < _MIN_CHARS or _is_something_else(value):
+        return False
+    plain = _TECHNICAL.sub("", value)
+    return any(map(_is_dense, _JOINTS.split(plain)))
+
+
+def _is_something_else(value: str) -> bool:
+    return (
+        is_placeholder(value)
+        or _ELSEWHERE.match(value) is not None
+        or _MEASURED.fullmatch(value) is not None
+    )
+
+
+def _is_dense(part: str) -> bool:
+    pieces = len(_PIECE.findall(part))
+    if is_mixed(part):
+        if len(part) >= _LONG_CHARS and pieces > _MIN_DENSE_PIECES:
+            return len(part) <= _LONG_CHARS_EACH * pieces
+        most = _DENSE_CHARS_EACH * pieces
+        return len(part) >= _MIN_DENSE_CHARS and pieces >= _MIN_DENSE_PIECES and len(part) <= most
+    return (
+        len(part) >= _MIN_DENSE_LETTERS
+        and pieces >= _MIN_LETTER_PIECES
+        and len(part) <= _LETTERS_EACH * pieces
+    )
