@@ -2,10 +2,12 @@
 
 The owner is who the server knows the caller to be; it is never read from an argument, and nothing
 is found, shown or changed across owners. The labels only narrow: a query that names one finds what
-carries just that, a query that names none finds everything of the owner's. What belongs to the
+carries just that (and what carries none, where it says so), a query that names none finds everything of
+the owner's. What belongs to the
 workspace (its notes) is everybody's who works in it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Final
 
@@ -33,14 +35,35 @@ class Scope:
         named = {one.name: getattr(self, one.name) for one in fields(self)}
         return {name: named[name] for name in LABELS if named[name] is not None}
 
+    @property
+    def wanted(self) -> Mapping[str, tuple[str | None, ...]]:
+        """What a query with this scope wants of each label that it names; None: that it is not there."""
+        return {name: (value,) for name, value in self.labels.items()}
+
     def covers(self, other: "Scope") -> bool:
         """Whether a query with this scope may see what has the other one."""
         theirs = other.labels
         return other.owner_id in self.readable_owners and all(
-            theirs.get(name) == value for name, value in self.labels.items()
+            theirs.get(name) in values for name, values in self.wanted.items()
         )
 
     @property
     def readable_owners(self) -> tuple[str, ...]:
         """Whose items a query with this scope may see."""
         return (self.owner_id, WORKSPACE_OWNER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchScope(Scope):
+    """A query's scope that some of its labels narrow less: what lacks them holds everywhere."""
+
+    or_without: tuple[str, ...] = ()
+    """Labels of which it wants this value or none; only cases can be searched so."""
+
+    @property
+    def wanted(self) -> Mapping[str, tuple[str | None, ...]]:
+        """What it wants of each label that it names; None: that it is not there."""
+        return {
+            name: (value, None) if name in self.or_without else (value,)
+            for name, value in self.labels.items()
+        }

@@ -28,6 +28,8 @@ class Candidate:
     item_id: str
     strength: float
     """How well it fits by the arm's own measure, 0 to 1."""
+    nearness: float | None = None
+    """How near it comes to the best there can be, or there was, 0 to 1; None: as its strength says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +81,13 @@ class FulltextArm:
         hits = await self._items.search(
             question.text, question.scope, kinds=question.kinds, limit=limit
         )
+        best = max((one.score for one in hits), default=1.0)
         found = [
-            (one.is_about, Candidate(item_id=one.item_id, strength=one.coverage)) for one in hits
+            (
+                one.is_about,
+                Candidate(item_id=one.item_id, strength=one.coverage, nearness=one.score / best),
+            )
+            for one in hits
         ]
         return ArmAnswer(
             candidates=[one for is_about, one in found if is_about],

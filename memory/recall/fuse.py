@@ -4,6 +4,9 @@
 
 `k` is 10 and not the paper's 60: the lists are short here, and their first places tell more (measured
 on dialogues in Chinese and English, see `bench/recall.py`).
+
+Places say nothing of how much better one is than the next. Who weighs that against something else takes
+the fit: the arms' own measures, put together by weight.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +17,7 @@ from memory.recall.arms import ArmName, Candidate
 
 DEFAULT_K: Final = 10.0
 DEFAULT_WEIGHTS: Final[Mapping[ArmName, float]] = {"fulltext": 1.0, "vector": 1.2}
+DEFAULT_FIT_WEIGHTS: Final[Mapping[ArmName, float]] = {"fulltext": 0.6, "vector": 0.4}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +26,7 @@ class Fusion:
 
     k: float = DEFAULT_K
     weights: Mapping[ArmName, float] = field(default_factory=lambda: dict(DEFAULT_WEIGHTS))
+    fit_weights: Mapping[ArmName, float] = field(default_factory=lambda: dict(DEFAULT_FIT_WEIGHTS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +46,8 @@ class Fused:
     item_id: str
     score: float
     places: tuple[Place, ...]
+    fit: float = 0.0
+    """0 to 1; of an arm that found nothing nothing is expected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +63,7 @@ def fuse(lists: Sequence[Ranked], fusion: Fusion) -> list[Fused]:
 
     An item that one arm found for several queries counts once, with its best place.
     """
+    fits = _fits(lists, fusion)
     best: dict[str, dict[ArmName, Place]] = {}
     for one in lists:
         for rank, candidate in enumerate(one.candidates, start=1):
@@ -70,7 +78,24 @@ def fuse(lists: Sequence[Ranked], fusion: Fusion) -> list[Fused]:
                 fusion.weights.get(arm, 1.0) / (fusion.k + one.rank) for arm, one in places.items()
             ),
             places=tuple(sorted(places.values(), key=lambda one: one.rank)),
+            fit=fits[item_id],
         )
         for item_id, places in best.items()
     ]
     return sorted(fused, key=lambda one: (-one.score, one.item_id))
+
+
+def _fits(lists: Sequence[Ranked], fusion: Fusion) -> dict[str, float]:
+    nearest: dict[ArmName, dict[str, float]] = {}
+    for one in lists:
+        for each in one.candidates:
+            near = nearest.setdefault(one.arm, {})
+            nearness = each.strength if each.nearness is None else each.nearness
+            near[each.item_id] = max(near.get(each.item_id, 0.0), nearness)
+    weights = {arm: fusion.fit_weights.get(arm, 1.0) for arm in nearest}
+    whole = sum(weights.values()) or 1.0
+    fits: dict[str, float] = {}
+    for arm, near in nearest.items():
+        for item_id, nearness in near.items():
+            fits[item_id] = fits.get(item_id, 0.0) + weights[arm] * nearness / whole
+    return fits

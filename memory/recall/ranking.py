@@ -26,6 +26,8 @@ class Scored:
     item: Item
     score: float
     why: str
+    fit: float = 0.0
+    """As it was found: nothing raises or lowers it."""
 
 
 def rank(found: Sequence[tuple[Fused, Item]], now: datetime) -> list[Scored]:
@@ -35,14 +37,19 @@ def rank(found: Sequence[tuple[Fused, Item]], now: datetime) -> list[Scored]:
     raw = [(fused.score * _recency(item, now), fused, item) for fused, item in found]
     top = max(score for score, _, _ in raw)
     scored = [
-        Scored(item=item, score=score / top, why=_why(fused.places, item, now))
+        Scored(item=item, score=score / top, why=_why(fused.places, item, now), fit=fused.fit)
         for score, fused, item in raw
     ]
     return sorted(scored, key=lambda one: (-one.score, one.item.id))
 
 
 def _recency(item: Item, now: datetime) -> float:
-    """Give 1 ± 0.1: above 1 for what is younger than some two months, below for what is older."""
+    """Give 1 ± 0.1: above 1 for what is younger than some two months, below for what is older.
+
+    Of a case the age says nothing by itself: it counts where cases are ranked, by when they were judged.
+    """
+    if item.kind == "case":
+        return 1.0
     fresh = exp(-_age_days(item, now) / _HALF_WAY_DAYS)
     return 1 + MAX_RECENCY_BOOST * (2 * fresh - 1)
 

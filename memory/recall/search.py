@@ -123,7 +123,7 @@ class MemorySearch:
             for one in lists
         ]
         ranked = rank([(one, items[one.item_id]) for one in fuse(kept, self._fusion)], self._now())
-        return [Hit(item=one.item, score=one.score, why=one.why) for one in ranked]
+        return [Hit(item=one.item, score=one.score, why=one.why, fit=one.fit) for one in ranked]
 
 
 def _bounded(text: str) -> str:

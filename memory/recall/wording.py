@@ -39,6 +39,17 @@ STOP_TERMS: Final = frozenset(f"{_ENGLISH} {_CHINESE}".split())
 _STOP_CHARACTERS: Final = frozenset(
     "的了是我你他她它在有和就不也都很吗呢吧啊这那会要说着过把被让给又再但跟与或从到"
 )
+_ASKING_ENGLISH: Final = (
+    "know known tell told remind remember recall summarise summarize summary explain describe mention mentioned"
+    " discuss discussed happen happened happens learn learned learnt question work works worked working use used"
+    " using make makes made making get gets got getting go goes went going come comes came take takes took give"
+    " gives gave put thing things way ways good new time"
+)
+_ASKING_CHINESE: Final = (
+    "知道 告诉 诉我 记得 还记 总结 说说 讲讲 介绍 回顾 提醒 发生 生过 了解 解多 多少 问题 情况 事情"
+)
+ASKING_TERMS = frozenset(f"{_ASKING_ENGLISH} {_ASKING_CHINESE}".split())
+"""Words of the asking and such that go with everything: what answers a question need not have them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from memory.errors import StoreConflict
-from memory.scope import WORKSPACE_OWNER, Scope
+from memory.scope import WORKSPACE_OWNER, Scope, SearchScope
 from memory.testing.item_values import ANN, AT, BOB, TEXTS, Opening, found, item
 
 
@@ -54,6 +54,44 @@ class ItemKeepingSuite:
                 many = await opened.store.get_many(["epi_a", "epi_s"], scope)
                 assert [one.id for one in many] == ids, name
                 assert (await opened.store.get("epi_a", scope) is not None) == ("a" in expected)
+
+    async def test_a_scope_that_wants_a_label_or_none_sees_cases_without_it(
+        self, open_items: Opening
+    ) -> None:
+        shop, bank = replace(ANN, app_code="shop"), replace(ANN, app_code="bank")
+        scopes = {"any": ANN, "shop": shop, "bank": bank, "prod": replace(shop, environment="prod")}
+        wanted = SearchScope(owner_id="ann", app_code="shop", or_without=("app_code",))
+        seen = {
+            wanted: ["any", "prod", "shop"],
+            replace(wanted, or_without=()): ["prod", "shop"],
+            replace(wanted, environment="prod"): ["prod"],
+            replace(wanted, environment="test"): [],
+            replace(wanted, environment="prod", or_without=("environment",)): ["prod", "shop"],
+            replace(wanted, app_code=None): ["any", "bank", "prod", "shop"],
+            replace(wanted, owner_id="bob"): [],
+        }
+        async with open_items() as opened:
+            await opened.put(
+                [item(name, "payroll", kind="case", scope=one) for name, one in scopes.items()]
+            )
+            await opened.put([item("note", "payroll", kind="note")])
+            for scope, expected in seen.items():
+                options = {"kinds": ["case"], "limit": 9}
+                assert sorted(await found(opened, "payroll", scope, **options)) == expected, scope
+                newest = await opened.store.newest(scope, kinds=["case"], limit=9)
+                assert sorted(one.id for one in newest) == [f"epi_{one}" for one in expected]
+                many = await opened.store.get_many([f"epi_{one}" for one in sorted(scopes)], scope)
+                assert [one.id for one in many] == [f"epi_{one}" for one in expected]
+
+    async def test_a_case_that_gets_or_loses_a_label_is_found_by_what_it_is_now(
+        self, open_items: Opening
+    ) -> None:
+        wanted = SearchScope(owner_id="ann", app_code="shop", or_without=("app_code",))
+        async with open_items() as opened:
+            for app_code, expected in [(None, ["1"]), ("bank", []), ("shop", ["1"]), (None, ["1"])]:
+                scope = replace(ANN, app_code=app_code)
+                await opened.put([item(body="payroll", kind="case", scope=scope)])
+                assert await found(opened, "payroll", wanted) == expected, app_code
 
     async def test_no_text_makes_an_owner_of_another(self, open_items: Opening) -> None:
         async with open_items() as opened:

@@ -63,6 +63,20 @@ class VectorIndexSuite:
         await index.remove(["a", "unknown"])
         assert [one.key for one in await index.nearest(EAST, ["ada"], limit=5)] == ["b"]
 
+    async def test_it_tells_which_items_have_no_entry(self, index: VectorIndex) -> None:
+        assert await index.missing([]) == set()
+        assert await index.missing(["a", "b"]) == {"a", "b"}
+        await index.put([entry("a", EAST), entry("b/cause", NORTH, item_id="b"), entry("c", UP)])
+        assert await index.missing(["a", "b", "d", "e", "d"]) == {"d", "e"}
+        await index.remove(["a"])
+        assert await index.missing(["a", "b", "c"]) == {"a"}
+
+    async def test_the_name_of_an_entry_is_not_the_name_of_an_item(
+        self, index: VectorIndex
+    ) -> None:
+        await index.put([entry("b/cause", NORTH, item_id="b")])
+        assert await index.missing(["b", "cause", "b/cause"]) == {"cause", "b/cause"}
+
     async def test_many_are_put_at_once(self, index: VectorIndex) -> None:
         await index.put([entry(str(n), [1.0, n / 1000, 0.0]) for n in range(130)])
         assert await index.count() == 130

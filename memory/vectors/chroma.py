@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from math import sqrt
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -24,6 +25,7 @@ T = TypeVar("T")
 BATCH: Final = 50
 _OVER: Final = 4
 _MOST_ASKED: Final = 1000
+_LEAST_LENGTH: Final = 1e-9
 
 
 class ChromaVectorIndex:
@@ -64,6 +66,12 @@ class ChromaVectorIndex:
     async def count(self) -> int:
         """Tell how many entries it holds."""
         return await self._in_thread(lambda: int(self._open_blocking().count()))
+
+    async def missing(self, item_ids: Sequence[str]) -> set[str]:
+        """Tell which of these items have no entry at all."""
+        if not item_ids:
+            return set()
+        return await self._in_thread(partial(self._missing_blocking, set(item_ids)))
 
     async def clear(self) -> None:
         """Throw the whole directory away and begin anew."""
@@ -118,6 +126,16 @@ class ChromaVectorIndex:
         for start in range(0, len(item_ids), BATCH):
             collection.delete(where={"item_id": {"$in": item_ids[start : start + BATCH]}})
 
+    def _missing_blocking(self, item_ids: set[str]) -> set[str]:
+        collection = self._open_blocking()
+        # most entries are named like their items: those are looked up by key, which is quicker
+        left = item_ids - _items_of(collection.get(ids=sorted(item_ids), include=["metadatas"]))
+        asked = sorted(left)
+        for start in range(0, len(asked), BATCH):
+            where = {"item_id": {"$in": asked[start : start + BATCH]}}
+            left -= _items_of(collection.get(where=where, include=["metadatas"]))
+        return left
+
     def _nearest_blocking(
         self, vector: Vector, owner_ids: frozenset[str], limit: int
     ) -> list[VectorHit]:
@@ -125,9 +143,11 @@ class ChromaVectorIndex:
         total = int(collection.count())
         asked = min(total, limit * _OVER)
         while asked:
-            hits = _hits(collection, vector, owner_ids, asked)
-            if len(hits) >= limit or asked >= min(total, _MOST_ASKED):
+            hits, seen = _hits(collection, vector, owner_ids, asked)
+            if len(hits) >= limit or seen >= total:
                 return hits[:limit]
+            if asked >= min(total, _MOST_ASKED):
+                return _looked_through(collection, vector, owner_ids)[:limit]
             asked = min(total, _MOST_ASKED, asked * _OVER)
         return []
 
@@ -144,18 +164,47 @@ class ChromaVectorIndex:
                 client.close()
 
 
+def _items_of(answer: Any) -> set[str]:
+    return {str(data["item_id"]) for data in answer["metadatas"]}
+
+
 def _hits(
     collection: Any, vector: Vector, owner_ids: frozenset[str], asked: int
-) -> list[VectorHit]:
+) -> tuple[list[VectorHit], int]:
+    """Ask for the nearest of all owners; gives those of these owners, and how many there were in all."""
     answer = collection.query(
         query_embeddings=[list(vector)], n_results=asked, include=["distances", "metadatas"]
     )
-    rows = zip(answer["ids"][0], answer["distances"][0], answer["metadatas"][0], strict=True)
-    return [
+    rows = list(zip(answer["ids"][0], answer["distances"][0], answer["metadatas"][0], strict=True))
+    hits = [
         VectorHit(key=key, item_id=str(data["item_id"]), similarity=1.0 - float(distance))
         for key, distance, data in rows
         if data["owner_id"] in owner_ids
     ]
+    return hits, len(rows)
+
+
+def _looked_through(collection: Any, vector: Vector, owner_ids: frozenset[str]) -> list[VectorHit]:
+    """Compare what the owners have, a thousand at most: they have little among many others'.
+
+    What the graph does not lead to is found so, too: among many equal vectors it may cut one off.
+    """
+    answer = collection.get(
+        where={"owner_id": {"$in": sorted(owner_ids)}},
+        include=["embeddings", "metadatas"],
+        limit=_MOST_ASKED,
+    )
+    if not answer["ids"]:
+        return []
+    theirs = answer["embeddings"]
+    lengths = (theirs**2).sum(axis=1) ** 0.5 * sqrt(sum(one * one for one in vector))
+    cosines = theirs.dot(vector) / lengths.clip(min=_LEAST_LENGTH)
+    rows = zip(answer["ids"], answer["metadatas"], cosines, strict=True)
+    hits = [
+        VectorHit(key=key, item_id=str(data["item_id"]), similarity=float(one))
+        for key, data, one in rows
+    ]
+    return sorted(hits, key=lambda one: (-one.similarity, one.key))
 
 
 def _translated(work: Callable[[], T]) -> T:

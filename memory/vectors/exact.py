@@ -40,6 +40,10 @@ class ExactVectorIndex:
         """Tell how many entries it holds."""
         return len(self._entries)
 
+    async def missing(self, item_ids: Sequence[str]) -> set[str]:
+        """Tell which of these items have no entry at all."""
+        return set(item_ids) - {one.item_id for one in self._entries.values()}
+
     async def clear(self) -> None:
         """Throw all entries away."""
         self._entries = {}

@@ -117,12 +117,28 @@ class VectorKeeper:
         except (IndexUnavailable, DimensionMismatch):
             self.rebuild()
             return ArmAnswer(degraded=("vector_error",))
-        near = [one for one in hits if one.similarity >= self._least_similarity]
+        least = self._least_similarity
+        near = [one for one in hits if one.similarity >= least]
         return ArmAnswer(
             candidates=[
-                Candidate(item_id=one.item_id, strength=min(1.0, one.similarity)) for one in near
+                Candidate(
+                    item_id=one.item_id,
+                    strength=min(1.0, one.similarity),
+                    nearness=min(1.0, (one.similarity - least) / (1.0 - least)),
+                )
+                for one in near
             ]
         )
+
+    async def missing(self, item_ids: Sequence[str]) -> set[str]:
+        """Tell which of these items the index lacks; none while it is not whole and at work."""
+        if self._state != "ok":
+            return set()
+        try:
+            return await self._index.missing(item_ids)
+        except IndexUnavailable:
+            self.rebuild()
+            return set()
 
     # as a place of delivery
 

@@ -73,6 +73,14 @@ class VectorIndex(Protocol):
         """
         ...
 
+    async def missing(self, item_ids: Sequence[str]) -> set[str]:
+        """Tell which of these items have no entry at all.
+
+        Raises:
+            IndexUnavailable: it cannot be read.
+        """
+        ...
+
     async def clear(self) -> None:
         """Throw all entries away, and with them what was wrong with the index.
 

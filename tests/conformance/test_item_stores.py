@@ -15,7 +15,7 @@ from memory.items import KINDS, Item, ItemKind
 from memory.itemstore import NumberedItem, WordHit
 from memory.recall import wording
 from memory.scope import Scope
-from memory.stores.sqlite import item_words, items, word_search
+from memory.stores.sqlite import item_words, items, word_scoring, word_search
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqliteItemStore, delete_item_blocking, put_item_blocking
 from memory.stores.sqlite.readers import Readers
@@ -70,6 +70,27 @@ class Unlabelled(SqliteItemStore):
         self, text: str, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
     ) -> list[WordHit]:
         return await super().search(text, Scope(owner_id=scope.owner_id), kinds=kinds, limit=limit)
+
+
+class Narrow(SqliteItemStore):
+    """Takes a label that may be missing for one that must be there."""
+
+    async def search(
+        self, text: str, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
+    ) -> list[WordHit]:
+        strict = Scope(owner_id=scope.owner_id, **scope.labels)
+        return await super().search(text, strict, kinds=kinds, limit=limit)
+
+
+class Wide(SqliteItemStore):
+    """Takes a label that may be missing for one that may be anything."""
+
+    async def search(
+        self, text: str, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
+    ) -> list[WordHit]:
+        kept = {name: value[0] for name, value in scope.wanted.items() if None not in value}
+        wide = Scope(owner_id=scope.owner_id, **kept)
+        return await super().search(text, wide, kinds=kinds, limit=limit)
 
 
 class FilteringLate(SqliteItemStore):
@@ -136,6 +157,9 @@ S = ItemStoreSuite()
 WRONG_STORES: list[tuple[Making, Any, dict[str, Any]]] = [
     (Unscoped, S.test_only_a_scope_that_covers_it_sees_it, {}),
     (Unlabelled, S.test_only_a_scope_that_covers_it_sees_it, {}),
+    (Narrow, S.test_a_scope_that_wants_a_label_or_none_sees_cases_without_it, {}),
+    (Wide, S.test_a_scope_that_wants_a_label_or_none_sees_cases_without_it, {}),
+    (Wide, S.test_a_case_that_gets_or_loses_a_label_is_found_by_what_it_is_now, {}),
     (FilteringLate, S.test_others_items_take_no_place, {}),
     (ByAge, S.test_a_title_counts_more_than_the_text, {}),
     (ByAge, S.test_what_has_more_of_the_question_comes_first, {}),
@@ -220,9 +244,9 @@ WRONG_PARTS: list[tuple[Any, str, Any, Any, dict[str, Any]]] = [
     ),
     (wording, "MAX_QUESTION_CHARS", 0, S.test_the_end_of_a_long_question_counts, {}),
     (
-        word_search,
-        "_WEIGHTS",
-        "0.5, 1, 0.7, 0.3, 0.2, 0",
+        word_scoring,
+        "_COLUMNS",
+        (0.5, 1, 0.7, 0.3),
         S.test_a_title_counts_more_than_the_text,
         {},
     ),

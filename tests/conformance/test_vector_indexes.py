@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from memory.embeddings.protocol import Vector
-from memory.testing.vectors import DIMENSION, VectorIndexSuite
+from memory.testing.vectors import DIMENSION, EAST, VectorIndexSuite, entry
+from memory.vectors import chroma
 from memory.vectors.chroma import ChromaVectorIndex
 from memory.vectors.exact import ExactVectorIndex
 from memory.vectors.protocol import VectorEntry, VectorHit, VectorIndex
@@ -53,6 +54,16 @@ class HalfWritten(ExactVectorIndex):
             await super().put([one])
 
 
+class ByKey(ExactVectorIndex):
+    async def missing(self, item_ids: Sequence[str]) -> set[str]:
+        return {one for one in item_ids if one not in self._entries}
+
+
+class Hopeful(ExactVectorIndex):
+    async def missing(self, item_ids: Sequence[str]) -> set[str]:
+        return set(item_ids) if not self._entries else set()
+
+
 class Keeping(ExactVectorIndex):
     async def clear(self) -> None:
         """Keeps everything."""
@@ -63,6 +74,9 @@ WRONG = [
     (Open, "test_what_is_anothers_is_not_near"),
     (Backwards, "test_the_nearest_comes_first_with_its_cosine"),
     (HalfWritten, "test_another_dimension_is_refused_and_nothing_written"),
+    (ByKey, "test_it_tells_which_items_have_no_entry"),
+    (ByKey, "test_the_name_of_an_entry_is_not_the_name_of_an_item"),
+    (Hopeful, "test_it_tells_which_items_have_no_entry"),
     (Keeping, "test_a_cleared_index_is_empty_and_can_be_used"),
 ]
 
@@ -71,3 +85,18 @@ WRONG = [
 async def test_a_wrong_index_does_not_pass(wrong: type[ExactVectorIndex], test: str) -> None:
     with pytest.raises((AssertionError, ValueError)):
         await getattr(VectorIndexSuite(), test)(wrong(DIMENSION))
+
+
+async def test_what_the_graph_does_not_lead_to_is_found_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Among many equal vectors of others one may be cut off; so it is here, for certain."""
+    index = ChromaVectorIndex(tmp_path / "vectors", model_id="test-1", dimension=DIMENSION)
+    await index.put([entry(f"bob{n}", EAST, owner_id="bob") for n in range(5)])
+    await index.put([entry("far", [0.0, 2.0, 0.0]), entry("near", [0.8, 0.6, 0.0])])
+    monkeypatch.setattr(chroma, "_hits", lambda *_: ([], 5))
+    hits = await index.nearest(EAST, ["ada", "eve"], limit=3)
+    assert [one.key for one in hits] == ["near", "far"]
+    assert [one.similarity for one in hits] == pytest.approx([0.8, 0.0], abs=1e-4)
+    assert list(await index.nearest(EAST, ["eve"], limit=3)) == []
+    await index.close()

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from memory.items import ItemKind
-from memory.scope import Scope
+from memory.scope import LABELS, Scope
 from memory.terms import characters, terms
 
 MAX_BODY_TERMS: Final = 4000
@@ -42,11 +42,18 @@ def tell_neighbours_blocking(connection: sqlite3.Connection, place: sqlite3.Row)
 
 
 def scope_tokens(owner_id: str, kind: str, labels: Mapping[str, str]) -> Iterator[str]:
-    """Give a token for the owner, the kind and each label of an item."""
+    """Give a token for the owner, the kind and each label of an item, and of a case for each it lacks.
+
+    Only cases are asked for what they lack: for other kinds the index would only grow.
+    """
     yield owner_token(owner_id)
     yield kind_token(kind)
     for name, value in labels.items():
-        yield _token("l", f"{name}={value}")
+        yield _label_token(name, value)
+    if kind == "case":
+        for name in LABELS:
+            if name not in labels:
+                yield _label_token(name, None)
 
 
 def owner_token(owner_id: str) -> str:
@@ -59,9 +66,15 @@ def kind_token(kind: ItemKind | str) -> str:
     return _token("k", kind)
 
 
-def label_tokens(scope: Scope) -> list[str]:
-    """Give the tokens of the labels that a query names."""
-    return [_token("l", f"{name}={value}") for name, value in scope.labels.items()]
+def label_tokens(scope: Scope) -> list[Sequence[str]]:
+    """Give for each label that a query names the tokens of which an item must have one."""
+    return [
+        [_label_token(name, value) for value in values] for name, values in scope.wanted.items()
+    ]
+
+
+def _label_token(name: str, value: str | None) -> str:
+    return _token("w", name) if value is None else _token("l", f"{name}={value}")
 
 
 def _token(sort: str, text: str) -> str:

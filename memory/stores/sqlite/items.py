@@ -17,6 +17,7 @@ from memory.stores.sqlite.item_words import (
     tell_neighbours_blocking,
 )
 from memory.stores.sqlite.readers import Readers
+from memory.stores.sqlite.word_counts import WordCounts
 from memory.stores.sqlite.word_search import WordSearch
 
 _AT_ONCE: Final = 500
@@ -59,6 +60,7 @@ class SqliteItemStore:
     def __init__(self, database: Database, readers: Readers) -> None:
         self._database = database
         self._readers = readers
+        self._counts = WordCounts()
 
     async def get(self, item_id: str, scope: Scope) -> Item | None:
         """Give an item, or None where there is none that the scope covers."""
@@ -86,7 +88,7 @@ class SqliteItemStore:
         self, text: str, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
     ) -> list[WordHit]:
         """Find the items that have words of `text`, best first; see `ItemStore.search`."""
-        search = WordSearch(Wording.of(text), scope, kinds, limit)
+        search = WordSearch(Wording.of(text), scope, kinds, limit, self._counts)
         rows = await self._readers.run(search.run_blocking)
         return [
             WordHit(
@@ -102,7 +104,7 @@ class SqliteItemStore:
         self, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
     ) -> list[Item]:
         """Give the items that happened last, newest first."""
-        labels = json.dumps(scope.labels, ensure_ascii=False)
+        labels = json.dumps(scope.wanted, ensure_ascii=False)
         if not _can_be_stored(labels):
             return []
         # one owner at a time: so each is read off the index in its order, however many there are
@@ -110,7 +112,8 @@ class SqliteItemStore:
             f"SELECT * FROM (SELECT seq, {COLUMNS} FROM items WHERE owner_id = ?"  # noqa: S608
             f" AND kind IN ({', '.join('?' * len(kinds))})"
             " AND NOT EXISTS (SELECT 1 FROM json_each(?) AS wanted"
-            " WHERE json_extract(labels, '$.' || wanted.key) IS NOT wanted.value)"
+            " WHERE NOT EXISTS (SELECT 1 FROM json_each(wanted.value) AS fitting"
+            " WHERE json_extract(labels, '$.' || wanted.key) IS fitting.value))"
             " ORDER BY occurred_at DESC, seq DESC LIMIT ?)"
         )
         owners = scope.readable_owners

@@ -1,43 +1,42 @@
-"""From a question's words to ranked rows, at a bounded cost.
+"""From a question's words to ranked rows, at a bounded cost, out of what the owner may read and nothing else.
 
-Of the words the rarest are asked for first, until together they stand in `MAX_RANKED` rows: a word
-that stands in every other row costs most and tells least. A word that weighs more is asked for more
-than once, which is how the index's ranking (BM25) counts it more.
+Of the words the rarest are asked for, until together they stand in `MAX_RANKED` rows: a word that stands
+in every other row costs most and tells least. Of the next ones some count for the rows that are ranked,
+and bring none. The likeliest rows are read and scored by how often and where the words stand in them.
 """
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
-from math import log
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import nsmallest
 from typing import Final
 
 from memory.items import KINDS, ItemKind
 from memory.recall.wording import Wording
 from memory.scope import Scope
 from memory.stores.sqlite.item_words import kind_token, label_tokens, owner_token
+from memory.stores.sqlite.word_counts import MAX_COUNTED, Rows, WordCounts, read_rows_blocking
+from memory.stores.sqlite.word_gate import Gate
+from memory.stores.sqlite.word_scoring import (
+    Term,
+    Text,
+    average_length,
+    presence,
+    rarity,
+    score,
+)
 from memory.terms import is_character
 
 MAX_RANKED: Final = 10_000
 """Rows that one search ranks at most, but for a single word that alone has more."""
-_MAX_COUNTED: Final = 4000
-"""A word is counted up to so many rows; one with more counts as having them all."""
+_MAX_BESIDE: Final = 3
+_MAX_LOOKED_INTO: Final = 12_000
+"""Rows times words beside them; each is a look into an index."""
 _MANY_ROWS: Final = 6000
 """Where the words stand in so many rows, single characters would add more rows than they tell apart."""
 _MAX_REPEATS: Final = 3
-_COVERED_TERMS: Final = 24
-_EXPECTED_TERMS: Final = 36
-"""Of a longer question, a dialogue's history say, no more than of one with so many words is expected."""
-_LEAST_COVERAGE: Final = 0.22
-_LEAST_COVERAGE_OF_WORDS: Final = 0.34
-"""A question of words alone: more than one word of three. Chinese pairs also span two words, and such a
-pair stands nowhere, so that less of them is to be expected."""
-_LEAST_TERMS: Final = 1.5
-_LEAST_SHARE: Final = 0.04
-_NEVER: Final = 2.0
-_WEIGHTS: Final = "2.0, 1.0, 0.7, 0.3, 0.2, 0.0"
-"""Of title, body, the item before, the one after, single characters, scope: the neighbours' by what was
-measured on dialogues, the title's because it is said to be what the item is about."""
+_READ: Final = 2
+"""Times as many rows are read and scored as are wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,130 +57,186 @@ class WordSearch:
     scope: Scope
     kinds: Sequence[ItemKind] = KINDS
     limit: int = 50
+    counts: WordCounts = field(default_factory=WordCounts)
 
     def run_blocking(self, connection: sqlite3.Connection) -> list[FoundRow]:
         """Give the rows that rank best, best first."""
         if not self.kinds:
             return []
-        phrases = {_phrase(term): weight for term, weight in self.wording.weights.items()}
-        counts = {phrase: _count(connection, phrase) for phrase in phrases}
-        if sum(counts.values()) < _MANY_ROWS:
-            characters = dict.fromkeys(map(_character, self.wording.characters), 1.0)
-            counts |= {phrase: _count(connection, phrase) for phrase in characters}
-            phrases |= characters
-        asked = list(_affordable(counts))
+        words = _Words(connection, self._readable(), self.counts)
+        weights = {term: _bounded(weight) for term, weight in self.wording.weights.items()}
+        words.look_up(weights)
+        if sum(map(words.count, weights)) < _MANY_ROWS:
+            characters = {one: 1 for one in self.wording.characters if one not in weights}
+            words.look_up(characters)
+            weights |= characters
+        asked = list(_affordable({one: words.count(one) for one in weights}))
         if not asked:
             return []
-        rows = connection.execute(
-            "SELECT w.rowid AS seq, i.id AS id, w.score AS score FROM"  # noqa: S608  numbers of our own
-            f" (SELECT rowid, bm25(item_words, {_WEIGHTS}) AS score FROM item_words"
-            " WHERE item_words MATCH ? ORDER BY score LIMIT ?) AS w"
-            " JOIN items AS i ON i.seq = w.rowid ORDER BY w.score",
-            (self._expression({phrase: phrases[phrase] for phrase in asked}), self.limit),
-        ).fetchall()
-        covered = self._covered(connection, [row["seq"] for row in rows], counts)
-        least = self._least_coverage(max(covered.values(), default=0.0))
+        scored = self._scored(words, asked, weights)
+        return self._judged(words, scored)
+
+    def _readable(self) -> str:
+        """Ask for what the readable owners have of the kinds."""
+        owners = " OR ".join(owner_token(one) for one in self.scope.readable_owners)
+        if len(self.kinds) == len(KINDS):
+            return f"scope : ({owners})"
+        kinds = " OR ".join(kind_token(one) for one in self.kinds)
+        return f"scope : ({owners}) AND scope : ({kinds})"
+
+    def _scored(
+        self, words: "_Words", asked: Sequence[str], weights: Mapping[str, int]
+    ) -> list[tuple[int, float]]:
+        """Give the best rows with their scores, best first."""
+        worth = {one: weights[one] * rarity(words.total, words.count(one)) for one in weights}
+        labels = " AND ".join(f"scope : ({' OR '.join(one)})" for one in label_tokens(self.scope))
+        having = words.having(asked, labels)
+        having |= words.beside(_beside(words, weights, asked), asked, labels)
+        likely: dict[int, float] = {}
+        for term, seqs in having.items():
+            for seq in seqs:
+                likely[seq] = likely.get(seq, 0.0) + presence(term, worth[term])
+        best = nsmallest(_READ * self.limit, likely, key=lambda seq: (-likely[seq], seq))
+        texts = words.read(best)
+        length = average_length(texts)
+        scored = [
+            (
+                seq,
+                score(
+                    text,
+                    [Term(term, worth[term]) for term, seqs in having.items() if seq in seqs],
+                    length,
+                ),
+            )
+            for seq, text in texts.items()
+        ]
+        return sorted(scored, key=lambda one: (-one[1], one[0]))[: self.limit]
+
+    def _judged(self, words: "_Words", scored: Sequence[tuple[int, float]]) -> list[FoundRow]:
+        """Tell of each row how much of the question it has, and whether that is enough."""
+        gate = Gate.of(self.wording, words.count, words.total)
+        seqs = [seq for seq, _ in scored]
+        covered = gate.coverage({one: words.among(one, seqs) for one in gate.worth}, seqs)
+        items = words.items(seqs)
+        best = max(covered.values(), default=0.0)
         return [
-            FoundRow(row["id"], -row["score"], share, share >= least)
-            for row in rows
-            for share in [min(1.0, covered.get(row["seq"], 0.0))]
+            FoundRow(
+                items[seq]["id"],
+                points,
+                covered[seq],
+                gate.lets_in(covered[seq], best, in_dialogue=items[seq]["thread"] is not None),
+            )
+            for seq, points in scored
+            if seq in items
         ]
 
-    def _least_coverage(self, best: float) -> float:
-        """Tell how much of the question an item must have to be about the same.
 
-        One item at least must have a good part of it, less of a long question; once there is one, the
-        others need little: in a dialogue the answer often shares a single word with what is asked.
-        """
-        asked = min(len(self.wording.weights), _EXPECTED_TERMS)
-        good = _LEAST_COVERAGE if self.wording.characters else _LEAST_COVERAGE_OF_WORDS
-        return _LEAST_SHARE if best >= min(good, _LEAST_TERMS / max(1, asked)) else _NEVER
+class _Words:
+    """The words of one question in what may be read, looked up once."""
 
-    def _expression(self, asked: Mapping[str, float]) -> str:
-        words = " OR ".join(
-            one for phrase, weight in asked.items() for one in [phrase] * _repeats(weight)
+    def __init__(self, connection: sqlite3.Connection, readable: str, counts: WordCounts) -> None:
+        self._connection = connection
+        self._readable = readable
+        self._counts = counts
+        self._rows: dict[str, Rows] = {}
+        self.total = counts.total_blocking(connection, readable)
+
+    def look_up(self, terms: Iterable[str]) -> None:
+        for one in terms:
+            if one not in self._rows:
+                self._rows[one] = self._counts.rows_blocking(
+                    self._connection, self._expression(_phrase(one))
+                )
+
+    def count(self, term: str) -> int:
+        return self._rows[term].count
+
+    def having(self, terms: Sequence[str], labels: str) -> dict[str, frozenset[int]]:
+        """Give for each term the rows that have it, and the labels where some are named."""
+        if labels and len(terms) > 1:
+            kept = frozenset(self._read_rows(_any_of(terms), labels))
+            return {one: kept.intersection(self._seqs(one)) for one in terms}
+        if labels:
+            return {one: frozenset(self._read_rows(_phrase(one), labels)) for one in terms}
+        return {one: frozenset(self._seqs(one)) for one in terms}
+
+    def beside(
+        self, terms: Sequence[str], asked: Sequence[str], labels: str
+    ) -> dict[str, frozenset[int]]:
+        """Give for each term the rows that have it, of those that have one of the asked ones, too."""
+        parts = [_any_of(asked), *([labels] if labels else [])]
+        return {one: frozenset(self._read_rows(*parts, _phrase(one))) for one in terms}
+
+    def among(self, term: str, seqs: Sequence[int]) -> frozenset[int]:
+        """Give those of some rows that have a term."""
+        known = self._rows[term]
+        if known.seqs is not None:
+            return frozenset(seqs).intersection(known.seqs)
+        rows = self._connection.execute(
+            "SELECT rowid FROM item_words WHERE item_words MATCH ?"  # noqa: S608  numbers of our own
+            f" AND rowid IN ({_places(seqs)})",
+            (_phrase(term),),
         )
-        owners = " OR ".join(owner_token(one) for one in self.scope.readable_owners)
-        parts = [f"scope : ({owners})", f"({words})"]
-        parts += [f"scope : {token}" for token in label_tokens(self.scope)]
-        if len(self.kinds) < len(KINDS):
-            kinds = " OR ".join(kind_token(one) for one in self.kinds)
-            parts.append(f"scope : ({kinds})")
-        return " AND ".join(parts)
+        return frozenset(row[0] for row in rows)
 
-    def _covered(
-        self, connection: sqlite3.Connection, seqs: Sequence[int], counts: Mapping[str, int]
-    ) -> dict[int, float]:
-        """Tell for each row how much of the question it has, by the weight of its words."""
-        total_rows = connection.execute("SELECT max(seq) FROM items").fetchone()[0] or 1
-        worth = {
-            phrase: weight * log(1 + total_rows / (counts[phrase] + 0.5))
-            for phrase, weight in islice(self._asked_words(), _COVERED_TERMS)
-        }
-        telling = {
-            phrase: value for phrase, value in worth.items() if counts[phrase] < _MAX_COUNTED
-        }
-        worth = telling or worth  # what stands nearly everywhere tells nothing beside what does not
-        whole = sum(worth.values()) or 1.0
-        found: dict[int, float] = {}
-        for phrase, value in worth.items():
-            if not counts[phrase]:
-                continue
-            for seq in _having(connection, phrase, seqs, rare=counts[phrase] < _MAX_COUNTED):
-                found[seq] = found.get(seq, 0.0) + value / whole
-        return found
+    def read(self, seqs: Sequence[int]) -> dict[int, Text]:
+        rows = self._connection.execute(
+            "SELECT rowid, title, body, before, after FROM item_words"  # noqa: S608  numbers of our own
+            f" WHERE rowid IN ({_places(seqs)})"
+        )
+        return {row[0]: Text.of(tuple(row)[1:]) for row in rows}
 
-    def _asked_words(self) -> Iterator[tuple[str, float]]:
-        """Give what a row is expected to have: the words, or the characters where there are none."""
-        if self.wording.weights:
-            yield from ((_phrase(term), weight) for term, weight in self.wording.weights.items())
-        else:
-            yield from ((_character(one), 1.0) for one in self.wording.characters)
+    def items(self, seqs: Sequence[int]) -> dict[int, sqlite3.Row]:
+        rows = self._connection.execute(
+            f"SELECT seq, id, thread FROM items WHERE seq IN ({_places(seqs)})"  # noqa: S608
+        )
+        return {row["seq"]: row for row in rows}
+
+    def _seqs(self, term: str) -> Sequence[int]:
+        known = self._rows[term]
+        return self._read_rows(_phrase(term)) if known.seqs is None else known.seqs
+
+    def _read_rows(self, *parts: str) -> Sequence[int]:
+        return read_rows_blocking(self._connection, self._expression(*parts))
+
+    def _expression(self, *parts: str) -> str:
+        return " AND ".join([self._readable, *(f"({one})" for one in parts)])
 
 
 def _phrase(term: str) -> str:
     """Ask for a term where words stand; terms are letters and digits, so nothing needs escaping."""
-    return _character(term) if is_character(term) else f'{{title body before after}} : "{term}"'
-
-
-def _character(one: str) -> str:
-    return f'characters : "{one}"'
-
-
-def _repeats(weight: float) -> int:
-    return max(1, min(_MAX_REPEATS, round(weight)))
-
-
-def _count(connection: sqlite3.Connection, phrase: str) -> int:
-    row = connection.execute(
-        "SELECT count(*) FROM (SELECT 1 FROM item_words WHERE item_words MATCH ? LIMIT ?)",
-        (phrase, _MAX_COUNTED),
-    ).fetchone()
-    return int(row[0])
-
-
-def _having(
-    connection: sqlite3.Connection, phrase: str, seqs: Sequence[int], *, rare: bool
-) -> list[int]:
-    """Give those of the rows that have a phrase.
-
-    Of a rare one the index's whole list is walked; into a common one's it is cheaper to jump for each
-    row. The `+` keeps SQLite from jumping, at some ten microseconds a row, into a list of a few.
-    """
-    rowid = "+rowid" if rare else "rowid"
-    places = ", ".join(str(seq) for seq in seqs)
-    rows = connection.execute(
-        f"SELECT rowid FROM item_words WHERE item_words MATCH ? AND {rowid} IN ({places})",  # noqa: S608
-        (phrase,),
+    return (
+        f'characters : "{term}"'
+        if is_character(term)
+        else f'{{title body before after}} : "{term}"'
     )
-    return [row[0] for row in rows]
+
+
+def _any_of(terms: Iterable[str]) -> str:
+    return " OR ".join(map(_phrase, terms))
+
+
+def _places(seqs: Iterable[int]) -> str:
+    return ", ".join(str(one) for one in seqs)
+
+
+def _bounded(weight: float) -> int:
+    return max(1, min(_MAX_REPEATS, round(weight)))
 
 
 def _affordable(counts: Mapping[str, int]) -> Iterator[str]:
     """Choose what to ask for: everything where that is few rows, else the rarest; at least one."""
     spent = 0
-    for phrase in sorted((one for one in counts if counts[one]), key=lambda one: counts[one]):
-        spent += counts[phrase]
-        if spent > MAX_RANKED and spent > counts[phrase]:
+    for term in sorted((one for one in counts if counts[one]), key=lambda one: counts[one]):
+        spent += counts[term]
+        if spent > MAX_RANKED and spent > counts[term]:
             return
-        yield phrase
+        yield term
+
+
+def _beside(words: _Words, weights: Mapping[str, int], asked: Sequence[str]) -> list[str]:
+    """Choose what counts for the rows that are asked for, but brings none: the rarest of the rest."""
+    rows = sum(map(words.count, asked))
+    most = min(_MAX_BESIDE, _MAX_LOOKED_INTO // rows)
+    rest = [one for one in weights if one not in asked and 0 < words.count(one) < MAX_COUNTED]
+    return sorted(rest, key=words.count)[:most]

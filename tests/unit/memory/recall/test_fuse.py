@@ -56,6 +56,43 @@ def test_an_item_counts_once_for_several_queries_with_its_best_place() -> None:
     assert twice[0].score == once[0].score
 
 
+def near(arm: ArmName, **nearness: float | None) -> Ranked:
+    return Ranked(
+        arm=arm,
+        candidates=[
+            Candidate(item_id=name, strength=0.25, nearness=one) for name, one in nearness.items()
+        ],
+    )
+
+
+def fits(*lists: Ranked) -> dict[str, float]:
+    fusion = Fusion(fit_weights={"fulltext": 0.6, "vector": 0.4})
+    return {one.item_id: one.fit for one in fuse(lists, fusion)}
+
+
+def test_the_fit_is_the_weighted_sum_of_what_the_arms_measured() -> None:
+    found = fits(near("fulltext", a=1.0, b=0.5), near("vector", b=0.75, c=0.5))
+    assert found == pytest.approx({"a": 0.6, "b": 0.6, "c": 0.2})
+
+
+def test_equal_ones_fit_equally_whatever_their_places() -> None:
+    assert fits(near("fulltext", a=0.5, b=0.5)) == {"a": 0.5, "b": 0.5}
+
+
+def test_an_arm_that_found_nothing_lowers_no_fit() -> None:
+    assert fits(near("fulltext", a=1.0), near("vector")) == pytest.approx({"a": 1.0})
+    assert fits(near("vector", a=0.5)) == pytest.approx({"a": 0.5})
+
+
+def test_of_several_queries_the_one_that_fits_best_counts() -> None:
+    found = fits(near("fulltext", a=0.2, b=1.0), near("fulltext", a=0.9))
+    assert found == pytest.approx({"a": 0.9, "b": 1.0})
+
+
+def test_without_a_measure_the_strength_is_the_fit() -> None:
+    assert fits(near("fulltext", a=None)) == pytest.approx({"a": 0.25})
+
+
 def test_equal_ones_stand_in_the_order_of_their_ids() -> None:
     assert order(fuse([ranked("fulltext", "b"), ranked("fulltext", "a")], Fusion())) == ["a", "b"]
 

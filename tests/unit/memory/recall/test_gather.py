@@ -71,6 +71,6 @@ class WordStore:
 async def test_full_text_parts_what_is_about_the_question_from_what_is_not() -> None:
     store = WordStore()
     answer = await FulltextArm(store).find(question(), limit=7)
-    assert answer.candidates == [Candidate(item_id="not_good", strength=0.8)]
-    assert answer.weak == [Candidate(item_id="not_far", strength=0.1)]
+    assert answer.candidates == [Candidate(item_id="not_good", strength=0.8, nearness=1.0)]
+    assert answer.weak == [Candidate(item_id="not_far", strength=0.1, nearness=0.5)]
     assert store.asked == [("tea", 7)]

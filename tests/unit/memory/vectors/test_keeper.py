@@ -91,6 +91,10 @@ class Fragile(ExactVectorIndex):
         self._use()
         return await super().count()
 
+    async def missing(self, item_ids: Sequence[str]) -> set[str]:
+        self._use()
+        return await super().missing(item_ids)
+
     async def clear(self) -> None:
         self.is_broken = False
         self.cleared += 1
@@ -219,6 +223,29 @@ async def test_one_that_breaks_is_told_and_made_anew() -> None:
         answer = await keeper.find(asked("tea"), limit=5)
         assert list(answer.degraded) == ["vector_error"]
         await settled(keeper)
+        assert await found(keeper, "tea") == ["epi_1"]
+
+
+async def test_it_tells_what_it_lacks_only_while_it_is_whole() -> None:
+    rows, index = Rows("tea", "milk"), Fragile()
+    keeper = kept(index, rows)
+    assert await keeper.missing(["epi_1", "epi_9"]) == set()
+    async with running(keeper):
+        await settled(keeper)
+        assert await keeper.missing(["epi_1", "epi_9"]) == {"epi_9"}
+        await index.remove(["epi_1"])
+        assert await keeper.missing(["epi_1", "epi_9"]) == {"epi_1", "epi_9"}
+
+
+async def test_one_that_cannot_tell_what_it_lacks_is_made_anew() -> None:
+    rows, index = Rows("tea"), Fragile()
+    async with running(keeper := kept(index, rows)):
+        await settled(keeper)
+        index.is_broken = True
+        assert await keeper.missing(["epi_1"]) == set()
+        await settled(keeper)
+        assert index.cleared == 2
+        assert await keeper.missing(["epi_1"]) == set()
         assert await found(keeper, "tea") == ["epi_1"]
 
 

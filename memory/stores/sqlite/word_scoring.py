@@ -1,0 +1,92 @@
+"""How well a row fits a question's words: BM25 over its columns, by numbers of the owner's own rows.
+
+The full-text index has a ranking of its own, which counts everybody's rows; what one user remembers would
+change what another one finds. So the index only tells which rows have which words, and what a word is worth
+is counted here (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+from typing import Final
+
+from memory.terms import is_character
+
+_COLUMNS: Final = (2.0, 1.0, 0.7, 0.3)
+"""Of title, body, the item before, the one after: the neighbours' by what was measured on dialogues, the
+title's because it is said to be what the item is about."""
+_CHARACTER: Final = 0.35
+_SATURATION: Final = 1.2
+_LENGTH_SHARE: Final = 0.75
+_LEAST_BEGINNING: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word of the question, and what it is worth."""
+
+    text: str
+    worth: float
+    """Its weight times its rarity, above 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The words of a row, by column."""
+
+    columns: Sequence[Counter[str]]
+    length: int
+
+    @classmethod
+    def of(cls, columns: Sequence[str]) -> "Text":
+        """Take the columns as they stand in the index: title, body, the item before, the one after."""
+        counted = [Counter(one.split()) for one in columns]
+        return cls(counted, sum(one.total() for one in counted))
+
+
+def rarity(total: int, count: int) -> float:
+    """Tell what a word is worth that stands in `count` rows of `total`; above 0."""
+    return log(1 + (max(total, count) - count + 0.5) / (count + 0.5))
+
+
+def score(text: Text, terms: Sequence[Term], average_length: float) -> float:
+    """Score a row by the words that the index found in it; above 0 where there is one."""
+    norm = 1 - _LENGTH_SHARE + _LENGTH_SHARE * text.length / max(1.0, average_length)
+    return sum(
+        one.worth * often * (1 + _SATURATION) / (often + _SATURATION * norm)
+        for one in terms
+        for often in [_often(text, one.text)]
+    )
+
+
+def presence(term: str, worth: float) -> float:
+    """Score a row that has a word by that alone, before it is read."""
+    return worth * (_CHARACTER if is_character(term) else 1.0)
+
+
+def _often(text: Text, term: str) -> float:
+    """Tell how often a word stands in a row, by the columns' weights.
+
+    The index also finds other forms of a word; of these those with the same beginning are counted, and
+    where there are none it is taken to stand in the text once.
+    """
+    if is_character(term):
+        return _CHARACTER
+    often = sum(weight * one[term] for weight, one in zip(_COLUMNS, text.columns, strict=True))
+    return often or _often_by_beginning(text, term) or 1.0
+
+
+def _often_by_beginning(text: Text, term: str) -> float:
+    beginning = term[: max(_LEAST_BEGINNING, len(term) * 3 // 5)]
+    return sum(
+        weight * count
+        for weight, one in zip(_COLUMNS, text.columns, strict=True)
+        for word, count in one.items()
+        if word.startswith(beginning)
+    )
+
+
+def average_length(texts: Mapping[int, Text]) -> float:
+    """Give the mean length of some rows; 1 where there are none."""
+    return sum(one.length for one in texts.values()) / len(texts) if texts else 1.0

@@ -1,0 +1,74 @@
+"""What a case lacks is marked in the index, of old rows as of new ones; other kinds carry no marks."""
+
+import sqlite3
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+from memory.items import Item, ItemKind
+from memory.rebuilding import rebuild
+from memory.scope import LABELS, Scope, SearchScope
+from memory.stores.sqlite.item_words import label_tokens, scope_tokens
+from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
+from memory.stores.sqlite.readers import Readers
+from memory.testing.item_values import ANN, item
+from tests.support.episodes import open_memory
+from tests.unit.memory.items.test_index import opened
+
+ASKED = SearchScope(owner_id="ann", app_code="shop", or_without=("app_code",))
+
+
+def marks(scope: Scope, kind: str) -> list[str]:
+    return [one for one in scope_tokens("ann", kind, scope.labels) if one.startswith("w")]
+
+
+def test_a_case_is_marked_for_each_label_it_lacks() -> None:
+    assert len(set(marks(ANN, "case"))) == len(LABELS)
+    labelled = marks(Scope(owner_id="ann", app_code="shop"), "case")
+    (gone,) = set(marks(ANN, "case")) - set(labelled)
+    ((_, asked),) = label_tokens(ASKED)
+    assert gone == asked
+
+
+def test_other_kinds_carry_no_marks() -> None:
+    assert marks(ANN, "note") == marks(ANN, "episode") == []
+
+
+def test_a_mark_is_no_label_and_no_word() -> None:
+    with closing(opened()) as connection:
+        put_item_blocking(connection, item("a", "lacks app_code", kind="case"))
+        ((_, mark),) = label_tokens(ASKED)
+        columns = "{title body before after characters}"
+        found = connection.execute(
+            "SELECT count(*) FROM item_words WHERE item_words MATCH ?", (f"{columns} : {mark}",)
+        ).fetchone()[0]
+    assert found == 0
+
+
+async def test_a_rebuild_leaves_everything_found_as_it_was(tmp_path: Path) -> None:
+    kinds: list[ItemKind] = ["case", "note", "episode"]
+    items: list[Item] = [item(kind, "payroll", kind=kind) for kind in kinds]
+    items += [
+        item(f"shop_{kind}", "payroll", kind=kind, scope=Scope(owner_id="ann", app_code="shop"))
+        for kind in kinds
+    ]
+
+    def lose_all_words(connection: sqlite3.Connection) -> None:
+        connection.execute("DELETE FROM item_words")
+
+    async with open_memory(tmp_path) as database:
+        with closing(Readers(database.path)) as readers:
+            store = SqliteItemStore(database, readers)
+
+            async def found(scope: Scope) -> list[str]:
+                hits = await store.search("payroll", scope, limit=9)
+                return sorted(one.item_id.removeprefix("epi_") for one in hits)
+
+            for one in items:
+                await database.write(partial(put_item_blocking, item=one))
+            for _ in range(2):
+                assert await found(ANN) == sorted([*kinds, *(f"shop_{one}" for one in kinds)])
+                assert await found(ASKED) == ["case", "shop_case", "shop_episode", "shop_note"]
+                await database.write(lose_all_words)
+                assert await found(ANN) == []
+                assert await rebuild(database) == len(items)
