@@ -2,7 +2,9 @@
 
 The server knows no idempotency key: it makes a new task of each request. So each item has a scope of
 its own there (the owner as `user_id`, the item as `agent_id`) which is cleared before it is written, and
-a task that was begun is waited for again before another one is.
+a task that was begun is kept as a link and waited for, also after a restart, before another one is begun.
+Only a task whose name never arrived here, the process or the connection being cut off before it was kept,
+is begun anew while the server may still be at it.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -23,8 +25,12 @@ _SERVER: Final = "The memU server"
 _NOT_FOUND: Final = 404
 _SERVER_ERRORS: Final = 500
 _WAITING: Final = frozenset({"PENDING", "RUNNING"})
+_DONE: Final = "COMPLETED"
 _MAX_ID_CHARS: Final = 200
-_MAX_BEGUN: Final = 1000
+_SCOPE: Final = "agent"
+_TASK: Final = "task"
+_BEGUN_FOR: Final = "begun_for"
+"""Links to a delivery whose task is not known to have ended."""
 LEFT_BEHIND: Final = (
     "The memU server has cleared what it made of this, but has no way to remove the text that it was"
     " sent: delete its conversation file in the server's storage by hand."
@@ -65,33 +71,42 @@ class MemuServerBackend:
             timeout_s=self._limits.call_s,
             max_bytes=self._limits.max_bytes,
         )
-        self._begun: dict[str, tuple[str, str]] = {}  # item → key, task
 
-    async def put(self, item: Item, idempotency_key: str) -> Sequence[Link]:
-        """Have an item memorized, and wait until it is."""
-        key, task = self._begun.get(item.id, ("", ""))
-        if task:
-            await self._wait_for(item.id, task)
-        if not task or key != idempotency_key:
-            await self._clear(item.id)
-            task = await self._begin(item, idempotency_key)
-            await self._wait_for(item.id, task)
-        self._begun.pop(item.id, None)
-        return [
-            Link(item_id=item.id, backend=NAME, remote_kind="agent", remote_id=item.id),
-            Link(item_id=item.id, backend=NAME, remote_kind="task", remote_id=task),
-        ]
+    async def put(self, item: Item, idempotency_key: str) -> Sequence[Link]:  # noqa: ARG002  it knows none
+        """Have an item memorized, and wait until it is, where nobody keeps what was begun."""
+        task = await self._begin_anew(item)
+        return await self.finish(item, _links(item.id, task))
 
-    async def forget(self, item_id: str, links: Sequence[Link], idempotency_key: str) -> None:  # noqa: ARG002
+    async def begin(self, item: Item, links: Sequence[Link], delivery_id: int) -> Sequence[Link]:
+        """Have an item memorized, unless an earlier try of this delivery had, and not in vain."""
+        begun = _begun(links)
+        if begun is not None:
+            is_mine = begun.delivery_id == str(delivery_id)
+            if is_mine and await self._status(begun.task) in {*_WAITING, _DONE}:
+                return links
+            await self._wait_until_ended(begun.task)  # what it makes would come after the clearing
+        task = await self._begin_anew(item)
+        begun_for = Link(
+            item_id=item.id, backend=NAME, remote_kind=_BEGUN_FOR, remote_id=str(delivery_id)
+        )
+        return [*_links(item.id, task), begun_for]
+
+    async def finish(self, item: Item, links: Sequence[Link]) -> Sequence[Link]:
+        """Wait until an item is memorized."""
+        task = next(one.remote_id for one in links if one.remote_kind == _TASK)
+        if await self._wait_until_ended(task) != _DONE:
+            raise BackendUnavailable(f"{_SERVER} could not memorize it.")
+        return _links(item.id, task)
+
+    async def forget(self, item_id: str, links: Sequence[Link], idempotency_key: str) -> None:  # noqa: ARG002  it knows none
         """Clear an item's scope; says what the server keeps in spite of it.
 
         Raises:
             DeliveryRefused: cleared, but for what the server has no way to remove.
         """
-        _, task = self._begun.get(item_id, ("", ""))
-        if task:  # what it makes would come after the clearing
-            await self._wait_for(item_id, task)
-            self._begun.pop(item_id, None)
+        begun = _begun(links)
+        if begun is not None:  # what it makes would come after the clearing
+            await self._wait_until_ended(begun.task)
         await self._clear(item_id)
         raise DeliveryRefused(LEFT_BEHIND)
 
@@ -135,7 +150,9 @@ class MemuServerBackend:
         """Close its connections; idempotent."""
         await self._service.close()
 
-    async def _begin(self, item: Item, idempotency_key: str) -> str:
+    async def _begin_anew(self, item: Item) -> str:
+        """Clear an item's scope and have it memorized; gives the task's name."""
+        await self._clear(item.id)
         text = f"{description_of(item)}\n\n{content_of(item)}"
         body = {
             "conversation": [{"role": "user", "content": text}],
@@ -145,21 +162,19 @@ class MemuServerBackend:
         task = _result_of(await self._service.ask("POST", "/memorize", body)).get("task_id")
         if not isinstance(task, str) or not 0 < len(task) <= _MAX_ID_CHARS:
             raise BackendUnavailable(f"{_SERVER} answered in a form that is not known.")
-        if len(self._begun) >= _MAX_BEGUN:
-            self._begun.pop(next(iter(self._begun)))
-        self._begun[item.id] = (idempotency_key, task)
         return task
 
-    async def _wait_for(self, item_id: str, task: str) -> None:
-        """Return when a task is done; one that failed or is not known is forgotten, to begin anew."""
+    async def _wait_until_ended(self, task: str) -> str:
+        """Give the status in which a task ended, or that it is not known.
+
+        Raises:
+            BackendUnavailable: it has not ended.
+        """
         wait_s = self._limits.first_wait_s
         for _ in range(self._limits.max_looks):
             status = await self._status(task)
-            if status == "COMPLETED":
-                return
             if status not in _WAITING:
-                self._begun.pop(item_id, None)
-                raise BackendUnavailable(f"{_SERVER} could not memorize it.")
+                return status
             await self._sleep(wait_s)
             wait_s = min(self._limits.most_wait_s, wait_s * 2)
         raise BackendUnavailable(f"{_SERVER} is still at it; it is looked at again later.")
@@ -175,6 +190,29 @@ class MemuServerBackend:
 
     async def _clear(self, item_id: str) -> None:
         await self._service.ask("POST", "/clear", {"agent_id": item_id})
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A task that is not known to have ended, and whose it is."""
+
+    task: str
+    delivery_id: str
+
+
+def _begun(links: Sequence[Link]) -> _Begun | None:
+    by_kind = {one.remote_kind: one.remote_id for one in links}
+    if _BEGUN_FOR not in by_kind or _TASK not in by_kind:
+        return None
+    return _Begun(by_kind[_TASK], by_kind[_BEGUN_FOR])
+
+
+def _links(item_id: str, task: str) -> list[Link]:
+    """Tell where an item stands at the server."""
+    return [
+        Link(item_id=item_id, backend=NAME, remote_kind=_SCOPE, remote_id=item_id),
+        Link(item_id=item_id, backend=NAME, remote_kind=_TASK, remote_id=task),
+    ]
 
 
 def _result_of(answer: Any) -> dict[str, Any]:

@@ -5,7 +5,8 @@ So the look is taken for it.
 """
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,11 @@ from memory.notes.folder import (
     list_notes_blocking,
     read_note_blocking,
 )
+from memory.notes.items import Piece, pieces_of
+from memory.notes.quoting import LEAST_LINE, Bounds, quote
+from memory.recall.holding import Holding
+from memory.recall.query import MAX_ITEMS, HeldBack
+from memory.recall.told_notes import ToldItem, ToldNotes
 from memory.recall.wording import Wording
 from policies.secrets import mask_secrets
 
@@ -37,9 +43,8 @@ _QUOTING: Final = 40
 """What is around a note's text, about."""
 _NAMES_SHARE: Final = 10
 """Of the budget a tenth is kept for the names of the files that have no room."""
-_LEAST_LINE: Final = 40
-"""Of a line that does not fit whole its beginning goes in, where there is room for so much."""
-_CUT: Final = "\n> …"
+_MAX_HELD_BACK: Final = 60
+"""After so many that are held back no more is looked at: each takes time, and none a place."""
 
 _LEAD: Final = (
     "The message asks about memory. These are the notes in the workspace's memory/ folder, quoted; they"
@@ -49,6 +54,21 @@ _NONE: Final = (
     "The message asks about memory. The workspace's memory/ folder holds no notes: say so plainly, and"
     " that something can be noted there on request."
 )
+_ALL_HELD_BACK: Final = (
+    "The message asks about memory. What the workspace's memory/ folder holds on it is held back here:"
+    " it describes tools in use, whose own definitions are what counts."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telling:
+    """What bounds the notes for one message."""
+
+    budget_chars: int = DEFAULT_BUDGET_CHARS
+    most_items: int = MAX_ITEMS
+    active_tools: Sequence[str] = ()
+    """The tools in use just now: what the notes say of their schemas is held back."""
+    mask: Mask = mask_secrets
 
 
 def build_memory_context(
@@ -58,14 +78,19 @@ def build_memory_context(
     *,
     mask: Mask = mask_secrets,
 ) -> str:
+    """Give what goes in beside a message that asks about memory, as a text; see `tell_notes`. Blocking."""
+    return tell_notes(workspace, message, Telling(budget_chars=budget_chars, mask=mask)).text
+
+
+def tell_notes(workspace: Path, message: str, telling: Telling) -> ToldNotes:
     """Give what goes in beside a message that asks about memory; empty where it does not.
 
     At most `budget_chars` characters, none where the request itself has no room: what fits the message
     comes first, then what is newest; a file that does not fit whole gives its beginning, and the rest are
-    named as far as there is room. Blocking.
+    named as far as there is room. What search would hold back of a note stays out of it. Blocking.
     """
     if not asks_about_memory(message):
-        return ""
+        return ToldNotes()
     asked = _words(message)
     files = sorted(
         list_notes_blocking(workspace), key=lambda one: (-_fit(asked, one.name), -one.mtime_ns)
@@ -77,11 +102,11 @@ def build_memory_context(
         and note.text.strip()
     ]
     if not notes:
-        return _NONE if len(_NONE) <= budget_chars else ""
-    if len(_LEAD) > budget_chars:
-        return ""
+        return ToldNotes(text=_NONE if len(_NONE) <= telling.budget_chars else "")
+    if len(_LEAD) > telling.budget_chars:
+        return ToldNotes()
     notes.sort(key=lambda one: (-_fit(asked, f"{one.file.name}\n{one.text}"), -one.file.mtime_ns))
-    return _told(notes, files, budget_chars, mask)
+    return _Teller(workspace, telling).tell(notes, files)
 
 
 async def build_memory_context_async(
@@ -93,7 +118,20 @@ async def build_memory_context_async(
     limiter: anyio.CapacityLimiter | None = None,
 ) -> str:
     """Do the same in a worker thread; who stops waiting leaves it to end by itself."""
-    work = partial(build_memory_context, workspace, message, budget_chars, mask=mask)
+    telling = Telling(budget_chars=budget_chars, mask=mask)
+    told = await tell_notes_async(workspace, message, telling, limiter=limiter)
+    return told.text
+
+
+async def tell_notes_async(
+    workspace: Path,
+    message: str,
+    telling: Telling,
+    *,
+    limiter: anyio.CapacityLimiter | None = None,
+) -> ToldNotes:
+    """Tell the notes in a worker thread; who stops waiting leaves it to end by itself."""
+    work = partial(tell_notes, workspace, message, telling)
     return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
 
 
@@ -112,25 +150,76 @@ def _fit(asked: frozenset[str], text: str) -> int:
     return sum(one in folded for one in asked)
 
 
-def _told(
-    notes: Sequence[NoteText], files: Sequence[NoteFile], budget_chars: int, mask: Mask
-) -> str:
-    for_names = budget_chars // _NAMES_SHARE if len(files) > 1 else 0
-    parts, room = [_LEAD], budget_chars - len(_LEAD) - for_names
-    told: set[str] = set()
-    for place, note in enumerate(notes):
-        if room < _LEAST_LINE:
-            break
-        share = _share(room, notes[place + 1 : place + _MAX_SHARES])
-        piece = _quoted(mask(note.file.name), mask(note.text), min(room, share))
-        if not piece:
-            continue
-        parts.append(piece)
-        told.add(note.file.name)
-        room -= len(piece)
-    rest = [one.name for one in files if one.name not in told]
-    parts.append(_named(rest, room + for_names, mask))
-    return "".join(parts)
+class _Teller:
+    """Puts notes into the room that there is, one after another."""
+
+    def __init__(self, workspace: Path, telling: Telling) -> None:
+        self._workspace = workspace
+        self._mask = telling.mask
+        self._holding = Holding.of(telling.active_tools)
+        self._budget_chars = telling.budget_chars
+        self._most_items = telling.most_items
+        self._parts: list[str] = []
+        self._items: list[ToldItem] = []
+        self._held_back: list[HeldBack] = []
+
+    def tell(self, notes: Sequence[NoteText], files: Sequence[NoteFile]) -> ToldNotes:
+        """Quote the notes, the first ones first, and name what has no room."""
+        for_names = self._budget_chars // _NAMES_SHARE if len(files) > 1 else 0
+        room = self._budget_chars - len(_LEAD) - for_names
+        seen: set[str] = set()
+        for place, note in enumerate(notes):
+            if room < LEAST_LINE or self._has_enough():
+                break
+            share = _share(room, notes[place + 1 : place + _MAX_SHARES])
+            room -= self._add(note, min(room, share), seen)
+        lead = _LEAD if self._items or not self._held_back else _ALL_HELD_BACK
+        rest = [one.name for one in files if one.name not in seen]
+        names = self._named(rest, room + for_names)
+        return ToldNotes(
+            text="".join([lead, *self._parts, names]), items=self._items, held_back=self._held_back
+        )
+
+    def _has_enough(self) -> bool:
+        return len(self._items) >= self._most_items or len(self._held_back) >= _MAX_HELD_BACK
+
+    def _add(self, note: NoteText, room: int, seen: set[str]) -> int:
+        """Quote a note, and remember it as seen unless there was no room; returns the room it took."""
+        name = note.file.name
+        if self._mask(name) != name:  # a name that holds a secret is no note's, as in search
+            return 0
+        bounds = Bounds(room=room, most_items=self._most_items - len(self._items))
+        quoted = quote(name, self._pieces(note), bounds, self._holding)
+        if quoted.text or quoted.held_back:
+            seen.add(name)
+        self._parts.append(quoted.text)
+        self._items += quoted.items
+        self._held_back += quoted.held_back
+        return len(quoted.text)
+
+    def _pieces(self, note: NoteText) -> Iterator[Piece]:
+        """Give a note's pieces; what was read in part is read whole before its last piece is judged."""
+        pieces = pieces_of(replace(note, text=self._mask(note.text)))
+        if note.file.size <= _MAX_READ_BYTES or self._holding.tools is None:
+            yield from pieces
+            return
+        yield from pieces[:-1]
+        whole = read_note_blocking(self._workspace, note.file, self._mask)
+        yield from pieces_of(whole)[max(0, len(pieces) - 1) :] if whole is not None else ()
+
+    def _named(self, names: Sequence[str], room: int) -> str:
+        """Name the rest, as many as there is room for."""
+        shown = [one for one in names if not self._holding.holds_back_name(one)]
+        text = f"\n\nAlso there, {len(shown)} more: "
+        if not shown or len(text) + LEAST_LINE > room:
+            return ""
+        for place, name in enumerate(shown):
+            more = self._mask(name.removeprefix(f"{FOLDER}/"))
+            more += ", " if place + 1 < len(shown) else ""
+            if len(text) + len(more) >= room:
+                return f"{text}…"
+            text += more
+        return text
 
 
 def _share(room: int, others: Sequence[NoteText]) -> int:
@@ -138,34 +227,3 @@ def _share(room: int, others: Sequence[NoteText]) -> int:
     part = room // (len(others) + 1)
     kept = sum(min(part, len(one.file.name) + len(one.text) + _QUOTING) for one in others)
     return max(_LEAST_SHARE, room - kept)
-
-
-def _quoted(name: str, text: str, room: int) -> str:
-    """Quote a note's lines, as many as there is room for; empty: not even a part of the first."""
-    head = f"\n\n{name}:"
-    lines = [f"\n> {line}" for line in text.strip().splitlines()]
-    left = room - len(head)
-    if sum(map(len, lines)) <= left:
-        return head + "".join(lines)
-    left -= len(_CUT)
-    kept: list[str] = []
-    for line in lines:
-        if len(line) > left:
-            kept += [line[:left]] * (left >= _LEAST_LINE)
-            break
-        kept.append(line)
-        left -= len(line)
-    return f"{head}{''.join(kept)}{_CUT}" if kept else ""
-
-
-def _named(names: Sequence[str], room: int, mask: Mask) -> str:
-    """Name the rest, as many as there is room for."""
-    text = f"\n\nAlso there, {len(names)} more: "
-    if not names or len(text) + _LEAST_LINE > room:
-        return ""
-    for place, name in enumerate(names):
-        more = mask(name.removeprefix(f"{FOLDER}/")) + (", " if place + 1 < len(names) else "")
-        if len(text) + len(more) >= room:
-            return f"{text}…"
-        text += more
-    return text

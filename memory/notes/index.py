@@ -14,7 +14,7 @@ from memory.errors import StoreUnavailable
 from memory.intents.templates import Mask
 from memory.items import Item
 from memory.notes.asking import asks_about_memory
-from memory.notes.context import build_memory_context_async
+from memory.notes.context import Telling, tell_notes_async
 from memory.notes.folder import (
     NoteFile,
     NoteText,
@@ -23,6 +23,7 @@ from memory.notes.folder import (
     remove_note_blocking,
 )
 from memory.notes.items import items_of
+from memory.recall.told_notes import ToldNotes
 
 _log = logging.getLogger(__name__)
 
@@ -144,11 +145,17 @@ class NoteIndex:
         """Whether a message asks about what is remembered."""
         return asks_about_memory(text)
 
-    async def content(self, text: str, *, budget_chars: int) -> str:
+    async def content(
+        self, text: str, *, budget_chars: int, most_items: int, active_tools: Sequence[str]
+    ) -> ToldNotes:
         """Give the notes as they go in beside a message that asks about memory."""
-        return await build_memory_context_async(
-            self._workspace, text, budget_chars, mask=self._mask, limiter=self._limiter
+        telling = Telling(
+            budget_chars=budget_chars,
+            most_items=most_items,
+            active_tools=active_tools,
+            mask=self._mask,
         )
+        return await tell_notes_async(self._workspace, text, telling, limiter=self._limiter)
 
     def _compare_blocking(
         self, indexed: Mapping[str, IndexedNote]

@@ -29,19 +29,31 @@ class _Section:
     lines: Sequence[str]
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """An item of a note, with the note's lines that it is made of."""
+
+    item: Item
+    lines: Sequence[str]
+
+
 def items_of(note: NoteText) -> list[Item]:
     """Give a note's items. Ids are made of the file's name and the section's heading."""
+    return [one.item for one in pieces_of(note)]
+
+
+def pieces_of(note: NoteText) -> list[Piece]:
+    """Give a note's items and their lines, in the order of the text; only empty lines are in none."""
     at = datetime.fromtimestamp(note.file.mtime_ns // _NS, UTC)
-    made: dict[str, Item] = {}
+    made: list[Piece] = []
     seen: dict[str, int] = {}
     for section in _sections(note):
         body = "\n".join(section.lines).strip()
         if not body:
             continue
         number = seen[section.title] = seen.get(section.title, -1) + 1
-        item_id = derived_id("not", note.file.name, section.title, str(number))
-        made[item_id] = Item(
-            id=item_id,
+        item = Item(
+            id=derived_id("not", note.file.name, section.title, str(number)),
             kind="note",
             scope=Scope(owner_id=WORKSPACE_OWNER),
             title=section.title,
@@ -52,7 +64,8 @@ def items_of(note: NoteText) -> list[Item]:
             occurred_at=at,
             updated_at=at,
         )
-    return list(made.values())
+        made.append(Piece(item, section.lines))
+    return made
 
 
 def _sections(note: NoteText) -> Iterator[_Section]:

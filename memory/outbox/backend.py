@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from memory.items import Item
 from memory.outbox.delivery import Link
@@ -58,4 +58,32 @@ class Backend(Protocol):
 
     async def close(self) -> None:
         """Let go of what it holds; idempotent."""
+        ...
+
+
+@runtime_checkable
+class TaskBackend(Backend, Protocol):
+    """A backend that works on by itself at what it was given, and knows no idempotency key.
+
+    A delivery to it is made in two steps. What tells of the first is stored before the second is waited
+    for, so that a process that dies in between finds the task again instead of having another one begun.
+    """
+
+    async def begin(self, item: Item, links: Sequence[Link], delivery_id: int) -> Sequence[Link]:
+        """Have the work begun, or find in `links` what an earlier try of this delivery began.
+
+        Gives what is to be stored in place of `links`; nothing of another delivery's task is left then.
+
+        Raises:
+            BackendUnavailable: try again later; what is stored stays.
+            DeliveryRefused: do not try again.
+        """
+        ...
+
+    async def finish(self, item: Item, links: Sequence[Link]) -> Sequence[Link]:
+        """Wait until what `begin` gave is done; gives the links that stay.
+
+        Raises:
+            BackendUnavailable: it is not done, or came to nothing; `begin` knows then what to do.
+        """
         ...

@@ -17,7 +17,13 @@ from anyio.abc import TaskStatus
 from memory.clock import Now
 from memory.errors import StoreUnavailable
 from memory.items import Item
-from memory.outbox.backend import Backend, BackendHealth, BackendUnavailable, DeliveryRefused
+from memory.outbox.backend import (
+    Backend,
+    BackendHealth,
+    BackendUnavailable,
+    DeliveryRefused,
+    TaskBackend,
+)
 from memory.outbox.backoff import Backoff
 from memory.outbox.breaker import Breaker, BreakerState
 from memory.outbox.delivery import Delivery, Link, OutboxStore
@@ -86,6 +92,8 @@ class Delivering:
         self._on_result = on_result
         self._wakened = anyio.Event()
         self._last_error: str | None = None
+        self._unnoted: dict[str, Sequence[Link]] = {}
+        """What was begun for an item when it could not be noted: else it would be begun again."""
 
     @property
     def name(self) -> str:
@@ -183,22 +191,44 @@ class Delivering:
             await self._forget(delivery)
             return
         item = await self._items.current(delivery.item_id)
-        made = await self._backend.put(item, delivery.idempotency_key) if item is not None else None
-        await self._note_made(delivery, made)
+        if item is None:
+            await self._note_made(delivery, None)
+            return
+        await self._note_made(delivery, await self._put(delivery, item))
+
+    async def _put(
+        self, delivery: Delivery, item: Item, *, is_cleared: bool = False
+    ) -> Sequence[Link]:
+        """Have an item taken; a task that is begun for it is noted before it is waited for."""
+        backend = self._backend
+        if not isinstance(backend, TaskBackend):
+            return await backend.put(item, delivery.idempotency_key)
+        known = () if is_cleared else await self._links_of(item.id)
+        begun = await backend.begin(item, known, delivery.id)
+        self._unnoted[item.id] = begun
+        with anyio.CancelScope(shield=True):  # begun is begun, whatever stops the delivery now
+            await self._outbox.begun(delivery, begun)
+        del self._unnoted[item.id]
+        return await backend.finish(item, begun)
+
+    async def _links_of(self, item_id: str) -> Sequence[Link]:
+        if item_id in self._unnoted:
+            return self._unnoted[item_id]
+        links = await self._outbox.links_of(item_id)
+        return [one for one in links if one.backend == self.name]
 
     async def _forget(self, delivery: Delivery) -> None:
         """Have an item forgotten; one that was made again since then is put there again."""
-        links = await self._outbox.links_of(delivery.item_id)
-        mine = [one for one in links if one.backend == self.name]
+        known = await self._links_of(delivery.item_id)
         refused: DeliveryRefused | None = None
         try:
-            await self._backend.forget(delivery.item_id, mine, delivery.idempotency_key)
+            await self._backend.forget(delivery.item_id, known, delivery.idempotency_key)
         except DeliveryRefused as exc:
             refused = exc
         item = await self._items.current(delivery.item_id)
         made: Sequence[Link] = ()
         if item is not None:
-            made = await self._backend.put(item, delivery.idempotency_key)
+            made = await self._put(delivery, item, is_cleared=True)
         if refused is not None:
             raise refused
         await self._note_made(delivery, made)

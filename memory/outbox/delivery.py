@@ -53,7 +53,7 @@ class Link:
     item_id: str
     backend: str
     remote_kind: str
-    """In the backend's words: `vector`, `resource`, `item`, `category`, `file`."""
+    """In the backend's words: `vector`, `resource`, `item`, `category`, `file`, `task`."""
     remote_id: str
 
 
@@ -73,6 +73,10 @@ class OutboxStore(Protocol):
 
         Of a delivery that does not wait any more, what came of it is noted alone.
         """
+        ...
+
+    async def begun(self, delivery: Delivery, links: Sequence[Link]) -> None:
+        """Note what a try has begun at the backend, in place of what came before; it is not made yet."""
         ...
 
     async def failed(

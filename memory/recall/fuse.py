@@ -18,6 +18,8 @@ from memory.recall.arms import ArmName, Candidate
 DEFAULT_K: Final = 10.0
 DEFAULT_WEIGHTS: Final[Mapping[ArmName, float]] = {"fulltext": 1.0, "vector": 1.2}
 DEFAULT_FIT_WEIGHTS: Final[Mapping[ArmName, float]] = {"fulltext": 0.6, "vector": 0.4}
+_BEYOND: Final = 0.8
+"""What an arm did not find is taken to be a little less near than the least that it found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,10 @@ def _fits(lists: Sequence[Ranked], fusion: Fusion) -> dict[str, float]:
     weights = {arm: fusion.fit_weights.get(arm, 1.0) for arm in nearest}
     whole = sum(weights.values()) or 1.0
     fits: dict[str, float] = {}
+    found = {item_id for near in nearest.values() for item_id in near}
     for arm, near in nearest.items():
-        for item_id, nearness in near.items():
+        beyond = _BEYOND * min(near.values(), default=0.0)
+        for item_id in found:
+            nearness = near.get(item_id, beyond)
             fits[item_id] = fits.get(item_id, 0.0) + weights[arm] * nearness / whole
     return fits

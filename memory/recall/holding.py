@@ -1,10 +1,11 @@
 """The filter of recall: what memory says of the tools in use is held back, wherever it comes from.
 
-Items are parted before anything is scored and once more before they are packed; what comes as text, the
-notes and a conversation's pending context, loses the pieces that would be held back as items.
+Items are parted before anything is scored and once more before they are packed, and a note's items before
+a line of it is quoted; a conversation's pending context loses the lines that would be held back.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import anyio.to_thread
@@ -16,6 +17,35 @@ from policies.recall import ActiveTools
 _QUOTE: Final = "> "
 _JUDGED_CHARS: Final = 20_000
 """Of a text; far more than a prompt ever gets of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What is held back while some tools are in use; with none in use, nothing."""
+
+    tools: ActiveTools | None
+
+    @classmethod
+    def of(cls, active_tools: Sequence[str]) -> "Holding":
+        """Take the names of the tools in use."""
+        return cls(ActiveTools.of(active_tools) if active_tools else None)
+
+    def judge(self, item: Item) -> HeldBack | None:
+        """Say why an item must not be shown; None: it may be."""
+        if self.tools is None:
+            return None
+        title = f"{item.title}\n{' '.join(item.tags)}"
+        if not self.tools.holds_back(title, f"{item.summary}\n{item.body[:_JUDGED_CHARS]}"):
+            return None
+        return HeldBack(id=item.id, reason="stale_tool_schema")
+
+    def holds_back_line(self, text: str) -> bool:
+        """Whether a line must not be shown by itself."""
+        return self.tools is not None and self.tools.holds_back("", text)
+
+    def holds_back_name(self, name: str) -> bool:
+        """Whether what something is called must not be shown."""
+        return self.tools is not None and self.tools.holds_back(name, "")
 
 
 async def hold_back(
@@ -36,46 +66,26 @@ def hold_back_blocking(
     items: Sequence[Item], active_tools: Sequence[str]
 ) -> tuple[list[Item], list[HeldBack]]:
     """Do the same in this thread."""
-    tools = ActiveTools.of(active_tools)
+    holding = Holding.of(active_tools)
     shown: list[Item] = []
     held: list[HeldBack] = []
     for one in items:
-        if tools.holds_back(f"{one.title}\n{' '.join(one.tags)}", _text_of(one)):
-            held.append(HeldBack(id=one.id, reason="stale_tool_schema"))
-        else:
+        held_back = holding.judge(one)
+        if held_back is None:
             shown.append(one)
+        else:
+            held.append(held_back)
     return shown, held
 
 
 def without_held_back_lines(text: str, active_tools: Sequence[str]) -> str:
     """Give a quotation without the lines that must not be shown; empty where none is left."""
-    tools = ActiveTools.of(active_tools)
+    holding = Holding.of(active_tools)
     lines = text.split("\n")
     quoted = [one for one in lines if one.startswith(_QUOTE)]
-    held = {one for one in quoted if tools.holds_back("", one.removeprefix(_QUOTE))}
+    held = {one for one in quoted if holding.holds_back_line(one.removeprefix(_QUOTE))}
     if not held:
         return text
     if len(held) == len(set(quoted)):
         return ""
     return "\n".join(one for one in lines if one not in held)
-
-
-def without_held_back_blocks(text: str, active_tools: Sequence[str]) -> str:
-    """Give a text without the quoted blocks that must not be shown.
-
-    A block is a line that names what is quoted and the lines of the quotation, an empty line before it;
-    in a quotation no line is empty, so nothing in it can pass for the beginning of another.
-    """
-    tools = ActiveTools.of(active_tools)
-    return "\n\n".join(one for one in text.split("\n\n") if not _is_held_back(one, tools))
-
-
-def _is_held_back(block: str, tools: ActiveTools) -> bool:
-    name, *quoted = block.split("\n")
-    if not quoted or not all(one.startswith(_QUOTE) for one in quoted):
-        return False
-    return tools.holds_back(name, "\n".join(one.removeprefix(_QUOTE) for one in quoted))
-
-
-def _text_of(item: Item) -> str:
-    return f"{item.summary}\n{item.body[:_JUDGED_CHARS]}"

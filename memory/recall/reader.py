@@ -6,7 +6,7 @@ Memory never breaks a turn: nothing is raised but a cancellation, and what did n
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
@@ -14,15 +14,13 @@ import anyio
 import anyio.to_thread
 
 from memory.intents.snapshot import PendingText
-from memory.recall.holding import (
-    hold_back,
-    without_held_back_blocks,
-    without_held_back_lines,
-)
+from memory.recall.holding import hold_back, without_held_back_lines
 from memory.recall.pack import Pieces, pack
-from memory.recall.query import ContextPack, Degradation, Found, QueryPack
+from memory.recall.query import MAX_ITEMS, ContextPack, Degradation, Found, QueryPack
 from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
+from memory.recall.told_notes import ToldNotes
+from memory.scope import WORKSPACE_OWNER, Scope
 
 _log = logging.getLogger(__name__)
 
@@ -35,6 +33,7 @@ _LEAST_FOR_A_MODEL_S: Final = 1.0
 _FINDING_SHARE: Final = 0.9
 """Of the deadline; the rest is for packing, so that what was found in time is there in time."""
 _SELECTABLE: Final = 60
+_OF_NOTES: Final = Scope(owner_id=WORKSPACE_OWNER)
 
 
 class Pending(Protocol):
@@ -54,8 +53,10 @@ class AboutMemory(Protocol):
         """Whether it does."""
         ...
 
-    async def content(self, text: str, *, budget_chars: int) -> str:
-        """Give the notes as they go in; empty: there are none."""
+    async def content(
+        self, text: str, *, budget_chars: int, most_items: int, active_tools: Sequence[str]
+    ) -> ToldNotes:
+        """Give the notes as they go in, without what is held back while these tools are in use."""
         ...
 
 
@@ -64,12 +65,8 @@ class _Before:
     """What goes in before what was found."""
 
     pending: PendingText = field(default_factory=PendingText)
-    notes: str = ""
+    notes: ToldNotes = field(default_factory=ToldNotes)
     degraded: list[Degradation] = field(default_factory=list)
-
-    @property
-    def text(self) -> str:
-        return "\n\n".join(one for one in (self.pending.text, self.notes) if one)
 
 
 class RecallReader:
@@ -108,7 +105,8 @@ class RecallReader:
                 budget_chars=query.budget_chars,
                 max_items=query.max_items,
                 queries=query.queries,
-                before=before.text,
+                before=before.pending.text,
+                notes=before.notes,
             )
         )
         # what was held back of it whole is done with, too: it must not come up again and again
@@ -164,26 +162,34 @@ class RecallReader:
             _log.exception("pending_context_not_read")
             before.degraded.append("memory_failed")
         else:
-            text = await _filtered(without_held_back_lines, pending.text, query.active_tools)
+            text = await _filtered(pending.text, query.active_tools)
             before.pending = replace(pending, text=text)
 
     async def _add_notes(self, query: QueryPack, before: _Before, ends_at: float | None) -> None:
         about = self._about_memory
-        if about is None:
+        if about is None or not _may_have_notes(query):
             return
         asked = next((one for one in query.queries if about.asks_about_memory(one)), None)
         if asked is None:
             return
         try:
             with anyio.fail_after(_left_s(ends_at)):
-                notes = await about.content(asked, budget_chars=query.budget_chars // _NOTES_SHARE)
+                before.notes = await about.content(
+                    asked,
+                    budget_chars=query.budget_chars // _NOTES_SHARE,
+                    most_items=max(0, min(query.max_items, MAX_ITEMS)),
+                    active_tools=query.active_tools,
+                )
         except TimeoutError:
             before.degraded.append("notes_timeout")
         except Exception:  # noqa: BLE001  memory never breaks a turn, whatever broke
             _log.exception("notes_not_read")
             before.degraded.append("notes_error")
-        else:
-            before.notes = await _filtered(without_held_back_blocks, notes, query.active_tools)
+
+
+def _may_have_notes(query: QueryPack) -> bool:
+    """Whether what is asked for may be a note at all, which carries no label."""
+    return "note" in query.kinds and query.scope.covers(_OF_NOTES)
 
 
 def _ends_at(query: QueryPack) -> float | None:
@@ -197,13 +203,13 @@ def _left_s(ends_at: float | None) -> float | None:
     return None if ends_at is None else max(0.0, ends_at - anyio.current_time())
 
 
-async def _filtered(
-    keep: Callable[[str, Sequence[str]], str], text: str, active_tools: Sequence[str]
-) -> str:
-    """Filter a text in a worker thread, as `hold_back` does items."""
+async def _filtered(text: str, active_tools: Sequence[str]) -> str:
+    """Filter a quotation in a worker thread, as `hold_back` does items."""
     if not text or not active_tools:
         return text
-    return await anyio.to_thread.run_sync(keep, text, active_tools, abandon_on_cancel=True)
+    return await anyio.to_thread.run_sync(
+        without_held_back_lines, text, active_tools, abandon_on_cancel=True
+    )
 
 
 async def _filtered_again(found: Found, active_tools: Sequence[str]) -> Found:

@@ -202,6 +202,42 @@ class OutboxStoreSuite:
             assert list(await outbox.store.links_of("epi_1")) == [link()]
             assert await keys(outbox) == []
 
+    async def test_what_was_begun_is_known_after_a_restart_and_waits_on(
+        self, open_outbox: Opening
+    ) -> None:
+        async with open_outbox() as outbox:
+            await outbox.enqueue([delivery(), delivery("epi_2")], AT)
+            one, other = await take(outbox)
+            await outbox.store.delivered(other, [link("epi_2")], AT)
+            await outbox.store.begun(one, [link(remote_id="old"), link(remote_id="任务")])
+            await outbox.store.begun(one, [link(remote_id="任务")])
+        async with open_outbox() as outbox:
+            assert list(await outbox.store.links_of("epi_1")) == [link(remote_id="任务")]
+            assert list(await outbox.store.links_of("epi_2")) == [link("epi_2")]
+            (again,) = await take(outbox, AT + LEASE)
+            assert (again.id, again.status, again.attempts) == (one.id, "pending", 0)
+            await outbox.store.delivered(again, [link()], AT)
+            assert list(await outbox.store.links_of("epi_1")) == [link()]
+
+    async def test_what_was_begun_of_a_withdrawn_one_is_known_so_that_it_can_be_forgotten(
+        self, open_outbox: Opening
+    ) -> None:
+        async with open_outbox() as outbox:
+            await outbox.enqueue([delivery()], AT)
+            (one,) = await take(outbox)
+            await outbox.withdraw("epi_1")
+            await outbox.store.begun(one, [link()])
+            assert list(await outbox.store.links_of("epi_1")) == [link()]
+            assert await keys(outbox) == []
+
+    async def test_a_failure_leaves_what_was_begun(self, open_outbox: Opening) -> None:
+        async with open_outbox() as outbox:
+            await outbox.enqueue([delivery()], AT)
+            (one,) = await take(outbox)
+            await outbox.store.begun(one, [link()])
+            await outbox.store.failed(one, ERROR, AT, due_at=AT + LEASE)
+            assert list(await outbox.store.links_of("epi_1")) == [link()]
+
     async def test_a_failure_waits_with_its_reason_and_its_attempt(
         self, open_outbox: Opening
     ) -> None:

@@ -90,6 +90,29 @@ class AddingLinks(SqliteOutboxStore):
         await super().delivered(delivery, links and [*old, *links], now)
 
 
+class ForgettingWhatWasBegun(SqliteOutboxStore):
+    async def begun(self, delivery: Delivery, links: Sequence[Link]) -> None:
+        pass
+
+
+class TakingBegunForMade(SqliteOutboxStore):
+    async def begun(self, delivery: Delivery, links: Sequence[Link]) -> None:
+        await super().delivered(delivery, links, delivery.created_at)
+
+
+class AddingWhatWasBegun(SqliteOutboxStore):
+    async def begun(self, delivery: Delivery, links: Sequence[Link]) -> None:
+        await super().begun(delivery, [*await self.links_of(delivery.item_id), *links])
+
+
+class FailingWithoutLinks(SqliteOutboxStore):
+    async def failed(
+        self, delivery: Delivery, error: str, now: datetime, *, due_at: datetime | None
+    ) -> None:
+        await super().begun(delivery, [])
+        await super().failed(delivery, error, now, due_at=due_at)
+
+
 class NeverDead(SqliteOutboxStore):
     async def failed(
         self, delivery: Delivery, error: str, now: datetime, *, due_at: datetime | None
@@ -163,6 +186,10 @@ WRONG: dict[str, dict[str, Any]] = {
         ReleasingWhatFailed,
         ForgettingLinks,
         AddingLinks,
+        ForgettingWhatWasBegun,
+        TakingBegunForMade,
+        AddingWhatWasBegun,
+        FailingWithoutLinks,
         NeverDead,
         CountingWhatIsGivenBack,
         ShowingAll,

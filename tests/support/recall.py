@@ -10,6 +10,7 @@ from memory.intents.snapshot import PendingText
 from memory.items import Item
 from memory.recall.arms import ArmAnswer, ArmName, Candidate, Question
 from memory.recall.query import Degradation, Hit
+from memory.recall.told_notes import ToldNotes
 from memory.scope import Scope
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -145,16 +146,21 @@ class Waiting:
 class Notes:
     """Notes for messages that have the word memory."""
 
-    text: str = ""
+    told: ToldNotes = field(default_factory=ToldNotes)
     breaks_with: Exception | None = None
     is_stuck: bool = False
+
+    asked: list[tuple[str, int, int, tuple[str, ...]]] = field(default_factory=list)
 
     def asks_about_memory(self, text: str) -> bool:
         return "memory" in text or "记忆" in text
 
-    async def content(self, text: str, *, budget_chars: int) -> str:
+    async def content(
+        self, text: str, *, budget_chars: int, most_items: int, active_tools: Sequence[str]
+    ) -> ToldNotes:
+        self.asked.append((text, budget_chars, most_items, tuple(active_tools)))
         if self.is_stuck:
             await anyio.sleep_forever()
         if self.breaks_with is not None:
             raise self.breaks_with
-        return self.text
+        return self.told

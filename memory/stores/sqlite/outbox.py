@@ -112,20 +112,14 @@ class SqliteOutboxStore:
                 " attempts = attempts + 1 WHERE id = ? AND status = 'pending'",
                 (rfc3339(now), delivery.id),
             )
-            if links is None:
-                return
-            # also of one that was withdrawn meanwhile: what is to be forgotten must be known
-            connection.execute(
-                "DELETE FROM memory_links WHERE item_id = ? AND backend = ?",
-                (delivery.item_id, delivery.backend),
-            )
-            connection.executemany(
-                "INSERT OR IGNORE INTO memory_links (item_id, backend, remote_kind, remote_id)"
-                " VALUES (?, ?, ?, ?)",
-                [(one.item_id, one.backend, one.remote_kind, one.remote_id) for one in links],
-            )
+            if links is not None:
+                _link_blocking(connection, delivery, links)
 
         await self._database.write(note)
+
+    async def begun(self, delivery: Delivery, links: Sequence[Link]) -> None:
+        """Note what a try has begun at the backend, in place of what came before; it is not made yet."""
+        await self._database.write(lambda connection: _link_blocking(connection, delivery, links))
 
     async def failed(
         self, delivery: Delivery, error: str, now: datetime, *, due_at: datetime | None
@@ -239,6 +233,24 @@ class SqliteOutboxStore:
             "SELECT count(*) AS n FROM outbox WHERE backend = ? AND status = ?", (backend, status)
         )
         return 0 if row is None else int(row["n"])
+
+
+def _link_blocking(
+    connection: sqlite3.Connection, delivery: Delivery, links: Sequence[Link]
+) -> None:
+    """Replace an item's links to a backend.
+
+    Also those of one that was withdrawn meanwhile: what is to be forgotten must be known.
+    """
+    connection.execute(
+        "DELETE FROM memory_links WHERE item_id = ? AND backend = ?",
+        (delivery.item_id, delivery.backend),
+    )
+    connection.executemany(
+        "INSERT OR IGNORE INTO memory_links (item_id, backend, remote_kind, remote_id)"
+        " VALUES (?, ?, ?, ?)",
+        [(one.item_id, one.backend, one.remote_kind, one.remote_id) for one in links],
+    )
 
 
 def _delivery_of(row: Mapping[str, Any] | sqlite3.Row) -> Delivery:

@@ -13,6 +13,7 @@ from blockbuster import BlockBuster
 
 from memory.notes import context, index
 from memory.notes.folder import NoteText, read_note_blocking
+from memory.recall.told_notes import ToldNotes
 from tests.service.http.reading import reading
 from tests.service.http.stage import LONG, Json, Stage, staged
 from tests.support.services import ask, result_of, running_services, script, send
@@ -94,9 +95,12 @@ def on_the_loop(
 ) -> None:
     """Have the notes read on the loop itself, as must never be."""
 
-    async def content(self: index.NoteIndex, text: str, *, budget_chars: int) -> str:
+    async def content(
+        self: index.NoteIndex, text: str, *, budget_chars: int, **_: object
+    ) -> ToldNotes:
         await anyio.lowlevel.checkpoint()
-        return context.build_memory_context(self._workspace, text, budget_chars)
+        telling = context.Telling(budget_chars=budget_chars)
+        return context.tell_notes(self._workspace, text, telling)
 
     _blocking_calls_fail.deactivate()
     gate.waits_s = ON_THE_LOOP_S

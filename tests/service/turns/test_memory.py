@@ -21,7 +21,9 @@ from tests.support.services import (
     ask,
     begun,
     copy_as_after_a_crash,
+    events_of,
     journal_of,
+    of_kind,
     result_of,
     running_services,
     same_sessions,
@@ -139,9 +141,7 @@ async def test_a_conversation_without_memory_leaves_nothing(tmp_path: Path) -> N
 STALE = (
     "# Bash\n\nParameter schema of the Bash tool: command, timeout. The call format was guessed.\n"
 )
-DURABLE = (
-    "# Bash known issue\n\nKnown issue: the Bash tool cannot cd; the workaround is full paths.\n"
-)
+DURABLE = "# Bash known issue\n\nKnown issue: no parameter of the Bash tool, and nothing in its schema, keeps a cd; the workaround is full paths.\n"
 
 
 async def write_notes(services: Services, **notes: str) -> None:
@@ -175,6 +175,62 @@ async def test_old_knowledge_of_a_tool_in_use_is_held_back_and_told_also_after_a
         assert "guessed" not in result["reply"]
         assert "known issue" in result["reply"].lower()
     assert anew["memory"]["suppressed"] == []
+
+
+STALE_ZH = "# Bash\n\n工具 Bash 的参数格式：command，timeout，guessed。\n"
+SECTIONS = (
+    "# Tea\n\nAnn likes green tea.\n\n# Bash 参数\n\nBash 工具的调用格式：command，是 guessed 的。\n\n# 部署\n\n九点开始部署。\n"
+    + "\nThe rest of it. 其余。" * 100
+)
+ABOUT_MEMORY = ["what do you remember?", "你的记忆里有什么？"]
+
+
+@pytest.mark.parametrize("question", ABOUT_MEMORY)
+async def test_notes_that_were_asked_for_are_told_as_injected_everywhere(
+    tmp_path: Path, question: str
+) -> None:
+    async with running_services(tmp_path, recall_deadline_ms=5000) as services:
+        await write_notes(services, durable=DURABLE, zh=STALE_ZH, sections=SECTIONS)
+        message = f"{question}\n{script({'echo': 'context'})}"
+        running = await send(services, message)
+        result = await result_of(services, running)
+        events = await events_of(services, running)
+        lines = await journal_of(services, result)
+        records = await intents_of(services, conversation_id=result["conversation_id"])
+        found = await memory_of(services).items.newest(Scope(owner_id=ME), kinds=["note"], limit=50)
+    told = result["memory"]["injected"]
+    assert {one["id"]: one["source"] for one in told} == {one.id: one.source for one in found}
+    assert len(told) == len(found), "each once"
+    assert all(one["why"].startswith("asked about memory") for one in told)
+    assert {one["kind"] for one in told} == {"note"}
+    (event,) = of_kind(events, "memory.injected")
+    (line,) = [one for one in lines if one["kind"] == "context"]
+    assert event["injected"] == line["injected"] == told
+    (record,) = [one for one in records if one.key == "memory.injected"]
+    assert record.payload["ids"] == [one["id"] for one in told]
+    assert "Ann likes green tea" in result["reply"]
+
+
+@pytest.mark.parametrize("question", ABOUT_MEMORY)
+async def test_notes_that_were_asked_for_are_held_back_as_in_search_and_told_so(
+    tmp_path: Path, question: str
+) -> None:
+    async with running_services(tmp_path, recall_deadline_ms=5000) as services:
+        await write_notes(services, stale=STALE, durable=DURABLE, zh=STALE_ZH, sections=SECTIONS)
+        used = await ask(services, WROTE)
+        message = f"{question}\n{script({'echo': 'context'})}"
+        result = await ask(services, message, used["conversation_id"])
+        lines = await journal_of(services, result)
+        found = await memory_of(services).items.newest(Scope(owner_id=ME), kinds=["note"], limit=50)
+    stale = {one.id for one in found if "guessed" in one.body}
+    assert len(stale) == 3
+    assert {one["id"] for one in result["memory"]["suppressed"]} == stale
+    assert not stale & {one["id"] for one in result["memory"]["injected"]}
+    assert {one["title"] for one in result["memory"]["injected"]} >= {"Tea", "部署"}
+    (line,) = [one for one in lines if one["kind"] == "context"]
+    assert line["suppressed"] == result["memory"]["suppressed"]
+    assert "guessed" not in result["reply"]
+    assert "workaround is full paths" in result["reply"]
 
 
 async def test_what_is_one_users_is_not_shown_to_another(tmp_path: Path) -> None:

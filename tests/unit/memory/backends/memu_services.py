@@ -97,6 +97,7 @@ class FakeMemuServer:
     instead: Callable[[str, str], Reply | None] = lambda *_: None
     items: list[dict[str, str]] = field(default_factory=list)
     tasks: dict[str, list[Any]] = field(default_factory=dict)
+    failed: set[str] = field(default_factory=set)
     asked: list[tuple[str, Any]] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=count)
 
@@ -112,6 +113,12 @@ class FakeMemuServer:
             return paths[path](body)
         return (200, {"message": "Hello MemU user!"}) if path == "/" else (404, {"detail": "?"})
 
+    def end_all(self) -> None:
+        """Have all tasks that did not fail done, looked at or not."""
+        for task, state in self.tasks.items():
+            if task not in self.failed:
+                self._finish(state)
+
     def _memorize(self, body: Any) -> Reply:
         if "conversation" not in body or not body.get("user_id"):
             return 422, {"detail": "missing"}
@@ -126,7 +133,8 @@ class FakeMemuServer:
         if state[0] > 0:
             state[0] -= 1
             return _good({"task_id": task, "status": "RUNNING", "detail": None})
-        if self.fails:
+        if self.fails or task in self.failed:
+            self.failed.add(task)
             return _good({"task_id": task, "status": "FAILED", "detail": "failed"})
         self._finish(state)
         return _good({"task_id": task, "status": "COMPLETED", "detail": "SUCCESS"})

@@ -62,35 +62,95 @@ async def test_a_task_is_looked_at_less_and_less_often_until_it_is_done() -> Non
     assert naps.taken == [1, 2, 4, 4]
 
 
-async def test_a_task_that_takes_too_long_is_gone_on_with_and_not_begun_again() -> None:
+async def test_what_is_begun_says_which_task_and_for_which_delivery_until_it_is_done() -> None:
+    async with opened(FakeMemuServer()) as backend:
+        begun = await backend.begin(item(), (), 7)
+        done = await backend.finish(item(), begun)
+    assert {one.remote_kind: one.remote_id for one in begun} == {
+        "agent": "epi_en",
+        "task": f"memorize-{0:032x}",
+        "begun_for": "7",
+    }
+    assert [one.remote_kind for one in done] == ["agent", "task"]
+
+
+@pytest.mark.parametrize("name", ["epi_en", "epi_zh"])
+async def test_a_task_that_was_begun_before_a_restart_is_gone_on_with(name: str) -> None:
     server = FakeMemuServer(looks=7)
     async with opened(server) as backend:
+        begun = await backend.begin(item(name), (), 7)
         with pytest.raises(BackendUnavailable, match="still at it"):
-            await backend.put(item(), "k")
-        await backend.put(item(), "k")
+            await backend.finish(item(name), begun)
+    async with opened(server) as backend:
+        assert await backend.begin(item(name), begun, 7) == begun
+        await backend.finish(item(name), begun)
+    assert [path for path, _ in server.asked].count("/memorize") == 1
+    assert len(server.items) == 2, "its two lines, once"
+
+
+async def test_a_task_that_was_done_meanwhile_is_not_begun_again() -> None:
+    server = FakeMemuServer(looks=0)
+    async with opened(server) as backend:
+        begun = await backend.begin(item(), (), 7)
+        await backend.finish(item(), begun)
+    async with opened(server) as backend:
+        assert await backend.begin(item(), begun, 7) == begun
+        await backend.finish(item(), begun)
     assert len(server.tasks) == 1
     assert len(server.items) == 2
 
 
-async def test_a_newer_revision_waits_for_the_task_of_the_older_one() -> None:
+async def test_a_newer_delivery_waits_for_the_task_of_the_older_one() -> None:
     """What the older one makes would else come after the clearing, and stay."""
-    server = FakeMemuServer(looks=7)
+    server = FakeMemuServer(looks=3)
     async with opened(server) as backend:
-        with pytest.raises(BackendUnavailable):
-            await backend.put(item(body="old"), "k1")
-        server.looks = 0
-        await backend.put(item(body="new"), "k2")
-    assert [one["summary"] for one in server.items] == ["About epi_en: one line 一行", "new"]
+        begun = await backend.begin(item(body="old 旧"), (), 7)
+    async with opened(server) as backend:
+        newer = await backend.begin(item(body="new 新"), begun, 8)
+        await backend.finish(item(), newer)
+    assert [one["summary"] for one in server.items] == ["About epi_en: one line 一行", "new 新"]
+
+
+async def test_while_the_older_task_goes_on_no_newer_one_is_begun() -> None:
+    server = FakeMemuServer(looks=20)
+    async with opened(server) as backend:
+        begun = await backend.begin(item(), (), 7)
+        with pytest.raises(BackendUnavailable, match="still at it"):
+            await backend.begin(item(), begun, 8)
+    assert len(server.tasks) == 1
+
+
+async def test_a_task_that_was_done_for_another_delivery_is_no_reason_to_begin_none() -> None:
+    """An item may be forgotten and come again; what was made before is cleared then."""
+    server = FakeMemuServer(looks=0)
+    async with opened(server) as backend:
+        begun = await backend.begin(item(), (), 7)
+        with pytest.raises(DeliveryRefused):
+            await backend.forget("epi_en", begun, "f")
+        await backend.finish(item(), await backend.begin(item(), begun, 9))
+    assert len(server.items) == 2
 
 
 async def test_a_forget_waits_for_the_task_that_is_still_going() -> None:
-    server = FakeMemuServer(looks=7)
+    server = FakeMemuServer(looks=3)
     async with opened(server) as backend:
-        with pytest.raises(BackendUnavailable):
-            await backend.put(item(), "k")
+        begun = await backend.begin(item(), (), 7)
+    async with opened(server) as backend:
         with pytest.raises(DeliveryRefused):
-            await backend.forget("epi_en", (), "f")
+            await backend.forget("epi_en", begun, "f")
+        server.end_all()
     assert server.items == []
+
+
+@pytest.mark.parametrize("came_to", ["failed", "lost"])
+async def test_a_forget_does_not_wait_for_a_task_that_came_to_nothing(came_to: str) -> None:
+    server = FakeMemuServer(looks=0, fails=True)
+    async with opened(server) as backend:
+        begun = await backend.begin(item(), (), 7)
+        if came_to == "lost":
+            server.tasks.clear()
+        with pytest.raises(DeliveryRefused):
+            await backend.forget("epi_en", begun, "f")
 
 
 async def test_forgetting_clears_the_items_scope_and_says_what_the_server_keeps() -> None:
@@ -107,23 +167,21 @@ async def test_forgetting_clears_the_items_scope_and_says_what_the_server_keeps(
 async def test_a_failed_task_is_begun_anew_by_the_next_try() -> None:
     server = FakeMemuServer(fails=True)
     async with opened(server) as backend:
+        begun = await backend.begin(item(), (), 7)
         with pytest.raises(BackendUnavailable, match="could not memorize"):
-            await backend.put(item(), "k")
+            await backend.finish(item(), begun)
         server.fails = False
-        await backend.put(item(), "k")
+        await backend.finish(item(), await backend.begin(item(), begun, 7))
     assert len(server.tasks) == 2
+    assert len(server.items) == 2
 
 
 async def test_a_task_that_the_server_has_lost_is_begun_anew() -> None:
-    server = FakeMemuServer(looks=7)
+    server = FakeMemuServer()
     async with opened(server) as backend:
-        with pytest.raises(BackendUnavailable):
-            await backend.put(item(), "k")
+        begun = await backend.begin(item(), (), 7)
         server.tasks.clear()
-        server.looks = 0
-        with pytest.raises(BackendUnavailable):
-            await backend.put(item(), "k")
-        await backend.put(item(), "k")
+        await backend.finish(item(), await backend.begin(item(), begun, 7))
     assert len(server.items) == 2
 
 

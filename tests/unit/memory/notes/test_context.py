@@ -9,9 +9,13 @@ from hypothesis import strategies as st
 
 from memory.intents.templates import Mask
 from memory.notes import context
-from memory.notes.context import DEFAULT_BUDGET_CHARS, build_memory_context
+from memory.notes.context import (
+    DEFAULT_BUDGET_CHARS,
+    Telling,
+    build_memory_context,
+    tell_notes,
+)
 from memory.notes.folder import NoteFile, NoteText, read_note_blocking
-from memory.recall.holding import without_held_back_blocks
 from tests.unit.memory.notes.folders import SECRET, workspace_with, write
 
 ASK = "what do you remember?"
@@ -157,11 +161,21 @@ def test_secrets_are_masked_in_texts_and_in_names(tmp_path: Path) -> None:
 
 
 def test_the_given_mask_is_used_on_all_that_is_told(tmp_path: Path) -> None:
-    files = {"owner-1.md": "owner: Bob", "owner-2.md": "", "owner-3.md": "owner\n" * 500}
+    files = {"1.md": "owner: Bob", "owner-2.md": "", "3.md": "owner\n" * 500, "owner-4.md": "x"}
     workspace = workspace_with(tmp_path, files)
     text = build_memory_context(workspace, ASK, mask=lambda one: one.replace("owner", "OWNER"))
     assert "owner" not in text
     assert text.count("OWNER") > 100
+    assert text.endswith("Also there, 2 more: OWNER-4.md, OWNER-2.md")
+
+
+def test_a_note_whose_name_holds_a_secret_is_not_quoted_as_it_is_not_searched(
+    tmp_path: Path,
+) -> None:
+    workspace = workspace_with(tmp_path, {f"{SECRET}.md": "Ann likes tea.", "a.md": "九点开门。"})
+    told_notes = tell_notes(workspace, ASK, Telling())
+    assert "Ann" not in told_notes.text
+    assert [one.item.source for one in told_notes.items] == ["memory/a.md"]
 
 
 BREAKS = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
@@ -190,14 +204,6 @@ def assert_is_quoted(text: str) -> None:
         assert name.startswith("memory/")
         assert quoted
         assert all(one.startswith("> ") for one in quoted)
-
-
-def test_a_note_that_tells_old_things_of_a_tool_in_use_can_be_taken_out(tmp_path: Path) -> None:
-    stale = "# Bash\n\nParameter schema of the Bash tool: command.\n\nThe call format was guessed."
-    workspace = workspace_with(tmp_path, {"stale.md": stale, "tea.md": "Tea.\n\nGreen."})
-    text = without_held_back_blocks(told(workspace), ["Bash"])
-    assert "Bash" not in text
-    assert "> Tea.\n> \n> Green." in text
 
 
 NAMES = st.text("ab记-_. ", min_size=1, max_size=60).map(lambda one: f"n{one}.md")

@@ -121,8 +121,10 @@ async def test_the_notes_take_part_of_the_budget_and_never_more(
     tmp_path: Path, budget: int
 ) -> None:
     async with remembering(tmp_path) as memory:
-        content = await memory.notes.content("记忆", budget_chars=budget // 2)
+        content = await memory.notes.content(
+            "记忆", budget_chars=budget // 2, most_items=30, active_tools=()
+        )
         pack = await memory.reader.recall(asking("记忆", budget))
-    assert len(content) <= budget // 2
+    assert len(content.text) <= budget // 2
     assert len(pack.text) <= budget
-    assert content in pack.text
+    assert content.text in pack.text

@@ -18,6 +18,7 @@ from memory.recall.query import (
     HeldBack,
     Hit,
 )
+from memory.recall.told_notes import ToldItem, ToldNotes
 from tests.support.recall import make_hit, make_item
 
 LEAD = "Memory, found for this message."
@@ -137,6 +138,111 @@ def test_what_is_held_back_is_told_by_its_id_alone() -> None:
     assert made.text == ""
 
 
+def told(*items: Item, partly: Sequence[Item] = (), held: Sequence[str] = ()) -> ToldNotes:
+    """Notes that quote items: whole ones, then some of which only the beginning stands there."""
+    quoted = [
+        ToldItem(item=one, line=f"> {one.body[:9]}", is_whole=one not in partly)
+        for one in (*items, *partly)
+    ]
+    return ToldNotes(
+        text="\n".join(["Answer from these:", *(one.line for one in quoted)]),
+        items=quoted,
+        held_back=[HeldBack(id=one, reason="stale_tool_schema") for one in held],
+    )
+
+
+def packed_with(
+    notes: ToldNotes,
+    *found: Item,
+    held: Sequence[str] = (),
+    budget: int = 6000,
+    max_items: int = MAX_ITEMS,
+) -> ContextPack:
+    hits = [make_hit(one, 1 - place / 1000) for place, one in enumerate(found)]
+    held_back = [HeldBack(id=one, reason="stale_tool_schema") for one in held]
+    return pack(
+        Pieces(
+            found=Found(hits=hits, held_back=held_back),
+            budget_chars=budget,
+            max_items=max_items,
+            queries=["q"],
+            notes=notes,
+        )
+    )
+
+
+TEA, SHOP, ZH = (
+    make_item("not_tea", "Ann likes green tea"),
+    make_item("not_shop", "the shop\n" * 60),
+    make_item("not_zh", "部署从九点开始，十点结束"),
+)
+
+
+def test_notes_that_were_asked_for_are_items_with_their_ids_and_say_why() -> None:
+    made = packed_with(told(TEA, ZH), SHOP)
+    assert [(one.id, one.kind, one.source, one.why) for one in made.items] == [
+        ("not_tea", "note", "memory/not_tea.md", "asked about memory"),
+        ("not_zh", "note", "memory/not_zh.md", "asked about memory"),
+        ("not_shop", "note", "memory/not_shop.md", "found by a test"),
+    ]
+    assert {one.name: one.item_ids for one in made.categories} == {
+        "notes": ("not_tea", "not_zh", "not_shop")
+    }
+    assert made.text.startswith(
+        "Answer from these:\n> Ann likes\n> 部署从九点开始，十\n\nMemory, found"
+    )
+    assert all(one.line in made.text.splitlines() for one in made.items)
+
+
+def test_what_the_notes_tell_whole_and_search_found_too_stands_there_once() -> None:
+    made = packed_with(told(TEA, SHOP), SHOP, TEA)
+    assert [one.id for one in made.items] == ["not_tea", "not_shop"]
+    assert made.text == told(TEA, SHOP).text
+    assert (made.resources, made.next_step_query) == ([], None)
+
+
+def test_what_the_notes_tell_in_part_keeps_the_line_and_the_extract_that_search_gives() -> None:
+    made = packed_with(told(partly=[SHOP]), SHOP, TEA)
+    assert [(one.id, one.why) for one in made.items] == [
+        ("not_shop", "asked about memory; found by a test"),
+        ("not_tea", "found by a test"),
+    ]
+    assert "> - [not_shop, memory/not_shop.md, " in made.text
+    assert [one.item_id for one in made.resources] == ["not_shop"]
+
+
+def test_items_of_notes_count_among_the_items() -> None:
+    notes = [make_item(f"not_{n}", f"note {n}") for n in range(28)]
+    found = [make_item(f"epi_{n}", f"episode {n}") for n in range(5)]
+    made = packed_with(told(*notes), *found, budget=50_000)
+    assert len(made.items) == MAX_ITEMS
+    assert [one.id for one in made.items[28:]] == ["epi_0", "epi_1"]
+    assert made.next_step_query == "q epi_2"
+    full = packed_with(told(*notes[:2], partly=[SHOP]), *found, SHOP, max_items=3)
+    assert [one.id for one in full.items] == ["not_0", "not_1", "not_shop"]
+    assert "> - [not_shop" in full.text
+
+
+def test_notes_that_have_no_room_are_no_items_either() -> None:
+    made = packed_with(told(TEA), SHOP, budget=20)
+    assert (made.text, made.items) == ("", [])
+    few = packed_with(told(TEA, ZH), SHOP, max_items=1)
+    assert ([one.id for one in few.items], "Answer from" in few.text) == (["not_shop"], False)
+
+
+def test_what_is_held_back_of_notes_is_told_once_and_never_shown() -> None:
+    made = packed_with(told(TEA, held=["not_old", "not_shop"]), SHOP, held=["not_old", "epi_old"])
+    assert [one.id for one in made.held_back] == ["not_old", "epi_old", "not_shop"]
+    assert [one.id for one in made.items] == ["not_tea"]
+    assert "the shop" not in made.text
+    assert made.next_step_query is None
+
+
+def test_a_note_that_goes_in_now_is_not_held_back_for_what_it_said_before() -> None:
+    made = packed_with(told(TEA), held=["not_tea"])
+    assert ([one.id for one in made.items], list(made.held_back)) == (["not_tea"], [])
+
+
 _LINE_BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 _NASTY = st.text(
     alphabet=st.one_of(
@@ -165,21 +271,40 @@ def _hits(draw: st.DrawFn) -> list[Hit]:
     st.integers(0, 2500),
     st.lists(st.sampled_from(["vector_error", "selector_timeout", "notes_error"]), max_size=3),
     st.sampled_from(["", "Since:\n> something", "Since:\n> " + "x" * 500]),
+    st.lists(st.sampled_from([None, True, False]), min_size=6, max_size=6),
 )
 def test_no_items_exceed_the_budget_or_leave_the_quotation(
-    hits: list[Hit], budget: int, degraded: list[Degradation], before: str
+    hits: list[Hit],
+    budget: int,
+    degraded: list[Degradation],
+    before: str,
+    are_told: list[bool | None],
 ) -> None:
+    quoted = [
+        ToldItem(item=hit.item, line=f"> {hit.item.id}", is_whole=is_whole)
+        for hit, is_whole in zip(hits, are_told, strict=False)
+        if is_whole is not None
+    ]
+    text = "\n".join(["Answer from these:", *(one.line for one in quoted)])
     made = pack(
         Pieces(
             found=Found(hits=hits, degraded=degraded),
             budget_chars=budget,
             queries=["q"],
             before=before,
+            notes=ToldNotes(text=text, items=quoted) if quoted else ToldNotes(),
         )
     )
 
     assert len(made.text) <= budget
-    ours = (LEAD, "Memory backend degraded: ", "More was found than fits here", "Since:")
+    assert len({one.id for one in made.items}) == len(made.items)
+    ours = (
+        LEAD,
+        "Answer from these:",
+        "Memory backend degraded: ",
+        "More was found than fits here",
+        "Since:",
+    )
     for line in made.text.splitlines():
         assert not line or line.startswith(("> ", *ours)), line
     for item in made.items:

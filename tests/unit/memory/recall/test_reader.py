@@ -10,10 +10,11 @@ import pytest
 from memory.asking import ModelUnavailable
 from memory.errors import StoreUnavailable
 from memory.recall.arms import Arm
-from memory.recall.query import ContextPack, Found, QueryPack
+from memory.recall.query import ContextPack, Found, HeldBack, QueryPack
 from memory.recall.reader import RecallReader
 from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
+from memory.recall.told_notes import ToldItem, ToldNotes
 from tests.support.recall import (
     ANN,
     AT,
@@ -59,9 +60,11 @@ def reader_on(
 EVERYTHING = GivingArm.of("not_stale", "not_stale_en", "not_path", "not_tea")
 VECTORS = GivingArm.of("not_stale", "not_path", name="vector")
 ALL_IDS = '["not_stale", "not_stale_en", "not_path", "epi_unknown"]'
-QUOTED = (
-    "Notes, quoted.\n\nmemory/ata.md:\n> article-list-query 参数格式：SENTINEL-4417"
-    "\n\nmemory/who.md:\n> article-list-query 负责人 TOKEN-7731"
+LEAD = "Answer from these."
+QUOTED = ToldNotes(
+    text=f"{LEAD}\n\nmemory/not_path.md:\n> {PATH.summary}",
+    items=[ToldItem(item=PATH, line=f"> {PATH.summary}", is_whole=True)],
+    held_back=[HeldBack(id="not_stale", reason="stale_tool_schema")],
 )
 TOLD = (
     "Since:\n> article-list-query 失败调用：SENTINEL-4417\n> article-list-query 已知问题 TOKEN-7731"
@@ -131,6 +134,11 @@ PATHS: Sequence[tuple[str, RecallReader, QueryPack]] = [
         QUERY,
     ),
     ("notes that were asked for", reader_on(notes=Notes(QUOTED)), replace(QUERY, queries=["记忆"])),
+    (
+        "notes that were asked for and found",
+        reader_on(EVERYTHING, VECTORS, notes=Notes(QUOTED)),
+        replace(QUERY, queries=["memory"]),
+    ),
     ("pending context", reader_on(pending=Waiting(TOLD, ("int_1", "int_2"))), QUERY),
 ]
 
@@ -278,14 +286,46 @@ async def test_without_a_conversation_nothing_pending_is_asked_for() -> None:
     assert (pack.text, pack.pending_intent_ids) == ("", ())
 
 
-async def test_notes_go_in_where_memory_itself_is_asked_about() -> None:
-    notes = Notes("Answer from these.\n\nmemory/a.md:\n> Ann's birthday is in May")
-    asked = await reader_on(GivingArm.of(), notes=notes).recall(
-        replace(QUERY, queries=["what is in your memory"])
-    )
-    other = await reader_on(GivingArm.of(), notes=notes).recall(QUERY)
-    assert "birthday" in asked.text
-    assert other.text == ""
+@pytest.mark.parametrize("question", ["what is in your memory", "你的记忆里有什么"])
+async def test_notes_go_in_where_memory_itself_is_asked_about(question: str) -> None:
+    reader = reader_on(GivingArm.of(), notes=Notes(QUOTED))
+    asked = await reader.recall(replace(QUERY, queries=[question]))
+    other = await reader.recall(QUERY)
+    assert asked.text == QUOTED.text
+    assert [(one.id, one.why, one.source) for one in asked.items] == [
+        ("not_path", "asked about memory", "memory/not_path.md")
+    ]
+    assert [(one.id, one.reason) for one in asked.held_back] == [("not_stale", "stale_tool_schema")]
+    assert (other.text, other.items, other.held_back) == ("", [], [])
+
+
+async def test_notes_are_asked_for_within_the_querys_bounds_and_with_its_tools() -> None:
+    notes = Notes()
+    query = replace(QUERY, queries=["tea", "memory"], budget_chars=1000, max_items=7)
+    await reader_on(notes=notes).recall(query)
+    await reader_on(notes=notes).recall(replace(query, max_items=-1))
+    assert notes.asked == [("memory", 500, 7, IN_USE), ("memory", 500, 0, IN_USE)]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        replace(QUERY, queries=["memory"], kinds=["episode", "case"]),
+        replace(QUERY, queries=["记忆"], scope=replace(ANN, project_id="ledger")),
+    ],
+    ids=["other kinds", "a label that no note carries"],
+)
+async def test_notes_do_not_go_in_where_search_would_not_look_for_them(query: QueryPack) -> None:
+    pack = await reader_on(notes=Notes(QUOTED)).recall(query)
+    assert (pack.text, pack.items) == ("", [])
+
+
+async def test_pending_context_goes_in_before_the_notes() -> None:
+    pending = Waiting("Since:\n> a turn was interrupted", ("int_1",))
+    reader = reader_on(pending=pending, notes=Notes(QUOTED))
+    pack = await reader.recall(replace(QUERY, queries=["memory"]))
+    assert pack.text == f"{pending.text}\n\n{QUOTED.text}"
+    assert pack.pending_intent_ids == ("int_1",)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,252 @@
+"""Which items of the notes go in, and which are held back: the same ones as in search."""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.items import Item
+from memory.notes.context import Telling, tell_notes
+from memory.notes.folder import list_notes_blocking, read_note_blocking
+from memory.notes.items import items_of
+from memory.recall.holding import hold_back_blocking
+from memory.recall.query import MAX_ITEMS
+from memory.recall.told_notes import ToldNotes
+from policies.secrets import mask_secrets
+from tests.unit.memory.notes.folders import workspace_with
+
+ASK = "what do you remember?"
+ASK_ZH = "你的记忆里有什么？"
+IN_USE = ("Read", "mcp__ata__do-it")
+LONG = "A sentence that fills the room. 一句填满房间的话。\n" * 60
+STALE = {
+    "en": "do-it parameter schema: topic, SENTINEL",
+    "zh": "do-it 的参数格式：topic，SENTINEL",
+}
+LASTING = {
+    "en": "Known issue: do-it takes UTC only. KEPT",
+    "zh": "do-it 的已知问题：只接受 UTC。KEPT",
+}
+
+
+def told(
+    workspace: Path,
+    message: str = ASK,
+    *,
+    budget: int = 3000,
+    most_items: int = MAX_ITEMS,
+    tools: Sequence[str] = IN_USE,
+) -> ToldNotes:
+    telling = Telling(budget_chars=budget, most_items=most_items, active_tools=tools)
+    return tell_notes(workspace, message, telling)
+
+
+def items_in(workspace: Path) -> dict[str, Item]:
+    """Give the items of all notes, as they are indexed, by their titles."""
+    notes = [
+        read_note_blocking(workspace, one, mask_secrets) for one in list_notes_blocking(workspace)
+    ]
+    return {one.title: one for note in notes if note is not None for one in items_of(note)}
+
+
+def noted(root: Path, files: Mapping[str, str | bytes]) -> Path:
+    return workspace_with(root, files)
+
+
+def test_what_goes_in_is_told_with_the_ids_that_search_gives(tmp_path: Path) -> None:
+    workspace = noted(
+        tmp_path, {"ops.md": f"# 部署\n九点\n# Who\nBob\n{LONG}", "tea.yaml": "tea: green"}
+    )
+    notes = told(workspace, budget=20_000)
+    items = items_in(workspace)
+    assert [one.item for one in notes.items] == [items["tea"], items["部署"], items["Who"]]
+    assert [one.line for one in notes.items] == ["> tea: green", "> # 部署", "> # Who"]
+    assert all(one.is_whole and one.line in notes.text.splitlines() for one in notes.items)
+    assert notes.held_back == []
+
+
+def test_of_a_note_that_is_cut_only_what_stands_there_is_told(tmp_path: Path) -> None:
+    workspace = noted(tmp_path, {"ops.md": f"# One\n九点\n# Two\n{LONG * 2}# Three\nKEPT OUT\n"})
+    notes = told(workspace)
+    assert [(one.item.title, one.is_whole) for one in notes.items] == [
+        ("One", True),
+        ("Two", False),
+    ]
+    assert "KEPT OUT" not in notes.text
+    assert notes.text.endswith("\n> …")
+
+
+def test_no_more_items_are_told_than_may_be(tmp_path: Path) -> None:
+    files = {f"{n}.md": f"note {n}" for n in range(5)}
+    workspace = noted(tmp_path, files | {"long.md": f"# A\n\n# B\nbe\n# C\n{LONG}"})
+    notes = told(workspace, most_items=2, budget=20_000)
+    assert [one.item.title for one in notes.items] == ["A", "B"]
+    assert "> # B\n> be\n> …\n\nAlso there, 5 more: 4.md" in notes.text
+    assert told(workspace, most_items=0).items == []
+    assert "\n> " not in told(workspace, most_items=0).text
+
+
+@pytest.mark.parametrize("message", [ASK, ASK_ZH])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_note_that_is_held_back_in_search_is_held_back_and_told_so(
+    tmp_path: Path, language: str, message: str
+) -> None:
+    files = {"tea.md": "Tea 茶", "old.md": STALE[language], "new.md": LASTING[language]}
+    workspace = noted(tmp_path, files)
+    notes = told(workspace, message)
+    items = items_in(workspace)
+    assert [(one.id, one.reason) for one in notes.held_back] == [
+        (items["old"].id, "stale_tool_schema")
+    ]
+    assert "SENTINEL" not in notes.text
+    assert "old.md" not in notes.text, "its name is its title"
+    assert {one.item.title for one in notes.items} == {"tea", "new"}
+    assert "KEPT" in notes.text
+    assert "SENTINEL" in told(workspace, message, tools=()).text
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_of_a_file_only_the_section_goes_that_is_held_back(tmp_path: Path, language: str) -> None:
+    text = f"# Tea 茶\ngreen\n\n# Old\n{STALE[language]}\n\n# New\n{LASTING[language]}\n\n# Rest\n{LONG}"
+    workspace = noted(tmp_path, {"ops.md": text})
+    notes = told(workspace, budget=20_000)
+    assert [one.id for one in notes.held_back] == [items_in(workspace)["Old"].id]
+    assert [one.item.title for one in notes.items] == ["Tea 茶", "New", "Rest"]
+    assert "\n> # Tea 茶\n> green\n> \n> # New\n" in notes.text
+    assert "SENTINEL" not in notes.text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# do-it\n\nTOLD the topic.\n\nAnd TOLD more.\n\n## Parameters\n- topic",
+        f"# do-it\n\nTOLD 先来。\n\n{LONG}\n\n参数格式：topic",
+        f"# do-it\n\nTOLD first.\n\n{LONG * 7}\n\nIts parameter schema: topic",
+    ],
+    ids=["headings", "beyond the room", "beyond what is read at first"],
+)
+def test_an_item_is_judged_whole_although_only_its_beginning_would_go_in(
+    tmp_path: Path, text: str
+) -> None:
+    workspace = noted(tmp_path, {"a.md": text, "tea.md": "Tea"})
+    item = next(one for title, one in items_in(workspace).items() if title != "tea")
+    assert "TOLD" in told(workspace, tools=()).text
+    notes = told(workspace)
+    assert "TOLD" not in notes.text
+    assert [one.id for one in notes.held_back] == [item.id]
+    assert [one.item.title for one in notes.items] == ["tea"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{STALE['en']}\n\n{LASTING['en']}",
+        f"{STALE['zh']}\n\n{LASTING['zh']}",
+        f"# Gotcha\n\n{STALE['en']}\n\nThe workaround is confirmed: KEPT",
+    ],
+)
+def test_a_note_of_lasting_use_goes_in_whole_as_in_search(tmp_path: Path, text: str) -> None:
+    notes = told(noted(tmp_path, {"a.md": text}))
+    assert "KEPT" in notes.text
+    assert "SENTINEL" in notes.text
+    assert notes.held_back == []
+
+
+def test_a_long_files_last_section_is_told_although_it_was_read_in_two_goes(tmp_path: Path) -> None:
+    text = f"# One\n{STALE['zh']}\n# Two\nTOLD 二\n{LONG * 9}\n# Three\nTOLD 三\n{LONG}"
+    workspace = noted(tmp_path, {"a.md": text})
+    notes = told(workspace, budget=60_000)
+    assert [one.item for one in notes.items] == [
+        items_in(workspace)[one] for one in ("Two", "Three")
+    ]
+    assert all(one.is_whole for one in notes.items)
+    assert notes.text.count("TOLD") == 2
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_where_all_is_held_back_it_is_not_said_that_there_is_nothing(
+    tmp_path: Path, language: str
+) -> None:
+    notes = told(noted(tmp_path, {"a.md": STALE[language]}))
+    assert len(notes.held_back) == 1
+    assert "is held back here" in notes.text
+    assert "holds no notes" not in notes.text
+    assert "a.md" not in notes.text
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_of_what_has_no_room_anyway_nothing_is_told_as_held_back(
+    tmp_path: Path, language: str
+) -> None:
+    workspace = noted(tmp_path, {"a.md": f"# One\n{LONG * 2}\n# Two\n{STALE[language]}\n"})
+    assert told(workspace).held_back == []
+    assert len(told(workspace, budget=20_000).held_back) == 1
+
+
+def test_a_name_that_tells_how_a_tool_is_called_is_not_named(tmp_path: Path) -> None:
+    files = {"do-it 参数格式.md": "", "do-it parameter schema.md": "", "b.md": "", "tea.md": "Tea"}
+    workspace = noted(tmp_path, files)
+    assert told(workspace).text.endswith("Also there, 1 more: b.md")
+    assert "Also there, 3 more" in told(workspace, tools=()).text
+
+
+def test_so_many_that_are_held_back_end_the_search_for_more(tmp_path: Path) -> None:
+    files = {f"{n}.md": f"{n}: {STALE['en']}" for n in range(150)}
+    assert 0 < len(told(noted(tmp_path, files)).held_back) < 100
+
+
+SECTIONS = st.sampled_from(
+    [
+        STALE["en"],
+        STALE["zh"],
+        LASTING["en"],
+        LASTING["zh"],
+        "Ann likes tea. 绿茶。",
+        "## Parameters\n- topic",
+        "The parameter schema: topic\n\n参数：话题",
+        "do-it works well.\n\n\nMost days.",
+    ]
+)
+FILES = st.dictionaries(
+    st.sampled_from(["a.md", "do-it.md", "zh/部署.md", "b.yaml"]),
+    st.tuples(
+        st.lists(
+            st.tuples(st.sampled_from(["do-it", "Tea", "茶"]), SECTIONS), min_size=1, max_size=5
+        ),
+        st.booleans(),
+    ),
+    min_size=1,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(files=FILES, message=st.sampled_from([ASK, ASK_ZH]))
+def test_what_goes_in_is_what_the_filter_of_items_lets_through(
+    files: dict[str, tuple[list[tuple[str, str]], bool]], message: str
+) -> None:
+    texts = {
+        name: "\n".join(
+            f"# {title}\nMARK{name}{place}END\n{text}\n{LONG if is_long else ''}"
+            for place, (title, text) in enumerate(sections)
+        )
+        for name, (sections, is_long) in files.items()
+    }
+    with tempfile.TemporaryDirectory() as directory:
+        workspace = noted(Path(directory), texts)
+        notes = told(workspace, message, budget=200_000)
+        found = [
+            one
+            for file in list_notes_blocking(workspace)
+            if (note := read_note_blocking(workspace, file, mask_secrets))
+            for one in items_of(note)
+        ]
+    shown, held = hold_back_blocking(found, IN_USE)
+    assert {one.item.id for one in notes.items} == {one.id for one in shown}
+    assert {one.id for one in notes.held_back} == {one.id for one in held}
+    for item in found:
+        for line in item.body.splitlines():
+            if line.startswith("MARK"):
+                assert (line in notes.text) is (item in shown)
