@@ -19,6 +19,11 @@ import anyio
 import anyio.to_thread
 
 from memory.asking import AskModel
+from memory.cases.book import CaseBook
+from memory.cases.finder import CaseFinder
+from memory.cases.reading import CaseReading
+from memory.cases.sections import SectionComparer
+from memory.cases.tools import CaseTools
 from memory.clock import Now
 from memory.embeddings.hashed import HashedEmbedder
 from memory.embeddings.minilm import MiniLmEmbedder, is_present_blocking
@@ -47,6 +52,7 @@ from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
 from memory.scope import Scope
 from memory.stores.sqlite import migrations
+from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from memory.stores.sqlite.episodes import SqliteEpisodeStore
@@ -54,7 +60,9 @@ from memory.stores.sqlite.items import SqliteItemStore
 from memory.stores.sqlite.notes import SqliteNoteStore
 from memory.stores.sqlite.outbox import SqliteOutboxStore
 from memory.stores.sqlite.readers import Readers
-from memory.stores.sqlite.vectors import SqliteIndexState
+from memory.stores.sqlite.vectors import SqliteIndexState, SqliteVectorDeliveries
+from memory.stores.sqlite.word_purge import WordPurge
+from memory.vectors.backfill import VectorBackfill
 from memory.vectors.chroma import ChromaVectorIndex
 from memory.vectors.keeper import BACKEND as VECTORS
 from memory.vectors.keeper import VectorArm, VectorKeeper
@@ -113,11 +121,14 @@ class Memory:
     episodes: SqliteEpisodeStore
     outbox: SqliteOutboxStore
     notes: NoteIndex
+    cases: CaseTools
     queue: IntentQueue
     database: Database
     remembering: Remembering
     vectors: VectorKeeper | None
+    backfill: VectorBackfill | None
     deliveries: Sequence[Delivering]
+    purge: WordPurge
     now: Now
     _writer: "_TellingWriter"
     _forgetting: Forgetting
@@ -133,6 +144,7 @@ class Memory:
     async def forget(self, item_id: str, scope: Scope) -> bool:
         """Forget an item everywhere; see `Forgetting.forget`."""
         forgotten = await self._forgetting.forget(item_id, scope)
+        self.purge.wake()
         self.wake_deliveries()
         return forgotten
 
@@ -158,12 +170,22 @@ class Memory:
 
 
 @dataclass(slots=True)
+class _Waking:
+    """Says that there is something to deliver, to whom that is told once all is put together."""
+
+    wake: Callable[[], None] = field(default=lambda: None)
+
+    def __call__(self) -> None:
+        self.wake()
+
+
+@dataclass(slots=True)
 class _TellingWriter:
     """The writer; says when there is something to deliver."""
 
     writer: MemoryWriter
     on_episode: Callable[[Written], None]
-    wake: Callable[[], None] = field(default=lambda: None)
+    wake: Callable[[], None]
 
     async def write(self, draft: EpisodeDraft, *, remembers_turn: str | None = None) -> Written:
         written = await self.writer.write(draft, remembers_turn=remembers_turn)
@@ -215,11 +237,14 @@ async def open_memory(
 async def _start(memory: Memory, start: Callable[..., Awaitable[None]]) -> None:
     if memory.vectors is not None:
         await start(memory.vectors.run)
+    if memory.backfill is not None:
+        await start(memory.backfill.run)
     for one in memory.deliveries:
         await start(one.run)
     await start(memory.remembering.run)
     await start(memory.notes.run)
     await start(memory.queue.run)
+    await start(memory.purge.run)
 
 
 async def _close(memory: Memory, backends: Sequence[Backend]) -> None:
@@ -250,7 +275,18 @@ async def _build(
     chronicle = SqliteChronicle(database)
     recorder = IntentRecorder(chronicle, plan.mask, policy)
     outbox = SqliteOutboxStore(database)
-    vectors = await _vectors(plan, database, items) if plan.serves_vectors else None
+    waking = _Waking()
+    embedder = (
+        await anyio.to_thread.run_sync(_embedder_blocking, plan)
+        if plan.serves_vectors
+        else HashedEmbedder()
+    )
+    vectors = _vectors(plan, database, items, embedder) if plan.serves_vectors else None
+    backfill = (
+        VectorBackfill(vectors, SqliteVectorDeliveries(database, now), wake=waking)
+        if vectors is not None
+        else None
+    )
     served: list[Backend] = [*([vectors] if vectors is not None else []), *plan.backends]
     deliver_to = [VECTORS, *(one.name for one in plan.backends)]
     deliveries = [
@@ -269,6 +305,7 @@ async def _build(
     writer = _TellingWriter(
         MemoryWriter(episodes, deliver_to=deliver_to, known_secrets=plan.known_secrets, now=now),
         told.on_episode,
+        waking,
     )
     notes = NoteIndex(
         plan.workspace, SqliteNoteStore(database, deliver_to=deliver_to, now=now), plan.mask
@@ -277,6 +314,16 @@ async def _build(
     if vectors is not None:
         arms.append(VectorArm(vectors))
     search = MemorySearch(items, arms, now=now)
+    cases = SqliteCaseStore(database, now, deliver_to=deliver_to)
+    finder = CaseFinder(search, cases, now=now, backfill=backfill)
+    book = CaseBook(
+        cases,
+        finder,
+        SectionComparer(embedder),
+        now=now,
+        known_secrets=plan.known_secrets,
+        on_change=waking,
+    )
     ask = plan.ask_model
     memory = Memory(
         reader=RecallReader(
@@ -292,6 +339,7 @@ async def _build(
         episodes=episodes,
         outbox=outbox,
         notes=notes,
+        cases=CaseTools(book, finder, CaseReading(cases)),
         queue=IntentQueue(recorder),
         database=database,
         remembering=Remembering(
@@ -304,7 +352,9 @@ async def _build(
             on_bad_turn=_tell_bad_turn,
         ),
         vectors=vectors,
+        backfill=backfill,
         deliveries=deliveries,
+        purge=WordPurge(database),
         now=now,
         _writer=writer,
         _forgetting=Forgetting(
@@ -315,13 +365,14 @@ async def _build(
             forget_note=lambda item: notes.forget_note(item.id),
         ),
     )
-    writer.wake = memory.wake_deliveries
+    waking.wake = memory.wake_deliveries
     notes.on_change = memory.wake_deliveries
     return memory
 
 
-async def _vectors(plan: MemoryPlan, database: Database, items: SqliteItemStore) -> VectorKeeper:
-    embedder = await anyio.to_thread.run_sync(_embedder_blocking, plan)
+def _vectors(
+    plan: MemoryPlan, database: Database, items: SqliteItemStore, embedder: Embedder
+) -> VectorKeeper:
     directory = plan.data_dir / _VECTORS_DIR
     name, dimension = embedder.model_id, embedder.dimension
 

@@ -6,16 +6,20 @@ written in it. The chronicle keeps that something was forgotten, and no word of 
 
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from typing import Final
 
 from memory.clock import Now
 from memory.intents.builders import Happening, intent_from_memory_forgotten
 from memory.intents.chronicle import Recording
 from memory.intents.intent import MemoryIntent
-from memory.items import Item
+from memory.items import Item, ItemKind
 from memory.outbox.delivery import NewDelivery
 from memory.scope import Scope
+from memory.stores.sqlite.case_rows import read_case
+from memory.stores.sqlite.cases import delete_case_blocking
 from memory.stores.sqlite.chronicle import record_blocking, scrub_blocking
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.episodes import delete_episode_blocking
@@ -26,9 +30,24 @@ from memory.stores.sqlite.outbox import (
     enqueue_blocking,
     withdraw_blocking,
 )
+from memory.stores.sqlite.word_purge import ask_purge_blocking
 
 ForgetNote = Callable[[Item], Awaitable[bool]]
 """Forgets a note: its file, and what is indexed of it."""
+
+
+_TOLD: Final = "key LIKE 'memory.%' OR key LIKE 'tool.mcp\\_\\_memory\\_case\\_\\_%' ESCAPE '\\'"
+"""What tells of an item by its id: that it went into a prompt, and the tools that write and show cases."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Thing:
+    """What is to be forgotten."""
+
+    id: str
+    kind: ItemKind
+    scope: Scope
+    revision: int
 
 
 class Forgetting:
@@ -63,21 +82,47 @@ class Forgetting:
             (item_id,),
         )
         item = item_of(row) if row is not None else None
-        if item is None or not scope.covers(item.scope):
+        if item is not None and item.kind == "note":
+            return scope.covers(item.scope) and await self._forget_a_note(item, scope)
+        thing = await self._case(item_id) or (_thing_of(item) if item is not None else None)
+        if thing is None or not scope.covers(thing.scope):
             return False
-        if item.kind == "note":
-            return self._forget_note is not None and await self._forget_note(item)
-        shown_by = await self._intents_that_show(item)
+        shown_by = await self._intents_that_show(thing)
         return await self._database.write(
-            partial(self._forget_blocking, item=item, shown_by=shown_by, now=self._now())
+            partial(self._forget_blocking, thing=thing, shown_by=shown_by, now=self._now())
         )
 
-    async def _intents_that_show(self, item: Item) -> Sequence[str]:
-        """Find the intents that tell that this was put into a prompt: they hold its title."""
+    async def _forget_a_note(self, item: Item, scope: Scope) -> bool:
+        """Forget a note with the file that it is from, and what tells of it, whoever was shown it."""
+        shown_by = await self._intents_that_show(_thing_of(item), of_anybody=True)
+        if self._forget_note is None or not await self._forget_note(item):
+            return False
+        now = self._now()
+        happening = Happening(owner_id=scope.owner_id, occurred_at=now)
+        intent = intent_from_memory_forgotten(happening, item_kind="note", item_id=item.id)
+
+        def tell(connection: sqlite3.Connection) -> None:
+            scrub_blocking(connection, shown_by, now)
+            record_blocking(connection, [self._recording(intent)])
+            ask_purge_blocking(connection)
+
+        await self._database.write(tell)
+        return True
+
+    async def _case(self, case_id: str) -> _Thing | None:
+        """Give a case by its own row: what search does not show has no item."""
+        row = await self._database.row("SELECT value FROM cases WHERE case_id = ?", (case_id,))
+        if row is None:
+            return None
+        case = read_case(row["value"])
+        return _Thing(id=case.case_id, kind="case", scope=case.scope, revision=case.revision)
+
+    async def _intents_that_show(self, thing: _Thing, *, of_anybody: bool = False) -> Sequence[str]:
+        """Find the intents that hold its words: it was put into a prompt, or a tool wrote or showed it."""
         rows = await self._database.rows(
-            "SELECT id FROM intents WHERE owner_id = ? AND key LIKE 'memory.%'"
+            f"SELECT id FROM intents WHERE (? OR owner_id = ?) AND ({_TOLD})"  # noqa: S608
             " AND instr(payload, ?) > 0",
-            (item.scope.owner_id, item.id),
+            (of_anybody, thing.scope.owner_id, thing.id),
         )
         return [row["id"] for row in rows]
 
@@ -85,28 +130,34 @@ class Forgetting:
         self,
         connection: sqlite3.Connection,
         *,
-        item: Item,
+        thing: _Thing,
         shown_by: Sequence[str],
         now: datetime,
     ) -> bool:
-        if not delete_item_blocking(connection, item.id):
+        was_case = delete_case_blocking(connection, thing.id)
+        if not delete_item_blocking(connection, thing.id) and not was_case:
             return False  # somebody else was faster
-        backends = {*self._backends, *backends_of_blocking(connection, item.id)}
-        withdraw_blocking(connection, item.id)
-        sources = delete_episode_blocking(connection, item.id) or ()
+        backends = {*self._backends, *backends_of_blocking(connection, thing.id)}
+        withdraw_blocking(connection, thing.id)
+        sources = delete_episode_blocking(connection, thing.id) or ()
         scrub_blocking(connection, [*sources, *shown_by], now)
-        happening = Happening(owner_id=item.scope.owner_id, occurred_at=now)
-        intent = intent_from_memory_forgotten(happening, item_kind=item.kind, item_id=item.id)
+        happening = Happening(owner_id=thing.scope.owner_id, occurred_at=now)
+        intent = intent_from_memory_forgotten(happening, item_kind=thing.kind, item_id=thing.id)
         record_blocking(connection, [self._recording(intent)])
-        enqueue_blocking(connection, [_forgets(item, one) for one in sorted(backends)], now)
+        enqueue_blocking(connection, [_forgets(thing, one) for one in sorted(backends)], now)
+        ask_purge_blocking(connection)
         return True
 
 
-def _forgets(item: Item, backend: str) -> NewDelivery:
+def _thing_of(item: Item) -> _Thing:
+    return _Thing(id=item.id, kind=item.kind, scope=item.scope, revision=item.revision)
+
+
+def _forgets(thing: _Thing, backend: str) -> NewDelivery:
     return NewDelivery(
         backend=backend,
         operation="forget",
-        item_id=item.id,
-        owner_id=item.scope.owner_id,
-        revision=item.revision + 1,
+        item_id=thing.id,
+        owner_id=thing.scope.owner_id,
+        revision=thing.revision + 1,
     )

@@ -27,5 +27,10 @@ def new_episode_id() -> str:
     return opaque_id("epi")
 
 
+def new_case_id() -> str:
+    """Make a case's id."""
+    return opaque_id("cas")
+
+
 def _written(prefix: str, number: bytes) -> str:
     return f"{prefix}_{b32encode(number).decode().rstrip('=').lower()}"

@@ -1,0 +1,1 @@
+"""Cases: what one incident taught, kept for the next one."""

@@ -1,0 +1,147 @@
+"""The four ways in which a case changes, each decided whole: what it is then, and what is told of it.
+
+Pure. Whoever calls these has read the case and its votes, and writes what they give.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from memory.cases.case import (
+    Case,
+    CaseCaller,
+    CaseContent,
+    Event,
+    HistoryEntry,
+    RelatedCase,
+    Report,
+    Vote,
+)
+from memory.cases.item import fingerprint_of, to_item
+from memory.cases.lifecycle import after_revision, after_vote, review_reasons_of
+from memory.cases.merging import changed_fields, united
+from memory.cases.store import CaseChange
+from memory.cases.votes import cast, with_vote
+
+_NEW: Final = 0
+
+
+def recorded(
+    caller: CaseCaller,
+    case_id: str,
+    content: CaseContent,
+    stated: float,
+    *,
+    at: datetime,
+    relations: Sequence[RelatedCase],
+) -> CaseChange:
+    """Decide on a new case: a draft, in the caller's scope for good."""
+    case = Case(
+        case_id=case_id,
+        scope=caller.scope,
+        content=content,
+        stated_confidence=stated,
+        confidence=stated,
+        source_conversation_id=caller.conversation_id,
+        authors=(caller.voter,),
+        review_reasons=review_reasons_of(stated),
+        created_at=at,
+        updated_at=at,
+    )
+    told = {"lifecycle": case.lifecycle, "confidence": stated}
+    change = _change(None, case, [_entry(caller, at, "created", told)], caller)
+    return replace(change, relations=relations, shown_to=caller.conversation_id)
+
+
+def taken_in(caller: CaseCaller, case: Case, content: CaseContent, *, at: datetime) -> CaseChange:
+    """Decide on a case that a near-duplicate goes into: it is kept as a report, and judges nothing."""
+    metadata = united(case.content.metadata, content.metadata)
+    after = replace(
+        case,
+        content=replace(case.content, metadata=metadata),
+        reports=case.reports + 1,
+        revision=case.revision + 1,
+        updated_at=at,
+    )
+    told: dict[str, object] = {"report": after.reports}
+    if fields := changed_fields(case.content, after.content):
+        told["fields"] = fields
+    report = Report(content=content, conversation_id=caller.conversation_id, at=at)
+    change = _change(case, after, [_entry(caller, at, "merged", told)], caller)
+    return replace(change, report=report)
+
+
+def rewritten(
+    caller: CaseCaller,
+    case: Case,
+    votes: Sequence[Vote],
+    *,
+    content: CaseContent,
+    stated: float | None,
+    at: datetime,
+) -> CaseChange | None:
+    """Decide on an update; None where nothing would be different. Its relations are left open."""
+    after = after_revision(
+        case, votes, content=content, stated=stated, writer=caller.voter, by=caller.by, at=at
+    )
+    if after is case:
+        return None
+    told: dict[str, object] = {"fields": changed_fields(case.content, content)}
+    if after.confidence != case.confidence:
+        told["confidence"] = {"from": case.confidence, "to": after.confidence}
+    change = _change(case, after, [_entry(caller, at, "updated", told)], caller)
+    return replace(change, shown_to=caller.conversation_id)
+
+
+def voted(caller: CaseCaller, case: Case, votes: Sequence[Vote], vote: Vote) -> CaseChange | None:
+    """Decide on a vote; `votes` are those before it. None where it says only what it said before."""
+    stored = cast(votes, vote)
+    after = after_vote(case, with_vote(votes, vote), vote, vote.at)
+    earlier = next((one for one in votes if one.voter == vote.voter), None)
+    if earlier == replace(stored, at=earlier.at if earlier else stored.at) and _judged(
+        after
+    ) == _judged(case):
+        return None
+    told: dict[str, object] = {
+        "helpful": vote.helpful,
+        "signal": vote.signal,
+        "app_code": vote.app_code,
+        "environment": vote.environment,
+        "confidence": {"from": case.confidence, "to": after.confidence},
+    }
+    change = _change(case, after, [_entry(caller, vote.at, "feedback", told)], caller)
+    return replace(change, vote=stored)
+
+
+def _change(
+    before: Case | None, after: Case, history: Sequence[HistoryEntry], caller: CaseCaller
+) -> CaseChange:
+    told = list(history)
+    if before is not None and before.lifecycle != after.lifecycle:
+        steps = {"from": before.lifecycle, "to": after.lifecycle}
+        told.append(_entry(caller, after.updated_at, "lifecycle", steps))
+    return CaseChange(
+        case=after,
+        expected_revision=_NEW if before is None else before.revision,
+        fingerprint=fingerprint_of(after.content, after.scope),
+        history=told,
+        item=to_item(after),
+    )
+
+
+def _entry(
+    caller: CaseCaller, at: datetime, event: Event, details: Mapping[str, object]
+) -> HistoryEntry:
+    return HistoryEntry(
+        at=at,
+        event=event,
+        by=caller.by,
+        user_id=caller.scope.owner_id,
+        conversation_id=caller.conversation_id,
+        details=details,
+    )
+
+
+def _judged(case: Case) -> tuple[object, ...]:
+    return (case.lifecycle, case.confidence, case.review_reasons, case.last_signal)

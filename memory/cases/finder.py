@@ -1,0 +1,179 @@
+"""Finds cases: for whoever asks, and for the case that is being written.
+
+    question → search of memory (words first, vectors beside) → stale tools held back → ranked by trust, too
+
+The wall is in the search itself: an app's callers find what was recorded for it and what holds for every
+app, and nothing else takes a place.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Protocol
+
+from memory.cases.case import Case, CaseCaller, CaseContent
+from memory.cases.ranking import Candidate, RankedCase, rank
+from memory.cases.results import DEFAULT_TOP_K, MAX_TOP_K, CaseRefused, SearchAnswer
+from memory.cases.store import CaseStore
+from memory.cases.summary import Shown, summarize
+from memory.cases.votes import tally
+from memory.clock import Now
+from memory.errors import StoreUnavailable
+from memory.recall.query import Hit
+from memory.recall.search import MemorySearch
+from memory.scope import Scope, SearchScope
+
+_log = logging.getLogger(__name__)
+
+_POOL: Final = 60
+"""Hits that are ranked by trust: it moves a case by some places, never from far behind."""
+_CANDIDATES: Final = 10
+
+
+class Backfilling(Protocol):
+    """What mends holes of the vector index."""
+
+    def note(self, item_ids: Iterable[str]) -> None:
+        """Have items looked up soon; never waits."""
+        ...
+
+
+def case_scope(caller: CaseCaller) -> SearchScope:
+    """Give what a caller may see: what is of its app, or of none.
+
+    Of an environment likewise, where it wants one alone.
+    """
+    return SearchScope(
+        owner_id=caller.scope.owner_id,
+        app_code=caller.scope.app_code,
+        environment=caller.scope.environment if caller.only_environment else None,
+        or_without=("app_code", "environment"),
+    )
+
+
+class CaseFinder:
+    """Finds cases."""
+
+    def __init__(
+        self,
+        search: MemorySearch,
+        store: CaseStore,
+        *,
+        now: Now,
+        backfill: Backfilling | None = None,
+    ) -> None:
+        self._search = search
+        self._store = store
+        self._now = now
+        self._backfill = backfill
+
+    async def find(
+        self,
+        caller: CaseCaller,
+        query: object,
+        top_k: object = DEFAULT_TOP_K,
+        *,
+        deadline_s: float | None = None,
+    ) -> SearchAnswer:
+        """Find what fits a question, best first, and note that the conversation was shown it.
+
+        Raises:
+            CaseRefused: INVALID_QUERY, INVALID_TOP_K.
+            StoreUnavailable: the cases cannot be read; what fails of the search is told in the answer.
+        """
+        question, count = _question(query), _count(top_k)
+        scope = case_scope(caller)
+        found = await self._search.search(
+            question,
+            scope=scope,
+            kinds=("case",),
+            limit=_POOL,
+            active_tools=caller.active_tools,
+            deadline_s=deadline_s,
+        )
+        if self._backfill is not None:
+            self._backfill.note(one.item.id for one in found.hits)
+        ranked = await self._ranked(found.hits, scope, caller)
+        shown = await self._shown(ranked[:count])
+        await self._note_shown(caller, [one.case.case_id for one in shown])
+        return SearchAnswer(
+            cases=[summarize(one) for one in shown],
+            degraded=found.degraded,
+            held_back=[one.id for one in found.held_back],
+        )
+
+    async def candidates(
+        self, content: CaseContent, scope: Scope, limit: int = _CANDIDATES
+    ) -> list[Case]:
+        """Find what may be related to a case of this content and scope, or the same, likeliest first.
+
+        Of its app and of none; of every environment. Only what search may show.
+
+        Raises:
+            StoreUnavailable: the cases cannot be read.
+        """
+        wanted = SearchScope(
+            owner_id=scope.owner_id, app_code=scope.app_code, or_without=("app_code",)
+        )
+        found = await self._search.search(
+            [content.symptom_summary, content.root_cause, content.diagnosis],
+            scope=wanted,
+            kinds=("case",),
+            limit=_POOL,
+        )
+        known = await self._cases([*found.hits, *found.weak], wanted)
+        return [one for one in known.values() if one.is_findable][:limit]
+
+    async def _cases(self, hits: Sequence[Hit], scope: Scope) -> Mapping[str, Case]:
+        """Give the cases behind hits by their ids, in the order of the hits."""
+        ids = [one.item.id for one in hits]
+        cases = await self._store.get(ids, scope.owner_id) if ids else []
+        return {one.case_id: one for one in cases if scope.covers(one.scope)}
+
+    async def _ranked(
+        self, hits: Sequence[Hit], scope: Scope, caller: CaseCaller
+    ) -> list[RankedCase]:
+        cases = await self._cases(hits, scope)
+        if not cases:
+            return []
+        found = [
+            Candidate(case=cases[one.item.id], relevance=one.fit, why=one.why)
+            for one in hits
+            if one.item.id in cases
+        ]
+        return rank(found, await self._store.votes(list(cases)), caller.scope, self._now())
+
+    async def _shown(self, ranked: Sequence[RankedCase]) -> list[Shown]:
+        ids = [one.case.case_id for one in ranked]
+        if not ids:
+            return []
+        votes, related = await self._store.votes(ids), await self._store.related(ids)
+        return [
+            Shown(
+                case=one.case,
+                score=one.score,
+                why=one.why,
+                feedback=tally(one.case, votes[one.case.case_id]),
+                similar_count=len(related[one.case.case_id]),
+            )
+            for one in ranked
+        ]
+
+    async def _note_shown(self, caller: CaseCaller, case_ids: Sequence[str]) -> None:
+        if caller.conversation_id is None or not case_ids:
+            return
+        try:
+            await self._store.note_shown(caller.conversation_id, case_ids)
+        except StoreUnavailable:  # what was found is worth more than the reminder to judge it
+            _log.warning("shown_cases_not_noted", exc_info=True)
+
+
+def _question(query: object) -> str:
+    if not isinstance(query, str) or not query.strip():
+        raise CaseRefused("INVALID_QUERY", "Say in `query` what to look for, in a few words.")
+    return query
+
+
+def _count(top_k: object) -> int:
+    if isinstance(top_k, bool) or not isinstance(top_k, int) or not 1 <= top_k <= MAX_TOP_K:
+        raise CaseRefused("INVALID_TOP_K", f"`top_k` is a whole number from 1 to {MAX_TOP_K}.")
+    return top_k

@@ -1,0 +1,229 @@
+"""Reads a case as it was sent, by a model or over HTTP: what may be written, cleaned; the rest is named.
+
+Nothing that is sent is trusted. Fields that only the server may write (feedback, relations, lifecycle,
+counters, scope) are left out and told; secrets are masked before anything is compared, cut or stored;
+a placeholder counts as not sent. What cannot be understood is refused in one sentence.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, get_args
+
+from memory.cases.case import FAILURE_LAYERS, CaseContent, CaseMetadata, FailureLayer
+from memory.cases.results import CaseRefused
+from policies.secrets import mask_secrets_counted
+
+TextField = Literal["symptom_summary", "diagnosis", "resolution", "root_cause"]
+TEXT_FIELDS: Final[tuple[TextField, ...]] = get_args(TextField)
+REQUIRED: Final = ("symptom_summary", "diagnosis", "resolution", "confidence")
+WRITABLE: Final = (*TEXT_FIELDS, "confidence", "case_id", "metadata")
+
+MAX_CHARS: Final[Mapping[TextField, int]] = {
+    "symptom_summary": 1_000,
+    "diagnosis": 20_000,
+    "resolution": 10_000,
+    "root_cause": 4_000,
+}
+MAX_NAMES: Final = 20
+"""In a list of metadata."""
+MAX_NAME_CHARS: Final = 200
+_MAX_TOLD: Final = 20
+_MAX_TOLD_CHARS: Final = 60
+_MAX_READ: Final = 4
+"""So many times as long as is kept, a text is read at most: secrets are looked for in all of that."""
+
+_PLACEHOLDERS: Final = frozenset(
+    {
+        *("unknown", "n/a", "na", "none", "null", "nil", "todo", "tbd", "undefined"),
+        *("to be filled", "to be determined", "not available", "not known"),
+        *("待补充", "待填写", "待定", "待确认", "未知", "不详", "不明", "无", "暂无", "没有", "空"),
+    }
+)
+_AROUND: Final = " \t\n.。,，;；:：!！?？-–—_*`'\"“”‘’()（）[]【】<>《》…"
+_CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_SPACE: Final = re.compile(r"\s+")
+_BETWEEN: Final = re.compile(r"[,，;；、\n]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentCase:
+    """What was sent, as far as it says anything."""
+
+    case_id: str | None
+    """None: a new case is meant."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """By the names of `TEXT_FIELDS`."""
+    confidence: float | None = None
+    metadata: CaseMetadata = field(default_factory=CaseMetadata)
+    stripped: tuple[str, ...] = ()
+    """Fields that may not be written this way, by their names; those of the metadata as `metadata.…`."""
+    redacted: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def read_case(sent: object, *, known_secrets: Sequence[str] = ()) -> SentCase:
+    """Read a case that was sent. Pure; long texts take some milliseconds.
+
+    Raises:
+        CaseRefused: there is none, or a field is not what it should be.
+    """
+    if sent is None or sent == {}:
+        raise CaseRefused("MISSING_CASE", "Say in `case` what happened and what helped.")
+    if not isinstance(sent, Mapping):
+        raise CaseRefused("INVALID_CASE", "`case` must be an object with the fields of a case.")
+    known = sent.get("metadata")
+    if known is not None and not isinstance(known, Mapping):
+        raise CaseRefused("INVALID_CASE", "`metadata` must be an object.")
+    return _Reading(known_secrets).read(sent, known or {})
+
+
+def new_content(sent: SentCase) -> tuple[CaseContent, float]:
+    """Give what a new case says, and its author's confidence.
+
+    Raises:
+        CaseRefused: something that every case has to say is missing, or only a placeholder stands there.
+    """
+    missing: list[str] = [
+        name for name in TEXT_FIELDS if name in REQUIRED and name not in sent.texts
+    ]
+    if sent.confidence is None:
+        missing.append("confidence")
+    if missing or sent.confidence is None:
+        told = ", ".join(f"`{one}`" for one in missing)
+        raise CaseRefused("INVALID_CASE", f"A new case must also say {told}, in real words.")
+    return CaseContent(**sent.texts, metadata=sent.metadata), sent.confidence
+
+
+class _Reading:
+    """One reading: what was masked, cut and left out adds up here."""
+
+    def __init__(self, known_secrets: Sequence[str]) -> None:
+        self._known = known_secrets
+        self._redacted = 0
+        self._notes: list[str] = []
+
+    def read(self, sent: Mapping[Any, Any], known: Mapping[Any, Any]) -> SentCase:
+        texts = {name: self._text(name, sent.get(name)) for name in TEXT_FIELDS}
+        metadata = self._metadata(known)
+        stripped = [
+            *(self._told(one) for one in sent if one not in WRITABLE),
+            *(f"metadata.{self._told(one)}" for one in known if one not in _METADATA),
+        ]
+        return SentCase(
+            case_id=_case_id(sent.get("case_id")),
+            texts={name: text for name, text in texts.items() if text is not None},
+            confidence=_confidence(sent.get("confidence")),
+            metadata=metadata,
+            stripped=_bounded(stripped),
+            redacted=self._redacted,
+            notes=tuple(dict.fromkeys(self._notes)),
+        )
+
+    def _text(self, name: TextField, value: object) -> str | None:
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise CaseRefused("INVALID_CASE", f"`{name}` must be text.")
+        limit = MAX_CHARS[name]
+        text = self._masked(value[: limit * _MAX_READ]).strip()
+        if len(text) > limit:
+            self._notes.append(f"`{name}` was cut to {limit} characters.")
+            text = f"{text[: limit - 1].rstrip()}…"
+        return text if _says_something(text) else None
+
+    def _metadata(self, known: Mapping[Any, Any]) -> CaseMetadata:
+        return CaseMetadata(
+            failure_layer=_failure_layer(known.get("failure_layer")),
+            runtime=self._name("runtime", known.get("runtime")),
+            related_services=self._names("related_services", known.get("related_services")),
+            middleware=self._name("middleware", known.get("middleware")),
+            application_name=self._name("application_name", known.get("application_name")),
+            region=self._name("region", known.get("region")),
+            tags=self._names("tags", known.get("tags")),
+        )
+
+    def _name(self, name: str, value: object) -> str | None:
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise CaseRefused("INVALID_CASE", f"`metadata.{name}` must be text.")
+        line = _one_line(self._masked(value[: MAX_NAME_CHARS * _MAX_READ]))
+        return line if _says_something(line) else None
+
+    def _names(self, name: str, value: object) -> tuple[str, ...]:
+        if value is None:
+            return ()
+        if isinstance(value, str):  # a list written as one text, as models do
+            value = _BETWEEN.split(value)
+        if not isinstance(value, Sequence) or not all(isinstance(one, str) for one in value):
+            raise CaseRefused("INVALID_CASE", f"`metadata.{name}` must be a list of names.")
+        names = [self._name(name, one) for one in value[: MAX_NAMES * _MAX_READ]]
+        kept = tuple(dict.fromkeys(one for one in names if one is not None))
+        if len(kept) > MAX_NAMES:
+            self._notes.append(f"`metadata.{name}` was cut to {MAX_NAMES} names.")
+        return kept[:MAX_NAMES]
+
+    def _masked(self, text: str) -> str:
+        clean = text.encode("utf-8", "replace").decode("utf-8")
+        clean = _CONTROLS.sub("", clean.replace("\r\n", "\n").replace("\r", "\n"))
+        masked = mask_secrets_counted(clean, known=self._known)
+        self._redacted += masked.count
+        return masked.text
+
+    def _told(self, name: object) -> str:
+        return _one_line(self._masked(str(name)[: _MAX_TOLD_CHARS * 2]))[:_MAX_TOLD_CHARS]
+
+
+_METADATA: Final = frozenset(CaseMetadata.__dataclass_fields__)
+
+
+def _says_something(text: str) -> bool:
+    """Whether a text is more than a placeholder or signs."""
+    if not any(map(str.isalnum, text)):
+        return False
+    return text.strip(_AROUND).casefold() not in _PLACEHOLDERS
+
+
+def _case_id(value: object) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise CaseRefused("INVALID_CASE", "`case_id` must be text.")
+    text = value.strip()
+    return text if _says_something(text) else None
+
+
+def _confidence(value: object) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        number = float(value) if abs(value) <= 1 else math.nan  # an int may be beyond all floats
+        if 0 <= number <= 1:
+            return round(number, 4)
+    raise CaseRefused("INVALID_CASE", "`confidence` must be a number from 0 to 1.")
+
+
+def _failure_layer(value: object) -> FailureLayer | None:
+    """Read it; `unknown` says nothing, and so does not stand in the way of a known one."""
+    if value is None:
+        return None
+    name = value.strip().casefold() if isinstance(value, str) else None
+    found = next((one for one in FAILURE_LAYERS if one == name), None)
+    if found is None and (name is None or _says_something(name)):
+        told = ", ".join(FAILURE_LAYERS)
+        raise CaseRefused("INVALID_CASE", f"`metadata.failure_layer` must be one of: {told}.")
+    return None if found == "unknown" else found
+
+
+def _one_line(text: str) -> str:
+    line = _SPACE.sub(" ", text).strip()
+    return line if len(line) <= MAX_NAME_CHARS else f"{line[: MAX_NAME_CHARS - 1].rstrip()}…"
+
+
+def _bounded(names: Sequence[str]) -> tuple[str, ...]:
+    told = tuple(dict.fromkeys(names))
+    if len(told) <= _MAX_TOLD:
+        return told
+    return (*told[:_MAX_TOLD], f"and {len(told) - _MAX_TOLD} more")

@@ -1,0 +1,83 @@
+"""Reads cases whole: with their votes, relations, history, reports, and as Markdown."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from memory.cases.calling import sees
+from memory.cases.case import Case, CaseCaller, RelatedCase
+from memory.cases.markdown import Rendered, render_markdown
+from memory.cases.results import WholeCase
+from memory.cases.store import CaseStore
+from memory.cases.votes import tally
+
+MAX_HISTORY: Final = 200
+MAX_REPORTS: Final = 10
+MAX_RELATED: Final = 10
+
+
+class CaseReading:
+    """Gives cases by their ids, also those that search does not show."""
+
+    def __init__(self, store: CaseStore) -> None:
+        self._store = store
+
+    async def whole(
+        self, caller: CaseCaller, case_ids: Sequence[str]
+    ) -> tuple[list[WholeCase], list[str]]:
+        """Give the caller's cases in the order of the distinct ids, and the ids of those that they have not.
+
+        The caller's conversation counts as having been shown them.
+
+        Raises:
+            StoreUnavailable: they cannot be read.
+        """
+        found = await self._store.get(case_ids, caller.scope.owner_id)
+        cases = [one for one in found if sees(caller, one)]
+        whole = await self._with_all(caller, cases)
+        if caller.conversation_id is not None and cases:
+            await self._store.note_shown(
+                caller.conversation_id, [one.case_id for one in cases if one.is_findable]
+            )
+        there = {one.case_id for one in cases}
+        return whole, [one for one in case_ids if one not in there]
+
+    async def _with_all(self, caller: CaseCaller, cases: Sequence[Case]) -> list[WholeCase]:
+        ids = [one.case_id for one in cases]
+        votes = await self._store.votes(ids)
+        related = await self._related(caller, ids)
+        whole: list[WholeCase] = []
+        for one in cases:
+            feedback = tally(one, votes[one.case_id])
+            reports = await self._store.reports(one.case_id, limit=MAX_REPORTS)
+            near = related[one.case_id]
+            rendered = Rendered(case=one, feedback=feedback, related=near, reports=reports)
+            whole.append(
+                WholeCase(
+                    case=one,
+                    feedback=feedback,
+                    similar_cases=tuple(relation for relation, _ in near),
+                    history=await self._store.history(one.case_id, limit=MAX_HISTORY),
+                    reports=reports,
+                    markdown=render_markdown(rendered),
+                )
+            )
+        return whole
+
+    async def _related(
+        self, caller: CaseCaller, case_ids: Sequence[str]
+    ) -> dict[str, list[tuple[RelatedCase, Case]]]:
+        """Give the relations of each, with the other ends; without those that were found wrong or stale."""
+        known = await self._store.related(case_ids)
+        others = {one.case_id for each in known.values() for one in each}
+        found = await self._store.get(sorted(others), caller.scope.owner_id)
+        shown = {
+            one.case_id: one
+            for one in found
+            if sees(caller, one) and one.lifecycle in {"draft", "accepted"}
+        }
+        return {
+            case_id: [(one, shown[one.case_id]) for one in each if one.case_id in shown][
+                :MAX_RELATED
+            ]
+            for case_id, each in known.items()
+        }

@@ -1,0 +1,89 @@
+"""Where cases are kept.
+
+Each change is one transaction: the case, its votes, relations, history, its place in the search and the
+deliveries that tell the vector index.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from memory.cases.case import Case, HistoryEntry, RelatedCase, Report, Vote
+from memory.items import Item
+
+MAX_KEPT_REPORTS: Final = 50
+"""Of a case; the newest stay, `Case.reports` counts all of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseChange:
+    """A case's next state, decided, and all that goes with it."""
+
+    case: Case
+    expected_revision: int
+    """The revision that the decision was made on; 0: the case is new."""
+    fingerprint: bytes
+    """Stands for exactly these words in exactly this scope."""
+    history: Sequence[HistoryEntry]
+    item: Item | None
+    """What search finds of it from now on; None: nothing."""
+    relations: Sequence[RelatedCase] | None = None
+    """All of its relations from now on, known at both ends; None: they stay."""
+    vote: Vote | None = None
+    report: Report | None = None
+    shown_to: str | None = None
+    """A conversation that wrote to the case by this very change: nothing of it is unreviewed there."""
+
+
+class CaseStore(Protocol):
+    """Keeps cases. Whose they are is checked here: what the owner has not is not there."""
+
+    async def get(self, case_ids: Sequence[str], owner_id: str) -> list[Case]:
+        """Give the owner's cases in the order of the ids; those that are not there are left out."""
+        ...
+
+    async def by_fingerprint(self, fingerprint: bytes, owner_id: str) -> list[Case]:
+        """Give the owner's cases with exactly these words and this scope, oldest first."""
+        ...
+
+    async def apply(self, change: CaseChange) -> None:
+        """Write a change, whole: the case with its vote, relations, report, history, item and deliveries.
+
+        An item that says what it said is not delivered again; one that is gone is told to all who may
+        have it. A relation to what is not the owner's, or is gone, is left out.
+
+        Raises:
+            StoreConflict: the case has another revision than the decision was made on, or another scope.
+            StoreUnavailable: nothing was written.
+        """
+        ...
+
+    async def votes(self, case_ids: Sequence[str]) -> Mapping[str, Sequence[Vote]]:
+        """Give each case's votes, oldest first; each id is there."""
+        ...
+
+    async def related(self, case_ids: Sequence[str]) -> Mapping[str, Sequence[RelatedCase]]:
+        """Give each case's relations, from both ends, the nearest first; each id is there."""
+        ...
+
+    async def history(self, case_id: str, *, limit: int) -> Sequence[HistoryEntry]:
+        """Give the newest changes, oldest first."""
+        ...
+
+    async def reports(self, case_id: str, *, limit: int) -> Sequence[Report]:
+        """Give the newest merged reports, oldest first."""
+        ...
+
+    async def note_shown(self, conversation_id: str, case_ids: Sequence[str]) -> None:
+        """Note that a conversation was shown these cases; what it was shown before stays as it is.
+
+        A case that is not there is left out.
+        """
+        ...
+
+    async def unreviewed(self, conversation_id: str, owner_id: str, *, limit: int) -> list[str]:
+        """List what the conversation was shown and has not voted on, what was shown last first.
+
+        What was rejected, stale or forgotten since is left out.
+        """
+        ...

@@ -1,0 +1,45 @@
+"""What a caller should know of a change that they made, a sentence each."""
+
+from memory.cases.case import LEAST_CONFIDENCE, Case
+
+
+def of_new(case: Case) -> tuple[str, ...]:
+    """Tell of a case that was recorded."""
+    return _hidden(case)
+
+
+def of_merged(case: Case) -> tuple[str, ...]:
+    """Tell of a case that a like one went into."""
+    same = f"It tells the same as {case.case_id}, which keeps it as report {case.reports}."
+    return (same, *_hidden(case))
+
+
+def of_updated(before: Case, after: Case) -> tuple[str, ...]:
+    """Tell of an update; of one that changed nothing, too."""
+    if after.revision == before.revision:
+        return ("The case says all of that already; nothing was changed.", *_hidden(after))
+    told = []
+    if before.lifecycle == "accepted" and after.lifecycle == "draft":
+        told.append(
+            "What it says has changed, so it is a draft again until another conversation finds it helpful."
+        )
+    return (*told, *_hidden(after))
+
+
+def of_vote(before: Case, after: Case | None) -> tuple[str, ...]:
+    """Tell of a vote; None: it said what the same conversation had said before."""
+    if after is None:
+        return ("This conversation's vote is counted already; nothing was changed.",)
+    if before.lifecycle != after.lifecycle:
+        return (f"The case was {before.lifecycle} and is {after.lifecycle} now.", *_hidden(after))
+    return _hidden(after)
+
+
+def _hidden(case: Case) -> tuple[str, ...]:
+    if case.lifecycle == "rejected":
+        return ("The case was found wrong: search does not show it until a person rewrites it.",)
+    if case.lifecycle == "stale":
+        return ("The case holds no more: search does not show it until somebody rewrites it.",)
+    if case.confidence < LEAST_CONFIDENCE:
+        return (f"With a confidence below {LEAST_CONFIDENCE} search does not show it.",)
+    return ()

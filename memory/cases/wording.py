@@ -1,0 +1,227 @@
+"""The words of a section that tell something, brought to one form.
+
+What names one occasion and not its cause is left out: numbers, moments, versions, addresses, hosts,
+digests, the tail of a pod's name. The name of a service, a table or a file is one word, marked as such. Different words for one matter become its name, in English and Chinese alike, so that the
+same cause told twice has the same words. A negation stays, as a word of its own.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final, Literal
+
+from memory.cases.lexicon import BACKGROUND, EFFECTS, FAULTS, LIGHT, LIGHT_ZH, THINGS
+
+Kind = Literal["fault", "effect", "thing", "background", "negation", "name", "word", "han"]
+"""Of a telling word: four of matters; a name of a service, a table or the like; a word that is in no list;
+a piece of such a Chinese one."""
+
+NOT: Final = "not"
+MAX_CHARS: Final = 4000
+"""So much of a section is compared, from its beginning."""
+
+_CJK: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_UNIT: Final = "%|ms|s|m|h|d|min|sec|seconds?|minutes?|hours?|days?|[kmgt]i?b?|qps|rps|次|秒|毫秒|分钟|小时|天|万|千|个|条|点"
+_OCCASION: Final = re.compile(
+    r"\b\d{4}-\d\d-\d\d(?:[t ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:z|[+-]\d\d:?\d\d)?)?"
+    r"|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b"
+    r"|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
+    r"|\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,}\b"
+    r"|(?<=[a-z])-(?=[a-z]*\d)[a-z0-9]{6,10}-[a-z0-9]{5}\b"
+    r"|\bv\d+(?:\.\d+)*\b"
+    r"|\b(?!utf-)[a-z]+(?:-\d+)+\b"
+    rf"|(?<![a-z0-9_])\d+(?:[.,:]\d+)*\s?(?:{_UNIT})?(?![a-z0-9_])",
+    re.IGNORECASE,
+)
+_NEGATIONS: Final = frozenset(
+    (
+        "no",
+        "not",
+        "never",
+        "none",
+        "nothing",
+        "nobody",
+        "without",
+        "cannot",
+        "neither",
+        "nor",
+        "unless",
+        "hardly",
+    )
+)
+_BETWEEN: Final = frozenset(("been", "being", "yet", "ever"))
+"""Words that stand between those of a phrase."""
+_NEGATIONS_ZH: Final = ("不", "没", "没有", "未", "无", "无法", "并非", "非")
+_ENDINGS: Final = (
+    ("ations", ""), ("ation", ""), ("ings", ""), ("ing", ""), ("ies", "y"), ("ied", "y"), ("sses", "ss"),
+    ("edly", ""), ("ed", ""), ("ions", ""), ("ion", ""), ("es", ""), ("ly", ""), ("ss", "ss"), ("us", "us"),
+    ("s", ""), ("e", ""),
+)  # fmt: skip
+_LEAST_STEM: Final = 3
+_REMEMBERED: Final = 8_192
+
+_HAN_CHAR: Final = re.compile(rf"[{_CJK}]")
+_RUN: Final = re.compile(rf"(?P<han>[{_CJK}]+)|[^{_CJK}]+")
+_LATIN: Final = re.compile(r"[^\W_]+(?:'t\b)?(?:[-_./:@]+[^\W_]+)*")
+_PART: Final = re.compile(r"[^\W_]+(?:'t\b)?")
+_NAME_MARK: Final = "@"
+_SERVICES: Final = frozenset(
+    (
+        *(
+            "svc",
+            "service",
+            "job",
+            "worker",
+            "writer",
+            "reader",
+            "api",
+            "gateway",
+            "center",
+            "web",
+            "app",
+            "db",
+        ),
+        *("dashboard", "server", "proxy", "consumer", "producer", "scheduler", "manager", "agent"),
+    )
+)
+"""What the name of a service ends in."""
+_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_PLAIN: Final = re.compile(r"[a-z0-9]+")
+_NEXT_MATTER: Final = re.compile(r"\n(?! )")
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def stem(word: str) -> str:
+    """Take a word's ending off; roughly, but alike for the forms of most words."""
+    for ending, instead in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= _LEAST_STEM:
+            return word[: len(word) - len(ending)] + instead
+    return word
+
+
+def telling_words(text: str) -> tuple[str, ...]:
+    """Give the telling words in their order, repeated ones repeated."""
+    clean = unicodedata.normalize("NFKC", text[:MAX_CHARS]).replace("’", "'")
+    lasting = _OCCASION.sub(" ", clean)
+    return tuple(_telling(lasting))
+
+
+def kind_of(word: str) -> Kind:
+    """Say what kind of telling word it is."""
+    if word == NOT:
+        return "negation"
+    if word.startswith(_NAME_MARK):
+        return "name"
+    return _KINDS.get(word) or ("han" if _HAN_CHAR.match(word) else "word")
+
+
+def _telling(text: str) -> Iterator[str]:
+    for match in _RUN.finditer(text):
+        if match["han"]:
+            yield from _han(match["han"])
+        else:
+            yield from _latin(list(_latin_words(match.group())))
+
+
+def _latin_words(text: str) -> Iterator[str]:
+    for joined in _LATIN.findall(text):
+        yield from _parts(joined)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _parts(joined: str) -> tuple[str, ...]:
+    """Take words that are written as one apart, unless they are a name."""
+    parts = _PART.findall(_HUMP.sub(" ", joined).casefold())
+    if not joined.isalnum() and _is_name(parts):
+        return (_NAME_MARK + "-".join(parts),)
+    return tuple(part for part in parts if part not in _BETWEEN)
+
+
+def _is_name(parts: list[str]) -> bool:
+    """Whether words that are written as one are a name, and not what goes wrong or what it happens to."""
+    if len(parts) == 1:
+        return False
+    matters = list(_latin(parts))
+    if any(kind_of(one) in {"fault", "effect"} for one in matters):
+        return False
+    if parts[-1] in _SERVICES:
+        return True
+    return any(kind_of(one) == "word" for one in matters)
+
+
+def _latin(words: list[str]) -> Iterator[str]:
+    at = 0
+    while at < len(words):
+        length, name = _matter(words, at)
+        at += length
+        if name:
+            yield name
+
+
+def _matter(words: list[str], at: int) -> tuple[int, str]:
+    """Give how many words from here on are one, and its name; an empty one: it tells nothing."""
+    for length in range(min(_LONGEST, len(words) - at), 1, -1):
+        name = _PHRASES.get(" ".join(words[at : at + length]))
+        if name is not None:
+            return length, name
+    word = words[at]
+    if word.startswith(_NAME_MARK):
+        return 1, word
+    if word in _NEGATIONS or word.endswith("n't"):
+        return 1, NOT
+    if (name := _WORDS.get(word) or _WORDS.get(stem(word))) is not None:
+        return 1, name
+    light = len(word) == 1 or word in _LIGHT or stem(word) in _LIGHT_STEMS
+    return 1, "" if light else stem(word)
+
+
+def _han(run: str) -> Iterator[str]:
+    at = 0
+    for match in _HAN.finditer(run):
+        yield from _pairs(run[at : match.start()])
+        if name := _HAN_WORDS[match.group()]:
+            yield name
+        at = match.end()
+    yield from _pairs(run[at:])
+
+
+def _pairs(rest: str) -> Iterator[str]:
+    if len(rest) == 1:
+        yield rest
+    for first, second in pairwise(rest):
+        yield first + second
+
+
+_PHRASES: Final[dict[str, str]] = {}
+_WORDS: Final[dict[str, str]] = {}
+_HAN_WORDS: Final[dict[str, str]] = dict.fromkeys(_NEGATIONS_ZH, NOT) | dict.fromkeys(
+    LIGHT_ZH.split(), ""
+)
+_KINDS: Final[dict[str, Kind]] = {}
+_LIGHT: Final = frozenset(LIGHT.split())
+_LIGHT_STEMS: Final = frozenset(map(stem, _LIGHT))
+
+
+def _learn(kind: Kind, matters: str) -> None:
+    for line in _NEXT_MATTER.split(matters.strip()):
+        name, _, rest = line.partition(":")
+        english, _, chinese = rest.partition(";")
+        _KINDS[name] = kind
+        _HAN_WORDS.update(dict.fromkeys(chinese.split(), name))
+        for one in (name, *english.split(",")):
+            words = _PLAIN.findall(one)
+            if len(words) == 1:
+                _WORDS[words[0]] = name
+                _WORDS.setdefault(stem(words[0]), name)
+            else:
+                _PHRASES[" ".join(words)] = name
+
+
+_learn("fault", FAULTS)
+_learn("effect", EFFECTS)
+_learn("thing", THINGS)
+_learn("background", BACKGROUND)
+_LONGEST: Final = max(one.count(" ") + 1 for one in _PHRASES)
+_HAN: Final = re.compile("|".join(sorted(map(re.escape, _HAN_WORDS), key=len, reverse=True)))

@@ -1,0 +1,372 @@
+"""Cases in SQLite, each change written in one transaction with its item, words and deliveries."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+from memory.cases.case import Case, HistoryEntry, RelatedCase, Report, Vote
+from memory.cases.store import MAX_KEPT_REPORTS, CaseChange
+from memory.clock import Now, rfc3339
+from memory.items import Item
+from memory.outbox.delivery import NewDelivery, Operation
+from memory.stores.sqlite.case_rows import (
+    history_of,
+    read_case,
+    related_of,
+    report_of,
+    vote_of,
+    write_case,
+    write_content,
+)
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.item_rows import COLUMNS, item_of
+from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
+from memory.stores.sqlite.outbox import (
+    backends_of_blocking,
+    enqueue_blocking,
+    withdraw_blocking,
+)
+
+_AT_ONCE: Final = 500
+# In the statements below `+owner_id` keeps SQLite from looking up by owner what is named by its id: it
+# would read all cases of the owner.
+
+
+class SqliteCaseStore:
+    """Keeps cases in the memory's database; `deliver_to` names the backends that get their items."""
+
+    def __init__(self, database: Database, now: Now, *, deliver_to: Sequence[str]) -> None:
+        self._database = database
+        self._now = now
+        self._deliver_to = tuple(deliver_to)
+
+    async def get(self, case_ids: Sequence[str], owner_id: str) -> list[Case]:
+        """Give the owner's cases in the order of the ids."""
+        found: dict[str, Case] = {}
+        for part in _parts(case_ids):
+            rows = await self._database.rows(
+                "SELECT case_id, value FROM cases"  # noqa: S608
+                f" WHERE case_id IN ({_places(part)}) AND +owner_id = ?",
+                (*part, owner_id),
+            )
+            found |= {row["case_id"]: read_case(row["value"]) for row in rows}
+        return [found[one] for one in dict.fromkeys(case_ids) if one in found]
+
+    async def by_fingerprint(self, fingerprint: bytes, owner_id: str) -> list[Case]:
+        """Give the owner's cases with exactly these words and this scope, oldest first."""
+        rows = await self._database.rows(
+            "SELECT value FROM cases WHERE owner_id = ? AND fingerprint = ?",
+            (owner_id, fingerprint),
+        )
+        found = [read_case(row["value"]) for row in rows]
+        return sorted(found, key=lambda one: (one.created_at, one.case_id))
+
+    async def apply(self, change: CaseChange) -> None:
+        """Write a change, whole."""
+        await self._database.write(
+            partial(
+                apply_case_change_blocking,
+                change=change,
+                deliver_to=self._deliver_to,
+                now=self._now(),
+            )
+        )
+
+    async def votes(self, case_ids: Sequence[str]) -> Mapping[str, Sequence[Vote]]:
+        """Give each case's votes, oldest first."""
+        found: dict[str, list[Vote]] = {one: [] for one in case_ids}
+        for part in _parts(case_ids):
+            rows = await self._database.rows(
+                f"SELECT * FROM case_votes WHERE case_id IN ({_places(part)}) ORDER BY at, voter",  # noqa: S608
+                part,
+            )
+            for row in rows:
+                found[row["case_id"]].append(vote_of(row))
+        return found
+
+    async def related(self, case_ids: Sequence[str]) -> Mapping[str, Sequence[RelatedCase]]:
+        """Give each case's relations, from both ends, the nearest first."""
+        found: dict[str, list[RelatedCase]] = {one: [] for one in case_ids}
+        for part in _parts(case_ids):
+            places = _places(part)
+            rows = await self._database.rows(
+                "SELECT lesser AS one, greater AS other, relation, score FROM case_relations"  # noqa: S608
+                f" WHERE lesser IN ({places}) UNION ALL"
+                " SELECT greater, lesser, relation, score FROM case_relations"
+                f" WHERE greater IN ({places}) ORDER BY score DESC, other",
+                (*part, *part),
+            )
+            for row in rows:
+                found[row["one"]].append(related_of(row))
+        return found
+
+    async def history(self, case_id: str, *, limit: int) -> Sequence[HistoryEntry]:
+        """Give the newest changes, oldest first."""
+        rows = await self._newest("case_history", case_id, limit)
+        return [history_of(row) for row in rows]
+
+    async def reports(self, case_id: str, *, limit: int) -> Sequence[Report]:
+        """Give the newest merged reports, oldest first."""
+        rows = await self._newest("case_reports", case_id, limit)
+        return [report_of(row) for row in rows]
+
+    async def _newest(self, table: str, case_id: str, limit: int) -> Sequence[Mapping[str, Any]]:
+        if not _can_be_stored(case_id):
+            return []
+        rows = await self._database.rows(
+            f"SELECT * FROM {table} WHERE case_id = ? ORDER BY seq DESC LIMIT ?",  # noqa: S608  a name of our own
+            (case_id, max(0, limit)),
+        )
+        return [dict(row) for row in reversed(rows)]
+
+    async def note_shown(self, conversation_id: str, case_ids: Sequence[str]) -> None:
+        """Note what a conversation was shown; where all of it is noted already, nothing is written."""
+        new = await self._not_shown(conversation_id, case_ids)
+        if not new:
+            return
+        at = rfc3339(self._now())
+        await self._database.write(
+            lambda writer: writer.executemany(
+                "INSERT INTO case_views (conversation_id, case_id, shown_at, own)"
+                " SELECT ?, case_id, ?, 0 FROM cases WHERE case_id = ?"
+                " ON CONFLICT DO NOTHING",
+                [(conversation_id, at, one) for one in new],
+            )
+        )
+
+    async def _not_shown(self, conversation_id: str, case_ids: Sequence[str]) -> Sequence[str]:
+        known: set[str] = set()
+        for part in _parts(case_ids):
+            rows = await self._database.rows(
+                "SELECT case_id FROM case_views WHERE conversation_id = ?"  # noqa: S608
+                f" AND case_id IN ({_places(part)})",
+                (conversation_id, *part),
+            )
+            known |= {row["case_id"] for row in rows}
+        return [one for one in dict.fromkeys(case_ids) if one not in known and _can_be_stored(one)]
+
+    async def unreviewed(self, conversation_id: str, owner_id: str, *, limit: int) -> list[str]:
+        """List what the conversation was shown and has not voted on, what was shown last first."""
+        rows = await self._database.rows(
+            "SELECT case_id FROM case_views JOIN cases USING (case_id)"
+            " WHERE case_views.conversation_id = ? AND own = 0 AND +owner_id = ?"
+            " AND lifecycle IN ('draft', 'accepted') AND NOT EXISTS (SELECT 1 FROM case_votes"
+            " WHERE case_votes.case_id = cases.case_id AND voter = case_views.conversation_id)"
+            " ORDER BY shown_at DESC, case_id LIMIT ?",
+            (conversation_id, owner_id, max(0, limit)),
+        )
+        return [row["case_id"] for row in rows]
+
+
+def apply_case_change_blocking(
+    connection: sqlite3.Connection,
+    change: CaseChange,
+    deliver_to: Sequence[str],
+    now: datetime,
+) -> None:
+    """Write a change within the caller's transaction.
+
+    Raises:
+        sqlite3.IntegrityError: the case is not what the decision was made on, or its scope would change.
+    """
+    _put_case(connection, change)
+    case = change.case
+    if change.vote is not None:
+        _put_vote(connection, change.vote)
+    if change.relations is not None:
+        _put_relations(connection, case, change.relations)
+    if change.report is not None:
+        _put_report(connection, case.case_id, change.report)
+    connection.executemany(
+        "INSERT INTO case_history (case_id, at, event, by, user_id, conversation_id, details)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [_history_values(case.case_id, one) for one in change.history],
+    )
+    if change.shown_to is not None:
+        connection.execute(
+            "INSERT INTO case_views (conversation_id, case_id, shown_at, own) VALUES (?, ?, ?, 1)"
+            " ON CONFLICT (conversation_id, case_id) DO UPDATE SET own = 1",
+            (change.shown_to, case.case_id, rfc3339(now)),
+        )
+    if change.item is not None:
+        _show(connection, change.item, deliver_to, now)
+    else:
+        _hide(connection, case, deliver_to, now)
+
+
+def delete_case_blocking(connection: sqlite3.Connection, case_id: str) -> bool:
+    """Delete a case with its votes, relations, history and reports, its item apart; False: there is none."""
+    return connection.execute("DELETE FROM cases WHERE case_id = ?", (case_id,)).rowcount == 1
+
+
+def _put_case(connection: sqlite3.Connection, change: CaseChange) -> None:
+    case, value = change.case, write_case(change.case)
+    if change.expected_revision == 0:
+        connection.execute(
+            "INSERT INTO cases (case_id, owner_id, fingerprint, lifecycle, revision, value)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                case.case_id,
+                case.scope.owner_id,
+                change.fingerprint,
+                case.lifecycle,
+                case.revision,
+                value,
+            ),
+        )
+        return
+    written = connection.execute(
+        "UPDATE cases SET fingerprint = ?, lifecycle = ?, revision = ?, value = ?"
+        " WHERE case_id = ? AND revision = ?"
+        " AND json_extract(value, '$.scope') = json_extract(?, '$.scope')",
+        (
+            change.fingerprint,
+            case.lifecycle,
+            case.revision,
+            value,
+            case.case_id,
+            change.expected_revision,
+            value,
+        ),
+    ).rowcount
+    if written != 1:
+        raise sqlite3.IntegrityError("the case is not what the decision was made on")
+
+
+def _put_vote(connection: sqlite3.Connection, vote: Vote) -> None:
+    connection.execute(
+        "INSERT OR REPLACE INTO case_votes"
+        " (case_id, voter, helpful, signal, app_code, environment, at, content_revision)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            vote.case_id,
+            vote.voter,
+            None if vote.helpful is None else int(vote.helpful),
+            vote.signal,
+            vote.app_code,
+            vote.environment,
+            rfc3339(vote.at),
+            vote.content_revision,
+        ),
+    )
+
+
+def _put_relations(
+    connection: sqlite3.Connection, case: Case, relations: Sequence[RelatedCase]
+) -> None:
+    """Put its relations in place of those there are; one to a case that is gone is no more."""
+    connection.execute(
+        "DELETE FROM case_relations WHERE lesser = ? OR greater = ?", (case.case_id, case.case_id)
+    )
+    connection.executemany(
+        "INSERT INTO case_relations (lesser, greater, relation, score)"
+        " SELECT min(?1, case_id), max(?1, case_id), ?2, ?3 FROM cases"
+        " WHERE case_id = ?4 AND +owner_id = ?5 AND case_id != ?1 ON CONFLICT DO NOTHING",
+        [
+            (case.case_id, one.relation, one.score, one.case_id, case.scope.owner_id)
+            for one in relations
+        ],
+    )
+
+
+def _put_report(connection: sqlite3.Connection, case_id: str, report: Report) -> None:
+    connection.execute(
+        "INSERT INTO case_reports (case_id, conversation_id, at, content) VALUES (?, ?, ?, ?)",
+        (case_id, report.conversation_id, rfc3339(report.at), write_content(report.content)),
+    )
+    connection.execute(
+        "DELETE FROM case_reports WHERE case_id = ?1 AND seq NOT IN"
+        " (SELECT seq FROM case_reports WHERE case_id = ?1 ORDER BY seq DESC LIMIT ?2)",
+        (case_id, MAX_KEPT_REPORTS),
+    )
+
+
+def _history_values(case_id: str, entry: HistoryEntry) -> tuple[Any, ...]:
+    return (
+        case_id,
+        rfc3339(entry.at),
+        entry.event,
+        entry.by,
+        entry.user_id,
+        entry.conversation_id,
+        json.dumps(dict(entry.details), ensure_ascii=False),
+    )
+
+
+def _show(
+    connection: sqlite3.Connection, item: Item, deliver_to: Sequence[str], now: datetime
+) -> None:
+    """Have search find it; where a vote changed nothing of what is searched, nothing is written."""
+    before = _item(connection, item.id)
+    if before is not None and _says_the_same(before, item):
+        return
+    put_item_blocking(connection, item)
+    enqueue_blocking(
+        connection, _deliveries("put", item.id, item.scope.owner_id, item.revision, deliver_to), now
+    )
+
+
+def _hide(
+    connection: sqlite3.Connection, case: Case, deliver_to: Sequence[str], now: datetime
+) -> None:
+    """Have search find it no more, and whoever was told of it forget it."""
+    if not delete_item_blocking(connection, case.case_id):
+        return
+    backends = sorted({*deliver_to, *backends_of_blocking(connection, case.case_id)})
+    withdraw_blocking(connection, case.case_id)
+    deliveries = _deliveries("forget", case.case_id, case.scope.owner_id, case.revision, backends)
+    enqueue_blocking(connection, deliveries, now)
+
+
+def _deliveries(
+    operation: Operation, item_id: str, owner_id: str, revision: int, backends: Sequence[str]
+) -> list[NewDelivery]:
+    return [
+        NewDelivery(
+            backend=one,
+            operation=operation,
+            item_id=item_id,
+            owner_id=owner_id,
+            revision=revision,
+        )
+        for one in backends
+    ]
+
+
+def _item(connection: sqlite3.Connection, item_id: str) -> Item | None:
+    cursor = connection.execute(f"SELECT {COLUMNS} FROM items WHERE id = ?", (item_id,))  # noqa: S608
+    row = cursor.fetchone()
+    if row is None:
+        return None
+    return item_of(dict(zip((one[0] for one in cursor.description), row, strict=True)))
+
+
+def _says_the_same(one: Item, other: Item) -> bool:
+    return (one.title, one.summary, one.body, one.tags, one.source) == (
+        other.title,
+        other.summary,
+        other.body,
+        other.tags,
+        other.source,
+    )
+
+
+def _parts(case_ids: Iterable[str]) -> list[list[str]]:
+    wanted = [one for one in dict.fromkeys(case_ids) if _can_be_stored(one)]
+    return [wanted[n : n + _AT_ONCE] for n in range(0, len(wanted), _AT_ONCE)]
+
+
+def _places(values: Sequence[str]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _can_be_stored(text: str) -> bool:
+    """Whether a text is one that the store may hold: half a surrogate pair is none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

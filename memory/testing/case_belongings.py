@@ -1,0 +1,188 @@
+"""What a store of cases must do with what belongs to one: votes, relations, history, reports, views."""
+
+from dataclasses import replace
+
+import pytest
+
+from memory.cases.case import Report
+from memory.cases.store import MAX_KEPT_REPORTS
+from memory.testing.case_values import (
+    AT,
+    BOB,
+    Opening,
+    case,
+    entry,
+    later,
+    new,
+    next_of,
+    related,
+    vote,
+)
+
+
+class CaseBelongingsSuite:
+    """The contracts on what belongs to a case."""
+
+    @pytest.fixture
+    def open_cases(self) -> Opening:
+        """Open a store; the subclass says how."""
+        raise NotImplementedError("supply the fixture `open_cases`")
+
+    async def test_a_voter_has_one_vote_and_the_last_counts(self, open_cases: Opening) -> None:
+        one = case()
+        votes = [
+            vote(one, "cnv_2", helpful=True, app_code="shop", environment="staging"),
+            vote(one, "cnv_1", signal="success", at=later(1), content_revision=1),
+            vote(one, "cnv_2", helpful=False, signal="stale", at=later(2), content_revision=2),
+        ]
+        async with open_cases() as opened:
+            await opened.store.apply(new(one))
+            await opened.store.apply(new(case("2")))
+            for given in votes:
+                await opened.store.apply(next_of(one, vote=given))
+                one = replace(one, revision=one.revision + 1)
+            found = await opened.store.votes(["cas_1", "cas_2", "cas_none"])
+            assert found == {"cas_1": votes[1:], "cas_2": [], "cas_none": []}
+
+    async def test_both_ends_know_of_a_relation_the_nearest_first(
+        self, open_cases: Opening
+    ) -> None:
+        async with open_cases() as opened:
+            for name in ("1", "3"):
+                await opened.store.apply(new(case(name)))
+            near, far = related("3", 0.9), related("1", 0.7, "similar_diagnosis")
+            await opened.store.apply(new(case("2"), relations=[far, near]))
+            found = await opened.store.related(["cas_1", "cas_2", "cas_3", "cas_none"])
+            assert found == {
+                "cas_1": [replace(far, case_id="cas_2")],
+                "cas_2": [near, far],
+                "cas_3": [replace(near, case_id="cas_2")],
+                "cas_none": [],
+            }
+
+    async def test_new_relations_take_the_place_of_all_that_there_were(
+        self, open_cases: Opening
+    ) -> None:
+        async with open_cases() as opened:
+            for name in ("1", "2"):
+                await opened.store.apply(new(case(name)))
+            await opened.store.apply(new(case("3"), relations=[related("1", 0.9)]))
+            await opened.store.apply(next_of(case("1"), relations=[related("2", 0.8)]))
+            found = await opened.store.related(["cas_1", "cas_2", "cas_3"])
+            assert [one.case_id for one in found["cas_1"]] == ["cas_2"]
+            assert found["cas_3"] == []
+            await opened.store.apply(next_of(case("2"), relations=None))
+            assert await opened.store.related(["cas_1", "cas_2", "cas_3"]) == found
+
+    async def test_a_relation_to_what_is_not_the_owners_or_gone_is_left_out(
+        self, open_cases: Opening
+    ) -> None:
+        async with open_cases() as opened:
+            await opened.store.apply(new(case("1", scope=BOB)))
+            relations = [related(one, 0.9) for one in ("1", "none", "2")]
+            await opened.store.apply(new(case("2"), relations=relations))
+            assert await opened.store.related(["cas_1", "cas_2"]) == {"cas_1": [], "cas_2": []}
+
+    async def test_the_newest_changes_come_oldest_first(self, open_cases: Opening) -> None:
+        told = [
+            entry("created", by="person", conversation_id="cnv_1"),
+            entry("feedback", at=later(1), details={"helpful": None, "为": ["x", 1, 0.5]}),
+            entry("lifecycle", at=later(1), details={"from": "draft", "to": "accepted"}),
+        ]
+        async with open_cases() as opened:
+            await opened.store.apply(new(case(), history=told[:1]))
+            await opened.store.apply(new(case("2")))
+            await opened.store.apply(next_of(case(), history=told[1:]))
+            assert await opened.store.history("cas_1", limit=9) == told
+            assert await opened.store.history("cas_1", limit=2) == told[1:]
+            assert await opened.store.history("cas_1", limit=0) == []
+            assert await opened.store.history("cas_none", limit=9) == []
+
+    async def test_reports_are_kept_as_they_were_told_the_newest_of_many(
+        self, open_cases: Opening
+    ) -> None:
+        one = case()
+        reports = [
+            Report(
+                content=replace(case(str(n)).content, root_cause=""),
+                conversation_id=f"cnv_{n}" if n % 2 else None,
+                at=later(n),
+            )
+            for n in range(MAX_KEPT_REPORTS + 2)
+        ]
+        async with open_cases() as opened:
+            await opened.store.apply(new(one))
+            await opened.store.apply(new(case("other"), report=reports[0]))
+            for told in reports:
+                await opened.store.apply(next_of(one, report=told))
+                one = replace(one, revision=one.revision + 1)
+            kept = await opened.store.reports("cas_1", limit=MAX_KEPT_REPORTS + 9)
+            assert kept == reports[2:]
+            assert await opened.store.reports("cas_1", limit=2) == reports[-2:]
+            assert await opened.store.reports("cas_other", limit=9) == reports[:1]
+            assert await opened.store.reports("cas_none", limit=9) == []
+
+    async def test_what_was_shown_and_not_judged_is_listed_the_last_first(
+        self, open_cases: Opening
+    ) -> None:
+        async with open_cases() as opened:
+            for name in ("1", "2", "3", "4"):
+                await opened.store.apply(new(case(name)))
+            await opened.store.note_shown("cnv_9", ["cas_1", "cas_none", "\ud800"])
+            await opened.store.note_shown("cnv_9", ["cas_2", "cas_3"])
+            await opened.store.note_shown("cnv_9", ["cas_1"])
+            await opened.store.note_shown("cnv_8", ["cas_4"])
+            await opened.store.note_shown("cnv_9", [])
+            assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == [
+                *("cas_2", "cas_3", "cas_1")
+            ]
+            assert await opened.store.unreviewed("cnv_9", "ann", limit=1) == ["cas_2"]
+            assert await opened.store.unreviewed("cnv_8", "ann", limit=9) == ["cas_4"]
+            judged = vote(case("2"), "cnv_9", signal="high_risk")
+            await opened.store.apply(next_of(case("2"), vote=judged))
+            by_another = vote(case("3"), "cnv_8", helpful=True)
+            await opened.store.apply(next_of(case("3"), vote=by_another))
+            assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == ["cas_3", "cas_1"]
+
+    async def test_what_a_conversation_wrote_itself_is_not_for_it_to_judge(
+        self, open_cases: Opening
+    ) -> None:
+        async with open_cases() as opened:
+            await opened.store.apply(new(case("1"), shown_to="cnv_9"))
+            await opened.store.apply(new(case("2")))
+            await opened.store.note_shown("cnv_9", ["cas_1", "cas_2"])
+            await opened.store.note_shown("cnv_8", ["cas_1"])
+            assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == ["cas_2"]
+            assert await opened.store.unreviewed("cnv_8", "ann", limit=9) == ["cas_1"]
+            await opened.store.apply(next_of(case("2"), shown_to="cnv_9"))
+            assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == []
+
+    async def test_what_became_wrong_stale_or_forgotten_needs_no_judgement(
+        self, open_cases: Opening
+    ) -> None:
+        async with open_cases() as opened:
+            for name in ("1", "2", "3"):
+                await opened.store.apply(new(case(name)))
+            await opened.store.note_shown("cnv_9", ["cas_1", "cas_2", "cas_3"])
+            for name, lifecycle in (("1", "rejected"), ("2", "stale")):
+                fields = {"lifecycle": lifecycle}
+                await opened.store.apply(next_of(case(name), case_fields=fields, item=None))
+            await opened.forget("cas_3")
+            assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == []
+
+    async def test_with_a_case_goes_all_that_belongs_to_it(self, open_cases: Opening) -> None:
+        async with open_cases() as opened:
+            await opened.store.apply(new(case("2")))
+            report = Report(content=case().content, conversation_id=None, at=AT)
+            one = case()
+            await opened.store.apply(
+                new(one, relations=[related("2", 0.9)], report=report, shown_to="cnv_1")
+            )
+            await opened.store.apply(next_of(one, vote=vote(one, "cnv_2", helpful=True)))
+            assert await opened.forget("cas_1")
+            assert not await opened.forget("cas_1")
+            assert await opened.store.get(["cas_1", "cas_2"], "ann") == [case("2")]
+            assert await opened.store.related(["cas_1", "cas_2"]) == {"cas_1": [], "cas_2": []}
+            assert await opened.store.votes(["cas_1"]) == {"cas_1": []}
+            assert await opened.store.history("cas_1", limit=9) == []
+            assert await opened.store.reports("cas_1", limit=9) == []

@@ -1,0 +1,12 @@
+"""What every store of cases must do.
+
+`CaseStoreSuite` holds one test for each contract of `memory.cases.store`. A subclass supplies the
+fixture `open_cases` and nothing else. Needs pytest and pytest-asyncio; nothing that serves imports it.
+"""
+
+from memory.testing.case_belongings import CaseBelongingsSuite
+from memory.testing.case_keeping import CaseKeepingSuite
+
+
+class CaseStoreSuite(CaseKeepingSuite, CaseBelongingsSuite):
+    """The contracts of `CaseStore`."""

@@ -1,0 +1,225 @@
+"""The store of cases against its suite, and the suite against deliberately wrong stores."""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from memory.cases.store import CaseChange
+from memory.clock import Now
+from memory.errors import StoreConflict, StoreUnavailable
+from memory.stores.sqlite import case_rows
+from memory.stores.sqlite import cases as sqlite_cases
+from memory.stores.sqlite.cases import SqliteCaseStore
+from memory.stores.sqlite.database import Database
+from memory.testing.case_values import ANN, TEXTS, Opening
+from memory.testing.cases import CaseStoreSuite
+from memory.testing.cutting import cut_by_scope, cut_by_task
+from tests.support.cases import cases_on, opening
+
+FAILURES = (AssertionError, pytest.fail.Exception, StoreConflict, StoreUnavailable, KeyError)
+
+
+class TestSqliteCases(CaseStoreSuite):
+    @pytest.fixture
+    def open_cases(self, tmp_path: Path) -> Opening:
+        return opening(tmp_path)
+
+
+class OtherWords:
+    """A database whose statements say something else in one place."""
+
+    def __init__(self, database: Database, old: str, new: str) -> None:
+        self._database = database
+        self._old, self._new = old, new
+        self.was_there = False
+
+    def _said(self, sql: str) -> str:
+        self.was_there |= self._old in sql
+        return sql.replace(self._old, self._new)
+
+    async def rows(self, sql: str, parameters: Any = ()) -> Any:
+        return await self._database.rows(self._said(sql), parameters)
+
+    async def write(self, work: Callable[[Any], Any]) -> Any:
+        return await self._database.write(lambda connection: work(_Spoken(connection, self._said)))
+
+
+class _Spoken:
+    def __init__(self, connection: sqlite3.Connection, said: Callable[[str], str]) -> None:
+        self._connection = connection
+        self._said = said
+
+    def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
+        return self._connection.execute(self._said(sql), parameters)
+
+    def executemany(self, sql: str, rows: Any) -> sqlite3.Cursor:
+        return self._connection.executemany(self._said(sql), rows)
+
+
+S = CaseStoreSuite()
+WRONG_WORDS: list[tuple[str, str, Any, dict[str, Any]]] = [
+    (") AND +owner_id = ?", ") AND ? IS NOT NULL", "across", {}),
+    (" WHERE owner_id = ? AND fingerprint", " WHERE ? IS NOT NULL AND fingerprint", "across", {}),
+    (" AND own = 0 AND +owner_id = ?", " AND own = 0 AND ? IS NOT NULL", "across", {}),
+    (" = json_extract(?, '$.scope')", " IS NOT ?", "across", {}),
+    (" AND revision = ?", " AND ? IS NOT NULL", "older_state", {}),
+    (" AND revision = ?", " AND ? IS NOT NULL", "two_decisions", {}),
+    (
+        " AND json_extract(value, '$.scope') = json_extract(?, '$.scope')",
+        " AND ? IS NOT NULL",
+        "never_changes",
+        {"other": replace(ANN, app_code="bank")},
+    ),
+    ("SET fingerprint = ?,", "SET fingerprint = ifnull(fingerprint, ?),", "equal_content", {}),
+    ("ORDER BY at, voter", "ORDER BY at DESC, voter", "one_vote", {}),
+    ("INSERT OR REPLACE INTO case_votes", "INSERT OR IGNORE INTO case_votes", "one_vote", {}),
+    ("ORDER BY score DESC, other", "ORDER BY score, other", "both_ends", {}),
+    (" UNION ALL SELECT greater, lesser", " EXCEPT SELECT greater, lesser", "both_ends", {}),
+    ("lesser = ? OR greater = ?", "lesser = ? AND greater = ?", "take_the_place", {}),
+    ("AND +owner_id = ?5", "AND ?5 IS NOT NULL", "not_the_owners", {}),
+    ("ORDER BY seq DESC LIMIT ?", "ORDER BY seq LIMIT ?", "newest_changes", {}),
+    (
+        "WHERE case_id = ? ORDER BY seq DESC",
+        "WHERE ? != '' ORDER BY seq DESC",
+        "newest_changes",
+        {},
+    ),
+    ("AND seq NOT IN", "AND seq IN", "as_they_were_told", {}),
+    ("ORDER BY seq DESC LIMIT ?2", "ORDER BY seq LIMIT ?2", "as_they_were_told", {}),
+    ("ORDER BY shown_at DESC", "ORDER BY shown_at", "shown_and_not_judged", {}),
+    ("case_views.conversation_id = ? AND", "? != '' AND", "shown_and_not_judged", {}),
+    (" AND voter = case_views.conversation_id", "", "shown_and_not_judged", {}),
+    (
+        "case_votes.case_id = cases.case_id AND voter",
+        "voter",
+        "shown_and_not_judged",
+        {},
+    ),
+    ("DO UPDATE SET own = 1", "DO NOTHING", "wrote_itself", {}),
+    (" AND own = 0", "", "wrote_itself", {}),
+    ("('draft', 'accepted')", "('draft', 'accepted', 'stale')", "stale_or_forgotten", {}),
+    ("('draft', 'accepted')", "('draft', 'accepted', 'rejected')", "stale_or_forgotten", {}),
+]
+
+
+def named(part: str) -> Any:
+    """Give the one test of the suite whose name has this part."""
+    (name,) = [one for one in dir(S) if one.startswith("test_") and part in one]
+    return getattr(S, name)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "part", "case"), WRONG_WORDS, ids=[one[1] for one in WRONG_WORDS]
+)
+async def test_the_suite_catches_a_wrong_statement(
+    tmp_path: Path, old: str, new: str, part: str, case: dict[str, Any]
+) -> None:
+    spoken: list[OtherWords] = []
+
+    def make(database: Database, now: Now) -> SqliteCaseStore:
+        spoken.append(OtherWords(database, old, new))
+        return cases_on(cast("Database", spoken[-1]), now)
+
+    with pytest.raises(FAILURES):
+        await named(part)(opening(tmp_path, make), **case)
+    assert any(one.was_there for one in spoken), "no statement says that"
+
+
+class TwoSteps(SqliteCaseStore):
+    """Writes the case first, and the rest in a transaction of its own."""
+
+    async def apply(self, change: CaseChange) -> None:
+        alone = replace(change, vote=None, relations=None, report=None)
+        await super().apply(alone)
+        rest = replace(change, expected_revision=change.case.revision, history=[])
+        await super().apply(rest)
+
+
+class Unordered(SqliteCaseStore):
+    async def get(self, case_ids: Sequence[str], owner_id: str) -> Any:
+        return await super().get(sorted(case_ids), owner_id)
+
+
+class Forgiving(SqliteCaseStore):
+    """Takes a new case for an update of the one that has its id."""
+
+    async def apply(self, change: CaseChange) -> None:
+        known = await self.get([change.case.case_id], change.case.scope.owner_id)
+        expected = known[0].revision if known else 0
+        await super().apply(replace(change, expected_revision=expected))
+
+
+WRONG_STORES: list[tuple[type[SqliteCaseStore], str, dict[str, Any]]] = [
+    (TwoSteps, "cancelled_anywhere", {"cut": cut_by_scope}),
+    (TwoSteps, "cancelled_anywhere", {"cut": cut_by_task}),
+    (TwoSteps, "leaves_nothing_behind", {"broken": "vote"}),
+    (TwoSteps, "leaves_nothing_behind", {"broken": "report"}),
+    (TwoSteps, "leaves_nothing_behind", {"broken": "relations"}),
+    (Unordered, "in_the_order_of_the_ids", {}),
+    (Forgiving, "older_state", {}),
+]
+
+
+@pytest.mark.parametrize(("kind", "part", "case"), WRONG_STORES, ids=range(len(WRONG_STORES)))
+async def test_the_suite_catches_a_wrong_store(
+    tmp_path: Path, kind: type[SqliteCaseStore], part: str, case: dict[str, Any]
+) -> None:
+    def make(database: Database, now: Now) -> SqliteCaseStore:
+        return kind(database, now, deliver_to=("memu", "vector"))
+
+    with pytest.raises(FAILURES):
+        await named(part)(opening(tmp_path, make), **case)
+
+
+def _nothing(*_: object) -> None:
+    """Do nothing."""
+
+
+WRONG_PARTS: list[tuple[str, Any, str, dict[str, Any]]] = [
+    ("put_item_blocking", _nothing, "item_and_deliveries", {}),
+    ("enqueue_blocking", _nothing, "item_and_deliveries", {}),
+    ("_says_the_same", lambda *_: True, "item_and_deliveries", {}),
+    ("_says_the_same", lambda *_: False, "not_delivered_again", {}),
+    ("_hide", _nothing, "must_not_find", {}),
+    ("delete_item_blocking", lambda *_: True, "must_not_find", {}),
+    ("delete_item_blocking", lambda *_: True, "never_to_be_found", {}),
+    ("_put_report", _nothing, "as_they_were_told", {}),
+    ("MAX_KEPT_REPORTS", 999, "as_they_were_told", {}),
+    ("_put_relations", _nothing, "both_ends", {}),
+    ("_put_case", _nothing, "comes_back", {"text": "x"}),
+    ("_can_be_stored", lambda _: True, "in_the_order_of_the_ids", {}),
+    (
+        "read_case",
+        lambda value: replace(case_rows.read_case(value), authors=()),
+        "comes_back",
+        {"text": TEXTS[0]},
+    ),
+    (
+        "read_case",
+        lambda value: replace(case_rows.read_case(value), last_feedback_at=None),
+        "comes_back",
+        {"text": TEXTS[1]},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "part", "case"),
+    WRONG_PARTS,
+    ids=[f"{one[0]}-{one[2]}" for one in WRONG_PARTS],
+)
+async def test_the_suite_catches_a_wrong_part(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    wrong: Any,
+    part: str,
+    case: dict[str, Any],
+) -> None:
+    monkeypatch.setattr(sqlite_cases, name, wrong)
+    with pytest.raises((*FAILURES, UnicodeEncodeError)):
+        await named(part)(opening(tmp_path), **case)

@@ -1,0 +1,133 @@
+"""Record cases, judge them or forget one, and die before a given statement; once for each there is.
+
+`python cases_program.py record|judge|forget DIRECTORY` makes `DIRECTORY/<n>` for n = 1, 2, …: each a copy
+of the same memory, left by a process that was killed before its n-th statement. It prints each n, and
+`done` when a process came to its end.
+"""
+# ruff: noqa: T201
+# a script talks by printing
+
+import os
+import shutil
+import signal
+import sqlite3
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import count
+from pathlib import Path
+
+import anyio
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from memory.forgetting import Forgetting
+from memory.scope import Scope
+from tests.support.cases import INCIDENT, INCIDENT_ZH, CaseWorld, caller, case_world
+from tests.support.episodes import AT, recorder_on
+
+
+async def record(world: CaseWorld) -> None:
+    """Record one, tell it once more, and record one that is related to it, and one in Chinese."""
+    await world.upsert(caller("cnv_1"), **INCIDENT)
+    again = {**INCIDENT, "symptom_summary": "checkout answers 503 after the deploy of 14:05"}
+    await world.upsert(caller("cnv_2"), **again)
+    await world.upsert(caller("cnv_3", environment="staging"), **INCIDENT)
+    await world.upsert(caller("cnv_4"), **INCIDENT_ZH)
+
+
+async def ids(world: CaseWorld) -> Mapping[str, str]:
+    """Give the ids of the cases by the conversations that wrote them first."""
+    rows = await world.database.rows("SELECT case_id FROM cases")
+    found = await world.store.get([row["case_id"] for row in rows], "ann")
+    return {one.source_conversation_id or "": one.case_id for one in found}
+
+
+async def judge(world: CaseWorld) -> None:
+    """Make one accepted, one stale, and rewrite one."""
+    known = await ids(world)
+    for voter in ("cnv_5", "cnv_6"):
+        await world.vote(caller(voter), known["cnv_1"], helpful=True)
+    await world.vote(caller("cnv_5"), known["cnv_4"], signal="stale")
+    await world.upsert(caller("cnv_7"), case_id=known["cnv_3"], resolution="close them at once")
+
+
+async def forget(world: CaseWorld) -> bool:
+    """Forget the one that is related, accepted and told twice."""
+    case_id = (await ids(world)).get("cnv_1", "cas_none")
+    forgetting = Forgetting(
+        world.database,
+        backends=["vector"],
+        recording=recorder_on(world.database).recording,
+        now=lambda: AT,
+    )
+    return await forgetting.forget(case_id, Scope(owner_id="ann"))
+
+
+WORK: Mapping[str, Callable[[CaseWorld], Awaitable[object]]] = {
+    "record": record,
+    "judge": judge,
+    "forget": forget,
+}
+
+
+async def prepare(what: str, directory: Path) -> None:
+    """Do what comes before."""
+    async with case_world(directory) as world:
+        for one, work in WORK.items():
+            if one == what:
+                return
+            await work(world)
+
+
+async def work_until(what: str, directory: Path, statement: int) -> None:
+    """Do it, and be killed before so many statements of the writer's."""
+    left = statement
+
+    def trace(sql: str) -> None:
+        nonlocal left
+        if sql.startswith("--"):
+            return  # a statement within one
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def watch(connection: sqlite3.Connection) -> None:
+        connection.set_trace_callback(trace)
+
+    async with case_world(directory) as world:
+        await world.database.write(watch)
+        await WORK[what](world)
+
+
+def in_child(work: Callable[..., Awaitable[None]], *arguments: object) -> bool:
+    """Run it in a process of its own; whether that came to its end."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            anyio.run(work, *arguments)
+            status = 0
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status) != 0:
+        raise SystemExit("a process failed otherwise than by being killed")
+    return os.WIFEXITED(status)
+
+
+def main(what: str, directory: Path) -> None:
+    """Kill it before each statement, one after another."""
+    template = directory / "template"
+    template.mkdir()
+    in_child(prepare, what, template)
+    for statement in count(1):
+        copy = directory / str(statement)
+        shutil.copytree(template, copy)
+        ended = in_child(work_until, what, copy, statement)
+        print("done" if ended else statement, flush=True)
+        if ended:
+            return
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

@@ -1,0 +1,126 @@
+"""The process is killed before each statement of writing, judging and forgetting cases."""
+
+import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+from memory.cases.case import Case
+from memory.cases.item import to_item
+from memory.cases.votes import confidence_of
+from memory.stores.sqlite.item_rows import COLUMNS, item_of
+from memory.testing.case_values import BACKENDS
+from tests.fault.cases_program import forget, ids, judge, record
+from tests.support.cases import CaseWorld, case_world
+
+SCRIPT = Path(__file__).with_name("cases_program.py")
+FEWEST = {"record": 60, "judge": 40, "forget": 15}
+pytestmark = pytest.mark.fault
+
+
+async def killed_everywhere(what: str, directory: Path) -> int:
+    """Give how many copies there are; the last came to its end."""
+    with anyio.fail_after(240):
+        done = await anyio.run_process(
+            [sys.executable, str(SCRIPT), what, str(directory)], stderr=None
+        )
+    points = done.stdout.decode().split()
+    assert points[-1] == "done"
+    assert len(points) > FEWEST[what], "there are that many places to be killed at"
+    return len(points)
+
+
+async def column(world: CaseWorld, sql: str, *values: str) -> list[str]:
+    return [str(row[0]) for row in await world.database.rows(sql, values)]
+
+
+async def check_whole(world: CaseWorld) -> list[Case]:
+    """Whatever is there is there with all that belongs to it."""
+    assert await column(world, "PRAGMA integrity_check") == ["ok"]
+    assert await world.database.rows("PRAGMA foreign_key_check") == []
+    known = await column(world, "SELECT case_id FROM cases ORDER BY case_id")
+    cases = await world.store.get(known, "ann")
+    rows = await world.database.rows(f"SELECT {COLUMNS} FROM items ORDER BY id")
+    items = [item_of(row) for row in rows]
+    assert {one.id for one in items} == {one.case_id for one in cases if one.is_findable}
+    words = await column(world, "SELECT rowid FROM item_words")
+    assert sorted(words) == sorted(await column(world, "SELECT seq FROM items"))
+    for one in cases:
+        await check_one(world, one)
+    for item in items:
+        (case,) = [one for one in cases if one.case_id == item.id]
+        now = to_item(case)
+        assert now is not None
+        assert (item.title, item.body, item.tags) == (now.title, now.body, now.tags)
+    return cases
+
+
+async def check_one(world: CaseWorld, one: Case) -> None:
+    votes = (await world.store.votes([one.case_id]))[one.case_id]
+    assert one.confidence == confidence_of(one.stated_confidence, votes)
+    events = Counter(entry.event for entry in await world.store.history(one.case_id, limit=99))
+    changes = sum(count for event, count in events.items() if event != "lifecycle")
+    assert (changes, events["created"]) == (one.revision, 1)
+    assert events["feedback"] == len(votes)
+    assert events["merged"] == one.reports
+    assert len(await world.store.reports(one.case_id, limit=99)) == one.reports
+    assert events["lifecycle"] == (1 if one.lifecycle in {"accepted", "stale"} else 0)
+    kind = "put" if one.is_findable else "forget"
+    told = "SELECT backend FROM outbox WHERE item_id = ? AND operation = ? ORDER BY backend"
+    assert await column(world, told, one.case_id, kind) == list(BACKENDS)
+
+
+Work = Callable[[CaseWorld], Awaitable[object]]
+
+
+@pytest.mark.parametrize(("what", "work"), [("record", record), ("judge", judge)])
+async def test_a_kill_between_any_two_statements_leaves_each_change_whole_or_absent(
+    tmp_path: Path, what: str, work: Work
+) -> None:
+    states = []
+    for number in range(1, await killed_everywhere(what, tmp_path) + 1):
+        async with case_world(tmp_path / str(number)) as world:
+            cases = await check_whole(world)
+            states.append(sum(one.revision for one in cases))
+            await work(world)
+            after = await check_whole(world)
+            outcome = Counter((one.lifecycle, one.reports, one.revision) for one in after)
+            expected: dict[str, Counter[tuple[str, int, int]]] = {
+                "record": Counter({("draft", 1, 2): 1, ("draft", 0, 1): 2}),
+                "judge": Counter({("accepted", 1, 4): 1, ("stale", 0, 2): 1, ("draft", 0, 2): 1}),
+            }
+            assert outcome == expected[what], "doing it again makes whole what was begun"
+            known = await ids(world)
+            ends = await world.store.related([known["cnv_1"], known["cnv_3"]])
+            assert [one.case_id for one in ends[known["cnv_1"]]] == [known["cnv_3"]]
+            assert [one.case_id for one in ends[known["cnv_3"]]] == [known["cnv_1"]]
+    assert states == sorted(states)
+    assert len(set(states)) == 5, "each of the four changes was cut off before and after it"
+
+
+async def test_a_kill_in_the_middle_of_forgetting_forgets_all_of_a_case_or_nothing(
+    tmp_path: Path,
+) -> None:
+    outcomes = []
+    for number in range(1, await killed_everywhere("forget", tmp_path) + 1):
+        async with case_world(tmp_path / str(number)) as world:
+            cases = await check_whole(world)
+            forgotten = len(cases) == 2
+            left = [
+                await column(world, f"SELECT case_id FROM {table}")
+                for table in ("case_votes", "case_reports", "case_history", "case_views")
+            ]
+            there = {one.case_id for one in cases}
+            assert {case_id for one in left for case_id in one} == there
+            relations = await column(world, "SELECT lesser FROM case_relations")
+            assert len(relations) == (0 if forgotten else 1)
+            noted = await column(world, "SELECT id FROM intents WHERE key = 'memory.forgotten'")
+            assert len(noted) == int(forgotten)
+            assert bool(await forget(world)) is not forgotten
+            assert len(await check_whole(world)) == 2
+            outcomes.append(forgotten)
+    assert outcomes == sorted(outcomes)
+    assert set(outcomes) == {False, True}

@@ -1,0 +1,171 @@
+"""The store and the book of cases on a temporary directory, with what looks at their neighbours."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from memory.cases.book import CaseBook
+from memory.cases.calling import sees
+from memory.cases.case import Case, CaseCaller, CaseContent
+from memory.cases.results import FeedbackAnswer, UpsertAnswer
+from memory.cases.sections import SectionComparer
+from memory.clock import Now
+from memory.embeddings.hashed import HashedEmbedder
+from memory.items import Item
+from memory.scope import Scope
+from memory.stores.sqlite.cases import SqliteCaseStore, delete_case_blocking
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.item_rows import COLUMNS, item_of
+from memory.testing.case_values import AT, BACKENDS, OpenCases, Opening
+from tests.support.episodes import open_memory
+
+Making = Callable[[Database, Now], SqliteCaseStore]
+
+
+def ticking() -> Now:
+    """Give a clock that goes on by a second whenever it is asked."""
+    ticks = count()
+    return lambda: AT + timedelta(seconds=next(ticks))
+
+
+def cases_on(database: Database, now: Now) -> SqliteCaseStore:
+    """Put the store of cases onto an open database."""
+    return SqliteCaseStore(database, now, deliver_to=BACKENDS)
+
+
+def opening(directory: Path, make: Making = cases_on) -> Opening:
+    """Give what opens a store in a directory, again and again."""
+
+    @asynccontextmanager
+    async def opens() -> AsyncIterator[OpenCases]:
+        async with open_memory(directory) as database:
+
+            async def item(item_id: str) -> Item | None:
+                row = await database.row(
+                    f"SELECT {COLUMNS} FROM items WHERE id = ?",  # names of our own
+                    (item_id,),
+                )
+                return item_of(row) if row is not None else None
+
+            async def deliveries(item_id: str) -> Sequence[str]:
+                rows = await database.rows(
+                    "SELECT idempotency_key FROM outbox WHERE item_id = ? ORDER BY idempotency_key",
+                    (item_id,),
+                )
+                return [row["idempotency_key"] for row in rows]
+
+            async def forget(case_id: str) -> bool:
+                return await database.write(partial(delete_case_blocking, case_id=case_id))
+
+            yield OpenCases(
+                store=make(database, ticking()), item=item, deliveries=deliveries, forget=forget
+            )
+
+    return opens
+
+
+class Listed:
+    """Candidates without a search: every case of the owner that has an item and is of the app."""
+
+    def __init__(self, database: Database, store: SqliteCaseStore) -> None:
+        self._database = database
+        self._store = store
+
+    async def candidates(self, content: CaseContent, scope: Scope, limit: int) -> list[Case]:
+        del content
+        rows = await self._database.rows("SELECT id FROM items WHERE kind = 'case' ORDER BY id")
+        found = await self._store.get([row["id"] for row in rows], scope.owner_id)
+        return [one for one in found if sees(CaseCaller(scope=scope), one)][:limit]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseWorld:
+    """A book of cases on an open database, without vectors and search."""
+
+    database: Database
+    store: SqliteCaseStore
+    book: CaseBook
+    told: list[str]
+    """Grows whenever the book says that something changed."""
+
+    async def upsert(self, who: CaseCaller, **fields: Any) -> UpsertAnswer:
+        """Record or update a case."""
+        return await self.book.upsert(who, fields)
+
+    async def vote(
+        self, who: CaseCaller, case_id: str, *, helpful: bool | None = None, signal: Any = None
+    ) -> FeedbackAnswer:
+        """Vote on a case."""
+        return await self.book.vote(who, case_id, helpful=helpful, signal=signal)
+
+    async def case(self, case_id: str, owner_id: str = "ann") -> Case:
+        """Give a case as it is stored."""
+        (found,) = await self.store.get([case_id], owner_id)
+        return found
+
+    async def count(self) -> int:
+        """Tell how many cases are stored."""
+        rows = await self.database.rows("SELECT count(*) FROM cases")
+        return int(rows[0][0])
+
+
+@asynccontextmanager
+async def case_world(directory: Path, **options: Any) -> AsyncIterator[CaseWorld]:
+    """Open a book in a directory while the block runs; `options` are the book's."""
+    async with open_memory(directory) as database:
+        now = ticking()
+        store = cases_on(database, now)
+        told: list[str] = []
+        given: dict[str, Any] = {
+            "store": store,
+            "candidates": Listed(database, store),
+            "comparer": SectionComparer(HashedEmbedder()),
+            "now": now,
+            "on_change": lambda: told.append("changed"),
+        }
+        yield CaseWorld(
+            database=database, store=store, book=CaseBook(**{**given, **options}), told=told
+        )
+
+
+def caller(
+    conversation: str | None = "cnv_1",
+    *,
+    owner: str = "ann",
+    app: str | None = "shop",
+    environment: str | None = "production",
+    **fields: Any,
+) -> CaseCaller:
+    """Make a caller: a conversation of Ann's in her shop's production."""
+    scope = Scope(owner_id=owner, app_code=app, environment=environment)
+    return CaseCaller(scope=scope, conversation_id=conversation, **fields)
+
+
+INCIDENT: Mapping[str, Any] = {
+    "symptom_summary": "checkout answers 503 after the deploy",
+    "diagnosis": "the connection pool of checkout is exhausted, threads wait in getConnection",
+    "resolution": "close the connections of the price import in a finally block",
+    "root_cause": "the price import never closes its connections",
+    "confidence": 0.8,
+    "metadata": {"failure_layer": "db", "related_services": ["checkout"], "tags": ["pool"]},
+}
+INCIDENT_ZH: Mapping[str, Any] = {
+    "symptom_summary": "订单服务频繁重启，容器退出码 137",
+    "diagnosis": "堆内存转储显示订单缓存没有上限，老年代写满之后被系统杀死",
+    "resolution": "给订单缓存设置上限一万条，并调低堆内存占比",
+    "root_cause": "订单缓存没有上限，占满了堆内存",
+    "confidence": 0.8,
+    "metadata": {"failure_layer": "jvm", "related_services": ["订单服务"], "tags": ["内存"]},
+}
+OTHER_INCIDENT: Mapping[str, Any] = {
+    "symptom_summary": "nightly report is empty",
+    "diagnosis": "the cron host runs on the wrong time zone since the move",
+    "resolution": "set the time zone of the cron host to UTC",
+    "root_cause": "time zone of the new cron host",
+    "confidence": 0.7,
+}

@@ -1,0 +1,210 @@
+"""Votes in the book: one a conversation, under the voter's scope, and no way to promote oneself."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from memory.cases.case import Case
+from memory.cases.results import FeedbackTally
+from tests.support.cases import INCIDENT, INCIDENT_ZH, CaseWorld, caller, case_world
+
+
+async def recorded(world: CaseWorld, **fields: Any) -> Case:
+    return (await world.upsert(caller(), **{**INCIDENT, **fields})).case
+
+
+async def lifecycle(world: CaseWorld, case_id: str) -> str:
+    return (await world.case(case_id)).lifecycle
+
+
+async def test_two_other_conversations_make_a_draft_accepted_and_history_names_all_three(
+    tmp_path: Path,
+) -> None:
+    async with case_world(tmp_path) as world:
+        case_id = (await recorded(world)).case_id
+        first = await world.vote(caller("cnv_2", environment="staging"), case_id, helpful=True)
+        assert (first.case.lifecycle, first.case.confidence) == ("draft", 0.9)
+        second = await world.vote(caller("cnv_3"), case_id, helpful=True)
+        assert (second.case.lifecycle, second.case.confidence) == ("accepted", 1.0)
+        assert second.case == await world.case(case_id)
+        assert second.feedback == FeedbackTally(helpful=2, unhelpful=0, conversations=2)
+        assert "is accepted now" in second.notes[0]
+        told = await world.store.history(case_id, limit=9)
+        assert [(one.event, one.conversation_id) for one in told] == [
+            ("created", "cnv_1"),
+            ("feedback", "cnv_2"),
+            ("feedback", "cnv_3"),
+            ("lifecycle", "cnv_3"),
+        ]
+        assert told[-1].details == {"from": "draft", "to": "accepted"}
+        assert told[1].details == {
+            "helpful": True,
+            "signal": None,
+            "app_code": "shop",
+            "environment": "staging",
+            "confidence": {"from": 0.8, "to": 0.9},
+        }
+        assert [one.at for one in told] == sorted(one.at for one in told)
+
+
+async def test_one_conversation_cannot_promote_what_it_wrote_however_often_it_tries(
+    tmp_path: Path,
+) -> None:
+    async with case_world(tmp_path) as world:
+        case_id = (await recorded(world, confidence=1)).case_id
+        for _ in range(10):
+            await world.vote(caller("cnv_1"), case_id, helpful=True)
+            await world.vote(caller("cnv_1"), case_id, signal="success")
+            await world.upsert(caller("cnv_1"), case_id=case_id, confidence=1)
+        assert await lifecycle(world, case_id) == "draft"
+        votes = (await world.store.votes([case_id]))[case_id]
+        assert [(one.voter, one.helpful) for one in votes] == [("cnv_1", True)]
+
+
+async def test_one_other_conversation_is_not_two_however_often_it_votes(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        case_id = (await recorded(world)).case_id
+        answers = [await world.vote(caller("cnv_2"), case_id, helpful=True) for _ in range(9)]
+        assert {one.case.confidence for one in answers} == {0.9}
+        assert {one.feedback.helpful for one in answers} == {1}
+        assert await lifecycle(world, case_id) == "draft"
+        assert world.told == ["changed"] * 2, "the same vote again writes nothing"
+        assert len(await world.store.history(case_id, limit=50)) == 2
+        assert "counted already" in answers[-1].notes[0]
+
+
+async def test_the_last_word_of_a_conversation_counts(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        case_id = (await recorded(world)).case_id
+        await world.vote(caller("cnv_2"), case_id, helpful=True)
+        after = await world.vote(caller("cnv_2"), case_id, helpful=False)
+        assert after.case.confidence == 0.6
+        assert after.feedback == FeedbackTally(helpful=0, unhelpful=1, conversations=0)
+        again = await world.vote(caller("cnv_2"), case_id, helpful=True)
+        assert again.case.confidence == 0.9
+
+
+async def test_a_vote_is_kept_under_the_voters_app_and_environment(tmp_path: Path) -> None:
+    """The original keeps it under the case's own, so that a fallback by app never finds others'."""
+    async with case_world(tmp_path) as world:
+        anybody = caller("cnv_1", app=None, environment=None)
+        case_id = (await world.upsert(anybody, **INCIDENT_ZH)).case.case_id
+        await world.vote(caller("cnv_2", app="bank", environment="staging"), case_id, helpful=True)
+        await world.vote(caller("cnv_3", app="shop", environment=None), case_id, helpful=False)
+        votes = (await world.store.votes([case_id]))[case_id]
+        assert [(one.voter, one.app_code, one.environment) for one in votes] == [
+            ("cnv_2", "bank", "staging"),
+            ("cnv_3", "shop", None),
+        ]
+
+
+async def test_what_is_not_judged_is_asked_of_the_conversation_that_was_shown_it(
+    tmp_path: Path,
+) -> None:
+    """The original asks the conversation that wrote the case."""
+    async with case_world(tmp_path) as world:
+        one = await recorded(world)
+        other = (await world.upsert(caller("cnv_0"), **INCIDENT_ZH)).case
+        await world.store.note_shown("cnv_2", [one.case_id, other.case_id])
+        asked = await world.vote(caller("cnv_2"), one.case_id, helpful=True)
+        assert asked.unreviewed_cases == [other.case_id]
+        mine = await world.upsert(caller("cnv_2"), **{**INCIDENT, "root_cause": "a bad disk"})
+        await world.store.note_shown("cnv_2", [mine.case.case_id])
+        again = await world.vote(caller("cnv_2"), one.case_id, helpful=True)
+        assert again.unreviewed_cases == [other.case_id], "its own is not for it to judge"
+        author = await world.vote(caller("cnv_1"), one.case_id, signal="high_risk")
+        assert author.unreviewed_cases == []
+        done = await world.vote(caller("cnv_2"), other.case_id, signal="conflict")
+        assert done.unreviewed_cases == []
+
+
+async def test_what_was_rewritten_has_to_be_confirmed_anew(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        case_id = (await recorded(world)).case_id
+        for name in ("cnv_2", "cnv_3"):
+            await world.vote(caller(name), case_id, helpful=True)
+        assert await lifecycle(world, case_id) == "accepted"
+        changed = await world.upsert(caller("cnv_4"), case_id=case_id, diagnosis="something else")
+        assert changed.case.lifecycle == "draft"
+        assert "draft again" in changed.notes[0]
+        await world.vote(caller("cnv_4"), case_id, helpful=True)
+        assert await lifecycle(world, case_id) == "draft", "it wrote what the case says now"
+        await world.vote(caller("cnv_2"), case_id, signal="conflict")
+        assert await lifecycle(world, case_id) == "draft", "it judged what the case said before"
+        await world.vote(caller("cnv_2"), case_id, helpful=True)
+        assert await lifecycle(world, case_id) == "accepted"
+
+
+async def test_what_was_rewritten_can_become_stale_by_the_same_conversation_again(
+    tmp_path: Path,
+) -> None:
+    async with case_world(tmp_path) as world:
+        case_id = (await recorded(world)).case_id
+        await world.vote(caller("cnv_2"), case_id, signal="stale")
+        await world.upsert(caller("cnv_3"), case_id=case_id, diagnosis="as it is since the move")
+        assert await lifecycle(world, case_id) == "draft"
+        again = await world.vote(caller("cnv_2"), case_id, signal="stale")
+        assert again.case.lifecycle == "stale"
+        assert again.case.confidence == 0.7, "it has one vote, and that counts once"
+
+
+async def test_what_an_author_states_anew_moves_what_the_votes_made_of_it(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        case_id = (await recorded(world)).case_id
+        await world.vote(caller("cnv_2"), case_id, helpful=False)
+        after = (await world.upsert(caller(), case_id=case_id, confidence=0.9)).case
+        assert (after.stated_confidence, after.confidence) == (0.9, 0.7)
+        assert (after.content_revision, after.lifecycle) == (1, "draft")
+        (entry,) = await world.store.history(case_id, limit=1)
+        assert entry.details == {"fields": [], "confidence": {"from": 0.6, "to": 0.7}}
+
+
+async def test_new_metadata_alone_leaves_an_accepted_case_accepted(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        case_id = (await recorded(world)).case_id
+        for name in ("cnv_2", "cnv_3"):
+            await world.vote(caller(name), case_id, helpful=True)
+        changed = await world.upsert(caller("cnv_4"), case_id=case_id, metadata={"tags": ["x"]})
+        assert (changed.status, changed.case.lifecycle) == ("updated", "accepted")
+        assert changed.case.authors == ("cnv_1",)
+
+
+@pytest.mark.parametrize("signal", ["stale", "rollback"])
+async def test_what_is_stale_or_rejected_leaves_search_and_can_still_be_judged(
+    tmp_path: Path, signal: str
+) -> None:
+    async with case_world(tmp_path) as world:
+        case_id = (await recorded(world, confidence=0.55 if signal == "stale" else 0.25)).case_id
+        after = await world.vote(caller("cnv_2"), case_id, signal=signal)
+        assert after.case.lifecycle == ("stale" if signal == "stale" else "rejected")
+        assert not await world.database.rows("SELECT id FROM items")
+        assert "search does not show it" in after.notes[-1]
+        assert (await world.vote(caller("cnv_3"), case_id, helpful=True)).code == "OK"
+        assert not await world.database.rows("SELECT id FROM items")
+
+
+async def test_what_a_vote_brings_below_the_bound_leaves_search_and_comes_back(
+    tmp_path: Path,
+) -> None:
+    async with case_world(tmp_path) as world:
+        case_id = (await recorded(world, confidence=0.6)).case_id
+        await world.vote(caller("cnv_2"), case_id, helpful=False)
+        assert not await world.database.rows("SELECT id FROM items")
+        await world.vote(caller("cnv_2"), case_id, helpful=True)
+        assert await world.database.rows("SELECT id FROM items")
+
+
+async def test_many_votes_at_once_are_all_counted(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        case_id = (await recorded(world)).case_id
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as group:
+                for n in range(30):
+                    vote = partial(world.vote, caller(f"cnv_v{n}"), case_id, helpful=True)
+                    group.start_soon(vote)
+        one = await world.case(case_id)
+        assert len((await world.store.votes([case_id]))[case_id]) == 30
+        assert (one.revision, one.lifecycle, one.confidence) == (31, "accepted", 1.0)

@@ -1,0 +1,271 @@
+"""What a search for cases finds, whose, in which order, and what it says beside."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.cases.case import CaseMetadata, RelatedCase, Vote
+from memory.cases.results import CaseRefused
+from memory.errors import StoreUnavailable
+from tests.support.found_cases import ANN, AT, caller, make_case, open_finder
+from tests.support.recall import BrokenArm, GivingArm
+
+POOL = "connection pool of checkout-api is exhausted"
+
+
+def votes_for(case_id: str, count: int, **labels: Any) -> list[Vote]:
+    return [
+        Vote(case_id=case_id, voter=f"cnv_v{n}", helpful=True, at=AT, **labels)
+        for n in range(count)
+    ]
+
+
+async def test_a_question_of_several_words_finds_what_has_some_of_them(tmp_path: Path) -> None:
+    """Defect 10: there a question of several words was looked for as one string, and found nothing."""
+    async with open_finder(tmp_path) as opened:
+        await opened.put(make_case("pool", POOL), make_case("disk", "the disk of the node is full"))
+        assert await opened.found("why is the checkout-api pool exhausted again?") == ["pool"]
+
+
+@pytest.mark.parametrize(
+    ("symptom", "query"),
+    [
+        ("支付服务部署后超时", "部署"),
+        ("支付服务部署后超时", "支付超时"),
+        ("Redis 集群主从切换后 checkout-api 报错", "Redis cluster failover breaks checkout-api"),
+        ("pods OOMKilled after the release", "oomkilled"),
+    ],
+)
+async def test_it_is_found_in_either_language(tmp_path: Path, symptom: str, query: str) -> None:
+    async with open_finder(tmp_path) as opened:
+        await opened.put(make_case("it", symptom), make_case("no", "证书过期 certificate expired"))
+        assert await opened.found(query) == ["it"]
+
+
+async def test_how_well_it_fits_decides_before_confidence(tmp_path: Path) -> None:
+    """Defect 2: there what was found was ordered by confidence, whatever was asked."""
+    async with open_finder(tmp_path) as opened:
+        sure = make_case("sure", "the pool of tables is sold out", confidence=1.0)
+        await opened.put(*(replace(sure, case_id=f"cas_sure{n}") for n in range(4)))
+        await opened.put(make_case("fits", POOL, confidence=0.5))
+        assert (await opened.found("checkout-api connection pool exhausted"))[0] == "fits"
+
+
+async def test_of_two_that_fit_alike_the_one_that_helped_comes_first(tmp_path: Path) -> None:
+    async with open_finder(tmp_path) as opened:
+        await opened.put(make_case("a", POOL), make_case("b", POOL))
+        assert await opened.found("pool exhausted") == ["a", "b"]
+        accepted = make_case("b", POOL, lifecycle="accepted", confidence=0.9)
+        await opened.put(accepted)
+        opened.shelf.cast["cas_b"] = votes_for("cas_b", 4)
+        assert await opened.found("pool exhausted") == ["b", "a"]
+
+
+async def test_age_counts_where_trust_is_weighed_and_nowhere_else(tmp_path: Path) -> None:
+    """A case's words fit as well after a year; what is old and was judged lately is not old."""
+    year = timedelta(days=365)
+    async with open_finder(tmp_path) as opened:
+        old = make_case("old", POOL, created_at=AT - year, updated_at=AT - year)
+        await opened.put(replace(old, last_feedback_at=AT), make_case("young", POOL))
+        answer = await opened.finder.find(caller(), "pool exhausted", 5)
+        assert answer.cases[0].case_id == "cas_old"
+
+
+@pytest.mark.parametrize(
+    ("asking", "expected"),
+    [
+        ({}, ["any", "bank", "prod", "shop"]),
+        ({"app_code": "shop"}, ["any", "prod", "shop"]),
+        ({"app_code": "bank"}, ["any", "bank"]),
+        ({"app_code": "mail"}, ["any"]),
+        ({"app_code": "shop", "environment": "test"}, ["any", "prod", "shop"]),
+        ({"app_code": "shop", "environment": "test", "only_environment": True}, ["any", "shop"]),
+        (
+            {"app_code": "shop", "environment": "prod", "only_environment": True},
+            ["any", "prod", "shop"],
+        ),
+        ({"owner_id": "bob"}, []),
+        ({"owner_id": "bob", "app_code": "shop"}, []),
+    ],
+    ids=range(9),
+)
+async def test_an_apps_callers_find_what_is_its_or_nobodys(
+    tmp_path: Path, asking: dict[str, Any], expected: list[str]
+) -> None:
+    shop = replace(ANN, app_code="shop")
+    scopes = {
+        "any": ANN,
+        "shop": shop,
+        "bank": replace(ANN, app_code="bank"),
+        "prod": replace(shop, environment="prod"),
+    }
+    async with open_finder(tmp_path) as opened:
+        await opened.put(*(make_case(name, POOL, scope=one) for name, one in scopes.items()))
+        assert sorted(await opened.found("pool exhausted", caller(**asking))) == expected
+        rows = await opened.finder.candidates(
+            make_case("new", POOL).content, caller(**asking).scope
+        )
+        found = sorted(one.case_id.removeprefix("cas_") for one in rows)
+        if not asking.get("only_environment"):
+            assert found == expected
+
+
+async def test_others_cases_take_no_place(tmp_path: Path) -> None:
+    bank = replace(ANN, app_code="bank")
+    async with open_finder(tmp_path) as opened:
+        await opened.put(*(make_case(f"bank{n}", POOL, scope=bank) for n in range(70)))
+        long = "a pool that many words of another kind stand around, day by day"
+        await opened.put(make_case("mine", long, scope=replace(ANN, app_code="shop")))
+        assert await opened.found("pool", caller(app_code="shop"), 1) == ["mine"]
+
+
+async def test_another_environment_is_ranked_below_and_told(tmp_path: Path) -> None:
+    here = replace(ANN, app_code="shop", environment="staging")
+    async with open_finder(tmp_path) as opened:
+        await opened.put(
+            make_case("a", POOL, scope=replace(here, environment="production")),
+            make_case("b", POOL, scope=here),
+        )
+        asking = caller(app_code="shop", environment="staging")
+        answer = await opened.finder.find(asking, "pool exhausted", 5)
+        assert [one.case_id for one in answer.cases] == ["cas_b", "cas_a"]
+        assert "from another environment: production" in answer.cases[1].why
+        assert "another environment" not in answer.cases[0].why
+
+
+async def test_what_is_rejected_stale_or_unsure_does_not_come_back(tmp_path: Path) -> None:
+    """Defect 4: there a stale case was still found, and the vectors never let go of it."""
+    async with open_finder(
+        tmp_path, GivingArm.of("cas_r", "cas_s", "cas_u", name="vector")
+    ) as opened:
+        await opened.put(*(make_case(name, POOL) for name in "rsu"))
+        assert sorted(await opened.found("pool exhausted")) == ["r", "s", "u"]
+        # what is still in the index, as if its removal were not through yet
+        opened.shelf.cases |= {
+            "cas_r": make_case("r", POOL, lifecycle="rejected"),
+            "cas_s": make_case("s", POOL, lifecycle="stale"),
+            "cas_u": make_case("u", POOL, confidence=0.49),
+        }
+        assert await opened.found("pool exhausted") == []
+        assert await opened.finder.candidates(make_case("new", POOL).content, ANN) == []
+
+
+async def test_no_more_than_asked_for_are_given_and_those_are_noted_as_shown(
+    tmp_path: Path,
+) -> None:
+    async with open_finder(tmp_path) as opened:
+        await opened.put(*(make_case(f"{n}", f"{POOL} {n}") for n in range(8)))
+        assert len(await opened.found("pool exhausted", top_k=3)) == 3
+        ((conversation, shown),) = opened.shelf.shown
+        assert conversation == "cnv_9"
+        assert len(shown) == 3
+        assert await opened.found("umbrella") == []
+        await opened.found("pool", caller(conversation_id=None))
+        assert len(opened.shelf.shown) == 1, "nothing was shown, and to nobody"
+
+
+async def test_a_note_that_cannot_be_written_spoils_no_answer(tmp_path: Path) -> None:
+    async with open_finder(tmp_path) as opened:
+        await opened.put(make_case("a", POOL))
+        opened.shelf.cannot_write = True
+        assert await opened.found("pool") == ["a"]
+
+
+async def test_cases_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
+    async with open_finder(tmp_path) as opened:
+        await opened.put(make_case("a", POOL))
+        opened.shelf.cannot_read = True
+        with pytest.raises(StoreUnavailable):
+            await opened.found("pool")
+
+
+async def test_degraded_is_what_went_wrong_and_never_what_was_not_found(tmp_path: Path) -> None:
+    """Defect 3: there an answer without hits of the vectors was called degraded, and errors were not."""
+    async with open_finder(tmp_path / "whole", GivingArm(name="vector")) as opened:
+        await opened.put(make_case("a", POOL))
+        for query in ("pool", "umbrella"):
+            assert (await opened.finder.find(caller(), query)).degraded == ()
+    async with open_finder(tmp_path / "broken", BrokenArm()) as opened:
+        await opened.put(make_case("a", POOL))
+        answer = await opened.finder.find(caller(), "pool")
+        assert [one.case_id for one in answer.cases] == ["cas_a"]
+        assert answer.degraded == ("vector_error",)
+
+
+async def test_what_is_found_is_looked_up_in_the_vectors_afterwards(tmp_path: Path) -> None:
+    async with open_finder(tmp_path) as opened:
+        await opened.put(make_case("a", POOL), make_case("b", "disk full"))
+        await opened.found("pool")
+        assert opened.backfill.item_ids == ["cas_a"]
+
+
+async def test_old_words_on_a_tool_in_use_are_held_back_and_named(tmp_path: Path) -> None:
+    told = "tool schema of get_order: the field mapping is order_id to id"
+    async with open_finder(tmp_path) as opened:
+        await opened.put(
+            make_case("old", "get_order fails", diagnosis=told),
+            make_case("new", "get_order is slow"),
+        )
+        asking = caller(active_tools=("mcp__shop__get_order",))
+        answer = await opened.finder.find(asking, "get_order")
+        assert [one.case_id for one in answer.cases] == ["cas_new"]
+        assert list(answer.held_back) == ["cas_old"]
+        assert opened.shelf.shown == [("cnv_9", ["cas_new"])]
+
+
+async def test_a_summary_counts_votes_and_relations(tmp_path: Path) -> None:
+    async with open_finder(tmp_path) as opened:
+        await opened.put(make_case("a", POOL))
+        opened.shelf.cast["cas_a"] = [
+            *votes_for("cas_a", 2),
+            Vote(case_id="cas_a", voter="cnv_1", helpful=True, at=AT),
+            Vote(case_id="cas_a", voter="cnv_2", helpful=False, at=AT),
+        ]
+        opened.shelf.relations["cas_a"] = [
+            RelatedCase(case_id="cas_b", relation="same_root_cause", score=0.9)
+        ]
+        (one,) = (await opened.finder.find(caller(), "pool")).cases
+        counted = (one.feedback_h, one.feedback_u, one.feedback_cv_count, one.similar_count)
+        assert counted == (3, 1, 2, 1)
+
+
+@pytest.mark.parametrize("query", ["", " \n", None, 7, ["pool"]])
+async def test_a_question_is_words(tmp_path: Path, query: object) -> None:
+    async with open_finder(tmp_path) as opened:
+        with pytest.raises(CaseRefused) as refused:
+            await opened.finder.find(caller(), query)
+        assert refused.value.code == "INVALID_QUERY"
+
+
+@pytest.mark.parametrize("top_k", [0, 21, -1, True, None, "5", 5.0])
+async def test_top_k_is_a_whole_number_within_bounds(tmp_path: Path, top_k: object) -> None:
+    async with open_finder(tmp_path) as opened:
+        with pytest.raises(CaseRefused) as refused:
+            await opened.finder.find(caller(), "pool", top_k)
+        assert refused.value.code == "INVALID_TOP_K"
+
+
+async def test_any_of_symptom_diagnosis_and_root_cause_brings_a_candidate(tmp_path: Path) -> None:
+    async with open_finder(tmp_path) as opened:
+        await opened.put(
+            make_case("symptom", "lighthouse lamp flickers"),
+            make_case("cause", "something", root_cause="ferry timetable was wrong"),
+            make_case("diagnosis", "something else", diagnosis="harbour sensors were read"),
+            make_case("none", "tunnel", metadata=CaseMetadata(tags=("giraffe",))),
+        )
+        content = make_case(
+            "new",
+            "the lighthouse lamp is flickering",
+            root_cause="a wrong ferry timetable",
+            diagnosis="read the harbour sensors",
+        ).content
+        found = await opened.finder.candidates(content, ANN)
+        assert {one.case_id for one in found} == {"cas_symptom", "cas_cause", "cas_diagnosis"}
+        assert len(await opened.finder.candidates(content, ANN, 2)) == 2
+        blank = replace(content, root_cause="", diagnosis="")
+        assert [one.case_id for one in await opened.finder.candidates(blank, ANN)] == [
+            "cas_symptom"
+        ]

@@ -1,0 +1,229 @@
+"""What is sent as a case: what may be written is cleaned, the rest is named, nonsense is refused."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from memory.cases.case import FAILURE_LAYERS, CaseContent, CaseMetadata
+from memory.cases.input import (
+    MAX_CHARS,
+    MAX_NAME_CHARS,
+    MAX_NAMES,
+    SentCase,
+    new_content,
+    read_case,
+)
+from memory.cases.results import CaseRefused
+
+WHOLE: dict[str, Any] = {
+    "symptom_summary": "checkout answers 503",
+    "diagnosis": "the pool is exhausted",
+    "resolution": "raise the pool",
+    "root_cause": "a leak of connections",
+    "confidence": 0.8,
+    "metadata": {
+        "failure_layer": "db",
+        "runtime": "jdk17",
+        "related_services": ["checkout", "orders"],
+        "middleware": "mysql",
+        "application_name": "shop",
+        "region": "eu-1",
+        "tags": ["pool", "连接池"],
+    },
+}
+KEY = "sk-ant-" + "api03-" + "Zq8" * 12
+TOKENS = [
+    *("", "  \n", "unknown", "N/A", "n/a.", "None", "null", "-", "--", "TODO", "tbd"),
+    *("待补充", "未知", "无", "（无）", "**unknown**", "？？", "待补充。"),
+]
+
+
+def refused(sent: object) -> str:
+    with pytest.raises(CaseRefused) as caught:
+        read_case(sent)
+    assert len(str(caught.value)) < 200
+    return caught.value.code
+
+
+def test_everything_that_may_be_written_is_read() -> None:
+    assert read_case(WHOLE) == SentCase(
+        case_id=None,
+        texts={
+            name: WHOLE[name]
+            for name in ("symptom_summary", "diagnosis", "resolution", "root_cause")
+        },
+        confidence=0.8,
+        metadata=CaseMetadata(
+            failure_layer="db",
+            runtime="jdk17",
+            related_services=("checkout", "orders"),
+            middleware="mysql",
+            application_name="shop",
+            region="eu-1",
+            tags=("pool", "连接池"),
+        ),
+    )
+
+
+def test_a_new_case_may_leave_out_the_cause_and_the_metadata() -> None:
+    content, confidence = new_content(read_case({**WHOLE, "metadata": None, "root_cause": "未知"}))
+
+    assert confidence == 0.8
+    assert content == CaseContent(
+        symptom_summary="checkout answers 503",
+        diagnosis="the pool is exhausted",
+        resolution="raise the pool",
+    )
+
+
+@pytest.mark.parametrize("name", ["symptom_summary", "diagnosis", "resolution", "confidence"])
+@pytest.mark.parametrize("value", [None, "  ", "unknown", "待补充", "…"], ids=range(5))
+def test_a_new_case_without_real_words_is_refused_by_name(name: str, value: str | None) -> None:
+    sent = {**WHOLE, name: None if name == "confidence" else value}
+
+    with pytest.raises(CaseRefused) as caught:
+        new_content(read_case(sent))
+    assert caught.value.code == "INVALID_CASE"
+    assert f"`{name}`" in str(caught.value)
+
+
+@pytest.mark.parametrize("sent", [None, {}], ids=["none", "empty"])
+def test_no_case_at_all_has_a_code_of_its_own(sent: object) -> None:
+    assert refused(sent) == "MISSING_CASE"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        *("a text", 7, [WHOLE], True),
+        {**WHOLE, "symptom_summary": 7},
+        {**WHOLE, "diagnosis": ["a"]},
+        {**WHOLE, "case_id": 7},
+        {**WHOLE, "metadata": ["a"]},
+        {**WHOLE, "metadata": {"runtime": 17}},
+        {**WHOLE, "metadata": {"tags": [1]}},
+        {**WHOLE, "metadata": {"tags": {"a": 1}}},
+        {**WHOLE, "metadata": {"related_services": 7}},
+        {**WHOLE, "metadata": {"failure_layer": "moon"}},
+        {**WHOLE, "metadata": {"failure_layer": 7}},
+        {**WHOLE, "confidence": "0.8"},
+        {**WHOLE, "confidence": True},
+        {**WHOLE, "confidence": 1.01},
+        {**WHOLE, "confidence": -0.1},
+        {**WHOLE, "confidence": math.nan},
+        {**WHOLE, "confidence": 10**400},
+    ],
+    ids=range(20),
+)
+def test_what_is_not_what_it_should_be_is_refused_in_one_sentence(sent: object) -> None:
+    assert refused(sent) == "INVALID_CASE"
+
+
+@pytest.mark.parametrize("layer", [*FAILURE_LAYERS, " K8S ", "JVM"])
+def test_a_failure_layer_is_known_in_any_letters(layer: str) -> None:
+    read = read_case({**WHOLE, "metadata": {"failure_layer": layer}}).metadata.failure_layer
+    assert read == (None if layer == "unknown" else layer.strip().lower())
+
+
+@pytest.mark.parametrize("value", TOKENS)
+def test_a_placeholder_counts_as_not_sent(value: str) -> None:
+    known = {"region": value, "tags": [value], "failure_layer": value}
+    sent = read_case({"case_id": value, "root_cause": value, "metadata": known})
+    assert sent == SentCase(case_id=None)
+
+
+@pytest.mark.parametrize("value", ["none of the pods is ready", "无法连接数据库", "N/A → 503", "0"])
+def test_what_only_begins_like_a_placeholder_is_kept(value: str) -> None:
+    assert read_case({"root_cause": value}).texts == {"root_cause": value}
+
+
+def test_what_only_the_server_may_write_is_left_out_and_told() -> None:
+    forged = {
+        "fb": {"global": {"h": 99}},
+        "feedback": 1,
+        "similar_cases": [],
+        "lifecycle": "accepted",
+        "reports": 7,
+        "history": [],
+        "scope": {"app_code": "bank"},
+        "app_code": "bank",
+        "environment": "x",
+        "conversation_id": "cnv_forged",
+        "source_conv_id": "cnv_forged",
+        "owner_id": "bob",
+        "color": "blue",
+    }
+    known = {"fb": 1, "similar_cases": 2, "case_context": {"app_code": "bank"}}
+    sent = read_case({**WHOLE, **forged, "metadata": {**WHOLE["metadata"], **known}})
+
+    assert sent.stripped == (*forged, *(f"metadata.{one}" for one in known))
+    assert replace(sent, stripped=()) == read_case(WHOLE)
+
+
+def test_many_odd_fields_are_told_in_short() -> None:
+    odd: dict[Any, Any] = dict(WHOLE)
+    odd.update({f"{n} odd" * 50: n for n in range(500)})
+    sent = read_case(odd | {7: 8})
+
+    assert len(sent.stripped) == 21
+    assert sent.stripped[-1] == "and 481 more"
+    assert max(map(len, sent.stripped)) <= 60
+
+
+def test_secrets_are_masked_everywhere_and_counted() -> None:
+    sent = read_case(
+        {
+            **WHOLE,
+            "diagnosis": f"it said password: hunter22-very and {KEY}",
+            "metadata": {"tags": [KEY, "pool"], "region": "known-secret-1"},
+            KEY: 1,
+        },
+        known_secrets=["known-secret-1"],
+    )
+    assert KEY not in repr(sent)
+    assert "hunter22" not in repr(sent)
+    assert "known-secret-1" not in repr(sent)
+    assert sent.redacted == 5
+
+
+def test_a_secret_is_masked_before_anything_is_cut() -> None:
+    limit = MAX_CHARS["symptom_summary"]
+    sent = read_case({**WHOLE, "symptom_summary": "x " * (limit // 2 - 8) + KEY})
+
+    assert KEY[:14] not in sent.texts["symptom_summary"]
+    assert sent.redacted == 1
+
+
+def test_too_long_texts_and_lists_are_cut_with_a_note() -> None:
+    sent = read_case(
+        {
+            **WHOLE,
+            "diagnosis": "长" * 200_000,
+            "metadata": {"tags": [f"t{n}" for n in range(5000)], "runtime": "r" * 9999},
+        }
+    )
+    assert len(sent.texts["diagnosis"]) == MAX_CHARS["diagnosis"]
+    assert len(sent.metadata.tags) == MAX_NAMES
+    assert sent.metadata.runtime is not None
+    assert len(sent.metadata.runtime) == MAX_NAME_CHARS
+    assert sent.notes == (
+        "`diagnosis` was cut to 20000 characters.",
+        "`metadata.tags` was cut to 20 names.",
+    )
+
+
+def test_what_no_store_and_no_page_can_hold_is_taken_out() -> None:
+    sent = read_case({**WHOLE, "diagnosis": "a\x00b\x1b[31m\r\nc \ud800", "case_id": " cas_1 "})
+
+    assert sent.texts["diagnosis"] == "ab[31m\nc ?"
+    assert sent.case_id == "cas_1"
+
+
+def test_names_are_lines_without_doubles_and_a_text_is_read_as_a_list() -> None:
+    known = {"tags": "oom, 堆内存、oom；gc", "related_services": ["a\nb", "a b"]}
+    sent = read_case({"metadata": known})
+
+    assert sent.metadata.tags == ("oom", "堆内存", "gc")
+    assert sent.metadata.related_services == ("a b",)

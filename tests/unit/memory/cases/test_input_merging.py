@@ -1,0 +1,141 @@
+"""What a case says after an update, after a like one went into it, and as an item."""
+
+from dataclasses import replace
+
+from memory.cases.case import CaseContent, CaseMetadata
+from memory.cases.input import MAX_NAMES, read_case
+from memory.cases.item import MAX_SUMMARY_CHARS, MAX_TITLE_CHARS, fingerprint_of, to_item
+from memory.cases.merging import changed_fields, revised, united
+from memory.testing.case_values import ANN, AT, case
+
+BEFORE = CaseContent(
+    symptom_summary="checkout answers 503",
+    diagnosis="the pool is exhausted",
+    resolution="raise the pool",
+    root_cause="a leak",
+    metadata=CaseMetadata(
+        failure_layer="db", runtime="jdk17", related_services=("checkout",), tags=("pool", "db")
+    ),
+)
+
+
+def test_only_what_says_something_overwrites() -> None:
+    sent = read_case(
+        {
+            "symptom_summary": "  ",
+            "diagnosis": "unknown",
+            "root_cause": "待补充",
+            "resolution": "close what was opened",
+            "metadata": {"failure_layer": "unknown", "runtime": "", "region": "eu-1", "tags": []},
+        }
+    )
+    after = revised(BEFORE, sent)
+
+    assert after == replace(
+        BEFORE,
+        resolution="close what was opened",
+        metadata=replace(BEFORE.metadata, region="eu-1"),
+    )
+    assert changed_fields(BEFORE, after) == ["resolution", "metadata.region"]
+
+
+def test_metadata_that_is_sent_takes_the_place_of_single_values_and_adds_to_lists() -> None:
+    known = {
+        "runtime": "jdk21",
+        "tags": ["DB", "leak"],
+        "related_services": ["orders"],
+        "failure_layer": "jvm",
+    }
+    assert revised(BEFORE, read_case({"metadata": known})).metadata == replace(
+        BEFORE.metadata,
+        runtime="jdk21",
+        failure_layer="jvm",
+        tags=("pool", "db", "leak"),
+        related_services=("checkout", "orders"),
+    )
+
+
+def test_nothing_sent_changes_nothing() -> None:
+    after = revised(BEFORE, read_case({"case_id": "cas_1"}))
+
+    assert after == BEFORE
+    assert changed_fields(BEFORE, after) == []
+
+
+def test_what_a_like_case_knows_is_added_and_overwrites_nothing() -> None:
+    other = CaseMetadata(
+        failure_layer="jvm", region="eu-1", related_services=("orders", "Checkout"), tags=("new",)
+    )
+    assert united(BEFORE.metadata, other) == replace(
+        BEFORE.metadata,
+        region="eu-1",
+        related_services=("checkout", "orders"),
+        tags=("pool", "db", "new"),
+    )
+
+
+def test_lists_stay_bounded_and_the_first_names_stay() -> None:
+    tags = tuple(f"a{n}" for n in range(MAX_NAMES))
+    whole = united(replace(BEFORE.metadata, tags=tags), CaseMetadata(tags=("b",)))
+
+    assert whole.tags == tags
+
+
+def test_an_item_tells_symptom_cause_and_resolution_and_is_found_by_the_metadata() -> None:
+    known = CaseMetadata(failure_layer="k8s", middleware="redis", related_services=("orders",))
+    one = case(
+        content=replace(
+            case().content,
+            symptom_summary="订单服务\n超时 " * 40,
+            resolution="- **raise** `pool`\n- restart",
+            metadata=known,
+        ),
+        source_conversation_id="cnv_7",
+    )
+    item = to_item(one)
+
+    assert item is not None
+    assert (item.id, item.kind, item.scope, item.revision) == ("cas_1", "case", ANN, 1)
+    assert "\n" not in item.title
+    assert len(item.title) == MAX_TITLE_CHARS
+    assert item.summary == "Cause: a leak in 1 · Resolution: raise pool restart"
+    assert item.tags == ("orders",)
+    assert item.source == "case cas_1 of conversation cnv_7"
+    assert (item.conversation_id, item.occurred_at) == ("cnv_7", AT)
+    for word in ("k8s", "redis", "orders", "订单服务", "a leak in 1", "exhausted", "**raise**"):
+        assert word in item.body
+
+
+def test_a_summary_stays_short_and_shows_cause_and_resolution_both() -> None:
+    long = replace(case().content, root_cause="because " * 200, resolution="therefore " * 200)
+    item = to_item(case(content=long))
+
+    assert item is not None
+    assert len(item.summary) <= MAX_SUMMARY_CHARS
+    assert "because" in item.summary
+    assert "therefore" in item.summary
+
+
+def test_what_search_must_not_find_has_no_item() -> None:
+    assert to_item(case(lifecycle="rejected")) is None
+    assert to_item(case(lifecycle="stale")) is None
+    assert to_item(case(confidence=0.49)) is None
+    assert to_item(case(confidence=0.5, lifecycle="accepted")) is not None
+
+
+def test_a_fingerprint_stands_for_words_and_scope_and_not_for_white_space_or_metadata() -> None:
+    told = fingerprint_of(BEFORE, ANN)
+    spaced = replace(BEFORE, diagnosis=" The pool\n is  exhausted ")
+
+    assert fingerprint_of(spaced, ANN) == told
+    assert fingerprint_of(replace(BEFORE, metadata=CaseMetadata()), ANN) == told
+    assert len(told) == 16
+    others = [
+        fingerprint_of(replace(BEFORE, root_cause="a leak 2"), ANN),
+        fingerprint_of(replace(BEFORE, symptom_summary="支付 503"), ANN),
+        fingerprint_of(replace(BEFORE, diagnosis="the pool", resolution="is exhausted"), ANN),
+        fingerprint_of(BEFORE, replace(ANN, app_code=None)),
+        fingerprint_of(BEFORE, replace(ANN, environment="staging")),
+        fingerprint_of(BEFORE, replace(ANN, owner_id="bob")),
+    ]
+    assert len({told, *others}) == 7

@@ -1,0 +1,305 @@
+"""What votes and rewriting make of a case, step by step."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.cases.case import SIGNALS, Case, CaseMetadata, Vote
+from memory.cases.lifecycle import after_revision, after_vote, review_reasons_of
+from memory.cases.votes import is_helpful, with_vote
+from memory.scope import Scope
+from tests.unit.memory.cases.judged import AT, OWN, make_case, make_content, make_vote
+
+LATER = AT + timedelta(hours=1)
+
+
+class Life:
+    """A case with its votes, as a store would keep them."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.case = make_case(**fields)
+        self.votes: list[Vote] = []
+
+    def vote(self, voter: str, **fields: Any) -> Case:
+        vote = make_vote(voter, at=LATER, content_revision=self.case.content_revision, **fields)
+        self.votes = with_vote(self.votes, vote)
+        self.case = after_vote(self.case, self.votes, vote, LATER)
+        return self.case
+
+    def rewrite(self, writer: str, *, by: Any = "agent", stated: Any = None, **fields: Any) -> Case:
+        self.case = after_revision(
+            self.case,
+            self.votes,
+            content=make_content(**fields),
+            stated=stated,
+            writer=writer,
+            by=by,
+            at=LATER,
+        )
+        return self.case
+
+
+def accepted() -> Life:
+    life = Life(stated_confidence=0.8)
+    life.vote(OWN, helpful=True)
+    life.vote("cnv_b", helpful=True)
+    assert life.case.lifecycle == "accepted"
+    return life
+
+
+def test_a_vote_moves_the_case_to_its_next_revision_and_says_when() -> None:
+    life = Life(stated_confidence=0.5)
+    case = life.vote("cnv_b", helpful=True, signal="success")
+    assert case == make_case(
+        stated_confidence=0.5,
+        confidence=0.65,
+        revision=2,
+        last_signal="success",
+        last_feedback_at=LATER,
+        updated_at=LATER,
+    )
+
+
+def test_a_vote_without_signal_leaves_the_last_one_standing() -> None:
+    life = Life()
+    life.vote("cnv_b", signal="conflict")
+    assert life.vote("cnv_c", helpful=True).last_signal == "conflict"
+
+
+def test_two_helpful_conversations_one_of_them_a_foreign_one_accept_a_confident_case() -> None:
+    life = Life(stated_confidence=0.7)
+    assert life.vote(OWN, helpful=True).lifecycle == "draft"
+    assert life.vote("cnv_b", helpful=True).lifecycle == "accepted"
+
+
+def test_defect_1_the_gate_can_be_passed_by_what_the_votes_carry_alone() -> None:
+    """Nothing is asked of the case but its votes; their voters come from the server."""
+    life = Life(stated_confidence=0.6)
+    life.vote("cnv_b", helpful=True)
+    assert life.vote("cnv_c", helpful=True).lifecycle == "accepted"
+
+
+def test_defect_5_one_conversation_cannot_promote_however_often_it_votes() -> None:
+    life = Life(stated_confidence=1.0)
+    for _ in range(5):
+        life.vote(OWN, helpful=True, signal="success")
+    assert life.case.lifecycle == "draft"
+    stranger = Life(stated_confidence=1.0)
+    for _ in range(5):
+        stranger.vote("cnv_b", helpful=True)
+    assert stranger.case.lifecycle == "draft"
+
+
+def test_two_conversations_that_both_wrote_it_cannot_promote_it() -> None:
+    life = Life(stated_confidence=1.0, authors=(OWN, "cnv_b"))
+    life.vote(OWN, helpful=True)
+    assert life.vote("cnv_b", helpful=True).lifecycle == "draft"
+
+
+@pytest.mark.parametrize(
+    ("stated", "lifecycle"), [(0.6, "accepted"), (0.599, "draft"), (0.5, "draft")]
+)
+def test_a_case_that_few_are_sure_of_is_not_accepted(stated: float, lifecycle: str) -> None:
+    life = Life(stated_confidence=stated)
+    life.vote(OWN, helpful=True)
+    assert life.vote("cnv_b", helpful=True).lifecycle == lifecycle
+
+
+def test_only_a_vote_for_it_accepts() -> None:
+    life = Life(stated_confidence=0.7)
+    life.vote("cnv_b", helpful=True)
+    life.vote("cnv_c", helpful=True)
+    life.case = make_case(stated_confidence=0.9, confidence=1.0)
+    assert life.vote("cnv_d", signal="conflict").lifecycle == "draft"
+    assert life.vote("cnv_d", signal="success").lifecycle == "accepted"
+
+
+def test_success_that_was_not_helpful_does_not_accept() -> None:
+    life = Life(stated_confidence=1.0)
+    life.vote("cnv_b", helpful=True)
+    life.vote("cnv_d", helpful=True, signal="stale")
+    life.case = make_case(stated_confidence=1.0)
+    assert life.vote("cnv_c", helpful=False, signal="success").lifecycle == "draft"
+
+
+@pytest.mark.parametrize("against", [{"helpful": False}, {"signal": "rollback"}])
+def test_a_case_that_hardly_anybody_trusts_is_rejected_by_a_vote_against_it(
+    against: dict[str, Any],
+) -> None:
+    life = Life(stated_confidence=0.25)
+    assert life.vote("cnv_b", **against).lifecycle == "rejected"
+
+
+def test_a_case_is_not_rejected_at_the_bound_nor_by_another_vote() -> None:
+    life = Life(stated_confidence=0.4)
+    assert life.vote("cnv_b", helpful=False).confidence == 0.2
+    assert life.case.lifecycle == "draft"
+    assert Life(stated_confidence=0.1).vote("cnv_b", signal="conflict").lifecycle == "draft"
+
+
+def test_what_was_rejected_stays_rejected_whatever_is_voted() -> None:
+    life = Life(stated_confidence=0.9, lifecycle="rejected")
+    for voter in ("cnv_b", "cnv_c", "cnv_d"):
+        assert life.vote(voter, helpful=True).lifecycle == "rejected"
+    assert life.vote("cnv_e", signal="stale").lifecycle == "rejected"
+
+
+def test_stale_takes_an_accepted_case_out_and_rejected_goes_before_stale() -> None:
+    life = accepted()
+    case = life.vote("cnv_c", signal="stale")
+    assert case.lifecycle == "stale"
+    assert not case.is_findable
+    assert Life(stated_confidence=0.3).vote("c", helpful=False, signal="stale").lifecycle == (
+        "rejected"
+    )
+
+
+def test_stale_goes_before_accepted() -> None:
+    life = Life(stated_confidence=1.0)
+    life.vote("cnv_b", helpful=True)
+    assert life.vote("cnv_c", helpful=True, signal="stale").lifecycle == "stale"
+
+
+def test_a_stale_case_stays_stale_however_many_find_it_helpful() -> None:
+    life = Life(stated_confidence=1.0)
+    life.vote("cnv_b", signal="stale")
+    for voter in ("cnv_c", "cnv_d", "cnv_e"):
+        assert life.vote(voter, helpful=True).lifecycle == "stale"
+    assert life.case.confidence == 1.0
+
+
+def test_a_stale_case_comes_back_when_all_who_said_so_take_it_back() -> None:
+    life = Life(stated_confidence=0.6)
+    life.vote("cnv_b", signal="stale")
+    life.vote("cnv_c", signal="stale")
+    assert life.vote("cnv_b", signal="success").lifecycle == "stale"
+    assert life.vote("cnv_d", helpful=True).lifecycle == "stale"
+    assert life.vote("cnv_c", signal="conflict").lifecycle == "draft"
+
+
+def test_accepted_survives_a_vote_against_it() -> None:
+    life = accepted()
+    assert life.vote("cnv_c", helpful=False).lifecycle == "accepted"
+
+
+def test_review_is_asked_for_by_signal_and_by_low_confidence() -> None:
+    life = Life(stated_confidence=0.5)
+    assert life.vote("cnv_b", signal="high_risk").review_reasons == ("high_risk",)
+    assert life.vote("cnv_c", signal="rollback").review_reasons == ("rollback", "high_risk")
+    assert life.vote("cnv_d", helpful=False).review_reasons == (
+        "low_confidence",
+        "rollback",
+        "high_risk",
+    )
+    assert life.vote("cnv_b", signal="success").review_reasons == ("low_confidence", "rollback")
+    assert life.vote("cnv_e", helpful=True).review_reasons == ("rollback",)
+
+
+def test_a_new_case_with_little_confidence_asks_for_review() -> None:
+    assert review_reasons_of(0.29) == ("low_confidence",)
+    assert review_reasons_of(0.3) == ()
+
+
+def test_nothing_new_leaves_the_case_as_it_is() -> None:
+    life = Life()
+    before = life.case
+    assert life.rewrite("cnv_b") is before
+    assert life.rewrite("cnv_b", stated=0.7) is before
+
+
+@pytest.mark.parametrize("field", ["symptom_summary", "diagnosis", "root_cause", "resolution"])
+def test_rewriting_an_accepted_case_makes_it_a_draft_of_one_more_author(field: str) -> None:
+    life = accepted()
+    revision = life.case.revision
+    case = life.rewrite("cnv_c", **{field: "Something else was the matter"})
+    assert case.lifecycle == "draft"
+    assert case.authors == (OWN, "cnv_c")
+    assert (case.revision, case.content_revision) == (revision + 1, revision + 1)
+    assert (case.confidence, case.updated_at) == (1.0, LATER)
+
+
+def test_a_rewritten_case_needs_somebody_who_did_not_write_it_and_judged_the_new_words() -> None:
+    life = accepted()
+    life.rewrite("cnv_c", resolution="Deleted the disk")
+    assert life.vote("cnv_c", helpful=True).lifecycle == "draft"
+    assert life.vote(OWN, helpful=True).lifecycle == "draft"
+    assert life.vote("cnv_b", signal="conflict").lifecycle == "draft"
+    assert life.vote("cnv_b", helpful=True).lifecycle == "accepted"
+
+
+def test_metadata_and_stated_confidence_alone_change_neither_lifecycle_nor_authors() -> None:
+    life = accepted()
+    before = life.case
+    tagged = life.rewrite("cnv_c", metadata=CaseMetadata(tags=("disk",)))
+    assert (tagged.revision, tagged.content_revision) == (before.revision + 1, 1)
+    assert (tagged.lifecycle, tagged.authors) == ("accepted", (OWN,))
+    surer = life.rewrite("cnv_c", metadata=tagged.content.metadata, stated=0.5)
+    assert (surer.lifecycle, surer.stated_confidence, surer.confidence) == ("accepted", 0.5, 0.7)
+
+
+@pytest.mark.parametrize(
+    ("lifecycle", "by", "then"),
+    [
+        ("stale", "agent", "draft"),
+        ("draft", "agent", "draft"),
+        ("rejected", "agent", "rejected"),
+        ("rejected", "person", "draft"),
+    ],
+)
+def test_what_rewriting_brings_back(lifecycle: Any, by: Any, then: str) -> None:
+    life = Life(lifecycle=lifecycle)
+    assert life.rewrite("cnv_b", by=by, diagnosis="Looked again").lifecycle == then
+
+
+def test_rewriting_answers_what_review_was_asked_for() -> None:
+    life = Life(stated_confidence=0.5)
+    life.vote("cnv_b", signal="conflict")
+    life.vote("cnv_c", helpful=False)
+    assert life.case.review_reasons == ("conflict",)
+    assert life.rewrite("cnv_b", stated=0.4).review_reasons == ("low_confidence", "conflict")
+    assert life.rewrite("cnv_b", diagnosis="Looked again").review_reasons == ("low_confidence",)
+    assert life.vote("cnv_d", helpful=True).review_reasons == ()
+
+
+def test_the_scope_of_a_case_survives_everything() -> None:
+    life = accepted()
+    life.rewrite("cnv_c", diagnosis="Looked again")
+    life.vote("cnv_d", helpful=True, app_code="other", environment="test")
+    assert life.case.scope == Scope(owner_id="ann", app_code="shop", environment="production")
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from([OWN, "cnv_b", "cnv_c"]),
+        st.sampled_from([None, True, False, "rewrite"]),
+        st.sampled_from([None, *SIGNALS]),
+    ),
+    max_size=12,
+)
+
+
+@given(steps, st.floats(0, 1))
+def test_whatever_happens_an_accepted_case_was_confirmed_by_one_who_did_not_write_it(
+    happened: list[tuple[str, Any, Any]], stated: float
+) -> None:
+    life = Life(stated_confidence=stated)
+    for number, (voter, helpful, signal) in enumerate(happened):
+        before = life.case
+        if helpful == "rewrite":
+            life.rewrite(voter, diagnosis=f"Looked {number} times")
+        else:
+            life.vote(voter, helpful=helpful, signal=signal)
+        assert 0 <= life.case.confidence <= 1
+        assert life.case.revision == before.revision + 1
+        if life.case.lifecycle == "accepted" != before.lifecycle:
+            helpful_votes = [one for one in life.votes if is_helpful(one)]
+            assert len({one.voter for one in helpful_votes}) >= 2
+            assert life.case.confidence >= 0.8
+            assert any(
+                one.voter not in life.case.authors
+                and one.content_revision == life.case.content_revision
+                for one in helpful_votes
+            )

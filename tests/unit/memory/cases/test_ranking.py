@@ -1,0 +1,166 @@
+"""The order of found cases: relevance first, and trust within narrow bounds."""
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.cases.case import Case, Vote
+from memory.cases.ranking import MAX_BOOST, Candidate, rank, trust, wilson
+from memory.cases.votes import tally_for
+from memory.scope import Scope
+from tests.unit.memory.cases.judged import AT, days_later, make_case, make_vote
+
+ANN = Scope(owner_id="ann")
+
+
+@pytest.mark.parametrize(
+    ("helpful", "votes", "bound"),
+    [
+        (1, 1, 0.2065),
+        (2, 2, 0.3424),
+        (3, 3, 0.4385),
+        (3, 4, 0.3006),
+        (5, 5, 0.5655),
+        (8, 10, 0.4902),
+        (10, 10, 0.7225),
+        (15, 15, 0.7961),
+        (20, 20, 0.8389),
+        (50, 50, 0.9286),
+        (0, 0, 0.0),
+        (0, 5, 0.0),
+    ],
+)
+def test_wilsons_lower_bound_has_the_values_it_should(
+    helpful: int, votes: int, bound: float
+) -> None:
+    assert round(wilson(helpful, votes), 4) == bound
+
+
+@given(st.integers(0, 300), st.integers(0, 300))
+def test_wilsons_bound_lies_below_the_share_and_grows_with_each_helpful_vote(
+    helpful: int, unhelpful: int
+) -> None:
+    votes = helpful + unhelpful
+    bound = wilson(helpful, votes)
+    assert 0 <= bound <= (helpful / votes if votes else 0) + 1e-12
+    assert bound <= wilson(helpful + 1, votes + 1) + 1e-12
+    assert bound + 1e-12 >= wilson(helpful, votes + 1)
+
+
+def trusted(case: Case, votes: list[Vote], now: datetime = AT) -> float:
+    return trust(case, tally_for(case, votes, ANN), now)
+
+
+def test_trust_is_the_confidence_until_three_have_voted_and_the_votes_from_ten_on() -> None:
+    case = make_case(confidence=0.6)
+    votes = [make_vote(f"cnv_{number}", helpful=True) for number in range(10)]
+    assert trusted(case, []) == 0.6
+    assert trusted(case, votes[:2]) == 0.6
+    assert trusted(case, votes[:3]) == pytest.approx(0.3 * wilson(3, 3) + 0.7 * 0.6)
+    assert trusted(case, votes) == pytest.approx(wilson(10, 10))
+
+
+@pytest.mark.parametrize(("lifecycle", "left"), [("draft", 0.7408182), ("accepted", 0.9048374)])
+def test_trust_fades_from_the_last_feedback_on_and_slower_where_confirmed(
+    lifecycle: Any, left: float
+) -> None:
+    case = make_case(lifecycle=lifecycle, confidence=1.0)
+    assert trusted(case, [], days_later(100)) == pytest.approx(left)
+    judged = make_case(lifecycle=lifecycle, confidence=1.0, last_feedback_at=days_later(100))
+    assert trusted(judged, [], days_later(200)) == pytest.approx(left)
+    assert trusted(judged, [], AT) == 1.0
+
+
+def order(hits: list[Candidate], scope: Scope = ANN, **votes: list[Vote]) -> list[str]:
+    return [one.case.case_id for one in rank(hits, votes, scope, AT)]
+
+
+def test_defect_2_what_fits_better_comes_first_however_sure_the_other_one_is() -> None:
+    fitting = Candidate(case=make_case(case_id="cas_fits", confidence=0.5), relevance=1.0)
+    sure = make_case(case_id="cas_sure", confidence=1.0, lifecycle="accepted")
+    votes = [make_vote(f"cnv_{number}", helpful=True) for number in range(50)]
+    assert order([Candidate(case=sure, relevance=0.7), fitting], cas_sure=votes) == [
+        "cas_fits",
+        "cas_sure",
+    ]
+
+
+def test_of_what_fits_equally_the_trusted_comes_first() -> None:
+    doubtful = Candidate(case=make_case(case_id="cas_a", confidence=0.5), relevance=0.8)
+    sure = Candidate(case=make_case(case_id="cas_b", confidence=0.9), relevance=0.8)
+    assert order([doubtful, sure]) == ["cas_b", "cas_a"]
+
+
+def test_an_accepted_case_passes_a_draft_that_was_found_one_place_before_it() -> None:
+    draft = Candidate(case=make_case(case_id="cas_a"), relevance=1.0)
+    confirmed = make_case(case_id="cas_b", lifecycle="accepted")
+    assert order([draft, Candidate(case=confirmed, relevance=11 / 12)]) == ["cas_b", "cas_a"]
+    assert order([draft, Candidate(case=confirmed, relevance=0.85)]) == ["cas_a", "cas_b"]
+
+
+def test_another_environment_stands_a_little_below_and_is_told() -> None:
+    scope = Scope(owner_id="ann", app_code="shop", environment="staging")
+    there = make_case(case_id="cas_a")
+    here = make_case(case_id="cas_b", scope=scope)
+    anywhere = make_case(case_id="cas_c", scope=ANN)
+    hits = [Candidate(case=one, relevance=0.8) for one in (there, here, anywhere)]
+    ranked = rank(hits, {}, scope, AT)
+    assert [one.case.case_id for one in ranked] == ["cas_b", "cas_c", "cas_a"]
+    assert ["from another environment: production" in one.why for one in ranked] == [
+        False,
+        False,
+        True,
+    ]
+    assert order(hits) == ["cas_a", "cas_b", "cas_c"]
+
+
+@pytest.mark.parametrize(
+    "fields", [{"lifecycle": "stale"}, {"lifecycle": "rejected"}, {"confidence": 0.49}]
+)
+def test_defect_4_what_is_stale_rejected_or_doubtful_is_left_out(fields: dict[str, Any]) -> None:
+    hits = [
+        Candidate(case=make_case(case_id="cas_out", **fields), relevance=1.0),
+        Candidate(case=make_case(case_id="cas_in", confidence=0.5), relevance=0.1),
+    ]
+    assert order(hits) == ["cas_in"]
+
+
+def test_drafts_come_back_beside_accepted_cases() -> None:
+    hits = [
+        Candidate(case=make_case(case_id="cas_a", lifecycle="accepted"), relevance=0.2),
+        Candidate(case=make_case(case_id="cas_d"), relevance=1.0),
+    ]
+    assert order(hits) == ["cas_d", "cas_a"]
+
+
+def test_why_tells_how_it_was_found_and_what_is_thought_of_it() -> None:
+    case = make_case(confidence=0.6)
+    votes = [make_vote(f"cnv_{number}", helpful=number > 0) for number in range(3)]
+    hit = Candidate(case=case, relevance=0.5, why="found by its words")
+    (first,) = rank([hit], {}, ANN, AT)
+    assert first.why == "found by its words; draft, trust 60%; not judged yet"
+    (judged,) = rank([hit], {"cas_1": votes}, ANN, AT)
+    assert judged.why == "found by its words; draft, trust 48%; helpful to 2 of 3 anywhere"
+
+
+@given(
+    st.floats(0, 1),
+    st.floats(0.5, 1),
+    st.sampled_from(["draft", "accepted"]),
+    st.lists(st.booleans(), max_size=30),
+    st.floats(0, 5000),
+    st.sampled_from([None, "staging", "production"]),
+)
+def test_trust_moves_a_case_by_at_most_a_fifth(
+    relevance: float, confidence: float, lifecycle: Any, said: list[bool], days: float, there: Any
+) -> None:
+    case = make_case(confidence=confidence, lifecycle=lifecycle)
+    votes = [make_vote(f"cnv_{number}", helpful=one) for number, one in enumerate(said)]
+    scope = Scope(owner_id="ann", environment=there)
+    (ranked,) = rank(
+        [Candidate(case=case, relevance=relevance)], {"cas_1": votes}, scope, days_later(days)
+    )
+    assert ranked.score == pytest.approx(relevance, rel=MAX_BOOST + 1e-9)

@@ -1,0 +1,316 @@
+"""The four tools: every way to call them wrongly has its code, and none of them ever raises."""
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from memory.cases.calling import sees
+from memory.cases.case import Case, CaseCaller, CaseContent
+from memory.cases.reading import CaseReading
+from memory.cases.results import (
+    FeedbackAnswer,
+    Refusal,
+    RenderAnswer,
+    SearchAnswer,
+    UpsertAnswer,
+)
+from memory.cases.tools import CaseTools
+from memory.scope import Scope
+from memory.testing.case_values import ANN, case
+from tests.support.cases import INCIDENT, OTHER_INCIDENT, CaseWorld, caller, case_world
+
+
+class Asked:
+    """A finder that notes who asked."""
+
+    def __init__(self) -> None:
+        self.by: list[CaseCaller] = []
+        self.counts: list[object] = []
+
+    async def find(
+        self,
+        caller: CaseCaller,
+        query: object,
+        top_k: object = 5,
+        *,
+        deadline_s: float | None = None,
+    ) -> SearchAnswer:
+        del query
+        self.counts.append(top_k)
+        assert deadline_s is not None
+        await anyio.lowlevel.checkpoint()
+        self.by.append(caller)
+        return SearchAnswer(cases=[])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolWorld:
+    """Tools on a world, and who reached the finder."""
+
+    world: CaseWorld
+    tools: CaseTools
+    finder: Asked
+
+    async def record(self, who: CaseCaller | None = None, **fields: Any) -> Case:
+        """Record a case."""
+        answer = await self.tools.upsert(who or caller(), {**INCIDENT, **fields})
+        assert isinstance(answer, UpsertAnswer)
+        return answer.case
+
+
+@asynccontextmanager
+async def tool_world(
+    directory: Path, *, limit_s: float = 10, **options: Any
+) -> AsyncIterator[ToolWorld]:
+    async with case_world(directory, **options) as world:
+        finder = Asked()
+        tools = CaseTools(world.book, finder, CaseReading(world.store), limit_s=limit_s)
+        yield ToolWorld(world=world, tools=tools, finder=finder)
+
+
+CALLS: list[tuple[str, str, tuple[Any, ...]]] = [
+    ("MISSING_CASE", "upsert", (None,)),
+    ("MISSING_CASE", "upsert", ({},)),
+    ("INVALID_CASE", "upsert", ("text",)),
+    ("INVALID_CASE", "upsert", ({"diagnosis": 7},)),
+    ("INVALID_CASE", "upsert", ({**INCIDENT, "resolution": "待补充"},)),
+    ("CASE_NOT_FOUND", "upsert", ({**INCIDENT, "case_id": "cas_madeup"},)),
+    ("MISSING_CASE_ID", "feedback", (None, True)),
+    ("MISSING_CASE_ID", "feedback", ("  ", True)),
+    ("MISSING_CASE_ID", "feedback", (7, True)),
+    ("INVALID_FEEDBACK", "feedback", ("cas_1",)),
+    ("INVALID_FEEDBACK", "feedback", ("cas_1", "yes")),
+    ("INVALID_FEEDBACK", "feedback", ("cas_1", None, "great")),
+    ("INVALID_FEEDBACK", "feedback", ("cas_1", None, ["stale"])),
+    ("INVALID_FEEDBACK", "feedback", ("cas_1", None, "")),
+    ("CASE_NOT_FOUND", "feedback", ("cas_madeup", True)),
+    ("CASE_NOT_FOUND", "feedback", ("half a letter \ud800", True)),
+    ("MISSING_CASE_ID", "render", (None,)),
+    ("MISSING_CASE_ID", "render", ([],)),
+    ("MISSING_CASE_ID", "render", ([None],)),
+    ("MISSING_CASE_ID", "render", ({"a": 1},)),
+    ("TOO_MANY_CASES", "render", ([f"cas_{n}" for n in range(6)],)),
+    ("CASE_NOT_FOUND", "render", (["cas_madeup", "\ud800"],)),
+]
+
+
+@pytest.mark.parametrize(("code", "tool", "arguments"), CALLS, ids=range(len(CALLS)))
+async def test_a_wrong_call_is_answered_with_its_code_and_a_sentence(
+    tmp_path: Path, code: str, tool: str, arguments: tuple[Any, ...]
+) -> None:
+    async with tool_world(tmp_path) as opened:
+        answer = await getattr(opened.tools, tool)(caller(), *arguments)
+        assert isinstance(answer, Refusal)
+        assert answer.code == code
+        assert 10 < len(answer.message) < 200
+        assert await opened.world.count() == 0
+        assert opened.world.told == []
+
+
+Call = Callable[[CaseTools, CaseCaller, str], Coroutine[Any, Any, Any]]
+ALL_FOUR: list[Call] = [
+    lambda tools, who, _: tools.search(who, "503"),
+    lambda tools, who, case_id: tools.upsert(who, {"case_id": case_id, "diagnosis": "again"}),
+    lambda tools, who, case_id: tools.feedback(who, case_id, helpful=True),
+    lambda tools, who, case_id: tools.render(who, [case_id]),
+]
+NAMES = ["search", "upsert", "feedback", "render"]
+
+
+@pytest.mark.parametrize("call", ALL_FOUR, ids=NAMES)
+@pytest.mark.parametrize("app", ["x" * 201, "two\nlines", "nul\0"], ids=range(3))
+async def test_a_scope_that_no_case_could_have_is_refused(
+    tmp_path: Path, call: Call, app: str
+) -> None:
+    async with tool_world(tmp_path) as opened:
+        one = await opened.record()
+        answer = await call(opened.tools, caller(app=app), one.case_id)
+        assert isinstance(answer, Refusal)
+        assert answer.code == "INVALID_SCOPE"
+
+
+@pytest.mark.parametrize("call", ALL_FOUR, ids=NAMES)
+@pytest.mark.parametrize("nothing", [None, "", "  ", "default", "DEFAULT"])
+async def test_default_empty_and_missing_mean_any_for_all_four_tools(
+    tmp_path: Path, call: Call, nothing: str | None
+) -> None:
+    async with tool_world(tmp_path) as opened:
+        one = await opened.record()
+        who = caller("cnv_2", app=nothing, environment=nothing)
+        answer = await call(opened.tools, who, one.case_id)
+        assert not isinstance(answer, Refusal)
+        assert [asked.scope for asked in opened.finder.by] in ([], [Scope(owner_id="ann")])
+
+
+@pytest.mark.parametrize("call", ALL_FOUR[1:], ids=NAMES[1:])
+@pytest.mark.parametrize("other", [{"owner": "bob"}, {"app": "bank"}], ids=["owner", "app"])
+async def test_a_case_of_another_owner_or_app_is_not_there_by_its_id_either(
+    tmp_path: Path, call: Call, other: dict[str, str]
+) -> None:
+    async with tool_world(tmp_path) as opened:
+        one = await opened.record()
+        answer = await call(opened.tools, caller("cnv_2", **other), one.case_id)
+        assert isinstance(answer, Refusal)
+        assert answer.code == "CASE_NOT_FOUND"
+        assert await opened.world.case(one.case_id) == one
+
+
+@pytest.mark.parametrize("call", ALL_FOUR[1:], ids=NAMES[1:])
+async def test_an_environment_is_no_wall_for_what_is_named(tmp_path: Path, call: Call) -> None:
+    async with tool_world(tmp_path) as opened:
+        one = await opened.record()
+        who = caller("cnv_2", environment="staging", only_environment=True)
+        assert not isinstance(await call(opened.tools, who, one.case_id), Refusal)
+
+
+async def test_five_are_searched_where_no_number_is_given(tmp_path: Path) -> None:
+    async with tool_world(tmp_path) as opened:
+        await opened.tools.search(caller(), "503")
+        await opened.tools.search(caller(), "503", None)
+        await opened.tools.search(caller(), "503", 7)
+        assert opened.finder.counts == [5, 5, 7]
+
+
+async def test_an_id_that_can_be_nobodys_is_told_in_short(tmp_path: Path) -> None:
+    async with tool_world(tmp_path) as opened:
+        answer = await opened.tools.render(caller(), ["x" * 100_000])
+        assert isinstance(answer, Refusal)
+        assert answer.details == {"missing": ["x" * 100]}
+
+
+def test_only_an_owners_cases_of_the_app_or_of_none_are_seen() -> None:
+    shop, common = case(), case(scope=Scope(owner_id="ann"))
+    assert sees(caller(), shop)
+    assert sees(caller(), common)
+    assert sees(caller(app=None), shop)
+    assert sees(caller(environment="staging"), shop)
+    assert not sees(caller(app="bank"), shop)
+    assert not sees(caller(owner="bob"), shop)
+    assert not sees(caller(owner="bob", app=None), common)
+
+
+async def test_labels_that_cases_do_not_have_are_not_stored(tmp_path: Path) -> None:
+    async with tool_world(tmp_path) as opened:
+        who = caller(app=" shop ", environment="default")
+        who = replace(who, scope=replace(who.scope, project_id="p", user_id="u"))
+        assert (await opened.record(who)).scope == replace(ANN, environment=None)
+
+
+async def test_cases_come_whole_in_the_order_of_the_ids(tmp_path: Path) -> None:
+    async with tool_world(tmp_path) as opened:
+        first = (await opened.record()).case_id
+        second = (await opened.record(caller("cnv_2"), **OTHER_INCIDENT)).case_id
+        await opened.tools.feedback(caller("cnv_3"), first, helpful=True)
+        await opened.record(caller("cnv_4"))
+        answer = await opened.tools.render(caller("cnv_5"), [second, "cas_none", first, second])
+        assert isinstance(answer, RenderAnswer)
+        assert [one.case.case_id for one in answer.cases] == [second, first]
+        assert answer.missing == ("cas_none",)
+        whole = answer.cases[1]
+        assert [one.event for one in whole.history] == ["created", "feedback", "merged"]
+        assert len(whole.reports) == 1
+        assert (whole.feedback.helpful, whole.feedback.conversations) == (1, 1)
+        assert INCIDENT["root_cause"] in whole.markdown
+        assert isinstance(await opened.tools.render(caller(), first), RenderAnswer)
+
+
+async def test_whoever_read_a_case_is_asked_to_judge_it(tmp_path: Path) -> None:
+    async with tool_world(tmp_path) as opened:
+        one = await opened.record()
+        await opened.tools.render(caller("cnv_2"), [one.case_id])
+        await opened.tools.render(caller("cnv_1"), [one.case_id])
+        other = await opened.tools.upsert(caller("cnv_2"), OTHER_INCIDENT)
+        assert isinstance(other, UpsertAnswer)
+        assert other.unreviewed_cases == [one.case_id]
+        judged = await opened.tools.feedback(caller("cnv_1"), one.case_id, signal="conflict")
+        assert isinstance(judged, FeedbackAnswer)
+        assert judged.unreviewed_cases == []
+
+
+@pytest.mark.parametrize(
+    ("signal", "lifecycle", "confidence"), [("stale", "stale", 0.8), ("rollback", "rejected", 0.2)]
+)
+async def test_what_search_does_not_show_says_so_when_it_is_read(
+    tmp_path: Path, signal: str, lifecycle: str, confidence: float
+) -> None:
+    async with tool_world(tmp_path) as opened:
+        one = await opened.record(confidence=confidence)
+        related = await opened.record(caller("cnv_2", environment="staging"))
+        await opened.tools.feedback(caller("cnv_3"), one.case_id, signal=signal)
+        answer = await opened.tools.render(caller("cnv_4"), [one.case_id, related.case_id])
+        assert isinstance(answer, RenderAnswer)
+        wrong, right = answer.cases
+        assert wrong.case.lifecycle == lifecycle
+        assert lifecycle.upper() in "\n".join(wrong.markdown.splitlines()[:4]).upper()
+        assert one.case_id not in right.markdown
+        assert right.similar_cases == ()
+
+
+async def test_relations_are_shown_from_both_ends_within_the_callers_app(tmp_path: Path) -> None:
+    async with tool_world(tmp_path) as opened:
+        anywhere = caller("cnv_0", app=None, environment=None)
+        common = await opened.record(anywhere)
+        shop = await opened.record(caller("cnv_1"))
+        bank = await opened.record(caller("cnv_2", app="bank"))
+        seen = {}
+        for name, who in (("shop", caller()), ("any", anywhere)):
+            answer = await opened.tools.render(who, [common.case_id])
+            assert isinstance(answer, RenderAnswer)
+            seen[name] = {one.case_id for one in answer.cases[0].similar_cases}
+            assert (bank.case_id in answer.cases[0].markdown) == (name == "any")
+        assert seen == {"shop": {shop.case_id}, "any": {shop.case_id, bank.case_id}}
+
+
+async def test_without_the_store_the_answer_says_so(tmp_path: Path) -> None:
+    async with tool_world(tmp_path) as opened:
+        await opened.world.database.close()
+        for call in ALL_FOUR[1:]:
+            answer = await call(opened.tools, caller(), "cas_1")
+            assert isinstance(answer, Refusal)
+            assert answer.code == "STORE_UNAVAILABLE"
+
+
+class Hanging:
+    """Candidates that never come."""
+
+    async def candidates(self, content: CaseContent, scope: Scope, limit: int) -> list[Case]:
+        del content, scope, limit
+        await anyio.sleep_forever()
+        return []
+
+
+async def test_what_takes_too_long_is_given_up_and_has_changed_nothing(tmp_path: Path) -> None:
+    async with tool_world(tmp_path, limit_s=0.05, candidates=Hanging()) as opened:
+        with anyio.fail_after(20):
+            answer = await opened.tools.upsert(caller(), INCIDENT)
+        assert isinstance(answer, Refusal)
+        assert answer.code == "TOOL_TIMEOUT"
+        assert "0.05 seconds" in answer.message
+        assert await opened.world.count() == 0
+
+
+async def test_the_time_limit_bounds_whoever_waits_for_his_turn_too(tmp_path: Path) -> None:
+    async with tool_world(tmp_path, limit_s=0.1, candidates=Hanging()) as opened:
+        answers: list[Any] = []
+
+        async def record(n: int) -> None:
+            answers.append(await opened.tools.upsert(caller(f"cnv_{n}"), INCIDENT))
+
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as group:
+                for n in range(5):
+                    group.start_soon(record, n)
+        assert [one.code for one in answers] == ["TOOL_TIMEOUT"] * 5
+
+
+async def test_a_cancelled_call_is_cancelled_and_no_answer(tmp_path: Path) -> None:
+    async with tool_world(tmp_path, candidates=Hanging()) as opened:
+        with anyio.move_on_after(0.05) as scope:
+            await opened.tools.upsert(caller(), INCIDENT)
+        assert scope.cancelled_caught

@@ -1,0 +1,140 @@
+"""The tools as memory puts them together: the real search, the outbox, and forgetting."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from memory.assemble import Memory, MemoryPlan, open_memory
+from memory.cases.case import Case, CaseCaller
+from memory.cases.results import FeedbackAnswer, Refusal, RenderAnswer, SearchAnswer, UpsertAnswer
+from memory.clock import utc_now
+from memory.scope import Scope
+from policies.secrets import mask_secrets
+from tests.support.cases import INCIDENT, INCIDENT_ZH, OTHER_INCIDENT, caller
+
+
+@asynccontextmanager
+async def opened(root: Path) -> AsyncIterator[Memory]:
+    workspace, data = root / "workspace", root / "data"
+    workspace.mkdir(exist_ok=True)
+    data.mkdir(exist_ok=True)
+    plan = MemoryPlan(
+        data_dir=data,
+        workspace=workspace,
+        mask=mask_secrets,
+        embedder="hashed",
+        serves_vectors=False,
+    )
+    async with open_memory(plan, now=utc_now, draw=lambda: 0.5) as memory:
+        yield memory
+
+
+async def record(memory: Memory, who: CaseCaller, incident: Any) -> Case:
+    answer = await memory.cases.upsert(who, dict(incident))
+    assert isinstance(answer, UpsertAnswer)
+    return answer.case
+
+
+async def found(memory: Memory, who: CaseCaller, query: str) -> list[str]:
+    answer = await memory.cases.search(who, query)
+    assert isinstance(answer, SearchAnswer)
+    return [one.case_id for one in answer.cases]
+
+
+async def test_what_one_conversation_records_others_find_judge_and_make_accepted(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as memory:
+        one = await record(memory, caller("cnv_1"), INCIDENT_ZH)
+        await record(memory, caller("cnv_1"), OTHER_INCIDENT)
+        for name, query in (("cnv_2", "重启"), ("cnv_3", "order service 缓存 上限")):
+            who = caller(name, environment="staging")
+            assert (await found(memory, who, query))[0] == one.case_id
+            assert isinstance(await memory.cases.render(who, [one.case_id]), RenderAnswer)
+            answer = await memory.cases.feedback(who, one.case_id, helpful=True)
+            assert isinstance(answer, FeedbackAnswer)
+        shown = await memory.cases.render(caller("cnv_4"), [one.case_id])
+        assert isinstance(shown, RenderAnswer)
+        assert shown.cases[0].case.lifecycle == "accepted"
+        named = {entry.conversation_id for entry in shown.cases[0].history}
+        assert named == {"cnv_1", "cnv_2", "cnv_3"}
+
+
+async def test_apps_are_walls_and_what_has_no_app_holds_for_all(tmp_path: Path) -> None:
+    async with opened(tmp_path) as memory:
+        shop = await record(memory, caller("cnv_1"), INCIDENT)
+        bank = await record(memory, caller("cnv_2", app="bank"), INCIDENT)
+        common = await record(memory, caller("cnv_3", app="default", environment=""), INCIDENT)
+        assert len({shop.case_id, bank.case_id, common.case_id}) == 3
+        query = "connection pool exhausted"
+        assert {*await found(memory, caller("cnv_4"), query)} == {shop.case_id, common.case_id}
+        assert {*await found(memory, caller("cnv_5", app="bank"), query)} == {
+            *(bank.case_id, common.case_id)
+        }
+        anywhere = caller("cnv_6", app=None, environment=None)
+        assert len(await found(memory, anywhere, query)) == 3
+        assert await found(memory, caller("cnv_7", owner="bob"), query) == []
+
+
+async def test_what_was_shown_and_not_judged_is_told_with_the_next_record(tmp_path: Path) -> None:
+    async with opened(tmp_path) as memory:
+        one = await record(memory, caller("cnv_1"), INCIDENT)
+        assert await found(memory, caller("cnv_2"), "503 after the deploy") == [one.case_id]
+        answer = await memory.cases.upsert(caller("cnv_2"), dict(OTHER_INCIDENT))
+        assert isinstance(answer, UpsertAnswer)
+        assert answer.unreviewed_cases == [one.case_id]
+
+
+@pytest.mark.parametrize("signal", ["stale", "rollback"])
+async def test_no_search_finds_what_is_stale_or_rejected(tmp_path: Path, signal: str) -> None:
+    async with opened(tmp_path) as memory:
+        incident = {**INCIDENT, "confidence": 0.55}
+        one = await record(memory, caller("cnv_1"), incident)
+        for n in range(2):
+            await memory.cases.feedback(caller(f"cnv_{n}v"), one.case_id, helpful=False)
+        await memory.cases.feedback(caller("cnv_3"), one.case_id, signal=signal)
+        assert await found(memory, caller("cnv_4"), "connection pool exhausted") == []
+        hits = await memory.search.search("connection pool", scope=Scope(owner_id="ann"))
+        assert not hits.hits
+        whole = await memory.cases.render(caller("cnv_4"), [one.case_id])
+        assert isinstance(whole, RenderAnswer)
+        assert whole.cases[0].case.lifecycle in {"stale", "rejected"}
+
+
+async def test_twenty_near_duplicates_at_once_are_one_case_by_the_real_search(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as memory:
+        await record(memory, caller("cnv_x"), OTHER_INCIDENT)
+        ids = []
+
+        async def tell(n: int) -> None:
+            symptom = f"{INCIDENT['symptom_summary']} at 10:{n:02d} on checkout-7f{n:02d}"
+            incident = {**INCIDENT, "symptom_summary": symptom}
+            ids.append((await record(memory, caller(f"cnv_{n}"), incident)).case_id)
+
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group:
+                for n in range(20):
+                    group.start_soon(tell, n)
+        assert len(set(ids)) == 1
+        answer = await memory.cases.render(caller(), ids[:1])
+        assert isinstance(answer, RenderAnswer)
+        assert answer.cases[0].case.reports == 19
+
+
+async def test_forgetting_takes_a_case_and_its_relations_away(tmp_path: Path) -> None:
+    async with opened(tmp_path) as memory:
+        one = await record(memory, caller("cnv_1"), INCIDENT)
+        other = await record(memory, caller("cnv_2", environment="staging"), INCIDENT)
+        assert await memory.forget(one.case_id, Scope(owner_id="ann"))
+        answer = await memory.cases.render(caller(), [other.case_id])
+        assert isinstance(answer, RenderAnswer)
+        assert answer.cases[0].similar_cases == ()
+        gone = await memory.cases.render(caller(), [one.case_id])
+        assert isinstance(gone, Refusal)
+        assert gone.code == "CASE_NOT_FOUND"

@@ -1,0 +1,206 @@
+"""What votes come to: one voice a conversation, heard where it was cast."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.cases.case import SIGNALS, Vote
+from memory.cases.results import FeedbackTally
+from memory.cases.votes import (
+    ScopedTally,
+    cast,
+    confidence_of,
+    is_helpful,
+    tally,
+    tally_for,
+    with_vote,
+)
+from memory.scope import Scope
+from tests.unit.memory.cases.judged import AT, OWN, make_case, make_vote
+
+
+@pytest.mark.parametrize(
+    ("fields", "delta"),
+    [
+        ({}, 0.0),
+        ({"helpful": True}, 0.1),
+        ({"helpful": False}, -0.2),
+        ({"signal": "stale"}, -0.1),
+        ({"signal": "success"}, 0.05),
+        ({"signal": "rollback"}, -0.1),
+        ({"signal": "conflict"}, 0.0),
+        ({"signal": "high_risk"}, 0.0),
+        ({"helpful": True, "signal": "success"}, 0.15),
+        ({"helpful": False, "signal": "rollback"}, -0.3),
+    ],
+)
+def test_each_vote_moves_the_confidence_by_its_delta(fields: dict[str, Any], delta: float) -> None:
+    assert confidence_of(0.5, [make_vote(**fields)]) == pytest.approx(0.5 + delta)
+
+
+def test_confidence_stays_between_nothing_and_certainty_and_is_rounded() -> None:
+    many = [make_vote(f"cnv_{number}", helpful=True) for number in range(9)]
+    assert confidence_of(0.9, many) == 1.0
+    assert confidence_of(0.1, [make_vote(helpful=False)]) == 0.0
+    assert confidence_of(1 / 3, []) == 0.3333
+
+
+def test_a_conversation_has_one_vote_and_its_last_word_counts() -> None:
+    votes = [make_vote("cnv_a", helpful=True), make_vote("cnv_b", helpful=False)]
+    later = make_vote("cnv_a", helpful=False, at=AT + timedelta(minutes=1))
+    assert with_vote(votes, later) == [votes[1], later]
+    assert with_vote(with_vote(votes, later), later) == [votes[1], later]
+
+
+def test_what_a_later_vote_leaves_open_stays_as_it_was() -> None:
+    earlier = make_vote(helpful=True, signal="conflict", app_code="a")
+    assert cast([earlier], make_vote(signal="success", app_code="b")) == make_vote(
+        helpful=True, signal="success", app_code="b"
+    )
+    assert cast([earlier], make_vote(helpful=False)) == make_vote(helpful=False, signal="conflict")
+    assert cast([make_vote("cnv_b", helpful=True)], make_vote()) == make_vote()
+
+
+@pytest.mark.parametrize(
+    ("later", "revision"),
+    [
+        ({"helpful": True}, 3),
+        ({"helpful": False}, 3),
+        ({"signal": "success"}, 3),
+        ({"signal": "conflict"}, 1),
+        ({}, 1),
+    ],
+)
+def test_what_was_said_of_old_words_is_not_said_of_new_ones(
+    later: dict[str, Any], revision: int
+) -> None:
+    earlier = make_vote(helpful=True, content_revision=1)
+    assert cast([earlier], make_vote(content_revision=3, **later)).content_revision == revision
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"helpful": True}, {"helpful": True, "signal": "rollback"}, {"signal": "success"}],
+)
+def test_what_was_helpful_or_led_to_success_speaks_for_a_case(fields: dict[str, Any]) -> None:
+    assert is_helpful(make_vote(**fields))
+
+
+@pytest.mark.parametrize(
+    "fields", [{"helpful": False, "signal": "success"}, {"signal": "conflict"}, {}]
+)
+def test_a_success_that_was_not_helpful_speaks_for_nothing(fields: dict[str, Any]) -> None:
+    assert not is_helpful(make_vote(**fields))
+
+
+def test_the_tally_counts_voters_and_apart_those_that_did_not_write_it() -> None:
+    votes = [
+        make_vote(OWN, helpful=True),
+        make_vote("cnv_b", signal="success"),
+        make_vote("cnv_c", helpful=False, signal="success"),
+        make_vote("cnv_d", signal="stale"),
+    ]
+    assert tally(make_case(), votes) == FeedbackTally(helpful=2, unhelpful=1, conversations=1)
+
+
+def test_defect_7_feedback_is_counted_for_the_conversation_that_gave_it() -> None:
+    """And not for the one that wrote the case, under whose name others' votes became its own."""
+    votes = [make_vote(f"cnv_{number}", helpful=True) for number in range(3)]
+    assert tally(make_case(authors=(OWN,)), votes).conversations == 3
+
+
+def votes_of(app: str | None, environment: str | None, marks: str) -> list[Vote]:
+    """Give a vote for each mark: + for helpful, - for not."""
+    return [
+        make_vote(
+            f"{app}-{environment}-{number}",
+            helpful=one == "+",
+            app_code=app,
+            environment=environment,
+        )
+        for number, one in enumerate(marks)
+    ]
+
+
+HERE = Scope(owner_id="ann", app_code="pay", environment="prod")
+
+
+def test_votes_of_the_app_and_environment_tell_most_then_the_apps_then_all() -> None:
+    case = make_case()
+    here = votes_of("pay", "prod", "++-")
+    app = votes_of("pay", "test", "-")
+    other = votes_of("shop", "prod", "+")
+
+    def level(votes: list[Vote], scope: Scope = HERE) -> tuple[str, int, int]:
+        found = tally_for(case, votes, scope)
+        return found.level, found.tally.helpful, found.tally.unhelpful
+
+    assert level([*here, *app, *other]) == ("app_environment", 2, 1)
+    assert level([*here[:2], *app, *other]) == ("app", 2, 1)
+    assert level([*here[:2], *other]) == ("global", 3, 0)
+    assert level(other) == ("global", 1, 0)
+    assert level([]) == ("prior", 0, 0)
+    assert level([make_vote(signal="conflict")]) == ("prior", 0, 0)
+
+
+def test_a_searcher_without_app_hears_all_votes_and_one_without_environment_those_of_the_app() -> (
+    None
+):
+    votes = [*votes_of("pay", "prod", "+++"), *votes_of(None, None, "---")]
+    nobody = Scope(owner_id="ann")
+    assert tally_for(make_case(), votes, nobody) == ScopedTally(
+        tally=FeedbackTally(helpful=3, unhelpful=3, conversations=3), level="global"
+    )
+    app = tally_for(make_case(), votes, Scope(owner_id="ann", app_code="pay"))
+    assert (app.level, app.tally.unhelpful) == ("app", 0)
+    only_environment = tally_for(make_case(), votes, Scope(owner_id="ann", environment="prod"))
+    assert only_environment.level == "global"
+
+
+def test_who_names_no_environment_hears_those_of_every_environment_of_the_app() -> None:
+    votes = [*votes_of("pay", None, "+++"), *votes_of("pay", "prod", "---")]
+    found = tally_for(make_case(), votes, Scope(owner_id="ann", app_code="pay"))
+    assert (found.level, found.tally.helpful, found.tally.unhelpful) == ("app", 3, 3)
+
+
+def test_defect_6_votes_count_where_they_were_cast_and_not_where_the_case_was_written() -> None:
+    """Kept under the case's own app, every lookup by app gave the same as the one over all."""
+    case = make_case(scope=Scope(owner_id="ann", app_code="shop", environment="production"))
+    votes = [
+        *votes_of("pay", "prod", "---"),
+        *votes_of("shop", "production", "+++"),
+    ]
+    assert tally_for(case, votes, HERE).tally == FeedbackTally(unhelpful=3)
+    assert tally_for(case, votes, case.scope).tally == FeedbackTally(helpful=3, conversations=3)
+
+
+one_vote = st.builds(
+    make_vote,
+    st.sampled_from(["cnv_a", "cnv_b", OWN]),
+    helpful=st.sampled_from([None, True, False]),
+    signal=st.sampled_from([None, *SIGNALS]),
+)
+
+
+@given(st.lists(one_vote, max_size=8), st.floats(0, 1), st.randoms())
+def test_however_often_is_voted_each_voter_counts_once_and_in_any_order(
+    said: list[Vote], stated: float, chance: Any
+) -> None:
+    votes: list[Vote] = []
+    for one in said:
+        votes = with_vote(votes, one)
+    assert len({one.voter for one in votes}) == len(votes)
+    again = votes
+    for one in votes:
+        again = with_vote(again, one)
+    mixed = [*votes]
+    chance.shuffle(mixed)
+    assert (
+        confidence_of(stated, votes) == confidence_of(stated, again) == confidence_of(stated, mixed)
+    )
+    counted = tally(make_case(), votes)
+    assert counted.conversations <= counted.helpful <= len(votes)
+    assert counted.helpful + counted.unhelpful <= len(votes)
