@@ -30,6 +30,7 @@ from gateway.engine.sidequery import SideQuery
 from gateway.errors import StartError
 from gateway.settings import Settings
 from gateway.trust import approvals_file
+from gateway.turns.casetools import CASE_SERVER
 from policies.rules import Rules
 
 _log = logging.getLogger(__name__)
@@ -319,6 +320,7 @@ def make_setup_blocking(
         tools=sorted(rules.offered_tools),
         shell_commands=sorted(rules.commands),
         owner=processes.owner_of(data_dir),
+        own_servers=(CASE_SERVER,),
         max_agent_steps=settings.max_agent_steps,
         max_budget_usd=settings.max_budget_usd,
     )

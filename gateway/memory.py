@@ -41,17 +41,19 @@ from memory.intents.builders import (
 )
 from memory.intents.registry import IntentRefused
 from memory.intents.templates import Mask
+from memory.items import KINDS
 from memory.outbox.backend import Backend
 from memory.outbox.breaker import BreakerState
 from memory.outbox.delivering import DeliveryResult
 from memory.outbox.delivery import Delivery
 from memory.recall.query import ContextPack, QueryPack
-from memory.scope import WORKSPACE_OWNER
+from memory.scope import WORKSPACE_OWNER, Scope
 from policies.secrets import mask_secrets
 
 _log = logging.getLogger(__name__)
 
 _PARTS = 1_000_000
+_ANYBODY = Scope(owner_id="*nobody")
 _OUTCOMES: Mapping[DeliveryResult, DeliveryOutcome] = {
     "delivered": "delivered",
     "failed": "failed",
@@ -80,8 +82,14 @@ class ServerMemory:
         trouble = await self.memory.database.ping()
         if trouble is not None:
             return {"state": "unavailable", "detail": trouble}
-        states = {one.backend.name: one.backend.state for one in await self.memory.health()}
-        return {"state": "ok", **states}
+        try:
+            await self.memory.items.search(
+                "candor", _ANYBODY, kinds=KINDS, limit=1
+            )  # it can be read
+            healths = await self.memory.health()
+        except StoreUnavailable as exc:
+            return {"state": "unavailable", "detail": str(exc)}
+        return {"state": "ok", **{one.backend.name: one.backend.state for one in healths}}
 
     def for_turns(
         self, turns: TurnStore, metrics: Metrics, reader: MemoryReader | None
@@ -92,6 +100,7 @@ class ServerMemory:
         memory = self.memory
         return TurnMemory(
             reader=reader or memory.reader,
+            cases=memory.cases,
             tools=ConversationTools(turns),
             recorder=memory.recorder,
             consumed=memory.chronicle.consumed,

@@ -28,6 +28,11 @@ class Conversation:
     turns: int
     """Turns that were accepted and not taken back."""
 
+    @property
+    def uses_cases(self) -> bool:
+        """Whether its agent has case memory: a person switched it on, and memory is not off as a whole."""
+        return self.memory_enabled and self.case_memory
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:

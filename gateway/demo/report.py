@@ -1,5 +1,6 @@
 """The closing words after tool calls: what the tools really returned, and plainly what failed."""
 
+import json
 from collections.abc import Sequence
 
 from gateway.demo.conversation import ToolOutcome
@@ -13,6 +14,7 @@ from gateway.demo.intents import (
     ReadFile,
     Recall,
     Remember,
+    SearchCases,
     SearchText,
     ToolIntent,
     UseSkill,
@@ -72,8 +74,21 @@ def describe(outcome: ToolOutcome) -> str:
 
 def _own_words(outcome: ToolOutcome) -> str:
     """The tool's text; for a file that was read, its lines without their numbers."""
-    lines = read_lines(outcome.text) if outcome.name == "Read" and not outcome.is_error else []
+    if outcome.is_error:
+        return outcome.text.strip()
+    lines = read_lines(outcome.text) if outcome.name == "Read" else []
+    if outcome.name.endswith("memory_case_search"):
+        lines = _case_lines(outcome.text)
     return ("\n".join(lines) if lines else outcome.text).strip()
+
+
+def _case_lines(text: str) -> list[str]:
+    """A line a case, out of the tool's JSON; none where it is something else."""
+    try:
+        cases = json.loads(text)["cases"]
+        return [f"{one['case_id']} ({one['lifecycle']}): {one['symptom_summary']}" for one in cases]
+    except (ValueError, KeyError, TypeError):
+        return []
 
 
 def clip(text: str, max_chars: int, language: Language) -> str:
@@ -140,6 +155,8 @@ def _memory_lead_texts(intent: ToolIntent, rounds: Sequence[Round]) -> tuple[str
             return f"I wrote it down in {NOTES_PATH}.", f"我已记在 {NOTES_PATH} 里。"
         case Remember():
             return f"{NOTES_PATH} says it already.", f"{NOTES_PATH} 里已经有了。"
+        case SearchCases(query):
+            return f"I searched the cases for “{query}”.", f"我在案例里搜索了“{query}”。"
         case Recall():
             return "This is what the memory folder says.", "这是记忆文件夹里的内容。"
         case UseSkill(name):

@@ -27,6 +27,7 @@ from gateway.http.hosts import HostGuard, own_hosts
 from gateway.http.peers import LocalUsers, PeerGuard
 from gateway.http.routes import (
     approvals,
+    cases,
     chat,
     conversations,
     events,
@@ -83,7 +84,7 @@ def create_app(
     )
     services.metrics.watch("sse_readers", lambda: front.readers.count)
     app.state.front = front
-    for section in (chat, conversations, events, approvals, memory, logs, health, page):
+    for section in (chat, conversations, events, approvals, cases, memory, logs, health, page):
         app.include_router(section.router)
     return app
 

@@ -1,11 +1,12 @@
 """The bodies of the memory's routes. Whose memory it is stands in none of them."""
 
-from datetime import datetime
-from typing import Annotated
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, Field, model_validator
 
-from gateway.http.schemas import Body, Message, Name, without_nul
+from gateway.http.schemas import Body, Label, Message, Name, without_nul
+from memory.cases.case import Signal
 from memory.episodes.episode import EpisodeDraft, EpisodeType, Sections
 from memory.recall.query import DEFAULT_BUDGET_CHARS, Mode, QueryPack
 from memory.scope import Scope
@@ -21,6 +22,13 @@ def _one_line(text: str) -> str:
     if len(text.splitlines()) > 1:
         raise ValueError("must be one line")
     return text
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as exc:
+        raise ValueError("must be a moment that UTC can tell") from exc
 
 
 Title = Annotated[Name, AfterValidator(_one_line)]
@@ -83,6 +91,25 @@ class SectionsBody(Body):
         return self
 
 
+class CaseBody(Body):
+    """`POST /memory/cases`. What may stand in `case` is said where it is read: more is left out and told."""
+
+    case: dict[str, Any]
+    app_code: Label | None = None
+    environment: Label | None = None
+    conversation_id: Name | None = None
+
+
+class FeedbackBody(Body):
+    """`POST /memory/cases/{id}/feedback`."""
+
+    helpful: bool | None = None
+    signal: Signal | None = None
+    app_code: Label | None = None
+    environment: Label | None = None
+    conversation_id: Name | None = None
+
+
 class EpisodeBody(Body):
     """`POST /memory/episodes`."""
 
@@ -92,7 +119,9 @@ class EpisodeBody(Body):
     scope: ScopeBody = ScopeBody()
     tags: Annotated[list[Name], Field(max_length=MAX_TAGS, default_factory=list)]
     source_refs: Annotated[list[Name], Field(max_length=MAX_SOURCES, default_factory=list)]
-    occurred_at: Annotated[AwareDatetime, Field(strict=False)] | None = None
+    occurred_at: Annotated[AwareDatetime, Field(strict=False), AfterValidator(_in_utc)] | None = (
+        None
+    )
 
     def draft(self, owner_id: str) -> EpisodeDraft:
         """Give what is to be written."""

@@ -21,10 +21,18 @@ def _filled(text: str) -> str:
     return without_nul(text)
 
 
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("must be one line of printable characters")
+    return text
+
+
 # Text with a bound on its length is refused by pydantic where it holds a lone surrogate; without one not.
 Message = Annotated[str, Field(min_length=1, max_length=200_000), AfterValidator(_filled)]
 MAX_NAME_CHARS = 200
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS), AfterValidator(_filled)]
+Label = Annotated[str, Field(max_length=MAX_NAME_CHARS), AfterValidator(_printable)]
+"""An app or an environment; an empty one means any."""
 Remark = Annotated[str, Field(max_length=10_000), AfterValidator(without_nul)]
 
 
@@ -85,8 +93,8 @@ class ConversationBody(Change):
     title: Name | None = None
     model: Name | None = None
     memory: MemoryChange = MemoryChange()
-    app_code: Name | None = None
-    environment: Name | None = None
+    app_code: Label | None = None
+    environment: Label | None = None
 
     def change(self) -> ConversationChange:
         """Give what it asks for."""

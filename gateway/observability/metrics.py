@@ -46,7 +46,7 @@ KNOWN_TOOLS: frozenset[str] = frozenset(
         "WebSearch",
         "Write",
         *(
-            f"mcp__memory__memory_case_{does}"
+            f"mcp__memory_case__memory_case_{does}"
             for does in ("search", "upsert", "feedback", "render")
         ),
     }

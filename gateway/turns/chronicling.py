@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from memory.cases.tools import CaseTools
+
 from gateway.conversations.model import Conversation, Turn
 from gateway.turns.evidence import ToolStatus, ToolUse
 from gateway.turns.recent import ConversationTools
@@ -56,6 +58,8 @@ class TurnMemory:
 
     reader: MemoryReader
     tools: ConversationTools
+    cases: CaseTools | None = None
+    """Case memory, for conversations that have it switched on; None: there is none."""
     recorder: IntentRecorder | None = None
     """None: nothing is recorded."""
     consumed: Callable[[Sequence[str], str], Awaitable[None]] = _consume_nothing

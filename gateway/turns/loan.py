@@ -13,6 +13,7 @@ from gateway.engine.protocol import (
     SessionOrigin,
     WorkspaceUntrusted,
 )
+from gateway.turns.casetools import CASE_SERVER
 from gateway.turns.reply import Cause
 from gateway.turns.scene import Scene
 from gateway.turns.sentences import describe_concerns
@@ -37,7 +38,11 @@ class Loan:
     async def take(self, conversation: Conversation, *, after_death: bool = False) -> bool:
         """Get the conversation's client, and tell what it lost; False when none can be had."""
         parts = self._scene.parts
-        spec = ClientSpec(model=conversation.model or parts.default_model)
+        has_cases = conversation.uses_cases and parts.memory.cases is not None
+        spec = ClientSpec(
+            model=conversation.model or parts.default_model,
+            servers=(CASE_SERVER,) if has_cases else (),
+        )
         origin = SessionOrigin(resume=conversation.session_id, fork_at=conversation.fork_at)
         try:
             self._lease = await parts.pool.acquire(conversation.id, spec, origin)

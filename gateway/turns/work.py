@@ -15,6 +15,7 @@ from gateway.conversations.model import Conversation
 from gateway.engine.events import ClientLost, RunFinished, SessionReady
 from gateway.engine.protocol import ClientDead, Prompt
 from gateway.turns.asking import PersonAsker
+from gateway.turns.casetools import CaseCalls
 from gateway.turns.closing import Closing
 from gateway.turns.control import TurnClock
 from gateway.turns.conversing import Conversing
@@ -46,6 +47,12 @@ class TurnWork:
         self._closing = Closing(scene)
         self._narrator = Narrator(scene, DoomLoop(limits.doom_loop_threshold))
         self._narrator.on_first_text = self._first_text
+        cases = scene.parts.memory.cases
+        self._case_calls = (
+            CaseCalls(cases, conversation, scene.parts.memory.tools)
+            if cases is not None and conversation.uses_cases
+            else None
+        )
         self._conversing = Conversing(scene, self._narrator)
         self._conversing.on_session = self._session_ready
         self._gate = TurnGate(
@@ -129,7 +136,10 @@ class TurnWork:
     async def _ask_first(self) -> None:
         """Send the person's message; once more to a new client where the first had just died."""
         prompt = Prompt(
-            text=self._scene.turn.message, context=self._recalling.text, gatekeeper=self._gate
+            text=self._scene.turn.message,
+            context=self._recalling.text,
+            gatekeeper=self._gate,
+            call_own=self._case_calls,
         )
         try:
             await self._ask(prompt)
@@ -178,7 +188,7 @@ class TurnWork:
 
     async def _ask_again(self, text: str) -> None:
         try:
-            await self._ask(Prompt(text=text, gatekeeper=self._gate))
+            await self._ask(Prompt(text=text, gatekeeper=self._gate, call_own=self._case_calls))
         except ClientDead as exc:
             self._scene.evidence.finish = ClientLost(exit_code=None, stderr=(exc.detail,))
             self._note_ending()

@@ -1,4 +1,4 @@
-"""Field log, problem 1: the four skills are there for the real agent process."""
+"""Field log, problem 1: the skills are there for the real agent process."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,13 @@ from gateway.workspace import prepare_workspace_blocking, skill_names
 pytestmark = pytest.mark.e2e
 
 SHIPPED = Path(__file__).parents[2] / ".claude" / "skills"
-NAMES = {"memory-capture", "memory-summarize", "memory-organize", "memory-revise"}
+NAMES = {
+    "memory-capture",
+    "memory-case",
+    "memory-organize",
+    "memory-revise",
+    "memory-summarize",
+}
 DEADLINE_S = 60
 
 
@@ -85,7 +91,7 @@ def prepare(workspace: Path) -> None:
     prepare_workspace_blocking(workspace, SHIPPED)
 
 
-async def test_the_agent_sees_the_four_skills_of_a_prepared_workspace(tmp_path: Path) -> None:
+async def test_the_agent_sees_the_skills_of_a_prepared_workspace(tmp_path: Path) -> None:
     workspace = tmp_path / "工作区"
     await anyio.to_thread.run_sync(prepare, workspace)
     seen = await ask_agent(workspace, tmp_path / "config", ["hello"])

@@ -290,6 +290,8 @@ async def test_a_wrong_parameter_is_named(tmp_path: Path, path: str, field: str)
         ({"sections": {"secrets": "x"}}, "sections.secrets"),
         ({"occurred_at": "yesterday"}, "occurred_at"),
         ({"occurred_at": "2026-11-20T10:00:00"}, "occurred_at"),
+        ({"occurred_at": "9999-12-31T23:59:59-12:00"}, "occurred_at"),
+        ({"occurred_at": "0001-01-01T00:00:00+12:00"}, "occurred_at"),
         ({"scope": {"project_id": 7}}, "scope.project_id"),
     ],
 )

@@ -19,7 +19,7 @@ from policies.verdict import Allow
 
 REPOSITORY = Path(__file__).parents[3]
 SHIPPED = REPOSITORY / ".claude" / "skills"
-NAMES = ("memory-capture", "memory-organize", "memory-revise", "memory-summarize")
+NAMES = ("memory-capture", "memory-case", "memory-organize", "memory-revise", "memory-summarize")
 
 
 @pytest.fixture
@@ -450,7 +450,7 @@ def test_every_command_that_a_skill_shows_passes_the_gate(name: str, workspace: 
     (workspace / "memory").mkdir(parents=True)
     text = (SHIPPED / name / "SKILL.md").read_text(encoding="utf-8")
     shown = re.findall(r"`((?:rm|mv|cp|mkdir|ls|cat) [^`]+)`", text)
-    assert shown or name in {"memory-capture", "memory-summarize"}
+    assert shown or name in {"memory-capture", "memory-case", "memory-summarize"}
     for command in shown:
         verdict = validate_bash_command(command, root=workspace, cwd=workspace)
         assert isinstance(verdict, Allow), (command, verdict)

@@ -87,7 +87,7 @@ def test_a_file_adds_and_takes_away(load: Load) -> None:
     assert "del" not in rules.windows_commands
     assert rules.offered_tools == shipped_rules().offered_tools - {"Bash"} | {"ToolSearch"}
     assert not rules.tools & {"Bash", "WebFetch"}
-    assert rules.own_reading_tools == {"mcp__notes__find"}
+    assert rules.own_reading_tools == shipped_rules().own_reading_tools | {"mcp__notes__find"}
     assert rules.own_changing_tools == {"mcp__notes__add"}
     assert rules.web_hosts == {"docs.example.com", "xn--fiq228c.example"}
 

@@ -1,0 +1,150 @@
+"""Case memory over HTTP: the same four tools that an agent has, for a person.
+
+App, environment and conversation stand beside the case here. With a conversation and neither of the
+others it is the conversation's own app and environment that count.
+"""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from gateway.errors import BadRequest, GatewayError, NotFound
+from gateway.http.answers import JsonAnswer
+from gateway.http.complaints import bad_field
+from gateway.http.description import takes
+from gateway.http.memory_bodies import CaseBody, FeedbackBody
+from gateway.http.parameters import Parameter
+from gateway.http.schemas import MAX_NAME_CHARS
+from gateway.http.services import Call, Caller
+from gateway.turns.casefields import feedback_fields, search_fields, upsert_fields, whole_fields
+from memory.cases.case import CaseCaller
+from memory.cases.results import DEFAULT_TOP_K, Code, Refusal, WholeCase
+from memory.errors import StoreUnavailable
+from memory.scope import Scope
+
+router = APIRouter()
+
+_MAX_QUERY_CHARS = 10_000
+_FIELDS: Mapping[Code, str] = {
+    "INVALID_QUERY": "q",
+    "INVALID_TOP_K": "top_k",
+    "INVALID_SCOPE": "app_code",
+    "INVALID_CASE": "case",
+    "MISSING_CASE": "case",
+    "INVALID_FEEDBACK": "signal",
+}
+
+_Text = Annotated[str, Query(max_length=_MAX_QUERY_CHARS)]
+_Label = Annotated[str, Query(max_length=MAX_NAME_CHARS)]
+_Count = Annotated[int | None, Query()]
+
+
+@router.post("/memory/cases", openapi_extra=takes(CaseBody), status_code=HTTPStatus.CREATED)
+async def record_case(call: Caller) -> Response:
+    """Record a case, or change one: 201 for a new one, 200 where it was changed, merged, or the same."""
+    body = await call.body(CaseBody)
+    caller = await _caller(call, body.conversation_id, body.app_code, body.environment)
+    answer = await call.memory.cases.upsert(caller, body.case)
+    if isinstance(answer, Refusal):
+        raise _fault(answer)
+    whole = await _whole(call, caller, answer.case.case_id)
+    created = answer.status == "created"
+    return JsonAnswer(
+        {**whole_fields(whole), **upsert_fields(answer)},
+        status_code=HTTPStatus.CREATED if created else HTTPStatus.OK,
+    )
+
+
+@router.get("/memory/cases/search")
+async def search_cases(
+    call: Caller,
+    q: _Text = "",
+    query: _Text = "",
+    top_k: _Count = None,
+    limit: _Count = None,
+    app_code: _Label = "",
+    environment: _Label = "",
+    conversation_id: Parameter = "",
+) -> Response:
+    """Find cases, best first. `query` and `limit` are other names of `q` and `top_k`."""
+    caller = await _caller(call, conversation_id, app_code, environment)
+    count = top_k if top_k is not None else limit
+    answer = await call.memory.cases.search(
+        caller, q or query, DEFAULT_TOP_K if count is None else count
+    )
+    if isinstance(answer, Refusal):
+        raise _fault(answer)
+    return JsonAnswer(search_fields(answer))
+
+
+@router.get("/memory/cases/{case_id}")
+async def show_case(call: Caller, case_id: str, conversation_id: Parameter = "") -> Response:
+    """Give a case whole, as JSON and as Markdown, whatever its lifecycle."""
+    caller = await _caller(call, conversation_id)
+    return JsonAnswer(whole_fields(await _whole(call, caller, case_id)))
+
+
+@router.post("/memory/cases/{case_id}/feedback", openapi_extra=takes(FeedbackBody))
+async def judge_case(call: Caller, case_id: str) -> Response:
+    """Take a vote on a case, and give the case as it stands then."""
+    body = await call.body(FeedbackBody)
+    caller = await _caller(call, body.conversation_id, body.app_code, body.environment)
+    answer = await call.memory.cases.feedback(
+        caller, case_id, helpful=body.helpful, signal=body.signal
+    )
+    if isinstance(answer, Refusal):
+        raise _fault(answer)
+    whole = await _whole(call, caller, case_id)
+    return JsonAnswer({**whole_fields(whole), **feedback_fields(answer)})
+
+
+async def _caller(
+    call: Call,
+    conversation_id: str | None,
+    app_code: str | None = None,
+    environment: str | None = None,
+) -> CaseCaller:
+    """Say on whose behalf it is; a conversation must be the caller's own.
+
+    Raises:
+        NotFound: it is not.
+    """
+    labels: dict[str, str | None] = {"app_code": app_code, "environment": environment}
+    tools: tuple[str, ...] = ()
+    if conversation_id:
+        known = (await call.chat.get(call.user_id, conversation_id)).conversation
+        labels = {name: given or getattr(known, name) for name, given in labels.items()}
+        tools = await call.chat.recent_tools(call.user_id, conversation_id)
+    return CaseCaller(
+        scope=Scope(owner_id=call.user_id, **labels),
+        conversation_id=conversation_id or None,
+        by="person",
+        active_tools=tools,
+        only_environment=bool(environment),
+    )
+
+
+async def _whole(call: Call, caller: CaseCaller, case_id: str) -> WholeCase:
+    everywhere = CaseCaller(
+        scope=Scope(owner_id=caller.scope.owner_id),
+        conversation_id=caller.conversation_id,
+        by=caller.by,
+    )
+    answer = await call.memory.cases.render(everywhere, [case_id])
+    if isinstance(answer, Refusal):
+        raise _fault(answer)
+    return answer.cases[0]
+
+
+def _fault(refusal: Refusal) -> Exception:
+    """Make a refusal the error of the contract; its code of the four tools stands in `details`."""
+    details: dict[str, Any] = {**refusal.details, "code": refusal.code}
+    if refusal.code in {"CASE_NOT_FOUND", "MISSING_CASE_ID"}:
+        return NotFound(refusal.message, details=details)
+    if refusal.code in {"STORE_UNAVAILABLE", "TOOL_TIMEOUT"}:
+        return StoreUnavailable(refusal.message)
+    fault: GatewayError = bad_field(_FIELDS.get(refusal.code, "case"), refusal.message)
+    return BadRequest(refusal.message, details={**fault.details, **details})

@@ -1,0 +1,260 @@
+"""Case memory over HTTP, by the contract's names: real stores, no agent."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.service.http.stage import Json, assert_error, staged
+
+CASE: Json = {
+    "symptom_summary": "Checkout answers 503 after each deploy",
+    "diagnosis": "Readiness probes pass before the connection pool is filled; the first requests time out.",
+    "root_cause": "The readiness probe does not look at the connection pool.",
+    "resolution": "Added the pool to the readiness check; no 503 in ten deploys.",
+    "confidence": 0.7,
+    "metadata": {
+        "failure_layer": "k8s",
+        "related_services": ["checkout", "orders"],
+        "tags": ["deploy"],
+    },
+}
+CHINESE: Json = {
+    "symptom_summary": "网关重启后大量连接超时",
+    "diagnosis": "重启后 DNS 缓存为空，所有请求同时解析，CoreDNS 被限流。",
+    "root_cause": "CoreDNS 限流。",
+    "resolution": "开启 NodeLocal DNSCache。",
+    "confidence": 0.8,
+}
+
+
+async def record(client: httpx.AsyncClient, case: Json = CASE, **beside: Any) -> Json:
+    answer = await client.post("/memory/cases", json={"case": case, **beside})
+    assert answer.status_code in {200, 201}, answer.text
+    recorded: Json = answer.json()
+    return recorded
+
+
+async def find(client: httpx.AsyncClient, q: str, **params: Any) -> list[str]:
+    answer = await client.get("/memory/cases/search", params={"q": q, **params})
+    assert answer.status_code == 200, answer.text
+    told = answer.json()
+    assert told["count"] == len(told["cases"])
+    assert told["code"] == "OK"
+    return [one["case_id"] for one in told["cases"]]
+
+
+async def conversation(client: httpx.AsyncClient, **changes: str) -> str:
+    conversation_id = str((await client.post("/new-conversation")).json()["conversation_id"])
+    if changes:
+        answer = await client.patch(f"/conversations/{conversation_id}", json=changes)
+        assert answer.status_code == 200, answer.text
+    return conversation_id
+
+
+async def test_a_case_is_recorded_found_shown_judged_and_forgotten(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        answer = await client.post(
+            "/memory/cases", json={"case": CASE, "app_code": "shop", "environment": "production"}
+        )
+        assert answer.status_code == 201
+        made = answer.json()
+        assert set(made) >= {
+            *("case_id", "lifecycle", "confidence", "similar_cases", "feedback", "history"),
+            *("markdown", "status", "stripped", "unreviewed_cases", "app_code", "environment"),
+        }
+        case_id = made["case_id"]
+        assert case_id.startswith("cas_")
+        assert (made["lifecycle"], made["confidence"], made["status"]) == ("draft", 0.7, "created")
+        assert "Readiness probes pass" in made["markdown"]
+        (found,) = (await client.get("/memory/cases/search", params={"q": "503 deploy"})).json()[
+            "cases"
+        ]
+        assert set(found) >= {
+            *("case_id", "symptom_summary", "diagnosis_preview", "diagnosis_len", "root_cause"),
+            *("resolution", "confidence", "lifecycle", "similar_count", "source_conv_id"),
+            *("fingerprint", "created_at", "updated_at", "feedback_h", "feedback_u"),
+            "feedback_cv_count",
+        }
+        shown = (await client.get(f"/memory/cases/{case_id}")).json()
+        assert {name: shown[name] for name in CASE} == CASE
+        judged = await client.post(f"/memory/cases/{case_id}/feedback", json={"helpful": True})
+        assert judged.status_code == 200
+        assert (judged.json()["confidence"], judged.json()["feedback"]["helpful"]) == (0.8, 1)
+        # it is an item like any other
+        items = (await client.get("/memory/search", params={"q": "503 deploy"})).json()["items"]
+        assert [(one["id"], one["kind"]) for one in items] == [(case_id, "case")]
+        assert (await client.delete(f"/memory/items/{case_id}")).status_code == 204
+        assert_error(await client.get(f"/memory/cases/{case_id}"), 404, "not_found")
+        assert await find(client, "503 deploy") == []
+
+
+async def test_two_characters_and_names_of_products_find_a_chinese_case(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        await record(client)
+        made = await record(client, CHINESE)
+        for query in ("限流", "why is CoreDNS throttling"):
+            assert (await find(client, query))[0] == made["case_id"], query
+
+
+async def test_an_update_changes_what_it_names_and_never_the_scope(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        case_id = (await record(client, app_code="shop", environment="production"))["case_id"]
+        partial: Json = {"case_id": case_id, "root_cause": "", "resolution": "Fill the pool first."}
+        answer = await client.post(
+            "/memory/cases", json={"case": partial, "app_code": "bank", "environment": "default"}
+        )
+        # another app's caller has no such case
+        assert_error(answer, 404, "not_found")
+        answer = await client.post(
+            "/memory/cases", json={"case": partial, "app_code": "shop", "environment": "staging"}
+        )
+        assert answer.status_code == 200
+        changed = answer.json()
+        assert (changed["status"], changed["resolution"]) == ("updated", "Fill the pool first.")
+        assert changed["root_cause"] == CASE["root_cause"], "a blank value is none"
+        assert (changed["app_code"], changed["environment"]) == ("shop", "production")
+
+
+async def test_what_may_not_be_written_is_stripped_and_told(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        sent = {**CASE, "lifecycle": "accepted", "fb": {"global": {"h": 9}}, "similar_cases": []}
+        made = await record(client, sent)
+        assert set(made["stripped"]) >= {"lifecycle", "fb", "similar_cases"}
+        assert made["lifecycle"] == "draft"
+
+
+async def test_secrets_are_masked_before_anything_is_stored(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        secret = "sk-ant-api03-" + "Ab3dEf6hIj" * 9
+        made = await record(
+            client, {**CASE, "diagnosis": f"The key {secret} had expired. 密钥过期。"}
+        )
+        assert made["redacted"] == 1
+        shown = (await client.get(f"/memory/cases/{made['case_id']}")).text
+        assert secret not in shown
+        assert "密钥过期" in shown
+
+
+async def test_an_app_is_a_wall_and_an_environment_narrows_where_it_is_named(
+    tmp_path: Path,
+) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        shop = (await record(client, app_code="shop", environment="production"))["case_id"]
+        anywhere = (await record(client, {**CASE, "symptom_summary": "503 after deploy, any app"}))[
+            "case_id"
+        ]
+        for params, found in (
+            ({}, {shop, anywhere}),
+            ({"app_code": "default", "environment": "default"}, {shop, anywhere}),
+            ({"app_code": "shop"}, {shop, anywhere}),
+            ({"app_code": "shop", "environment": "production"}, {shop, anywhere}),
+            ({"app_code": "shop", "environment": "staging"}, {anywhere}),
+            ({"app_code": "bank"}, {anywhere}),
+        ):
+            assert set(await find(client, "503 after deploy", **params)) == found, params
+
+
+async def test_a_conversation_brings_its_own_scope_and_is_asked_to_judge(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        made = await record(client, app_code="shop", environment="production")
+        mine = await conversation(client, app_code="shop", environment="staging")
+        other = await conversation(client, app_code="bank")
+        assert await find(client, "503", conversation_id=mine) == [made["case_id"]]
+        assert await find(client, "503", conversation_id=other) == []
+        second = await record(client, CHINESE, conversation_id=mine)
+        assert second["unreviewed_cases"] == [made["case_id"]]
+        assert (second["app_code"], second["environment"]) == ("shop", "staging")
+        body = {"helpful": True, "conversation_id": mine}
+        answer = await client.post(f"/memory/cases/{made['case_id']}/feedback", json=body)
+        assert answer.json()["unreviewed_cases"] == []
+        assert answer.json()["history"][-1]["conversation_id"] == mine
+
+
+async def test_votes_of_conversations_promote_and_reject(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        own = await conversation(client)
+        case_id = (await record(client, conversation_id=own))["case_id"]
+        path = f"/memory/cases/{case_id}/feedback"
+        for _ in range(5):
+            answer = await client.post(path, json={"helpful": True, "conversation_id": own})
+            assert answer.json()["lifecycle"] == "draft"
+        body: Json = {"helpful": True, "conversation_id": await conversation(client)}
+        assert (await client.post(path, json=body)).json()["lifecycle"] == "accepted"
+        stale: Json = {"signal": "stale", "conversation_id": await conversation(client)}
+        answer = await client.post(path, json=stale)
+        assert answer.json()["lifecycle"] == "stale"
+        assert await find(client, "503 deploy") == []
+        items = (await client.get("/memory/search", params={"q": "503 deploy"})).json()["items"]
+        assert items == []
+        markdown = (await client.get(f"/memory/cases/{case_id}")).json()["markdown"]
+        assert "stale" in markdown.lower().split("## ")[0]
+
+
+async def test_anybody_elses_case_is_as_unknown_as_one_that_never_was(tmp_path: Path) -> None:
+    async with staged(tmp_path, users=("ann", "bob")) as stage:
+        ann, bob = stage.client("ann"), stage.client("bob")
+        case_id = (await record(ann))["case_id"]
+        theirs = await conversation(ann)
+        assert await find(bob, "503 deploy") == []
+        for answer in (
+            await bob.get(f"/memory/cases/{case_id}"),
+            await bob.post(f"/memory/cases/{case_id}/feedback", json={"helpful": False}),
+            await bob.post("/memory/cases", json={"case": {**CASE, "case_id": case_id}}),
+            await bob.post("/memory/cases", json={"case": CASE, "conversation_id": theirs}),
+            await bob.get("/memory/cases/search", params={"q": "x", "conversation_id": theirs}),
+            await bob.delete(f"/memory/items/{case_id}"),
+        ):
+            assert_error(answer, 404, "not_found")
+        assert (await ann.get(f"/memory/cases/{case_id}")).json()["feedback"]["unhelpful"] == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({"case": {}}, "MISSING_CASE"),
+        ({"case": {**CASE, "symptom_summary": "  "}}, "INVALID_CASE"),
+        ({"case": {**CASE, "confidence": 7}}, "INVALID_CASE"),
+        ({"case": {**CASE, "confidence": "high"}}, "INVALID_CASE"),
+        ({"case": {**CASE, "metadata": {"failure_layer": "moon"}}}, "INVALID_CASE"),
+    ],
+)
+async def test_a_case_that_cannot_be_read_is_refused_in_one_sentence(
+    tmp_path: Path, body: Json, code: str
+) -> None:
+    async with staged(tmp_path) as stage:
+        answer = await stage.client().post("/memory/cases", json=body)
+        assert_error(answer, 422, "invalid_request")
+        assert answer.json()["error"]["details"]["code"] == code
+        assert answer.json()["error"]["message"].endswith(".")
+
+
+@pytest.mark.parametrize("params", [{"top_k": 0}, {"top_k": 21}, {"limit": 99}, {"top_k": "many"}])
+async def test_a_count_out_of_range_is_refused(tmp_path: Path, params: Json) -> None:
+    async with staged(tmp_path) as stage:
+        answer = await stage.client().get("/memory/cases/search", params={"q": "x", **params})
+        assert_error(answer, 422, "invalid_request")
+
+
+async def test_a_vote_that_says_nothing_and_a_question_without_words_are_refused(
+    tmp_path: Path,
+) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        case_id = (await record(client))["case_id"]
+        empty = await client.post(f"/memory/cases/{case_id}/feedback", json={})
+        assert_error(empty, 422, "invalid_request")
+        assert_error(await client.get("/memory/cases/search"), 422, "invalid_request")
+        unknown = await client.post("/memory/cases/cas_none/feedback", json={"helpful": True})
+        assert_error(unknown, 404, "not_found")
+        bad = await client.post(f"/memory/cases/{case_id}/feedback", json={"signal": "great"})
+        assert_error(bad, 422, "invalid_request")

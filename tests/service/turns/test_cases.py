@@ -1,0 +1,136 @@
+"""Case memory in turns, with the real memory and the scripted engine."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.assemble import Services
+from gateway.conversations.model import ConversationChange
+from gateway.ids import LOCAL_USER as ME
+from gateway.ids import ConversationId
+from gateway.turns.casetools import CASE_SERVER
+from memory.scope import Scope
+from tests.support.services import (
+    ask,
+    events_of,
+    result_of,
+    running_services,
+    script,
+    scripted_engine,
+    send,
+)
+
+SEARCH, UPSERT, FEEDBACK, RENDER = (
+    f"mcp__memory_case__memory_case_{does}" for does in ("search", "upsert", "feedback", "render")
+)
+CASE = {
+    "symptom_summary": "发布后结账接口返回 503 (checkout 503 after deploy)",
+    "diagnosis": "Readiness passes before the pool is filled; the first requests time out.",
+    "root_cause": "The readiness probe does not look at the connection pool.",
+    "resolution": "Added the pool to the readiness check.",
+    "confidence": 0.7,
+}
+
+
+async def with_cases(services: Services, **scope: Any) -> ConversationId:
+    conversation_id = await services.chat.new_conversation(ME)
+    change = ConversationChange(case_memory=True, **scope)
+    await services.chat.change(ME, conversation_id, change)
+    return conversation_id
+
+
+async def call(
+    services: Services, conversation_id: str, name: str, arguments: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Have the agent call a tool; gives how the call ended, its whole output as JSON where it is some."""
+    message = script({"tool": name, "input": dict(arguments)}, {"text": "called"})
+    accepted = await send(services, message, conversation_id)
+    await result_of(services, accepted)
+    (finished,) = [
+        json.loads(one.data)
+        for one in await events_of(services, accepted)
+        if one.type == "tool.finished"
+    ]
+    try:
+        told = json.loads(finished["output"] or finished["error"] or "")
+    except ValueError:
+        told = {}
+    return {**finished, "told": told}
+
+
+async def test_a_case_goes_from_one_conversation_to_another(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        first = await with_cases(services, app_code="shop", environment="production")
+        recorded = await call(services, first, UPSERT, {"case": CASE})
+        assert recorded["status"] == "ok"
+        case_id = recorded["told"]["case_id"]
+        assert (recorded["told"]["app_code"], recorded["told"]["environment"]) == (
+            "shop",
+            "production",
+        )
+        second = await with_cases(services, app_code="shop", environment="default")
+        found = await call(services, second, SEARCH, {"query": "503"})
+        assert [one["case_id"] for one in found["told"]["cases"]] == [case_id]
+        rendered = await call(services, second, RENDER, {"case_ids": [case_id]})
+        assert "Readiness passes before" in rendered["output"]
+        judged = await call(services, second, FEEDBACK, {"case_id": case_id, "helpful": True})
+        assert judged["told"]["confidence"] == 0.8
+        other = await with_cases(services, app_code="bank")
+        assert (await call(services, other, SEARCH, {"query": "503"}))["told"]["cases"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "code"),
+    [
+        (UPSERT, {}, "MISSING_CASE"),
+        (UPSERT, {"case": {**CASE, "case_id": "cas_none"}}, "CASE_NOT_FOUND"),
+        (FEEDBACK, {"helpful": True}, "MISSING_CASE_ID"),
+        (FEEDBACK, {"case_id": "cas_none", "helpful": True}, "CASE_NOT_FOUND"),
+        (SEARCH, {"query": "x", "top_k": 0}, "INVALID_TOP_K"),
+        (SEARCH, {}, "INVALID_QUERY"),
+        (RENDER, {"case_ids": ["cas_none"]}, "CASE_NOT_FOUND"),
+        (RENDER, {"case_ids": []}, "MISSING_CASE_ID"),
+        (RENDER, {"case_ids": [f"cas_{n}" for n in range(6)]}, "TOO_MANY_CASES"),
+    ],
+)
+async def test_what_cannot_be_done_is_told_with_its_code(
+    tmp_path: Path, name: str, arguments: dict[str, Any], code: str
+) -> None:
+    async with running_services(tmp_path) as services:
+        told = await call(services, await with_cases(services), name, arguments)
+    assert told["status"] == "failed"
+    assert code in (told["error"] or "") + (told["output"] or "")
+
+
+async def test_only_a_conversation_that_has_it_switched_on_has_the_tools(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        plain = await services.chat.new_conversation(ME)
+        await ask(services, "hello", plain)
+        on = await with_cases(services)
+        await ask(services, "hello", on)
+        off = await with_cases(services)
+        await services.chat.change(ME, off, ConversationChange(memory_enabled=False))
+        await ask(services, "hello", off)
+        specs = [one._spec.servers for one in scripted_engine(services).clients]  # noqa: SLF001
+        assert specs == [(), (CASE_SERVER,), ()]
+        # switched off, the next turn has another client
+        await services.chat.change(ME, on, ConversationChange(case_memory=False))
+        result = await ask(services, script({"tool": SEARCH, "input": {"query": "x"}}), on)
+        assert result["tools"][0]["status"] == "failed"
+
+
+async def test_no_prompt_has_a_case_in_it_and_no_episode_repeats_one(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        first = await with_cases(services)
+        await call(services, first, UPSERT, {"case": CASE})
+        result = await ask(services, script({"echo": "context"}), first)
+        assert "Readiness" not in result["reply"]
+        asked = await ask(services, "checkout 503 after deploy?", first)
+        assert asked["memory"]["injected"] == []
+        assert services.memory is not None
+        await services.memory.remembering.drain()
+        items = (await services.memory.search.search("503 deploy", scope=Scope(owner_id=ME))).hits
+        assert [one.item.kind for one in items] == ["case"]
