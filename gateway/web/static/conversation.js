@@ -2,7 +2,10 @@
 
 import { errorFromShape, networkError } from "/static/api.js";
 import { backoff, follow, pause } from "/static/follow.js";
-import { answerApproval, getConversation, interruptConversation, listMessages, startTurn, takeBackTurn, toApproval } from "/static/routes.js";
+import { USUAL_SETTINGS } from "/static/memory-settings.js";
+import {
+  answerApproval, changeMemory, getConversation, interruptConversation, listMessages, newConversationWith, startTurn, takeBackTurn, toApproval,
+} from "/static/routes.js";
 import { readEvents } from "/static/sse.js";
 import { addApproval, isUnfinished, newTurn } from "/static/turn.js";
 import { TurnBook, parseData } from "/static/turn-book.js";
@@ -21,14 +24,27 @@ export class Conversation {
   #earlier = null;
   #unread = 0;
   #hasLoaded = false;
+  #settings;
 
   /**
    * `page` hears of everything: turnsChanged(turn?), connected(isConnected), identified(id), activity(),
-   * completed(turn), approvalAsked(approval), failed(error, retry), gone().
+   * settingsChanged(), completed(turn), approvalAsked(approval), failed(error, retry), gone().
    */
   constructor(id, page) {
     this.id = id;
     this.#page = page;
+    this.#settings = id ? null : USUAL_SETTINGS;
+  }
+
+  /** What it may remember; null while that is not known yet. */
+  get settings() {
+    return this.#settings;
+  }
+
+  /** Somebody has read them anew. */
+  set settings(settings) {
+    this.#settings = settings;
+    this.#page.settingsChanged();
   }
 
   get turns() {
@@ -62,6 +78,7 @@ export class Conversation {
     if (!this.#hasLoaded) this.#earlier = earlier;
     this.#hasLoaded = true;
     this.#book.merge(messages, summary);
+    this.settings = summary.settings;
     this.#unread = Math.max(0, summary.turnCount - this.turns.length);
     this.#page.turnsChanged();
     // What waits for an answer is among the events of its turn, after the call that it is about.
@@ -203,11 +220,28 @@ export class Conversation {
 
   #accept(turn, data) {
     this.#book.bind(turn, data?.turn_id ?? null);
-    if (!this.id) {
-      this.id = data.conversation_id;
-      this.#page.identified(this.id);
-    }
+    this.#begin(data.conversation_id);
     this.#page.turnsChanged();
+  }
+
+  #begin(id) {
+    if (this.id) return;
+    this.id = id;
+    this.#page.identified(id);
+  }
+
+  /** Change what it may remember. It is begun for that where it has not been: its first message is then under it, too. */
+  async chooseMemory(change) {
+    // The first message may be starting it right now.
+    if (!this.id) await this.#lastSend;
+    if (this.id) {
+      this.settings = await changeMemory(this.id, change);
+    } else {
+      const { id, settings } = await newConversationWith(change);
+      this.#begin(id);
+      this.settings = settings;
+    }
+    this.#page.activity();
   }
 
   // -- stopping, taking back, answering ---------------------------------------------------------

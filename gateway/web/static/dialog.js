@@ -3,15 +3,21 @@
 import { el } from "/static/dom.js";
 import { t } from "/static/i18n.js";
 
-/** Show a dialog with `content`; it leaves the document when it closes. */
-export function openDialog({ label, className = "", content, onClose = () => {} }) {
+/**
+ * Show a dialog with `content`; it leaves the document when it closes. Escape always closes it, a click
+ * beside it only where `mayLeave()` says that nothing would be lost.
+ */
+export function openDialog({ label, className = "", content, onClose = () => {}, mayLeave = () => true }) {
   const dialog = el("dialog", { class: `dialog ${className}`, "aria-label": label }, content);
   dialog.addEventListener("close", () => {
     dialog.remove();
     onClose();
   });
+  // Text selected with the pointer may end beside the dialog: only a press that began there, too, is one beside it.
+  let isPressedBeside = false;
+  dialog.addEventListener("pointerdown", (event) => { isPressedBeside = event.target === dialog; });
   dialog.addEventListener("click", (event) => {
-    if (event.target === dialog) dialog.close();
+    if (event.target === dialog && isPressedBeside && mayLeave()) dialog.close();
   });
   document.body.append(dialog);
   dialog.showModal();

@@ -13,7 +13,9 @@ import { ErrorLine } from "/static/error-line.js";
 import { t } from "/static/i18n.js";
 import { plainText } from "/static/markdown.js";
 import { openLog } from "/static/log-dialog.js";
-import { deleteConversation, newConversation, renameConversation } from "/static/routes.js";
+import { MemoryButton } from "/static/memory-button.js";
+import { USUAL_SETTINGS, changeBetween } from "/static/memory-settings.js";
+import { deleteConversation, newConversation, newConversationWith, renameConversation } from "/static/routes.js";
 import { Scroll } from "/static/scroll.js";
 import { Transcript } from "/static/transcript.js";
 import { showHidden } from "/static/visible.js";
@@ -24,6 +26,7 @@ export class Page {
   #conversation = null;
   #drawer = new Drawer();
   #error = new ErrorLine(byId("error-slot"));
+  #memory = new MemoryButton(byId("memory"), { failed: (error, retry) => this.#error.show(error, retry) });
   #scroll = new Scroll(byId("scroller"), byId("transcript"), byId("jump-latest"));
   #welcome = welcome((text) => this.#send(text));
   #transcript = new Transcript(byId("transcript"), this.#scroll, {
@@ -78,6 +81,7 @@ export class Page {
     this.#list.current = id;
     this.#transcript.show(conversation, id ? null : this.#welcome);
     this.#composer.text = recoverText(id);
+    this.#memory.show(conversation);
     this.#showActivity();
     this.#showTitle();
     this.#composer.focus();
@@ -105,6 +109,7 @@ export class Page {
       }),
       connected: whileOpen((isConnected) => this.#showConnected(isConnected)),
       identified: whileOpen((id) => this.#identified(id)),
+      settingsChanged: whileOpen(() => this.#memory.draw()),
       activity: () => this.#changed(),
       completed: whileOpen((turn) => announce(t("reply_ready", { text: plainText(turn.result.reply ?? "") }))),
       approvalAsked: whileOpen((approval) => announceUrgently(t("approval_waits", { name: showHidden(approval.name), summary: showHidden(approval.summary) }))),
@@ -174,13 +179,19 @@ export class Page {
       return;
     }
     try {
-      // Being left ends a conversation's agent at once; one that is still at work is let finish.
-      const id = await newConversation(leaving.isBusy ? null : leaving.id);
-      this.open(id);
+      this.open(await this.#newAfter(leaving));
       this.#changed();
     } catch (error) {
       this.#error.show(error, () => this.startNew());
     }
+  }
+
+  /** What a conversation may remember, the one that follows it may, too. */
+  async #newAfter(leaving) {
+    // Being left ends a conversation's agent at once; one that is still at work is let finish.
+    if (!leaving.isBusy) return newConversation(leaving.id);
+    const change = changeBetween(USUAL_SETTINGS, leaving.settings ?? USUAL_SETTINGS);
+    return change ? (await newConversationWith(change)).id : newConversation(null);
   }
 
   async #rename(id, title) {
@@ -221,6 +232,7 @@ export class Page {
   #listRefreshed(conversations) {
     this.#showTitle();
     const summary = conversations.find((conversation) => conversation.id === this.#conversation.id);
+    if (summary) this.#conversation.settings = summary.settings;
     // Somebody else, another tab perhaps, goes on with this conversation.
     if (summary && !this.#conversation.isBusy && (summary.state !== "idle" || summary.turnCount > this.#conversation.turnCount)) {
       this.#conversation.load().catch(() => {});

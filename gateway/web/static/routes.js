@@ -1,6 +1,7 @@
 // The gateway's routes, and its answers in the one form that the page uses.
 
 import { request, requestJson } from "/static/api.js";
+import { toSettings } from "/static/memory-settings.js";
 
 const path = (...parts) => `/${parts.map(encodeURIComponent).join("/")}`;
 
@@ -16,6 +17,7 @@ function toConversation(raw) {
     title: raw.title || "",
     state: raw.state ?? "idle",
     turnCount: Number(raw.turns ?? raw.turn_count ?? 0),
+    settings: toSettings(raw),
     lastActivity: raw.last_activity ?? raw.last_activity_at ?? raw.updated_at ?? raw.created_at ?? null,
     queue: listOf(raw.queue).map((item) => ({ turnId: item.turn_id ?? item.id, text: item.text ?? item.message ?? "", position: item.position ?? null })),
   };
@@ -53,7 +55,12 @@ export async function listConversations({ q = "", cursor = null, limit = 30, sig
 
 export const getConversation = async (conversationId, signal) => toConversation(await requestJson(path("conversations", conversationId), { signal }));
 
-export const renameConversation = (conversationId, title) => requestJson(path("conversations", conversationId), { method: "PATCH", body: { title } });
+const changeConversation = (conversationId, body) => requestJson(path("conversations", conversationId), { method: "PATCH", body });
+
+export const renameConversation = (conversationId, title) => changeConversation(conversationId, { title });
+
+/** Gives what the conversation may remember now; `change` is a body of `changeBetween`. */
+export const changeMemory = async (conversationId, change) => toConversation(await changeConversation(conversationId, change)).settings;
 
 export const deleteConversation = (conversationId) => request(path("conversations", conversationId), { method: "DELETE" });
 
@@ -61,6 +68,17 @@ export const deleteConversation = (conversationId) => request(path("conversation
 export async function newConversation(leaving) {
   const answer = await requestJson("/new-conversation", { method: "POST", body: leaving ? { conversation_id: leaving } : {} });
   return answer.conversation_id;
+}
+
+/** A new conversation that may remember what `change` says; where that cannot be set, there is none. */
+export async function newConversationWith(change) {
+  const id = await newConversation(null);
+  try {
+    return { id, settings: await changeMemory(id, change) };
+  } catch (error) {
+    deleteConversation(id).catch(() => {});
+    throw error;
+  }
 }
 
 // Two messages a turn: what was asked, and what came of it.

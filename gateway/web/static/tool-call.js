@@ -5,6 +5,7 @@ import { formatDuration, formatElapsed } from "/static/format.js";
 import { t, wordsFor } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
 import { startTicking, stopTicking } from "/static/ticker.js";
+import { isToldInWords, toolBrief, toolError, toolWords } from "/static/tool-words.js";
 import { showHidden } from "/static/visible.js";
 
 const ICONS = { waiting: "clock", ok: "check", failed: "cross", denied: "shield", interrupted: "minus", unknown: "question" };
@@ -45,12 +46,14 @@ export class ToolCallView {
 
   update(tool) {
     this.#tool = tool;
-    setText(this.#name, showHidden(tool.name));
-    setText(this.#summary, showHidden(tool.summary));
-    this.#summary.title = showHidden(tool.summary);
+    setText(this.#name, showHidden(toolWords(tool.name, tool.status)));
+    const brief = toolBrief(tool);
+    setText(this.#summary, showHidden(brief.text));
+    this.#summary.title = showHidden(brief.text);
+    this.#summary.classList.toggle("is-words", brief.isWords);
     if (this.#drawnStatus !== tool.status) this.#drawStatus(tool);
     if (tool.status !== "running") setText(this.#time, formatDuration(tool.duration_ms ?? NaN));
-    setText(this.#error, tool.error ? showHidden(asText(tool.error)) : "");
+    setText(this.#error, tool.error ? showHidden(asText(toolError(tool))) : "");
     this.#drawBody();
     place(this.element, [this.#head, tool.error && !this.#isOpen ? this.#error : null, this.#isOpen ? this.#body : null]);
     this.#head.disabled = !this.#hasDetails;
@@ -71,7 +74,7 @@ export class ToolCallView {
   }
 
   get #hasDetails() {
-    return Boolean(this.#tool.error || this.#tool.output || (this.#tool.input && Object.keys(this.#tool.input).length));
+    return Boolean(isToldInWords(this.#tool.name) || this.#tool.error || this.#tool.output || (this.#tool.input && Object.keys(this.#tool.input).length));
   }
 
   #toggle() {
@@ -84,11 +87,15 @@ export class ToolCallView {
 
   #drawBody() {
     if (!this.#isOpen) return;
-    const { input, error, output } = this.#tool;
+    const { name, summary, error, output } = this.#tool;
+    const isInWords = isToldInWords(name);
+    // After a reload its line is all that is left of what it was given.
+    const input = this.#tool.input ?? (isInWords ? summary : null);
     const version = JSON.stringify([Boolean(input), error, output?.length]);
     if (version === this.#drawnBody) return;
     this.#drawnBody = version;
     this.#body.replaceChildren(...[
+      isInWords ? block(t("tool_name"), name) : null,
       input && Object.keys(input).length ? block(t("tool_input"), input) : null,
       error ? block(t("tool_error"), error, "is-error") : null,
       output ? block(t("tool_output"), output) : null,

@@ -1,0 +1,59 @@
+// Tools of the gateway's own, in words: what was done, and with what. Any other tool keeps its name.
+
+import { t, wordsFor } from "/static/i18n.js";
+
+const CASE_TOOL = /^mcp__memory_case__memory_case_(search|upsert|feedback|render)$/;
+const MAX_CHARS = 160;
+
+const caseTool = (name) => CASE_TOOL.exec(name)?.[1] ?? null;
+
+/** Whether its calls are told in words, so that the name itself has to be looked up. */
+export const isToldInWords = (name) => caseTool(name) !== null;
+
+/** A call that did not go well did not do what its name says: it was only asked to. */
+export function toolWords(name, status) {
+  const does = caseTool(name);
+  return does ? t(status === "ok" ? `case_${does}_done` : `case_${does}`) : name;
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text) ?? {};
+  } catch {
+    return {};
+  }
+}
+
+/** The beginning of a text field in JSON that was cut off. */
+function clippedText(summary, field) {
+  const found = new RegExp(`"${field}":\\s*"((?:[^"\\\\]|\\\\.)*)`).exec(summary)?.[1] ?? "";
+  try {
+    return JSON.parse(`"${found}"`);
+  } catch {
+    return "";
+  }
+}
+
+const textsOf = (...values) => values.flat().filter((value) => typeof value === "string" && value.trim());
+
+const BRIEF = {
+  search: ({ query }) => textsOf(query),
+  upsert: ({ case: told }, summary) => textsOf(told?.case_id ?? clippedText(summary, "case_id"), told?.symptom_summary ?? clippedText(summary, "symptom_summary")),
+  render: ({ case_ids: ids }) => textsOf(ids ?? []),
+  feedback: ({ case_id: id, helpful, signal }) => textsOf(typeof helpful === "boolean" ? t(helpful ? "case_helpful" : "case_unhelpful") : null, signal ? wordsFor("case_signal", signal) : null, id),
+};
+
+/** What a call is about, and whether that is words rather than code. After a reload there is no input, only the gateway's line about it. */
+export function toolBrief(tool) {
+  const does = caseTool(tool.name);
+  if (!does) return { text: tool.summary, isWords: false };
+  const said = BRIEF[does](tool.input ?? parsed(tool.summary), tool.summary).join(" · ");
+  const text = said || tool.summary;
+  return { text: text.length > MAX_CHARS ? `${text.slice(0, MAX_CHARS - 1)}…` : text, isWords: Boolean(said) || does === "search" };
+}
+
+/** Why a call failed: the sentence that its answer holds, where it is one of ours. */
+export function toolError({ name, error }) {
+  const { message } = caseTool(name) && typeof error === "string" ? parsed(error) : {};
+  return typeof message === "string" && message ? message : error;
+}

@@ -1,0 +1,210 @@
+"""What a conversation may remember, chosen by a person on the page, and what comes of it."""
+
+import re
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.chat_page import ChatPage
+from tests.browser.conftest import OpenPage
+from tests.browser.memory_on_page import (
+    CASE,
+    RENDER,
+    SEARCH,
+    UPSERT,
+    MemoryOnPage,
+    call,
+    change,
+    head_of,
+    stored,
+)
+from tests.support.live_server import LiveServer, script
+
+pytestmark = pytest.mark.browser
+
+RUNNING = script({"hang": True})
+
+
+def test_what_is_chosen_on_the_empty_page_is_there_for_its_first_message(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    memory = MemoryOnPage(chat)
+    chat.composer.fill("half a thought")
+    expect(memory.button).to_have_text(re.compile("^Memory Memory is on. Case memory is off.$"))
+    memory.open()
+    expect(memory.switch("Memory")).to_be_checked()
+    expect(memory.switch("Case memory")).not_to_be_checked()
+
+    memory.switch("Case memory").click()
+    memory.field("App").fill("receipts")
+    memory.field("Environment").fill(" production ")
+    memory.save()
+
+    told = "Case memory is on: receipts, production."
+    expect(memory.button).to_have_text(re.compile(f"^Case memory Memory is on. {told}$"))
+    expect(memory.button).to_have_attribute("title", f"Memory is on. {told}")
+    expect(chat.get("welcome")).to_be_visible()
+    expect(chat.composer).to_have_value("half a thought")
+    expect(chat.items.first).to_have_attribute("data-conversation-id", chat.conversation_id)
+    chosen = {
+        "memory": {"enabled": True, "case_memory": True},
+        "app_code": "receipts",
+        "environment": "production",
+    }
+    assert stored(server, chat.conversation_id) == chosen
+    begun = chat.conversation_id
+
+    turn = chat.ask(script(call(SEARCH, query="receipts 413"), {"text": "Done."}))
+
+    assert chat.conversation_id == begun
+    turn.expect_end("answered")
+    chat.page.reload()
+    expect(memory.button).to_contain_text(told)
+    memory.open()
+    expect(memory.switch("Case memory")).to_be_checked()
+    expect(memory.field("App")).to_have_value("receipts")
+    expect(memory.field("Environment")).to_have_value("production")
+    chat.page.keyboard.press("Escape")
+
+
+def test_what_is_chosen_while_a_turn_runs_counts_from_the_next_one(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    memory = MemoryOnPage(chat)
+    search = script(call(SEARCH, query="anything"), {"text": "Tried."})
+    turn = chat.ask(search)
+    assert head_of(turn.tools.first) == ("Search cases", "anything"), "there is no such tool yet"
+    expect(turn.tools).not_to_have_attribute("data-status", "ok")
+    chat.send(RUNNING)
+    expect(chat.get("stop")).to_be_visible()
+    memory.open()
+    expect(memory.form).to_contain_text("The running turn goes on as it began")
+
+    memory.switch("Case memory").click()
+    memory.save()
+
+    assert stored(server, chat.conversation_id)["memory"]["case_memory"] is True
+    expect(chat.get("stop")).to_be_visible()
+    chat.get("stop").click()
+    chat.turn.expect_end("interrupted", "user_interrupt")
+    turn = chat.ask(search)
+    turn.expect_end("answered")
+    assert head_of(turn.tools.first) == ("Searched cases", "anything")
+    memory.open()
+    expect(memory.form).to_contain_text("Changes count from the next message")
+    chat.page.keyboard.press("Escape")
+
+
+def test_only_what_was_changed_is_sent_and_what_was_emptied_is_sent_as_default(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    memory = MemoryOnPage(chat)
+    chat.open_made(server, "memory of one field")
+    change(server, chat.conversation_id, app_code="shop", environment="Default")
+    chat.page.reload()
+    memory.open()
+    expect(memory.field("App")).to_have_value("shop")
+    expect(memory.field("Environment")).to_have_value("")
+    expect(memory.field("Environment")).to_have_attribute("placeholder", "every environment")
+    sent = memory.sent()
+
+    memory.save()
+    memory.open()
+    memory.field("App").fill("  ")
+    memory.save()
+    memory.open()
+    memory.switch("Memory").click()
+    memory.save()
+
+    assert sent == [{"app_code": "default"}, {"memory": {"enabled": False}}]
+    expect(memory.button).to_have_text(re.compile("^Memory off Memory is off."))
+    assert stored(server, chat.conversation_id) == {
+        "memory": {"enabled": False, "case_memory": False},
+        "app_code": "default",
+        "environment": "Default",
+    }
+
+
+def test_what_another_window_chose_is_shown(chat: ChatPage, server: LiveServer) -> None:
+    memory = MemoryOnPage(chat)
+    chat.open_made(server, "memory of two windows")
+    expect(memory.button).to_contain_text("Case memory is off.")
+
+    change(server, chat.conversation_id, memory={"case_memory": True})
+    chat.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+    expect(memory.button).to_contain_text("Case memory is on: every app, every environment.")
+
+
+def test_a_conversation_that_the_list_does_not_show_has_its_settings_all_the_same(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    memory = MemoryOnPage(chat)
+    unlisted = server.new_conversation()
+    change(server, unlisted, memory={"case_memory": True})
+    chat.get("search").fill("nothing of that kind")
+    expect(chat.items).to_have_count(0)
+
+    chat.go(f"/#/c/{unlisted}")
+
+    expect(memory.button).to_contain_text("Case memory is on")
+    expect(memory.button).to_be_enabled()
+    chat.get("search").fill("")
+
+
+@pytest.mark.parametrize("is_running", [False, True], ids=["idle", "running"])
+def test_a_conversation_started_from_one_with_case_memory_has_it_too(
+    chat: ChatPage, server: LiveServer, *, is_running: bool
+) -> None:
+    memory = MemoryOnPage(chat)
+    memory.open()
+    memory.switch("Case memory").click()
+    memory.field("Environment").fill("staging")
+    memory.save()
+    left = chat.conversation_id
+    if is_running:
+        chat.send(RUNNING)
+        expect(chat.get("stop")).to_be_visible()
+    else:
+        chat.ask("my lamp is lit")
+
+    chat.start_new()
+
+    expect(memory.button).to_contain_text("Case memory is on: every app, staging.")
+    assert chat.conversation_id != left
+    assert stored(server, chat.conversation_id)["memory"]["case_memory"] is True
+    chat.go_to_start()
+    expect(memory.button).to_contain_text("Case memory is off.")
+    if is_running:
+        httpx.post(
+            f"{server.url}/conversations/{left}/interrupt?wait=1", trust_env=False, timeout=30
+        )
+
+
+def test_a_chinese_page_has_words_for_all_of_it(open_page: OpenPage) -> None:
+    chat = open_page(locale="zh-CN")
+    memory = MemoryOnPage(chat)
+    expect(memory.button).to_contain_text("记忆")
+    memory.open()
+    expect(memory.form).to_contain_text("本对话的记忆")
+    expect(memory.form).to_contain_text("智能体会检索已有的排障案例")
+
+    memory.switch("案例记忆").click()
+    memory.field("应用").fill("商城")
+    memory.save()
+
+    expect(memory.button).to_contain_text("案例记忆已开启：商城, 所有环境。")
+    case = {**CASE, "symptom_summary": "上传票据返回 413"}
+    calls = [
+        call(UPSERT, case=case),
+        call(SEARCH, query="票据 413"),
+        call(RENDER, case_ids=["cas_x"]),
+    ]
+    turn = chat.ask(script(*calls, {"text": "好了。"}, say="请照做"))
+    assert [head_of(tool) for tool in turn.tools.all()] == [
+        ("已记录案例", "上传票据返回 413"),
+        ("已搜索案例", "票据 413"),
+        ("阅读案例", "cas_x"),
+    ]
+    assert chat.page.locator(".memory-form, .tool-name").get_by_text("memory_").count() == 0
