@@ -19,7 +19,6 @@ from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.conversations.store import IdempotencyKey, KeyedTurn
 from gateway.conversations.testing.conversations import ConversationStoreSuite
-from gateway.conversations.testing.cutting import cut_by_scope, cut_by_task
 from gateway.conversations.testing.events import EventStoreSuite
 from gateway.conversations.testing.turns import TurnStoreSuite
 from gateway.conversations.testing.values import Stores
@@ -27,6 +26,7 @@ from gateway.ids import ConversationId, TurnId, UserId
 from memory.clock import rfc3339
 from memory.errors import StoreConflict, StoreUnavailable
 from memory.stores.sqlite.database import Database, _in_thread_of
+from memory.testing.cutting import cut_by_scope, cut_by_task
 from tests.support.stores import open_file, stores_on
 
 T = TypeVar("T")

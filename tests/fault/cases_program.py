@@ -4,19 +4,11 @@
 of the same memory, left by a process that was killed before its n-th statement. It prints each n, and
 `done` when a process came to its end.
 """
-# ruff: noqa: T201
-# a script talks by printing
 
-import os
-import shutil
-import signal
-import sqlite3
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from itertools import count
+from functools import partial
 from pathlib import Path
-
-import anyio
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -24,6 +16,7 @@ from memory.forgetting import Forgetting
 from memory.scope import Scope
 from tests.support.cases import INCIDENT, INCIDENT_ZH, CaseWorld, caller, case_world
 from tests.support.episodes import AT, recorder_on
+from tests.support.killing import KillPoints, kill_at_each
 
 
 async def record(world: CaseWorld) -> None:
@@ -79,55 +72,13 @@ async def prepare(what: str, directory: Path) -> None:
             await work(world)
 
 
-async def work_until(what: str, directory: Path, statement: int) -> None:
-    """Do it, and be killed before so many statements of the writer's."""
-    left = statement
-
-    def trace(sql: str) -> None:
-        nonlocal left
-        if sql.startswith("--"):
-            return  # a statement within one
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def watch(connection: sqlite3.Connection) -> None:
-        connection.set_trace_callback(trace)
-
+async def work_until(what: str, directory: Path, points: KillPoints) -> None:
+    """Do it, and be killed before a statement of the writer's."""
     async with case_world(directory) as world:
-        await world.database.write(watch)
+        await world.database.write(points.watch)
         await WORK[what](world)
 
 
-def in_child(work: Callable[..., Awaitable[None]], *arguments: object) -> bool:
-    """Run it in a process of its own; whether that came to its end."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            anyio.run(work, *arguments)
-            status = 0
-        finally:
-            os._exit(status)
-    _, status = os.waitpid(child, 0)
-    if os.WIFEXITED(status) and os.WEXITSTATUS(status) != 0:
-        raise SystemExit("a process failed otherwise than by being killed")
-    return os.WIFEXITED(status)
-
-
-def main(what: str, directory: Path) -> None:
-    """Kill it before each statement, one after another."""
-    template = directory / "template"
-    template.mkdir()
-    in_child(prepare, what, template)
-    for statement in count(1):
-        copy = directory / str(statement)
-        shutil.copytree(template, copy)
-        ended = in_child(work_until, what, copy, statement)
-        print("done" if ended else statement, flush=True)
-        if ended:
-            return
-
-
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    task = sys.argv[1]
+    kill_at_each(Path(sys.argv[2]), partial(prepare, task), partial(work_until, task))

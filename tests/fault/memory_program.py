@@ -5,19 +5,11 @@ the same memory, left by a process that was killed before its n-th statement: in
 wait to be remembered, in `forget` they are, and what the first became is forgotten. It prints each n, and
 `done` when a process came to its end.
 """
-# ruff: noqa: T201
-# a script talks by printing
 
-import os
-import shutil
-import signal
-import sqlite3
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from itertools import count
+from functools import partial
 from pathlib import Path
-
-import anyio
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -30,6 +22,7 @@ from memory.scope import Scope
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database
 from tests.support.episodes import AT, open_memory, opened_on, recorder_on, turn_intents
+from tests.support.killing import KillPoints, kill_at_each
 
 COMMANDS = {
     "trn_1": "deploy the shop",
@@ -76,55 +69,13 @@ WORK: Mapping[str, Callable[[Database], Awaitable[object]]] = {
 PREPARE = {"remember": prepare, "forget": prepare_remembered}
 
 
-async def work_until(what: str, directory: Path, statement: int) -> None:
-    """Do it, and be killed before so many statements of the writer's."""
-    left = statement
-
-    def trace(sql: str) -> None:
-        nonlocal left
-        if sql.startswith("--"):
-            return  # a statement within one
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def watch(connection: sqlite3.Connection) -> None:
-        connection.set_trace_callback(trace)
-
+async def work_until(what: str, directory: Path, points: KillPoints) -> None:
+    """Do it, and be killed before a statement of the writer's."""
     async with open_memory(directory) as database:
-        await database.write(watch)
+        await database.write(points.watch)
         await WORK[what](database)
 
 
-def in_child(work: Callable[..., Awaitable[None]], *arguments: object) -> bool:
-    """Run it in a process of its own; whether that came to its end."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            anyio.run(work, *arguments)
-            status = 0
-        finally:
-            os._exit(status)
-    _, status = os.waitpid(child, 0)
-    if os.WIFEXITED(status) and os.WEXITSTATUS(status) != 0:
-        raise SystemExit("a process failed otherwise than by being killed")
-    return os.WIFEXITED(status)
-
-
-def main(what: str, directory: Path) -> None:
-    """Kill it before each statement, one after another."""
-    template = directory / "template"
-    template.mkdir()
-    in_child(PREPARE[what], template)
-    for statement in count(1):
-        copy = directory / str(statement)
-        shutil.copytree(template, copy)
-        ended = in_child(work_until, what, copy, statement)
-        print("done" if ended else statement, flush=True)
-        if ended:
-            return
-
-
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    task = sys.argv[1]
+    kill_at_each(Path(sys.argv[2]), PREPARE[task], partial(work_until, task))

@@ -4,16 +4,11 @@
 same workspace and memory, left by a process that was killed before its n-th statement. It prints each n,
 and `done` when a process came to its end.
 """
-# ruff: noqa: T201
-# a script talks by printing
 
 import os
-import shutil
-import signal
-import sqlite3
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from itertools import count
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -22,8 +17,8 @@ from memory.notes.index import NoteIndex, Scanned
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.notes import SqliteNoteStore
 from policies.secrets import mask_secrets
-from tests.fault.memory_program import in_child
 from tests.support.episodes import AT, open_memory
+from tests.support.killing import KillPoints, kill_at_each
 
 BACKENDS = ("memu", "vectors")
 PARAGRAPH = "A sentence that fills the room. " * 60
@@ -99,39 +94,13 @@ WORK: Mapping[str, Callable[[Path, Database], Awaitable[object]]] = {
 PREPARE = {"scan": prepare, "forget": prepare_scanned}
 
 
-async def work_until(what: str, directory: Path, statement: int) -> None:
-    """Do it, and be killed before so many statements of the writer's."""
-    left = statement
-
-    def trace(sql: str) -> None:
-        nonlocal left
-        if sql.startswith("--"):
-            return  # a statement within one
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def watch(connection: sqlite3.Connection) -> None:
-        connection.set_trace_callback(trace)
-
+async def work_until(what: str, directory: Path, points: KillPoints) -> None:
+    """Do it, and be killed before a statement of the writer's."""
     async with open_memory(directory) as database:
-        await database.write(watch)
+        await database.write(points.watch)
         await WORK[what](directory, database)
 
 
-def main(what: str, directory: Path) -> None:
-    """Kill it before each statement, one after another."""
-    template = directory / "template"
-    template.mkdir()
-    in_child(PREPARE[what], template)
-    for statement in count(1):
-        copy = directory / str(statement)
-        shutil.copytree(template, copy)
-        ended = in_child(work_until, what, copy, statement)
-        print("done" if ended else statement, flush=True)
-        if ended:
-            return
-
-
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    task = sys.argv[1]
+    kill_at_each(Path(sys.argv[2]), PREPARE[task], partial(work_until, task))

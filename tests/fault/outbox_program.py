@@ -5,18 +5,12 @@ outbox, left by a process that was killed before the n-th statement of its write
 on, right after its n-th call of the backend was answered. It prints each n, and `done` when a process came
 to its end. The backend is told which copy a call is of.
 """
-# ruff: noqa: T201
-# a script talks by printing
 
-import os
-import shutil
-import signal
 import sqlite3
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import count
 from pathlib import Path
 
 import anyio
@@ -35,6 +29,7 @@ from memory.stores.sqlite.item_rows import COLUMNS, item_of
 from memory.stores.sqlite.items import put_item_blocking
 from memory.stores.sqlite.outbox import SqliteOutboxStore, enqueue_blocking
 from tests.support.episodes import AT, open_memory
+from tests.support.killing import KillPoints, kill_at_each
 
 ITEMS = ("epi_1", "epi_2", "笔记_3")
 GONE = "epi_gone"
@@ -141,53 +136,12 @@ async def deliver(
         await backend.close()
 
 
-async def work_until(address: str, directory: Path, point: int) -> None:
+async def work_until(address: str, directory: Path, points: KillPoints) -> None:
     """Deliver, and be killed at a point: before a statement, or after an answer."""
-    left = point
-
-    def pass_point(*_: object) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def watch(connection: sqlite3.Connection) -> None:
-        connection.set_trace_callback(pass_point)
-
     async with open_memory(directory) as database:
-        await database.write(watch)
-        await deliver(database, address, directory.name, AT, pass_point)
-
-
-def in_child(work: Callable[[], object]) -> bool:
-    """Run it in a process of its own; whether that came to its end."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        finally:
-            os._exit(status)
-    _, status = os.waitpid(child, 0)
-    if os.WIFEXITED(status) and os.WEXITSTATUS(status) != 0:
-        raise SystemExit("a process failed otherwise than by being killed")
-    return os.WIFEXITED(status)
-
-
-def main(address: str, directory: Path) -> None:
-    """Kill it at each point, one after another."""
-    template = directory / "template"
-    template.mkdir()
-    in_child(partial(anyio.run, prepare, template))
-    for point in count(1):
-        copy = directory / str(point)
-        shutil.copytree(template, copy)
-        ended = in_child(partial(anyio.run, work_until, address, copy, point))
-        print("done" if ended else point, flush=True)
-        if ended:
-            return
+        await database.write(points.watch)
+        await deliver(database, address, directory.name, AT, points.pass_point)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    kill_at_each(Path(sys.argv[2]), prepare, partial(work_until, sys.argv[1]))

@@ -7,7 +7,6 @@ import pytest
 
 from gateway.conversations.model import ConversationChange
 from gateway.conversations.store import IdempotencyKey
-from gateway.conversations.testing.cutting import Cut, both_cuts
 from gateway.conversations.testing.values import (
     ANN,
     BOB,
@@ -24,6 +23,7 @@ from gateway.conversations.testing.values import (
 )
 from gateway.ids import ConversationId
 from memory.errors import StoreConflict
+from memory.testing.cutting import Cut, both_cuts
 
 
 class ConversationStoreSuite(Suite):

@@ -4,7 +4,6 @@ import anyio
 import pytest
 
 from gateway.conversations.model import Turn
-from gateway.conversations.testing.cutting import Cut, both_cuts
 from gateway.conversations.testing.values import (
     WAIT_S,
     OpenStores,
@@ -16,6 +15,7 @@ from gateway.conversations.testing.values import (
 )
 from gateway.ids import ConversationId, TurnId
 from memory.errors import StoreConflict
+from memory.testing.cutting import Cut, both_cuts
 
 
 class EventStoreSuite(Suite):

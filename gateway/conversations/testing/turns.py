@@ -7,7 +7,6 @@ import anyio
 import pytest
 
 from gateway.conversations.store import IdempotencyKey, KeyedTurn
-from gateway.conversations.testing.cutting import Cut, both_cuts
 from gateway.conversations.testing.values import (
     ANN,
     AT,
@@ -25,6 +24,7 @@ from gateway.conversations.testing.values import (
 )
 from gateway.ids import ConversationId, TurnId
 from memory.errors import StoreConflict
+from memory.testing.cutting import Cut, both_cuts
 
 
 class TurnStoreSuite(Suite):
