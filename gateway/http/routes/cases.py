@@ -141,9 +141,9 @@ async def _whole(call: Call, caller: CaseCaller, case_id: str) -> WholeCase:
 
 def _fault(refusal: Refusal) -> Exception:
     """Make a refusal the error of the contract; its code of the four tools stands in `details`."""
-    details: dict[str, Any] = {**refusal.details, "code": refusal.code}
     if refusal.code in {"CASE_NOT_FOUND", "MISSING_CASE_ID"}:
-        return NotFound(refusal.message, details=details)
+        return NotFound("There is no such case.", details={"code": refusal.code})
+    details: dict[str, Any] = {**refusal.details, "code": refusal.code}
     if refusal.code in {"STORE_UNAVAILABLE", "TOOL_TIMEOUT"}:
         return StoreUnavailable(refusal.message)
     fault: GatewayError = bad_field(_FIELDS.get(refusal.code, "case"), refusal.message)

@@ -159,6 +159,8 @@ def test_the_description_holds_every_body(live: Live) -> None:
         ("post", "/conversations/{conversation_id}/fork"),
         ("post", "/approvals/{approval_id}"),
         ("post", "/memory/context"),
+        ("post", "/memory/cases"),
+        ("post", "/memory/cases/{case_id}/feedback"),
         ("post", "/memory/episodes"),
     }
     assert "$ref" not in str([paths[path][method]["requestBody"] for method, path in with_body])

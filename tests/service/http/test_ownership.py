@@ -35,6 +35,12 @@ class Attempt:
     query: Mapping[str, str] = field(default_factory=dict)
 
 
+CASE = {
+    "symptom_summary": "my gateway answers 503",
+    "diagnosis": "its pool was empty",
+    "resolution": "filled it",
+    "confidence": 0.7,
+}
 ATTEMPTS = [
     Attempt("POST", "/chat", {"message": "hi", "conversation_id": "{conversation_id}"}),
     Attempt("POST", "/chat/stream", {"message": "hi", "conversation_id": "{conversation_id}"}),
@@ -61,6 +67,16 @@ ATTEMPTS = [
     Attempt("GET", "/memory/items/{item_id}"),
     Attempt("DELETE", "/memory/items/{item_id}"),
     Attempt("POST", "/memory/outbox/{delivery_id}/retry"),
+    Attempt(
+        "POST",
+        "/memory/cases",
+        {"case": CASE, "conversation_id": "{conversation_id}"},
+    ),
+    Attempt(
+        "GET", "/memory/cases/search", query={"q": "mine", "conversation_id": "{conversation_id}"}
+    ),
+    Attempt("GET", "/memory/cases/{case_id}"),
+    Attempt("POST", "/memory/cases/{case_id}/feedback", {"helpful": False}),
 ]
 LISTS = {
     "/conversations": "conversations",
@@ -82,6 +98,7 @@ UNKNOWN = {
     "turn_id": "trn_" + "a" * 26,
     "approval_id": "apr_" + "a" * 26,
     "item_id": "epi_" + "a" * 26,
+    "case_id": "cas_" + "a" * 26,
     "delivery_id": "999999",
     "log_file": f"2026-11-20/trn_{'a' * 26}.jsonl",
 }
@@ -151,7 +168,12 @@ async def _remembered(client: httpx.AsyncClient) -> dict[str, str]:
     episode = {"episode_type": "howto", "title": "Restarting", "sections": sections}
     written = (await client.post("/memory/episodes", json=episode)).json()
     deliveries = (await client.get("/memory/outbox")).json()["deliveries"]
-    return {"item_id": written["episode_id"], "delivery_id": deliveries[0]["id"]}
+    case = (await client.post("/memory/cases", json={"case": CASE})).json()
+    return {
+        "item_id": written["episode_id"],
+        "delivery_id": deliveries[0]["id"],
+        "case_id": case["case_id"],
+    }
 
 
 async def _write_log(stage: Stage, turn: Json) -> None:
