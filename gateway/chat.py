@@ -408,6 +408,7 @@ class Chat:
             fresh_conversation(user_id, self._now(), like=conversation, title=conversation.title),
             session_id=point.session_id if point else None,
             fork_at=point.last_entry_id if point else None,
+            root_id=conversation.root_id or conversation.id,
         )
         await self._turns.copy_history(conversation.id, turn.seq, fork)
         self._memory.forked(fork, conversation, self._now())

@@ -27,6 +27,8 @@ class Conversation:
     last_activity_at: datetime
     turns: int
     """Turns that were accepted and not taken back."""
+    root_id: ConversationId | None = None
+    """The conversation that it was branched off from, the first of them; None: it began by itself."""
 
     @property
     def uses_cases(self) -> bool:

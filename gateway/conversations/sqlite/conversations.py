@@ -17,8 +17,8 @@ def insert_conversation(writer: sqlite3.Connection, one: Conversation) -> None:
     """Insert within a transaction that is open."""
     writer.execute(
         "INSERT INTO conversations (id, user_id, title, model, memory_enabled, case_memory,"
-        " app_code, environment, session_id, fork_at, created_at, last_activity_at)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+        " app_code, environment, session_id, fork_at, created_at, last_activity_at, root_id)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
         (
             one.id,
             one.user_id,
@@ -32,6 +32,7 @@ def insert_conversation(writer: sqlite3.Connection, one: Conversation) -> None:
             one.fork_at,
             rfc3339(one.created_at),
             rfc3339(one.last_activity_at),
+            one.root_id,
         ),
     )
 

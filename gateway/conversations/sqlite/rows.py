@@ -27,6 +27,7 @@ def conversation_of(row: Row) -> Conversation:
         created_at=from_rfc3339(row["created_at"]),
         last_activity_at=from_rfc3339(row["last_activity_at"]),
         turns=row["turns"],
+        root_id=row["root_id"],
     )
 
 

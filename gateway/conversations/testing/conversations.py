@@ -41,6 +41,7 @@ class ConversationStoreSuite(Suite):
             environment="prod",
             session_id="s",
             fork_at="f",
+            root_id=ConversationId("cnv_root"),
             last_activity_at=at(1),
         )
         async with open_stores() as stores:
