@@ -55,6 +55,8 @@ _MODELS = (
     *_formats("hf_ gsk_ r8_ tvly-", r"[A-Za-z0-9]{24,}"),
     *_formats("xai- pplx- nvapi- fw_ csk- jina_", rf"{_WORD}{{24,}}"),
 )
+_OURS = (_format("candor_", rf"{_WORD}{{43}}(?!{_WORD})"),)
+"""What lets a person into the gateway itself."""
 _CODE_HOSTS = (
     *_formats("ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9]{20,}"),
     _format("github_pat_", r"[A-Za-z0-9_]{22,}"),
@@ -121,7 +123,7 @@ _JWT = _format(
     rf"(?<![_\-]eyJ){_WORD}{{8,}}\.{_WORD}{{8,}}(?:\.{_WORD}*)?",
 )
 
-_FORMATS: Sequence[_Format] = (*_MODELS, *_CODE_HOSTS, *_CLOUDS, *_SHOPS_AND_CHATS, _JWT)
+_FORMATS: Sequence[_Format] = (*_OURS, *_MODELS, *_CODE_HOSTS, *_CLOUDS, *_SHOPS_AND_CHATS, _JWT)
 
 
 def mask_formats(page: Page) -> None:

@@ -51,6 +51,7 @@ PROVIDERS: Mapping[str, Callable[[], str]] = {
     "github server": lambda: _joined("_", "ghs", fake(36)),
     "github refresh": lambda: _joined("_", "ghr", fake(76)),
     "github fine-grained": lambda: _joined("_", "github", "pat", fake(22), fake(59)),
+    "candor": lambda: _joined("_", "candor", fake(43, URL_SAFE)),
     "gitlab": lambda: _joined("-", "glpat", fake(20, URL_SAFE)),
     "gitlab deploy": lambda: _joined("-", "gldt", fake(20, URL_SAFE)),
     "gitlab runner": lambda: _joined("-", "glrt", fake(20, URL_SAFE)),
