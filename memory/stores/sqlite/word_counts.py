@@ -39,9 +39,11 @@ class WordCounts:
         known = self._take(expression)
         if known is not None:
             return Rows(known, None)
-        seqs = read_rows_blocking(connection, expression, most=COMMON)
-        if len(seqs) < COMMON:
-            return Rows(len(seqs), seqs)
+        some = connection.execute(  # in the index's own order, which costs half
+            "SELECT rowid FROM item_words WHERE item_words MATCH ? LIMIT ?", (expression, COMMON)
+        ).fetchall()
+        if len(some) < COMMON:
+            return Rows(len(some), [row[0] for row in some])
         row = connection.execute(
             "SELECT count(*) FROM (SELECT 1 FROM item_words WHERE item_words MATCH ? LIMIT ?)",
             (expression, MAX_COUNTED),
@@ -76,11 +78,15 @@ class WordCounts:
 
 
 def read_rows_blocking(
-    connection: sqlite3.Connection, expression: str, *, most: int = 0
+    connection: sqlite3.Connection, expression: str, *, count: int = 0
 ) -> Sequence[int]:
-    """Give the rows that an expression finds, the newest first, `most` of them; 0: as many as counted."""
+    """Give the rows that an expression finds, as many as are counted.
+
+    Where `count` says that there are more, the newest ones, which takes twice as long.
+    """
+    order = " ORDER BY rowid DESC" if count >= MAX_COUNTED else ""
     rows = connection.execute(
-        "SELECT rowid FROM item_words WHERE item_words MATCH ? ORDER BY rowid DESC LIMIT ?",
-        (expression, most or MAX_COUNTED),
+        f"SELECT rowid FROM item_words WHERE item_words MATCH ?{order} LIMIT ?",  # noqa: S608
+        (expression, MAX_COUNTED),
     )
     return [row[0] for row in rows]

@@ -14,7 +14,7 @@ from typing import Final
 from memory.items import KINDS, ItemKind
 from memory.recall.wording import Wording
 from memory.scope import Scope
-from memory.stores.sqlite.item_words import kind_token, label_tokens, owner_token
+from memory.stores.sqlite.item_words import case_token, kind_token, label_tokens, owner_token
 from memory.stores.sqlite.word_counts import MAX_COUNTED, Rows, WordCounts, read_rows_blocking
 from memory.stores.sqlite.word_gate import Gate
 from memory.stores.sqlite.word_scoring import (
@@ -78,6 +78,8 @@ class WordSearch:
 
     def _readable(self) -> str:
         """Ask for what the readable owners have of the kinds."""
+        if tuple(self.kinds) == ("case",):
+            return f"scope : ({' OR '.join(map(case_token, self.scope.readable_owners))})"
         owners = " OR ".join(owner_token(one) for one in self.scope.readable_owners)
         if len(self.kinds) == len(KINDS):
             return f"scope : ({owners})"
@@ -157,7 +159,10 @@ class _Words:
             kept = frozenset(self._read_rows(_any_of(terms), labels))
             return {one: kept.intersection(self._seqs(one)) for one in terms}
         if labels:
-            return {one: frozenset(self._read_rows(_phrase(one), labels)) for one in terms}
+            return {
+                one: frozenset(self._read_rows(_phrase(one), labels, count=self.count(one)))
+                for one in terms
+            }
         return {one: frozenset(self._seqs(one)) for one in terms}
 
     def beside(
@@ -194,10 +199,12 @@ class _Words:
 
     def _seqs(self, term: str) -> Sequence[int]:
         known = self._rows[term]
-        return self._read_rows(_phrase(term)) if known.seqs is None else known.seqs
+        if known.seqs is not None:
+            return known.seqs
+        return self._read_rows(_phrase(term), count=known.count)
 
-    def _read_rows(self, *parts: str) -> Sequence[int]:
-        return read_rows_blocking(self._connection, self._expression(*parts))
+    def _read_rows(self, *parts: str, count: int = 0) -> Sequence[int]:
+        return read_rows_blocking(self._connection, self._expression(*parts), count=count)
 
     def _expression(self, *parts: str) -> str:
         return " AND ".join([self._readable, *(f"({one})" for one in parts)])
