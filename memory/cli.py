@@ -16,7 +16,7 @@ from memory.episodes.episode import EPISODE_TYPES, EpisodeDraft, Sections
 from memory.errors import StoreConflict, StoreUnavailable
 from memory.outbox.delivery import Delivery, DeliveryStatus
 from memory.rebuilding import rebuild
-from memory.recall.query import DEFAULT_BUDGET_CHARS, QueryPack
+from memory.recall.query import DEFAULT_BUDGET_CHARS, RECALLED_KINDS, QueryPack
 from memory.scope import Scope
 from memory.transfer import NotTransferable, export_episodes, read_drafts
 
@@ -176,7 +176,12 @@ async def _search(call: _Call) -> None:
 
 
 async def _context(call: _Call) -> None:
-    query = QueryPack(queries=(call.text,), scope=call.scope, budget_chars=call.given.budget)
+    query = QueryPack(
+        queries=(call.text,),
+        scope=call.scope,
+        kinds=RECALLED_KINDS,
+        budget_chars=call.given.budget,
+    )
     pack = await call.memory.reader.recall(query)
     call.say(pack.text or "Nothing would be put beside this message.")
 

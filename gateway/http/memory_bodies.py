@@ -8,7 +8,7 @@ from pydantic import AfterValidator, AwareDatetime, Field, model_validator
 from gateway.http.schemas import Body, Label, Message, Name, without_nul
 from memory.cases.case import Signal
 from memory.episodes.episode import EpisodeDraft, EpisodeType, Sections
-from memory.recall.query import DEFAULT_BUDGET_CHARS, Mode, QueryPack
+from memory.recall.query import DEFAULT_BUDGET_CHARS, RECALLED_KINDS, Mode, QueryPack
 from memory.scope import Scope
 
 MIN_BUDGET_CHARS = 200
@@ -67,6 +67,7 @@ class QueryBody(Body):
             queries=self.queries,
             scope=self.scope.scope(owner_id),
             mode=self.mode,
+            kinds=RECALLED_KINDS,
             budget_chars=self.budget_chars,
             conversation_id=self.conversation_id,
             active_tools=active_tools,

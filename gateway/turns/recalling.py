@@ -9,14 +9,11 @@ from gateway.conversations.model import Conversation
 from gateway.turns.result import memory_fields
 from gateway.turns.scene import Scene
 from memory.errors import StoreUnavailable
-from memory.items import ItemKind
-from memory.recall.query import ContextPack, QueryPack
+from memory.recall.query import RECALLED_KINDS, ContextPack, QueryPack
 from memory.scope import Scope
 
 _log = logging.getLogger(__name__)
 
-_KINDS: Final[tuple[ItemKind, ...]] = ("note", "episode")
-"""Cases come by their tools, where a person switched them on; elsewhere nobody hears of them."""
 _OWN_SHARE: Final = 0.8
 """Of the deadline: memory leaves its slow parts out by then, and still has time to say so."""
 
@@ -77,7 +74,7 @@ class Recalling:
                 query = QueryPack(
                     queries=(turn.message,),
                     scope=Scope(owner_id=turn.user_id),
-                    kinds=_KINDS,
+                    kinds=RECALLED_KINDS,
                     conversation_id=turn.conversation_id,
                     active_tools=await parts.memory.tools.of(turn.conversation_id),
                     deadline_s=deadline_s * _OWN_SHARE,

@@ -33,7 +33,13 @@ def _label(name: str, value: object) -> str | None:
         raise CaseRefused(
             "INVALID_SCOPE", f"`{name}` must be one line of at most {MAX_LABEL_CHARS} characters."
         )
-    return None if text.casefold() in {"", _ANY} else text
+    return label_of(text)
+
+
+def label_of(text: str | None) -> str | None:
+    """Read an app or environment as people write it; empty or `default` is None: any."""
+    known = (text or "").strip()
+    return None if known.casefold() in {"", _ANY} else known
 
 
 def sees(caller: CaseCaller, case: Case) -> bool:

@@ -8,6 +8,7 @@ app, and nothing else takes a place.
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, Protocol
 
 from memory.cases.case import Case, CaseCaller, CaseContent
@@ -15,6 +16,7 @@ from memory.cases.ranking import Candidate, RankedCase, rank
 from memory.cases.results import DEFAULT_TOP_K, MAX_TOP_K, CaseRefused, SearchAnswer
 from memory.cases.store import CaseStore
 from memory.cases.summary import Shown, summarize
+from memory.cases.variety import varied
 from memory.cases.votes import tally
 from memory.clock import Now
 from memory.errors import StoreUnavailable
@@ -92,8 +94,8 @@ class CaseFinder:
         )
         if self._backfill is not None:
             self._backfill.note(one.item.id for one in found.hits)
-        ranked = await self._ranked(found.hits, scope, caller)
-        shown = await self._shown(ranked[:count])
+        ranked = await self._ranked(_with_weak(found.hits, found.weak), scope, caller)
+        shown = await self._shown(varied(ranked, count))
         await self._note_shown(caller, [one.case.case_id for one in shown])
         return SearchAnswer(
             cases=[summarize(one) for one in shown],
@@ -165,6 +167,15 @@ class CaseFinder:
             await self._store.note_shown(caller.conversation_id, case_ids)
         except StoreUnavailable:  # what was found is worth more than the reminder to judge it
             _log.warning("shown_cases_not_noted", exc_info=True)
+
+
+def _with_weak(hits: Sequence[Hit], weak: Sequence[Hit]) -> list[Hit]:
+    """Add what recall would not show unasked: whoever searches on purpose can judge it, below the rest."""
+    least = min((one.fit for one in hits), default=1.0)
+    below = [
+        replace(one, fit=one.fit * min(1.0, least), why=f"weak match: {one.why}") for one in weak
+    ]
+    return [*hits, *below]
 
 
 def _question(query: object) -> str:

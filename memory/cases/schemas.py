@@ -2,11 +2,11 @@
 
 Whose cases they are, for which app and environment, and in which conversation, stands in none of them:
 the server knows. What is not in a form is taken all the same and told as left out, so that a model that
-sends it learns why nothing came of it. What is required is said in words: a call without it gets a code
-and a sentence of ours, not a validator's.
+sends it learns why nothing came of it. What is required, and which values there are, is said in words: a
+wrong call gets a code and a sentence of ours, not a validator's.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -28,22 +28,26 @@ class ToolForm:
 
 
 def _text(description: str) -> dict[str, Any]:
-    return {"type": "string", "description": description}
+    return {"type": ["string", "null"], "description": description}
 
 
 def _texts(description: str) -> dict[str, Any]:
-    return {"type": "array", "items": {"type": "string"}, "description": description}
+    return {"type": ["array", "string", "null"], "description": f"{description} A list of texts."}
+
+
+def _number(description: str) -> dict[str, Any]:
+    return {"type": ["number", "string", "null"], "description": description}
+
+
+def _one_of(names: Sequence[str], description: str) -> dict[str, Any]:
+    return _text(f"{description} One of {', '.join(names)}.")
 
 
 _METADATA: Final[Mapping[str, Any]] = {
-    "type": "object",
+    "type": ["object", "null"],
     "description": "What surrounds the incident; leave out what is not known.",
     "properties": {
-        "failure_layer": {
-            "type": "string",
-            "enum": list(FAILURE_LAYERS),
-            "description": "Where the root cause lies.",
-        },
+        "failure_layer": _one_of(FAILURE_LAYERS, "Where the root cause lies."),
         "runtime": _text("Runtime and version, such as `jdk17` or `python3.11`."),
         "related_services": _texts("Services that took part, by name."),
         "middleware": _text("Middleware that took part, such as `redis` or `kafka`."),
@@ -54,7 +58,7 @@ _METADATA: Final[Mapping[str, Any]] = {
 }
 
 _CASE: Final[Mapping[str, Any]] = {
-    "type": "object",
+    "type": ["object", "null"],
     "description": (
         "Required. A new case needs symptom_summary, diagnosis, resolution and confidence. With case_id an existing"
         " one is updated: only what is sent changes."
@@ -65,12 +69,9 @@ _CASE: Final[Mapping[str, Any]] = {
         "diagnosis": _text("How it was found out: what was looked at, what it showed. Markdown."),
         "root_cause": _text("The cause in one sentence; leave it out while it is a guess."),
         "resolution": _text("What mended it, and how that was verified."),
-        "confidence": {
-            "type": "number",
-            "minimum": 0,
-            "maximum": 1,
-            "description": "How sure the diagnosis is: 0.9 verified, 0.7 likely, 0.5 a guess.",
-        },
+        "confidence": _number(
+            "How sure the diagnosis is, 0 to 1: 0.9 verified, 0.7 likely, 0.5 a guess."
+        ),
         "metadata": _METADATA,
     },
 }
@@ -83,10 +84,7 @@ SEARCH: Final = ToolForm(
         "type": "object",
         "properties": {
             "query": _text("Required. Symptom, error, component: the words that matter."),
-            "top_k": {
-                "type": "integer",
-                "description": f"How many, 1 to {MAX_TOP_K}; {DEFAULT_TOP_K} unless said.",
-            },
+            "top_k": _number(f"How many, 1 to {MAX_TOP_K}; {DEFAULT_TOP_K} unless said."),
         },
     },
 )
@@ -113,17 +111,14 @@ FEEDBACK: Final = ToolForm(
         "properties": {
             "case_id": _text("Required. Of the case that is judged."),
             "helpful": {
-                "type": "boolean",
-                "description": "Whether it led to the cause or the resolution.",
+                "type": ["boolean", "string", "null"],
+                "description": "Whether it led to the cause or the resolution: true or false.",
             },
-            "signal": {
-                "type": "string",
-                "enum": list(SIGNALS),
-                "description": (
-                    "success: its resolution worked here; rollback: it had to be undone; stale: no"
-                    " longer true; conflict: contradicts what was seen; high_risk: dangerous to follow."
-                ),
-            },
+            "signal": _one_of(
+                SIGNALS,
+                "success: its resolution worked here; rollback: it had to be undone; stale: no longer"
+                " true; conflict: contradicts what was seen; high_risk: dangerous to follow.",
+            ),
         },
     },
 )

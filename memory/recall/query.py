@@ -30,6 +30,9 @@ Degradation = Literal[
 ]
 """Why a part of memory did not take part. Said by the part itself, never inferred from finding nothing."""
 
+RECALLED_KINDS: tuple[ItemKind, ...] = ("note", "episode")
+"""What goes into prompts unasked. Cases come by their tools, where a person switched them on; elsewhere
+nobody hears of them."""
 MAX_CATEGORIES = 10
 MAX_ITEMS = 30
 MAX_RESOURCES = 3

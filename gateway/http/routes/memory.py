@@ -27,9 +27,13 @@ from gateway.http.memory_views import (
 from gateway.http.parameters import DEFAULT_LIMIT, Limit, Parameter, read_place
 from gateway.http.schemas import MAX_NAME_CHARS
 from gateway.http.services import Caller
+from gateway.turns.casefields import whole_fields
+from memory.cases.calling import label_of
+from memory.cases.case import CaseCaller
+from memory.cases.results import Refusal
 from memory.items import KINDS, ItemKind
 from memory.outbox.delivery import DeliveryStatus
-from memory.scope import Scope
+from memory.scope import Scope, SearchScope
 
 router = APIRouter()
 
@@ -55,8 +59,8 @@ def _labels(
         agent_id=agent_id or None,
         project_id=project_id or None,
         workflow_id=workflow_id or None,
-        app_code=app_code or None,
-        environment=environment or None,
+        app_code=label_of(app_code),
+        environment=label_of(environment),
     )
 
 
@@ -69,9 +73,13 @@ async def search_memory(
     limit: Limit = _FEW,
 ) -> Response:
     """Find notes, episodes and cases, best first."""
-    found = await call.memory.search.search(
-        q, scope=labels.scope(call.user_id), kinds=_kinds(kinds), limit=limit
-    )
+    wanted = _kinds(kinds)
+    scope = labels.scope(call.user_id)
+    if wanted == ("case",):  # one without an app or environment holds for every one
+        scope = SearchScope(
+            owner_id=scope.owner_id, or_without=("app_code", "environment"), **scope.labels
+        )
+    found = await call.memory.search.search(q, scope=scope, kinds=wanted, limit=limit)
     return JsonAnswer(found_fields(found))
 
 
@@ -92,10 +100,19 @@ async def show_item(call: Caller, item_id: str) -> Response:
     scope = Scope(owner_id=call.user_id)
     item = await call.memory.items.get(item_id, scope)
     if item is None:
-        raise _no_item()
+        return await _hidden_case(call, item_id)
     episode = await call.memory.episodes.get(item_id, scope) if item.kind == "episode" else None
     links = await call.memory.outbox.links_of(item_id)
     return JsonAnswer(whole_item_fields(item, episode, links))
+
+
+async def _hidden_case(call: Caller, item_id: str) -> Response:
+    """Show a case that search does not show; it can be forgotten by its id as well."""
+    caller = CaseCaller(scope=Scope(owner_id=call.user_id), by="person")
+    answer = await call.memory.cases.render(caller, [item_id])
+    if isinstance(answer, Refusal):
+        raise _no_item()
+    return JsonAnswer({"id": item_id, "kind": "case", **whole_fields(answer.cases[0])})
 
 
 @router.delete("/memory/items/{item_id}", status_code=HTTPStatus.NO_CONTENT)

@@ -162,6 +162,53 @@ async def test_an_app_is_a_wall_and_an_environment_narrows_where_it_is_named(
             assert set(await find(client, "503 after deploy", **params)) == found, params
 
 
+async def test_cases_are_searched_by_the_same_scope_on_the_common_route(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        shop = (await record(client, app_code="shop"))["case_id"]
+        anywhere = (await record(client, CHINESE))["case_id"]
+        for app_code, found in (
+            ("default", {shop, anywhere}),
+            (" shop ", {shop, anywhere}),
+            ("bank", {anywhere}),
+        ):
+            params = {"q": "503 after deploy 连接超时", "kinds": "case", "app_code": app_code}
+            items = (await client.get("/memory/search", params=params)).json()["items"]
+            assert {one["id"] for one in items} == found, app_code
+
+
+async def test_no_case_is_in_what_would_be_injected(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        await record(client)
+        body = {"queries": ["503 after each deploy of checkout"]}
+        pack = (await client.post("/memory/context", json=body)).json()
+        assert (pack["items"], pack["text"]) == ([], "")
+
+
+async def test_a_case_that_search_does_not_show_is_an_item_by_its_id(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        case_id = (await record(client))["case_id"]
+        await client.post(f"/memory/cases/{case_id}/feedback", json={"signal": "stale"})
+        shown = (await client.get(f"/memory/items/{case_id}")).json()
+        assert (shown["id"], shown["kind"], shown["lifecycle"]) == (case_id, "case", "stale")
+        assert (await client.delete(f"/memory/items/{case_id}")).status_code == 204
+        assert_error(await client.get(f"/memory/items/{case_id}"), 404, "not_found")
+
+
+async def test_whoever_searches_on_purpose_is_shown_what_fits_a_little(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        made = await record(client, CHINESE)
+        query = "resolver keeps getting kicked while coredns is throttled by the cluster upstream"
+        answer = await client.get("/memory/cases/search", params={"q": query})
+        (found,) = answer.json()["cases"]
+        assert found["case_id"] == made["case_id"]
+        assert found["why"].startswith("weak match: ")
+        assert await find(client, "photosynthesis of ferns") == []
+
+
 async def test_a_conversation_brings_its_own_scope_and_is_asked_to_judge(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
         client = stage.client()
