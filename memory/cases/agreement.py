@@ -3,7 +3,7 @@
 What goes wrong weighs most, what comes of it little, and what stands in the symptom as well less than
 what does not: two causes of one symptom share those words anyway. Where each of the two names a matter
 that the other does not, they contradict each other, however much else they share; so do two that are
-built alike and differ in one place.
+built alike and differ in one place, that name other codes of a failure or say opposite things.
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,8 @@ from difflib import SequenceMatcher
 from math import fsum
 from typing import Final
 
+from memory.cases.codes import PLACES, codes_differ
+from memory.cases.opposition import oppose
 from memory.cases.wording import NOT, Kind, kind_of
 
 _WEIGHTS: Final[dict[Kind, float]] = {
@@ -22,11 +24,14 @@ _WEIGHTS: Final[dict[Kind, float]] = {
     "background": 0.5,
     "han": 0.3,
     "name": 0.2,
+    "code": 0.2,
     "negation": 0.3,
+    "bearing": 0.0,
 }
 _IN_SYMPTOM: Final = 0.6
 _HEAVY: Final = frozenset({"fault", "thing"})
 _CHANGEABLE: Final = frozenset({"fault", "thing", "word", "background"})
+_BESIDE: Final = frozenset({"negation", "name", "code", "bearing"})
 _OF_ITS_OWN: Final = 0.2
 """Share of what a root cause says that is another matter, and not one more detail."""
 _IN_PLACE: Final = 0.14
@@ -51,11 +56,14 @@ def agreement(
 
 def is_told(one: Sequence[str], told: AbstractSet[str]) -> bool:
     """Whether all that a root cause names is told elsewhere."""
-    return all(word in told for word in one if kind_of(word) not in {"negation", "name"})
+    return all(word in told for word in one if kind_of(word) not in _BESIDE)
 
 
 def contradict(one: Sequence[str], other: Sequence[str]) -> bool:
     """Whether two root causes, given as telling words, are two; the order of the two plays no part."""
+    if codes_differ(one, other, but=PLACES) or oppose(one, other):
+        return True
+    one, other = _telling(one), _telling(other)
     mine, theirs = set(one) - set(other), set(other) - set(one)
     if _denies(mine, theirs) or _denies(theirs, mine):
         return True
@@ -64,6 +72,10 @@ def contradict(one: Sequence[str], other: Sequence[str]) -> bool:
         return True
     first, second = sorted((tuple(one[:_MAX_LAID_OUT]), tuple(other[:_MAX_LAID_OUT])))
     return _differ_in_place(first, second, mine | theirs)
+
+
+def _telling(words: Sequence[str]) -> list[str]:
+    return [word for word in words if kind_of(word) != "bearing"]
 
 
 def heavy(words: AbstractSet[str]) -> set[str]:

@@ -18,17 +18,17 @@ missing: lack, absent, not found, no such, does not exist, do not exist, did not
   forgot, was not added, not added, not set, not configured, not present, omitted, left out, incomplete,
   not in the, not part of, does not include, not contain, does not contain, does not cover, never added,
   never set, unset; 缺少 缺失 没有配置 未配置 遗漏 不存在 漏掉 未添加 没有加入 未设置 没有设置 不包含
-  未加 未包含 不完整 漏配
+  缺 未加 未包含 不完整 漏配
 wrong: incorrect, misconfigured, misconfiguration, mistaken, bad, faulty, invalid, typo; 错误 不正确
   配错 误配 配置错误 写错 填错 有误
 mismatch: not match, does not match, do not match, did not match, incompatible, incompatibility,
   inconsistent, differs from; 不匹配 不一致 不兼容
-small: too low, too small, too few, too short, too tight, undersized, insufficient, not enough, lower,
-  reduce, decrease, shrunk, tiny, tight; 过小 太小 过低 太低 过少 太少 偏小 调小 调低 过短 太短 不足
-  不够 降低 减少 改小
+small: too little, little, too low, too small, too few, too short, too tight, undersized, insufficient,
+  not enough, lower, reduce, decrease, shrunk, tiny, tight; 过小 太小 过低 太低 过少 太少 偏小 调小 调低 过短 太短
+  不足 不够 降低 减少 减小 缩小 下调 改小
 large: too high, too big, too large, too many, too long, oversized, huge, raise, increase, excessive,
   bigger than, larger than, higher than, exceed, above, over the limit, enlarge; 过大 太大 过高 太高
-  过多 太多 偏大 调大 调高 超过 超出 超限 高于 大于 增大 改大 过长 太长
+  过多 太多 偏大 调大 调高 超过 超出 超限 高于 大于 增大 加大 提高 上调 改大 过长 太长
 unbounded: no limit, without limit, without a limit, without bound, no bound, no eviction, never evict,
   never evicts, no upper bound, unlimited, not bounded; 无上限 没有上限 无限制 无界 没有限制 没有淘汰
   不淘汰 未限制 没有淘汰策略
@@ -138,7 +138,7 @@ descriptor: file descriptor, file descriptors, open files, ulimit, nofile, fd, t
 log: logging, logfile; 日志
 rotation: logrotate, unrotated, not rotated, without rotation; 轮转 切割 未轮转 没有轮转 未切割
 certificate: cert, certs, x509; 证书
-renewal: renew, not renewed, without renewal; 续期 更新证书 续签 未续期 没有续期 未续签
+renewal: renew; 续期 更新证书 续签
 chain: certificate chain; 证书链
 intermediate: intermediate ca, intermediate certificate; 中间证书
 hostname: domain, host name, san, subject alternative name, subject alternative names, domain name; 域名
@@ -332,12 +332,22 @@ license: licence; 许可证
 """
 """What stands beside: told of one time, left out another."""
 
+BEARINGS: Final = """
+before: prior to, ahead of; 之前 以前 前
+after: afterwards; 之后 以后 后
+scaleup: scale up, scaled up, scale out, scaled out, scaling up, scaling out
+scaledown: scale down, scaled down, scale in, scaled in, scaling down, scaling in
+failed: fail, failure, unsuccessful
+present: exist, existing, in place, already there; 存在 已存在 已有
+"""
+"""Which way it stands to something else: tells nothing alone."""
+
 LIGHT: Final = """
 confirm confirmed staging reproduce reproduced environment test postmortem conclusion reason
-a about actually additional additionally after again against all already also am an and another any app
-apparently appear application are as at be became because become been before began begin behind being
+a about actually additional additionally again against all already also am an and another any app
+apparently appear application are as at be became because become been beside began begin behind being
 between both but by came can cause come completely component contain could did do does done due during
-each entire error every execute fail failure fault find first for found from fully gave get give go goes
+each entire error every execute fault find first for found from fully gave get give go goes
 got had happen has have having he heavy held hence her here high his hit hold if in instead into is
 issue it its just keep kept last latest lead led let long low made make making many may might module
 more most much must new next now occur of off on once one only onto or other our out over own
@@ -352,9 +362,9 @@ you your
 
 LIGHT_ZH: Final = """
 复现 确认 预发 线上 生产 环境 测试 现象 结论 定位 定位到 排查
-导致 造成 引起 引发 由于 因为 所以 因此 使得 从而 并且 而且 同时 时候 之后 以后 之前 期间 一直 仍然 已经
+导致 造成 引起 引发 由于 因为 所以 因此 使得 从而 并且 而且 同时 时候 期间 一直 仍然 已经
 进行 出现 发生 发现 问题 原因 根因 根本原因 服务 系统 应用 包含 非常 大量 所有 全部 最近 一次 一个 某个
-部分 触发 引入 存在 使用 太 的 了 着 过 在 是 和 与 及 或 并 也 都 就 又 再 很 其 该 此 等 对 将 把 被
-从 向 给 让 使 为 于 以 由 之 而 则 但 还 已 后 前 中
+部分 触发 引入 使用 太 的 了 着 过 在 是 和 与 及 或 并 也 都 就 又 再 很 其 该 此 等 对 将 把 被
+从 向 给 让 使 为 于 以 由 之 而 则 但 还 已 中
 """
 """The same in Chinese."""

@@ -174,4 +174,5 @@ def _without(words: tuple[str, ...], some: AbstractSet[str]) -> tuple[str, ...]:
 
 def _as_text(words: Sequence[str]) -> str:
     """Write telling words for a model of words: of a name each part is a word."""
-    return " ".join(words).replace("@", "").replace("-", " ")
+    told = (word for word in words if kind_of(word) != "bearing")
+    return " ".join(told).replace("@", "").replace("#", "").replace("-", " ")

@@ -1,8 +1,10 @@
 """The words of a section that tell something, brought to one form.
 
 What names one occasion and not its cause is left out: numbers, moments, versions, addresses, hosts,
-digests, the tail of a pod's name. The name of a service, a table or a file is one word, marked as such. Different words for one matter become its name, in English and Chinese alike, so that the
-same cause told twice has the same words. A negation stays, as a word of its own.
+digests, the tail of a pod's name. A code stays, and so does the name of a service, a table or a file, as
+one word that is marked as such. Different words for one matter become its name, in English and Chinese
+alike, so that the same cause told twice has the same words. A negation stays, as a word of its own, and
+so does what was before or after; both stand ahead of the word that they are about.
 """
 
 import re
@@ -12,11 +14,14 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal
 
-from memory.cases.lexicon import BACKGROUND, EFFECTS, FAULTS, LIGHT, LIGHT_ZH, THINGS
+from memory.cases.codes import CODE_MARK, parts_of
+from memory.cases.lexicon import BACKGROUND, BEARINGS, EFFECTS, FAULTS, LIGHT, LIGHT_ZH, THINGS
 
-Kind = Literal["fault", "effect", "thing", "background", "negation", "name", "word", "han"]
-"""Of a telling word: four of matters; a name of a service, a table or the like; a word that is in no list;
-a piece of such a Chinese one."""
+Kind = Literal[
+    "fault", "effect", "thing", "background", "bearing", "negation", "name", "code", "word", "han"
+]
+"""Of a telling word: five of matters; a name of a service, a table or the like; a code; a word that is in
+no list; a piece of such a Chinese one."""
 
 NOT: Final = "not"
 MAX_CHARS: Final = 4000
@@ -30,7 +35,7 @@ _OCCASION: Final = re.compile(
     r"|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
     r"|\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,}\b"
     r"|(?<=[a-z])-(?=[a-z]*\d)[a-z0-9]{6,10}-[a-z0-9]{5}\b"
-    r"|\bv\d+(?:\.\d+)*\b"
+    r"|(?<![a-z0-9_])v\d+(?:\.\d+)*(?![a-z0-9_])"
     r"|\b(?!utf-)[a-z]+(?:-\d+)+\b"
     rf"|(?<![a-z0-9_])\d+(?:[.,:]\d+)*\s?(?:{_UNIT})?(?![a-z0-9_])",
     re.IGNORECASE,
@@ -53,7 +58,24 @@ _NEGATIONS: Final = frozenset(
 )
 _BETWEEN: Final = frozenset(("been", "being", "yet", "ever"))
 """Words that stand between those of a phrase."""
-_NEGATIONS_ZH: Final = ("不", "没", "没有", "未", "无", "无法", "并非", "非")
+_NEGATIONS_ZH: Final = (
+    *("不", "没", "没有", "未", "无", "无法", "并非", "非"),
+    *(
+        "不要",
+        "不再",
+        "不会",
+        "不能",
+        "不应",
+        "不得",
+        "不是",
+        "没能",
+        "未能",
+        "尚未",
+        "从未",
+        "切勿",
+        "请勿",
+    ),
+)
 _ENDINGS: Final = (
     ("ations", ""), ("ation", ""), ("ings", ""), ("ing", ""), ("ies", "y"), ("ied", "y"), ("sses", "ss"),
     ("edly", ""), ("ed", ""), ("ions", ""), ("ion", ""), ("es", ""), ("ly", ""), ("ss", "ss"), ("us", "us"),
@@ -67,6 +89,8 @@ _RUN: Final = re.compile(rf"(?P<han>[{_CJK}]+)|[^{_CJK}]+")
 _LATIN: Final = re.compile(r"[^\W_]+(?:'t\b)?(?:[-_./:@]+[^\W_]+)*")
 _PART: Final = re.compile(r"[^\W_]+(?:'t\b)?")
 _NAME_MARK: Final = "@"
+_OF_THE_WORD_AHEAD: Final = "<"
+"""Marks the Chinese for before and after, which follow what they are about."""
 _SERVICES: Final = frozenset(
     (
         *(
@@ -104,8 +128,15 @@ def stem(word: str) -> str:
 def telling_words(text: str) -> tuple[str, ...]:
     """Give the telling words in their order, repeated ones repeated."""
     clean = unicodedata.normalize("NFKC", text[:MAX_CHARS]).replace("’", "'")
-    lasting = _OCCASION.sub(" ", clean)
-    return tuple(_telling(lasting))
+    words: list[str] = []
+    for part, codes in parts_of(clean):
+        for word in _telling(_OCCASION.sub(" ", part)):
+            if word.startswith(_OF_THE_WORD_AHEAD):
+                words.insert(max(0, len(words) - 1), word.removeprefix(_OF_THE_WORD_AHEAD))
+            else:
+                words.append(word)
+        words += codes
+    return tuple(words)
 
 
 def kind_of(word: str) -> Kind:
@@ -114,6 +145,8 @@ def kind_of(word: str) -> Kind:
         return "negation"
     if word.startswith(_NAME_MARK):
         return "name"
+    if word.startswith(CODE_MARK):
+        return "code"
     return _KINDS.get(word) or ("han" if _HAN_CHAR.match(word) else "word")
 
 
@@ -182,7 +215,7 @@ def _han(run: str) -> Iterator[str]:
     for match in _HAN.finditer(run):
         yield from _pairs(run[at : match.start()])
         if name := _HAN_WORDS[match.group()]:
-            yield name
+            yield _OF_THE_WORD_AHEAD + name if _KINDS.get(name) == "bearing" else name
         at = match.end()
     yield from _pairs(run[at:])
 
@@ -223,5 +256,6 @@ _learn("fault", FAULTS)
 _learn("effect", EFFECTS)
 _learn("thing", THINGS)
 _learn("background", BACKGROUND)
+_learn("bearing", BEARINGS)
 _LONGEST: Final = max(one.count(" ") + 1 for one in _PHRASES)
 _HAN: Final = re.compile("|".join(sorted(map(re.escape, _HAN_WORDS), key=len, reverse=True)))

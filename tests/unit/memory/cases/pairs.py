@@ -1,8 +1,8 @@
 """Root causes told twice, and root causes that only look alike.
 
 Each pair stands under one symptom and is found out in the same words, which is the hardest for both: a
-pair of the first table is one cause, a pair of `LOOK_ALIKE` and `NEGATED` is two, and a pair of
-`ELSEWHERE` is one cause at two places.
+pair of the first table is one cause, a pair of `LOOK_ALIKE`, `CODES`, `OPPOSITE` and `NEGATED` is two,
+and a pair of `ELSEWHERE` is one cause at two places.
 """
 
 SAME = (
@@ -84,11 +84,50 @@ LOOK_ALIKE = (
     ("节点有污点", "节点资源不足"),
 )  # fmt: skip
 
+CODES = (
+    ("The batch update failed with ORA-00060", "The batch update failed with ORA-01555"),
+    ("批量更新报 ORA-00060", "批量更新报 ORA-01555"),
+    ("The container stopped with exit code 137", "The container stopped with exit code 139"),
+    ("容器退出码 137", "容器退出码 139"),
+    ("The writer failed with errno 28", "The writer failed with errno 24"),
+    ("写入失败，errno 28", "写入失败，errno 24"),
+    ("写入失败，错误码 28", "写入失败，错误码 24"),
+    ("The upstream answered HTTP 401", "The upstream answered HTTP 503"),
+    ("上游返回 HTTP 401", "上游返回 HTTP 503"),
+    ("上游返回状态码 401", "上游返回状态码：503"),
+    ("The payment transaction failed with MySQL error 1213", "The payment transaction failed with MySQL error 1040"),
+    ("支付事务失败，MySQL 错误 1213", "支付事务失败，MySQL 错误 1040"),
+    ("The host was compromised through CVE-2021-44228", "The host was compromised through CVE-2022-22965"),
+    ("主机通过 CVE-2021-44228 被入侵", "主机通过 CVE-2022-22965 被入侵"),
+    ("Process killed by signal 9", "Process killed by signal 11"),
+    ("进程收到信号 9 退出", "进程收到信号 11 退出"),
+    ("Windows update failed with 0x80070005", "Windows update failed with 0x80070070"),
+    ("The statement failed with SQLSTATE 40001", "The statement failed with SQLSTATE 23505"),
+    ("The device reported E10234", "The device reported E10877"),
+)  # fmt: skip
+
+OPPOSITE = (
+    ("The schema migration ran before the deploy", "The schema migration ran after the deploy"),
+    ("迁移脚本在发布之前执行", "迁移脚本在发布之后执行"),
+    ("Prefetch of the consumer was increased", "Prefetch of the consumer was decreased"),
+    ("消费者 prefetch 被增大", "消费者 prefetch 被减小"),
+    ("The retry switch was enabled", "The retry switch was disabled"),
+    ("重试功能被打开", "重试功能被关闭"),
+)
+
 NEGATED = (
+    ("The agent lost permission on the DNS zone, so the certificate was not renewed",
+     "The agent did not lose permission on the DNS zone; it was renewed but the gateway was not reloaded"),
+    ("丢失了 DNS 区域的权限，证书未续期", "没有丢失 DNS 区域的权限，证书已续期但网关没有重新加载"),
+    ("缺少 user_id 索引", "索引存在但类型不一致，隐式转换"),
+    ("orders 表缺少 user_id 索引导致全表扫描", "orders 表 user_id 索引存在但类型不一致，隐式转换导致全表扫描"),
+    ("The index on user_id is missing", "The index on user_id exists but its type differs, an implicit cast"),
+    ("There was no index on user_id", "The index on user_id exists but the optimizer did not use it"),
+    ("The certificate was not renewed by the agent", "The certificate was renewed by the agent, the gateway did not reload it"),
     ("The retry policy was applied", "The retry policy was not applied"),
     ("The cache was invalidated too early", "The cache was never invalidated"),
     ("缓存已失效", "缓存未失效"),
-)
+)  # fmt: skip
 
 ELSEWHERE = (
     ("Missing index on orders.user_id", "Missing index on payments.created_at"),
@@ -99,4 +138,8 @@ ELSEWHERE = (
     ),
     ("LimitNOFILE is not set on bi-dashboard", "LimitNOFILE is not set on ip-10-2-48"),
     ("导出接口未分页，把 ledger_entry 全部读进内存", "导出接口未分页，把 stock_flow 全部读进内存"),
+    ("The firewall blocked port 9092", "The firewall blocked port 2181"),
+    ("防火墙未放行端口 9092", "防火墙未放行 2181 端口"),
+    ("The agent leaks direct memory on Java 17", "The agent leaks direct memory on Java 11"),
+    ("探针在 jdk17 上泄漏堆外内存", "探针在 jdk11 上泄漏堆外内存"),
 )

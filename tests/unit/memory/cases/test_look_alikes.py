@@ -11,7 +11,15 @@ from memory.cases.sameness import is_same
 from memory.cases.sections import SectionComparer, SectionSimilarity
 from memory.embeddings.hashed import HashedEmbedder
 from tests.unit.memory.cases.judged import make_case
-from tests.unit.memory.cases.pairs import ELSEWHERE, IN_TWO_LANGUAGES, LOOK_ALIKE, NEGATED, SAME
+from tests.unit.memory.cases.pairs import (
+    CODES,
+    ELSEWHERE,
+    IN_TWO_LANGUAGES,
+    LOOK_ALIKE,
+    NEGATED,
+    OPPOSITE,
+    SAME,
+)
 
 ALIKE: dict[str, Any] = {
     "symptom_summary": "Requests to the service time out 服务请求超时",
@@ -57,7 +65,7 @@ async def test_one_cause_at_two_places_is_related_and_does_not_merge(one: str, o
     assert not is_same(told(one), told(other), similarity)
 
 
-@pytest.mark.parametrize(("one", "other"), both_ways((*LOOK_ALIKE, *NEGATED)))
+@pytest.mark.parametrize(("one", "other"), both_ways((*LOOK_ALIKE, *CODES, *OPPOSITE, *NEGATED)))
 async def test_two_causes_that_look_alike_are_alike_on_the_surface_only_and_never_merge(
     one: str, other: str
 ) -> None:

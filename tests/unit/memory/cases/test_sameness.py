@@ -38,6 +38,61 @@ async def test_twenty_tellings_with_other_numbers_hosts_and_moments_are_one() ->
     assert all([await same(first, incident(number)) for number in range(1, 20)])
 
 
+async def test_twenty_tellings_that_name_one_code_are_one_too() -> None:
+    def failure(number: int) -> CaseContent:
+        return make_content(
+            symptom_summary=f"checkout on node-{number} exits with code 137 since 10:{number:02}",
+            diagnosis=f"dmesg of 10.0.0.{number} shows signal 9, version 3.{number}.1, {number} errors",
+            root_cause=f"The memory limit of {256 + number} Mi is too low, port 9092",
+        )
+
+    assert all([await same(failure(0), failure(number)) for number in range(1, 20)])
+
+
+@pytest.mark.parametrize("field", ["symptom_summary", "diagnosis", "root_cause", "resolution"])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("the update failed with ORA-00060", "the update failed with ORA-01555"),
+        ("批量更新报 ORA-00060", "批量更新报 ORA-01555"),
+        ("the writer died, errno 28", "the writer died, errno 24"),
+        ("写入失败，错误码 28", "写入失败，错误码 24"),
+        ("the leak is on Java 17", "the leak is on Java 11"),
+        ("泄漏出现在 jdk17", "泄漏出现在 jdk11"),
+        ("the firewall blocks port 9092", "the firewall blocks port 2181"),
+        ("防火墙拦截端口 9092", "防火墙拦截端口 2181"),
+    ],
+)
+async def test_another_code_is_another_case_wherever_it_stands(
+    field: str, one: str, other: str
+) -> None:
+    fields: list[dict[str, Any]] = [{field: one}, {field: other}]
+    assert not await same(*(make_content(**each) for each in fields))
+    assert await same(make_content(**fields[0]), make_content(**fields[0]))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Increase prefetch to 200", "Decrease prefetch to 1"),
+        ("增大 prefetch 到 200", "减小 prefetch 到 1"),
+        ("Enable log compression", "Disable log compression"),
+        ("打开日志压缩", "关闭日志压缩"),
+        ("Run the migration before the deploy", "Run the migration after the deploy"),
+        ("发布之前执行迁移", "发布之后执行迁移"),
+        ("Restart the broker", "Never restart the broker"),
+        ("重启消息代理", "不要重启消息代理"),
+    ],
+)
+async def test_opposite_resolutions_keep_two_cases_apart(one: str, other: str) -> None:
+    assert not await same(make_content(resolution=one), make_content(resolution=other))
+
+
+@pytest.mark.parametrize("other", ["Decreased the retention of logs", "Restarted the kubelet", ""])
+async def test_another_resolution_that_is_no_opposite_is_only_one_more_report(other: str) -> None:
+    assert await same(make_content(resolution="Increased the disk"), make_content(resolution=other))
+
+
 @pytest.mark.parametrize(
     "fields",
     [
@@ -91,6 +146,7 @@ async def test_without_a_root_cause_everything_told_has_to_be_the_same() -> None
 async def test_a_root_cause_that_names_no_matter_has_to_be_told_in_the_same_words() -> None:
     odd = make_content(root_cause="The node and its database")
     assert await same(odd, make_content(root_cause="Its database and the node"))
+    assert await same(odd, make_content(root_cause="The node and its existing database"))
     assert not await same(odd, make_content(root_cause="The client and its database"))
 
 
@@ -109,6 +165,8 @@ def test_each_section_has_to_be_near(field: str) -> None:
         ("The node and its database", "The client and its database"),
         ("A leak in settlement-job", "A leak in audit-writer"),
         ("奇异果里有泄漏", "火龙果里有泄漏"),
+        ("The leak came before the deploy", "The leak came after the deploy"),
+        ("The pool leaks on port 9092", "The pool leaks on port 2181"),
     ],
 )
 def test_vectors_alone_make_no_two_root_causes_one(one: str, other: str) -> None:

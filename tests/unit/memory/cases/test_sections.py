@@ -69,6 +69,14 @@ async def test_the_name_of_a_service_is_no_agreement_on_a_root_cause() -> None:
         assert (found.root_cause >= 0.6) is may_be_one
 
 
+async def test_which_way_it_stands_to_something_is_nothing_for_a_model_of_words() -> None:
+    there = make_content(diagnosis="df shows what exists: a disk full of container logs")
+    found = await similarity(
+        make_content(diagnosis="df shows a disk full of container logs"), there
+    )
+    assert found.diagnosis == 1.0
+
+
 def silent(**fields: Any) -> CaseContent:
     return make_content(root_cause="", **fields)
 

@@ -88,6 +88,22 @@ def test_a_name_is_one_word_unless_it_says_what_went_wrong_or_with_what(
     assert [kind_of(word) == "name" for word in words] == [word[0] == "@" for word in words]
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("the migration ran before the deploy", ["schema", "before", "release"]),
+        ("在发布之前迁移", ["before", "release", "schema"]),
+        ("发布后迁移", ["after", "release", "schema"]),
+        ("之前迁移", ["before", "schema"]),
+    ],
+)
+def test_what_was_before_or_after_stands_ahead_of_what_it_is_about(
+    text: str, words: list[str]
+) -> None:
+    assert list(telling_words(text)) == words
+    assert [kind_of(word) for word in words].count("bearing") == 1
+
+
 def test_a_phrase_is_known_with_light_words_in_between() -> None:
     assert telling_words("logs had not been rotated") == telling_words("logs were not rotated")
 
