@@ -66,7 +66,7 @@ def whole_fields(whole: WholeCase) -> dict[str, Any]:
         "similar_cases": _related(whole.similar_cases),
         "feedback": _tally(whole.feedback),
         "history": [_entry(one) for one in whole.history],
-        "reports": [_report(one) for one in whole.reports],
+        "reports": [_report(one, case) for one in whole.reports],
         "markdown": whole.markdown,
     }
 
@@ -161,10 +161,14 @@ def _entry(entry: HistoryEntry) -> dict[str, Any]:
     }
 
 
-def _report(report: Report) -> dict[str, Any]:
+def _report(report: Report, case: Case) -> dict[str, Any]:
+    """Give a merged report; its diagnosis and resolution where it says otherwise than the case."""
+    told, known = report.content, case.content
     return {
         "at": rfc3339(report.at),
         "conversation_id": report.conversation_id,
-        "symptom_summary": report.content.symptom_summary,
-        "root_cause": report.content.root_cause,
+        "symptom_summary": told.symptom_summary,
+        "root_cause": told.root_cause,
+        **({"diagnosis": told.diagnosis} if told.diagnosis != known.diagnosis else {}),
+        **({"resolution": told.resolution} if told.resolution != known.resolution else {}),
     }

@@ -9,8 +9,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from memory.cases.tools import CaseTools
-
 from gateway.conversations.model import Conversation
 from gateway.engine.owntools import OwnAnswer, OwnServer, OwnTool
 from gateway.turns.casefields import feedback_fields, refusal_fields, search_fields, upsert_fields
@@ -18,6 +16,7 @@ from gateway.turns.recent import ConversationTools
 from memory.cases import schemas
 from memory.cases.case import CaseCaller
 from memory.cases.results import Refusal, RenderAnswer
+from memory.cases.tools import CaseTools
 from memory.scope import Scope
 
 CASE_SERVER: Final = OwnServer(
@@ -44,6 +43,7 @@ class CaseCalls:
                 environment=self.conversation.environment,
             ),
             conversation_id=self.conversation.id,
+            root_id=self.conversation.root_id,
             active_tools=await self.tools.of(self.conversation.id),
         )
         does = _DOES.get(name.rpartition("__")[2])

@@ -17,19 +17,22 @@ import anyio
 import anyio.to_thread
 
 from memory.cases.calling import sees
-from memory.cases.case import Case, CaseCaller, CaseContent, RelatedCase, Signal, Vote
-from memory.cases.changes import recorded, rewritten, taken_in, voted
+from memory.cases.case import Case, CaseCaller, CaseContent, RelatedCase, Report, Signal, Vote
+from memory.cases.changes import may_rewrite, recorded, rewritten, taken_in, voted
 from memory.cases.input import SentCase, new_content, read_case
-from memory.cases.item import fingerprint_of
+from memory.cases.item import MAX_TOLD_REPORTS, fingerprint_of, likeness_of
+from memory.cases.lifecycle import restated
 from memory.cases.merging import revised, united
+from memory.cases.reading import MAX_RELATED, named_to
 from memory.cases.relating import relate
 from memory.cases.results import MAX_UNREVIEWED, CaseRefused, FeedbackAnswer, UpsertAnswer
 from memory.cases.sameness import is_same
 from memory.cases.sections import SectionSimilarity
 from memory.cases.store import MAX_KEPT_REPORTS, CaseStore
 from memory.cases.structure import compare_structure
-from memory.cases.telling import of_merged, of_new, of_updated, of_vote
+from memory.cases.telling import NOT_STATED, of_merged, of_new, of_updated, of_vote
 from memory.cases.votes import tally, with_vote
+from memory.cases.wording import telling_words
 from memory.clock import Now, from_rfc3339, rfc3339
 from memory.errors import StoreConflict
 from memory.ids import new_case_id
@@ -39,6 +42,8 @@ _TRIES: Final = 8
 """So often somebody else may be faster before a call is given up."""
 _CANDIDATES: Final = 20
 """So many cases are compared with a new one, section by section."""
+_HIDDEN: Final = 60
+"""So many of those that search does not show are looked through for the nearest."""
 _MAX_RELATED: Final = 50
 """Of a case that many others name; the nearest stay when it is rewritten."""
 
@@ -104,7 +109,7 @@ class CaseBook:
             answer = await _deciding_anew(partial(write, caller, case))
         return replace(
             answer,
-            stripped=case.stripped,
+            stripped=(*case.stripped, *answer.stripped),
             redacted=case.redacted,
             notes=(*case.notes, *answer.notes),
             unreviewed_cases=await self._unreviewed(caller),
@@ -127,13 +132,14 @@ class CaseBook:
     async def _record(self, caller: CaseCaller, sent: SentCase) -> UpsertAnswer:
         content, stated = new_content(sent)
         found = await self._candidates.candidates(content, caller.scope, _CANDIDATES)
-        alike = await self._comparer.compare(content, found)
+        others = [*found, *await self._hidden_like(content, caller)]
+        alike = await self._comparer.compare(content, others)
         same = await self._told_exactly(content, caller) or _told_alike(
-            content, found, alike, caller.scope
+            content, others, alike, caller.scope
         )
         if same is not None:
             return await self._take_in(caller, same, content)
-        relations = relate(content, found, alike)
+        relations = relate(content, found, alike[: len(found)])
         change = recorded(
             caller, self._new_id(), content, stated, at=self._moment(), relations=relations
         )
@@ -161,22 +167,33 @@ class CaseBook:
         ]
         return max(same, key=lambda one: one.is_findable, default=None)
 
+    async def _hidden_like(self, content: CaseContent, caller: CaseCaller) -> list[Case]:
+        """Find what may tell of the same and is not shown by search: it does not come back by other numbers."""
+        likeness, owner_id = likeness_of(content, caller.scope), caller.scope.owner_id
+        hidden = await self._store.hidden_like(likeness, owner_id, limit=_HIDDEN)
+        if len(hidden) > _CANDIDATES:
+            words = {*telling_words(content.root_cause)}
+            hidden.sort(key=lambda one: -len(words & {*telling_words(one.content.root_cause)}))
+        return hidden[:_CANDIDATES]
+
     async def _take_in(self, caller: CaseCaller, case: Case, content: CaseContent) -> UpsertAnswer:
-        known = await self._store.related([case.case_id])
+        known = (await self._store.related([case.case_id]))[case.case_id]
+        similar = await self._named(caller, known)
         if await self._said_before(caller, case, content):
             return UpsertAnswer(
                 status="unchanged",
                 case=case,
-                similar_cases=tuple(known[case.case_id]),
+                similar_cases=similar,
                 notes=of_updated(case, case),
             )
-        change = taken_in(caller, case, content, at=self._moment())
+        reports = await self._newest_reports(case)
+        change = taken_in(caller, case, content, at=self._moment(), reports=reports)
         await self._store.apply(change)
         self._on_change()
         return UpsertAnswer(
             status="merged",
             case=change.case,
-            similar_cases=tuple(known[case.case_id]),
+            similar_cases=similar,
             notes=of_merged(change.case),
         )
 
@@ -199,26 +216,58 @@ class CaseBook:
         case = await self._case(caller, sent.case_id or "")
         votes = (await self._store.votes([case.case_id]))[case.case_id]
         content = revised(case.content, sent)
+        if content != case.content and not may_rewrite(caller, case):
+            raise CaseRefused(
+                "INVALID_CASE",
+                "This case belongs to another scope;"
+                " record what you found as a new case, or judge it.",
+            )
+        stated = restated(case, votes, sent.confidence, writer=caller.voter, by=caller.by)
+        is_left_out = stated is None and sent.confidence not in {None, case.stated_confidence}
+        stripped, notes = (("confidence",), (NOT_STATED,)) if is_left_out else ((), ())
         change = rewritten(
-            caller, case, votes, content=content, stated=sent.confidence, at=self._moment()
+            caller,
+            case,
+            votes,
+            content=content,
+            stated=stated,
+            at=self._moment(),
+            reports=await self._newest_reports(case),
         )
         if change is None:
-            known = await self._store.related([case.case_id])
+            known = (await self._store.related([case.case_id]))[case.case_id]
             return UpsertAnswer(
                 status="unchanged",
                 case=case,
-                similar_cases=tuple(known[case.case_id]),
-                notes=of_updated(case, case),
+                similar_cases=await self._named(caller, known),
+                stripped=stripped,
+                notes=notes or of_updated(case, case),
             )
         relations = await self._relations_of(change.case)
+        similar = await self._named(caller, relations)
         await self._store.apply(replace(change, relations=relations))
         self._on_change()
         return UpsertAnswer(
             status="updated",
             case=change.case,
-            similar_cases=tuple(relations),
-            notes=of_updated(case, change.case),
+            similar_cases=similar,
+            stripped=stripped,
+            notes=(*notes, *of_updated(case, change.case)),
         )
+
+    async def _named(
+        self, caller: CaseCaller, relations: Sequence[RelatedCase]
+    ) -> tuple[RelatedCase, ...]:
+        """Give those of a case's relations that the caller may know of."""
+        ids = [one.case_id for one in relations]
+        named = named_to(caller, await self._store.get(ids, caller.scope.owner_id))
+        return tuple(one for one in relations if one.case_id in named)[:MAX_RELATED]
+
+    async def _newest_reports(self, case: Case) -> Sequence[Report]:
+        """Give those that are searched with a case; read after it, so that its revision guards them."""
+        if not case.reports:
+            return ()
+        return await self._store.reports(case.case_id, limit=MAX_TOLD_REPORTS)
 
     async def _relations_of(self, case: Case) -> list[RelatedCase]:
         """Relate a rewritten case anew: to what is found now, and to what was related to it."""
@@ -249,7 +298,7 @@ class CaseBook:
             at=self._moment(),
             content_revision=case.content_revision,
         )
-        change = voted(caller, case, votes, vote)
+        change = voted(caller, case, votes, vote, reports=await self._newest_reports(case))
         if change is None:
             return FeedbackAnswer(case=case, feedback=tally(case, votes), notes=of_vote(case, None))
         await self._store.apply(change)
@@ -276,8 +325,12 @@ class CaseBook:
     async def _unreviewed(self, caller: CaseCaller) -> Sequence[str]:
         if caller.conversation_id is None:
             return ()
-        owner_id = caller.scope.owner_id
-        return await self._store.unreviewed(caller.conversation_id, owner_id, limit=MAX_UNREVIEWED)
+        return await self._store.unreviewed(
+            caller.voter,
+            caller.scope.owner_id,
+            app_code=caller.scope.app_code,
+            limit=MAX_UNREVIEWED,
+        )
 
 
 def _told_alike(
@@ -286,13 +339,15 @@ def _told_alike(
     similarities: Sequence[SectionSimilarity],
     scope: Scope,
 ) -> Case | None:
-    """Find the case of the same scope that is told once more; the oldest of several."""
+    """Find the case of the same scope that is told once more; of several one that can be found, the oldest."""
     found = [
         case
         for case, similarity in zip(candidates, similarities, strict=True)
         if case.scope == scope and is_same(content, case.content, similarity)
     ]
-    return min(found, key=lambda one: (one.created_at, one.case_id), default=None)
+    return min(
+        found, key=lambda one: (not one.is_findable, one.created_at, one.case_id), default=None
+    )
 
 
 async def _deciding_anew(decide: Callable[[], Awaitable[T]]) -> T:

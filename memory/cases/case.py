@@ -88,6 +88,8 @@ class CaseCaller:
     scope: Scope
     """The owner, and the app and environment of the conversation; a label of None: any."""
     conversation_id: str | None = None
+    root_id: str | None = None
+    """The conversation that it was branched off from, the first of them; None: it began by itself."""
     by: By = "agent"
     active_tools: tuple[str, ...] = ()
     """The tools in use in the conversation, oldest first: what cases say of their schemas is held back."""
@@ -96,8 +98,11 @@ class CaseCaller:
 
     @property
     def voter(self) -> str:
-        """Who votes: one conversation has one vote on a case, and so has the person outside of any."""
-        return self.conversation_id or f"person:{self.scope.owner_id}"
+        """Who votes: one conversation with all its branches has one vote on a case, a person outside of any too.
+
+        A branch knows what its root knew, and so confirms nothing that was written there.
+        """
+        return self.root_id or self.conversation_id or f"person:{self.scope.owner_id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +147,7 @@ class HistoryEntry:
     user_id: str
     conversation_id: str | None = None
     details: Mapping[str, object] = field(default_factory=dict)
-    """JSON: the fields that changed, the vote, the lifecycle before and after; no secrets, no whole texts."""
+    """JSON: the fields that changed, the vote, the lifecycle before and after, the beginnings of replaced texts; no secrets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

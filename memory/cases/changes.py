@@ -18,11 +18,16 @@ from memory.cases.case import (
     Report,
     Vote,
 )
-from memory.cases.item import fingerprint_of, to_item
+from memory.cases.input import TEXT_FIELDS
+from memory.cases.item import fingerprint_of, likeness_of, to_item
 from memory.cases.lifecycle import after_revision, after_vote, review_reasons_of
 from memory.cases.merging import changed_fields, united
 from memory.cases.store import CaseChange
+from memory.cases.summary import clipped
 from memory.cases.votes import cast, with_vote
+
+MAX_KEPT_CHARS: Final = 2_000
+"""Of each text that a rewriting replaces; so much of it stays in the history."""
 
 _NEW: Final = 0
 
@@ -51,11 +56,21 @@ def recorded(
     )
     told = {"lifecycle": case.lifecycle, "confidence": stated}
     change = _change(None, case, [_entry(caller, at, "created", told)], caller)
-    return replace(change, relations=relations, shown_to=caller.conversation_id)
+    return replace(change, relations=relations, shown_to=caller.voter)
 
 
-def taken_in(caller: CaseCaller, case: Case, content: CaseContent, *, at: datetime) -> CaseChange:
-    """Decide on a case that a near-duplicate goes into: it is kept as a report, and judges nothing."""
+def taken_in(
+    caller: CaseCaller,
+    case: Case,
+    content: CaseContent,
+    *,
+    at: datetime,
+    reports: Sequence[Report] = (),
+) -> CaseChange:
+    """Decide on a case that a near-duplicate goes into: it is kept as a report, and judges nothing.
+
+    `reports` are the newest before it, here and below: what they add stays searched.
+    """
     metadata = united(case.content.metadata, content.metadata)
     after = replace(
         case,
@@ -68,8 +83,14 @@ def taken_in(caller: CaseCaller, case: Case, content: CaseContent, *, at: dateti
     if fields := changed_fields(case.content, after.content):
         told["fields"] = fields
     report = Report(content=content, conversation_id=caller.conversation_id, at=at)
-    change = _change(case, after, [_entry(caller, at, "merged", told)], caller)
+    entry = _entry(caller, at, "merged", told)
+    change = _change(case, after, [entry], caller, [*reports, report])
     return replace(change, report=report)
+
+
+def may_rewrite(caller: CaseCaller, case: Case) -> bool:
+    """Whether the caller may change what a case says: an agent one of exactly its app, a person each."""
+    return caller.by == "person" or caller.scope.app_code == case.scope.app_code
 
 
 def rewritten(
@@ -80,6 +101,7 @@ def rewritten(
     content: CaseContent,
     stated: float | None,
     at: datetime,
+    reports: Sequence[Report] = (),
 ) -> CaseChange | None:
     """Decide on an update; None where nothing would be different. Its relations are left open."""
     after = after_revision(
@@ -87,14 +109,25 @@ def rewritten(
     )
     if after is case:
         return None
-    told: dict[str, object] = {"fields": changed_fields(case.content, content)}
+    fields = changed_fields(case.content, content)
+    told: dict[str, object] = {"fields": fields}
+    replaced = {name: getattr(case.content, name) for name in TEXT_FIELDS if name in fields}
+    if kept := {name: clipped(text, MAX_KEPT_CHARS) for name, text in replaced.items() if text}:
+        told["before"] = kept
     if after.confidence != case.confidence:
         told["confidence"] = {"from": case.confidence, "to": after.confidence}
-    change = _change(case, after, [_entry(caller, at, "updated", told)], caller)
-    return replace(change, shown_to=caller.conversation_id)
+    change = _change(case, after, [_entry(caller, at, "updated", told)], caller, reports)
+    return replace(change, shown_to=caller.voter)
 
 
-def voted(caller: CaseCaller, case: Case, votes: Sequence[Vote], vote: Vote) -> CaseChange | None:
+def voted(
+    caller: CaseCaller,
+    case: Case,
+    votes: Sequence[Vote],
+    vote: Vote,
+    *,
+    reports: Sequence[Report] = (),
+) -> CaseChange | None:
     """Decide on a vote; `votes` are those before it. None where it says only what it said before."""
     stored = cast(votes, vote)
     after = after_vote(case, with_vote(votes, vote), vote, vote.at)
@@ -110,12 +143,16 @@ def voted(caller: CaseCaller, case: Case, votes: Sequence[Vote], vote: Vote) -> 
         "environment": vote.environment,
         "confidence": {"from": case.confidence, "to": after.confidence},
     }
-    change = _change(case, after, [_entry(caller, vote.at, "feedback", told)], caller)
+    change = _change(case, after, [_entry(caller, vote.at, "feedback", told)], caller, reports)
     return replace(change, vote=stored)
 
 
 def _change(
-    before: Case | None, after: Case, history: Sequence[HistoryEntry], caller: CaseCaller
+    before: Case | None,
+    after: Case,
+    history: Sequence[HistoryEntry],
+    caller: CaseCaller,
+    reports: Sequence[Report] = (),
 ) -> CaseChange:
     told = list(history)
     if before is not None and before.lifecycle != after.lifecycle:
@@ -125,8 +162,9 @@ def _change(
         case=after,
         expected_revision=_NEW if before is None else before.revision,
         fingerprint=fingerprint_of(after.content, after.scope),
+        likeness=likeness_of(after.content, after.scope),
         history=told,
-        item=to_item(after),
+        item=to_item(after, reports),
     )
 
 

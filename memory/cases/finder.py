@@ -164,7 +164,7 @@ class CaseFinder:
         if caller.conversation_id is None or not case_ids:
             return
         try:
-            await self._store.note_shown(caller.conversation_id, case_ids)
+            await self._store.note_shown(caller.voter, case_ids)
         except StoreUnavailable:  # what was found is worth more than the reminder to judge it
             _log.warning("shown_cases_not_noted", exc_info=True)
 

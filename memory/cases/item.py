@@ -3,23 +3,37 @@
 import hashlib
 import json
 import re
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from memory.cases.case import Case, CaseContent
+from memory.cases.case import Case, CaseContent, Report
+from memory.cases.wording import kind_of, telling_words
 from memory.items import Item
 from memory.scope import Scope
 
 MAX_TITLE_CHARS: Final = 120
 MAX_SUMMARY_CHARS: Final = 300
 
+MAX_TOLD_REPORTS: Final = 5
+"""So many of the newest merged reports are searched with a case."""
+MAX_REPORT_CHARS: Final = 1_000
+"""Of what one of them adds."""
+
 _FINGERPRINT_BYTES: Final = 16
 _SPACE: Final = re.compile(r"\s+")
 _MARKS: Final = re.compile(r"^\s*(?:[-*•#>]+|\d{1,3}\.)\s+|[=_\-*~]{4,}|`|\*\*", re.MULTILINE)
 """Marks of Markdown: in one line they only take room."""
+_MAX_COMPARED_CHARS: Final = 8_000
+"""Of a section, to tell what a report adds."""
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])|\n+")
+_MATTERS: Final = frozenset({"fault", "thing"})
 
 
-def to_item(case: Case) -> Item | None:
-    """Give the searchable item of a case, its id the case's; None where search must not find it."""
+def to_item(case: Case, reports: Sequence[Report] = ()) -> Item | None:
+    """Give the searchable item of a case, its id the case's; None where search must not find it.
+
+    `reports` are the newest that were merged into it, oldest first: what they add is found as well.
+    """
     if not case.is_findable:
         return None
     content, known = case.content, case.content.metadata
@@ -29,7 +43,7 @@ def to_item(case: Case) -> Item | None:
         scope=case.scope,
         title=_one_line(content.symptom_summary, MAX_TITLE_CHARS),
         summary=_summary(content),
-        body=_body(content),
+        body=_body(content, reports[-MAX_TOLD_REPORTS:]),
         source=_source(case),
         occurred_at=case.created_at,
         updated_at=case.updated_at,
@@ -49,6 +63,24 @@ def fingerprint_of(content: CaseContent, scope: Scope) -> bytes:
         *(scope.owner_id, scope.app_code, scope.environment),
         *(_SPACE.sub(" ", one).strip().casefold() for one in texts),
     ]
+    return _digest(told)
+
+
+def likeness_of(content: CaseContent, scope: Scope) -> bytes:
+    """Give what all cases of this scope have in common that may be told of the same incident.
+
+    The matters that the root cause names; where it names none, its telling words; where there is no root
+    cause, those of everything. Occasions play no part, nor do metadata. It narrows; whether two cases are
+    the same says `is_same`.
+    """
+    cause = {one for one in telling_words(content.root_cause) if kind_of(one) != "bearing"}
+    matters = {one for one in cause if kind_of(one) in _MATTERS} or cause
+    texts = (content.symptom_summary, content.diagnosis, content.resolution)
+    whole = [] if matters else [sorted({*telling_words(one)}) for one in texts]
+    return _digest([scope.owner_id, scope.app_code, scope.environment, sorted(matters), whole])
+
+
+def _digest(told: Sequence[object]) -> bytes:
     return hashlib.sha256(json.dumps(told).encode()).digest()[:_FINGERPRINT_BYTES]
 
 
@@ -63,7 +95,7 @@ def _summary(content: CaseContent) -> str:
     return _one_line(" · ".join(parts), MAX_SUMMARY_CHARS)
 
 
-def _body(content: CaseContent) -> str:
+def _body(content: CaseContent, reports: Sequence[Report]) -> str:
     known = content.metadata
     sections = (
         ("Symptom", content.symptom_summary),
@@ -76,8 +108,36 @@ def _body(content: CaseContent) -> str:
         *(known.region, *known.related_services, *known.tags),
     ]
     around = ", ".join(dict.fromkeys(one for one in words if one))
-    parts = [f"## {name}\n\n{text}" for name, text in (*sections, ("Where", around)) if text]
-    return "\n\n".join(parts)
+    added = "\n\n".join(_added(content, reports))
+    told = (*sections, ("Where", around), ("Reported as well", added))
+    return "\n\n".join(f"## {name}\n\n{text}" for name, text in told if text)
+
+
+def _added(content: CaseContent, reports: Sequence[Report]) -> Iterator[str]:
+    """Give what each report says that neither the case nor an earlier one does, numbers apart."""
+    known = {_alike(one) for one in _sentences(content)} if reports else set()
+    for report in reports:
+        new = ""
+        for one in _sentences(report.content):
+            if len(new) > MAX_REPORT_CHARS:
+                break
+            if (told := _alike(one)) and told not in known:
+                known.add(told)
+                new += f" {one}"
+        if new:
+            yield new.strip()[:MAX_REPORT_CHARS]
+
+
+def _sentences(content: CaseContent) -> Iterator[str]:
+    texts = (content.diagnosis, content.resolution, content.root_cause, content.symptom_summary)
+    for text in texts:
+        sentences = _SENTENCE_END.split(text[:_MAX_COMPARED_CHARS])
+        yield from (one.strip() for one in sentences if one.strip())
+
+
+def _alike(sentence: str) -> frozenset[str]:
+    """Bring a sentence to what it shares with those that say the same of another occasion."""
+    return frozenset(telling_words(sentence))
 
 
 def _source(case: Case) -> str:

@@ -44,6 +44,20 @@ def after_vote(case: Case, votes: Sequence[Vote], vote: Vote, at: datetime) -> C
     return replace(voted, lifecycle=_lifecycle_after(voted, votes, vote))
 
 
+def restated(
+    case: Case, votes: Sequence[Vote], stated: float | None, *, writer: str, by: By
+) -> float | None:
+    """Give what counts of a confidence that is stated of a case that is there; None: what was stated stays.
+
+    Whoever did not write the case judges it instead. Once it was judged, its authors may take back what
+    they stated and not add to it: no statement outdoes a vote. A person may say either.
+    """
+    if stated is None or by == "person":
+        return stated
+    may_state = writer in case.authors and (not votes or stated <= case.stated_confidence)
+    return stated if may_state else None
+
+
 def after_revision(
     case: Case,
     votes: Sequence[Vote],

@@ -24,6 +24,7 @@ from memory.clock import rfc3339
 MAX_RELATED: Final = 10
 MAX_REPORTS: Final = 5
 _SHORT_CHARS: Final = 200
+_ADDED_CHARS: Final = 500
 _NAME_CHARS: Final = 80
 
 _WARNINGS: Final[dict[Lifecycle, str]] = {
@@ -138,11 +139,21 @@ def _reports(case: Case, reports: Sequence[Report]) -> Iterator[str]:
         return
     newest = list(reports)[-MAX_REPORTS:]
     lines = [
-        f"- {rfc3339(one.at)}{_by(one.conversation_id)}\n  > {_short(one.content.symptom_summary)}"
+        "\n".join([f"- {rfc3339(one.at)}{_by(one.conversation_id)}", *_reported(case, one)])
         for one in newest
     ]
     head = f"Reported again {_times(case.reports)}"
     yield "\n".join([f"## {head}", "", *lines] if lines else [f"## {head}"])
+
+
+def _reported(case: Case, report: Report) -> Iterator[str]:
+    """Tell what a report says: its symptom, and what it says otherwise than the case."""
+    told, known = report.content, case.content
+    yield f"  > {_short(told.symptom_summary)}"
+    if told.diagnosis != known.diagnosis:
+        yield f"  >\n  > Diagnosis: {clipped(flat(told.diagnosis), _ADDED_CHARS)}"
+    if told.resolution != known.resolution:
+        yield f"  >\n  > Resolution: {clipped(flat(told.resolution), _ADDED_CHARS)}"
 
 
 def quoted(text: str) -> str:

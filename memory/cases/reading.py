@@ -1,7 +1,10 @@
 """Reads cases whole: with their votes, relations, history, reports, and as Markdown."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterable, Sequence
 from typing import Final
+
+import anyio
 
 from memory.cases.calling import sees
 from memory.cases.case import Case, CaseCaller, RelatedCase
@@ -9,10 +12,26 @@ from memory.cases.markdown import Rendered, render_markdown
 from memory.cases.results import WholeCase
 from memory.cases.store import CaseStore
 from memory.cases.votes import tally
+from memory.errors import StoreUnavailable
+
+_log = logging.getLogger(__name__)
 
 MAX_HISTORY: Final = 200
 MAX_REPORTS: Final = 10
 MAX_RELATED: Final = 10
+_NOTING_S: Final = 0.5
+
+
+def named_to(caller: CaseCaller, cases: Iterable[Case]) -> dict[str, Case]:
+    """Give by their ids those that may be named to the caller as related ones.
+
+    Of its app or of none, and neither found wrong nor stale.
+    """
+    return {
+        one.case_id: one
+        for one in cases
+        if sees(caller, one) and one.lifecycle in {"draft", "accepted"}
+    }
 
 
 class CaseReading:
@@ -34,12 +53,21 @@ class CaseReading:
         found = await self._store.get(case_ids, caller.scope.owner_id)
         cases = [one for one in found if sees(caller, one)]
         whole = await self._with_all(caller, cases)
-        if caller.conversation_id is not None and cases:
-            await self._store.note_shown(
-                caller.conversation_id, [one.case_id for one in cases if one.is_findable]
-            )
+        await self._note_shown(caller, [one.case_id for one in cases if one.is_findable])
         there = {one.case_id for one in cases}
         return whole, [one for one in case_ids if one not in there]
+
+    async def _note_shown(self, caller: CaseCaller, case_ids: Sequence[str]) -> None:
+        """Note it where that is soon done: what was read is worth more than the reminder to judge it."""
+        if caller.conversation_id is None or not case_ids:
+            return
+        with anyio.move_on_after(_NOTING_S) as waiting:
+            try:
+                await self._store.note_shown(caller.voter, case_ids)
+            except StoreUnavailable:
+                _log.warning("read_cases_not_noted", exc_info=True)
+        if waiting.cancelled_caught:
+            _log.warning("read_cases_not_noted_in_time")
 
     async def _with_all(self, caller: CaseCaller, cases: Sequence[Case]) -> list[WholeCase]:
         ids = [one.case_id for one in cases]
@@ -70,11 +98,7 @@ class CaseReading:
         known = await self._store.related(case_ids)
         others = {one.case_id for each in known.values() for one in each}
         found = await self._store.get(sorted(others), caller.scope.owner_id)
-        shown = {
-            one.case_id: one
-            for one in found
-            if sees(caller, one) and one.lifecycle in {"draft", "accepted"}
-        }
+        shown = named_to(caller, found)
         return {
             case_id: [(one, shown[one.case_id]) for one in each if one.case_id in shown][
                 :MAX_RELATED

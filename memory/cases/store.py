@@ -24,6 +24,8 @@ class CaseChange:
     """The revision that the decision was made on; 0: the case is new."""
     fingerprint: bytes
     """Stands for exactly these words in exactly this scope."""
+    likeness: bytes
+    """Stands for its telling words in this scope: what tells of the same has the same."""
     history: Sequence[HistoryEntry]
     item: Item | None
     """What search finds of it from now on; None: nothing."""
@@ -32,7 +34,7 @@ class CaseChange:
     vote: Vote | None = None
     report: Report | None = None
     shown_to: str | None = None
-    """A conversation that wrote to the case by this very change: nothing of it is unreviewed there."""
+    """A voter that wrote to the case by this very change: nothing of it is unreviewed there."""
 
 
 class CaseStore(Protocol):
@@ -44,6 +46,10 @@ class CaseStore(Protocol):
 
     async def by_fingerprint(self, fingerprint: bytes, owner_id: str) -> list[Case]:
         """Give the owner's cases with exactly these words and this scope, oldest first."""
+        ...
+
+    async def hidden_like(self, likeness: bytes, owner_id: str, *, limit: int) -> list[Case]:
+        """Give so many of the owner's cases with this likeness that search does not show, by their ids."""
         ...
 
     async def apply(self, change: CaseChange) -> None:
@@ -74,16 +80,19 @@ class CaseStore(Protocol):
         """Give the newest merged reports, oldest first."""
         ...
 
-    async def note_shown(self, conversation_id: str, case_ids: Sequence[str]) -> None:
-        """Note that a conversation was shown these cases; what it was shown before stays as it is.
+    async def note_shown(self, voter: str, case_ids: Sequence[str]) -> None:
+        """Note that a voter was shown these cases; what was shown before stays as it is.
 
         A case that is not there is left out.
         """
         ...
 
-    async def unreviewed(self, conversation_id: str, owner_id: str, *, limit: int) -> list[str]:
-        """List what the conversation was shown and has not voted on, what was shown last first.
+    async def unreviewed(
+        self, voter: str, owner_id: str, *, app_code: str | None = None, limit: int
+    ) -> list[str]:
+        """List what a voter was shown and has not voted on, what was shown last first.
 
-        What was rejected, stale or forgotten since is left out.
+        What was rejected, stale or forgotten since is left out; where an app is named, what is neither
+        of it nor of none is, too.
         """
         ...

@@ -1,6 +1,13 @@
 """What a caller should know of a change that they made, a sentence each."""
 
+from typing import Final
+
 from memory.cases.case import LEAST_CONFIDENCE, Case
+
+NOT_STATED: Final = (
+    "The confidence was left out: only who wrote a case states it, and once it was judged only lower;"
+    " say by feedback whether the case helped."
+)
 
 
 def of_new(case: Case) -> tuple[str, ...]:
@@ -37,9 +44,13 @@ def of_vote(before: Case, after: Case | None) -> tuple[str, ...]:
 
 def _hidden(case: Case) -> tuple[str, ...]:
     if case.lifecycle == "rejected":
-        return ("The case was found wrong: search does not show it until a person rewrites it.",)
+        told = "The case was found wrong: search does not show it until a person rewrites it"
+        return (f"{told}, by its case_id {case.case_id}.",)
     if case.lifecycle == "stale":
-        return ("The case holds no more: search does not show it until somebody rewrites it.",)
+        told = "The case is stale, it holds no more: search does not show it until somebody rewrites it"
+        return (f"{told}, by its case_id {case.case_id}, to say what holds now.",)
     if case.confidence < LEAST_CONFIDENCE:
-        return (f"With a confidence below {LEAST_CONFIDENCE} search does not show it.",)
+        return (
+            f"With a confidence below {LEAST_CONFIDENCE} search does not show it; a helpful vote raises it.",
+        )
     return ()

@@ -7,6 +7,7 @@ import pytest
 from memory.cases.case import Report
 from memory.cases.store import MAX_KEPT_REPORTS
 from memory.testing.case_values import (
+    ANN,
     AT,
     BOB,
     Opening,
@@ -156,6 +157,23 @@ class CaseBelongingsSuite:
             assert await opened.store.unreviewed("cnv_8", "ann", limit=9) == ["cas_1"]
             await opened.store.apply(next_of(case("2"), shown_to="cnv_9"))
             assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == []
+
+    async def test_where_an_app_is_named_other_apps_cases_need_no_judgement(
+        self, open_cases: Opening
+    ) -> None:
+        async with open_cases() as opened:
+            for name, scope in (
+                ("1", ANN),
+                ("2", replace(ANN, app_code=None)),
+                ("3", replace(ANN, app_code="bank")),
+            ):
+                await opened.store.apply(new(case(name, scope=scope)))
+            await opened.store.note_shown("cnv_9", ["cas_1", "cas_2", "cas_3"])
+            shop = await opened.store.unreviewed("cnv_9", "ann", app_code="shop", limit=9)
+            assert shop == ["cas_1", "cas_2"]
+            bank = await opened.store.unreviewed("cnv_9", "ann", app_code="bank", limit=9)
+            assert bank == ["cas_2", "cas_3"]
+            assert len(await opened.store.unreviewed("cnv_9", "ann", limit=9)) == 3
 
     async def test_what_became_wrong_stale_or_forgotten_needs_no_judgement(
         self, open_cases: Opening

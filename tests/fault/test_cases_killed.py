@@ -52,7 +52,7 @@ async def check_whole(world: CaseWorld) -> list[Case]:
         await check_one(world, one)
     for item in items:
         (case,) = [one for one in cases if one.case_id == item.id]
-        now = to_item(case)
+        now = to_item(case, await world.store.reports(case.case_id, limit=99))
         assert now is not None
         assert (item.title, item.body, item.tags) == (now.title, now.body, now.tags)
     return cases

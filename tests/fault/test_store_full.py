@@ -57,7 +57,9 @@ def check(found: dict[str, Any], reason: str) -> None:
 
 async def test_a_full_disk_refuses_keeps_and_recovers(small_disk: list[str]) -> None:
     limited = len(small_disk) > 1
-    check(await outcome(small_disk), "the disk failed or is full" if limited else "the disk is full")
+    check(
+        await outcome(small_disk), "the disk failed or is full" if limited else "the disk is full"
+    )
 
 
 async def test_a_file_that_may_not_grow_refuses_keeps_and_recovers(tmp_path: Path) -> None:

@@ -85,6 +85,9 @@ class CaseShelf:
     async def by_fingerprint(self, fingerprint: bytes, owner_id: str) -> list[Case]:
         raise NotImplementedError
 
+    async def hidden_like(self, likeness: bytes, owner_id: str, *, limit: int) -> list[Case]:
+        raise NotImplementedError
+
     async def apply(self, change: CaseChange) -> None:
         raise NotImplementedError
 
@@ -100,12 +103,14 @@ class CaseShelf:
     async def reports(self, case_id: str, *, limit: int) -> Sequence[Report]:
         raise NotImplementedError
 
-    async def note_shown(self, conversation_id: str, case_ids: Sequence[str]) -> None:
+    async def note_shown(self, voter: str, case_ids: Sequence[str]) -> None:
         if self.cannot_write:
             raise StoreUnavailable("It cannot be written.")
-        self.shown.append((conversation_id, list(case_ids)))
+        self.shown.append((voter, list(case_ids)))
 
-    async def unreviewed(self, conversation_id: str, owner_id: str, *, limit: int) -> list[str]:
+    async def unreviewed(
+        self, voter: str, owner_id: str, *, app_code: str | None = None, limit: int
+    ) -> list[str]:
         raise NotImplementedError
 
 

@@ -5,6 +5,7 @@ others it is the conversation's own app and environment that count.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -114,13 +115,16 @@ async def _caller(
     """
     labels: dict[str, str | None] = {"app_code": app_code, "environment": environment}
     tools: tuple[str, ...] = ()
+    root_id: str | None = None
     if conversation_id:
         known = (await call.chat.get(call.user_id, conversation_id)).conversation
         labels = {name: given or getattr(known, name) for name, given in labels.items()}
         tools = await call.chat.recent_tools(call.user_id, conversation_id)
+        root_id = known.root_id
     return CaseCaller(
         scope=Scope(owner_id=call.user_id, **labels),
         conversation_id=conversation_id or None,
+        root_id=root_id,
         by="person",
         active_tools=tools,
         only_environment=bool(environment),
@@ -128,10 +132,8 @@ async def _caller(
 
 
 async def _whole(call: Call, caller: CaseCaller, case_id: str) -> WholeCase:
-    everywhere = CaseCaller(
-        scope=Scope(owner_id=caller.scope.owner_id),
-        conversation_id=caller.conversation_id,
-        by=caller.by,
+    everywhere = replace(
+        caller, scope=Scope(owner_id=caller.scope.owner_id), active_tools=(), only_environment=False
     )
     answer = await call.memory.cases.render(everywhere, [case_id])
     if isinstance(answer, Refusal):

@@ -64,6 +64,15 @@ class SqliteCaseStore:
         found = [read_case(row["value"]) for row in rows]
         return sorted(found, key=lambda one: (one.created_at, one.case_id))
 
+    async def hidden_like(self, likeness: bytes, owner_id: str, *, limit: int) -> list[Case]:
+        """Give so many of the owner's cases with this likeness that search does not show, by their ids."""
+        rows = await self._database.rows(
+            "SELECT value FROM cases WHERE owner_id = ? AND likeness = ? AND is_findable = 0"
+            " ORDER BY case_id LIMIT ?",
+            (owner_id, likeness, max(0, limit)),
+        )
+        return [read_case(row["value"]) for row in rows]
+
     async def apply(self, change: CaseChange) -> None:
         """Write a change, whole."""
         await self._database.write(
@@ -122,41 +131,44 @@ class SqliteCaseStore:
         )
         return [dict(row) for row in reversed(rows)]
 
-    async def note_shown(self, conversation_id: str, case_ids: Sequence[str]) -> None:
-        """Note what a conversation was shown; where all of it is noted already, nothing is written."""
-        new = await self._not_shown(conversation_id, case_ids)
+    async def note_shown(self, voter: str, case_ids: Sequence[str]) -> None:
+        """Note what a voter was shown; where all of it is noted already, nothing is written."""
+        new = await self._not_shown(voter, case_ids)
         if not new:
             return
         at = rfc3339(self._now())
         await self._database.write(
             lambda writer: writer.executemany(
-                "INSERT INTO case_views (conversation_id, case_id, shown_at, own)"
+                "INSERT INTO case_views (voter, case_id, shown_at, own)"
                 " SELECT ?, case_id, ?, 0 FROM cases WHERE case_id = ?"
                 " ON CONFLICT DO NOTHING",
-                [(conversation_id, at, one) for one in new],
+                [(voter, at, one) for one in new],
             )
         )
 
-    async def _not_shown(self, conversation_id: str, case_ids: Sequence[str]) -> Sequence[str]:
+    async def _not_shown(self, voter: str, case_ids: Sequence[str]) -> Sequence[str]:
         known: set[str] = set()
         for part in _parts(case_ids):
             rows = await self._database.rows(
-                "SELECT case_id FROM case_views WHERE conversation_id = ?"  # noqa: S608
+                "SELECT case_id FROM case_views WHERE voter = ?"  # noqa: S608
                 f" AND case_id IN ({_places(part)})",
-                (conversation_id, *part),
+                (voter, *part),
             )
             known |= {row["case_id"] for row in rows}
         return [one for one in dict.fromkeys(case_ids) if one not in known and _can_be_stored(one)]
 
-    async def unreviewed(self, conversation_id: str, owner_id: str, *, limit: int) -> list[str]:
-        """List what the conversation was shown and has not voted on, what was shown last first."""
+    async def unreviewed(
+        self, voter: str, owner_id: str, *, app_code: str | None = None, limit: int
+    ) -> list[str]:
+        """List what a voter was shown and has not voted on, what was shown last first."""
         rows = await self._database.rows(
             "SELECT case_id FROM case_views JOIN cases USING (case_id)"
-            " WHERE case_views.conversation_id = ? AND own = 0 AND +owner_id = ?"
+            " WHERE case_views.voter = ? AND own = 0 AND +owner_id = ?"
+            " AND ifnull(json_extract(value, '$.scope.app_code') = ?, 1)"
             " AND lifecycle IN ('draft', 'accepted') AND NOT EXISTS (SELECT 1 FROM case_votes"
-            " WHERE case_votes.case_id = cases.case_id AND voter = case_views.conversation_id)"
+            " WHERE case_votes.case_id = cases.case_id AND case_votes.voter = case_views.voter)"
             " ORDER BY shown_at DESC, case_id LIMIT ?",
-            (conversation_id, owner_id, max(0, limit)),
+            (voter, owner_id, app_code, max(0, limit)),
         )
         return [row["case_id"] for row in rows]
 
@@ -187,8 +199,8 @@ def apply_case_change_blocking(
     )
     if change.shown_to is not None:
         connection.execute(
-            "INSERT INTO case_views (conversation_id, case_id, shown_at, own) VALUES (?, ?, ?, 1)"
-            " ON CONFLICT (conversation_id, case_id) DO UPDATE SET own = 1",
+            "INSERT INTO case_views (voter, case_id, shown_at, own) VALUES (?, ?, ?, 1)"
+            " ON CONFLICT (voter, case_id) DO UPDATE SET own = 1",
             (change.shown_to, case.case_id, rfc3339(now)),
         )
     if change.item is not None:
@@ -206,12 +218,14 @@ def _put_case(connection: sqlite3.Connection, change: CaseChange) -> None:
     case, value = change.case, write_case(change.case)
     if change.expected_revision == 0:
         connection.execute(
-            "INSERT INTO cases (case_id, owner_id, fingerprint, lifecycle, revision, value)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO cases (case_id, owner_id, fingerprint, likeness, is_findable, lifecycle,"
+            " revision, value) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 case.case_id,
                 case.scope.owner_id,
                 change.fingerprint,
+                change.likeness,
+                int(case.is_findable),
                 case.lifecycle,
                 case.revision,
                 value,
@@ -219,11 +233,14 @@ def _put_case(connection: sqlite3.Connection, change: CaseChange) -> None:
         )
         return
     written = connection.execute(
-        "UPDATE cases SET fingerprint = ?, lifecycle = ?, revision = ?, value = ?"
+        "UPDATE cases SET fingerprint = ?, likeness = ?, is_findable = ?, lifecycle = ?,"
+        " revision = ?, value = ?"
         " WHERE case_id = ? AND revision = ?"
         " AND json_extract(value, '$.scope') = json_extract(?, '$.scope')",
         (
             change.fingerprint,
+            change.likeness,
+            int(case.is_findable),
             case.lifecycle,
             case.revision,
             value,

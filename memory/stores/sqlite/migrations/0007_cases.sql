@@ -2,15 +2,21 @@
 CREATE TABLE cases (
   case_id TEXT PRIMARY KEY,
   owner_id TEXT NOT NULL,
+  -- stands for exactly its words
   fingerprint BLOB NOT NULL,
+  -- stands for its telling words: what is told again with other numbers has the same
+  likeness BLOB NOT NULL,
+  -- whether search may show it
+  is_findable INTEGER NOT NULL,
   lifecycle TEXT NOT NULL CHECK (lifecycle IN ('draft', 'accepted', 'rejected', 'stale')),
   revision INTEGER NOT NULL,
   -- the whole case as JSON
   value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX cases_alike ON cases (owner_id, fingerprint);
+CREATE INDEX cases_like ON cases (owner_id, likeness, is_findable);
 
--- One vote a conversation.
+-- One vote a conversation with its branches.
 CREATE TABLE case_votes (
   case_id TEXT NOT NULL REFERENCES cases (case_id) ON DELETE CASCADE,
   voter TEXT NOT NULL,
@@ -58,13 +64,13 @@ CREATE TABLE case_history (
 ) STRICT;
 CREATE INDEX case_history_of ON case_history (case_id, seq);
 
--- What a conversation was shown; `own`: it wrote to it, so it has nothing to judge there.
+-- What a voter was shown; `own`: they wrote to it, so they have nothing to judge there.
 CREATE TABLE case_views (
-  conversation_id TEXT NOT NULL,
+  voter TEXT NOT NULL,
   case_id TEXT NOT NULL REFERENCES cases (case_id) ON DELETE CASCADE,
   shown_at TEXT NOT NULL,
   own INTEGER NOT NULL,
-  PRIMARY KEY (conversation_id, case_id)
+  PRIMARY KEY (voter, case_id)
 ) STRICT, WITHOUT ROWID;
 -- So that forgetting a case looks at its own alone.
 CREATE INDEX case_views_of ON case_views (case_id);

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from memory.cases.case import Case, CaseCaller, CaseContent, HistoryEntry
-from memory.cases.item import fingerprint_of, to_item
+from memory.cases.item import fingerprint_of, likeness_of, to_item
 from memory.cases.results import CaseRefused
 from memory.cases.store import CaseChange
 from memory.errors import StoreConflict, StoreUnavailable
@@ -141,7 +141,42 @@ async def test_a_partial_update_changes_what_it_says_and_nothing_else(tmp_path: 
         assert (updated.case.revision, updated.case.content_revision) == (2, 2)
         entry = (await world.store.history(created.case_id, limit=1))[0]
         assert (entry.event, entry.conversation_id) == ("updated", "cnv_2")
+        assert entry.details["before"] == {"resolution": INCIDENT["resolution"]}
         assert entry.details["fields"] == ["resolution", "metadata.region", "metadata.tags"]
+
+
+async def test_of_a_long_text_that_is_replaced_the_beginning_stays_in_the_history(
+    tmp_path: Path,
+) -> None:
+    async with case_world(tmp_path) as world:
+        long = {**INCIDENT, "diagnosis": "长" * 9_000, "root_cause": None}
+        case_id = (await world.upsert(caller(), **long)).case.case_id
+        told = {"diagnosis": "short", "root_cause": "a leak"}
+        await world.upsert(caller("cnv_2"), case_id=case_id, **told)
+        (entry,) = await world.store.history(case_id, limit=1)
+        assert entry.details["before"] == {"diagnosis": "长" * 2_000 + "..."}
+
+
+@pytest.mark.parametrize(
+    ("wrote", "asks"), [("shop", None), (None, "shop")], ids=["without-an-app", "of-none"]
+)
+async def test_an_agent_rewrites_only_what_is_of_exactly_its_app_and_a_person_everything(
+    tmp_path: Path, wrote: str | None, asks: str | None
+) -> None:
+    async with case_world(tmp_path) as world:
+        one = (await world.upsert(caller(app=wrote), **INCIDENT)).case
+        for fields in ({"diagnosis": "other"}, {"metadata": {"tags": ["other"]}}):
+            with pytest.raises(CaseRefused) as caught:
+                await world.upsert(caller("cnv_2", app=asks), case_id=one.case_id, **fields)
+            assert caught.value.code == "INVALID_CASE"
+            assert "belongs to another scope" in str(caught.value)
+        assert await world.case(one.case_id) == one
+        same = await world.upsert(caller("cnv_2", app=asks), case_id=one.case_id, **INCIDENT)
+        assert same.status == "unchanged"
+        person = caller(None, app=asks, by="person")
+        assert (await world.upsert(person, case_id=one.case_id, diagnosis="x")).status == "updated"
+        mine = await world.upsert(caller("cnv_3", app=wrote), case_id=one.case_id, diagnosis="y")
+        assert mine.status == "updated"
 
 
 async def test_an_update_that_says_nothing_new_writes_nothing(tmp_path: Path) -> None:
@@ -159,10 +194,9 @@ async def test_an_update_that_says_nothing_new_writes_nothing(tmp_path: Path) ->
     "who",
     [
         caller("cnv_2", environment="staging"),
-        caller("cnv_2", app=None, environment=None),
         caller(None, app=None, by="person"),
     ],
-    ids=["environment", "nothing", "person"],
+    ids=["environment", "person"],
 )
 async def test_a_cases_own_scope_survives_every_update(tmp_path: Path, who: CaseCaller) -> None:
     async with case_world(tmp_path) as world:
@@ -327,6 +361,7 @@ async def test_of_two_cases_that_say_exactly_this_the_one_that_can_be_found_take
                 case=alike,
                 expected_revision=1,
                 fingerprint=fingerprint_of(content, ANN),
+                likeness=likeness_of(content, ANN),
                 history=[],
                 item=to_item(alike),
             )
@@ -357,6 +392,123 @@ async def test_what_was_found_wrong_does_not_come_back_by_being_told_again(
         by_hand = caller(None, by="person")
         revised = await world.upsert(by_hand, case_id=created.case_id, diagnosis="by hand")
         assert revised.case.lifecycle == "draft"
+
+
+def retold(incident: Mapping[str, Any]) -> dict[str, Any]:
+    """Tell an incident again with another number in it."""
+    return {
+        **incident,
+        "symptom_summary": f"{incident['symptom_summary']} (10:42)",
+        "diagnosis": f"{incident['diagnosis']} (4bf92f3577b34da6a3ce929d0e0e4736)",
+    }
+
+
+@pytest.mark.parametrize("incident", [INCIDENT, INCIDENT_ZH], ids=["en", "zh"])
+@pytest.mark.parametrize("lifecycle", ["rejected", "stale", "draft"])
+@pytest.mark.parametrize("left_out", ["region", "root_cause"], ids=["with-a-cause", "without"])
+async def test_what_search_hides_does_not_come_back_by_another_number(
+    tmp_path: Path, incident: Mapping[str, Any], lifecycle: str, left_out: str
+) -> None:
+    told = {name: text for name, text in incident.items() if name != left_out}
+    confidence = {"rejected": 0.3, "stale": 0.8, "draft": 0.4}[lifecycle]
+    async with case_world(tmp_path) as world:
+        one = (await world.upsert(caller(), **{**told, "confidence": confidence})).case.case_id
+        if lifecycle == "rejected":
+            await world.vote(caller("cnv_2"), one, helpful=False)
+        elif lifecycle == "stale":
+            await world.vote(caller("cnv_2"), one, signal="stale")
+        answer = await world.upsert(caller("cnv_3"), **{**retold(told), "confidence": 1})
+        assert (answer.status, answer.case.case_id) == ("merged", one)
+        assert answer.case.lifecycle == lifecycle
+        assert await world.count() == 1
+        assert not await world.database.rows("SELECT id FROM items")
+        assert "search does not show it" in answer.notes[-1]
+        if lifecycle != "draft":
+            assert one in answer.notes[-1]
+            assert lifecycle == "stale" or "found wrong" in answer.notes[-1]
+
+
+async def test_what_is_hidden_takes_in_neither_another_cause_nor_another_scope(
+    tmp_path: Path,
+) -> None:
+    async with case_world(tmp_path) as world:
+        one = (await world.upsert(caller(), **INCIDENT)).case.case_id
+        await world.vote(caller("cnv_2"), one, signal="stale")
+        other_cause = {**retold(INCIDENT), "root_cause": "the price import opens too few threads"}
+        elsewhere = {**INCIDENT, "metadata": {"related_services": ["ledger"]}}
+        for who, told in (
+            (caller("cnv_3"), other_cause),
+            (caller("cnv_4", environment="staging"), retold(INCIDENT)),
+            (caller("cnv_5", app=None), retold(INCIDENT)),
+            (caller("cnv_6", owner="bob"), retold(INCIDENT)),
+            (caller("cnv_7"), {**retold(INCIDENT), "metadata": elsewhere["metadata"]}),
+        ):
+            answer = await world.upsert(who, **told)
+            assert answer.status == "created", told
+            assert one not in {known.case_id for known in answer.similar_cases}
+        assert (await world.case(one)).reports == 0
+
+
+async def test_of_the_same_told_twice_the_one_that_can_be_found_takes_it(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        hidden = (await world.upsert(caller(), **INCIDENT)).case.case_id
+        shown = (await world.upsert(caller("cnv_2"), **OTHER_INCIDENT)).case.case_id
+        await world.upsert(caller("cnv_2"), **retold(INCIDENT), case_id=shown)
+        await world.vote(caller("cnv_3"), hidden, signal="stale")
+        told = {**INCIDENT, "symptom_summary": f"{INCIDENT['symptom_summary']} at 11:11"}
+        answer = await world.upsert(caller("cnv_4"), **told)
+        assert (answer.status, answer.case.case_id) == ("merged", shown)
+
+
+async def test_what_a_report_adds_is_searched_with_the_case_whatever_happens_then(
+    tmp_path: Path,
+) -> None:
+    async with case_world(tmp_path) as world:
+        one = (await world.upsert(caller(), **INCIDENT)).case.case_id
+        told = {
+            **INCIDENT,
+            "resolution": "close the connections of the price import in a finally block."
+            " Until then run pgbouncer-reload.",
+        }
+        assert (await world.upsert(caller("cnv_2"), **told)).case.case_id == one
+
+        async def body() -> str:
+            (row,) = await world.database.rows("SELECT body FROM items WHERE id = ?", (one,))
+            return str(row["body"])
+
+        assert (await body()).count("Until then run pgbouncer-reload.") == 1
+        assert (await body()).count(INCIDENT["diagnosis"]) == 1
+        await world.vote(caller("cnv_3"), one, helpful=True)
+        assert "pgbouncer-reload" in await body()
+        await world.upsert(caller(), case_id=one, symptom_summary="checkout is down")
+        assert "pgbouncer-reload" in await body()
+        for n in range(5):
+            again = {**INCIDENT, "resolution": f"{INCIDENT['resolution']} {'step' * n}"}
+            assert (await world.upsert(caller(f"cnv_r{n}"), **again)).status == "merged"
+        assert "pgbouncer-reload" not in await body(), "the newest five are searched"
+
+
+async def test_relations_to_another_apps_case_or_a_stale_one_are_not_told(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        common = (await world.upsert(caller("cnv_0", app=None), **INCIDENT)).case.case_id
+        bank = (await world.upsert(caller("cnv_1", app="bank"), **INCIDENT)).case.case_id
+        stale = (await world.upsert(caller("cnv_2", environment="e"), **INCIDENT)).case.case_id
+        mine = (await world.upsert(caller("cnv_3"), **INCIDENT)).case.case_id
+        everywhere = caller("cnv_4", app=None)
+        told = await world.upsert(everywhere, case_id=common, **INCIDENT)
+        assert {one.case_id for one in told.similar_cases} == {bank, stale, mine}
+        await world.vote(caller("cnv_5"), stale, signal="stale")
+        by_person = caller(None, by="person")
+        unchanged = await world.upsert(caller("cnv_6"), case_id=common, **INCIDENT)
+        updated = await world.upsert(by_person, case_id=common, resolution="close them")
+        stored = {one.case_id for one in (await world.store.related([common]))[common]}
+        assert stored == {bank, stale, mine}
+        assert (unchanged.status, updated.status) == ("unchanged", "updated")
+        for answer in (unchanged, updated):
+            assert [one.case_id for one in answer.similar_cases] == [mine]
+        merged = await world.upsert(caller("cnv_7"), **retold(INCIDENT))
+        assert (merged.status, merged.case.case_id) == ("merged", mine)
+        assert [one.case_id for one in merged.similar_cases] == [common]
 
 
 async def test_both_ends_know_of_a_relation_also_after_a_rewriting(tmp_path: Path) -> None:

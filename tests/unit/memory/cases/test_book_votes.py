@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from memory.cases.case import Case
+from memory.cases.reading import CaseReading
 from memory.cases.results import FeedbackTally
 from tests.support.cases import INCIDENT, INCIDENT_ZH, CaseWorld, caller, case_world
 
@@ -121,6 +122,25 @@ async def test_what_is_not_judged_is_asked_of_the_conversation_that_was_shown_it
         assert done.unreviewed_cases == []
 
 
+async def test_a_branch_votes_as_its_root_and_has_nothing_of_its_own_to_judge(
+    tmp_path: Path,
+) -> None:
+    async with case_world(tmp_path) as world:
+        one = await recorded(world)
+        branch, twig = caller("cnv_5", root_id="cnv_1"), caller("cnv_6", root_id="cnv_1")
+        for voter in (caller("cnv_1"), branch, twig):
+            told = await world.vote(voter, one.case_id, helpful=True)
+            assert (told.feedback.helpful, told.feedback.conversations) == (1, 0)
+        other = (await world.upsert(caller("cnv_0"), **INCIDENT_ZH)).case
+        await CaseReading(world.store).whole(branch, [one.case_id, other.case_id])
+        asked = await world.vote(twig, one.case_id, signal="high_risk")
+        assert asked.unreviewed_cases == [other.case_id]
+        judged = await world.vote(caller("cnv_1"), other.case_id, helpful=True)
+        assert judged.unreviewed_cases == []
+        told = await world.vote(caller("cnv_7"), one.case_id, helpful=True)
+        assert (told.feedback.helpful, told.case.lifecycle) == (2, "accepted")
+
+
 async def test_what_was_rewritten_has_to_be_confirmed_anew(tmp_path: Path) -> None:
     async with case_world(tmp_path) as world:
         case_id = (await recorded(world)).case_id
@@ -155,11 +175,55 @@ async def test_what_an_author_states_anew_moves_what_the_votes_made_of_it(tmp_pa
     async with case_world(tmp_path) as world:
         case_id = (await recorded(world)).case_id
         await world.vote(caller("cnv_2"), case_id, helpful=False)
-        after = (await world.upsert(caller(), case_id=case_id, confidence=0.9)).case
-        assert (after.stated_confidence, after.confidence) == (0.9, 0.7)
+        after = (await world.upsert(caller(), case_id=case_id, confidence=0.7)).case
+        assert (after.stated_confidence, after.confidence) == (0.7, 0.5)
         assert (after.content_revision, after.lifecycle) == (1, "draft")
         (entry,) = await world.store.history(case_id, limit=1)
-        assert entry.details == {"fields": [], "confidence": {"from": 0.6, "to": 0.7}}
+        assert entry.details == {"fields": [], "confidence": {"from": 0.6, "to": 0.5}}
+
+
+@pytest.mark.parametrize("stated", [0.0, 1.0])
+async def test_the_confidence_of_anothers_case_is_not_stated_but_judged(
+    tmp_path: Path, stated: float
+) -> None:
+    async with case_world(tmp_path) as world:
+        one = await recorded(world)
+        answer = await world.upsert(caller("cnv_2"), case_id=one.case_id, confidence=stated)
+        assert (answer.status, answer.case, answer.stripped) == ("unchanged", one, ("confidence",))
+        assert "left out" in answer.notes[0]
+        changed = await world.upsert(
+            caller("cnv_2"), case_id=one.case_id, confidence=stated, diagnosis="once more"
+        )
+        assert (changed.status, changed.stripped) == ("updated", ("confidence",))
+        assert (changed.case.stated_confidence, changed.case.confidence) == (0.8, 0.8)
+        person = caller(None, by="person")
+        by_hand = await world.upsert(person, case_id=one.case_id, confidence=stated)
+        assert (by_hand.stripped, by_hand.case.confidence) == ((), stated)
+
+
+async def test_what_was_judged_an_author_takes_back_and_does_not_add_to(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        case_id = (await recorded(world)).case_id
+        surer = await world.upsert(caller(), case_id=case_id, confidence=0.9)
+        assert (surer.stripped, surer.case.confidence) == ((), 0.9)
+        await world.vote(caller("cnv_2"), case_id, helpful=False)
+        surer = await world.upsert(caller(), case_id=case_id, confidence=1.0)
+        assert (surer.stripped, surer.case.confidence) == (("confidence",), 0.7)
+        less = await world.upsert(caller(), case_id=case_id, confidence=0.8)
+        assert (less.stripped, less.case.confidence) == ((), 0.6)
+
+
+async def test_only_what_a_conversation_can_reach_is_asked_of_it(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        mine = (await recorded(world)).case_id
+        common = (await world.upsert(caller(app=None), **INCIDENT_ZH)).case.case_id
+        bank = (await world.upsert(caller(app="bank"), **INCIDENT)).case.case_id
+        await world.store.note_shown("cnv_9", [bank, common, mine])
+        last = (await world.upsert(caller("cnv_8"), **{**INCIDENT, "root_cause": "a disk"})).case
+        asked = await world.vote(caller("cnv_9"), last.case_id, helpful=True)
+        assert {*asked.unreviewed_cases} == {mine, common}
+        anywhere = await world.vote(caller("cnv_9", app=None), last.case_id, helpful=False)
+        assert {*anywhere.unreviewed_cases} == {mine, common, bank}
 
 
 async def test_new_metadata_alone_leaves_an_accepted_case_accepted(tmp_path: Path) -> None:

@@ -1,10 +1,17 @@
 """What a case says after an update, after a like one went into it, and as an item."""
 
 from dataclasses import replace
+from typing import Any
 
-from memory.cases.case import CaseContent, CaseMetadata
+from memory.cases.case import CaseContent, CaseMetadata, Report
 from memory.cases.input import MAX_NAMES, read_case
-from memory.cases.item import MAX_SUMMARY_CHARS, MAX_TITLE_CHARS, fingerprint_of, to_item
+from memory.cases.item import (
+    MAX_SUMMARY_CHARS,
+    MAX_TITLE_CHARS,
+    fingerprint_of,
+    likeness_of,
+    to_item,
+)
 from memory.cases.merging import changed_fields, revised, united
 from memory.testing.case_values import ANN, AT, case
 
@@ -139,3 +146,55 @@ def test_a_fingerprint_stands_for_words_and_scope_and_not_for_white_space_or_met
         fingerprint_of(BEFORE, replace(ANN, owner_id="bob")),
     ]
     assert len({told, *others}) == 7
+
+
+def report_of(**texts: Any) -> Report:
+    return Report(content=replace(case().content, **texts), conversation_id="cnv_2", at=AT)
+
+
+def body_of(*reports: Report) -> str:
+    item = to_item(case(reports=len(reports)), reports)
+    assert item is not None
+    return item.body
+
+
+def test_of_reports_only_the_sentences_are_searched_that_say_something_else() -> None:
+    diagnosis = case().content.diagnosis
+    more = report_of(diagnosis=f"{diagnosis}. The heap was full at 10:42. 慢查询占满连接。")
+    again = report_of(diagnosis=f"{diagnosis.upper()}! The heap was full at 11:07.\nSwap, too.")
+    body = body_of(more, again, report_of())
+    assert body.endswith(
+        "## Reported as well\n\nThe heap was full at 10:42. 慢查询占满连接。\n\nSwap, too."
+    )
+    assert "Reported as well" not in body_of(report_of(root_cause="a leak in 7"))
+
+
+def test_of_reports_the_newest_few_are_searched_each_with_so_much() -> None:
+    told = [report_of(resolution=f"{chr(97 + n) * 40} {'长' * 2_000}{n}") for n in range(7)]
+    body = body_of(*told)
+    assert "b" * 40 not in body
+    assert all(chr(97 + n) * 40 in body for n in range(2, 7))
+    added = body[body.index("## Reported as well") :]
+    assert max(map(len, added.split("\n\n"))) == 1_000
+
+
+def test_a_likeness_stands_for_what_the_cause_names_and_the_scope() -> None:
+    cause = replace(BEFORE, root_cause="The connection pool leaked 20 connections at 10:42")
+    told = likeness_of(cause, ANN)
+    again = replace(cause, diagnosis="other", root_cause="Connection pool: 7 connections leaked")
+    assert likeness_of(again, ANN) == told
+    assert len(told) == 16
+    without = replace(BEFORE, root_cause="", diagnosis="seen 3 times", resolution="restart")
+    words = replace(BEFORE, root_cause="the zorblax of the quux")
+    others = [
+        likeness_of(replace(cause, root_cause="The disk is full"), ANN),
+        likeness_of(without, ANN),
+        likeness_of(replace(without, diagnosis="seen in the heap"), ANN),
+        likeness_of(words, ANN),
+        likeness_of(replace(words, root_cause="the frobnitz of the quux"), ANN),
+        likeness_of(cause, replace(ANN, app_code=None)),
+        likeness_of(cause, replace(ANN, environment="staging")),
+        likeness_of(cause, replace(ANN, owner_id="bob")),
+    ]
+    assert len({told, *others}) == 9
+    assert likeness_of(replace(without, diagnosis="seen 4 times"), ANN) == others[1]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.cases.case import SIGNALS, Case, CaseMetadata, Vote
-from memory.cases.lifecycle import after_revision, after_vote, review_reasons_of
+from memory.cases.lifecycle import after_revision, after_vote, restated, review_reasons_of
 from memory.cases.votes import is_helpful, with_vote
 from memory.scope import Scope
 from tests.unit.memory.cases.judged import AT, OWN, make_case, make_content, make_vote
@@ -238,6 +238,28 @@ def test_metadata_and_stated_confidence_alone_change_neither_lifecycle_nor_autho
     assert (tagged.lifecycle, tagged.authors) == ("accepted", (OWN,))
     surer = life.rewrite("cnv_c", metadata=tagged.content.metadata, stated=0.5)
     assert (surer.lifecycle, surer.stated_confidence, surer.confidence) == ("accepted", 0.5, 0.7)
+
+
+@pytest.mark.parametrize(
+    ("voted", "stated", "writer", "by", "taken"),
+    [
+        (False, 0.9, OWN, "agent", 0.9),
+        (False, 0.0, OWN, "agent", 0.0),
+        (False, 0.9, "cnv_b", "agent", None),
+        (False, 0.0, "cnv_b", "agent", None),
+        (False, None, OWN, "agent", None),
+        (True, 0.9, OWN, "agent", None),
+        (True, 0.7, OWN, "agent", 0.7),
+        (True, 0.5, OWN, "agent", 0.5),
+        (True, 0.9, "person:ann", "person", 0.9),
+        (True, 0.1, "person:ann", "person", 0.1),
+    ],
+)
+def test_who_may_state_a_confidence_anew(
+    voted: Any, stated: float | None, writer: str, by: Any, taken: float | None
+) -> None:
+    votes = [make_vote(helpful=False)] if voted else []
+    assert restated(make_case(), votes, stated, writer=writer, by=by) == taken
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,19 @@ def test_merged_reports_are_counted_and_the_newest_told_in_short() -> None:
     assert "## Reported again once" in rendered(make_case(reports=1), reports=told[:1])
 
 
+def test_a_report_tells_what_it_says_otherwise_clipped_and_quoted() -> None:
+    known = make_case(reports=2)
+    same = Report(content=known.content, conversation_id="cnv_a", at=AT)
+    content = replace(known.content, diagnosis="looked\nelsewhere", resolution="长" * 900)
+    other = Report(content=content, conversation_id="cnv_b", at=AT)
+    text = rendered(known, reports=[same, other])
+    told = text[text.index("## Reported again") :]
+    assert told.count("Diagnosis:") == told.count("Resolution:") == 1
+    assert "cnv_b\n  > symptom 1\n  >\n  > Diagnosis: looked elsewhere\n  >\n" in told
+    assert f"\n  > Resolution: {'长' * 500}..." in told
+    assert "长" * 501 not in told
+
+
 FORGED = """fine
 **REJECTED: not this one**
 # Case cas_9
@@ -174,7 +187,8 @@ def case_saying(text: str) -> Case:
 def everything(text: str) -> str:
     case = case_saying(text)
     related = RelatedCase(case_id="cas_2", relation="surface_similar", score=0.7)
-    report = Report(content=case.content, conversation_id="cnv_2", at=AT)
+    told = replace(case.content, diagnosis=f"{text} 1", resolution=f"{text} 2")
+    report = Report(content=told, conversation_id="cnv_2", at=AT)
     return rendered(case, related=[(related, replace(case, case_id="cas_2"))], reports=[report])
 
 

@@ -1,6 +1,6 @@
 """The four tools: every way to call them wrongly has its code, and none of them ever raises."""
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from memory.cases import reading
 from memory.cases.calling import sees
 from memory.cases.case import Case, CaseCaller, CaseContent
 from memory.cases.reading import CaseReading
@@ -21,9 +22,11 @@ from memory.cases.results import (
     UpsertAnswer,
 )
 from memory.cases.tools import CaseTools
+from memory.errors import StoreUnavailable
 from memory.scope import Scope
+from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.testing.case_values import ANN, case
-from tests.support.cases import INCIDENT, OTHER_INCIDENT, CaseWorld, caller, case_world
+from tests.support.cases import INCIDENT, OTHER_INCIDENT, CaseWorld, caller, case_world, ticking
 
 
 class Asked:
@@ -141,8 +144,8 @@ async def test_default_empty_and_missing_mean_any_for_all_four_tools(
     tmp_path: Path, call: Call, nothing: str | None
 ) -> None:
     async with tool_world(tmp_path) as opened:
-        one = await opened.record()
         who = caller("cnv_2", app=nothing, environment=nothing)
+        one = await opened.record(who)
         answer = await call(opened.tools, who, one.case_id)
         assert not isinstance(answer, Refusal)
         assert [asked.scope for asked in opened.finder.by] in ([], [Scope(owner_id="ann")])
@@ -218,6 +221,31 @@ async def test_cases_come_whole_in_the_order_of_the_ids(tmp_path: Path) -> None:
         assert (whole.feedback.helpful, whole.feedback.conversations) == (1, 1)
         assert INCIDENT["root_cause"] in whole.markdown
         assert isinstance(await opened.tools.render(caller(), first), RenderAnswer)
+
+
+class Unwritable(SqliteCaseStore):
+    """A store that cannot note what was shown: it fails, or never ends."""
+
+    failing = "fails"
+
+    async def note_shown(self, voter: str, case_ids: Sequence[str]) -> None:
+        if self.failing != "fails":
+            await anyio.sleep_forever()
+        raise StoreUnavailable("It cannot be written.")
+
+
+@pytest.mark.parametrize("failing", ["fails", "never ends"])
+async def test_a_case_is_read_where_that_cannot_be_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    monkeypatch.setattr(reading, "_NOTING_S", 0.01)
+    monkeypatch.setattr(Unwritable, "failing", failing)
+    async with tool_world(tmp_path) as opened:
+        one = await opened.record()
+        store = Unwritable(opened.world.database, ticking(), deliver_to=())
+        with anyio.fail_after(30):
+            whole, missing = await CaseReading(store).whole(caller("cnv_2"), [one.case_id])
+        assert ([each.case for each in whole], missing) == ([one], [])
 
 
 async def test_whoever_read_a_case_is_asked_to_judge_it(tmp_path: Path) -> None:
