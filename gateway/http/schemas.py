@@ -6,6 +6,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 
 from gateway.conversations.model import ConversationChange
 from gateway.turns.requests import ChatRequest, WhenBusy
+from policies.secrets import mask_secrets
 
 
 def without_nul(text: str) -> str:
@@ -21,17 +22,19 @@ def _filled(text: str) -> str:
     return without_nul(text)
 
 
-def _printable(text: str) -> str:
+def _label(text: str) -> str:
     if not text.isprintable():
         raise ValueError("must be one line of printable characters")
-    return text
+    if mask_secrets(text) != text:
+        raise ValueError("must be a name; this looks like a secret")
+    return text.strip()
 
 
 # Text with a bound on its length is refused by pydantic where it holds a lone surrogate; without one not.
 Message = Annotated[str, Field(min_length=1, max_length=200_000), AfterValidator(_filled)]
 MAX_NAME_CHARS = 200
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS), AfterValidator(_filled)]
-Label = Annotated[str, Field(max_length=MAX_NAME_CHARS), AfterValidator(_printable)]
+Label = Annotated[str, Field(max_length=MAX_NAME_CHARS), AfterValidator(_label)]
 """An app or an environment; an empty one means any."""
 Remark = Annotated[str, Field(max_length=10_000), AfterValidator(without_nul)]
 

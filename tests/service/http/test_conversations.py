@@ -86,6 +86,8 @@ async def test_a_conversation_is_changed_as_far_as_the_change_goes(tmp_path: Pat
         assert second["memory"] == {"enabled": True, "case_memory": True}
         assert second["title"] == "T"
         assert (await client.get(one)).json() == second
+        trimmed = (await client.patch(one, json={"app_code": " 商店 "})).json()
+        assert (trimmed["app_code"], trimmed["environment"]) == ("商店", "prod")
 
 
 @pytest.mark.parametrize(
@@ -100,6 +102,8 @@ async def test_a_conversation_is_changed_as_far_as_the_change_goes(tmp_path: Pat
         ({"memory": {"enabled": "yes"}}, "memory.enabled"),
         ({"memory": {"cases": True}}, "memory.cases"),
         ({"state": "idle"}, "state"),
+        ({"app_code": "two\nlines"}, "app_code"),
+        ({"environment": "password=hunter2-hunter2"}, "environment"),
     ],
     ids=lambda one: str(one)[:40],
 )
