@@ -112,8 +112,14 @@ def describe_tools(uses: list[ToolUse], language: Language) -> str:
 def describe_tool(use: ToolUse, language: Language) -> str:
     """Say what became of one call."""
     error = _short(use.error) or say(language, "no_reason")
-    summary = f"{use.name}: {use.summary}" if use.summary else use.name
+    name = _shown_name(use.name)
+    summary = f"{name}: {use.summary}" if use.summary else name
     return say(language, f"tool_line_{use.status or 'unknown'}", summary=summary, error=error)
+
+
+def _shown_name(tool: str) -> str:
+    """Give a tool's name for people: of `mcp__server__tool` the tool's own."""
+    return tool.rpartition("__")[2] if tool.startswith("mcp__") else tool
 
 
 def _short(error: str | None) -> str:
@@ -182,7 +188,7 @@ def _ending_key(
         return "interrupted_error", {}
     last = evidence.last_tool
     return f"stopped_{reason}", {
-        "summary": f"{last.name} {last.summary}".strip() if last else "",
+        "summary": f"{_shown_name(last.name)} {last.summary}".strip() if last else "",
         "count": ending.doom_loop_threshold,
         "seconds": f"{ending.timeout_s:g}",
     }

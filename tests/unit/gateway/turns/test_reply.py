@@ -322,3 +322,13 @@ def test_many_calls_are_told_in_short() -> None:
     assert describe_tools(failures(evidence), "en").count("failed") == 6
     assert describe_tools(failures(evidence), "en").endswith("; …")
     assert describe_tools(failures(evidence), "zh").count("；") == 6
+
+
+def test_a_tool_of_a_server_is_told_by_its_own_name() -> None:
+    search = called(name="mcp__memory_case__memory_case_search", query="OOM")
+    told = describe_tools(failures(evidence_of(search, failed("busy"), finished())), "en")
+    assert told.startswith("memory_case_search: OOM")
+    stopped = evidence_of(search, broken_off(), stopped_by="doom_loop")
+    assert "mcp__" not in build_reply_text(stopped, ending())
+    odd = called(name="write__all")
+    assert "write__all" in describe_tools(failures(evidence_of(odd, finished())), "en")
