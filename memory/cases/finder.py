@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from memory.cases.case import Case, CaseCaller, CaseContent
+from memory.cases.keywords import with_keywords
 from memory.cases.ranking import Candidate, RankedCase, rank
 from memory.cases.results import DEFAULT_TOP_K, MAX_TOP_K, CaseRefused, SearchAnswer
 from memory.cases.store import CaseStore
@@ -85,7 +86,7 @@ class CaseFinder:
         question, count = _question(query), _count(top_k)
         scope = case_scope(caller)
         found = await self._search.search(
-            question,
+            with_keywords(question),
             scope=scope,
             kinds=("case",),
             limit=_POOL,
@@ -117,7 +118,10 @@ class CaseFinder:
             owner_id=scope.owner_id, app_code=scope.app_code, or_without=("app_code",)
         )
         found = await self._search.search(
-            [content.symptom_summary, content.root_cause, content.diagnosis],
+            [
+                with_keywords(one)
+                for one in (content.symptom_summary, content.root_cause, content.diagnosis)
+            ],
             scope=wanted,
             kinds=("case",),
             limit=_POOL,

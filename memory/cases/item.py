@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from memory.cases.case import Case, CaseContent, Report
+from memory.cases.keywords import keywords
 from memory.cases.wording import kind_of, telling_words
 from memory.items import Item
 from memory.scope import Scope
@@ -109,7 +110,8 @@ def _body(content: CaseContent, reports: Sequence[Report]) -> str:
     ]
     around = ", ".join(dict.fromkeys(one for one in words if one))
     added = "\n\n".join(_added(content, reports))
-    told = (*sections, ("Where", around), ("Reported as well", added))
+    names = ", ".join(keywords(content.root_cause, content.symptom_summary, content.diagnosis))
+    told = (*sections, ("Where", around), ("Keywords", names), ("Reported as well", added))
     return "\n\n".join(f"## {name}\n\n{text}" for name, text in told if text)
 
 
