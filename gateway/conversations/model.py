@@ -1,5 +1,6 @@
 """A conversation and its turns, as values."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -7,6 +8,8 @@ from typing import Any, Literal
 from gateway.ids import ConversationId, TurnId, UserId
 
 TurnState = Literal["queued", "running", "completed", "withdrawn"]
+Unsettable = Literal["model", "app_code", "environment"]
+"""What a conversation need not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +92,8 @@ class ConversationChange:
     case_memory: bool | None = None
     app_code: str | None = None
     environment: str | None = None
+    unset: Collection[Unsettable] = ()
+    """What is to be as if it had never been set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

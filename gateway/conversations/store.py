@@ -23,6 +23,10 @@ from gateway.conversations.model import (
 from gateway.ids import ConversationId, TurnId, UserId
 
 
+class UnknownCursor(ValueError):
+    """A place in a list that was not given to whoever names it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotencyKey:
     """A client's own name for a request, and what the request was."""
@@ -60,8 +64,10 @@ class ConversationStore(Protocol):
         """List a user's conversations by last activity, newest first; `limit` is at least 1.
 
         `query` keeps those whose title or messages (withdrawn ones apart) hold it as it stands,
-        letter case ignored (ASCII). A cursor that was not given to this user is treated as the end
-        of the list.
+        letter case ignored (ASCII).
+
+        Raises:
+            UnknownCursor: this user was not given such a cursor.
         """
         ...
 

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import Query
 
+from gateway.errors import BadRequest
 from gateway.http.complaints import bad_field
 
 MAX_LIMIT = 200
@@ -36,8 +37,13 @@ def read_place(name: str, text: str) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= _MAX_PLACE_DIGITS):
-        raise bad_field(name, f"`{name}` is not a place that this server gave out.")
+        raise unknown_place(name)
     return int(text)
+
+
+def unknown_place(name: str) -> BadRequest:
+    """Make the error about a place in a list that was never given out."""
+    return bad_field(name, f"`{name}` is not a place that this server gave out.")
 
 
 _MAX_PLACE_DIGITS = 15

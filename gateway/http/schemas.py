@@ -1,10 +1,17 @@
 """The bodies that clients send. Nothing is coerced; an unknown field is an error that names it."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+)
 
-from gateway.conversations.model import ConversationChange
+from gateway.conversations.model import ConversationChange, Unsettable
 from gateway.turns.requests import ChatRequest, WhenBusy
 from policies.secrets import mask_secrets
 
@@ -22,7 +29,13 @@ def _filled(text: str) -> str:
     return without_nul(text)
 
 
-def _label(text: str) -> str:
+def name_or_nothing(text: str) -> str:
+    """Refuse what no name can be, in a parameter that need not be given."""
+    return _filled(text) if text else text
+
+
+def label(text: str) -> str:
+    """Read an app or environment; refuse what no label can be."""
     if not text.isprintable():
         raise ValueError("must be one line of printable characters")
     if mask_secrets(text) != text:
@@ -34,7 +47,7 @@ def _label(text: str) -> str:
 Message = Annotated[str, Field(min_length=1, max_length=200_000), AfterValidator(_filled)]
 MAX_NAME_CHARS = 200
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS), AfterValidator(_filled)]
-Label = Annotated[str, Field(max_length=MAX_NAME_CHARS), AfterValidator(_label)]
+Label = Annotated[str, Field(max_length=MAX_NAME_CHARS), AfterValidator(label)]
 """An app or an environment; an empty one means any."""
 Remark = Annotated[str, Field(max_length=10_000), AfterValidator(without_nul)]
 
@@ -73,12 +86,14 @@ class NewConversationBody(Body):
 
 
 class Change(Body):
-    """A field that is absent stays as it is; null would look like unsetting it and is refused."""
+    """A field that is absent stays as it is; null unsets what can be unset, and else is refused."""
+
+    unsettable: ClassVar[tuple[Unsettable, ...]] = ()
 
     @field_validator("*", mode="before")
     @classmethod
-    def _refuse_null(cls, value: object) -> object:
-        if value is None:
+    def _refuse_null(cls, value: object, field: ValidationInfo) -> object:
+        if value is None and field.field_name not in cls.unsettable:
             raise ValueError("must not be null; leave it out to keep it as it is")
         return value
 
@@ -91,7 +106,9 @@ class MemoryChange(Change):
 
 
 class ConversationBody(Change):
-    """`PATCH /conversations/{id}`."""
+    """`PATCH /conversations/{id}`; an empty label is none."""
+
+    unsettable = ("model", "app_code", "environment")
 
     title: Name | None = None
     model: Name | None = None
@@ -108,6 +125,11 @@ class ConversationBody(Change):
             case_memory=self.memory.case_memory,
             app_code=self.app_code,
             environment=self.environment,
+            unset=[
+                name
+                for name in self.unsettable
+                if name in self.model_fields_set and not getattr(self, name)
+            ],
         )
 
 

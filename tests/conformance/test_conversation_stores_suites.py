@@ -17,7 +17,7 @@ from gateway.conversations.model import Conversation, ConversationChange, Page, 
 from gateway.conversations.sqlite.conversations import SqliteConversationStore, insert_conversation
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
-from gateway.conversations.store import IdempotencyKey, KeyedTurn
+from gateway.conversations.store import IdempotencyKey, KeyedTurn, UnknownCursor
 from gateway.conversations.testing.conversations import ConversationStoreSuite
 from gateway.conversations.testing.events import EventStoreSuite
 from gateway.conversations.testing.turns import TurnStoreSuite
@@ -74,16 +74,23 @@ class CoarseCursor(SqliteConversationStore):
         return Page(conversations=rest[:limit], next_cursor=last)
 
 
+class Keeping(SqliteConversationStore):
+    """Unsets nothing."""
+
+    async def change(self, conversation_id: ConversationId, change: ConversationChange) -> None:
+        await super().change(conversation_id, replace(change, unset=()))
+
+
 class TrustingCursor(SqliteConversationStore):
-    """Takes whatever decodes to a place, and garbage for none."""
+    """Takes garbage for no cursor."""
 
     async def page(
         self, user_id: UserId, *, limit: int, cursor: str | None = None, query: str | None = None
     ) -> Page:
-        page = await super().page(user_id, limit=limit, cursor=cursor, query=query)
-        if cursor is not None and not page.conversations:
+        try:
+            return await super().page(user_id, limit=limit, cursor=cursor, query=query)
+        except UnknownCursor:
             return await super().page(user_id, limit=limit, query=query)
-        return page
 
 
 class Likening(SqliteConversationStore):
@@ -370,10 +377,11 @@ WRONG = [
     (
         "conversations",
         TrustingCursor,
-        CS.test_a_garbage_cursor_is_the_end_of_the_list,
+        CS.test_a_garbage_cursor_is_refused,
         {"cursor": urlsafe_b64encode(b"zzz|zzz").decode()},
     ),
-    ("conversations", TrustingCursor, CS.test_another_users_cursor_is_the_end_of_the_list, {}),
+    ("conversations", TrustingCursor, CS.test_another_users_cursor_is_refused, {}),
+    ("conversations", Keeping, CS.test_what_is_unset_is_as_if_it_had_never_been_set, {}),
     *[
         ("conversations", Likening, CS.test_a_search_finds_the_text_as_it_stands, case)
         for case in (

@@ -8,6 +8,7 @@ from hashlib import sha256
 
 from gateway.conversations.model import Conversation, ConversationChange, Page
 from gateway.conversations.sqlite.rows import CONVERSATION_COLUMNS, conversation_of
+from gateway.conversations.store import UnknownCursor
 from gateway.ids import ConversationId, UserId
 from memory.clock import rfc3339
 from memory.stores.sqlite.database import Database
@@ -61,11 +62,8 @@ class SqliteConversationStore:
         """See `ConversationStore.page`."""
         where, values = ["c.user_id = ?"], [str(user_id)]
         if cursor is not None:
-            before = _place_of(cursor, user_id)
-            if before is None:
-                return Page(conversations=[], next_cursor=None)
             where.append("(c.last_activity_at, c.id) < (?, ?)")
-            values += before
+            values += _place_of(cursor, user_id)
         if query:
             where.append(
                 "(instr(lower(c.title), lower(?)) OR EXISTS (SELECT 1 FROM turns t"
@@ -86,19 +84,24 @@ class SqliteConversationStore:
         """See `ConversationStore.change`."""
         values = (
             change.title,
+            "model" in change.unset,
             change.model,
             change.memory_enabled,
             change.case_memory,
+            "app_code" in change.unset,
             change.app_code,
+            "environment" in change.unset,
             change.environment,
             conversation_id,
         )
         await self._database.write(
             lambda writer: writer.execute(
-                "UPDATE conversations SET title = coalesce(?, title), model = coalesce(?, model),"
+                "UPDATE conversations SET title = coalesce(?, title),"
+                " model = iif(?, NULL, coalesce(?, model)),"
                 " memory_enabled = coalesce(?, memory_enabled),"
-                " case_memory = coalesce(?, case_memory), app_code = coalesce(?, app_code),"
-                " environment = coalesce(?, environment) WHERE id = ?",
+                " case_memory = coalesce(?, case_memory),"
+                " app_code = iif(?, NULL, coalesce(?, app_code)),"
+                " environment = iif(?, NULL, coalesce(?, environment)) WHERE id = ?",
                 values,
             )
         )
@@ -145,15 +148,19 @@ def _cursor(last: Conversation) -> str:
     return urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _place_of(cursor: str, user_id: UserId) -> list[str] | None:
-    """Read a cursor; None where it is not one that this user was given."""
+def _place_of(cursor: str, user_id: UserId) -> list[str]:
+    """Read a cursor.
+
+    Raises:
+        UnknownCursor: it is not one that this user was given.
+    """
     try:
         text = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
-    except ValueError:
-        return None
+    except ValueError as exc:
+        raise UnknownCursor from exc
     parts = text.split("|")
     if len(parts) != _CURSOR_PARTS or parts[2] != _check(parts[0], parts[1], user_id):
-        return None
+        raise UnknownCursor
     return parts[:2]
 
 

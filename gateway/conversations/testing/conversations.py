@@ -1,12 +1,13 @@
 """What every store of conversations must do."""
 
 from dataclasses import replace
+from typing import Any
 
 import anyio
 import pytest
 
-from gateway.conversations.model import ConversationChange
-from gateway.conversations.store import IdempotencyKey
+from gateway.conversations.model import ConversationChange, Unsettable
+from gateway.conversations.store import IdempotencyKey, UnknownCursor
 from gateway.conversations.testing.values import (
     ANN,
     BOB,
@@ -106,18 +107,13 @@ class ConversationStoreSuite(Suite):
         "cursor",
         ["", "x", "%", "AAAA", "🙂", "\ud800", "fHx8", "enp6enx6eno", "MjAyNnxjbnZfYQ", "a" * 5000],
     )
-    async def test_a_garbage_cursor_is_the_end_of_the_list(
-        self, open_stores: OpenStores, cursor: str
-    ) -> None:
+    async def test_a_garbage_cursor_is_refused(self, open_stores: OpenStores, cursor: str) -> None:
         async with open_stores() as stores:
             await stores.conversations.create(conversation())
-            page = await stores.conversations.page(ANN, limit=5, cursor=cursor)
-            assert page.conversations == []
-            assert page.next_cursor is None
+            with pytest.raises(UnknownCursor):
+                await stores.conversations.page(ANN, limit=5, cursor=cursor)
 
-    async def test_another_users_cursor_is_the_end_of_the_list(
-        self, open_stores: OpenStores
-    ) -> None:
+    async def test_another_users_cursor_is_refused(self, open_stores: OpenStores) -> None:
         async with open_stores() as stores:
             for name in "abc":
                 await stores.conversations.create(conversation(f"ann{name}", ANN))
@@ -125,9 +121,8 @@ class ConversationStoreSuite(Suite):
                     conversation(f"bob{name}", BOB, last_activity_at=at(1))
                 )
             cursor = (await stores.conversations.page(BOB, limit=1)).next_cursor
-            assert (
+            with pytest.raises(UnknownCursor):
                 await stores.conversations.page(ANN, limit=5, cursor=cursor)
-            ).conversations == []
 
     @pytest.mark.parametrize(
         ("query", "found"),
@@ -196,6 +191,19 @@ class ConversationStoreSuite(Suite):
             await stores.conversations.change(
                 ConversationId("cnv_none"), ConversationChange(title="x")
             )
+
+    async def test_what_is_unset_is_as_if_it_had_never_been_set(
+        self, open_stores: OpenStores
+    ) -> None:
+        labels: dict[Unsettable, Any] = {"model": "m", "app_code": "app", "environment": "prod"}
+        async with open_stores() as stores:
+            for name in labels:
+                one = conversation(name, model="m", app_code="app", environment="prod")
+                await stores.conversations.create(one)
+                await stores.conversations.change(one.id, ConversationChange(unset=[name]))
+                found = await stores.conversations.get(one.id, ANN)
+                assert found is not None
+                assert {each: getattr(found, each) for each in labels} == {**labels, name: None}
 
     async def test_binding_a_session_ends_the_fork(self, open_stores: OpenStores) -> None:
         async with open_stores() as stores:

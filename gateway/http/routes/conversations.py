@@ -5,6 +5,7 @@ from http import HTTPStatus
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from gateway.conversations.store import UnknownCursor
 from gateway.http.answers import JsonAnswer
 from gateway.http.description import takes
 from gateway.http.parameters import (
@@ -13,6 +14,7 @@ from gateway.http.parameters import (
     Parameter,
     read_place,
     read_switch,
+    unknown_place,
 )
 from gateway.http.schemas import ConversationBody, ForkBody, NewConversationBody
 from gateway.http.services import Caller
@@ -26,9 +28,12 @@ async def list_conversations(
     call: Caller, limit: Limit = DEFAULT_LIMIT, cursor: Parameter = "", q: Parameter = ""
 ) -> Response:
     """List the user's conversations, newest first."""
-    views, next_cursor = await call.chat.page(
-        call.user_id, limit=limit, cursor=cursor or None, query=q or None
-    )
+    try:
+        views, next_cursor = await call.chat.page(
+            call.user_id, limit=limit, cursor=cursor or None, query=q or None
+        )
+    except UnknownCursor as exc:
+        raise unknown_place("cursor") from exc
     conversations = [conversation_fields(view) for view in views]
     return JsonAnswer({"conversations": conversations, "next_cursor": next_cursor})
 

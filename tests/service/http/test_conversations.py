@@ -53,8 +53,8 @@ async def test_conversations_are_listed_newest_first_page_by_page(tmp_path: Path
         assert found == made[::-1]
         some = (await client.get("/conversations", params={"q": "NUMBER 3"})).json()
         assert [one["id"] for one in some["conversations"]] == [made[3]]
-        none = (await client.get("/conversations", params={"cursor": "nonsense"})).json()
-        assert none == {"conversations": [], "next_cursor": None}
+        nonsense = await client.get("/conversations", params={"cursor": "nonsense"})
+        assert_error(nonsense, 422, "invalid_request")
 
 
 async def test_a_new_conversation_needs_no_body(tmp_path: Path) -> None:
@@ -86,8 +86,11 @@ async def test_a_conversation_is_changed_as_far_as_the_change_goes(tmp_path: Pat
         assert second["memory"] == {"enabled": True, "case_memory": True}
         assert second["title"] == "T"
         assert (await client.get(one)).json() == second
+        assert (await client.patch(one, json={"model": None})).json()["model"] is None
         trimmed = (await client.patch(one, json={"app_code": " 商店 "})).json()
         assert (trimmed["app_code"], trimmed["environment"]) == ("商店", "prod")
+        bare = (await client.patch(one, json={"app_code": "", "environment": None})).json()
+        assert (bare["app_code"], bare["environment"], bare["title"]) == (None, None, "T")
 
 
 @pytest.mark.parametrize(
