@@ -14,6 +14,10 @@ _MAX_NAME_CHARS = 80
 _SENTENCES: Mapping[str, str] = {
     "missing": "{field} is missing.",
     "extra_forbidden": "{field} is not a field that can be given here.",
+    "list_type": "{field} must be a list.",
+    "too_short": "{field} must hold at least {min_length}.",
+    "too_long": "{field} may hold at most {max_length}.",
+    "timezone_aware": "{field} must name its time zone, as in 2026-01-31T09:30:00Z.",
     "string_type": "{field} must be text.",
     "string_unicode": "{field} holds half of a character (a lone surrogate), which is no valid text.",
     "string_too_short": "{field} must not be empty.",

@@ -1,9 +1,10 @@
 """The bodies of the memory's routes. Whose memory it is stands in none of them."""
 
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, AwareDatetime, Field, model_validator
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, model_validator
 
 from gateway.http.schemas import Body, Label, Message, Name, without_nul
 from memory.cases.case import Signal
@@ -16,12 +17,20 @@ MAX_BUDGET_CHARS = 100_000
 MAX_QUERIES = 20
 MAX_TAGS = 50
 MAX_SOURCES = 1000
+_RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 
 
 def _one_line(text: str) -> str:
     if len(text.splitlines()) > 1:
         raise ValueError("must be one line")
     return text
+
+
+def _written_out(moment: object) -> object:
+    """Refuse numbers, which pydantic takes for seconds since 1970."""
+    if not isinstance(moment, str) or not _RFC_3339.fullmatch(moment):
+        raise ValueError("must be a date and time with its zone, as in 2026-01-31T09:30:00Z")
+    return moment
 
 
 def _in_utc(moment: datetime) -> datetime:
@@ -32,6 +41,12 @@ def _in_utc(moment: datetime) -> datetime:
 
 
 Title = Annotated[Name, AfterValidator(_one_line)]
+Moment = Annotated[
+    AwareDatetime,
+    Field(strict=False),
+    BeforeValidator(_written_out),
+    AfterValidator(_in_utc),
+]
 Section = Annotated[str, Field(max_length=200_000), AfterValidator(without_nul)]
 
 
@@ -120,9 +135,7 @@ class EpisodeBody(Body):
     scope: ScopeBody = ScopeBody()
     tags: Annotated[list[Name], Field(max_length=MAX_TAGS, default_factory=list)]
     source_refs: Annotated[list[Name], Field(max_length=MAX_SOURCES, default_factory=list)]
-    occurred_at: Annotated[AwareDatetime, Field(strict=False), AfterValidator(_in_utc)] | None = (
-        None
-    )
+    occurred_at: Moment | None = None
 
     def draft(self, owner_id: str) -> EpisodeDraft:
         """Give what is to be written."""

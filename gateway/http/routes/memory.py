@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Annotated, get_args
 
 from fastapi import APIRouter, Depends, Query
+from pydantic import AfterValidator
 from starlette.responses import Response
 
 from gateway.errors import NotFound
@@ -25,8 +26,8 @@ from gateway.http.memory_views import (
     written_fields,
 )
 from gateway.http.parameters import DEFAULT_LIMIT, Limit, Parameter, read_place
-from gateway.http.schemas import MAX_NAME_CHARS
-from gateway.http.services import Caller
+from gateway.http.schemas import MAX_NAME_CHARS, label, name_or_nothing
+from gateway.http.services import Call, Caller
 from gateway.turns.casefields import whole_fields
 from memory.cases.calling import label_of
 from memory.cases.case import CaseCaller
@@ -42,14 +43,15 @@ _FEW = 10
 _STATUSES: tuple[DeliveryStatus, ...] = get_args(DeliveryStatus)
 
 _Text = Annotated[str, Query(min_length=1, max_length=_MAX_QUERY_CHARS)]
-_Label = Annotated[str, Query(max_length=MAX_NAME_CHARS)]
+_Label = Annotated[str, Query(max_length=MAX_NAME_CHARS), AfterValidator(label)]
+_Name = Annotated[str, Query(max_length=MAX_NAME_CHARS), AfterValidator(name_or_nothing)]
 
 
 def _labels(
-    user_id: _Label = "",
-    agent_id: _Label = "",
-    project_id: _Label = "",
-    workflow_id: _Label = "",
+    user_id: _Name = "",
+    agent_id: _Name = "",
+    project_id: _Name = "",
+    workflow_id: _Name = "",
     app_code: _Label = "",
     environment: _Label = "",
 ) -> ScopeBody:
@@ -149,9 +151,18 @@ async def list_intents(
         limit=limit,
         cursor=cursor or None,
     )
+    if conversation_id and not page.records:
+        await _refuse_unknown(call, conversation_id)
     return JsonAnswer(
         {"intents": [intent_fields(one) for one in page.records], "next_cursor": page.next_cursor}
     )
+
+
+async def _refuse_unknown(call: Call, conversation_id: str) -> None:
+    """Refuse a conversation that is not there and of which nothing is told any more."""
+    told = await call.memory.chronicle.page(call.user_id, conversation_id=conversation_id, limit=1)
+    if not told.records:
+        await call.chat.get(call.user_id, conversation_id)
 
 
 @router.get("/memory/outbox")

@@ -259,6 +259,10 @@ async def test_the_chronicle_is_listed_newest_first_page_by_page_and_ones_own(
         keyed = (await ada.get("/memory/intents?key=tool.Bash.ok&conversation_id=cnv_1")).json()
         assert len(keyed["intents"]) == 3
         assert (await ada.get("/memory/intents?key=tool.")).json() == keyed | {"next_cursor": None}
+        none = (await ada.get("/memory/intents?key=tool.Read.ok&conversation_id=cnv_1")).json()
+        assert none == {"intents": [], "next_cursor": None}
+        unknown = await ada.get("/memory/intents?conversation_id=cnv_none")
+        assert_error(unknown, 404, "not_found")
         assert (await bob.get("/memory/intents")).json()["intents"] == []
 
 
@@ -271,6 +275,9 @@ async def test_the_chronicle_is_listed_newest_first_page_by_page_and_ones_own(
         ("/memory/search?q=x&kinds=note,thought", "kinds"),
         ("/memory/search", "q"),
         ("/memory/search?q=x&limit=0", "limit"),
+        ("/memory/search?q=x&user_id=%20", "user_id"),
+        ("/memory/search?q=x&workflow_id=%00", "workflow_id"),
+        ("/memory/search?q=x&environment=%00", "environment"),
     ],
 )
 async def test_a_wrong_parameter_is_named(tmp_path: Path, path: str, field: str) -> None:
@@ -290,6 +297,9 @@ async def test_a_wrong_parameter_is_named(tmp_path: Path, path: str, field: str)
         ({"sections": {"secrets": "x"}}, "sections.secrets"),
         ({"occurred_at": "yesterday"}, "occurred_at"),
         ({"occurred_at": "2026-11-20T10:00:00"}, "occurred_at"),
+        ({"occurred_at": 1700000000}, "occurred_at"),
+        ({"occurred_at": "5"}, "occurred_at"),
+        ({"tags": "one"}, "tags"),
         ({"occurred_at": "9999-12-31T23:59:59-12:00"}, "occurred_at"),
         ({"occurred_at": "0001-01-01T00:00:00+12:00"}, "occurred_at"),
         ({"scope": {"project_id": 7}}, "scope.project_id"),
@@ -302,6 +312,7 @@ async def test_an_episode_that_cannot_be_is_told_by_its_field(
         answer = await stage.client().post("/memory/episodes", json={**EPISODE, **change})
         error = assert_error(answer, 422, "invalid_request")
         assert error["details"]["field"] == field
+        assert "is not valid" not in error["message"]
 
 
 async def test_the_moment_of_an_episode_is_kept(tmp_path: Path) -> None:
