@@ -142,7 +142,7 @@ def test_doctor_finds_what_is_wrong(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    with started_server(tmp_path_factory.mktemp("app")) as server:
+    with started_server(tmp_path_factory.mktemp("app"), fresh=True) as server:
         yield server
 
 
@@ -392,7 +392,7 @@ def test_relative_directories_lie_beside_the_program(tmp_path: Path) -> None:
 
 def test_a_start_and_a_stop_leave_no_process(tmp_path: Path) -> None:
     """Straight after the address was told, while agents are still being warmed; without a word or a key."""
-    server = start_server(tmp_path, command=None, prewarmed_clients=3)
+    server = start_server(tmp_path, fresh=True, command=None, prewarmed_clients=3)
     assert server.said().startswith("Candor runs on its built-in demo model")
     assert server.stop() == 0
     assert not server.agents()

@@ -147,7 +147,7 @@ async def test_a_terminated_server_lets_turns_finish_and_tells_the_rest(tmp_path
             tasks.start_soon(ask_plainly, slow_zh)
             await client.wait_until(f"/conversations/{slow_zh}", lambda one: one["queue"])
             first.signal(signal.SIGTERM)
-            await _refuses(client)
+            await _refuses(client, slow_zh)
             await let_go(first.workspace / "quick")
         assert await first.wait_ended() == 0
         assert not first.agents()
@@ -167,14 +167,16 @@ async def test_a_terminated_server_lets_turns_finish_and_tells_the_rest(tmp_path
         assert told["messages"][-1]["result"]["reply"] == "Late."
 
 
-async def _refuses(client: LiveClient) -> None:
-    """Wait until the server takes nothing new."""
+async def _refuses(client: LiveClient, busy: str) -> None:
+    """Wait until the server takes nothing new; a busy conversation takes nothing before that either."""
+    body = {"message": script({"text": "x"}), "conversation_id": busy, "when_busy": "reject"}
     while True:
-        answer = await client.http.post("/chat", json={"message": script({"text": "x"})})
+        answer = await client.http.post("/chat", json=body)
         if answer.status_code == 503:
             assert answer.json()["error"]["code"] == "shutting_down"
             assert int(answer.headers["Retry-After"]) > 0
             return
+        assert answer.status_code == 409
 
 
 @pytest.mark.parametrize("frozen", [False, True], ids=["obedient", "frozen"])
@@ -188,7 +190,7 @@ async def test_a_second_signal_cuts_the_waiting_short(tmp_path: Path, frozen: bo
                 for process in server.agents().values():
                     process.suspend()
             server.signal(signal.SIGTERM)
-            await _refuses(client)
+            await _refuses(client, events.seen[0].data["conversation_id"])
             server.signal(signal.SIGTERM)
             result = (await events.until("turn.completed")).data
         assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")

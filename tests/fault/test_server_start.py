@@ -113,7 +113,7 @@ def test_a_directory_that_cannot_be_used(tmp_path: Path, place: str, how: str) -
 
 def test_a_workspace_that_is_missing_is_made(tmp_path: Path) -> None:
     target = tmp_path / "not" / "yet" / "工作 区"
-    with started_server(tmp_path, workspace=target, prewarmed_clients=0) as server:
+    with started_server(tmp_path, fresh=True, workspace=target, prewarmed_clients=0) as server:
         assert (target / "memory" / "README.md").is_file()
         assert (target / ".claude" / "skills" / "memory-capture" / "SKILL.md").is_file()
         assert server.workspace == target
@@ -134,7 +134,10 @@ def test_no_agent_program(tmp_path: Path) -> None:
 
 
 async def test_a_second_server_on_the_same_data_is_refused_by_name(tmp_path: Path) -> None:
-    async with running_server(tmp_path, prewarmed_clients=0) as first, first.client() as client:
+    async with (
+        running_server(tmp_path, fresh=True, prewarmed_clients=0) as first,
+        first.client() as client,
+    ):
         told = await client.ask(script({"text": "First."}))
         agents = set(first.agents())
         port = int(first.url.rpartition(":")[2])
@@ -148,7 +151,7 @@ async def test_a_second_server_on_the_same_data_is_refused_by_name(tmp_path: Pat
         assert set(first.agents()) == agents, "the second took the first one's agents for orphans"
         again = await client.ask(script({"text": "Still."}), told["conversation_id"])
         assert again["reply"] == "Still."
-    async with running_server(tmp_path, prewarmed_clients=0):
+    async with running_server(tmp_path, fresh=True, prewarmed_clients=0):
         pass  # the lock went with its server
 
 

@@ -100,6 +100,9 @@ class CaseShelf:
     async def history(self, case_id: str, *, limit: int) -> Sequence[HistoryEntry]:
         raise NotImplementedError
 
+    async def history_length(self, case_id: str) -> int:
+        raise NotImplementedError
+
     async def reports(self, case_id: str, *, limit: int) -> Sequence[Report]:
         raise NotImplementedError
 

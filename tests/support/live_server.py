@@ -25,6 +25,7 @@ from dotenv import dotenv_values
 
 from gateway.engine.processes import MARK, owner_of
 from gateway.settings import settings_rows
+from tests.support.warm_starts import POSSIBLE, WarmProcess, start_warm
 
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 40.0
@@ -178,7 +179,7 @@ def _body(message: str, conversation_id: str | None, more: Mapping[str, Any]) ->
 class LiveServer:
     """A server that runs, or has run."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | WarmProcess
     owner: str
     """What the marks of its agent processes begin with."""
     url: str
@@ -363,23 +364,32 @@ def start_server(
     command: str | None = "demo",
     environ: Mapping[str, str] | None = None,
     prefix: Sequence[str] = (),
+    fresh: bool = False,
     **settings: Any,
 ) -> LiveServer:
-    """Start a server and wait for its address; again below the same directory, it is a restart."""
+    """Start a server and wait for its address; again below the same directory, it is a restart.
+
+    With `fresh` it is a new process from its first import on; see `warm_starts`.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     number = len(list(directory.glob("server-*.out")))
     out_file, err_file = directory / f"server-{number}.out", directory / f"server-{number}.err"
     env = environment(directory, settings, environ or {})
     owner = owner_of(Path(env["CANDOR_DATA_DIR"]))
     with out_file.open("wb") as out, err_file.open("wb") as err:
-        process = subprocess.Popen(
-            [*prefix, sys.executable, str(ROOT / "app.py"), *([command] if command else [])],
-            cwd=ROOT,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-        )
+        process: subprocess.Popen[bytes] | WarmProcess
+        arguments = [command] if command else []
+        if fresh or environ or prefix or not POSSIBLE:
+            process = subprocess.Popen(
+                [*prefix, sys.executable, str(ROOT / "app.py"), *arguments],
+                cwd=ROOT,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+            )
+        else:
+            process = start_warm(arguments, env=env, out=out.fileno(), err=err.fileno())
     try:
         url = _wait_for_address(process, out_file, err_file)
     except BaseException:
@@ -398,7 +408,9 @@ def start_server(
     )
 
 
-def _wait_for_address(process: subprocess.Popen[bytes], out_file: Path, err_file: Path) -> str:
+def _wait_for_address(
+    process: subprocess.Popen[bytes] | WarmProcess, out_file: Path, err_file: Path
+) -> str:
     until = time.monotonic() + START_S
     while time.monotonic() < until:
         found = _OPEN.search(out_file.read_text(encoding="utf-8"))

@@ -1,0 +1,67 @@
+"""A server out of the process that has imported it already is what one from a new process is."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.live_server import LiveServer, start_server
+from tests.support.warm_starts import POSSIBLE, WarmProcess
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(not POSSIBLE, reason="servers start warm on Linux alone"),
+]
+
+
+def seen_from_outside(server: LiveServer) -> dict[str, object]:
+    """Give what a process inherits, and what could be left over from the one it came from."""
+    place = Path(f"/proc/{server.process.pid}")
+    status = dict(line.split(":\t", 1) for line in (place / "status").read_text().splitlines())
+    files = [str(one.readlink()) for one in (place / "fd").iterdir()]
+    base = str(server.workspace.parent)
+    return {
+        "directory": (place / "cwd").readlink(),
+        "signals": {name: status[name] for name in ("SigBlk", "SigIgn", "SigCgt")},
+        "mask": status["Umask"],
+        "limits": (place / "limits").read_text(),
+        "group": os.getpgid(server.process.pid),
+        "files of others": {one for one in files if one.startswith("/") and base not in one},
+        "kinds": {one.partition(":")[0] for one in files if not one.startswith("/")},
+        "priority": psutil.Process(server.process.pid).nice(),
+    }
+
+
+def test_it_inherits_the_same_and_nothing_else(tmp_path: Path) -> None:
+    seen = {}
+    for fresh in (True, False):
+        server = start_server(tmp_path / str(fresh), fresh=fresh, prewarmed_clients=0)
+        try:
+            assert isinstance(server.process, WarmProcess) is not fresh
+            seen[fresh] = seen_from_outside(server)
+        finally:
+            assert server.stop() == 0
+        assert not server.faults()
+    assert seen[False] == seen[True]
+
+
+def test_its_end_is_told_as_it_was(tmp_path: Path) -> None:
+    server = start_server(tmp_path, prewarmed_clients=0)
+    assert server.process.poll() is None
+    with pytest.raises(subprocess.TimeoutExpired):
+        server.wait(0.01)
+    server.kill()
+    assert server.process.returncode == server.process.poll() == -signal.SIGKILL
+    assert not psutil.pid_exists(server.process.pid)
+    again = start_server(tmp_path, prewarmed_clients=0)
+    again.signal(signal.SIGTERM)
+    assert again.wait() == 0
+    again.signal(signal.SIGTERM)  # reaches nobody
+
+
+def test_one_that_cannot_start_says_why(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"(?s)exit code 2.*CANDOR_PROT is not a setting"):
+        start_server(tmp_path, prot=1)

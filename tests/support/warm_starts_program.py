@@ -1,0 +1,78 @@
+"""Imports a server once and forks one off for each order; see `warm_starts`.
+
+    python warm_starts_program.py DESCRIPTOR
+
+Beside each server stays a process that waits for it and tells its pid and how it ended.
+"""
+
+import gc
+import importlib
+import json
+import os
+import runpy
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+IMPORTED_WHEN_SERVING = [
+    "anyio._backends._asyncio",
+    "gateway.agents",
+    "gateway.observability.logging",
+    "gateway.serve",
+    "policies.secrets",
+]
+_LONGEST = 1 << 20
+_STANDARD = 3
+
+
+def main(descriptor: int) -> None:
+    """Fork a server for each order until nobody is left who could give one."""
+    sys.path[0] = str(ROOT)
+    for name in IMPORTED_WHEN_SERVING:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # so that no server's collector copies the pages they share
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # those that wait end unasked
+    with socket.socket(fileno=descriptor) as orders:
+        while True:
+            order, passed, _, _ = socket.recv_fds(orders, _LONGEST, _STANDARD)
+            if not order:
+                return
+            if os.fork() == 0:
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                break
+            for one in passed:
+                os.close(one)
+    out, err, tell = passed
+    server = os.fork()
+    if server == 0:
+        _become(json.loads(order), out, err)
+    else:
+        _watch(server, tell)
+
+
+def _become(order: dict[str, Any], out: int, err: int) -> None:
+    """Be the server; returns or raises as its program does."""
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+    os.closerange(_STANDARD, os.sysconf("SC_OPEN_MAX"))
+    os.environ.clear()
+    os.environ.update(order["env"])
+    program = str(ROOT / "app.py")
+    sys.argv = [program, *order["arguments"]]
+    runpy.run_path(program, run_name="__main__")
+
+
+def _watch(server: int, tell: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's, which is the server's to obey
+    os.write(tell, f"{server}\n".encode())
+    _, status = os.waitpid(server, 0)
+    os.write(tell, f"{status}\n".encode())
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
