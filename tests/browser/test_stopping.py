@@ -64,20 +64,20 @@ def test_what_is_sent_while_a_turn_runs_waits_and_is_answered_after_it(chat: Cha
 def test_a_waiting_message_can_be_taken_back_and_is_never_run(chat: ChatPage) -> None:
     chat.send(HELD)
     expect(chat.get("stop")).to_be_visible()
-    chat.send("my name is Nobody")
+    chat.send("my ferry is Nobody")
     chat.send("my age is ten")
     expect(chat.get("queued-item")).to_have_count(2)
 
     chat.get("take-back").first.click()
 
     expect(chat.get("queued-item")).to_have_count(1)
-    expect(chat.composer).to_have_value("my name is Nobody")
+    expect(chat.composer).to_have_value("my ferry is Nobody")
     expect(chat.composer).to_be_focused()
     chat.composer.fill("")
     chat.get("stop").click()
     expect(chat.outcomes).to_have_count(2)
     expect(chat.get("message-user").last).to_have_text("my age is ten")
-    expect(chat.ask("what is my name?").reply).to_contain_text("I do not know")
+    expect(chat.ask("what is my ferry?").reply).to_contain_text("I do not know")
     chat.page.reload()
     expect(chat.outcomes).to_have_count(3)
     expect(chat.get("message-user").get_by_text("Nobody")).to_have_count(0)
