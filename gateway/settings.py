@@ -215,7 +215,7 @@ class Settings:
     )
     memu: Memu = _setting(
         _choice("off", "cli", "server"),
-        "Episodes are delivered to memU as well: by its package, or to its server.",
+        "Episodes are delivered to memU, and it is asked in searches: by its package, or its server.",
         "off",
     )
     memu_url: str | None = _setting(

@@ -1,6 +1,6 @@
 """Puts memory together and takes it apart again: the one place that knows all of its adapters.
 
-    database → stores → vectors → search → reader
+    database → stores → vectors, memU → search → reader
                       → writer ← remembering ← chronicle ← recorder
                       → outbox → deliveries
 
@@ -9,9 +9,10 @@
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Final, Literal
 
@@ -19,6 +20,7 @@ import anyio
 import anyio.to_thread
 
 from memory.asking import AskModel
+from memory.backends.memu_arm import memu_arms
 from memory.cases.book import CaseBook
 from memory.cases.finder import CaseFinder
 from memory.cases.reading import CaseReading
@@ -31,6 +33,7 @@ from memory.embeddings.protocol import Embedder
 from memory.episodes.episode import EpisodeDraft, Written
 from memory.episodes.extract import Extractor
 from memory.episodes.remembering import Remembering
+from memory.episodes.telling import TellingWriter
 from memory.episodes.writer import MemoryWriter
 from memory.forgetting import Forgetting
 from memory.intents.chronicle import Chronicle
@@ -92,7 +95,7 @@ class MemoryPlan:
     embedder: EmbedderName = "auto"
     policy_file: Path | None = None
     backends: Sequence[Backend] = ()
-    """Places of delivery besides the vector index."""
+    """Places of delivery besides the vector index; those that can be asked are, when somebody searches."""
     ask_model: AskModel | None = None
     extract: bool = False
     """Whether a model adds decisions and pitfalls to episodes."""
@@ -130,7 +133,7 @@ class Memory:
     deliveries: Sequence[Delivering]
     purge: WordPurge
     now: Now
-    _writer: "_TellingWriter"
+    _writer: TellingWriter
     _forgetting: Forgetting
 
     async def write(self, draft: EpisodeDraft) -> Written:
@@ -179,28 +182,6 @@ class _Waking:
         self.wake()
 
 
-@dataclass(slots=True)
-class _TellingWriter:
-    """The writer; says when there is something to deliver."""
-
-    writer: MemoryWriter
-    on_episode: Callable[[Written], None]
-    wake: Callable[[], None]
-
-    async def write(self, draft: EpisodeDraft, *, remembers_turn: str | None = None) -> Written:
-        written = await self.writer.write(draft, remembers_turn=remembers_turn)
-        self.on_episode(written)
-        self.wake()
-        return written
-
-    async def write_all(self, drafts: Sequence[EpisodeDraft]) -> Sequence[Written]:
-        written = await self.writer.write_all(drafts)
-        for one in written:
-            self.on_episode(one)
-        self.wake()
-        return written
-
-
 @asynccontextmanager
 async def open_memory(
     plan: MemoryPlan,
@@ -216,6 +197,8 @@ async def open_memory(
         IntentRefused: the policy file holds a mistake.
     """
     policy = await _policy(plan)
+    if plan.serves_vectors and plan.backends:
+        await anyio.to_thread.run_sync(_import_shared_blocking)
     steps = await anyio.to_thread.run_sync(migrations_of, migrations.__name__)
     database = await open_database(plan.data_dir / FILE, steps)
     readers = Readers(database.path)
@@ -253,6 +236,12 @@ async def _close(memory: Memory, backends: Sequence[Backend]) -> None:
             await memory.vectors.close()
         for one in backends:
             await one.close()
+
+
+def _import_shared_blocking() -> None:
+    """Import what two threads would import at once, opening the vector index and memU: now and then it fails."""
+    with suppress(ImportError):  # whoever needs it says so
+        import_module("numpy")
 
 
 async def _policy(plan: MemoryPlan) -> MemoryPolicy | None:
@@ -302,7 +291,7 @@ async def _build(
         for backend in served
     ]
     episodes = SqliteEpisodeStore(database, now)
-    writer = _TellingWriter(
+    writer = TellingWriter(
         MemoryWriter(episodes, deliver_to=deliver_to, known_secrets=plan.known_secrets, now=now),
         told.on_episode,
         waking,
@@ -313,6 +302,7 @@ async def _build(
     arms: list[Arm] = [FulltextArm(items)]
     if vectors is not None:
         arms.append(VectorArm(vectors))
+    arms += memu_arms(plan.backends, now=now, mask=plan.mask, on_breaker=told.on_breaker)
     search = MemorySearch(items, arms, now=now)
     cases = SqliteCaseStore(database, now, deliver_to=deliver_to)
     finder = CaseFinder(search, cases, now=now, backfill=backfill)

@@ -6,8 +6,7 @@ through the owner's others. The package's own way to embed is not used, for it r
 from the environment; nothing but the embeddings endpoint is spoken to.
 """
 
-import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -15,20 +14,18 @@ import anyio
 import anyio.to_thread
 
 from memory.backends.memu_embeddings import EmbeddingClient, Embeddings, EmbeddingService
+from memory.backends.memu_package import Memu, at_the_edge, driven, open_blocking
+from memory.backends.memu_reading import MemuReading
 from memory.backends.memu_text import content_of, description_of
 from memory.items import Item
-from memory.outbox.backend import BackendHealth, BackendUnavailable, DeliveryRefused
+from memory.outbox.backend import BackendHealth, BackendUnavailable
 from memory.outbox.delivery import Link
-
-_log = logging.getLogger(__name__)
+from memory.scope import Scope
 
 NAME: Final = "memu"
 _FILE: Final = "memu.sqlite3"
 _TRACK: Final = "memory"
-_MISSING: Final = "memU is not installed; `pip install 'candor[memu]'` adds it."
 T = TypeVar("T")
-Memu = Any
-"""Its `MemoryService`; the package has no types."""
 
 
 class MemuCliBackend:
@@ -39,6 +36,7 @@ class MemuCliBackend:
     def __init__(self, directory: Path, embeddings: Embeddings) -> None:
         self._directory = directory
         self._embeddings = EmbeddingService(embeddings)
+        self._reading = MemuReading(directory / _FILE, self._embeddings)
         self._limiter = anyio.CapacityLimiter(1)  # it is not made for several threads
         self._memu: Memu = None
 
@@ -53,7 +51,7 @@ class MemuCliBackend:
         }
 
         def commit(memu: Memu) -> Sequence[Link]:
-            made = _driven(memu.commit_results(recall_files=[file], user=user))
+            made = driven(memu.commit_results(recall_files=[file], user=user))
             return [
                 Link(item_id=item.id, backend=NAME, remote_kind="file", remote_id=one["id"])
                 for one in made["recall_files"]
@@ -76,18 +74,16 @@ class MemuCliBackend:
 
         await self._in_thread(clear)
 
-    async def retrieve(self, query: str, owner_id: str, *, limit: int) -> Sequence[str]:
-        """Give the ids of the owner's items that memU finds near, best first.
+    async def retrieve(self, query: str, scope: Scope, *, limit: int) -> Sequence[str]:
+        """Give the ids of the owners' items that memU finds near, best first; five at most.
 
         Raises:
             BackendUnavailable: memU or its embeddings cannot be used.
+            DeliveryRefused: the endpoint calls the question wrong.
         """
         if not query.strip():
             return []
-        found = await self._in_thread(
-            lambda memu: _driven(memu.progressive_retrieve(query, where={"user_id": owner_id}))
-        )
-        return list(dict.fromkeys(str(one["name"]) for one in found["files"]))[:limit]
+        return (await self._reading.names_near(query, scope.readable_owners))[:limit]
 
     async def check(self) -> BackendHealth:
         """Open memU's file if it is not yet; asks no endpoint."""
@@ -102,6 +98,7 @@ class MemuCliBackend:
         memu, self._memu = self._memu, None
         if memu is not None:
             await anyio.to_thread.run_sync(memu.database.close, limiter=self._limiter)
+        await self._reading.close()
         await self._embeddings.close()
 
     async def _in_thread(self, work: Callable[[Memu], T]) -> T:
@@ -109,41 +106,21 @@ class MemuCliBackend:
 
     def _worked(self, work: Callable[[Memu], T]) -> T:
         try:
-            if self._memu is None:
-                self._memu = _open_blocking(self._directory, self._embeddings)
-            return work(self._memu)
-        except ImportError as exc:
-            raise BackendUnavailable(_MISSING) from exc
-        except (BackendUnavailable, DeliveryRefused):
-            raise
-        except Exception as exc:  # the edge to a package that promises no kinds of errors
-            _log.exception("memu_failed")
-            raise BackendUnavailable("memU failed; the server's log says how.") from exc
+            with at_the_edge():
+                if self._memu is None:
+                    self._memu = _open_blocking(self._directory, self._embeddings)
+                return work(self._memu)
         finally:
             if self._memu is not None:
                 _drop_copies(self._memu)
 
 
 def _open_blocking(directory: Path, embeddings: EmbeddingService) -> Memu:
-    from memu.app import MemoryService  # type: ignore[import-untyped]  # noqa: PLC0415  an extra that need not be there
-    from memu.embedding.gateway import (  # type: ignore[import-untyped]  # noqa: PLC0415
-        EMBEDDING_CLIENT_BUILDERS,
-    )
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    store = {"provider": "sqlite", "dsn": f"sqlite:///{directory / _FILE}"}
+    memu = open_blocking(EmbeddingClient(embeddings), database_config={"metadata_store": store})
     from sqlalchemy import event  # noqa: PLC0415  comes with it
 
-    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    backend = f"{__name__}:{id(embeddings)}"
-    EMBEDDING_CLIENT_BUILDERS[backend] = lambda _: EmbeddingClient(embeddings)
-    try:
-        memu = MemoryService(
-            database_config={
-                "metadata_store": {"provider": "sqlite", "dsn": f"sqlite:///{directory / _FILE}"}
-            },
-            embedding_profiles={"default": {"client_backend": backend}},
-        )
-        memu._get_embedding_client("embedding")  # noqa: SLF001  made now, kept by it
-    finally:
-        del EMBEDDING_CLIENT_BUILDERS[backend]
     engine = memu.database._sessions.engine  # noqa: SLF001  no public way to it
     engine.dispose()  # the connections that made the tables
     event.listen(engine, "connect", _overwrite_what_is_deleted)
@@ -159,15 +136,3 @@ def _drop_copies(memu: Memu) -> None:
     memu.database.recall_files.clear()
     memu.database.resources.clear()
     memu.database.recall_file_segment_repo.segments.clear()
-
-
-def _driven(work: Coroutine[Any, Any, Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Run a coroutine that never waits: memU's only wait is for vectors, and ours block the thread."""
-    try:
-        work.send(None)
-    except StopIteration as done:
-        result: Mapping[str, Any] = done.value
-        return result
-    finally:
-        work.close()
-    raise BackendUnavailable("This version of memU waits for something else than vectors.")

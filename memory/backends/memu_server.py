@@ -19,6 +19,7 @@ from memory.backends.memu_text import content_of, description_of
 from memory.items import Item
 from memory.outbox.backend import BackendHealth, BackendUnavailable, DeliveryRefused
 from memory.outbox.delivery import Link
+from memory.scope import Scope
 
 NAME: Final = "memu_server"
 _SERVER: Final = "The memU server"
@@ -110,15 +111,20 @@ class MemuServerBackend:
         await self._clear(item_id)
         raise DeliveryRefused(LEFT_BEHIND)
 
-    async def retrieve(self, query: str, owner_id: str, *, limit: int) -> Sequence[str]:
+    async def retrieve(self, query: str, scope: Scope, *, limit: int) -> Sequence[str]:
         """Give the ids of items that the server finds, best first.
 
-        The server may find what is another owner's: whoever asks loads the items by their scope.
+        A server may find across all users, whoever is named: what is another owner's is left out here,
+        and what the workspace's notes say is everybody's.
 
         Raises:
             BackendUnavailable: the server cannot be used.
+            DeliveryRefused: it calls the question wrong.
         """
-        answer = await self._service.ask("POST", "/retrieve", {"query": query, "user_id": owner_id})
+        if not query.strip():
+            return []
+        body = {"query": query, "user_id": scope.owner_id}
+        answer = await self._service.ask("POST", "/retrieve", body)
         rows = _result_of(answer).get("items")
         if not isinstance(rows, list):
             raise BackendUnavailable(f"{_SERVER} answered in a form that is not known.")
@@ -127,7 +133,7 @@ class MemuServerBackend:
             for one in rows
             if isinstance(one, dict)
             and isinstance(one.get("agent_id"), str)
-            and one.get("user_id") == owner_id
+            and one.get("user_id") in scope.readable_owners
         ]
         return list(dict.fromkeys(ids))[:limit]
 

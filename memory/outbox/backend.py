@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from memory.items import Item
 from memory.outbox.delivery import Link
+from memory.scope import Scope
 
 
 class BackendUnavailable(Exception):
@@ -85,5 +86,22 @@ class TaskBackend(Backend, Protocol):
 
         Raises:
             BackendUnavailable: it is not done, or came to nothing; `begin` knows then what to do.
+        """
+        ...
+
+
+@runtime_checkable
+class RetrievingBackend(Backend, Protocol):
+    """A backend that can be asked which of the items that it was given come near to a question."""
+
+    async def retrieve(self, query: str, scope: Scope, *, limit: int) -> Sequence[str]:
+        """Give the ids of items of the scope's owners, the nearest first, however far off they be.
+
+        They are only names: what stands behind them may have been forgotten meanwhile, and whoever asks
+        loads it by the scope. Can be cancelled at any moment, and ends at once then.
+
+        Raises:
+            BackendUnavailable: it did not answer.
+            DeliveryRefused: it will never answer this.
         """
         ...

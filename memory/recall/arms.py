@@ -9,7 +9,7 @@ from memory.itemstore import WordHit
 from memory.recall.query import Degradation
 from memory.scope import Scope
 
-ArmName = Literal["fulltext", "vector"]
+ArmName = Literal["fulltext", "vector", "memu"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +26,8 @@ class Candidate:
     """Something that an arm found."""
 
     item_id: str
-    strength: float
-    """How well it fits by the arm's own measure, 0 to 1."""
+    strength: float | None
+    """How well it fits by the arm's own measure, 0 to 1; None: the arm has no measure."""
     nearness: float | None = None
     """How near it comes to the best there can be, or there was, 0 to 1; None: as its strength says."""
 
@@ -39,6 +39,11 @@ class ArmAnswer:
     candidates: Sequence[Candidate] = ()
     weak: Sequence[Candidate] = ()
     """Found as well, and too far off to be shown on that ground alone."""
+    seconded: Sequence[Candidate] = ()
+    """Named by an arm that names the nearest there are, however far off they be.
+
+    It counts for what another arm is sure of; the rest is weak.
+    """
     degraded: Sequence[Degradation] = ()
 
 

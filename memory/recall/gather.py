@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
 import anyio
 
-from memory.recall.arms import Arm, ArmAnswer, ArmName, Question
+from memory.recall.arms import Arm, ArmAnswer, ArmName, Candidate, Question
 from memory.recall.fuse import Ranked
 from memory.recall.query import Degradation
 
@@ -18,10 +19,12 @@ _DEPTH: Final = 60
 _TOO_SLOW: Final[dict[ArmName, Degradation]] = {
     "fulltext": "fulltext_timeout",
     "vector": "vector_timeout",
+    "memu": "memu_timeout",
 }
 _BROKEN: Final[dict[ArmName, Degradation]] = {
     "fulltext": "fulltext_error",
     "vector": "vector_error",
+    "memu": "memu_error",
 }
 
 
@@ -51,11 +54,24 @@ async def gather(arms: Sequence[Arm], questions: Sequence[Question], *, bound_s:
         for place, (arm, question) in asked.items():
             tasks.start_soon(ask, place, arm, question)
     ordered = [(asked[place][0].name, answers[place]) for place in asked]
+    sure = {each.item_id for _, one in ordered for each in one.candidates}
     return Gathered(
-        found=[Ranked(arm=name, candidates=one.candidates) for name, one in ordered],
-        weak=[Ranked(arm=name, candidates=one.weak) for name, one in ordered],
+        found=[
+            Ranked(arm=name, candidates=[*one.candidates, *_among(one.seconded, sure)])
+            for name, one in ordered
+        ],
+        weak=[
+            Ranked(arm=name, candidates=[*one.weak, *_among(one.seconded, sure, are_in=False)])
+            for name, one in ordered
+        ],
         degraded=tuple(dict.fromkeys(reason for _, one in ordered for reason in one.degraded)),
     )
+
+
+def _among(
+    candidates: Sequence[Candidate], ids: AbstractSet[str], *, are_in: bool = True
+) -> list[Candidate]:
+    return [one for one in candidates if (one.item_id in ids) is are_in]
 
 
 async def _answer(arm: Arm, question: Question, bound_s: float) -> ArmAnswer:

@@ -13,11 +13,12 @@ Mode = Literal["rag", "llm"]
 HeldBackReason = Literal["stale_tool_schema"]
 
 Degradation = Literal[
-    "vector_disabled",
     "vector_error",
     "vector_timeout",
     "vector_rebuilding",
     "breaker_open",
+    "memu_error",
+    "memu_timeout",
     "fulltext_error",
     "fulltext_timeout",
     "notes_error",

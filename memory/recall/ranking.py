@@ -16,7 +16,7 @@ from memory.recall.fuse import Fused, Place
 MAX_RECENCY_BOOST: Final = 0.1
 _HALF_WAY_DAYS: Final = 90.0
 _DAY_S: Final = 86_400.0
-_ARMS: Final = {"fulltext": "its words", "vector": "its meaning"}
+_ARMS: Final = {"fulltext": "its words", "vector": "its meaning", "memu": "memU"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +59,13 @@ def _age_days(item: Item, now: datetime) -> float:
 
 
 def _why(places: Sequence[Place], item: Item, now: datetime) -> str:
-    found = " and ".join(
-        f"{_ARMS[one.arm]} (place {one.rank}, fit {one.strength:.0%})" for one in places
-    )
+    found = " and ".join(f"{_ARMS[one.arm]} ({_place(one)})" for one in places)
     days = round(_age_days(item, now))
     age = "today" if days == 0 else "1 day old" if days == 1 else f"{days} days old"
     return f"found by {found}; {age}"
+
+
+def _place(place: Place) -> str:
+    if place.strength is None:
+        return f"place {place.rank}"
+    return f"place {place.rank}, fit {place.strength:.0%}"

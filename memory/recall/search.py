@@ -101,12 +101,12 @@ class MemorySearch:
             return Found(degraded=_with(gathered.degraded, "fulltext_error"))
         shown, held_back = await hold_back([one for one in read if one.kind in kinds], active_tools)
         kept = {one.id: one for one in shown}
-        found = self._hits(gathered.found, kept)
+        found = self._hits(gathered.found, kept, self._fusion)
         taken = {one.item.id for one in found}
-        weak = [one for one in self._hits(gathered.weak, kept) if one.item.id not in taken]
+        weak = self._hits(gathered.weak, kept, self._fusion.unweighted)
         return Found(
             hits=found[: max(0, limit)],
-            weak=weak[:_MAX_WEAK],
+            weak=[one for one in weak if one.item.id not in taken][:_MAX_WEAK],
             held_back=_without_weak(held_back, gathered.found),
             degraded=gathered.degraded,
         )
@@ -116,13 +116,15 @@ class MemorySearch:
         ids = dict.fromkeys(each.item_id for one in lists for each in one.candidates)
         return await self._items.get_many(list(ids), scope) if ids else []
 
-    def _hits(self, lists: Sequence[Ranked], items: Mapping[str, Item]) -> list[Hit]:
+    def _hits(
+        self, lists: Sequence[Ranked], items: Mapping[str, Item], fusion: Fusion
+    ) -> list[Hit]:
         """Fuse and rank what may be shown; what may not was never in these lists."""
         kept = [
             replace(one, candidates=[each for each in one.candidates if each.item_id in items])
             for one in lists
         ]
-        ranked = rank([(one, items[one.item_id]) for one in fuse(kept, self._fusion)], self._now())
+        ranked = rank([(one, items[one.item_id]) for one in fuse(kept, fusion)], self._now())
         return [Hit(item=one.item, score=one.score, why=one.why, fit=one.fit) for one in ranked]
 
 

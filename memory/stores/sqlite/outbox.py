@@ -208,15 +208,6 @@ class SqliteOutboxStore:
         )
         return [Link(**dict(row)) for row in rows]
 
-    async def items_linked(self, backend: str, remote_ids: Sequence[str]) -> Mapping[str, str]:
-        """Tell which items stand behind a backend's own ids; ids that are nobody's are left out."""
-        rows = await self._database.rows(
-            "SELECT remote_id, item_id FROM memory_links WHERE backend = ?"  # noqa: S608
-            f" AND remote_id IN ({', '.join('?' * len(remote_ids))})",
-            (backend, *remote_ids),
-        )
-        return {row["remote_id"]: row["item_id"] for row in rows}
-
     async def lag_s(self, backend: str, now: datetime) -> float:
         """Tell the age of the oldest pending delivery; 0 where none waits."""
         row = await self._database.row(

@@ -13,7 +13,7 @@ from memory.backends.memu_cli import MemuCliBackend
 from memory.backends.memu_embeddings import Embeddings
 from memory.outbox.backend import BackendUnavailable, DeliveryRefused
 from memory.scope import Scope
-from memory.testing.backends import TEXTS, item
+from memory.testing.backends import item
 from tests.unit.memory.backends.memu_services import (
     DIMENSION,
     FakeEmbeddings,
@@ -22,7 +22,7 @@ from tests.unit.memory.backends.memu_services import (
     vector_of,
 )
 
-BOB = Scope(owner_id="bob")
+ANN = Scope(owner_id="ann")
 WAIT_S = 30
 SOON_S = 10
 """Sooner than the endpoint is given up."""
@@ -47,22 +47,6 @@ async def opened(directory: Path, address: str) -> AsyncIterator[MemuCliBackend]
             yield backend
     finally:
         await backend.close()
-
-
-async def test_what_was_put_is_found_by_its_owner_alone_in_english_and_chinese(
-    tmp_path: Path, address: str
-) -> None:
-    async with opened(tmp_path, address) as backend:
-        for name in ("epi_en", "epi_zh"):
-            await backend.put(item(name), name)
-        await backend.put(item("epi_bob", TEXTS["epi_en"], scope=BOB), "b")
-        assert (await backend.retrieve("rotated certificate billing", "ann", limit=5))[
-            0
-        ] == "epi_en"
-        assert (await backend.retrieve("支付网关 证书", "ann", limit=1)) == ["epi_zh"]
-        assert await backend.retrieve("billing", "bob", limit=5) == ["epi_bob"]
-        assert await backend.retrieve("billing", "eve", limit=5) == []
-        assert await backend.retrieve(" \n", "ann", limit=5) == []
 
 
 async def test_it_stays_in_the_directory_that_it_was_given(tmp_path: Path, address: str) -> None:
@@ -110,7 +94,7 @@ async def test_an_endpoint_that_failed_half_way_is_made_up_for_by_the_next_try(
             await backend.put(item(), "k")
         endpoint.instead = lambda _: None
         await backend.put(item(), "k")
-        assert await backend.retrieve("billing service", "ann", limit=5) == ["epi_en"]
+        assert await backend.retrieve("billing service", ANN, limit=5) == ["epi_en"]
 
 
 def rows(*vectors: object) -> Reply:
@@ -169,7 +153,7 @@ async def test_vectors_come_in_the_order_of_their_numbers(
     async with opened(tmp_path, address) as backend:
         await backend.put(item("epi_a", "alpha\nbravo"), "k")
         await backend.put(item("epi_b", "charlie\nbravado"), "k")
-        assert (await backend.retrieve("charlie", "ann", limit=1)) == ["epi_b"]
+        assert (await backend.retrieve("charlie", ANN, limit=1)) == ["epi_b"]
     assert len(vector_of("x")) == DIMENSION
 
 

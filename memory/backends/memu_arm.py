@@ -1,0 +1,103 @@
+"""memU as an arm of the search: asked with the others, and never believed by itself.
+
+memU names the nearest that it has, at most five, however far off they be and with no measure that could
+be compared: asked about something that nobody ever told it, it names five all the same. So its answer
+shows nothing by itself. It lifts what another arm is sure of; the rest is weak, which a model may choose
+from where one is asked, and nobody else sees. And it has no say over cases, which go by how well they fit.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+import anyio
+
+from memory.clock import Now
+from memory.outbox.backend import (
+    Backend,
+    BackendUnavailable,
+    DeliveryRefused,
+    RetrievingBackend,
+)
+from memory.outbox.breaker import Breaker, BreakerLimits, BreakerState
+from memory.recall.arms import ArmAnswer, ArmName, Candidate, Question
+from memory.recall.query import RECALLED_KINDS
+
+_log = logging.getLogger(__name__)
+
+_MOST: Final = 5
+"""As many as the package looks for; of a server's longer list the rest is further off still."""
+_HASTE_S: Final = 1.0
+"""With less than this before the deadline a question is one of a turn, whose reply waits for it."""
+
+
+class MemuArm:
+    """Asks memU, unless it failed again and again lately."""
+
+    name: ArmName = "memu"
+
+    def __init__(
+        self,
+        backend: RetrievingBackend,
+        *,
+        now: Now,
+        mask: Callable[[str], str],
+        limits: BreakerLimits | None = None,
+        on_breaker: Callable[[BreakerState], None] = lambda _: None,
+    ) -> None:
+        self._backend = backend
+        self._now = now
+        self._mask = mask
+        limits = limits or BreakerLimits()
+        self._in_haste = Breaker(limits, on_breaker)
+        self._at_leisure = Breaker(limits, on_breaker)
+        """A memU that is too slow for turns may do for searches: neither shuts it off for the other."""
+
+    async def find(self, question: Question, *, limit: int) -> ArmAnswer:
+        """Name what memU names; a deadline that it misses counts as a failure of its."""
+        if not set(question.kinds) & set(RECALLED_KINDS):
+            return ArmAnswer()
+        ends_at = anyio.current_effective_deadline()
+        is_in_haste = ends_at - anyio.current_time() < _HASTE_S
+        breaker = self._in_haste if is_in_haste else self._at_leisure
+        if not breaker.may_try(self._now()):
+            return ArmAnswer(degraded=("breaker_open",))
+        try:
+            ids = await self._backend.retrieve(
+                self._mask(question.text), question.scope, limit=min(limit, _MOST)
+            )
+        except DeliveryRefused as exc:
+            breaker.succeeded()  # it answers; this question it does not want
+            _log.warning("memu_not_read", extra={"reason": str(exc)})
+            return ArmAnswer(degraded=("memu_error",))
+        except BackendUnavailable as exc:
+            breaker.failed(self._now())
+            _log.warning("memu_not_read", extra={"reason": str(exc)})
+            return ArmAnswer(degraded=("memu_error",))
+        except anyio.get_cancelled_exc_class():
+            if anyio.current_time() < ends_at:
+                breaker.gave_up()  # nobody wants to know any more
+            else:
+                breaker.failed(self._now())
+            raise
+        except Exception:
+            breaker.failed(self._now())
+            raise
+        breaker.succeeded()
+        return ArmAnswer(seconded=[Candidate(item_id=one, strength=None) for one in ids])
+
+
+def memu_arms(
+    backends: Sequence[Backend],
+    *,
+    now: Now,
+    mask: Callable[[str], str],
+    on_breaker: Callable[[str, BreakerState], None],
+) -> list[MemuArm]:
+    """Make an arm of each backend that can be asked; its breaker is told under a name of its own."""
+    return [
+        MemuArm(one, now=now, mask=mask, on_breaker=partial(on_breaker, f"{one.name}_reading"))
+        for one in backends
+        if isinstance(one, RetrievingBackend)
+    ]

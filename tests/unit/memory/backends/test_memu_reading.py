@@ -1,0 +1,276 @@
+"""Questions to memU's package: beside deliveries, never longer than wanted, nothing read twice."""
+
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import pytest
+
+from memory.backends import memu_lines
+from memory.backends.memu_cli import MemuCliBackend
+from memory.backends.memu_embeddings import Embeddings, EmbeddingService
+from memory.backends.memu_lines import NearLines
+from memory.outbox.backend import BackendUnavailable, DeliveryRefused
+from memory.scope import Scope
+from memory.testing.backends import item
+from tests.unit.memory.backends.memu_services import FakeEmbeddings, Reply, served, vector_of
+
+ANN = Scope(owner_id="ann")
+BOB = Scope(owner_id="bob")
+WAIT_S = 30
+
+
+@pytest.fixture
+def endpoint() -> FakeEmbeddings:
+    return FakeEmbeddings()
+
+
+@pytest.fixture
+def address(endpoint: FakeEmbeddings) -> Iterator[str]:
+    with served(endpoint.answer) as address:
+        yield f"{address}/v1"
+
+
+@asynccontextmanager
+async def opened(directory: Path, address: str) -> AsyncIterator[MemuCliBackend]:
+    backend = MemuCliBackend(directory, Embeddings(base_url=address, model="m"))
+    try:
+        with anyio.fail_after(WAIT_S):
+            yield backend
+    finally:
+        await backend.close()
+
+
+class Gate:
+    """Holds whoever looks for lines until it is opened."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.entered, self.opened = threading.Event(), threading.Event()
+        turn_to = NearLines.turn_to
+
+        def held(lines: NearLines, vector: Sequence[float], owner_ids: Sequence[str]) -> None:
+            self.entered.set()
+            assert self.opened.wait(WAIT_S)
+            turn_to(lines, vector, owner_ids)
+
+        monkeypatch.setattr(NearLines, "turn_to", held)
+
+    async def wait_entered(self) -> None:
+        assert await anyio.to_thread.run_sync(self.entered.wait, WAIT_S)
+
+
+async def left_behind(backend: MemuCliBackend, gate: Gate) -> None:
+    """Ask, and go away while memU is at it."""
+    async with anyio.create_task_group() as asking:
+
+        async def ask() -> None:
+            await backend.retrieve("billing", ANN, limit=5)
+
+        asking.start_soon(ask)
+        await gate.wait_entered()
+        asking.cancel_scope.cancel()
+
+
+async def test_whoever_asks_can_go_while_memu_is_at_it_and_nobody_else_waits_for_it(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path, address) as backend:
+        await backend.put(item(), "k")
+        gate = Gate(monkeypatch)
+        await left_behind(backend, gate)
+        assert not gate.opened.is_set(), "memU is still at it"
+        with pytest.raises(BackendUnavailable, match="still at an earlier question"):
+            await backend.retrieve("billing", ANN, limit=5)
+        await backend.put(item("epi_zh"), "k2")
+        gate.opened.set()
+
+
+async def test_one_that_was_left_behind_is_done_before_it_is_closed(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path, address) as backend:
+        await backend.put(item(), "k")
+        gate = Gate(monkeypatch)
+        await left_behind(backend, gate)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(backend.close)
+            gate.opened.set()
+
+
+async def test_a_question_does_not_wait_for_a_delivery(
+    tmp_path: Path, address: str, endpoint: FakeEmbeddings
+) -> None:
+    entered, go_on = threading.Event(), threading.Event()
+
+    def hold(texts: list[str]) -> Reply | None:
+        if any("slow" in one for one in texts):
+            entered.set()
+            assert go_on.wait(WAIT_S)
+        return None
+
+    async with opened(tmp_path, address) as backend:
+        await backend.put(item(), "k")
+        endpoint.instead = hold
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(backend.put, item("epi_slow", "slow"), "k2")
+            assert await anyio.to_thread.run_sync(entered.wait, WAIT_S)
+            assert await backend.retrieve("billing", ANN, limit=5) == ["epi_en"]
+            go_on.set()
+
+
+async def test_who_asks_while_another_does_waits_for_his_turn(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path, address) as backend:
+        await backend.put(item(), "k")
+
+        async def at_once(_: EmbeddingService, texts: list[str]) -> list[list[float]]:
+            await anyio.lowlevel.checkpoint()
+            return [vector_of(one) for one in texts]
+
+        monkeypatch.setattr(EmbeddingService, "vectors", at_once)
+        gate = Gate(monkeypatch)
+        found: list[Sequence[str]] = []
+
+        async def ask() -> None:
+            found.append(await backend.retrieve("billing", ANN, limit=5))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await gate.wait_entered()
+            tasks.start_soon(ask)
+            await anyio.wait_all_tasks_blocked()
+            gate.opened.set()
+        assert found == [["epi_en"], ["epi_en"]]
+
+
+async def test_of_many_lines_memu_is_handed_the_nearest(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memu_lines, "_HANDED", 2)
+    async with opened(tmp_path, address) as backend:
+        lines = "\n".join(f"alpha bravo {number}" for number in range(60))
+        await backend.put(item("epi_long", lines), "k")
+        await backend.put(item("epi_zh"), "k2")
+        assert (await backend.retrieve("支付网关 证书", ANN, limit=5))[0] == "epi_zh"
+
+
+async def test_no_line_is_read_twice(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    of_some = memu_lines._read  # noqa: SLF001  the one place where lines are read
+
+    def counting(connection: sqlite3.Connection, ids: Sequence[str]) -> object:
+        read.extend(ids)
+        return of_some(connection, ids)
+
+    monkeypatch.setattr(memu_lines, "_read", counting)
+    async with opened(tmp_path, address) as backend:
+        await backend.put(item(body="one 一\ntwo 二\nthree 三"), "k")
+        await backend.retrieve("one", ANN, limit=5)
+        of_first = len(read)
+        await backend.put(item(body="one 一\nfour 四\nthree 三", revision=2), "k2")
+        await backend.retrieve("四", ANN, limit=5)
+        assert (of_first, len(read)) == (3, 4)
+
+
+async def test_lines_that_are_gone_are_kept_no_longer(tmp_path: Path, address: str) -> None:
+    lines = NearLines(tmp_path / "memu.sqlite3")
+
+    async def texts_kept() -> int:
+        await anyio.to_thread.run_sync(lines.turn_to, [1.0] * 64, ["ann"])
+        return len(lines.list_segments({}))
+
+    async with opened(tmp_path, address) as backend:
+        await backend.put(item(body="one\ntwo"), "k")
+        await backend.put(item("epi_zh", "三\n四\n五"), "k2")
+        assert await texts_kept() == 5
+        await backend.put(item(body="two", revision=2), "k3")
+        assert await texts_kept() == 4
+        await backend.forget("epi_zh", (), "f")
+        assert await texts_kept() == 1
+    lines.close()
+
+
+async def test_lines_of_another_model_are_passed_over(tmp_path: Path, address: str) -> None:
+    async with opened(tmp_path, address) as backend:
+        await backend.put(item(), "k")
+        await backend.put(item("epi_old", "billing service"), "k2")
+    with closing(sqlite3.connect(tmp_path / "memu.sqlite3")) as connection:
+        for vector, agent in (("[1.0, 0.5]", "epi_old"), ("null", "epi_old")):
+            connection.execute(
+                "UPDATE memu_recall_file_segments SET embedding = ? WHERE agent_id = ?",
+                (vector, agent),
+            )
+            connection.commit()
+            async with opened(tmp_path, address) as backend:
+                assert await backend.retrieve("billing service", ANN, limit=5) == ["epi_en"]
+
+
+async def test_where_memu_holds_too_much_it_says_so(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path, address) as backend:
+        await backend.put(item(body="one\ntwo"), "k")
+        await backend.put(item("epi_bob", "billing", scope=BOB), "k2")
+        monkeypatch.setattr(memu_lines, "_MOST_LINES", 1)
+        with pytest.raises(BackendUnavailable, match="more than can be looked through"):
+            await backend.retrieve("one", ANN, limit=5)
+        assert await backend.retrieve("billing", BOB, limit=5) == ["epi_bob"]
+
+
+async def test_what_is_kept_of_others_makes_room(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path, address) as backend:
+        await backend.put(item(body="one\ntwo"), "k")
+        await backend.put(item("epi_bob", "billing\nbill", scope=BOB), "k2")
+        monkeypatch.setattr(memu_lines, "_MOST_NUMBERS", 2 * 64)
+        for _ in range(2):
+            assert await backend.retrieve("one", ANN, limit=5) == ["epi_en"]
+            assert await backend.retrieve("billing", BOB, limit=5) == ["epi_bob"]
+        monkeypatch.setattr(memu_lines, "_MOST_NUMBERS", 64)
+        with pytest.raises(BackendUnavailable, match="more than can be looked through"):
+            await backend.retrieve("one", ANN, limit=5)
+
+
+async def test_before_anything_was_delivered_nothing_is_named(tmp_path: Path, address: str) -> None:
+    async with opened(tmp_path / "memu", address) as backend:
+        assert await backend.retrieve("billing", ANN, limit=5) == []
+    assert not (tmp_path / "memu").exists()
+
+
+async def test_a_file_that_is_none_of_memus_is_told(tmp_path: Path, address: str) -> None:
+    (tmp_path / "memu.sqlite3").write_bytes(b"not a database" * 100)
+    async with opened(tmp_path, address) as backend:
+        with pytest.raises(BackendUnavailable, match="memU failed"):
+            await backend.retrieve("billing", ANN, limit=5)
+
+
+async def test_an_endpoint_that_is_away_or_refuses_is_told(
+    tmp_path: Path, address: str, endpoint: FakeEmbeddings
+) -> None:
+    async with opened(tmp_path, address) as backend:
+        await backend.put(item(), "k")
+        endpoint.instead = lambda _: (503, {})
+        with pytest.raises(BackendUnavailable, match="HTTP 503"):
+            await backend.retrieve("billing", ANN, limit=5)
+        endpoint.instead = lambda _: (400, {})
+        with pytest.raises(DeliveryRefused, match="HTTP 400"):
+            await backend.retrieve("billing", ANN, limit=5)
+
+
+async def test_reading_stops_when_it_is_closed(tmp_path: Path, address: str) -> None:
+    async with opened(tmp_path, address) as backend:
+        await backend.put(item(), "k")
+    lines = NearLines(tmp_path / "memu.sqlite3")
+    lines.stop()
+    with pytest.raises(BackendUnavailable, match="being closed"):
+        await anyio.to_thread.run_sync(lines.turn_to, [1.0], ["ann"])
+    lines.close()

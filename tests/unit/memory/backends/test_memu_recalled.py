@@ -1,0 +1,256 @@
+"""memU through the whole of recall: delivered by the outbox, asked by the reader, both kinds of it."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from memory import assemble
+from memory.assemble import Memory, MemoryEvents, MemoryPlan, open_memory
+from memory.backends.memu_cli import MemuCliBackend
+from memory.backends.memu_embeddings import Embeddings
+from memory.backends.memu_server import MemuServerBackend
+from memory.clock import utc_now
+from memory.episodes.episode import EpisodeDraft, Sections
+from memory.outbox.backend import Backend, BackendHealth
+from memory.outbox.breaker import BreakerState
+from memory.recall.query import ContextPack, QueryPack
+from memory.scope import Scope
+from tests.unit.memory.backends.memu_services import FakeEmbeddings, FakeMemuServer, served
+
+ANN = Scope(owner_id="ann")
+BOB = Scope(owner_id="bob")
+WAIT_S = 60
+DEADLINE_S = 0.3
+"""A turn's."""
+
+
+@dataclass
+class Kind:
+    """memU of one kind, and a way to have it fail."""
+
+    backend: Callable[[Path], Backend]
+    fail: Callable[[], None]
+    asked: Callable[[], str]
+    """All that it was sent."""
+
+
+@contextmanager
+def cli() -> Iterator[Kind]:
+    endpoint = FakeEmbeddings()
+
+    def fail() -> None:
+        endpoint.instead = lambda _: (503, {})
+
+    with served(endpoint.answer) as address:
+        embeddings = Embeddings(base_url=f"{address}/v1", model="m")
+        yield Kind(
+            lambda directory: MemuCliBackend(directory / "memu", embeddings),
+            fail,
+            lambda: repr(endpoint.asked),
+        )
+
+
+@contextmanager
+def server() -> Iterator[Kind]:
+    memu = FakeMemuServer(looks=0)
+
+    def fail() -> None:
+        memu.instead = lambda _, path: (500, {}) if path == "/retrieve" else None
+
+    async def no_wait(_: float) -> None:
+        await anyio.lowlevel.checkpoint()
+
+    with served(memu.answer) as address:
+        yield Kind(
+            lambda _: MemuServerBackend(address, sleep=no_wait), fail, lambda: repr(memu.asked)
+        )
+
+
+@pytest.fixture(params=[cli, server], ids=["package", "server"])
+def kind(request: pytest.FixtureRequest) -> Iterator[Kind]:
+    with request.param() as made:
+        yield made
+
+
+@asynccontextmanager
+async def opened(
+    directory: Path, *backends: Backend, events: MemoryEvents | None = None
+) -> AsyncIterator[Memory]:
+    (directory / "workspace" / "memory").mkdir(parents=True, exist_ok=True)
+    plan = MemoryPlan(
+        data_dir=directory,
+        workspace=directory / "workspace",
+        mask=lambda text: text.replace("hunter2", "[masked]"),
+        backends=backends,
+        serves_vectors=False,
+    )
+    with anyio.fail_after(WAIT_S):
+        async with open_memory(plan, now=utc_now, draw=lambda: 0.0, events=events) as memory:
+            yield memory
+
+
+def draft(text: str, *, tag: str, owner: Scope = ANN) -> EpisodeDraft:
+    return EpisodeDraft(
+        scope=owner,
+        episode_type="bugfix",
+        title="",
+        tags=(tag,),
+        sections=Sections(context=text),
+        occurred_at=utc_now(),
+    )
+
+
+TEXTS = {
+    "certificate": "The billing service refused logins after its certificate was rotated.",
+    "queue": "The billing queue grew because a consumer of the service had died.",
+    "对账": "对账任务每天凌晨两次失败，因为支付网关证书过期。",
+}
+
+
+async def delivered(memory: Memory, owner_id: str = "ann") -> None:
+    """Wait until nothing waits in the outbox."""
+    memory.wake_deliveries()
+    while True:
+        page = await memory.outbox.page(owner_id, "pending", limit=100)
+        waits = [one for one in page if one.backend != "vectors"]
+        if not waits:
+            return
+        await anyio.sleep(0.01)
+
+
+async def written(memory: Memory, **texts: str) -> dict[str, str]:
+    ids = {}
+    for tag, text in (texts or TEXTS).items():
+        made = await memory.write(draft(text, tag=tag))
+        assert made.episode_id is not None, made
+        ids[tag] = made.episode_id
+    await delivered(memory)
+    return ids
+
+
+async def asked(memory: Memory, query: str, scope: Scope = ANN, **fields: Any) -> ContextPack:
+    return await memory.reader.recall(QueryPack(queries=(query,), scope=scope, **fields))
+
+
+@pytest.mark.parametrize(
+    ("query", "tag"), [("billing service certificate rotated", "certificate"), ("对账任务", "对账")]
+)
+async def test_why_says_that_memu_found_it_too(
+    tmp_path: Path, kind: Kind, query: str, tag: str
+) -> None:
+    async with opened(tmp_path, kind.backend(tmp_path)) as memory:
+        ids = await written(memory)
+        pack = await asked(memory, query)
+        assert (pack.items[0].id, list(pack.degraded)) == (ids[tag], [])
+        assert "its words (place 1" in pack.items[0].why
+        assert "memU (place 1)" in pack.items[0].why
+
+
+async def test_where_nothing_fits_memus_nearest_are_not_shown(tmp_path: Path, kind: Kind) -> None:
+    query = "how the lunar calendar of the office party was"
+    async with opened(tmp_path, kind.backend(tmp_path)) as memory:
+        await written(memory)
+        found = await memory.search.search(query, scope=ANN)
+        assert found.weak, "memU had its nearest, too"
+        assert any("memU" in one.why for one in found.weak)
+        pack = await asked(memory, query)
+        assert (list(found.hits), pack.text, list(pack.degraded)) == ([], "", [])
+
+
+async def test_what_was_forgotten_never_shows_though_memu_still_has_it(
+    tmp_path: Path, kind: Kind
+) -> None:
+    async with opened(tmp_path, kind.backend(tmp_path)) as memory:
+        ids = await written(memory)
+        await memory.database.write(  # gone behind memU's back, as before it is told
+            lambda connection: connection.execute(
+                "DELETE FROM items WHERE id = ?", (ids["certificate"],)
+            )
+        )
+        found = await memory.search.search("billing certificate rotated", scope=ANN)
+        shown = {one.item.id for one in [*found.hits, *found.weak]}
+        assert ids["queue"] in shown
+        assert ids["certificate"] not in shown
+
+
+async def test_nobody_sees_what_is_anothers(tmp_path: Path, kind: Kind) -> None:
+    async with opened(tmp_path, kind.backend(tmp_path)) as memory:
+        await written(memory)
+        found = await memory.search.search("billing service certificate", scope=BOB)
+        assert (list(found.hits), list(found.weak)) == ([], [])
+
+
+async def test_a_memu_that_fails_is_named_and_the_rest_is_shown(tmp_path: Path, kind: Kind) -> None:
+    told: list[tuple[str, BreakerState]] = []
+    events = MemoryEvents(on_breaker=lambda *change: told.append(change))
+    async with opened(tmp_path, kind.backend(tmp_path), events=events) as memory:
+        ids = await written(memory)
+        kind.fail()
+        packs = [await asked(memory, "billing certificate rotated") for _ in range(6)]
+        assert [list(one.degraded) for one in packs] == [*[["memu_error"]] * 5, ["breaker_open"]]
+        assert {one.items[0].id for one in packs} == {ids["certificate"]}
+        assert "Memory backend degraded: memu_error." in packs[0].text
+        assert told == [(f"{memory.deliveries[0].name}_reading", "open")]
+
+
+async def test_secrets_of_a_question_do_not_leave(tmp_path: Path, kind: Kind) -> None:
+    async with opened(tmp_path, kind.backend(tmp_path)) as memory:
+        await written(memory)
+        await asked(memory, "rotated certificate hunter2")
+        assert "rotated certificate [masked]" in kind.asked()
+        assert "hunter2" not in kind.asked()
+
+
+async def test_a_memu_that_hangs_costs_the_deadline_and_no_more(tmp_path: Path) -> None:
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)  # it takes calls and is silent
+        backend = MemuServerBackend(f"http://127.0.0.1:{port}")
+        async with opened(tmp_path, backend) as memory:
+            made = await memory.write(draft(TEXTS["certificate"], tag="x"))
+            with anyio.fail_after(WAIT_S):
+                pack = await asked(memory, "billing certificate rotated", deadline_s=DEADLINE_S)
+            assert [one.id for one in pack.items] == [made.episode_id]
+            assert list(pack.degraded) == ["memu_timeout"]
+
+
+async def test_without_memu_there_is_no_word_of_it(tmp_path: Path) -> None:
+    async with opened(tmp_path) as memory:
+        await written(memory)
+        pack = await asked(memory, "billing certificate rotated")
+        assert pack.items
+        assert (list(pack.degraded), "memU" in pack.items[0].why) == ([], False)
+
+
+@pytest.mark.parametrize("serves_vectors", [True, False])
+async def test_what_the_index_and_memu_share_is_imported_before_either_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, serves_vectors: bool
+) -> None:
+    """Two threads that import it at once each get the half of it, now and then."""
+    done: list[str] = []
+    opening = anyio.Event()
+
+    class Noting(MemuServerBackend):
+        async def check(self) -> BackendHealth:
+            done.append("memU is opened")
+            opening.set()
+            return BackendHealth(name=self.name, state="ok")
+
+    monkeypatch.setattr(assemble, "import_module", done.append)
+    plan = MemoryPlan(
+        data_dir=tmp_path,
+        workspace=tmp_path,
+        mask=str,
+        embedder="hashed",
+        backends=[Noting("http://127.0.0.1:9")],
+        serves_vectors=serves_vectors,
+    )
+    with anyio.fail_after(WAIT_S):
+        async with open_memory(plan, now=utc_now, draw=lambda: 0.0):
+            await opening.wait()
+    assert done == ["numpy", "memU is opened"][0 if serves_vectors else 1 :]
