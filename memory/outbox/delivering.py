@@ -34,7 +34,6 @@ DeliveryResult = Literal["delivered", "failed", "dead"]
 
 _STORE_PAUSE_S = 5.0
 """So long the loop waits where its own database cannot be used."""
-_LONGEST_SLEEP_S = 3600.0
 
 
 class Items(Protocol):
@@ -53,6 +52,8 @@ class DeliveryLimits:
     """One call of a backend."""
     lease_s: float = 180.0
     """A batch is nobody else's for so long; longer than its calls take when all is well."""
+    look_s: float = 15.0
+    """So often it is looked whether another process, the command line, has enqueued something."""
     batch: int = 16
     backoff: Backoff = field(default_factory=Backoff)
 
@@ -261,6 +262,6 @@ class Delivering:
         moments = [await self._outbox.next_due_at(self.name), self._breaker.reopens_at()]
         due = moments[0]
         if due is None:
-            return _LONGEST_SLEEP_S
+            return self._limits.look_s
         wanted = max(one for one in moments if one is not None)
-        return min(_LONGEST_SLEEP_S, max(0.0, (wanted - now).total_seconds()))
+        return min(self._limits.look_s, max(0.0, (wanted - now).total_seconds()))

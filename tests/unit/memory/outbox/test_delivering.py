@@ -30,6 +30,7 @@ OPEN_S = 60
 LIMITS = DeliveryLimits(
     call_s=WAIT_S,
     lease_s=180,
+    look_s=3600,
     batch=4,
     backoff=Backoff(first_s=10, most_s=100, least_s=1, max_attempts=3),
 )
@@ -357,6 +358,23 @@ async def test_the_loop_sleeps_until_it_is_woken_and_then_delivers(
         here.delivering.wake()
         await went.wait()
         assert here.backend.checks == 1, "it was looked at once, at the start"
+        group.cancel_scope.cancel()
+
+
+async def test_what_another_process_enqueues_is_delivered_without_a_wake(tmp_path: Path) -> None:
+    limits = replace(LIMITS, look_s=0.01)
+    async with world(tmp_path, limits) as here, anyio.create_task_group() as group:
+        went = anyio.Event()
+
+        async def tell() -> None:
+            went.set()
+            await anyio.lowlevel.checkpoint()
+
+        here.backend.meanwhile = tell
+        await group.start(here.delivering.run)
+        await anyio.wait_all_tasks_blocked()
+        await here.put("epi_1")
+        await went.wait()
         group.cancel_scope.cancel()
 
 
