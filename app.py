@@ -190,10 +190,11 @@ def _policy(options: argparse.Namespace, settings: Settings, _environ: Mapping[s
 
 def _memory(options: argparse.Namespace, settings: Settings, environ: Mapping[str, str]) -> int:
     from gateway.credentials import secrets_of  # noqa: PLC0415
+    from gateway.http.episode_input import read_episode  # noqa: PLC0415
     from gateway.memory import memory_command  # noqa: PLC0415
 
     source = sys.stdin.buffer if sys.stdin else io.BytesIO()
-    command = memory_command(settings, tuple(secrets_of(environ)))
+    command = memory_command(settings, tuple(secrets_of(environ)), read_episode)
     return command.run(options.rest, source=source, out=sys.stdout)
 
 

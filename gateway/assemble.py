@@ -28,7 +28,7 @@ from gateway.engine.protocol import ClientSpec, Engine
 from gateway.errors import StartError
 from gateway.instance import InstanceLock, machine_memory_bytes
 from gateway.journal import Journal
-from gateway.memory import ServerMemory, open_server_memory
+from gateway.memory import MissingMemory, ServerMemory, open_server_memory
 from gateway.observability.metrics import Metrics
 from gateway.settings import Settings
 from gateway.turns.approvals import ApprovalDesk
@@ -83,6 +83,8 @@ class Services:
     background: TaskGroup
     memory: Memory | None
     """None: it could not be opened."""
+    missing_memory: MissingMemory | None = None
+    """Why there is no memory; None: there is one."""
 
     async def end_turns(self) -> None:
         """Take nothing more, and end what runs: by itself within the grace, else honestly; bounded."""
@@ -273,6 +275,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         model=access.model,
         background=background,
         memory=parts.memory.memory,
+        missing_memory=parts.memory.missing,
     )
 
 

@@ -6,7 +6,7 @@ log, `/readyz` and `/memory/health` say so.
 
 import logging
 import secrets as randomness
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +18,7 @@ from gateway.errors import StartError
 from gateway.ids import LOCAL_USER
 from gateway.observability.metrics import Metrics
 from gateway.settings import Settings
-from gateway.turns.chronicling import TurnMemory, no_memory
+from gateway.turns.chronicling import TurnMemory
 from gateway.turns.conversation_memory import ConversationMemory
 from gateway.turns.recent import ConversationTools
 from memory.asking import AskModel
@@ -30,7 +30,7 @@ from memory.cli import MemoryCommand
 from memory.clock import utc_now
 from memory.context import MemoryReader
 from memory.embeddings.minilm import fetch_model_blocking
-from memory.episodes.episode import Written
+from memory.episodes.episode import EpisodeDraft, Written
 from memory.errors import StoreUnavailable
 from memory.intents.builders import (
     BreakerChange,
@@ -48,11 +48,16 @@ from memory.outbox.delivering import DeliveryResult
 from memory.outbox.delivery import Delivery
 from memory.recall.query import ContextPack, QueryPack
 from memory.scope import WORKSPACE_OWNER, Scope
+from memory.vectors.keeper import BACKEND as VECTORS
 from policies.secrets import mask_secrets
 
 _log = logging.getLogger(__name__)
 
 _PARTS = 1_000_000
+_WHAT_TO_DO = (
+    "Put that right, with a sound copy of memory.sqlite3 say, or move it and the files beside it out of"
+    " the data directory to begin with an empty memory; then restart the server."
+)
 _ANYBODY = Scope(owner_id="*nobody")
 _OUTCOMES: Mapping[DeliveryResult, DeliveryOutcome] = {
     "delivered": "delivered",
@@ -71,14 +76,15 @@ class ServerMemory:
     """Memory, as the parts of the server use it."""
 
     memory: Memory | None
-    """None: it could not be opened, or a test stands in for it."""
-    reason: str | None = None
-    """Why it could not be opened, in a sentence."""
+    """None: it could not be opened."""
+    missing: "MissingMemory | None" = None
+    """Why there is none; None: there is one."""
 
     async def ping(self) -> Mapping[str, str]:
         """Tell how it is; a memory that is gone is no reason to call the server unready."""
-        if self.memory is None:
-            return {"state": "unavailable", "detail": self.reason or "It is off."}
+        if self.missing is not None:
+            return {"state": "unavailable", "detail": self.missing.reason}
+        assert self.memory is not None, "there is one, or it is missing"
         trouble = await self.memory.database.ping()
         if trouble is not None:
             return {"state": "unavailable", "detail": trouble}
@@ -96,7 +102,12 @@ class ServerMemory:
     ) -> TurnMemory:
         """Give what turns use; `reader` stands in for the real one."""
         if self.memory is None:
-            return no_memory(reader or _MissingMemory())
+            return TurnMemory(
+                reader=reader or _NothingToRead(),
+                tools=ConversationTools(turns),
+                on_not_recorded=metrics.turns_not_recorded_total.inc,
+                is_missing=True,
+            )
         memory = self.memory
         return TurnMemory(
             reader=reader or memory.reader,
@@ -119,7 +130,17 @@ class ServerMemory:
         )
 
 
-class _MissingMemory:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingMemory:
+    """A memory that could not be opened."""
+
+    reason: str
+    """Why, and what to do, in sentences for people."""
+    backends: tuple[str, ...]
+    """The places of delivery that it would have."""
+
+
+class _NothingToRead:
     """Stands in for a memory that could not be opened."""
 
     async def recall(self, query: QueryPack) -> ContextPack:  # noqa: ARG002
@@ -167,8 +188,14 @@ async def open_server_memory(
                 )
             )
         except StoreUnavailable as exc:
-            _log.exception("memory_not_opened")
-            yield ServerMemory(memory=None, reason=str(exc))
+            reason = f"Memory is off since the server's start. {exc} {_WHAT_TO_DO}"
+            _log.exception("memory_not_opened", extra={"reason": reason})
+            yield ServerMemory(
+                memory=None,
+                missing=MissingMemory(
+                    reason=reason, backends=(VECTORS, *(one.name for one in plan.backends))
+                ),
+            )
             return
         except IntentRefused as exc:
             raise StartError(str(exc)) from exc
@@ -192,7 +219,11 @@ def _backends(settings: Settings) -> list[Backend]:
     return [MemuCliBackend(settings.data_dir / "memu", embeddings)]
 
 
-def memory_command(settings: Settings, secrets: Sequence[str]) -> MemoryCommand:
+def memory_command(
+    settings: Settings,
+    secrets: Sequence[str],
+    read_episode: Callable[[bytes, str], EpisodeDraft],
+) -> MemoryCommand:
     """Make what `python app.py memory` runs; beside a running server it leaves the vectors alone."""
     plan = MemoryPlan(
         data_dir=settings.data_dir,
@@ -212,6 +243,7 @@ def memory_command(settings: Settings, secrets: Sequence[str]) -> MemoryCommand:
         open_memory=opening,
         owner_id=LOCAL_USER,
         fetch_model=lambda: fetch_model_blocking(model_dir(settings.data_dir)),
+        read_episode=read_episode,
     )
 
 

@@ -2,17 +2,18 @@
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, BinaryIO, NoReturn, TextIO, get_args
+from typing import BinaryIO, NoReturn, TextIO, get_args
 
 import anyio
 import anyio.to_thread
 
 from memory.assemble import Memory
 from memory.embeddings.minilm import ModelMissing
-from memory.episodes.episode import EPISODE_TYPES, EpisodeDraft, Sections
+from memory.episodes.episode import EpisodeDraft
 from memory.errors import StoreConflict, StoreUnavailable
 from memory.outbox.delivery import Delivery, DeliveryStatus
 from memory.rebuilding import rebuild
@@ -54,7 +55,8 @@ python app.py memory export
     Print every episode as a line of JSON.
 
 python app.py memory import
-    Read such lines from standard input; what is there already stays as it is.
+    Read such lines from standard input; what is there already stays as it is. With --owner they
+    all become memory of that user, each with an id of its own where another user has it.
 
 python app.py memory fetch-model
     Fetch the embedding model (some 80 MB), once; the only command that goes to the network.
@@ -90,6 +92,11 @@ class MemoryCommand:
     owner_id: str
     """Whose memory it is where no other owner is named."""
     fetch_model: Callable[[], None]
+    read_episode: Callable[[bytes, str], EpisodeDraft]
+    """Reads JSON as an episode of an owner, by the rules that hold wherever one is sent in.
+
+    Raises ValueError: its text is one sentence that says what is wrong.
+    """
 
     def run(self, args: Sequence[str], *, source: BinaryIO, out: TextIO) -> int:
         """Run one command and give the exit code: 0, 1 where it failed, 2 for bad arguments. Blocks.
@@ -120,7 +127,7 @@ class MemoryCommand:
         refused: Exception | None = None
         async with self.open_memory() as memory:
             try:
-                await work(_Call(memory, owner_id, given, source, out))
+                await work(_Call(memory, owner_id, given, source, out, self.read_episode))
             except (_Refused, *_TOLD) as exc:  # leaves the task group as it is, not in a group
                 refused = exc
         if refused is not None:
@@ -135,6 +142,7 @@ class _Call:
     given: argparse.Namespace
     source: BinaryIO
     out: TextIO
+    read_episode: Callable[[bytes, str], EpisodeDraft]
 
     @property
     def scope(self) -> Scope:
@@ -187,7 +195,11 @@ async def _context(call: _Call) -> None:
 
 
 async def _write(call: _Call) -> None:
-    written = await call.memory.write(_draft(await call.read(), call.owner_id))
+    try:
+        draft = call.read_episode((await call.read()).encode(), call.owner_id)
+    except ValueError as exc:
+        raise _Refused(str(exc)) from None
+    written = await call.memory.write(draft)
     if written.status == "refused":
         raise _Refused(f"It was refused: {written.reason}.", FAILED)
     call.say(f"{written.status}: {written.episode_id}")
@@ -236,12 +248,12 @@ async def _export(call: _Call) -> None:
 async def _import(call: _Call) -> None:
     lines = (await call.read()).split("\n")  # in JSON, other line ends are part of a text
     drafts = list(read_drafts(lines, call.given.owner))  # all are read before one is written
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for start in range(0, len(drafts), _BATCH):
         for written in await call.memory.write_all(drafts[start : start + _BATCH]):
-            counts[written.status] = counts.get(written.status, 0) + 1
-    told = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
-    call.say(f"Read {len(drafts)}: {told or 'nothing to do'}.")
+            counts[written.status] += 1
+    stored, there, refused = counts["stored"], counts["there"], counts["refused"]
+    call.say(f"Read {len(drafts)}: {stored} stored, {there} there already, {refused} refused.")
 
 
 _COMMANDS: Mapping[str, Callable[[_Call], Awaitable[None]]] = {
@@ -277,45 +289,6 @@ def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text[:9]) <= _MAX_COUNT):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of 1 to 100000")
     return int(text)
-
-
-def _draft(text: str, owner_id: str) -> EpisodeDraft:
-    """Read one episode as the HTTP contract has it."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        raise _Refused("Standard input holds no JSON.") from None
-    if not isinstance(value, dict) or not isinstance(value.get("sections"), dict):
-        raise _Refused("An episode is a JSON object with `episode_type`, `title` and `sections`.")
-    if value.get("episode_type") not in EPISODE_TYPES:
-        raise _Refused(f"`episode_type` must be one of {', '.join(EPISODE_TYPES)}.")
-    title, tags, sections = value.get("title"), value.get("tags", []), value["sections"]
-    if not isinstance(title, str) or not title.strip():
-        raise _Refused("`title` must be text.")
-    if not isinstance(tags, list) or not all(isinstance(one, str) for one in tags):
-        raise _Refused("`tags` must be a list of texts.")
-    return EpisodeDraft(
-        episode_type=value["episode_type"],
-        title=title,
-        scope=Scope(owner_id=owner_id, **_labels(value.get("scope", {}))),
-        sections=_sections(sections),
-        tags=tuple(tags),
-    )
-
-
-def _sections(given: Mapping[str, Any]) -> Sections:
-    made = Sections.of({name: text for name, text in given.items() if isinstance(text, str)})
-    if set(made.named()) != set(given):
-        names = "context, actions, decisions, pitfalls, recipe, verification, links"
-        raise _Refused(f"`sections` may have {names}, each with text.")
-    return made
-
-
-def _labels(given: Any) -> dict[str, str]:
-    known = {"user_id", "agent_id", "project_id", "workflow_id", "app_code", "environment"}
-    if not isinstance(given, dict) or not set(given) <= known:
-        raise _Refused(f"`scope` may have {', '.join(sorted(known))}.")
-    return {name: str(value) for name, value in given.items()}
 
 
 def _told(one: Delivery) -> str:

@@ -15,11 +15,3 @@ class MemoryReader(Protocol):
     async def recall(self, query: QueryPack) -> ContextPack:
         """Give what fits the query. May be cancelled at the turn's deadline at any await."""
         ...
-
-
-class NullMemory:
-    """A memory that holds nothing; every turn runs without context."""
-
-    async def recall(self, query: QueryPack) -> ContextPack:  # noqa: ARG002
-        """Give an empty pack."""
-        return ContextPack()

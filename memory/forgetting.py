@@ -27,7 +27,7 @@ from memory.stores.sqlite.item_rows import COLUMNS, item_of
 from memory.stores.sqlite.items import delete_item_blocking
 from memory.stores.sqlite.outbox import (
     backends_of_blocking,
-    enqueue_blocking,
+    enqueue_again_blocking,
     withdraw_blocking,
 )
 from memory.stores.sqlite.word_purge import ask_purge_blocking
@@ -144,7 +144,8 @@ class Forgetting:
         happening = Happening(owner_id=thing.scope.owner_id, occurred_at=now)
         intent = intent_from_memory_forgotten(happening, item_kind=thing.kind, item_id=thing.id)
         record_blocking(connection, [self._recording(intent)])
-        enqueue_blocking(connection, [_forgets(thing, one) for one in sorted(backends)], now)
+        for one in sorted(backends):  # again, where it was forgotten before and imported since
+            enqueue_again_blocking(connection, _forgets(thing, one), now)
         ask_purge_blocking(connection)
         return True
 

@@ -1,10 +1,12 @@
 """Memory out as JSON lines, and in again: episodes whole, each with the id under which it is known.
 
-What is written out holds no secret: those were masked before it was stored. Reading the same lines twice
-changes nothing. Notes are files and are copied as files.
+What is written out holds no secret: those were masked before it was stored. What is read in comes back
+as it was, with what merging had made of it. Reading the same lines twice changes nothing. Notes are
+files and are copied as files.
 """
 
 import json
+import re
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -16,7 +18,9 @@ from memory.episodes.episode import (
     Episode,
     EpisodeDraft,
     EpisodeType,
+    Kept,
     Sections,
+    Variant,
 )
 from memory.episodes.store import EpisodeStore
 from memory.itemstore import ItemStore
@@ -24,10 +28,16 @@ from memory.scope import LABELS, Scope
 
 FORMAT: Final = "candor-episode-1"
 _BATCH: Final = 100
+_ID: Final = re.compile(r"epi_[0-9A-Za-z]{1,100}")
+_MAX_NUMBER: Final = 2**53
 
 
 class NotTransferable(ValueError):
     """A line is no episode; the text says which and why."""
+
+
+class _NoId(ValueError):
+    """What stands for the id is none."""
 
 
 async def export_episodes(
@@ -57,6 +67,10 @@ def read_drafts(lines: Iterable[str], owner_id: str | None = None) -> Iterator[E
             continue
         try:
             draft = _draft(json.loads(line))
+        except _NoId:
+            raise NotTransferable(
+                f"Line {number} has an `episode_id` that is none: it must be `epi_` and letters or digits."
+            ) from None
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as exc:
             raise NotTransferable(f"Line {number} is no episode that was exported here.") from exc
         if owner_id is not None:
@@ -76,7 +90,10 @@ def _line(episode: Episode) -> str:
         "source_refs": list(episode.source_refs),
         "occurred_at": rfc3339(episode.occurred_at),
         "sections": {name: text for name, text in asdict(episode.sections).items() if text},
-        "variants": [one.text for one in episode.variants],
+        "variants": [
+            {"occurred_at": rfc3339(one.occurred_at), "text": one.text} for one in episode.variants
+        ],
+        "repeats": episode.repeats,
         "conversation_id": episode.conversation_id,
         "turn_id": episode.turn_id,
         "thread": episode.thread,
@@ -88,29 +105,58 @@ def _line(episode: Episode) -> str:
 def _draft(value: Any) -> EpisodeDraft:
     if value["format"] != FORMAT or value["episode_type"] not in EPISODE_TYPES:
         raise ValueError("another format")
-    labels = {name: str(one) for name, one in value["scope"].items() if name in LABELS}
-    sections = Sections.of({name: str(one) for name, one in value["sections"].items()})
+    json.dumps(value, ensure_ascii=False).encode()  # fails where half of a character stands in it
+    labels = {name: _text(one) for name, one in value["scope"].items() if name in LABELS}
+    occurred_at = _moment(value["occurred_at"])
     return EpisodeDraft(
-        episode_id=str(value["episode_id"]),
+        episode_id=_id(value["episode_id"]),
         episode_type=cast("EpisodeType", value["episode_type"]),  # it is one of them, see above
-        title=str(value["title"]),
-        scope=Scope(owner_id=str(value["owner_id"]), **labels),
-        sections=_with_variants(sections, [str(one) for one in value["variants"]]),
-        tags=tuple(str(one) for one in value["tags"]),
-        source_refs=tuple(str(one) for one in value["source_refs"]),
-        occurred_at=_moment(value["occurred_at"]),
-        conversation_id=value.get("conversation_id"),
-        turn_id=value.get("turn_id"),
-        thread=value.get("thread"),
-        position=value.get("position"),
+        title=_text(value["title"]),
+        scope=Scope(owner_id=_text(value["owner_id"]), **labels),
+        sections=Sections.of({name: _text(one) for name, one in value["sections"].items()}),
+        tags=tuple(map(_text, value["tags"])),
+        source_refs=tuple(map(_text, value["source_refs"])),
+        occurred_at=occurred_at,
+        conversation_id=_text_or_none(value.get("conversation_id")),
+        turn_id=_text_or_none(value.get("turn_id")),
+        thread=_text_or_none(value.get("thread")),
+        position=_number_or_none(value.get("position")),
+        kept=Kept(
+            variants=tuple(_variant(one, occurred_at) for one in value["variants"]),
+            repeats=_number_or_none(value.get("repeats")) or 0,
+        ),
     )
 
 
-def _with_variants(sections: Sections, variants: list[str]) -> Sections:
-    """Put what merging had added into the text: variants of their own are made by merging alone."""
-    if not variants:
-        return sections
-    return replace(sections, context="\n\n".join([sections.context, *variants]).strip())
+def _id(value: Any) -> str:
+    if not isinstance(value, str) or not _ID.fullmatch(value):
+        raise _NoId
+    return value
+
+
+def _variant(value: Any, occurred_at: datetime) -> Variant:
+    """Read a variant; an older export has its text alone, and the episode's moment stands in."""
+    if isinstance(value, str):
+        return Variant(occurred_at=occurred_at, text=value)
+    return Variant(occurred_at=_moment(value["occurred_at"]), text=_text(value["text"]))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("not a text")
+    return value
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _number_or_none(value: Any) -> int | None:
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MAX_NUMBER:
+        raise ValueError("not a number that counts something")
+    return value
 
 
 def _moment(text: str) -> datetime:

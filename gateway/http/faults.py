@@ -59,6 +59,13 @@ class StorageUnavailable(GatewayError):
     retryable = True
 
 
+class MemoryNotOpened(GatewayError):
+    """Memory could not be opened when the server started; only a restart can help."""
+
+    code = "storage_unavailable"
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+
+
 def fault_of(exc: Exception, request_id: str) -> GatewayError:
     """Say in words for the client what was raised; what is our own failure is logged."""
     match exc:

@@ -158,6 +158,14 @@ def health_fields(healths: Sequence[OutboxHealth]) -> dict[str, Any]:
     }
 
 
+def missing_health_fields(backends: Sequence[str], state: str, detail: str) -> dict[str, Any]:
+    """Tell of each place of delivery that nobody can ask, and why."""
+    unknown = {"breaker": None, "last_error": None, "lag_s": None}
+    return {
+        "backends": [{"name": one, "state": state, "detail": detail, **unknown} for one in backends]
+    }
+
+
 def scope_fields(scope: Scope) -> dict[str, str]:
     """Give the labels; whose it is goes without saying."""
     return scope.labels

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Any, Final, Literal, Protocol
 
 from fastapi import Depends
 from starlette.requests import Request
@@ -12,14 +12,21 @@ from starlette.requests import Request
 from gateway.chat import Chat
 from gateway.conversations.eventlog import Subscription
 from gateway.http.bodies import BodyT, read_body, read_optional_body
+from gateway.http.faults import MemoryNotOpened
+from gateway.http.memory_views import health_fields, missing_health_fields
 from gateway.http.sse import Readers, StreamPlan
 from gateway.ids import UserId
+from gateway.memory import MissingMemory
 from gateway.settings import Settings
 from memory.assemble import Memory
-from memory.errors import StoreUnavailable
 
 Ping = Callable[[], Awaitable[str | Mapping[str, str] | None]]
-"""None when a part works, or what there is to tell of it all the same; else a sentence."""
+"""None when a part works, or what there is to tell of it all the same; else a sentence.
+
+A part that turns can do without tells a `state`, which is `UNAVAILABLE` where it does not work.
+"""
+
+UNAVAILABLE: Final = "unavailable"
 
 
 class HttpMetrics(Protocol):
@@ -54,6 +61,11 @@ class HttpServices(Protocol):
     @property
     def memory(self) -> Memory | None:
         """What is remembered; None: it could not be opened."""
+        ...
+
+    @property
+    def missing_memory(self) -> MissingMemory | None:
+        """Why there is no memory; None: there is one."""
         ...
 
     @property
@@ -118,12 +130,20 @@ class Call:
         """What is remembered.
 
         Raises:
-            StoreUnavailable: it could not be opened.
+            MemoryNotOpened: it could not be opened.
         """
-        memory = self.front.services.memory
-        if memory is None:
-            raise StoreUnavailable("Memory could not be opened.")
-        return memory
+        services = self.front.services
+        if services.memory is None:
+            missing = services.missing_memory
+            raise MemoryNotOpened(missing.reason if missing is not None else "Memory is off.")
+        return services.memory
+
+    async def memory_health(self) -> dict[str, Any]:
+        """Tell how each place of delivery is, also where memory could not be opened."""
+        missing = self.front.services.missing_memory
+        if missing is not None:
+            return missing_health_fields(missing.backends, UNAVAILABLE, missing.reason)
+        return health_fields(await self.memory.health())
 
     @property
     def request_id(self) -> str:

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from memory.cases.tools import CaseTools
-
 from gateway.conversations.model import Conversation, Turn
 from gateway.turns.evidence import ToolStatus, ToolUse
 from gateway.turns.recent import ConversationTools
-from memory.context import MemoryReader, NullMemory
+from memory.cases.tools import CaseTools
+from memory.context import MemoryReader
 from memory.errors import StoreUnavailable
 from memory.intents.builders import (
     Happening,
@@ -67,11 +66,8 @@ class TurnMemory:
     turn_ended: Callable[[], None] = lambda: None
     """Told when a turn's intents are recorded and its completion is stored."""
     on_not_recorded: Callable[[], None] = lambda: None
-
-
-def no_memory(reader: MemoryReader | None = None) -> TurnMemory:
-    """Give a memory that only reads, or holds nothing."""
-    return TurnMemory(reader=reader or NullMemory(), tools=ConversationTools())
+    is_missing: bool = False
+    """Whether there should be a memory and is none: what turns would leave in it is told as lost."""
 
 
 class TurnChronicle:
@@ -81,6 +77,7 @@ class TurnChronicle:
         self._memory = memory
         self._turn = turn
         self._recorder = memory.recorder if is_on else None
+        self._is_lost = is_on and memory.is_missing
         self._intents: list[MemoryIntent] = []
 
     def received(self, conversation: Conversation | None, at: datetime) -> dict[str, str]:
@@ -214,6 +211,9 @@ class TurnChronicle:
 
     async def record(self) -> bool:
         """Record everything, in one transaction; False: it could not be."""
+        if self._is_lost:
+            self._memory.on_not_recorded()
+            return False
         if self._recorder is None or not self._intents:
             return True
         try:

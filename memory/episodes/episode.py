@@ -99,6 +99,14 @@ class Episode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What merging had made of an episode that was written out and comes back."""
+
+    variants: tuple[Variant, ...] = ()
+    repeats: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeDraft:
     """An episode that somebody wants to be remembered."""
 
@@ -126,6 +134,8 @@ class EpisodeDraft:
     """Made of what happened: apart from its decisions and what tools put out, nothing of it can be an echo."""
     episode_id: str | None = None
     """None: a new one. One that is stored already is left as it is."""
+    kept: Kept | None = None
+    """Of one that comes back from an export: it is stored as it was, and merged with nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +150,8 @@ class Clipped:
 class Written:
     """What became of a draft."""
 
-    status: Literal["stored", "merged", "refused"]
+    status: Literal["stored", "merged", "there", "refused"]
+    """`there`: it came back from an export, and is there already."""
     episode_id: str | None = None
     """The one that it is or went into; None exactly where it was refused."""
     reason: str | None = None

@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import chain
 from typing import Final
 
-from memory.episodes.clipping.clip import clip_sections
+from memory.episodes.clipping.clip import clip_sections, clip_text
 from memory.episodes.echoes import recalled_of, without_echoes
 from memory.episodes.episode import (
     SECTIONS,
@@ -21,9 +21,12 @@ from memory.episodes.episode import (
     EpisodeType,
     SectionName,
     Sections,
+    Variant,
 )
 from memory.episodes.item import one_line
+from memory.episodes.merging import MAX_VARIANT_CHARS
 from memory.episodes.redact import redact
+from memory.episodes.store import MAX_VARIANTS
 from policies.memory_sink import refuse_worthless, without_unsavable
 
 MAX_TAGS: Final = 20
@@ -50,6 +53,7 @@ class _Masked:
     texts: dict[SectionName, str]
     title: str
     tags: tuple[str, ...]
+    variants: tuple[Variant, ...]
     count: int
 
 
@@ -81,6 +85,9 @@ def prepare(
         turn_id=draft.turn_id,
         thread=draft.thread if draft.position is not None else None,
         position=draft.position if draft.thread is not None else None,
+        variants=masked.variants,
+        repeats=draft.kept.repeats if draft.kept is not None else 0,
+        revision=1 + len(masked.variants),  # each had made a new one
     )
     return Prepared(episode=episode, clipped=clipped, redacted=masked.count)
 
@@ -104,7 +111,22 @@ def _mask(draft: EpisodeDraft, known_secrets: Sequence[str]) -> _Masked:
     texts = {name: clean(text) for name, text in draft.sections.named().items()}
     title = one_line(clean(draft.title))
     tags = {one_line(clean(tag), MAX_TAG_CHARS) for tag in draft.tags}
-    return _Masked(texts, title, tuple(sorted(tags - {""}))[:MAX_TAGS], count)
+    variants = [
+        replace(one, text=_variant_text(clean(one.text), draft.tools))
+        for one in (draft.kept.variants if draft.kept is not None else ())
+    ]
+    return _Masked(
+        texts=texts,
+        title=title,
+        tags=tuple(sorted(tags - {""}))[:MAX_TAGS],
+        variants=tuple(one for one in variants if one.text)[:MAX_VARIANTS],
+        count=count,
+    )
+
+
+def _variant_text(text: str, tools: Sequence[str]) -> str:
+    """Hold a variant that comes back to the same rules: the file may have been written by anybody."""
+    return clip_text(without_unsavable(text, tools=tools).text, MAX_VARIANT_CHARS).strip()
 
 
 def _writable(text: str) -> str:

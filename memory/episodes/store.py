@@ -35,13 +35,15 @@ class NewEpisode:
     """Names of the backends that get it."""
     remembers_turn: str | None = None
     """The turn that is remembered by this, marked in the same transaction."""
+    comes_back: bool = False
+    """It was written out once: stored as it is or found to be there, never merged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Put:
     """What became of it."""
 
-    status: Literal["stored", "merged"]
+    status: Literal["stored", "merged", "there"]
     episode_id: str
 
 
@@ -56,6 +58,10 @@ class EpisodeStore(Protocol):
         of the same type and tags within `MERGE_WINDOW`, adds what it says otherwise as a variant, with
         new deliveries. A `run` or a `dialogue` merges by its text alone. One with a place in a thread
         is like no other; what comes to the same place again is the same line, in other words perhaps.
+
+        One that comes back is merged with nothing. It is there already where its owner has its id, or
+        the same text under the same labels; that stays as it is and nothing is counted. An id that
+        somebody else has is left to them: it gets one made of its owner and that id, each time the same.
 
         Raises:
             StoreConflict: a place in a thread of the same owner is taken under other labels.

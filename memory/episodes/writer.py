@@ -106,14 +106,18 @@ class MemoryWriter:
             prepared = prepare(
                 draft, episode_id=episode_id, now=now, known_secrets=self._known_secrets
             )
-            ready.append(_Ready(prepared, self._new(prepared.episode)))
+            new = self._new(prepared.episode, comes_back=draft.kept is not None)
+            ready.append(_Ready(prepared, new))
         return ready
 
-    def _new(self, episode: Episode | None) -> NewEpisode | None:
+    def _new(self, episode: Episode | None, *, comes_back: bool) -> NewEpisode | None:
         if episode is None:
             return None
         return NewEpisode(
-            episode=episode, likeness=likeness_of(episode), deliver_to=self._deliver_to
+            episode=episode,
+            likeness=likeness_of(episode),
+            deliver_to=self._deliver_to,
+            comes_back=comes_back,
         )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
-from memory.episodes.episode import Episode, Sections
+from memory.episodes.episode import Episode, Sections, Variant
 from memory.episodes.item import to_item
 from memory.episodes.likeness import likeness_of
 from memory.episodes.store import MAX_VARIANTS, MERGE_WINDOW, EpisodeStore, NewEpisode, Put
@@ -84,6 +84,11 @@ async def put(opened: OpenEpisodes, one: Episode, *, remembers_turn: str | None 
     return (await opened.store.put([new(one, remembers_turn=remembers_turn)]))[0]
 
 
+async def put_back(opened: OpenEpisodes, one: Episode) -> Put:
+    """Put a single episode that comes back from an export."""
+    return (await opened.store.put([replace(new(one), comes_back=True)]))[0]
+
+
 class EpisodeStoreSuite:
     """The contracts of `EpisodeStore`."""
 
@@ -137,6 +142,62 @@ class EpisodeStoreSuite:
             assert again == Put(status="stored", episode_id="epi_1")
             assert await opened.store.get("epi_1", ANN) == episode()
             assert len(await opened.deliveries("epi_1")) == 2
+
+    async def test_one_that_comes_back_is_stored_as_it_was_and_merged_with_nothing(
+        self, open_episodes: Opening
+    ) -> None:
+        variants = (Variant(occurred_at=AT + timedelta(days=2), text="深: it said more"),)
+        whole = episode(
+            text=LONG, title="t", variants=variants, repeats=3, revision=2, tags=("pay",)
+        )
+        like = replace(whole, episode_id="epi_2", sections=Sections(context=f"{LONG} Indeed."))
+        near = episode("3", episode_type="bugfix", tags=("pay",))
+        beside = episode("4", episode_type="bugfix", tags=("pay",))
+        async with open_episodes() as opened:
+            for one in (whole, like, near, beside):
+                put = await put_back(opened, one)
+                assert put == Put(status="stored", episode_id=one.episode_id)
+                assert await opened.store.get(one.episode_id, ANN) == one
+            assert await opened.item("epi_1", ANN) == to_item(whole)
+            assert "memu:put:epi_1:2" in await opened.deliveries("epi_1")
+
+    async def test_one_that_comes_back_and_is_there_changes_nothing(
+        self, open_episodes: Opening
+    ) -> None:
+        async with open_episodes() as opened:
+            await put(opened, episode(text=LONG, title="t"))
+            other_words = episode(text="something else entirely", repeats=4)
+            same_words = episode("2", text=LONG, title="t", repeats=4)
+            for one in (other_words, same_words):
+                assert await put_back(opened, one) == Put(status="there", episode_id="epi_1")
+            assert await opened.store.get("epi_1", ANN) == episode(text=LONG, title="t")
+            assert await opened.store.get("epi_2", ANN) is None
+            assert len(await opened.deliveries("epi_1")) == 2
+
+    async def test_an_id_that_somebody_else_has_is_left_to_them(
+        self, open_episodes: Opening
+    ) -> None:
+        his = episode(scope=BOB)
+        async with open_episodes() as opened:
+            await put(opened, episode())
+            first = await put_back(opened, his)
+            assert first.status == "stored"
+            assert await put_back(opened, his) == Put(status="there", episode_id=first.episode_id)
+            assert await opened.store.get("epi_1", ANN) == episode()
+            assert await opened.store.get("epi_1", BOB) is None
+            got = await opened.store.get(first.episode_id, BOB)
+            assert got == replace(his, episode_id=first.episode_id)
+
+    async def test_the_span_of_one_that_comes_back_reaches_to_its_last_variant(
+        self, open_episodes: Opening
+    ) -> None:
+        fields: dict[str, Any] = {"episode_type": "bugfix", "tags": ("pay",)}
+        last = AT + 5 * MERGE_WINDOW
+        variants = (Variant(occurred_at=last, text="more"),)
+        async with open_episodes() as opened:
+            await put_back(opened, episode(variants=variants, revision=2, **fields))
+            soon = episode("2", occurred_at=last + MERGE_WINDOW, **fields)
+            assert (await put(opened, soon)).episode_id == "epi_1"
 
     async def test_the_very_same_again_is_only_counted(self, open_episodes: Opening) -> None:
         async with open_episodes() as opened:

@@ -111,7 +111,7 @@ def test_it_says_so_where_the_servers_memory_cannot_be_reached(
     def answer(route: Route) -> None:
         told = route.fetch().json()
         told["parts"]["memory"] = {
-            "ok": True,
+            "ok": False,
             "state": "unavailable",
             "detail": "The file is gone.",
         }

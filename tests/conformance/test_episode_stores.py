@@ -162,7 +162,12 @@ WRONG_PARTS: list[tuple[str, Any, Any, dict[str, Any]]] = [
     ("_like_by_text", lambda *_: None, S.test_a_like_text_goes_in_as_a_variant, {}),
     ("_like_by_tags", lambda *_: None, S.test_the_same_type_and_tags_close_in_time_are_one, {}),
     ("put_item_blocking", lambda *_: None, S.test_its_item_and_deliveries_are_stored_with_it, {}),
-    ("enqueue_blocking", lambda *_: None, S.test_its_item_and_deliveries_are_stored_with_it, {}),
+    (
+        "enqueue_again_blocking",
+        lambda *_: None,
+        S.test_its_item_and_deliveries_are_stored_with_it,
+        {},
+    ),
     ("MERGE_WINDOW", timedelta(days=999), S.test_the_same_type_and_tags_close_in_time_are_one, {}),
     ("tags_key_of", _any_tags, S.test_a_run_or_what_has_no_tags_merges_by_its_text_alone, {}),
     ("realm_of", lambda _: "all", S.test_nothing_is_merged_across_owners_or_labels, {"other": BOB}),

@@ -343,13 +343,15 @@ def run_app(
     environ: Mapping[str, str] | None = None,
     prefix: Sequence[str] = (),
     program: Path = ROOT / "app.py",
+    given: str | None = None,
     **settings: Any,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command that ends by itself."""
+    """Run a command that ends by itself; `given` is what it reads."""
     return subprocess.run(
         [*prefix, sys.executable, str(program), *arguments],
         cwd=ROOT,
         env=environment(directory, settings, environ or {}),
+        input=given,
         capture_output=True,
         text=True,
         encoding="utf-8",

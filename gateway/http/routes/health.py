@@ -10,10 +10,12 @@ from fastapi import APIRouter
 from starlette.responses import PlainTextResponse, Response
 
 from gateway.http.answers import JsonAnswer
-from gateway.http.services import AppFront, Ping
+from gateway.http.services import UNAVAILABLE, AppFront, Ping
 
 router = APIRouter()
 _log = logging.getLogger(__name__)
+
+_Answer = str | Mapping[str, str] | None
 
 
 @router.api_route("/healthz", methods=["GET", "HEAD"])
@@ -26,15 +28,15 @@ async def healthz() -> Response:  # noqa: RUF029  a plain function would cost a 
 async def readyz(front: AppFront) -> Response:
     """Say whether turns can be run, and which part is at fault if not: 200 or 503."""
     services = front.services
-    parts = await _ask_all(services.pings, front.limits.ping_deadline_s)
-    ready = not services.chat.is_closed and all(one["ok"] for one in parts.values())
+    answers = await _ask_all(services.pings, front.limits.ping_deadline_s)
+    ready = not services.chat.is_closed and not any(map(_is_fault, answers.values()))
     return JsonAnswer(
         {
             "ready": ready,
             "demo": services.demo,
             "model": services.model,
             "version": front.version,
-            "parts": parts,
+            "parts": {name: _part(answer) for name, answer in answers.items()},
         },
         status_code=HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE,
     )
@@ -47,8 +49,8 @@ async def metrics(front: AppFront) -> Response:  # noqa: RUF029  as above
     return Response(text, headers={"Content-Type": media_type})
 
 
-async def _ask_all(pings: Mapping[str, Ping], deadline_s: float) -> dict[str, dict[str, Any]]:
-    answers: dict[str, str | Mapping[str, str] | None] = {}
+async def _ask_all(pings: Mapping[str, Ping], deadline_s: float) -> dict[str, _Answer]:
+    answers: dict[str, _Answer] = {}
 
     async def ask(name: str, ping: Ping) -> None:
         answers[name] = await _ask(name, ping, deadline_s)
@@ -56,10 +58,10 @@ async def _ask_all(pings: Mapping[str, Ping], deadline_s: float) -> dict[str, di
     async with anyio.create_task_group() as tasks:
         for name, ping in pings.items():
             tasks.start_soon(ask, name, ping)
-    return {name: _part(answers[name]) for name in pings}
+    return {name: answers[name] for name in pings}
 
 
-async def _ask(name: str, ping: Ping, deadline_s: float) -> str | Mapping[str, str] | None:
+async def _ask(name: str, ping: Ping, deadline_s: float) -> _Answer:
     try:
         with anyio.fail_after(deadline_s):
             return await ping()
@@ -70,7 +72,13 @@ async def _ask(name: str, ping: Ping, deadline_s: float) -> str | Mapping[str, s
         return "It could not be asked; the server's log says why."
 
 
-def _part(answer: str | Mapping[str, str] | None) -> dict[str, Any]:
+def _is_fault(answer: _Answer) -> bool:
+    """Whether no turn can be run without this part as it is."""
+    return isinstance(answer, str)
+
+
+def _part(answer: _Answer) -> dict[str, Any]:
     if isinstance(answer, str):
         return {"ok": False, "message": answer}
-    return {"ok": True, **(answer or {})}
+    told = answer or {}
+    return {"ok": told.get("state") != UNAVAILABLE, **told}

@@ -20,7 +20,6 @@ from gateway.http.memory_views import (
     context_fields,
     delivery_fields,
     found_fields,
-    health_fields,
     intent_fields,
     whole_item_fields,
     written_fields,
@@ -194,7 +193,7 @@ async def retry_delivery(call: Caller, delivery_id: str) -> Response:
 @router.get("/memory/health")
 async def show_health(call: Caller) -> Response:
     """Tell how each backend is."""
-    return JsonAnswer(health_fields(await call.memory.health()))
+    return JsonAnswer(await call.memory_health())
 
 
 _MAX_DIGITS = 15

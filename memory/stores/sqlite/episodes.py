@@ -8,6 +8,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -24,13 +25,14 @@ from memory.episodes.likeness import (
 )
 from memory.episodes.merging import merged, room_of, tags_key_of
 from memory.episodes.store import MAX_CANDIDATES, MERGE_WINDOW, NewEpisode, Put
+from memory.ids import derived_id
 from memory.outbox.delivery import NewDelivery
 from memory.scope import Scope
 from memory.stores.sqlite.chronicle import mark_remembered_blocking
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.item_rows import COLUMNS, item_of
 from memory.stores.sqlite.items import put_item_blocking
-from memory.stores.sqlite.outbox import enqueue_blocking
+from memory.stores.sqlite.outbox import enqueue_again_blocking
 
 _NEWEST_OF_A_MARK = 24
 _MAX_RECALLED = 200
@@ -83,11 +85,10 @@ def put_episode_blocking(connection: sqlite3.Connection, new: NewEpisode, now: d
 
 
 def _put(connection: sqlite3.Connection, new: NewEpisode, now: datetime) -> Put:
+    if new.comes_back:
+        return _put_back(connection, new, now)
     episode = new.episode
-    known = connection.execute(
-        "SELECT 1 FROM episodes WHERE episode_id = ?", (episode.episode_id,)
-    ).fetchone()
-    if known is not None:
+    if _owner_of(connection, episode.episode_id) is not None:
         return Put(status="stored", episode_id=episode.episode_id)
     row = _like_row(connection, new)
     if row is None:
@@ -105,21 +106,44 @@ def _put(connection: sqlite3.Connection, new: NewEpisode, now: datetime) -> Put:
     return put
 
 
+def _put_back(connection: sqlite3.Connection, new: NewEpisode, now: datetime) -> Put:
+    """Store an episode that was written out once, or find it."""
+    episode, owner_id = new.episode, new.episode.scope.owner_id
+    if _owner_of(connection, episode.episode_id) not in {None, owner_id}:
+        own_id = derived_id("epi", owner_id, episode.episode_id)
+        episode = replace(episode, episode_id=own_id)
+    if _owner_of(connection, episode.episode_id) is not None:
+        return Put(status="there", episode_id=episode.episode_id)
+    same = _same_row(connection, new)
+    if same is not None:
+        return Put(status="there", episode_id=same["episode_id"])
+    number = _insert(connection, replace(new, episode=episode))
+    _tell(connection, episode, new.deliver_to, now)
+    _note_form(connection, number, new.likeness, episode.source_refs)
+    return Put(status="stored", episode_id=episode.episode_id)
+
+
+def _owner_of(connection: sqlite3.Connection, episode_id: str) -> str | None:
+    row = connection.execute(
+        "SELECT owner_id FROM episodes WHERE episode_id = ?", (episode_id,)
+    ).fetchone()
+    return row[0] if row is not None else None
+
+
 def _tell(
     connection: sqlite3.Connection, episode: Episode, deliver_to: Sequence[str], now: datetime
 ) -> None:
     put_item_blocking(connection, to_item(episode))
-    deliveries = [
-        NewDelivery(
+    for backend in deliver_to:
+        delivery = NewDelivery(
             backend=backend,
             operation="put",
             item_id=episode.episode_id,
             owner_id=episode.scope.owner_id,
             revision=episode.revision,
         )
-        for backend in deliver_to
-    ]
-    enqueue_blocking(connection, deliveries, now)
+        # again, where it was forgotten before and is imported now
+        enqueue_again_blocking(connection, delivery, now)
 
 
 def _insert(connection: sqlite3.Connection, new: NewEpisode) -> int:
@@ -134,7 +158,7 @@ def _insert(connection: sqlite3.Connection, new: NewEpisode) -> int:
             realm_of(episode),
             episode.episode_type,
             tags_key_of(episode),
-            rfc3339(episode.occurred_at),
+            rfc3339(max([episode.occurred_at, *(one.occurred_at for one in episode.variants)])),
             room_of(episode),
             json.dumps(sorted(set(likeness.marks))),
             write_episode(episode),
@@ -180,14 +204,18 @@ def _note_form(
 def _like_row(connection: sqlite3.Connection, new: NewEpisode) -> Mapping[str, Any] | None:
     """Find the row that an episode goes into: the very same, the same by type and tags, a like text."""
     return (
-        _row(
-            connection,
-            "SELECT episodes.* FROM episode_forms JOIN episodes ON episodes.id = episode"
-            " WHERE fingerprint = ?",
-            (new.likeness.fingerprint,),
-        )
+        _same_row(connection, new)
         or _like_by_tags(connection, new.episode)
         or _like_by_text(connection, new)
+    )
+
+
+def _same_row(connection: sqlite3.Connection, new: NewEpisode) -> Mapping[str, Any] | None:
+    return _row(
+        connection,
+        "SELECT episodes.* FROM episode_forms JOIN episodes ON episodes.id = episode"
+        " WHERE fingerprint = ?",
+        (new.likeness.fingerprint,),
     )
 
 

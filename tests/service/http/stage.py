@@ -28,6 +28,7 @@ from gateway.http.application import create_app
 from gateway.http.peers import LocalUsers
 from gateway.http.services import HttpLimits, Ping
 from gateway.http.tokens import make_token
+from gateway.memory import MissingMemory
 from gateway.observability.metrics import Metrics
 from gateway.settings import Settings
 from gateway.turns.approvals import ApprovalDesk
@@ -64,6 +65,7 @@ class StagedServices:
     metrics: Metrics
     pings: Mapping[str, Ping]
     memory: Memory | None
+    missing_memory: MissingMemory | None = None
     demo: bool = True
     model: str | None = "candor-demo"
 

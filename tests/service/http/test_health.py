@@ -82,6 +82,20 @@ async def test_a_part_may_tell_more_of_itself(tmp_path: Path) -> None:
         }
 
 
+async def test_a_part_that_turns_can_do_without_is_told_and_keeps_nobody_from_serving(
+    tmp_path: Path,
+) -> None:
+    async def gone() -> dict[str, str]:
+        await anyio.lowlevel.checkpoint()
+        return {"state": "unavailable", "detail": "It is damaged."}
+
+    async with staged(tmp_path, pings={"memory": gone}) as stage:
+        answer = await stage.client().get("/readyz")
+        assert (answer.status_code, answer.json()["ready"]) == (200, True)
+        part = answer.json()["parts"]["memory"]
+        assert part == {"ok": False, "state": "unavailable", "detail": "It is damaged."}
+
+
 async def test_a_server_that_goes_down_is_not_ready(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
         await stage.chat.shut_down(grace_s=0)

@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 
+from gateway.errors import BadRequest
+from gateway.http.bodies import parse_body
+from gateway.http.episode_input import read_episode
+from gateway.http.memory_bodies import EpisodeBody
 from memory.assemble import Memory, MemoryPlan, open_memory
 from memory.cli import BAD_ARGUMENTS, FAILED, MemoryCommand
 from memory.clock import utc_now
@@ -46,7 +50,10 @@ class Shell:
         text = given if isinstance(given, str) else json.dumps(given)
         opening = partial(open_memory, self._plan, now=utc_now, draw=lambda: 0.0)
         command = MemoryCommand(
-            open_memory=_opened(opening), owner_id="local", fetch_model=self._fetch
+            open_memory=_opened(opening),
+            owner_id="local",
+            fetch_model=self._fetch,
+            read_episode=read_episode,
         )
         code = command.run(args, source=io.BytesIO(text.encode()), out=out)
         return code, out.getvalue()
@@ -99,7 +106,7 @@ def test_what_ends_a_line_elsewhere_ends_none_of_an_export(
     lines = shell("export")[1]
     (tmp_path / "other").mkdir()
     other = Shell(tmp_path / "other")
-    assert other("import", given=lines) == (0, "Read 1: 1 stored.\n")
+    assert other("import", given=lines) == (0, "Read 1: 1 stored, 0 there already, 0 refused.\n")
     assert other("export")[1] == lines
 
 
@@ -118,8 +125,8 @@ def test_what_was_exported_is_read_elsewhere_once(shell: Shell, tmp_path: Path) 
     assert len(lines.splitlines()) == 2
     (tmp_path / "other").mkdir()
     other = Shell(tmp_path / "other")
-    assert other("import", given=lines) == (0, "Read 2: 2 stored.\n")
-    other("import", given=lines)
+    assert other("import", given=lines) == (0, "Read 2: 2 stored, 0 there already, 0 refused.\n")
+    assert other("import", given=lines) == (0, "Read 2: 0 stored, 2 there already, 0 refused.\n")
     assert other("export")[1] == lines
     (tmp_path / "third").mkdir()
     third = Shell(tmp_path / "third")
@@ -132,6 +139,139 @@ def test_a_line_that_is_no_episode_is_named_and_nothing_is_written(shell: Shell)
     good = shell("export")[1]
     code, out = shell("import", given=good + '{"format": "other"}\n')
     assert (code, out) == (FAILED, "Line 2 is no episode that was exported here.\n")
+
+
+def test_what_another_owner_has_comes_under_an_id_of_its_own_once(shell: Shell) -> None:
+    shell("write", given=IMPORT)
+    shell("write", given=DEPLOY)
+    lines = shell("export")[1]
+    mine = shell("search", "nightly", "--json")[1]
+    for told in ("2 stored, 0 there already", "0 stored, 2 there already"):
+        code, out = shell("import", "--owner", "bob", given=lines)
+        assert (code, out) == (0, f"Read 2: {told}, 0 refused.\n")
+    his = shell("search", "nightly", "--json", "--owner", "bob")[1]
+    assert len(his.splitlines()) == 1
+    assert json.loads(his)["id"] != json.loads(mine)["id"]
+    assert shell("search", "nightly", "--json")[1] == mine
+    assert len(shell("export")[1].splitlines()) == 4
+
+
+def test_the_same_line_twice_and_a_worthless_one_are_counted_as_what_they_are(
+    shell: Shell, tmp_path: Path
+) -> None:
+    shell("write", given=IMPORT)
+    (line,) = shell("export")[1].splitlines()
+    value = json.loads(line)
+    worthless = {**value, "episode_id": "epi_b", "title": "hi", "sections": {"context": "ok"}}
+    (tmp_path / "other").mkdir()
+    other = Shell(tmp_path / "other")
+    code, out = other("import", given="\n".join([line, line, json.dumps(worthless)]))
+    assert (code, out) == (0, "Read 3: 1 stored, 1 there already, 1 refused.\n")
+    renamed = json.dumps({**value, "episode_id": "epi_c"})
+    assert other("import", given=renamed)[1].startswith("Read 1: 0 stored, 1 there already")
+    assert other("export")[1].splitlines() == [line]
+
+
+def test_what_merging_had_made_comes_back_as_it_was(shell: Shell, tmp_path: Path) -> None:
+    shell("write", given=IMPORT)
+    shell("write", given=IMPORT)
+    more = {"pitfalls": "部署时代理也会断开。", "recipe": "Set keepalive to 20 s."}
+    assert shell("write", given={**IMPORT, "sections": more})[1].startswith("merged")
+    (line,) = shell("export")[1].splitlines()
+    value = json.loads(line)
+    assert (len(value["variants"]), value["repeats"]) == (1, 1)
+    (tmp_path / "other").mkdir()
+    other = Shell(tmp_path / "other")
+    for _ in range(2):
+        assert other("import", given=line)[0] == 0
+        assert other("export")[1] == f"{line}\n"
+    assert "epi_" in other("search", "代理断开")[1]
+    older = {**value, "variants": [one["text"] for one in value["variants"]]}
+    del older["repeats"]
+    (tmp_path / "third").mkdir()
+    third = Shell(tmp_path / "third")
+    third("import", given=json.dumps(older))
+    (back,) = map(json.loads, third("export")[1].splitlines())
+    assert [one["text"] for one in back["variants"]] == older["variants"]
+    assert back["sections"] == value["sections"]
+
+
+def test_a_secret_in_a_variant_that_comes_back_is_masked(shell: Shell) -> None:
+    shell("write", given=IMPORT)
+    value = json.loads(shell("export")[1])
+    token = "ghp_" + "aB3" * 12
+    variant = {"occurred_at": value["occurred_at"], "text": f"pushed with {token}"}
+    other = {**value, "episode_id": "epi_z", "title": "Another push", "variants": [variant]}
+    other["sections"] = {"recipe": "Push once more, by hand."}
+    assert shell("import", given=json.dumps(other))[0] == 0
+    exported = shell("export")[1]
+    assert "pushed with" in exported
+    assert token not in exported
+
+
+@pytest.mark.parametrize("name", ["../../evil", "epi_", "epi_a/b", "cas_abc", "epi_a\n", 5, None])
+def test_an_id_that_is_none_is_refused_by_its_line(shell: Shell, name: Any) -> None:
+    shell("write", given=DEPLOY)
+    good = shell("export")[1]
+    bad = json.dumps({**json.loads(good), "episode_id": name})
+    code, out = shell("import", "--owner", "bob", given=f"{good}{bad}\n")
+    assert (code, len(out.splitlines())) == (FAILED, 1)
+    assert out.startswith("Line 2 has an `episode_id` that is none")
+    assert shell("export", "--owner", "bob")[1] == ""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"turn_id": {}},
+        {"position": "1"},
+        {"repeats": -1},
+        {"title": 5},
+        {"scope": {"project_id": None}},
+        {"scope": {"project_id": "\ud800"}},
+        {"variants": [5]},
+    ],
+    ids=str,
+)
+def test_a_field_that_no_export_has_is_refused(shell: Shell, change: dict[str, Any]) -> None:
+    shell("write", given=DEPLOY)
+    value = json.loads(shell("export")[1])
+    code, out = shell("import", given=json.dumps({**value, "episode_id": "epi_n", **change}))
+    assert (code, out) == (FAILED, "Line 1 is no episode that was exported here.\n")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {**DEPLOY, "occurred_at": "yesterday"},
+        {**DEPLOY, "occurred_at": 5},
+        {**DEPLOY, "title": "half \ud800"},
+        {**DEPLOY, "sections": {"recipe": "half \ud800"}},
+        {**DEPLOY, "sections": {}},
+        {**DEPLOY, "colour": "red"},
+        {**DEPLOY, "tags": "import"},
+        {**DEPLOY, "scope": {"owner_id": "ada"}},
+        {**DEPLOY, "scope": {"project_id": 5}},
+        {"title": "x"},
+        [],
+    ],
+    ids=lambda body: json.dumps(body)[-40:],
+)
+def test_what_a_request_may_not_hold_is_refused_with_the_same_sentence(
+    shell: Shell, body: Any
+) -> None:
+    with pytest.raises(BadRequest) as refused:
+        parse_body(json.dumps(body).encode(), EpisodeBody)
+    assert shell("write", given=body) == (BAD_ARGUMENTS, f"{refused.value.message}\n")
+    assert shell("export") == (0, "")
+
+
+def test_when_it_happened_and_what_it_is_made_of_are_kept(shell: Shell) -> None:
+    given = {**DEPLOY, "occurred_at": "2026-01-31T10:30:00+01:00", "source_refs": ["int_1"]}
+    assert shell("write", given=given)[0] == 0
+    value = json.loads(shell("export")[1])
+    assert value["occurred_at"] == "2026-01-31T09:30:00.000Z"
+    assert value["source_refs"] == ["int_1"]
 
 
 def test_a_rebuild_finds_the_same_again(shell: Shell) -> None:
@@ -162,13 +302,12 @@ def test_the_worthless_is_refused_with_the_reason(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("args", "given", "words"),
     [
-        (["write"], "no json", "no JSON"),
-        (["write"], "[]", "JSON object"),
+        (["write"], "no json", "not JSON"),
+        (["write"], " ", "nothing to read"),
         (["write"], {**DEPLOY, "episode_type": "novel"}, "must be one of"),
         (["write"], {**DEPLOY, "title": " "}, "`title`"),
-        (["write"], {**DEPLOY, "tags": [1]}, "`tags`"),
-        (["write"], {**DEPLOY, "sections": {"secrets": "x"}}, "`sections`"),
-        (["write"], {**DEPLOY, "scope": {"owner_id": "ada"}}, "`scope`"),
+        (["write"], {**DEPLOY, "tags": [1]}, "`tags.0`"),
+        (["write"], {**DEPLOY, "sections": {"secrets": "x"}}, "`sections.secrets`"),
         (["search"], "", "required"),
         (["search", "x", "--limit", "0"], "", "not a number"),
         (["retry", "x"], "", "numbers"),

@@ -15,7 +15,9 @@ from memory.items import Item
 from memory.scope import WORKSPACE_OWNER, Scope
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.items import put_item_blocking
+from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
+from memory.stores.sqlite.readers import Readers
+from memory.transfer import export_episodes, read_drafts
 from tests.support.episodes import open_memory, opened_on, recorder_on, turn_intents
 
 AT = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
@@ -154,6 +156,32 @@ async def test_what_was_forgotten_may_be_learned_anew(tmp_path: Path) -> None:
         assert len(await ids(database)) == 1
 
 
+async def test_what_comes_back_out_of_an_export_is_delivered_and_forgotten_anew(
+    tmp_path: Path,
+) -> None:
+    async with open_memory(tmp_path) as database:
+        await remember(database, "trn_1", f"feed {WORD}")
+        (gone,) = await ids(database)
+        store = opened_on(database).store
+        readers = Readers(database.path)
+        lines = [one async for one in export_episodes(SqliteItemStore(database, readers), store)]
+        readers.close()
+        for _ in range(2):
+            assert await forgetting_on(database).forget(gone, ANN)
+            await database.write(
+                lambda writer: writer.execute("UPDATE outbox SET status = 'delivered'")
+            )
+            writer = MemoryWriter(store, deliver_to=["vector"], now=lambda: AT)
+            await writer.write_all(list(read_drafts(lines)))
+            rows = await database.rows("SELECT status FROM outbox WHERE operation = 'put'")
+            assert [row["status"] for row in rows if row["status"] == "pending"] == ["pending"]
+        assert await forgetting_on(database).forget(gone, ANN)
+        rows = await database.rows(
+            "SELECT status FROM outbox WHERE operation = 'forget' AND backend = 'vector'"
+        )
+        assert {row["status"] for row in rows} == {"pending"}
+
+
 async def test_a_note_is_forgotten_by_those_who_keep_notes(tmp_path: Path) -> None:
     note = Item(
         id="not_1",
@@ -185,7 +213,7 @@ async def test_a_failure_in_the_middle_forgets_nothing(
         def fails(*_: object) -> None:
             raise RuntimeError("in the middle")
 
-        monkeypatch.setattr("memory.forgetting.enqueue_blocking", fails)
+        monkeypatch.setattr("memory.forgetting.enqueue_again_blocking", fails)
         with pytest.raises(RuntimeError):
             await forgetting_on(database).forget(mine, ANN)
         assert await everything(database) == before

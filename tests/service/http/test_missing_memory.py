@@ -1,0 +1,96 @@
+"""A server whose memory's file is damaged: it answers turns, and says everywhere what is gone and what helps."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import httpx
+import pytest
+from starlette.requests import Request
+
+from gateway.assemble import Services
+from gateway.conversations.model import ConversationChange
+from gateway.http.application import create_app
+from gateway.http.services import Call, Front, HttpLimits
+from gateway.ids import LOCAL_USER as ME
+from memory.assemble import FILE
+from tests.service.http.stage import assert_error
+from tests.support.services import ask, running_services, script
+
+WROTE = script({"tool": "Bash", "input": {"command": "cat a.txt"}}, {"text": "Done."})
+
+
+@asynccontextmanager
+async def damaged(root: Path) -> AsyncIterator[tuple[Services, httpx.AsyncClient]]:
+    """Run the server on a memory of which the first page was overwritten."""
+    async with running_services(root) as services:
+        file = anyio.Path(services.settings.data_dir / FILE)
+    whole = await file.read_bytes()
+    await file.write_bytes(b"\xa5" * 4096 + whole[4096:])
+    async with running_services(root) as services:
+        app = await anyio.to_thread.run_sync(create_app, services)
+        async with httpx.AsyncClient(
+            base_url="http://127.0.0.1", transport=httpx.ASGITransport(app)
+        ) as client:
+            yield services, client
+
+
+async def test_it_is_ready_and_names_the_part_that_is_gone(tmp_path: Path) -> None:
+    async with damaged(tmp_path) as (_, client):
+        answer = await client.get("/readyz")
+    assert (answer.status_code, answer.json()["ready"]) == (200, True)
+    part = answer.json()["parts"]["memory"]
+    assert (part["ok"], part["state"]) == (False, "unavailable")
+    assert "damaged" in part["detail"]
+    assert part["detail"].endswith("restart the server.")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/memory/search?q=cat"),
+        ("GET", "/memory/items/epi_1"),
+        ("DELETE", "/memory/items/epi_1"),
+        ("GET", "/memory/intents"),
+        ("GET", "/memory/outbox"),
+        ("GET", "/memory/cases/search?q=cat"),
+    ],
+)
+async def test_its_routes_say_what_helps_and_that_trying_again_does_not(
+    tmp_path: Path, method: str, path: str
+) -> None:
+    async with damaged(tmp_path) as (_, client):
+        answer = await client.request(method, path)
+    error = assert_error(answer, 503, "storage_unavailable")
+    assert error["retryable"] is False
+    assert "Retry-After" not in answer.headers
+    assert "damaged" in error["message"]
+    assert error["message"].endswith("restart the server.")
+
+
+async def test_the_health_of_each_backend_is_told(tmp_path: Path) -> None:
+    async with damaged(tmp_path) as (services, _):
+        front = Front(services=services, limits=HttpLimits(), web_dir=tmp_path, version=None)
+        call = Call(request=Request({"type": "http"}), front=front, user_id=ME)
+        (vectors,) = (await call.memory_health())["backends"]
+    assert (vectors["name"], vectors["state"]) == ("vectors", "unavailable")
+    assert "damaged" in vectors["detail"]
+
+
+async def test_a_turn_is_answered_and_says_that_it_will_not_be_remembered(tmp_path: Path) -> None:
+    async with damaged(tmp_path) as (services, _):
+        result = await ask(services, WROTE)
+        counted, _type = services.metrics.render()
+    assert (result["outcome"], result["reply"]) == ("answered", "Done.")
+    assert "memory_not_written" in [one["code"] for one in result["notices"]]
+    assert result["memory"]["degraded"] == ["memory_failed"]
+    assert b"candor_turns_not_recorded_total 1.0" in counted
+
+
+async def test_a_turn_of_a_conversation_without_memory_loses_nothing(tmp_path: Path) -> None:
+    async with damaged(tmp_path) as (services, _):
+        conversation_id = await services.chat.new_conversation(ME)
+        await services.chat.change(ME, conversation_id, ConversationChange(memory_enabled=False))
+        result = await ask(services, WROTE, conversation_id)
+    assert result["notices"] == []
