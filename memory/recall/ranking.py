@@ -60,9 +60,14 @@ def _age_days(item: Item, now: datetime) -> float:
 
 def _why(places: Sequence[Place], item: Item, now: datetime) -> str:
     found = " and ".join(f"{_ARMS[one.arm]} ({_place(one)})" for one in places)
-    days = round(_age_days(item, now))
-    age = "today" if days == 0 else "1 day old" if days == 1 else f"{days} days old"
-    return f"found by {found}; {age}"
+    return f"found by {found}; {_age(item, now)}"
+
+
+def _age(item: Item, now: datetime) -> str:
+    days = round((now - item.occurred_at).total_seconds() / _DAY_S)
+    if days < 0:
+        return f"dated ahead, {item.occurred_at:%Y-%m-%d}"
+    return "today" if days == 0 else "1 day old" if days == 1 else f"{days} days old"
 
 
 def _place(place: Place) -> str:

@@ -60,9 +60,16 @@ def test_why_says_which_arm_had_it_where_and_how_old_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("days", "said"), [(0, "today"), (1, "1 day old"), (2, "2 days old"), (-3, "today")]
+    ("days", "said"),
+    [
+        (0, "today"),
+        (-0.4, "today"),
+        (1, "1 day old"),
+        (2, "2 days old"),
+        (-3, f"dated ahead, {NOW + timedelta(days=3):%Y-%m-%d}"),
+    ],
 )
-def test_the_age_is_said_in_days(days: int, said: str) -> None:
+def test_the_age_is_said_in_days(days: float, said: str) -> None:
     assert rank([found("a", 1, days=days)], NOW)[0].why.endswith(f"; {said}")
 
 
