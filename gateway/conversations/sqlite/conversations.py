@@ -97,11 +97,11 @@ class SqliteConversationStore:
         await self._database.write(
             lambda writer: writer.execute(
                 "UPDATE conversations SET title = coalesce(?, title),"
-                " model = iif(?, NULL, coalesce(?, model)),"
+                " model = CASE WHEN ? THEN NULL ELSE coalesce(?, model) END,"
                 " memory_enabled = coalesce(?, memory_enabled),"
                 " case_memory = coalesce(?, case_memory),"
-                " app_code = iif(?, NULL, coalesce(?, app_code)),"
-                " environment = iif(?, NULL, coalesce(?, environment)) WHERE id = ?",
+                " app_code = CASE WHEN ? THEN NULL ELSE coalesce(?, app_code) END,"
+                " environment = CASE WHEN ? THEN NULL ELSE coalesce(?, environment) END WHERE id = ?",
                 values,
             )
         )
