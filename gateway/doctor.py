@@ -3,23 +3,34 @@
 Checks what a start would check, without starting; prints one line a finding and the settings.
 """
 
+import os
 import platform
+import re
 import shutil
+import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from http.client import HTTPException
 from pathlib import Path
 from typing import Literal, TextIO
+
+import psutil
 
 from gateway.agents import AgentPlan, find_wall_blocking, make_setup_blocking, plan_agents
 from gateway.assemble import load_policy_blocking
 from gateway.engine.sdk import find_agent_program
 from gateway.errors import StartError
 from gateway.http.auth import check_exposure
+from gateway.instance import InstanceLock
 from gateway.serve import home_of, listen_blocking, prepare_blocking
 from gateway.settings import PREFIX, Settings
 from gateway.trust import review_blocking
 
 _LEAST_FREE_BYTES = 1_000_000_000
+
+_ASK_S = 3.0
+"""A running server that does not say that it is alive within so long is told as one that does not answer."""
+_HOLDER = re.compile(r"\bprocess (\d+)\b")
 
 _NOT_TRUSTED = (
     "What acts in the workspace's own configuration is not approved, so no agent starts; look at it "
@@ -66,14 +77,92 @@ def _start_findings(settings: Settings) -> Iterator[Finding]:
     """Try what a start does first; each trial leaves nothing but the directories."""
     try:
         check_exposure(settings)
-        prepare_blocking(settings)
+        holder = _holder(settings.data_dir)
+        if holder is None:
+            prepare_blocking(settings)
+        else:
+            yield from _running_findings(settings, holder)
+            _check_beside(settings)
         yield "ok", "The policy's rules can be read, the directories written."
         if not review_blocking(settings).is_trusted:
             yield "fault", _NOT_TRUSTED
-        listen_blocking(settings).close()
-        yield "ok", f"Port {settings.port} is free." if settings.port else "A free port is taken."
+        if holder is None:
+            listen_blocking(settings).close()
+            yield (
+                "ok",
+                f"Port {settings.port} is free." if settings.port else "A free port is taken.",
+            )
     except StartError as exc:
         yield "fault", str(exc)
+
+
+def _holder(data_dir: Path) -> str | None:
+    """Tell who serves on a data directory, in the lock's words; `None` where nobody does."""
+    file = data_dir / "server.lock"
+    if not file.exists():
+        return None
+    lock = InstanceLock(data_dir)
+    try:
+        lock.take()
+    except StartError:
+        return file.read_text(encoding="utf-8", errors="replace").strip() or "another process"
+    finally:
+        lock.close()
+    return None
+
+
+def _running_findings(settings: Settings, holder: str) -> Iterator[Finding]:
+    """Say that a server runs here already, where it listens and whether it answers."""
+    address = next((one for one in _addresses(settings, holder) if _is_alive(one)), None)
+    if address is None:
+        yield (
+            "note",
+            f"A Candor server ({holder}) runs on this data directory, but answers at no address that is known here.",
+        )
+        return
+    yield "ok", f"A Candor server ({holder}) runs on this data directory and answers at {address}."
+    port = int(address.rpartition(":")[2])
+    if settings.port not in {0, port}:
+        yield (
+            "note",
+            f"It does not listen on CANDOR_PORT={settings.port}; that counts when it is started again.",
+        )
+
+
+def _addresses(settings: Settings, holder: str) -> Iterator[str]:
+    """Give where the server could be: what the settings say, then whatever its process listens on."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104  compared, not bound
+    shown = f"[{host}]" if ":" in host else host
+    found = _HOLDER.search(holder)
+    try:
+        sockets = psutil.Process(int(found[1])).net_connections("tcp") if found else []
+    except (psutil.Error, OSError):
+        sockets = []
+    ports = {one.laddr.port for one in sockets if one.status == psutil.CONN_LISTEN}
+    if found is None or settings.port in ports or (settings.port and not ports):
+        yield f"http://{shown}:{settings.port}"
+    yield from (f"http://{shown}:{port}" for port in sorted(ports - {settings.port}))
+
+
+def _is_alive(address: str) -> bool:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never by way of a proxy
+    try:
+        with opener.open(f"{address}/healthz", timeout=_ASK_S) as answer:
+            return bool(answer.status == 200)  # noqa: PLR2004  HTTP's word for it
+    except (OSError, ValueError, HTTPException):
+        return False
+
+
+def _check_beside(settings: Settings) -> None:
+    """Look at what a start needs without touching what the running server uses.
+
+    Raises:
+        StartError: the policy file holds a mistake, or a directory cannot be written.
+    """
+    load_policy_blocking(settings)
+    for directory in (settings.data_dir, settings.log_dir, settings.workspace):
+        if not os.access(directory, os.W_OK | os.X_OK):
+            raise StartError(f"The directory {directory} is not there, or cannot be written.")
 
 
 def _wall_findings(

@@ -29,6 +29,23 @@ class WriteFile:
 
 
 @dataclass(frozen=True, slots=True)
+class AppendText:
+    """A text behind what a file holds."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceText:
+    """One text for another, wherever a file has it."""
+
+    path: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
 class MoveFile:
     """Move or rename."""
 
@@ -79,6 +96,13 @@ class Remember:
     """A fact to write down in the notes."""
 
     fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """What the notes hold on something, to be taken out."""
+
+    about: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +168,13 @@ class Help:
 
 
 @dataclass(frozen=True, slots=True)
+class Courtesy:
+    """Thanks, a farewell, or plain agreement."""
+
+    kind: Literal["thanks", "farewell", "agreed"]
+
+
+@dataclass(frozen=True, slots=True)
 class Unknown:
     """Nothing that the demo model understands."""
 
@@ -152,6 +183,8 @@ ToolIntent: TypeAlias = (
     ListFiles
     | ReadFile
     | WriteFile
+    | AppendText
+    | ReplaceText
     | MoveFile
     | CopyFile
     | DeleteFile
@@ -159,11 +192,12 @@ ToolIntent: TypeAlias = (
     | SearchText
     | RunCommand
     | Remember
+    | Forget
     | SearchCases
     | UseSkill
     | Recall
 )
 TalkIntent: TypeAlias = (
-    LastMessage | WhatIsMy | TellMy | LongStory | CountTo | Summarise | Help | Unknown
+    LastMessage | WhatIsMy | TellMy | LongStory | CountTo | Summarise | Help | Courtesy | Unknown
 )
 Intent: TypeAlias = ToolIntent | TalkIntent

@@ -3,10 +3,14 @@
 import json
 from collections.abc import Sequence
 
+from gateway.demo.calling import Missing, Round, read_lines
 from gateway.demo.conversation import ToolOutcome
+from gateway.demo.editing import NOTES_PATH
 from gateway.demo.intents import (
+    AppendText,
     CopyFile,
     DeleteFile,
+    Forget,
     Language,
     ListFiles,
     MakeFolder,
@@ -14,13 +18,13 @@ from gateway.demo.intents import (
     ReadFile,
     Recall,
     Remember,
+    ReplaceText,
     SearchCases,
     SearchText,
     ToolIntent,
     UseSkill,
     WriteFile,
 )
-from gateway.demo.plan import NOTES_PATH, Missing, Round, read_lines
 
 _MAX_QUOTED_CHARS = 3000
 
@@ -126,14 +130,34 @@ def _lead_texts(intent: ToolIntent, rounds: Sequence[Round]) -> tuple[str, str]:
             )
         case ReadFile(path):
             return f"This is {path}.", f"这是 {path} 的内容。"
-        case WriteFile(path, _):
-            return f"I wrote {path}.", f"已写入 {path}。"
+        case WriteFile() | AppendText() | ReplaceText():
+            return _edit_lead_texts(intent, rounds)
         case MoveFile() | CopyFile() | DeleteFile() | MakeFolder():
             return _change_lead_texts(intent)
         case SearchText(text, _):
             return f"I searched for “{text}”.", f"我搜索了“{text}”。"
         case _:
             return _memory_lead_texts(intent, rounds)
+
+
+def _edit_lead_texts(
+    intent: WriteFile | AppendText | ReplaceText, rounds: Sequence[Round]
+) -> tuple[str, str]:
+    match intent:
+        case WriteFile(path, _):
+            return f"I wrote {path}.", f"已写入 {path}。"
+        case AppendText(path, _):
+            return f"I added it to {path}.", f"已加到 {path} 的末尾。"
+        case ReplaceText(path, old, new):
+            if rounds[-1][-1].name != "Edit":
+                return (
+                    f"“{old}” is not in {path}; I changed nothing.",
+                    f"{path} 里没有“{old}”，我什么也没有改。",
+                )
+            return (
+                f"I replaced “{old}” with “{new}” in {path}.",
+                f"已把 {path} 里的“{old}”改成“{new}”。",
+            )
 
 
 def _change_lead_texts(intent: MoveFile | CopyFile | DeleteFile | MakeFolder) -> tuple[str, str]:
@@ -153,10 +177,17 @@ def _memory_lead_texts(intent: ToolIntent, rounds: Sequence[Round]) -> tuple[str
     match intent:
         case Remember() | UseSkill(name="memory-capture") if has_written:
             return f"I wrote it down in {NOTES_PATH}.", f"我已记在 {NOTES_PATH} 里。"
+        case Forget(about):
+            return _forgotten_texts(about, has_written=has_written)
         case Remember():
             return f"{NOTES_PATH} says it already.", f"{NOTES_PATH} 里已经有了。"
         case SearchCases(query):
             return f"I searched the cases for “{query}”.", f"我在案例里搜索了“{query}”。"
+        case Recall() if rounds[-1][-1].name != "Read":
+            return (
+                "Nothing is noted in memory yet. To note something, say “remember that …”.",
+                "记忆里还没有内容。要记下什么，请说“记住……”。",
+            )
         case Recall():
             return "This is what the memory folder says.", "这是记忆文件夹里的内容。"
         case UseSkill(name):
@@ -166,3 +197,15 @@ def _memory_lead_texts(intent: ToolIntent, rounds: Sequence[Round]) -> tuple[str
             )
         case _:
             return "Done.", "完成了。"
+
+
+def _forgotten_texts(about: str, *, has_written: bool) -> tuple[str, str]:
+    if has_written:
+        return (
+            f"I took “{about}” out of {NOTES_PATH}.",
+            f"我已把“{about}”从 {NOTES_PATH} 里去掉。",
+        )
+    return (
+        f"{NOTES_PATH} holds nothing on “{about}”.",
+        f"{NOTES_PATH} 里没有关于“{about}”的内容。",
+    )

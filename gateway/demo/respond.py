@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 
 from gateway.demo.answer import Reply, call, say
+from gateway.demo.calling import Calls, Missing, Round, Workplace
 from gateway.demo.conversation import Conversation
 from gateway.demo.intents import Intent, Language, Recall, ToolIntent
+from gateway.demo.memory_told import tell_memory
 from gateway.demo.phrasebook import detect_language, recognise
-from gateway.demo.plan import Calls, Missing, Round, Workplace, next_calls
+from gateway.demo.plan import next_calls
 from gateway.demo.report import report, report_missing
-from gateway.demo.talk import note_asides, scripted_note, talk, tell_memory
+from gateway.demo.talk import note_asides, scripted_note, talk
 
 
 def answer_plainly(conversation: Conversation) -> Reply:

@@ -21,6 +21,7 @@ restarted server stay in step; only failing attempts, which leave no trace there
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -84,6 +85,11 @@ _KEYS = frozenset(
     ]
 )
 _FOREVER = 1 << 62
+# Bounds of what a script may ask for: beyond them no server could send the answer, or no agent read it.
+_MAX_DEPTH = 64
+_MAX_PAUSE_MS = 86_400_000
+_MAX_RETRY_AFTER_S = 86_400
+_STATUSES = range(400, 600)
 # The agent process asks once more after a refusal; only a second one is the end of the turn.
 _REFUSALS = 2
 
@@ -128,10 +134,7 @@ def find_script(prompt: str) -> Script | None:
     fence = _FENCE.search(prompt)
     if fence is None:
         return None
-    try:
-        elements = json.loads(fence["body"])
-    except ValueError as exc:
-        raise ScriptError(f"the script is not JSON: {exc}") from exc
+    elements = _parse(fence["body"])
     followups: list[Step] = []
     steps: list[Step] = []
     for element in _list(elements, "the script"):
@@ -144,6 +147,43 @@ def find_script(prompt: str) -> Script | None:
         else:
             steps.append(_step(fields))
     return Script(steps=tuple(steps), on_followup=tuple(followups))
+
+
+def _parse(body: str) -> object:
+    """Read JSON of a depth and with numbers that can be written as JSON again."""
+    if _depth(body) > _MAX_DEPTH:
+        raise ScriptError(f"the script is nested deeper than {_MAX_DEPTH} levels")
+    try:
+        return json.loads(body, parse_constant=_no_number, parse_float=_float)
+    except ScriptError:
+        raise
+    except ValueError as exc:
+        raise ScriptError(f"the script is not JSON: {exc}") from exc
+
+
+def _depth(body: str) -> int:
+    """How deep brackets are nested outside of strings, before anything recursive reads them."""
+    depth = deepest = 0
+    for mark in _BRACKETS.findall(body):
+        depth += mark in "[{"
+        depth -= mark in "]}"
+        deepest = max(deepest, depth)
+    return deepest
+
+
+# Strings always match, closed or not, so that a text of quotes takes no longer than another.
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
+
+
+def _no_number(name: str) -> object:
+    raise ScriptError(f"{name} is no number that JSON has")
+
+
+def _float(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        _no_number(digits[:40])
+    return value
 
 
 def choose_step(
@@ -194,7 +234,7 @@ def _step(fields: Mapping[str, object]) -> Step:
     if unknown:
         raise ScriptError(f"a step has unknown keys: {', '.join(unknown)}")
     pace = Pace(
-        delay_ms=_int(fields, "delay_ms", 0), delta_delay_ms=_optional_int(fields, "delta_delay_ms")
+        delay_ms=_pause(fields, "delay_ms") or 0, delta_delay_ms=_pause(fields, "delta_delay_ms")
     )
     times = _int(fields, "times", _REFUSALS if fields.get("refusal") else 1)
     if fields.get("hang"):
@@ -243,15 +283,32 @@ def _answering_step(fields: Mapping[str, object], pace: Pace, times: int) -> Ste
 
 def _failure(fields: Mapping[str, object], pace: Pace) -> Failure:
     status = _int(fields, "status", 500)
+    if status not in _STATUSES:
+        raise ScriptError(f"status must be {_STATUSES[0]} to {_STATUSES[-1]}")
     error_type = _str(fields, "error_type", _ERROR_TYPES.get(status, "api_error"))
-    retry_after = fields.get("retry_after")
     return Failure(
         status=status,
         error_type=error_type,
         message=_str(fields, "message", f"{error_type} (scripted)"),
-        retry_after_s=float(retry_after) if isinstance(retry_after, int | float) else None,
+        retry_after_s=_retry_after(fields),
         pace=pace,
     )
+
+
+def _retry_after(fields: Mapping[str, object]) -> float | None:
+    seconds = fields.get("retry_after")
+    if seconds is None:
+        return None
+    if not isinstance(seconds, int | float) or not 0 <= seconds <= _MAX_RETRY_AFTER_S:
+        raise ScriptError(f"retry_after must be a number, 0 to {_MAX_RETRY_AFTER_S}")
+    return float(seconds)
+
+
+def _pause(fields: Mapping[str, object], key: str) -> int | None:
+    pause_ms = _optional_int(fields, key)
+    if pause_ms is not None and not 0 <= pause_ms <= _MAX_PAUSE_MS:
+        raise ScriptError(f"{key} must be 0 to {_MAX_PAUSE_MS}")
+    return pause_ms
 
 
 def _tool_call(fields: Mapping[str, object]) -> ToolCall:

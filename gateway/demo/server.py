@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import anyio
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from gateway.demo.answer import Answer, Drop, Failure, Hang, Reply
@@ -26,6 +26,7 @@ from gateway.demo.wire import (
     DEMO_MODEL,
     NewId,
     answer_body,
+    encode_json,
     error_body,
     estimate_tokens,
     message_start,
@@ -119,7 +120,7 @@ class _Demo:
             call = await _read_call(request)
         except _BadRequest as exc:
             return self._error(400, "invalid_request_error", str(exc))
-        return JSONResponse({"input_tokens": call.input_tokens})
+        return _json({"input_tokens": call.input_tokens})
 
     async def refuse_path(self, request: Request, exc: Exception) -> Response:  # noqa: ARG002 - Starlette's shape
         return self._error(
@@ -149,7 +150,7 @@ class _Demo:
         body = answer_body(
             answer, model=call.model, input_tokens=call.input_tokens, new_id=self._new_id
         )
-        return JSONResponse(body, headers={"request-id": self._new_id("req_")})
+        return _json(body, headers={"request-id": self._new_id("req_")})
 
     async def _answer_stream(self, call: _Call, answer: Answer) -> AsyncIterator[bytes]:
         pause_s = self._pause_s(answer.pace.delta_delay_ms)
@@ -180,7 +181,7 @@ class _Demo:
         if retry_after_s is not None:
             headers["retry-after"] = f"{retry_after_s:g}"
         body = error_body(error_type, message, request_id=request_id)
-        return JSONResponse(body, status_code=status, headers=headers)
+        return _json(body, status_code=status, headers=headers)
 
 
 async def _read_call(request: Request) -> _Call:
@@ -188,6 +189,8 @@ async def _read_call(request: Request) -> _Call:
         body = json.loads(await request.body())
     except ValueError as exc:
         raise _BadRequest(f"The request body is not valid JSON: {exc}") from exc
+    except RecursionError as exc:
+        raise _BadRequest("The request body is nested too deep") from exc
     if not isinstance(body, dict):
         raise _BadRequest("The request body must be a JSON object")
     messages = body.get("messages")
@@ -213,6 +216,12 @@ async def _client_leaves_within(request: Request, seconds: float) -> bool:
     return False
 
 
+def _json(
+    body: object, *, status_code: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    return Response(encode_json(body), status_code, headers, media_type="application/json")
+
+
 def _stream(events: AsyncIterator[bytes]) -> StreamingResponse:
     headers = {"cache-control": "no-cache"}
     return StreamingResponse(events, media_type="text/event-stream", headers=headers)
@@ -223,11 +232,11 @@ async def _greet(request: Request) -> Response:  # noqa: RUF029, ARG001 - Starle
 
 
 async def _list_models(request: Request) -> Response:  # noqa: RUF029, ARG001 - Starlette's shape
-    return JSONResponse(models_body())
+    return _json(models_body())
 
 
 async def _show_model(request: Request) -> Response:  # noqa: RUF029 - Starlette's shape
-    return JSONResponse({**model_body(), "id": request.path_params["model_id"]})
+    return _json({**model_body(), "id": request.path_params["model_id"]})
 
 
 def _random_id(prefix: str) -> str:

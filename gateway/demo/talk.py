@@ -7,6 +7,7 @@ from typing import assert_never
 from gateway.demo.conversation import Conversation, Prompt
 from gateway.demo.intents import (
     CountTo,
+    Courtesy,
     Help,
     Language,
     LastMessage,
@@ -17,6 +18,7 @@ from gateway.demo.intents import (
     Unknown,
     WhatIsMy,
 )
+from gateway.demo.memory_told import quote_memory
 from gateway.demo.report import clip, quote
 
 _MAX_PROMPTS_QUOTED = 5
@@ -28,9 +30,9 @@ _HELP_EN = """\
 I am `candor-demo`, the demo model built into this gateway. No language model is behind me: my answers are scripted, my tool calls are real.
 
 I understand plain requests, in English and Chinese:
-- **files**: “list the files”, “read notes.md”, “write hello to a.txt”, “rename a.txt to b.txt”, “copy a.txt to c.txt”, “delete b.txt”, \
-“create a folder docs”, “find 'hello' in files”, “run `git status`” — also one after another with “then”
-- **memory**: “remember that …”, “what do you remember?”, “search cases …”, “use the memory-capture skill: …”
+- **files**: “list the files”, “read notes.md”, “write hello to a.txt”, “rename a.txt to b.txt”, “add eggs to a.txt”, “replace hello with bye in a.txt”, “copy a.txt to c.txt”, “delete b.txt”, \
+“create a folder docs”, “find 'hello' in files”, “run `ls -l`” — also one after another with “then”
+- **memory**: “remember that …”, “what do you remember?”, “forget …”, “search cases …”, “use the memory-capture skill: …”
 - **this conversation**: “what did I say before?”, “my codeword is …” and later “what is my codeword?”, “summarise”
 - **long answers**: “count to 50”, “tell me a long story”
 
@@ -40,21 +42,50 @@ _HELP_ZH = """\
 我是 `candor-demo`，网关内置的演示模型。我背后没有大语言模型：回答是按脚本写好的，工具调用是真的。
 
 我听得懂这样的话（中文、英文都可以）：
-- **文件**：“列出文件”、“读取 notes.md”、“把 你好 写入 a.txt”、“把 a.txt 改名为 b.txt”、“复制 a.txt 到 c.txt”、“删除 b.txt”、\
-“新建文件夹 docs”、“搜索 你好”、“运行 git status”；也可以用“然后”连起来
-- **记忆**：“记住 ……”、“你记得什么”、“搜索案例 ……”、“使用 memory-capture 技能：……”
+- **文件**：“列出文件”、“读取 notes.md”、“把 你好 写入 a.txt”、“把 a.txt 改名为 b.txt”、“在 a.txt 末尾加上 再见”、“把 a.txt 里的 你好 改成 您好”、“复制 a.txt 到 c.txt”、“删除 b.txt”、\
+“新建文件夹 docs”、“搜索 你好”、“运行 ls -l”；也可以用“然后”连起来
+- **记忆**：“记住 ……”、“你记得什么”、“忘掉 ……”、“搜索案例 ……”、“使用 memory-capture 技能：……”
 - **这次对话**：“我刚才说了什么”、先说“我的暗号是……”再问“我的暗号是什么”、“总结”
 - **长回答**：“数到 50”、“讲一个长故事”
 
 要接真正的模型，请设置 `ANTHROPIC_API_KEY`（用代理时再设 `ANTHROPIC_BASE_URL`），并且不用演示方式启动网关。"""
 
+_SHORT_HELP: dict[Language, str] = {
+    "en": " I am `candor-demo`, and my answers are scripted; say “help” for what I do understand.",
+    "zh": "我是按脚本回答的演示模型 `candor-demo`；说“帮助”，我告诉你我听得懂什么。",
+}
+
+_COURTESIES: dict[str, dict[Language, str]] = {
+    "thanks": {"en": "You are welcome.", "zh": "不客气。"},
+    "farewell": {"en": "Goodbye.", "zh": "再见。"},
+    "agreed": {"en": "All right.", "zh": "好的。"},
+}
+
 
 def talk(intent: TalkIntent, conversation: Conversation, language: Language) -> str:
     """The answer to a request that needs no tools."""
+    match intent:
+        case Help():
+            return _HELP_ZH if language == "zh" else _HELP_EN
+        case Unknown():
+            return _admit_lost(conversation, language)
+        case Courtesy(kind):
+            return _COURTESIES[kind][language]
+        case CountTo(limit):
+            return ", ".join(str(number) for number in range(1, limit + 1))
+        case LongStory():
+            return "\n\n".join(_story(language))
+        case _:
+            return _talk_of_before(intent, conversation, language)
+
+
+def _talk_of_before(
+    intent: LastMessage | WhatIsMy | TellMy | Summarise,
+    conversation: Conversation,
+    language: Language,
+) -> str:
     earlier = conversation.prompts[:-1]
     match intent:
-        case Help() | Unknown():
-            return _introduce(language, is_lost=isinstance(intent, Unknown))
         case LastMessage():
             return _last_messages(earlier, language)
         case WhatIsMy(key):
@@ -65,22 +96,8 @@ def talk(intent: TalkIntent, conversation: Conversation, language: Language) -> 
             return f"Noted for this conversation: your {key} is {value}. To keep it for longer, say “remember that …”."
         case Summarise():
             return _summarise(earlier, language)
-        case CountTo(limit):
-            return ", ".join(str(number) for number in range(1, limit + 1))
-        case LongStory():
-            return "\n\n".join(_story(language))
         case _:
             assert_never(intent)
-
-
-def tell_memory(memory: str, language: Language) -> str:
-    """Quotes the memory that came with the prompt."""
-    lead = (
-        "随这条消息给我的记忆是："
-        if language == "zh"
-        else "This is the memory I was shown with your message:"
-    )
-    return f"{lead}\n\n{memory}"
 
 
 def scripted_note(language: Language) -> str:
@@ -98,10 +115,15 @@ def note_asides(asides: Sequence[str], language: Language) -> str:
     return f"(While I worked you also wrote {quoted}; I did not act on it, please send it again.)"
 
 
-def _introduce(language: Language, *, is_lost: bool) -> str:
-    if language == "zh":
-        return ("这句话我听不懂。" if is_lost else "") + _HELP_ZH
-    return ("I do not understand that. " if is_lost else "") + _HELP_EN
+def _admit_lost(conversation: Conversation, language: Language) -> str:
+    """Say that it is not understood: with all that would be, once, and with what memory has on it."""
+    lost = "这句话我听不懂。" if language == "zh" else "I do not understand that."
+    told = quote_memory(conversation.memory, language)
+    if told:
+        return f"{lost}{_SHORT_HELP[language]}\n\n{told}"
+    if len(conversation.prompts) > 1:
+        return f"{lost}{_SHORT_HELP[language]}"
+    return f"{lost}{_HELP_ZH}" if language == "zh" else f"{lost} {_HELP_EN}"
 
 
 def _last_messages(earlier: Sequence[Prompt], language: Language) -> str:
@@ -150,7 +172,8 @@ def find_value(key: str, text: str) -> str | None:
     english = (
         rf"\bmy\s+{quoted}\s+(?:is|are|was)\s+(?P<value>[^\n,;!?]+?)(?=\.(?:\s|\Z)|[\n,;!?]|\Z)"
     )
-    chinese = rf"我的{quoted}(?:是|叫)\s*(?P<value>[^\n，。；！？,;!?]+)"
+    called = "|我叫" if key in {"名字", "姓名"} else ""
+    chinese = rf"(?:我的{quoted}(?:是|叫){called})\s*(?P<value>[^\n，。；！？,;!?]+)"
     for pattern in (english, chinese):
         found = re.search(pattern, text, re.IGNORECASE)
         if found is not None and found["value"].strip() not in {"什么", "啥"}:

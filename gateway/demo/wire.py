@@ -18,6 +18,7 @@ NewId: TypeAlias = Callable[[str], str]
 """Makes an id that was never used before, with the given prefix."""
 
 _CHARS_PER_TOKEN = 4
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 # A chunk is a few words, or as many Chinese characters; long texts get larger chunks so that they still end.
 _PIECES_PER_CHUNK = 4
 _MAX_CHUNKS = 600
@@ -33,8 +34,13 @@ class Event:
 
     def encode(self) -> bytes:
         """The event as it goes over the wire."""
-        payload = json.dumps(self.data, ensure_ascii=False)
-        return f"event: {self.data['type']}\ndata: {payload}\n\n".encode()
+        return f"event: {self.data['type']}\ndata: {encode_json(self.data)}\n\n".encode()
+
+
+def encode_json(value: object) -> str:
+    """JSON that can be sent: halves of characters, which a script can spell, become U+FFFD."""
+    text = json.dumps(value, ensure_ascii=False)
+    return _LONE_SURROGATE.sub("\ufffd", text)
 
 
 def estimate_tokens(value: object) -> int:
@@ -136,7 +142,7 @@ def _stream_block(index: int, block: Block, new_id: NewId) -> Iterator[Event]:
             yield _block_delta(index, {"type": "signature_delta", "signature": new_id("sig_")})
         case ToolCall():
             yield _block_start(index, {**_block_body(block, new_id), "input": {}})
-            payload = json.dumps(block.arguments, ensure_ascii=False)
+            payload = encode_json(block.arguments)
             middle = len(payload) // 2
             for part in (payload[:middle], payload[middle:]):
                 yield _block_delta(index, {"type": "input_json_delta", "partial_json": part})

@@ -146,10 +146,30 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
         yield server
 
 
-def test_doctor_names_the_server_that_is_running(server: LiveServer) -> None:
-    done = run_app("doctor", directory=server.workspace.parent)
-    assert (done.returncode, done.stderr) == (1, "")
-    assert f"fault  Another Candor server (process {server.process.pid} on " in done.stdout
+@pytest.mark.parametrize("port", ["same", "any", "other"])
+def test_doctor_takes_its_own_running_server_for_no_fault(server: LiveServer, port: str) -> None:
+    own = int(server.url.rpartition(":")[2])
+    taken = {"same": own, "any": 0, "other": 1}[port]
+    done = run_app("doctor", directory=server.workspace.parent, port=taken)
+    assert (done.returncode, done.stderr) == (0, "")
+    findings = done.stdout.split("\n\n", 1)[0]
+    assert (
+        f"ok  A Candor server (process {server.process.pid} on {socket.gethostname()})"
+        f" runs on this data directory and answers at {server.url}." in findings
+    )
+    assert "The policy's rules can be read, the directories written." in findings
+    assert ("note  It does not listen on CANDOR_PORT=1;" in findings) == (port == "other")
+
+
+def test_doctor_finds_faults_beside_its_running_server(server: LiveServer, tmp_path: Path) -> None:
+    """The server runs on; what the next start would stumble over is told all the same."""
+    wrong = tmp_path / "policy.yaml"
+    wrong.write_text("nonsense: [", encoding="utf-8")
+    done = run_app("doctor", directory=server.workspace.parent, policy_file=wrong)
+    assert done.returncode == 1
+    assert "answers at" in done.stdout
+    assert "fault  " in done.stdout
+    assert str(wrong) in done.stdout
 
 
 def test_what_a_start_prints(server: LiveServer) -> None:
@@ -397,3 +417,18 @@ def test_a_start_and_a_stop_leave_no_process(tmp_path: Path) -> None:
     assert server.stop() == 0
     assert not server.agents()
     assert not server.faults()
+
+
+def test_memory_is_written_and_found_from_the_command_line(tmp_path: Path) -> None:
+    episode = {
+        "episode_type": "howto",
+        "title": "Feed the zebrafish",
+        "sections": {"recipe": "at noon"},
+    }
+    done = run_app("memory", "write", directory=tmp_path, given=json.dumps(episode))
+    assert (done.returncode, done.stderr) == (0, "")
+    found = run_app("memory", "search", "zebrafish", directory=tmp_path)
+    assert "Feed the zebrafish" in found.stdout
+    wrong = run_app("memory", "write", directory=tmp_path, given='{"title": "x", "colour": 1}')
+    assert wrong.returncode == 2
+    assert "Traceback" not in wrong.stderr + wrong.stdout

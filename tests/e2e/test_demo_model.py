@@ -45,6 +45,7 @@ class Turn:
     text: str = ""
     calls: list[str] = field(default_factory=list)
     results: list[str] = field(default_factory=list)
+    failures: int = 0
     retries: int = 0
     chunks: int = 0
     result: ResultMessage | None = None
@@ -122,9 +123,9 @@ async def ask(client: ClaudeSDKClient, prompt: str) -> Turn:
                 turn.text += "".join(block.text for block in blocks if isinstance(block, TextBlock))
                 turn.calls += [block.name for block in blocks if isinstance(block, ToolUseBlock)]
             case UserMessage(content=list() as blocks):
-                turn.results += [
-                    str(block.content) for block in blocks if isinstance(block, ToolResultBlock)
-                ]
+                results = [block for block in blocks if isinstance(block, ToolResultBlock)]
+                turn.results += [str(block.content) for block in results]
+                turn.failures += sum(block.is_error is True for block in results)
             case SystemMessage(subtype="api_retry"):
                 turn.retries += 1
             case StreamEvent():
@@ -169,10 +170,33 @@ async def test_the_conversation_and_the_hooks_memory_reach_the_model(
 
 async def test_facts_are_noted_with_real_tools(tmp_path: Path) -> None:
     async with agent(tmp_path) as client:
-        assert (await ask(client, "remember that tea is good")).calls == ["Read", "Write"]
-        assert (await ask(client, "记住我喜欢绿色")).calls == ["Read", "Edit"]
+        first = await ask(client, "remember that tea is good")
+        assert first.calls == ["Glob", "Write"]
+        assert first.failures == 0
+        second = await ask(client, "记住我喜欢绿色")
+        assert second.calls == ["Glob", "Read", "Edit"]
+        assert second.failures == 0
         notes = await anyio.Path(tmp_path / "workspace" / "memory" / "notes.md").read_text("utf-8")
         assert notes == "# Notes\n\n- tea is good\n- 我喜欢绿色\n"
+
+
+async def test_files_with_chinese_names_are_written_changed_and_read(tmp_path: Path) -> None:
+    async with agent(tmp_path) as client:
+        for order in (
+            "把 你好 写到 文件.txt",
+            "write tea to 笔记/会议.md",
+            "把 文件.txt 里的 你好 改成 您好",
+            "add milk to 笔记/会议.md",
+        ):
+            assert (await ask(client, order)).failures == 0
+        assert (await ask(client, "读取 文件.txt")).results == ["1\t您好"]
+        assert (await ask(client, 'read "笔记/会议.md"')).results == ["1\ttea\n2\tmilk"]
+
+
+async def test_half_a_character_in_a_script_is_no_reason_to_try_again(tmp_path: Path) -> None:
+    async with agent(tmp_path) as client:
+        turn = await ask(client, script({"text": "a"}).replace('"a"', '"a\\ud800b"'))
+        assert (turn.text, turn.retries) == ("a\ufffdb", 0)
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -1,6 +1,7 @@
 """Memory through the whole program: the real server, the real agent process, the demo model."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -93,3 +94,25 @@ async def test_the_health_of_memory_is_told(server: LiveServer) -> None:
             "ok",
             "closed",
         )
+
+
+@pytest.fixture
+def fresh_server(tmp_path: Path) -> Iterator[LiveServer]:
+    with started_server(tmp_path, fresh=True, recall_deadline_ms=5000) as server:
+        yield server
+
+
+async def test_memory_itself_is_asked_and_told_in_plain_words(fresh_server: LiveServer) -> None:
+    """As a first visitor does: nothing there, two notes, and all of them told."""
+    async with fresh_server.client() as client:
+        for question in ("记忆系统里有什么？", "你记得什么"):
+            asked = await client.ask(question)
+            assert (asked["outcome"], asked["tools"]) == ("answered", [])
+            assert asked["reply"].startswith("记忆里还没有内容。")
+        first = await client.ask("remember that tea is good")
+        second = await client.ask("记住我喜欢绿色")
+        assert (first["outcome"], second["outcome"]) == ("answered", "answered")
+        told = await client.ask("what do you remember?")
+        assert (told["outcome"], told["tools"]) == ("answered", [])
+        assert "tea is good" in told["reply"]
+        assert "我喜欢绿色" in told["reply"]

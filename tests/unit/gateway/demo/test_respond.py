@@ -37,8 +37,14 @@ ENVIRONMENT = "# Environment\n - Primary working directory: /w\n"
             {"pattern": r"a\.b", "path": "/w", "output_mode": "content", "-n": True},
         ),
         ("use the memory-summarize skill", "Skill", {"skill": "memory-summarize"}),
-        ("remember that tea is good", "Read", {"file_path": "/w/memory/notes.md"}),
-        ("what do you remember", "Bash", {"command": "ls memory"}),
+        ("remember that tea is good", "Glob", {"pattern": "memory/notes.md"}),
+        ("add tea to a.txt", "Glob", {"pattern": "a.txt"}),
+        ("add tea to /w/a.txt", "Read", {"file_path": "/w/a.txt"}),
+        ("replace tea with milk in a.txt", "Read", {"file_path": "/w/a.txt"}),
+        ("what do you remember", "Glob", {"pattern": "memory/*"}),
+        ("记忆系统里有什么？", "Glob", {"pattern": "memory/*"}),
+        ("把 你好 写到 文件.txt", "Write", {"file_path": "/w/文件.txt", "content": "你好"}),
+        ("读取 文件.txt", "Read", {"file_path": "/w/文件.txt"}),
     ],
 )
 def test_a_request_becomes_a_real_call(
@@ -182,9 +188,79 @@ def test_notes_that_cannot_or_need_not_be_written_are_left_alone(
     assert expected in words_of(reply)
 
 
+def after_looking(found: str, *more: dict[str, object]) -> list[dict[str, object]]:
+    """Give a talk in which the notes were looked for, with what was found."""
+    return [
+        user("remember that tea is good"),
+        assistant(tool_use("look", "Glob", pattern="memory/notes.md")),
+        user(tool_result("look", found)),
+        *more,
+    ]
+
+
+def test_notes_that_are_not_there_yet_are_written_without_reading_them() -> None:
+    """Reading what is missing would be a failure of the turn, which nobody asked for."""
+    talk = after_looking("No files found")
+    first = {"file_path": "memory/notes.md", "content": "# Notes\n\n- tea is good\n"}
+    assert calls_of(MODEL.reply(read(*talk))) == [("Write", first)]
+    talk += [assistant(tool_use("w", "Write", **first)), user(tool_result("w", "created"))]
+    assert calls_of(MODEL.reply(read(*talk))) == []
+    assert words_of(MODEL.reply(read(*talk))).startswith("I wrote it down")
+
+
+def test_notes_that_are_there_keep_what_they_hold() -> None:
+    talk = after_looking("/w/memory/notes.md")
+    assert calls_of(MODEL.reply(read(*talk))) == [("Read", {"file_path": "memory/notes.md"})]
+    talk += [assistant(tool_use("r", "Read")), user(tool_result("r", "1\t# Notes\n2\t- a"))]
+    change = {"old_string": "- a", "new_string": "- a\n- tea is good"}
+    assert calls_of(MODEL.reply(read(*talk))) == [
+        ("Edit", {"file_path": "memory/notes.md", **change})
+    ]
+    talk += [assistant(tool_use("e", "Edit", **change)), user(tool_result("e", "updated"))]
+    assert calls_of(MODEL.reply(read(*talk))) == []
+
+
+def test_notes_that_cannot_be_looked_for_are_left_alone() -> None:
+    talk = [user("remember that tea is good"), assistant(tool_use("look", "Glob"))]
+    talk += [user(tool_result("look", "denied by policy", is_error=True))]
+    assert calls_of(MODEL.reply(read(*talk))) == []
+    assert words_of(MODEL.reply(read(*talk))).startswith("That did not work.")
+
+
+@pytest.mark.parametrize(
+    ("notes", "written"),
+    [
+        ("1\t# Notes\n2\t- Tea is good\n3\t- team", "# Notes\n- team\n"),
+        ("1\t# Notes on tea\n2\t- milk", None),
+    ],
+)
+def test_notes_that_name_it_are_taken_out(notes: str, written: str | None) -> None:
+    talk = [user("forget tea"), assistant(tool_use("look", "Glob"))]
+    nothing = MODEL.reply(read(*talk, user(tool_result("look", "No files found"))))
+    assert words_of(nothing).startswith("memory/notes.md holds nothing on “tea”.")
+    talk += [user(tool_result("look", "memory/notes.md"))]
+    assert calls_of(MODEL.reply(read(*talk))) == [("Read", {"file_path": "memory/notes.md"})]
+    talk += [assistant(tool_use("r", "Read")), user(tool_result("r", notes))]
+    reply = MODEL.reply(read(*talk))
+    if written is None:
+        assert "holds nothing on “tea”" in words_of(reply)
+    else:
+        assert calls_of(reply) == [("Write", {"file_path": "memory/notes.md", "content": written})]
+
+
+def test_a_text_is_replaced_only_in_a_file_that_holds_it() -> None:
+    talk = [user("replace tea with milk in a.txt"), assistant(tool_use("r", "Read"))]
+    held = [*talk, user(tool_result("r", "1\ttea"))]
+    change = {"old_string": "tea", "new_string": "milk", "replace_all": True}
+    assert calls_of(MODEL.reply(read(*held))) == [("Edit", {"file_path": "a.txt", **change})]
+    other = MODEL.reply(read(*talk, user(tool_result("r", "1\tjuice"))))
+    assert calls_of(other) == []
+    assert "I changed nothing" in words_of(other)
+
+
 def test_memory_files_are_listed_and_then_read_together() -> None:
-    talk = [user("what do you remember"), assistant(tool_use("t", command="ls memory"))]
-    talk += [user(tool_result("t", "notes.md\nplan.yaml\npicture.png"))]
+    talk = [user("what do you remember"), assistant(tool_use("t", "Glob", pattern="memory/*"))]
+    talk += [user(tool_result("t", "memory/notes.md\nmemory/plan.yaml\nmemory/picture.png"))]
     assert calls_of(MODEL.reply(read(*talk))) == [
         ("Read", {"file_path": "memory/notes.md"}),
         ("Read", {"file_path": "memory/plan.yaml"}),
@@ -199,11 +275,82 @@ def test_memory_shown_with_the_prompt_is_quoted_without_tools() -> None:
     assert calls_of(reply) == []
 
 
+def test_an_empty_memory_folder_is_told_as_no_memory() -> None:
+    talk = [user("what do you remember"), assistant(tool_use("t", "Glob", pattern="memory/*"))]
+    reply = MODEL.reply(read(*talk, user(tool_result("t", "No files found"))))
+    assert calls_of(reply) == []
+    assert words_of(reply).startswith("Nothing is noted in memory yet.")
+
+
+SHOWN = "UserPromptSubmit hook additional context: The message asks about memory. Answer from them."
+README = "memory/README.md:\n> # Memory\n> \n> - One file a topic."
+FOUND = (
+    "Memory, found for this message. It is quoted data.\n"
+    "> - [not_a, memory/notes.md, 2026-11-21] # Notes - tea is good\n"
+    "> - [not_b, memory/README.md, 2026-11-21] # Memory"
+)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "nothing"),
+    [
+        ("what do you remember?", "Nothing is noted in memory yet."),
+        ("记忆系统里有什么？", "记忆里还没有内容。"),
+        ("你记得什么", "记忆里还没有内容。"),
+    ],
+)
+def test_memory_itself_is_answered_from_what_came_with_the_message(
+    prompt: str, nothing: str
+) -> None:
+    notes = f"{SHOWN}\n\nmemory/notes.md:\n> - tea is good\n\n{README}"
+    told = words_of(MODEL.reply(read(user(prompt), system(notes))))
+    assert "> - tea is good" in told
+    assert "The message asks about memory" not in told
+    assert "One file a topic" not in told
+    for no_notes in ("", "memory/notes.md:\n> # Notes\n> \n\n"):
+        empty = MODEL.reply(read(user(prompt), system(f"{SHOWN}\n\n{no_notes}{README}")))
+        assert calls_of(empty) == []
+        assert words_of(empty).startswith(nothing)
+
+
+def test_what_is_not_understood_is_answered_with_what_memory_found_on_it() -> None:
+    context = f"UserPromptSubmit hook additional context: {FOUND}"
+    told = words_of(MODEL.reply(read(user("how good is tea?"), system(context))))
+    assert "I do not understand that." in told
+    assert "- # Notes - tea is good (not_a)" in told
+    assert "not_b" not in told
+
+
+def test_all_that_is_understood_is_listed_once_and_on_request() -> None:
+    assert "replace hello" in words_of(MODEL.reply(read(user("xyzzy"))))
+    again = words_of(MODEL.reply(read(user("xyzzy"), assistant("x"), user("xyzzy"))))
+    assert "say “help”" in again
+    assert "replace hello" not in again
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answer"),
+    [
+        ("thanks!", "You are welcome."),
+        ("谢谢你", "不客气。"),
+        ("bye", "Goodbye."),
+        ("再见", "再见。"),
+        ("ok", "All right."),
+        ("好的", "好的。"),
+        ("my codeword is plum", "Noted for this conversation: your codeword is plum."),
+    ],
+)
+def test_small_talk_is_answered_in_kind(prompt: str, answer: str) -> None:
+    reply = MODEL.reply(read(user("hi"), assistant("x"), user(prompt)))
+    assert words_of(reply).startswith(answer)
+
+
 @pytest.mark.parametrize(
     ("told", "asked", "expected"),
     [
         ("my codeword is plum. Keep it.", "what is my codeword?", "Your codeword is plum."),
         ("我的暗号是李子", "我的暗号是什么", "你的暗号是李子。"),
+        ("我叫小明。", "我叫什么？", "你的名字是小明。"),
     ],
 )
 def test_what_was_said_earlier_is_known_and_otherwise_not(

@@ -35,13 +35,39 @@ def test_a_prompt_without_a_block_has_no_script() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ["nonsense", "{}", "[1]", '[{"txt": "a"}]', '[{"text": 1}]', "[{}]", '[{"tools": [{}]}]'],
+    [
+        *("nonsense", "{}", "[1]", '[{"txt": "a"}]', '[{"text": 1}]', "[{}]", '[{"tools": [{}]}]'),
+        *('[{"text": "a\0b"}]', '[{"tool": 1}]', '[{"tool": "Bash", "input": []}]', '["\\ud800"]'),
+        *('[{"tool": "Bash", "input": {"a": NaN}}]', '[{"tool": "Bash", "input": {"a": 1e999}}]'),
+        *(
+            '[{"status": 99}]',
+            '[{"status": 1e3}]',
+            '[{"status": 600}]',
+            f'[{{"status": 1{"0" * 500}}}]',
+        ),
+        *('[{"status": 529, "retry_after": -1}]', '[{"status": 529, "retry_after": "x"}]'),
+        f'[{{"status": 529, "retry_after": 1{"0" * 400}}}]',
+        *(f'[{{"text": "a", "delay_ms": 1{"0" * 400}}}]', '[{"text": "a", "delta_delay_ms": -1}]'),
+        *(
+            "9" * 5000,
+            "[" * 100_000,
+            '[{"tool": "Bash", "input": ' + '{"a":' * 900 + "1" + "}" * 902,
+        ),
+        *('"\\"' * 20_000, '[{"text": "a", "times": "many"}]', '[{"text": "a", "times": null}]'),
+    ],
+    ids=range(28),
 )
 def test_what_is_no_script_is_told(body: str) -> None:
     prompt = f"```candor-script\n{body}\n```"
     with pytest.raises(ScriptError):
         find_script(prompt)
     assert "cannot play" in words_of(DemoModel().reply(read(user(prompt))))
+
+
+@pytest.mark.parametrize("value", ['"[[[["', "[" * 60 + "]" * 60, '"\\\\"'])
+def test_brackets_in_strings_and_moderate_depth_are_no_mistake(value: str) -> None:
+    body = f'[{{"tool": "Bash", "input": {{"a": {value}}}}}]'
+    assert find_script(f"```candor-script\n{body}\n```") is not None
 
 
 def test_each_answer_takes_the_next_step() -> None:

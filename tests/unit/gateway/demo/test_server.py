@@ -106,7 +106,7 @@ async def test_the_neighbouring_routes_answer() -> None:
             assert (lost.status_code, lost.json()["error"]["type"]) == (404, "not_found_error")
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b"{}", b'{"messages": []}', b"\xff"])
+@pytest.mark.parametrize("body", [b"{", b"[]", b"{}", b'{"messages": []}', b"\xff", b"[" * 100_000])
 async def test_a_bad_body_is_refused_in_the_apis_shape(body: bytes) -> None:
     with anyio.fail_after(BOUND_S):
         async with (
@@ -153,6 +153,65 @@ async def test_errors_come_as_often_as_told_and_then_the_answer() -> None:
             assert refused[0].json()["error"]["type"] == "overloaded_error"
             assert refused[0].headers["retry-after"] == "1"
             assert (await client.post("/v1/messages", json=body)).status_code == 200
+
+
+ODD_STEPS = [
+    {"text": "a\ud800b"},
+    {"text": "a\0b"},
+    {"thinking": "\udfff", "text": "a"},
+    {"tool": "No\ud800pe", "input": {"\ud800": "\udc00"}},
+    {"tool": "", "input": {}},
+    {"status": 529, "message": "\ud800", "error_type": "\udfff"},
+    {"drop": True, "after_chars": -1, "text": "\ud800ab"},
+    {"echo": "prompt"},
+    {"echo": "messages", "text": "\ud800"},
+    {"text": "a", "times": 10**400},
+]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("step", ODD_STEPS, ids=range(len(ODD_STEPS)))
+async def test_half_characters_and_other_odd_text_are_sent_as_what_can_be_read(
+    step: dict[str, object],
+    stream: bool,  # noqa: FBT001
+) -> None:
+    prompt = script(step) + "\ud800"
+    with anyio.fail_after(BOUND_S):
+        async with (
+            serve_demo(cadence_ms=0) as base_url,
+            httpx.AsyncClient(base_url=base_url) as client,
+        ):
+            answers = [
+                await _answer_or_cut(client, request_body(prompt, stream=stream)) for _ in range(2)
+            ]
+    for status, text in answers:
+        assert status in {200, 529}
+        assert not any("\ud800" <= one <= "\udfff" for one in text)
+
+
+async def test_half_a_character_is_replaced_and_the_rest_is_said() -> None:
+    with anyio.fail_after(BOUND_S):
+        async with (
+            serve_demo(cadence_ms=0) as base_url,
+            httpx.AsyncClient(base_url=base_url) as client,
+        ):
+            assert (
+                await stream_text(client, script({"text": "a\ud800b\U0001f600"}))
+                == "a\ufffdb\U0001f600"
+            )
+
+
+async def _answer_or_cut(client: httpx.AsyncClient, body: dict[str, object]) -> tuple[int, str]:
+    """Give the status and every string in the answer; what was cut off counts as far as it came."""
+    text = ""
+    try:
+        async with client.stream("POST", "/v1/messages", content=json.dumps(body)) as response:
+            async for line in response.aiter_lines():
+                if line.startswith(("data: ", "{")):
+                    text += str(json.loads(line.removeprefix("data: ")))
+    except httpx.TransportError:
+        return 200, text
+    return response.status_code, text
 
 
 @pytest.mark.parametrize("stream", [True, False])
