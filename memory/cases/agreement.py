@@ -14,7 +14,7 @@ from typing import Final
 
 from memory.cases.codes import PLACES, codes_differ
 from memory.cases.opposition import oppose
-from memory.cases.wording import NOT, Kind, kind_of
+from memory.cases.wording import FAILED, NOT, Kind, kind_of
 
 _WEIGHTS: Final[dict[Kind, float]] = {
     "fault": 1.6,
@@ -32,6 +32,13 @@ _IN_SYMPTOM: Final = 0.6
 _HEAVY: Final = frozenset({"fault", "thing"})
 _CHANGEABLE: Final = frozenset({"fault", "thing", "word", "background"})
 _BESIDE: Final = frozenset({"negation", "name", "code", "bearing"})
+_AMISS: Final = frozenset({FAILED, "before"})
+"""What can stand in place of a no: the renewal failed, the pods started before the migration."""
+_INDEXED: Final = frozenset({"index", "uniquekey", "foreignkey"})
+_COLUMNS: Final = frozenset(
+    ("id", "no", "at", "on", "time", "date", "code", "name", "status", "type", "key", "num", "sn")
+)
+"""What the name of a column ends in."""
 _OF_ITS_OWN: Final = 0.2
 """Share of what a root cause says that is another matter, and not one more detail."""
 _IN_PLACE: Final = 0.14
@@ -63,9 +70,12 @@ def contradict(one: Sequence[str], other: Sequence[str]) -> bool:
     """Whether two root causes, given as telling words, are two; the order of the two plays no part."""
     if codes_differ(one, other, but=PLACES) or oppose(one, other):
         return True
+    amiss = ({*one} ^ {*other}) & _AMISS
     one, other = _telling(one), _telling(other)
     mine, theirs = set(one) - set(other), set(other) - set(one)
-    if _denies(mine, theirs) or _denies(theirs, mine):
+    if not amiss and (_denies(mine, theirs) or _denies(theirs, mine)):
+        return True
+    if _name_two_columns(one, other):
         return True
     own = (_share(_told_alone(mine, theirs), one), _share(_told_alone(theirs, mine), other))
     if min(own) >= _OF_ITS_OWN:
@@ -91,6 +101,24 @@ def _denies(mine: AbstractSet[str], theirs: AbstractSet[str]) -> bool:
 def _told_alone(mine: AbstractSet[str], theirs: AbstractSet[str]) -> set[str]:
     """Give what one names against the other: no index and a missing index are one matter."""
     return heavy(mine) - ({"missing"} if NOT in theirs else set())
+
+
+def _name_two_columns(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether they tell of indexes on two columns of one table."""
+    mine, theirs = set(one), set(other)
+    if not mine & theirs & _INDEXED:
+        return False
+    columns = [_columns(mine - theirs), _columns(theirs - mine)]
+    if not all(columns):
+        return False
+    tables = [{name.split("-")[0] for name in names if name.count("-") > 1} for names in columns]
+    if all(tables):
+        return bool(tables[0] & tables[1])
+    return any(kind_of(word) in {"word", "name"} for word in mine & theirs)
+
+
+def _columns(words: AbstractSet[str]) -> set[str]:
+    return {word for word in words if kind_of(word) == "name" and word.split("-")[-1] in _COLUMNS}
 
 
 def _differ_in_place(one: Sequence[str], other: Sequence[str], unshared: AbstractSet[str]) -> bool:

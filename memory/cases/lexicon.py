@@ -9,7 +9,7 @@ opposites never do.
 from typing import Final
 
 FAULTS: Final = """
-leak: not released, never released, unreleased, not closed, never closed, never returned, not returned,
+leak: never closes, never close, not close, does not close, do not close, did not close, not released, never released, unreleased, not closed, never closed, never returned, not returned,
   not give back, never gave back, left open, forgot to close, forgot to release, fails to release; 泄漏
   泄露 未释放 没有释放 不释放 未关闭 没有关闭 未归还 没有归还 忘记关闭 忘记释放 没有回收 未回收 不归还
 expired: expiry, expiration, out of date, past its validity, ran out of validity, no longer valid; 过期
@@ -27,15 +27,15 @@ small: too little, little, too low, too small, too few, too short, too tight, un
   not enough, lower, reduce, decrease, shrunk, tiny, tight; 过小 太小 过低 太低 过少 太少 偏小 调小 调低 过短 太短
   不足 不够 降低 减少 减小 缩小 下调 改小
 large: too high, too big, too large, too many, too long, oversized, huge, raise, increase, excessive,
-  bigger than, larger than, higher than, exceed, above, over the limit, enlarge; 过大 太大 过高 太高
-  过多 太多 偏大 调大 调高 超过 超出 超限 高于 大于 增大 加大 提高 上调 改大 过长 太长
+  bigger, larger, higher, exceed, above, over the limit, enlarge; 过大 太大 过高 太高
+  过多 太多 偏大 调大 调高 超过 超出 超限 增大 加大 提高 上调 改大 过长 太长
 unbounded: no limit, without limit, without a limit, without bound, no bound, no eviction, never evict,
   never evicts, no upper bound, unlimited, not bounded; 无上限 没有上限 无限制 无界 没有限制 没有淘汰
   不淘汰 未限制 没有淘汰策略
 disabled: switched off, turned off, not enabled, not running, not started, stop; 停用 禁用 未启用 未开启
   没有开启 被关闭 停止 未运行 没有启用 关闭
 enabled: switched on, turned on, activated; 开启 启用 打开
-deleted: remove, erase, purge; 删除 误删 移除 清除 删掉
+deleted: remove, erase, purge; 删除 误删 移除 清除 删掉 删
 duplicate: twice, doubled; 重复 两次
 stale: outdated, old value, old version, obsolete; 陈旧 旧值 旧数据 老版本 旧版本 旧的
 forever: endless, infinite, again and again, without end, indefinitely, never stops, spins; 无限 死循环
@@ -82,7 +82,7 @@ readonly: read only; 只读
 unassigned: not assigned; 未分配
 redelivery: redeliver, delivered twice, delivered again; 重新投递 重复投递 再次投递
 overlap: overlapping; 重叠 并行执行
-uncommitted: not committed, never committed, left uncommitted; 未提交
+uncommitted: not committed, never committed, left uncommitted; 未提交 没有提交 没提交 未能提交
 backpressure: back pressure; 反压 背压
 power: power outage, power supply; 断电 掉电 电源
 cut: severed, unplugged; 挖断 中断 断开
@@ -104,7 +104,7 @@ slow: sluggish, took too long, takes too long, took longer, takes longer, latenc
   过慢 耗时 延迟 时延 拖慢 拖住
 blocked: stuck, hang, hung, wait, stall, held up; 阻塞 卡住 卡死 挂起 等待 堵塞
 dropped: discard, lost, lose; 丢弃 丢失 丢包 被丢
-killed: terminate, oomkilled; 被杀 杀死 杀掉 终止
+killed: terminate, oomkilled; 被杀 杀死 杀掉 终止 中止
 crash: coredump, core dump, segfault, panic; 崩溃 宕机 挂掉
 overloaded: overwhelm, too much load; 过载 压垮 负载过高 打垮 压力过大
 unreachable: unavailable, down, outage, not reachable, cannot reach, could not reach, offline; 不可用
@@ -117,13 +117,14 @@ oom: out of memory, outofmemory, outofmemoryerror, memory ran out; 内存溢出 
 
 THINGS: Final = """
 pool: hikari, hikaricp, druid, c3p0; 池 连接池
+threadpool: thread pool, thread pools, worker pool; 线程池
 lock: row lock, contention; 锁 行锁 表锁 锁等待 争用
 transaction: tx, trx; 事务
 query: queries, sql; 查询 语句
 index: indexes, indices; 索引
 replica: slave, standby, read replica, follower; 从库 副本 备库 只读库
 cache: caching; 缓存
-invalidate: invalidation, evict the key; 失效 未失效缓存
+invalidate: invalidation, evict the key; 失效
 eviction: evict, lru; 淘汰
 heap: xmx, heap size; 堆 堆内存 堆大小
 offheap: off-heap, direct memory, direct buffer, direct buffers, native memory, bytebuf; 堆外 堆外内存
@@ -136,7 +137,7 @@ inode: inodes; 索引节点
 descriptor: file descriptor, file descriptors, open files, ulimit, nofile, fd, too many open files; 句柄
   文件句柄 文件描述符
 log: logging, logfile; 日志
-rotation: logrotate, unrotated, not rotated, without rotation; 轮转 切割 未轮转 没有轮转 未切割
+rotation: logrotate, rotate, rotated; 轮转 切割
 certificate: cert, certs, x509; 证书
 renewal: renew; 续期 更新证书 续签
 chain: certificate chain; 证书链
@@ -156,7 +157,9 @@ leader: leader election, election; 选主 选举
 broker: kafka, rocketmq, rabbitmq; 消息队列
 envvar: environment variable, env var, environment variables; 环境变量
 image: docker image, container image; 镜像
-architecture: arm64, arm, amd64, x86, exec format; 架构
+architecture: exec format; 架构
+arm64: arm, aarch64
+amd64: x86, x64, x86 64
 liveness: liveness probe; 存活探针
 readiness: readiness probe; 就绪探针
 probe: health check, healthcheck; 探针 健康检查
@@ -174,7 +177,7 @@ quota: resourcequota, resource quota; 配额 资源配额
 job: task, batch, cron, cronjob, nightly; 任务 作业 批处理 定时 定时任务 夜间 跑批
 export: exporter; 导出
 report: reporting; 报表
-paging: pagination, paged, unpaged, without paging, instead of paging; 分页
+paging: pagination, paged; 分页
 downstream: third party; 下游 第三方 外部服务
 upstream: forwarder; 上游
 loadbalancer: load balancer, lb, slb, elb, vip; 负载均衡 负载均衡器
@@ -262,7 +265,8 @@ coupon: voucher; 优惠券
 tax: taxes; 税费 税
 product: products, sku; 商品
 frontend: browser, page script; 前端 页面
-form: submit; 表单 提交
+form: submit; 表单
+commit: committing; 提交
 proxybuffer: proxy buffer, body size, request body; 请求体
 campaign: promotion; 活动 大促
 scheduler: scheduling; 调度
@@ -287,7 +291,7 @@ network: networking; 网络
 packet: packets; 报文 数据包
 message: messages; 消息
 consumer: consume; 消费者 消费 消费端
-producer: producers; 生产者
+producer: producers; 生产者 生产端
 config: configuration, setting, configure, parameter, property, configmap, config map, config key,
   config entry, configuration key; 配置 参数 配置项 设置
 release: deploy, deployment, rollout, new version, new release; 发布 上线 部署 新版本
@@ -296,7 +300,7 @@ startup: start up, initialdelayseconds, initial delay seconds; 启动 预热
 limit: maximum, max, cap, upper limit, ceiling, capacity; 上限 限制 最大 容量 限额
 container: pod, docker; 容器
 namespace: namespaces; 命名空间
-node: host, machine, server; 节点 主机 机器 服务器
+node: host, machine, server; 节点 主机 机器 服务器 服务端
 process: processes, fork; 进程 子进程
 provider: isp, vendor, cloud provider; 运营商 供应商 云厂商
 gateway: api gateway, ingress, nginx, proxy; 网关 代理
@@ -337,14 +341,24 @@ before: prior to, ahead of; 之前 以前 前
 after: afterwards; 之后 以后 后
 scaleup: scale up, scaled up, scale out, scaled out, scaling up, scaling out
 scaledown: scale down, scaled down, scale in, scaled in, scaling down, scaling in
-failed: fail, failure, unsuccessful
+failed: fail, failure, unsuccessful; 失败 未成功 没有成功
+than: compared to
+first: ; 先 首先
 present: exist, existing, in place, already there; 存在 已存在 已有
 """
 """Which way it stands to something else: tells nothing alone."""
 
+COMPARISONS_ZH: Final = {
+    "large than": "大于 高于 长于 多于",
+    "small than": "小于 低于 短于 少于",
+    "before": "早于 先于",
+    "after": "晚于",
+}
+"""Chinese words that stand between the two that they compare."""
+
 LIGHT: Final = """
 confirm confirmed staging reproduce reproduced environment test postmortem conclusion reason
-a about actually additional additionally again against all already also am an and another any app
+automatic automatically auto a about actually additional additionally again against all already also am an and another any app
 apparently appear application are as at be became because become been beside began begin behind being
 between both but by came can cause come completely component contain could did do does done due during
 each entire error every execute fault find first for found from fully gave get give go goes
@@ -353,7 +367,7 @@ issue it its just keep kept last latest lead led let long low made make making m
 more most much must new next now occur of off on once one only onto or other our out over own
 per problem prod production put quite ran re reach really recent recently result room root run running s
 same saw see seen serve service set she short should show shown simply since so some staging still such
-suddenly svc system t take than that the their them then there therefore these they this those through
+suddenly svc system t take that the their them then there therefore these they this those through
 thus time to today too took totally turn two under until up upon use used using ve very via
 was we well went were what when where which while who whole whom will with within would yesterday yet
 you your
@@ -361,7 +375,7 @@ you your
 """Words whose coming and going leaves what is told as it is."""
 
 LIGHT_ZH: Final = """
-复现 确认 预发 线上 生产 环境 测试 现象 结论 定位 定位到 排查
+自动 复现 确认 预发 线上 生产 环境 测试 现象 结论 定位 定位到 排查
 导致 造成 引起 引发 由于 因为 所以 因此 使得 从而 并且 而且 同时 时候 期间 一直 仍然 已经
 进行 出现 发生 发现 问题 原因 根因 根本原因 服务 系统 应用 包含 非常 大量 所有 全部 最近 一次 一个 某个
 部分 触发 引入 使用 太 的 了 着 过 在 是 和 与 及 或 并 也 都 就 又 再 很 其 该 此 等 对 将 把 被

@@ -2,13 +2,14 @@
 
 One says no to what the other says, or one says that something was missing, before, increased or enabled
 and the other that it was there, after, decreased or disabled. What it is about has to be told beside it
-in both: a text may well say no, or enabled, of something else.
+in both: a text may well say no, or enabled, of something else. So are two that set the same two things
+against each other the other way round: the cache before the database, and the database before the cache.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
-from memory.cases.wording import NOT, kind_of, stem
+from memory.cases.wording import FAILED, NOT, kind_of, stem
 
 _OPPOSITES: Final = (
     ("before", "after"),
@@ -30,17 +31,42 @@ _MAX_COMPARED: Final = 300
 _SILENT: Final = frozenset({"negation", "bearing"})
 _MISSING: Final = "missing"
 _PRESENT: Final = "present"
-_AMISS: Final = frozenset(
-    {NOT, "missing", "disabled", "small", "wrong", "rejected", "bug", "failed", "失败"}
-)
+_AMISS: Final = frozenset({NOT, "missing", "disabled", "small", "wrong", "rejected", "bug", FAILED})
 """What says no as well, in place of a negation."""
 _ORDER: Final = frozenset({"before", "after"})
+_COMPARING: Final = ("before", "after", "than", "first")
+_FAR: Final = 4
+"""Words that may stand between what was to be and that it failed, or a comparison and what it compares with."""
+_COMPARED: Final = frozenset({"thing", "name", "word", "han"})
+_ROLES: Final = frozenset(
+    (
+        *(
+            "client",
+            "node",
+            "primary",
+            "database",
+            "gateway",
+            "consumer",
+            "producer",
+            "user",
+            "provider",
+        ),
+        *("container", "instance", "process", "thread", "kubernetes", "jvm", "release"),
+    )
+)
+"""What does something, or has it done, though it stands beside in most tellings."""
 
 
 def oppose(one: Sequence[str], other: Sequence[str]) -> bool:
     """Whether they say opposite things of one matter; the order of the two plays no part."""
     one, other = one[:_MAX_COMPARED], other[:_MAX_COMPARED]
-    return _deny(one, other) or _deny(other, one) or _turn(one, other) or _turn(other, one)
+    return (
+        _deny(one, other)
+        or _deny(other, one)
+        or _turn(one, other)
+        or _turn(other, one)
+        or _reverse(one, other)
+    )
 
 
 def denied(words: Sequence[str]) -> set[str]:
@@ -51,7 +77,13 @@ def denied(words: Sequence[str]) -> set[str]:
 def _deny(one: Sequence[str], other: Sequence[str]) -> bool:
     """Whether one says no to what the other tells as having been, or misses what the other says is there."""
     told = denied(one) - denied(other)
-    said = {word for word in told & {*other} if not _near(other, word) & _AMISS}
+    if "before" in other and "before" not in one:
+        return False  # what was not there yet when something began came after it
+    said = {
+        word
+        for word in told & {*other}
+        if not (_near(other, word) & _AMISS or FAILED in _near(other, word, _FAR))
+    }
     if any(_about(one, word) & _about(other, word) or _is_there(other, word) for word in said):
         return True
     return any(
@@ -84,17 +116,42 @@ def _turn(one: Sequence[str], other: Sequence[str]) -> bool:
     return False
 
 
+def _reverse(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether they set the same two things against each other, each the other one's first."""
+    for word in _COMPARING:
+        if word in one and word in other:
+            mine, theirs = _compared_with(one, word), _compared_with(other, word)
+            if not mine & theirs and mine & {*other} and theirs & {*one}:
+                return True
+    return False
+
+
+def _compared_with(words: Sequence[str], word: str) -> set[str]:
+    """Give what comes next after each place of a comparing word that can be compared."""
+    found = set()
+    for at, each in enumerate(words):
+        if each == word:
+            beside = words[at + 1 : at + 1 + _FAR]
+            found.update([near for near in beside if can_be_compared(near)][:1])
+    return found
+
+
+def can_be_compared(word: str) -> bool:
+    """Whether it names something that can be set against something else of its kind."""
+    return kind_of(word) in _COMPARED or word in _ROLES
+
+
 def _about(words: Sequence[str], word: str) -> set[str]:
     return {near for near in _near(words, word) if kind_of(near) not in _SILENT}
 
 
-def _near(words: Sequence[str], word: str) -> set[str]:
-    """Give what stands within two words of each place of a word."""
+def _near(words: Sequence[str], word: str, reach: int = _NEAR) -> set[str]:
+    """Give what stands within two words, or so many, of each place of a word."""
     return {
         near
         for at, each in enumerate(words)
         if each == word
-        for near in (*words[max(0, at - _NEAR) : at], *words[at + 1 : at + 1 + _NEAR])
+        for near in (*words[max(0, at - reach) : at], *words[at + 1 : at + 1 + reach])
     }
 
 

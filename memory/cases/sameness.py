@@ -1,62 +1,107 @@
 """When two cases tell of one incident's cause again, so that one of them is enough.
 
 Numbers, moments, addresses and the like may differ, and so may the way it is put. A telling word of the
-root cause may not, nor a negation, nor the code of a failure, nor the surroundings, and what was done may
-not be the opposite: one of two merged cases keeps its resolution. Where either names no root cause,
-everything that is told has to be the same.
+root cause may not, nor a negation, nor who does it to whom, nor the code of a failure, nor the surroundings,
+and what was done may not be the opposite: one of two merged cases keeps its resolution. Where either names
+no root cause, everything that is told has to be the same.
 """
 
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from memory.cases.agreement import heavy
 from memory.cases.case import CaseContent
 from memory.cases.codes import OCCASIONAL, codes_differ
-from memory.cases.opposition import oppose
+from memory.cases.opposition import can_be_compared, oppose
 from memory.cases.sections import SectionSimilarity
 from memory.cases.structure import compare_structure
-from memory.cases.wording import NOT, kind_of, telling_words
+from memory.cases.wording import NEGATIVE, NOT, kind_of, telling_words
 
 _DIAGNOSIS: Final = 0.8
 _SYMPTOM: Final = 0.6
 _ROOT_CAUSE: Final = 0.8
 _TELLING: Final = frozenset({"fault", "thing", "name", "code", "word", "han"})
 _PAIR: Final = 2
+_BESIDE: Final = frozenset({"background", "effect"})
+_VAGUE: Final = frozenset({"count", "size", "value", "config", "change", "frequent"})
+"""Words that come and go with the way it is put."""
+_ALIKE: Final = {"exhausted": "full"}
+"""Effects that are taken for one another."""
+_ONE_TO_ANOTHER: Final = frozenset(
+    {"untrusted", "rejected", "call", "blocked", "lag", "arm64", "amd64"}
+)
+"""What one thing does to another or is against it: who to whom decides."""
 
 
 def is_same(one: CaseContent, other: CaseContent, similarity: SectionSimilarity) -> bool:
     """Whether two cases are near-duplicates with one root cause; the order of the two plays no part."""
-    if compare_structure(one.metadata, other.metadata).conflicts:
-        return False
     if similarity.root_cause is None:
-        return _whole(one) == _whole(other) and not _are_at_odds(one, other)
+        return _whole(one) == _whole(other) and not are_at_odds(one, other)
     return (
         similarity.root_cause >= _ROOT_CAUSE
         and (similarity.diagnosis or 0.0) >= _DIAGNOSIS
         and (similarity.symptom or 0.0) >= _SYMPTOM
         and _name_one_cause(one.root_cause, other.root_cause)
-        and not _are_at_odds(one, other)
+        and not are_at_odds(one, other)
+    )
+
+
+def are_at_odds(one: CaseContent, other: CaseContent) -> bool:
+    """Whether two tellings cannot be of one incident's cause, whatever else they share.
+
+    Their surroundings conflict, their root causes tell something else each or put it the other way round,
+    they tell other codes of a failure, or they were done away with in opposite ways. The order of the two
+    plays no part. A like case is also laid beside what was merged already: two tellings may each fit a third
+    one that says less, and not each other.
+    """
+    if compare_structure(one.metadata, other.metadata).conflicts:
+        return True
+    if oppose(telling_words(one.resolution), telling_words(other.resolution)):
+        return True
+    if _tell_two_causes(telling_words(one.root_cause), telling_words(other.root_cause)):
+        return True
+    return any(
+        codes_differ(telling_words(mine), telling_words(theirs), but=OCCASIONAL)
+        for mine, theirs in (
+            (one.symptom_summary, other.symptom_summary),
+            (one.diagnosis, other.diagnosis),
+            (one.resolution, other.resolution),
+        )
     )
 
 
 def _name_one_cause(one: str, other: str) -> bool:
     mine, theirs = telling_words(one), telling_words(other)
-    if _core(mine) != _core(theirs) or (NOT in mine) != (NOT in theirs):
-        return False
-    if oppose(mine, theirs):
+    if _core(mine) != _core(theirs) or _noes(mine) != _noes(theirs):
         return False
     return bool(heavy({*mine})) or _ordered(mine) == _ordered(theirs)
 
 
-def _are_at_odds(one: CaseContent, other: CaseContent) -> bool:
-    """Whether they were done away with in opposite ways, or what was seen tells two failures apart."""
-    done = (telling_words(one.resolution), telling_words(other.resolution))
-    if oppose(*done) or codes_differ(*done, but=OCCASIONAL):
+def _tell_two_causes(mine: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
+    """Whether each names what stands beside the matter and the other does not, or who does what differs."""
+    if oppose(mine, theirs) or codes_differ(mine, theirs, but=frozenset()):
         return True
-    seen = [
-        (telling_words(one.symptom_summary), telling_words(other.symptom_summary)),
-        (telling_words(one.diagnosis), telling_words(other.diagnosis)),
-    ]
-    return any(codes_differ(mine, theirs, but=OCCASIONAL) for mine, theirs in seen)
+    here, there = _beside(mine), _beside(theirs)
+    if here - there and there - here:
+        return True
+    both = {*mine} & {*theirs}
+    return bool(both & _ONE_TO_ANOTHER) and _in_order(mine, both) != _in_order(theirs, both)
+
+
+def _beside(words: tuple[str, ...]) -> set[str]:
+    told = {_ALIKE.get(word, word) for word in words if kind_of(word) in _BESIDE}
+    return told - _VAGUE
+
+
+def _in_order(words: tuple[str, ...], some: AbstractSet[str]) -> list[str]:
+    """Give some of the words, those that can do something or have it done, by their first places."""
+    kept = (word for word in words if can_be_compared(word) or word in _ONE_TO_ANOTHER)
+    return list(dict.fromkeys(word for word in kept if word in some))
+
+
+def _noes(words: tuple[str, ...]) -> tuple[bool, bool]:
+    """Say whether something was not done, and whether that or its failure is told."""
+    return NOT in words, bool(NEGATIVE & {*words})
 
 
 def _ordered(words: tuple[str, ...]) -> list[str]:

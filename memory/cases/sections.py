@@ -71,7 +71,11 @@ class SectionComparer:
     ) -> list[SectionSimilarity]:
         """Say how alike a case and each of the others are, in the order of these; in a worker thread."""
         return await anyio.to_thread.run_sync(
-            self._compare_blocking, content, others, limiter=self._comparing
+            self._compare_blocking,
+            content,
+            others,
+            limiter=self._comparing,
+            abandon_on_cancel=True,
         )
 
     def _compare_blocking(
@@ -111,10 +115,10 @@ class SectionComparer:
 
     def _ceiling(self, mine: Sequence[str], theirs: Sequence[str], symptoms: set[str]) -> float:
         """Say how alike two root causes can be at most, by what their words say."""
-        if sorted(mine) == sorted(theirs):
-            return 1.0
         if contradict(mine, theirs):
             return _TWO
+        if sorted(mine) == sorted(theirs):
+            return 1.0
         agreed = agreement(mine, theirs, symptoms)
         is_short = min(len({*mine}), len({*theirs})) <= _FEW_WORDS
         if agreed >= (_SAME_FEW_WORDS if is_short else _SAME_WORDS):

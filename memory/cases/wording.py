@@ -15,7 +15,16 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from memory.cases.codes import CODE_MARK, parts_of
-from memory.cases.lexicon import BACKGROUND, BEARINGS, EFFECTS, FAULTS, LIGHT, LIGHT_ZH, THINGS
+from memory.cases.lexicon import (
+    BACKGROUND,
+    BEARINGS,
+    COMPARISONS_ZH,
+    EFFECTS,
+    FAULTS,
+    LIGHT,
+    LIGHT_ZH,
+    THINGS,
+)
 
 Kind = Literal[
     "fault", "effect", "thing", "background", "bearing", "negation", "name", "code", "word", "han"
@@ -24,6 +33,9 @@ Kind = Literal[
 no list; a piece of such a Chinese one."""
 
 NOT: Final = "not"
+FAILED: Final = "failed"
+NEGATIVE: Final = frozenset({NOT, FAILED})
+"""What says that something was not done, or not brought about."""
 MAX_CHARS: Final = 4000
 """So much of a section is compared, from its beginning."""
 
@@ -37,6 +49,8 @@ _OCCASION: Final = re.compile(
     r"|(?<=[a-z])-(?=[a-z]*\d)[a-z0-9]{6,10}-[a-z0-9]{5}\b"
     r"|(?<![a-z0-9_])v\d+(?:\.\d+)*(?![a-z0-9_])"
     r"|\b(?!utf-)[a-z]+(?:-\d+)+\b"
+    r"|\b(?:inc|chg|prb|req|ritm|sctask)\d{4,}\b"
+    r"|\b0x[0-9a-f]+\b"
     rf"|(?<![a-z0-9_])\d+(?:[.,:]\d+)*\s?(?:{_UNIT})?(?![a-z0-9_])",
     re.IGNORECASE,
 )
@@ -56,6 +70,7 @@ _NEGATIONS: Final = frozenset(
         "hardly",
     )
 )
+_NEGATING_PHRASES: Final = ("instead of", "rather than")
 _BETWEEN: Final = frozenset(("been", "being", "yet", "ever"))
 """Words that stand between those of a phrase."""
 _NEGATIONS_ZH: Final = (
@@ -83,6 +98,10 @@ _ENDINGS: Final = (
 )  # fmt: skip
 _LEAST_STEM: Final = 3
 _REMEMBERED: Final = 8_192
+_REMEMBERED_TEXTS: Final = 128
+"""Enough for one case beside many; a long one's words take some 40 kB."""
+_DASH: Final = re.compile(r"[\u2010-\u2015\u2212](?=\d)")
+"""What a page writes in place of the hyphen of `ORA-00060`."""
 
 _HAN_CHAR: Final = re.compile(rf"[{_CJK}]")
 _RUN: Final = re.compile(rf"(?P<han>[{_CJK}]+)|[^{_CJK}]+")
@@ -91,6 +110,8 @@ _PART: Final = re.compile(r"[^\W_]+(?:'t\b)?")
 _NAME_MARK: Final = "@"
 _OF_THE_WORD_AHEAD: Final = "<"
 """Marks the Chinese for before and after, which follow what they are about."""
+_FIRST: Final = "first"
+"""The one that stands ahead of it in Chinese too."""
 _SERVICES: Final = frozenset(
     (
         *(
@@ -125,9 +146,11 @@ def stem(word: str) -> str:
     return word
 
 
+@lru_cache(maxsize=_REMEMBERED_TEXTS)
 def telling_words(text: str) -> tuple[str, ...]:
     """Give the telling words in their order, repeated ones repeated."""
     clean = unicodedata.normalize("NFKC", text[:MAX_CHARS]).replace("’", "'")
+    clean = _DASH.sub("-", clean)[:MAX_CHARS]
     words: list[str] = []
     for part, codes in parts_of(clean):
         for word in _telling(_OCCASION.sub(" ", part)):
@@ -141,7 +164,7 @@ def telling_words(text: str) -> tuple[str, ...]:
 
 def kind_of(word: str) -> Kind:
     """Say what kind of telling word it is."""
-    if word == NOT:
+    if word in NEGATIVE:
         return "negation"
     if word.startswith(_NAME_MARK):
         return "name"
@@ -189,12 +212,14 @@ def _latin(words: list[str]) -> Iterator[str]:
     while at < len(words):
         length, name = _matter(words, at)
         at += length
-        if name:
-            yield name
+        yield from name.split()
 
 
 def _matter(words: list[str], at: int) -> tuple[int, str]:
-    """Give how many words from here on are one, and its name; an empty one: it tells nothing."""
+    """Give how many words from here on are one, and its name, after a no where it says no to it.
+
+    An empty one: it tells nothing.
+    """
     for length in range(min(_LONGEST, len(words) - at), 1, -1):
         name = _PHRASES.get(" ".join(words[at : at + length]))
         if name is not None:
@@ -206,6 +231,8 @@ def _matter(words: list[str], at: int) -> tuple[int, str]:
         return 1, NOT
     if (name := _WORDS.get(word) or _WORDS.get(stem(word))) is not None:
         return 1, name
+    if word.startswith("un") and word.endswith("ed") and (name := _WORDS.get(stem(word[2:]))):
+        return 1, f"{NOT} {name}"
     light = len(word) == 1 or word in _LIGHT or stem(word) in _LIGHT_STEMS
     return 1, "" if light else stem(word)
 
@@ -214,8 +241,7 @@ def _han(run: str) -> Iterator[str]:
     at = 0
     for match in _HAN.finditer(run):
         yield from _pairs(run[at : match.start()])
-        if name := _HAN_WORDS[match.group()]:
-            yield _OF_THE_WORD_AHEAD + name if _KINDS.get(name) == "bearing" else name
+        yield from _HAN_WORDS[match.group()].split()
         at = match.end()
     yield from _pairs(run[at:])
 
@@ -227,7 +253,7 @@ def _pairs(rest: str) -> Iterator[str]:
         yield first + second
 
 
-_PHRASES: Final[dict[str, str]] = {}
+_PHRASES: Final[dict[str, str]] = dict.fromkeys(_NEGATING_PHRASES, NOT)
 _WORDS: Final[dict[str, str]] = {}
 _HAN_WORDS: Final[dict[str, str]] = dict.fromkeys(_NEGATIONS_ZH, NOT) | dict.fromkeys(
     LIGHT_ZH.split(), ""
@@ -242,13 +268,14 @@ def _learn(kind: Kind, matters: str) -> None:
         name, _, rest = line.partition(":")
         english, _, chinese = rest.partition(";")
         _KINDS[name] = kind
-        _HAN_WORDS.update(dict.fromkeys(chinese.split(), name))
+        mark = _OF_THE_WORD_AHEAD if kind == "bearing" and name != _FIRST else ""
+        _HAN_WORDS.update(dict.fromkeys(chinese.split(), mark + name))
         for one in (name, *english.split(",")):
             words = _PLAIN.findall(one)
             if len(words) == 1:
                 _WORDS[words[0]] = name
                 _WORDS.setdefault(stem(words[0]), name)
-            else:
+            elif words:
                 _PHRASES[" ".join(words)] = name
 
 
@@ -257,5 +284,7 @@ _learn("effect", EFFECTS)
 _learn("thing", THINGS)
 _learn("background", BACKGROUND)
 _learn("bearing", BEARINGS)
+for _name, _chinese in COMPARISONS_ZH.items():
+    _HAN_WORDS.update(dict.fromkeys(_chinese.split(), _name))
 _LONGEST: Final = max(one.count(" ") + 1 for one in _PHRASES)
 _HAN: Final = re.compile("|".join(sorted(map(re.escape, _HAN_WORDS), key=len, reverse=True)))

@@ -1,8 +1,9 @@
 """Root causes told twice, and root causes that only look alike.
 
 Each pair stands under one symptom and is found out in the same words, which is the hardest for both: a
-pair of the first table is one cause, a pair of `LOOK_ALIKE`, `CODES`, `OPPOSITE` and `NEGATED` is two,
-and a pair of `ELSEWHERE` is one cause at two places.
+pair of the first table is one cause, as is one of `TOLD_OTHERWISE`, though too freely told to make one
+case; a pair of `LOOK_ALIKE`, `CODES`, `OPPOSITE`, `COLUMNS`, `REVERSED` and `NEGATED` is two, one of `ELSEWHERE` is one
+cause at two places, and one of `BESIDE` may be near, but what was done about one does not mend the other.
 """
 
 SAME = (
@@ -20,6 +21,8 @@ SAME = (
     ("Leaked sockets exhausted the file descriptors", "File descriptors exhausted by leaked sockets"),
     ("NAT gateway ran out of SNAT ports", "SNAT ports of the NAT gateway exhausted"),
     ("Data skew on customer id 4711", "Data skew on customer id 99"),
+    ("The conntrack table is too small for the number of short connections of the gateway",
+     "nf_conntrack table too small for the gateway's many short connections"),
     ("导出任务连接泄漏导致连接池耗尽", "连接池被耗尽,原因是导出作业连接泄漏"),
     ("连接池上限配置过小", "连接池最大连接数配置太小"),
     ("证书过期", "TLS 证书已过期"),
@@ -28,6 +31,17 @@ SAME = (
     ("Redis 内存达到 maxmemory 淘汰会话", "Redis 达到 maxmemory,会话被淘汰"),
     ("堆外内存泄漏", "直接内存泄漏"),
     ("NAT 网关 SNAT 端口耗尽", "NAT 网关的 SNAT 端口被用光"),
+)  # fmt: skip
+
+TOLD_OTHERWISE = (
+    ("cert-manager could not renew the certificate", "The renewal of the certificate by cert-manager failed"),
+    ("证书没有续期", "证书续期失败"),
+    ("No log rotation for the containers", "Container logs are not rotated"),
+    ("Locks are taken in the order of the request instead of by id",
+     "Locks are taken in the order of the request, not by id"),
+    ("续期任务没有 DNS 权限，证书没有自动续期而过期", "证书过期，因为自动续期任务缺少 DNS 权限"),
+    ("消费者没有提交位点", "位点未提交"),
+    ("The pods started before the migration had run", "The migration had not run when the pods started"),
 )  # fmt: skip
 
 IN_TWO_LANGUAGES = (
@@ -82,6 +96,8 @@ LOOK_ALIKE = (
     ("重复消费导致重复扣款", "并发更新导致重复扣款"),
     ("支付请求重试没有幂等", "消息重复投递"),
     ("节点有污点", "节点资源不足"),
+    ("The thread pool of the API is too small", "The database connection pool of the API is too small"),
+    ("线程池配置过小", "数据库连接池配置过小"),
 )  # fmt: skip
 
 CODES = (
@@ -115,6 +131,37 @@ OPPOSITE = (
     ("重试功能被打开", "重试功能被关闭"),
 )
 
+COLUMNS = (
+    ("Table settle has no index on merchant_no", "Table settle has no index on created_at"),
+    ("settle 表 merchant_no 字段缺少索引", "settle 表 create_time 字段缺少索引"),
+    ("Missing index on orders.user_id", "Missing index on orders.created_at"),
+)
+
+REVERSED = (
+    ("The cache is updated before the database", "The database is updated before the cache"),
+    ("先更新缓存再更新数据库", "先更新数据库再更新缓存"),
+    ("先删缓存后更新数据库", "先更新数据库后删缓存"),
+    ("The keepalive timeout of the upstream is shorter than that of the gateway",
+     "The keepalive timeout of the gateway is shorter than that of the upstream"),
+    ("客户端超时时间小于服务端", "服务端超时时间小于客户端"),
+    ("连接池空闲时间大于负载均衡空闲时间", "负载均衡空闲时间大于连接池空闲时间"),
+    ("The consumer is faster than the producer", "The producer is faster than the consumer"),
+)  # fmt: skip
+
+BESIDE = (
+    ("The disk of the primary is full", "The disk of the primary is slow"),
+    ("数据库磁盘写满", "数据库磁盘太慢"),
+    ("The write lock on the orders table is held too long", "The read lock on the orders table is held too long"),
+    ("The write endpoint of the orders database is wrong in the config",
+     "The read endpoint of the orders database is wrong in the config"),
+    ("CPU limit too low for the pod", "CPU request too low for the pod"),
+    ("The client does not trust the certificate of the server",
+     "The server does not trust the certificate of the client"),
+    ("The primary lags behind the replica", "The replica lags behind the primary"),
+    ("The service orders waits for payments", "The service payments waits for orders"),
+    ("arm image on an x86 node", "x86 image on an arm node"),
+)  # fmt: skip
+
 NEGATED = (
     ("The agent lost permission on the DNS zone, so the certificate was not renewed",
      "The agent did not lose permission on the DNS zone; it was renewed but the gateway was not reloaded"),
@@ -127,6 +174,9 @@ NEGATED = (
     ("The retry policy was applied", "The retry policy was not applied"),
     ("The cache was invalidated too early", "The cache was never invalidated"),
     ("缓存已失效", "缓存未失效"),
+    ("更新商品后缓存失效", "更新商品后未失效缓存"),
+    ("Log rotation of the audit log", "The audit log is not rotated"),
+    ("审计日志轮转", "审计日志未轮转"),
 )  # fmt: skip
 
 ELSEWHERE = (

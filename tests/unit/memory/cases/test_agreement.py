@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.cases.agreement import agreement, contradict, is_told
-from memory.cases.wording import telling_words
+from memory.cases.wording import kind_of, telling_words
 
 words = st.lists(
     st.sampled_from(
@@ -24,6 +24,13 @@ words = st.lists(
             "redi",
             "whirr",
             "奇异",
+            "before",
+            "than",
+            "failed",
+            "client",
+            "untrusted",
+            "@orders-user-id",
+            "@orders-created-at",
         ]
     ),
     max_size=8,
@@ -42,7 +49,8 @@ def test_agreement_is_a_share_and_the_order_plays_no_part(
 
 @given(words)
 def test_a_root_cause_agrees_with_itself_and_does_not_contradict_itself(one: list[str]) -> None:
-    assert agreement(one, one) == (1.0 if one else 0.0)
+    tells = any(kind_of(word) != "bearing" for word in one)
+    assert agreement(one, one) == (1.0 if tells else 0.0)
     assert not contradict(one, one)
     assert is_told(one, {*one})
 

@@ -32,6 +32,10 @@ from memory.cases.wording import telling_words
         ("缺少 user_id 索引", "索引存在但类型不一致，隐式转换"),
         ("The index is missing", "The index exists, the cast is implicit"),
         ("There was no index", "The index exists, the optimizer passed it over"),
+        ("The cache before the database", "The database before the cache"),
+        ("先更新缓存再更新数据库", "先更新数据库再更新缓存"),
+        ("The pool is larger than the heap", "The heap is larger than the pool"),
+        ("池大于堆", "堆大于池"),
     ],
 )
 def test_opposite_things_of_one_matter_contradict(one: str, other: str) -> None:
@@ -57,6 +61,14 @@ def test_opposite_things_of_one_matter_contradict(one: str, other: str) -> None:
         ("The limit leaves no room beside the heap", "The limit leaves too little beside the heap"),
         ("不重启网关", "证书过期"),
         ("Missing index on orders", "orders 表存在慢查询"),
+        ("The agent could not renew the certificate", "The renewal by the agent failed"),
+        (
+            "The migration had not run when the pods started",
+            "The pods started before the migration",
+        ),
+        ("The cache before the database", "The cache before the queue"),
+        ("After the deploy the cache is cold", "The cache is cold after the deploy"),
+        ("发布后缓存未预热", "缓存在发布后未预热"),
     ],
 )
 def test_the_same_or_something_else_is_no_opposite(one: str, other: str) -> None:

@@ -12,13 +12,17 @@ from memory.cases.sections import SectionComparer, SectionSimilarity
 from memory.embeddings.hashed import HashedEmbedder
 from tests.unit.memory.cases.judged import make_case
 from tests.unit.memory.cases.pairs import (
+    BESIDE,
     CODES,
+    COLUMNS,
     ELSEWHERE,
     IN_TWO_LANGUAGES,
     LOOK_ALIKE,
     NEGATED,
     OPPOSITE,
+    REVERSED,
     SAME,
+    TOLD_OTHERWISE,
 )
 
 ALIKE: dict[str, Any] = {
@@ -52,8 +56,8 @@ async def test_one_cause_told_twice_is_the_same_and_merges(one: str, other: str)
     assert is_same(told(one), told(other), similarity)
 
 
-@pytest.mark.parametrize(("one", "other"), both_ways(IN_TWO_LANGUAGES))
-async def test_one_cause_told_in_two_languages_is_the_same(one: str, other: str) -> None:
+@pytest.mark.parametrize(("one", "other"), both_ways((*IN_TWO_LANGUAGES, *TOLD_OTHERWISE)))
+async def test_one_cause_told_freely_or_in_two_languages_is_the_same(one: str, other: str) -> None:
     _, related = await judged(told(one), told(other))
     assert [each.relation for each in related] == ["same_root_cause"]
 
@@ -65,7 +69,15 @@ async def test_one_cause_at_two_places_is_related_and_does_not_merge(one: str, o
     assert not is_same(told(one), told(other), similarity)
 
 
-@pytest.mark.parametrize(("one", "other"), both_ways((*LOOK_ALIKE, *CODES, *OPPOSITE, *NEGATED)))
+@pytest.mark.parametrize(("one", "other"), both_ways(BESIDE))
+async def test_causes_that_differ_in_what_stands_beside_never_merge(one: str, other: str) -> None:
+    similarity, _ = await judged(told(one), told(other))
+    assert not is_same(told(one), told(other), similarity)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), both_ways((*LOOK_ALIKE, *CODES, *OPPOSITE, *COLUMNS, *REVERSED, *NEGATED))
+)
 async def test_two_causes_that_look_alike_are_alike_on_the_surface_only_and_never_merge(
     one: str, other: str
 ) -> None:

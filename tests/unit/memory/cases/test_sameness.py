@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.cases.case import CaseContent, CaseMetadata
-from memory.cases.sameness import is_same
+from memory.cases.sameness import are_at_odds, is_same
 from memory.cases.sections import SectionComparer, SectionSimilarity
 from memory.embeddings.hashed import HashedEmbedder
 from tests.unit.memory.cases.judged import make_case, make_content
@@ -150,6 +150,56 @@ async def test_a_root_cause_that_names_no_matter_has_to_be_told_in_the_same_word
     assert not await same(odd, make_content(root_cause="The client and its database"))
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"symptom_summary": "it answers 503"}, {"symptom_summary": "it answers 500"}),
+        ({"diagnosis": "容器退出码 137"}, {"diagnosis": "容器退出码 139"}),
+        ({"resolution": "Set port 9092"}, {"resolution": "Set port 2181"}),
+        ({"resolution": "Increase prefetch"}, {"resolution": "Decrease prefetch"}),
+        ({"resolution": "增大 prefetch"}, {"resolution": "减小 prefetch"}),
+        ({"root_cause": "The lock on write is held"}, {"root_cause": "The lock on read is held"}),
+        ({"root_cause": "磁盘写满"}, {"root_cause": "磁盘变慢"}),
+        (
+            {"root_cause": "先更新缓存再更新数据库"},
+            {"root_cause": "先更新数据库再更新缓存"},
+        ),
+        (
+            {"metadata": CaseMetadata(failure_layer="db")},
+            {"metadata": CaseMetadata(failure_layer="jvm")},
+        ),
+    ],
+)
+def test_two_tellings_that_fit_a_third_may_be_at_odds_with_each_other(
+    one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    mine, theirs = make_content(**one), make_content(**other)
+    assert are_at_odds(mine, theirs)
+    assert are_at_odds(theirs, mine)
+    assert not is_same(mine, theirs, EQUAL)
+    assert not are_at_odds(mine, make_content(**one))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"symptom_summary": "it answers 503"}, {"symptom_summary": "kubelet: exit code 137"}),
+        ({"symptom_summary": "30 errors"}, {"symptom_summary": "512 errors"}),
+        ({"diagnosis": "INC-00412 on jdk 17.0.9"}, {"diagnosis": "INC-00518 on jdk 17.0.11"}),
+        ({"diagnosis": "client port 51234"}, {"diagnosis": "client port 43120"}),
+        ({"resolution": "Increase prefetch"}, {"resolution": "Restarted the node"}),
+        ({"root_cause": "磁盘写满"}, {"root_cause": "磁盘被日志占满"}),
+        ({"root_cause": "The lock is held"}, {"root_cause": "The lock of the write is held"}),
+        ({"metadata": CaseMetadata(failure_layer="db")}, {}),
+    ],
+)
+def test_saying_less_or_something_else_is_not_at_odds(
+    one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    assert not are_at_odds(make_content(**one), make_content(**other))
+    assert not are_at_odds(make_content(**other), make_content(**one))
+
+
 @pytest.mark.parametrize("field", ["symptom", "diagnosis", "root_cause"])
 def test_each_section_has_to_be_near(field: str) -> None:
     values: dict[str, Any] = {"symptom": 1.0, "diagnosis": 1.0, "root_cause": 1.0}
@@ -162,6 +212,8 @@ def test_each_section_has_to_be_near(field: str) -> None:
     ("one", "other"),
     [
         ("The retry was applied", "The retry was not applied"),
+        ("The retry was not applied", "The applied retry failed"),
+        ("The retry was applied", "The applied retry failed"),
         ("The node and its database", "The client and its database"),
         ("A leak in settlement-job", "A leak in audit-writer"),
         ("奇异果里有泄漏", "火龙果里有泄漏"),

@@ -61,7 +61,12 @@ def test_a_name_with_a_digit_or_like_a_digest_is_no_occasion(word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["was not applied", "wasn't applied", "wasn’t applied", "没有应用补丁", "未打补丁"]
+    "text",
+    [
+        *("was not applied", "wasn't applied", "wasn’t applied", "没有应用补丁", "未打补丁"),
+        *("unrotated logs", "without rotation", "logs are not rotated", "日志未轮转", "unpaged"),
+        *("by name instead of by id", "by name rather than by id", "未失效缓存"),
+    ],
 )
 def test_a_negation_stays(text: str) -> None:
     assert "not" in telling_words(text)
@@ -104,6 +109,36 @@ def test_what_was_before_or_after_stands_ahead_of_what_it_is_about(
     assert [kind_of(word) for word in words].count("bearing") == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("pool larger than the heap", ["pool", "large", "than", "heap"]),
+        ("池大于堆", ["pool", "large", "than", "heap"]),
+        ("池小于堆", ["pool", "small", "than", "heap"]),
+        ("迁移早于发布", ["schema", "before", "release"]),
+        ("先更新缓存", ["first", "write", "cache"]),
+        ("unrotated logs", ["not", "rotation", "log"]),
+    ],
+)
+def test_a_word_that_tells_two_things_becomes_both(text: str, words: list[str]) -> None:
+    assert list(telling_words(text)) == words
+
+
+def test_a_text_is_read_once_and_few_are_remembered() -> None:
+    """A case is laid beside many others, one after another."""
+    telling_words.cache_clear()
+    telling_words("the pool leaks")
+    telling_words("the pool leaks")
+    remembered = telling_words.cache_info()
+    assert (remembered.hits, remembered.misses) == (1, 1)
+    assert remembered.maxsize is not None
+    assert remembered.maxsize * MAX_CHARS < 1_000_000
+
+
+def test_what_grows_when_it_is_brought_to_one_form_is_cut_too() -> None:
+    assert len(telling_words("\ufdfa" * MAX_CHARS)) <= MAX_CHARS
+
+
 def test_a_phrase_is_known_with_light_words_in_between() -> None:
     assert telling_words("logs had not been rotated") == telling_words("logs were not rotated")
 
@@ -137,6 +172,13 @@ def test_the_forms_of_a_word_are_one(forms: tuple[str, ...]) -> None:
         ("开启", "关闭"),
         ("主库", "从库"),
         ("堆内存", "堆外内存"),
+        ("rotated", "not rotated"),
+        ("日志轮转", "日志未轮转"),
+        ("缓存失效", "未失效缓存"),
+        ("arm", "x86"),
+        ("thread pool", "connection pool"),
+        ("线程池", "连接池"),
+        ("大于", "小于"),
     ],
 )
 def test_opposites_stay_apart(one: str, other: str) -> None:
