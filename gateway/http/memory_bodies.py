@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, model_validator
 
+from gateway.http.complaints import bad_field, field_name
 from gateway.http.schemas import Body, Label, Message, Name, without_nul
 from memory.cases.case import Signal
 from memory.episodes.episode import EpisodeDraft, EpisodeType, Sections
@@ -17,6 +18,7 @@ MAX_BUDGET_CHARS = 100_000
 MAX_QUERIES = 20
 MAX_TAGS = 50
 MAX_SOURCES = 1000
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 
 
@@ -114,6 +116,25 @@ class CaseBody(Body):
     app_code: Label | None = None
     environment: Label | None = None
     conversation_id: Name | None = None
+
+    def refuse_what_is_no_text(self) -> None:
+        """Refuse NUL and half characters anywhere in the case.
+
+        Raises:
+            BadRequest: there is one; it names the field.
+        """
+        left: list[tuple[tuple[str | int, ...], Any]] = [(("case",), self.case)]
+        while left:
+            loc, value = left.pop()
+            if isinstance(value, dict):
+                left += [(loc, name) for name in value]
+                left += [((*loc, name), one) for name, one in value.items()]
+            elif isinstance(value, list):
+                left += [(loc, one) for one in value]
+            elif isinstance(value, str) and (wrong := _NO_TEXT.search(value)):
+                reason = "a NUL character" if wrong[0] == "\0" else "half of a character"
+                name = field_name(loc)
+                raise bad_field(name, f"`{name}` holds {reason}, which is no valid text.")
 
 
 class FeedbackBody(Body):

@@ -13,6 +13,7 @@ from memory.cases.results import (
     UpsertAnswer,
     WholeCase,
 )
+from memory.cases.summary import clipped
 from memory.clock import rfc3339
 
 
@@ -52,8 +53,8 @@ def feedback_fields(answer: FeedbackAnswer) -> dict[str, Any]:
     }
 
 
-def whole_fields(whole: WholeCase) -> dict[str, Any]:
-    """Give a case with everything that is known of it."""
+def whole_fields(whole: WholeCase, *, report_chars: int | None = None) -> dict[str, Any]:
+    """Give a case with everything that is known of it; `report_chars`: so much of each text of a report."""
     case, content = whole.case, whole.case.content
     return {
         **state_fields(case),
@@ -66,7 +67,8 @@ def whole_fields(whole: WholeCase) -> dict[str, Any]:
         "similar_cases": _related(whole.similar_cases),
         "feedback": _tally(whole.feedback),
         "history": [_entry(one) for one in whole.history],
-        "reports": [_report(one, case) for one in whole.reports],
+        "history_left_out": whole.history_left_out,
+        "reports": [_report(one, case, report_chars) for one in whole.reports],
         "markdown": whole.markdown,
     }
 
@@ -161,14 +163,15 @@ def _entry(entry: HistoryEntry) -> dict[str, Any]:
     }
 
 
-def _report(report: Report, case: Case) -> dict[str, Any]:
+def _report(report: Report, case: Case, chars: int | None) -> dict[str, Any]:
     """Give a merged report; its diagnosis and resolution where it says otherwise than the case."""
     told, known = report.content, case.content
-    return {
-        "at": rfc3339(report.at),
-        "conversation_id": report.conversation_id,
+    texts = {
         "symptom_summary": told.symptom_summary,
         "root_cause": told.root_cause,
         **({"diagnosis": told.diagnosis} if told.diagnosis != known.diagnosis else {}),
         **({"resolution": told.resolution} if told.resolution != known.resolution else {}),
     }
+    if chars is not None:
+        texts = {name: clipped(text, chars) for name, text in texts.items()}
+    return {"at": rfc3339(report.at), "conversation_id": report.conversation_id, **texts}

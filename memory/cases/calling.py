@@ -31,7 +31,9 @@ def _label(name: str, value: object) -> str | None:
     text = value.strip() if isinstance(value, str) else None
     if text is None or len(text) > MAX_LABEL_CHARS or not text.isprintable():
         raise CaseRefused(
-            "INVALID_SCOPE", f"`{name}` must be one line of at most {MAX_LABEL_CHARS} characters."
+            "INVALID_SCOPE",
+            f"`{name}` must be one line of at most {MAX_LABEL_CHARS} characters.",
+            field=name,
         )
     return label_of(text)
 

@@ -20,7 +20,7 @@ from memory.cases.case import (
 )
 from memory.cases.input import TEXT_FIELDS
 from memory.cases.item import fingerprint_of, likeness_of, to_item
-from memory.cases.lifecycle import after_revision, after_vote, review_reasons_of
+from memory.cases.lifecycle import after_revision, after_vote, review_reasons_of, with_stated
 from memory.cases.merging import changed_fields, united
 from memory.cases.store import CaseChange
 from memory.cases.summary import clipped
@@ -30,6 +30,7 @@ MAX_KEPT_CHARS: Final = 2_000
 """Of each text that a rewriting replaces; so much of it stays in the history."""
 
 _NEW: Final = 0
+_METADATA: Final = "metadata."
 
 
 def recorded(
@@ -66,10 +67,13 @@ def taken_in(
     *,
     at: datetime,
     reports: Sequence[Report] = (),
+    votes: Sequence[Vote] = (),
+    stated: float | None = None,
 ) -> CaseChange:
     """Decide on a case that a near-duplicate goes into: it is kept as a report, and judges nothing.
 
-    `reports` are the newest before it, here and below: what they add stays searched.
+    `reports` are the newest before it, here and below: what they add stays searched. `stated`: so sure
+    an unsure draft is from now on, with its `votes`; None: as before.
     """
     metadata = united(case.content.metadata, content.metadata)
     after = replace(
@@ -79,7 +83,11 @@ def taken_in(
         revision=case.revision + 1,
         updated_at=at,
     )
+    if stated is not None:
+        after = with_stated(after, votes, stated)
     told: dict[str, object] = {"report": after.reports}
+    if after.confidence != case.confidence:
+        told["confidence"] = {"from": case.confidence, "to": after.confidence}
     if fields := changed_fields(case.content, after.content):
         told["fields"] = fields
     report = Report(content=content, conversation_id=caller.conversation_id, at=at)
@@ -111,8 +119,7 @@ def rewritten(
         return None
     fields = changed_fields(case.content, content)
     told: dict[str, object] = {"fields": fields}
-    replaced = {name: getattr(case.content, name) for name in TEXT_FIELDS if name in fields}
-    if kept := {name: clipped(text, MAX_KEPT_CHARS) for name, text in replaced.items() if text}:
+    if kept := _replaced(case.content, fields):
         told["before"] = kept
     if after.confidence != case.confidence:
         told["confidence"] = {"from": case.confidence, "to": after.confidence}
@@ -130,7 +137,7 @@ def voted(
 ) -> CaseChange | None:
     """Decide on a vote; `votes` are those before it. None where it says only what it said before."""
     stored = cast(votes, vote)
-    after = after_vote(case, with_vote(votes, vote), vote, vote.at)
+    after = after_vote(case, with_vote(votes, vote), vote, vote.at, by=caller.by)
     earlier = next((one for one in votes if one.voter == vote.voter), None)
     if earlier == replace(stored, at=earlier.at if earlier else stored.at) and _judged(
         after
@@ -145,6 +152,19 @@ def voted(
     }
     change = _change(case, after, [_entry(caller, vote.at, "feedback", told)], caller, reports)
     return replace(change, vote=stored)
+
+
+def _replaced(before: CaseContent, fields: Sequence[str]) -> dict[str, object]:
+    """Give what stood in the fields that changed; of texts the beginnings, of what was empty nothing."""
+    texts = {name: getattr(before, name) for name in TEXT_FIELDS if name in fields}
+    kept: dict[str, object] = {
+        name: clipped(text, MAX_KEPT_CHARS) for name, text in texts.items() if text
+    }
+    for name in fields:
+        value = getattr(before.metadata, name.removeprefix(_METADATA), None)
+        if name.startswith(_METADATA) and value:
+            kept[name] = list(value) if isinstance(value, tuple) else value
+    return kept
 
 
 def _change(

@@ -43,6 +43,7 @@ _PLACEHOLDERS: Final = frozenset(
 )
 _AROUND: Final = " \t\n.。,，;；:：!！?？-–—_*`'\"“”‘’()（）[]【】<>《》…"
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_NO_TEXT: Final = re.compile("[\x00\ud800-\udfff]")
 _SPACE: Final = re.compile(r"\s+")
 _BETWEEN: Final = re.compile(r"[,，;；、\n]")
 
@@ -75,7 +76,7 @@ def read_case(sent: object, *, known_secrets: Sequence[str] = ()) -> SentCase:
         raise CaseRefused("INVALID_CASE", "`case` must be an object with the fields of a case.")
     known = sent.get("metadata")
     if known is not None and not isinstance(known, Mapping):
-        raise CaseRefused("INVALID_CASE", "`metadata` must be an object.")
+        raise CaseRefused("INVALID_CASE", "`metadata` must be an object.", field="metadata")
     return _Reading(known_secrets).read(sent, known or {})
 
 
@@ -85,14 +86,14 @@ def new_content(sent: SentCase) -> tuple[CaseContent, float]:
     Raises:
         CaseRefused: something that every case has to say is missing, or only a placeholder stands there.
     """
-    missing: list[str] = [
-        name for name in TEXT_FIELDS if name in REQUIRED and name not in sent.texts
-    ]
-    if sent.confidence is None:
-        missing.append("confidence")
+    missing = [name for name in TEXT_FIELDS if name in REQUIRED and name not in sent.texts]
     if missing or sent.confidence is None:
-        told = ", ".join(f"`{one}`" for one in missing)
-        raise CaseRefused("INVALID_CASE", f"A new case must also say {told}, in real words.")
+        parts = [", ".join(f"`{one}`" for one in missing) + " in real words"] if missing else []
+        if sent.confidence is None:
+            parts.append("a `confidence` from 0 to 1")
+        told = " and ".join(parts)
+        first = missing[0] if missing else "confidence"
+        raise CaseRefused("INVALID_CASE", f"A new case must also say {told}.", field=first)
     return CaseContent(**sent.texts, metadata=sent.metadata), sent.confidence
 
 
@@ -125,9 +126,9 @@ class _Reading:
         if value is None:
             return None
         if not isinstance(value, str):
-            raise CaseRefused("INVALID_CASE", f"`{name}` must be text.")
+            raise CaseRefused("INVALID_CASE", f"`{name}` must be text.", field=name)
         limit = MAX_CHARS[name]
-        text = self._masked(value[: limit * _MAX_READ]).strip()
+        text = self._read(name, value[: limit * _MAX_READ]).strip()
         if len(text) > limit:
             self._notes.append(f"`{name}` was cut to {limit} characters.")
             text = f"{text[: limit - 1].rstrip()}…"
@@ -148,8 +149,9 @@ class _Reading:
         if value is None:
             return None
         if not isinstance(value, str):
-            raise CaseRefused("INVALID_CASE", f"`metadata.{name}` must be text.")
-        line = _one_line(self._masked(value[: MAX_NAME_CHARS * _MAX_READ]))
+            told = f"metadata.{name}"
+            raise CaseRefused("INVALID_CASE", f"`{told}` must be text.", field=told)
+        line = _one_line(self._read(f"metadata.{name}", value[: MAX_NAME_CHARS * _MAX_READ]))
         return line if _says_something(line) else None
 
     def _names(self, name: str, value: object) -> tuple[str, ...]:
@@ -158,12 +160,22 @@ class _Reading:
         if isinstance(value, str):  # a list written as one text, as models do
             value = _BETWEEN.split(value)
         if not isinstance(value, Sequence) or not all(isinstance(one, str) for one in value):
-            raise CaseRefused("INVALID_CASE", f"`metadata.{name}` must be a list of names.")
+            told = f"metadata.{name}"
+            raise CaseRefused("INVALID_CASE", f"`{told}` must be a list of names.", field=told)
         names = [self._name(name, one) for one in value[: MAX_NAMES * _MAX_READ]]
         kept = tuple(dict.fromkeys(one for one in names if one is not None))
         if len(kept) > MAX_NAMES:
             self._notes.append(f"`metadata.{name}` was cut to {MAX_NAMES} names.")
         return kept[:MAX_NAMES]
+
+    def _read(self, name: str, text: str) -> str:
+        """Read a text; what is no text in it is left out or replaced, and told."""
+        if _NO_TEXT.search(text):
+            self._notes.append(
+                f"`{name}` held characters that are no text (NUL or half of one);"
+                " they were left out or replaced."
+            )
+        return self._masked(text)
 
     def _masked(self, text: str) -> str:
         clean = text.encode("utf-8", "replace").decode("utf-8")
@@ -190,7 +202,7 @@ def _case_id(value: object) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise CaseRefused("INVALID_CASE", "`case_id` must be text.")
+        raise CaseRefused("INVALID_CASE", "`case_id` must be text.", field="case_id")
     text = value.strip()
     return text if _says_something(text) else None
 
@@ -202,7 +214,9 @@ def _confidence(value: object) -> float | None:
         number = float(value) if abs(value) <= 1 else math.nan  # an int may be beyond all floats
         if 0 <= number <= 1:
             return round(number, 4)
-    raise CaseRefused("INVALID_CASE", "`confidence` must be a number from 0 to 1.")
+    raise CaseRefused(
+        "INVALID_CASE", "`confidence` must be a number from 0 to 1.", field="confidence"
+    )
 
 
 def _failure_layer(value: object) -> FailureLayer | None:
@@ -213,7 +227,11 @@ def _failure_layer(value: object) -> FailureLayer | None:
     found = next((one for one in FAILURE_LAYERS if one == name), None)
     if found is None and (name is None or _says_something(name)):
         told = ", ".join(FAILURE_LAYERS)
-        raise CaseRefused("INVALID_CASE", f"`metadata.failure_layer` must be one of: {told}.")
+        raise CaseRefused(
+            "INVALID_CASE",
+            f"`metadata.failure_layer` must be one of: {told}.",
+            field="metadata.failure_layer",
+        )
     return None if found == "unknown" else found
 
 

@@ -2,12 +2,14 @@
 
     draft → accepted     confident, found helpful by two conversations, by one of them that did not
                          write it and judged what it says now
-    any → rejected       said to be useless or rolled back, and hardly any confidence is left
+    any → rejected       said to be useless or rolled back, and hardly any confidence is left; by a
+                         conversation that did not write it, or a person; by two where two found it helpful
     any → stale          said to hold no more; back to draft once all who said so take it back
     accepted, stale → draft      what it says was rewritten
     rejected → draft     a person rewrote it
 
-Nobody confirms what he wrote himself, however often he tries.
+Nobody confirms what he wrote himself, however often he tries, and nobody alone does away with what is there:
+who rewrites a case is among its authors then, and only the first of them states how sure it is.
 """
 
 from collections.abc import Sequence
@@ -22,14 +24,18 @@ _ACCEPTED_FROM: Final = 0.8
 _REJECTED_BELOW: Final = 0.2
 _REVIEWED_BELOW: Final = 0.3
 _MIN_HELPFUL: Final = 2
+_MIN_AGAINST: Final = 2
+"""So many have to speak against what that many found helpful."""
 _REVIEWED: Final[tuple[ReviewReason, ...]] = ("rollback", "conflict", "high_risk")
 
 
-def after_vote(case: Case, votes: Sequence[Vote], vote: Vote, at: datetime) -> Case:
+def after_vote(
+    case: Case, votes: Sequence[Vote], vote: Vote, at: datetime, *, by: By = "agent"
+) -> Case:
     """Give a case's next state.
 
     `votes` are all of them, the new one in its place already; `vote` is what was said just now, without
-    what its voter said before, so that nothing old is heard again.
+    what its voter said before, so that nothing old is heard again. `by` says who said it.
     """
     confidence = confidence_of(case.stated_confidence, votes)
     voted = replace(
@@ -41,7 +47,7 @@ def after_vote(case: Case, votes: Sequence[Vote], vote: Vote, at: datetime) -> C
         last_feedback_at=at,
         updated_at=at,
     )
-    return replace(voted, lifecycle=_lifecycle_after(voted, votes, vote))
+    return replace(voted, lifecycle=_lifecycle_after(voted, votes, vote, by))
 
 
 def restated(
@@ -49,13 +55,41 @@ def restated(
 ) -> float | None:
     """Give what counts of a confidence that is stated of a case that is there; None: what was stated stays.
 
-    Whoever did not write the case judges it instead. Once it was judged, its authors may take back what
-    they stated and not add to it: no statement outdoes a vote. A person may say either.
+    Whoever did not write the case first judges it instead: rewriting a sign of it gives nobody a say.
+    Once it was judged, that author may take back what was stated and not add to it: no statement outdoes
+    a vote. A person may say either.
     """
     if stated is None or by == "person":
         return stated
-    may_state = writer in case.authors and (not votes or stated <= case.stated_confidence)
+    may_state = writer in case.authors[:1] and (not votes or stated <= case.stated_confidence)
     return stated if may_state else None
+
+
+def raised(case: Case, votes: Sequence[Vote], stated: float) -> float | None:
+    """Give what an unsure draft's stated confidence becomes where it is told again; None: it stays.
+
+    Only of a draft that search hides, and that nobody who did not write it spoke against: who tells it
+    again more surely has found it too.
+    """
+    if case.lifecycle != "draft" or case.is_findable or stated <= case.stated_confidence:
+        return None
+    return None if is_spoken_against(case, votes) else stated
+
+
+def is_spoken_against(case: Case, votes: Sequence[Vote]) -> bool:
+    """Whether somebody who did not write the case found it useless or rolled it back."""
+    return bool(_against(votes) - {*case.authors})
+
+
+def with_stated(case: Case, votes: Sequence[Vote], stated: float) -> Case:
+    """Give a case with another stated confidence, and what the votes make of it."""
+    confidence = confidence_of(stated, votes)
+    return replace(
+        case,
+        stated_confidence=stated,
+        confidence=confidence,
+        review_reasons=_with_confidence(case.review_reasons, confidence),
+    )
 
 
 def after_revision(
@@ -77,16 +111,8 @@ def after_revision(
     stated_confidence = case.stated_confidence if stated is None else stated
     if content == case.content and stated_confidence == case.stated_confidence:
         return case
-    confidence = confidence_of(stated_confidence, votes)
-    revised = replace(
-        case,
-        content=content,
-        stated_confidence=stated_confidence,
-        confidence=confidence,
-        revision=case.revision + 1,
-        review_reasons=_with_confidence(case.review_reasons, confidence),
-        updated_at=at,
-    )
+    restated_case = with_stated(case, votes, stated_confidence)
+    revised = replace(restated_case, content=content, revision=case.revision + 1, updated_at=at)
     if _said(content) == _said(case.content):
         return revised
     return replace(
@@ -94,7 +120,7 @@ def after_revision(
         authors=tuple(dict.fromkeys((*case.authors, writer))),
         content_revision=revised.revision,
         lifecycle=_lifecycle_of_rewritten(case.lifecycle, by),
-        review_reasons=review_reasons_of(confidence),
+        review_reasons=review_reasons_of(revised.confidence),
     )
 
 
@@ -111,9 +137,10 @@ def _lifecycle_of_rewritten(lifecycle: Lifecycle, by: By) -> Lifecycle:
     return "rejected" if lifecycle == "rejected" and by == "agent" else "draft"
 
 
-def _lifecycle_after(case: Case, votes: Sequence[Vote], vote: Vote) -> Lifecycle:
-    speaks_against = vote.signal == "rollback" or vote.helpful is False
-    if case.lifecycle == "rejected" or (speaks_against and case.confidence < _REJECTED_BELOW):
+def _lifecycle_after(case: Case, votes: Sequence[Vote], vote: Vote, by: By) -> Lifecycle:
+    if case.lifecycle == "rejected" or (
+        _speaks_against(vote) and _is_refuted(case, votes, is_person=by == "person")
+    ):
         return "rejected"
     if vote.signal == "stale":
         return "stale"
@@ -123,6 +150,25 @@ def _lifecycle_after(case: Case, votes: Sequence[Vote], vote: Vote) -> Lifecycle
     if lifecycle == "draft" and is_helpful(vote) and _is_confirmed(case, votes):
         return "accepted"
     return lifecycle
+
+
+def _is_refuted(case: Case, votes: Sequence[Vote], *, is_person: bool) -> bool:
+    """Whether hardly any confidence is left, and not only by the word of those that wrote it."""
+    helpful = {one.voter for one in votes if is_helpful(one)}
+    was_confirmed = case.lifecycle == "accepted" or len(helpful) >= _MIN_HELPFUL
+    return (
+        case.confidence < _REJECTED_BELOW
+        and len(_against(votes)) >= (_MIN_AGAINST if was_confirmed else 1)
+        and (is_person or is_spoken_against(case, votes))
+    )
+
+
+def _against(votes: Sequence[Vote]) -> set[str]:
+    return {one.voter for one in votes if _speaks_against(one)}
+
+
+def _speaks_against(vote: Vote) -> bool:
+    return vote.signal == "rollback" or vote.helpful is False
 
 
 def _is_confirmed(case: Case, votes: Sequence[Vote]) -> bool:

@@ -2,20 +2,37 @@
 
 from collections.abc import Iterable
 from dataclasses import fields, replace
+from typing import Final
 
 from memory.cases.case import CaseContent, CaseMetadata
 from memory.cases.input import MAX_NAMES, TEXT_FIELDS, SentCase
 
+_SINGLE: Final = ("failure_layer", "runtime", "middleware", "application_name", "region")
 
-def revised(content: CaseContent, sent: SentCase) -> CaseContent:
-    """Give the content with what was sent in its place; what was not sent stays, names add up."""
+
+def revised(content: CaseContent, sent: SentCase, *, replaces: bool = True) -> CaseContent:
+    """Give the content with what was sent in its place; what was not sent stays, names add up.
+
+    `replaces`: whether what is known of the surroundings gives way; otherwise only gaps are filled.
+    """
     before = content.metadata
     metadata = replace(
-        united(sent.metadata, before),
+        united(sent.metadata, before) if replaces else united(before, sent.metadata),
         related_services=_united(before.related_services, sent.metadata.related_services),
         tags=_united(before.tags, sent.metadata.tags),
     )
     return replace(content, **sent.texts, metadata=metadata)
+
+
+def held_back(content: CaseContent, sent: SentCase) -> tuple[str, ...]:
+    """Name what was sent of the surroundings and stands there otherwise; lists add up, and so never do."""
+    return tuple(
+        f"metadata.{name}"
+        for name in _SINGLE
+        if getattr(sent.metadata, name)
+        and getattr(content.metadata, name)
+        and getattr(sent.metadata, name) != getattr(content.metadata, name)
+    )
 
 
 def united(one: CaseMetadata, other: CaseMetadata) -> CaseMetadata:

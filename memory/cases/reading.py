@@ -78,13 +78,16 @@ class CaseReading:
             feedback = tally(one, votes[one.case_id])
             reports = await self._store.reports(one.case_id, limit=MAX_REPORTS)
             near = related[one.case_id]
+            history = await self._store.history(one.case_id, limit=MAX_HISTORY)
+            length = await self._store.history_length(one.case_id)
             rendered = Rendered(case=one, feedback=feedback, related=near, reports=reports)
             whole.append(
                 WholeCase(
                     case=one,
                     feedback=feedback,
                     similar_cases=tuple(relation for relation, _ in near),
-                    history=await self._store.history(one.case_id, limit=MAX_HISTORY),
+                    history=history,
+                    history_left_out=max(0, length - len(history)),
                     reports=reports,
                     markdown=render_markdown(rendered),
                 )

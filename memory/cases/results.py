@@ -34,9 +34,11 @@ MAX_UNREVIEWED: Final = 10
 class CaseRefused(Exception):
     """A call cannot be done; the text is one sentence that says what to do instead."""
 
-    def __init__(self, code: Code, message: str) -> None:
+    def __init__(self, code: Code, message: str, *, field: str = "") -> None:
         super().__init__(message)
         self.code: Code = code
+        self.field = field
+        """What of the case or scope that was sent it is about, as in `metadata.tags`; empty: none, or all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +125,9 @@ class WholeCase:
     feedback: FeedbackTally
     similar_cases: Sequence[RelatedCase]
     history: Sequence[HistoryEntry]
+    """Oldest first; of a very long one its beginning, its steps and the newest."""
+    history_left_out: int
+    """So many changes more there are."""
     reports: Sequence[Report]
     markdown: str
 
@@ -144,3 +149,5 @@ class Refusal:
     code: Code
     message: str
     details: dict[str, object] = field(default_factory=dict)
+    about: str = ""
+    """The field of the case or scope that was sent which is to blame; empty: none, or all of it."""

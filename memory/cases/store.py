@@ -13,6 +13,10 @@ from memory.items import Item
 
 MAX_KEPT_REPORTS: Final = 50
 """Of a case; the newest stay, `Case.reports` counts all of them."""
+MAX_KEPT_RELATIONS: Final = 50
+"""Of a case, at either end; the nearest stay."""
+MAX_KEPT_VOTINGS: Final = 10
+"""Of one conversation on a case since it wrote to it last; the newest stay in the history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +53,21 @@ class CaseStore(Protocol):
         ...
 
     async def hidden_like(self, likeness: bytes, owner_id: str, *, limit: int) -> list[Case]:
-        """Give so many of the owner's cases with this likeness that search does not show, by their ids."""
+        """Give so many of the owner's cases with this likeness that search does not show.
+
+        Those that are rejected or stale come before unsure ones, each by their ids.
+        """
         ...
 
     async def apply(self, change: CaseChange) -> None:
         """Write a change, whole: the case with its vote, relations, report, history, item and deliveries.
 
         An item that says what it said is not delivered again; one that is gone is told to all who may
-        have it. A relation to what is not the owner's, or is gone, is left out.
+        have it. A relation to what is not the owner's, or is gone, is left out; of very many the nearest stay.
+
+        In the history a `feedback` takes the place of the one that the same conversation or person gave just
+        before, where nothing else of theirs on the case came between; its details then say as `replaced` of
+        how many. Of their `feedback` and `lifecycle` entries since they wrote to it, the newest stay.
 
         Raises:
             StoreConflict: the case has another revision than the decision was made on, or another scope.
@@ -73,7 +84,15 @@ class CaseStore(Protocol):
         ...
 
     async def history(self, case_id: str, *, limit: int) -> Sequence[HistoryEntry]:
-        """Give the newest changes, oldest first."""
+        """Give so many changes, oldest first.
+
+        Before the others stay how it began, then what was rewritten and the steps of its lifecycle, then the
+        newest.
+        """
+        ...
+
+    async def history_length(self, case_id: str) -> int:
+        """Tell how many changes its history holds."""
         ...
 
     async def reports(self, case_id: str, *, limit: int) -> Sequence[Report]:

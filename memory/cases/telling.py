@@ -1,13 +1,19 @@
 """What a caller should know of a change that they made, a sentence each."""
 
+from collections.abc import Sequence
 from typing import Final
 
-from memory.cases.case import LEAST_CONFIDENCE, Case
+from memory.cases.case import LEAST_CONFIDENCE, Case, Vote
+from memory.cases.lifecycle import is_spoken_against
 
 NOT_STATED: Final = (
-    "The confidence was left out: only who wrote a case states it, and once it was judged only lower;"
+    "The confidence was left out: only who wrote a case first states it, and once it was judged only lower;"
     " say by feedback whether the case helped."
 )
+NOT_REPLACED: Final = (
+    "What the metadata say already stays: who did not write a case fills gaps and adds to lists."
+)
+_HELD: Final = "Others found it not helpful, so telling it again does not make it any surer."
 
 
 def of_new(case: Case) -> tuple[str, ...]:
@@ -15,10 +21,16 @@ def of_new(case: Case) -> tuple[str, ...]:
     return _hidden(case)
 
 
-def of_merged(case: Case) -> tuple[str, ...]:
+def of_merged(case: Case, votes: Sequence[Vote]) -> tuple[str, ...]:
     """Tell of a case that a like one went into."""
     same = f"It tells the same as {case.case_id}, which keeps it as report {case.reports}."
-    return (same, *_hidden(case))
+    is_held = case.lifecycle == "draft" and not case.is_findable and is_spoken_against(case, votes)
+    return (same, *((_HELD,) if is_held else ()), *_hidden(case))
+
+
+def of_twin(twin: Case | None) -> tuple[str, ...]:
+    """Tell of another case that says the same as one that was updated; None: there is none."""
+    return () if twin is None else (f"It tells the same as {twin.case_id} now.",)
 
 
 def of_updated(before: Case, after: Case) -> tuple[str, ...]:

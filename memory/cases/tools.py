@@ -127,7 +127,7 @@ class CaseTools:
                     code=exc.code, message=str(exc), details={"missing": list(exc.missing)}
                 )
             except CaseRefused as exc:
-                return Refusal(code=exc.code, message=str(exc))
+                return Refusal(code=exc.code, message=str(exc), about=exc.field)
             except StoreUnavailable as exc:
                 return Refusal(code="STORE_UNAVAILABLE", message=str(exc))
         return Refusal(

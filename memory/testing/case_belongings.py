@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from memory.cases.case import Report
-from memory.cases.store import MAX_KEPT_REPORTS
+from memory.cases.store import MAX_KEPT_RELATIONS, MAX_KEPT_REPORTS, MAX_KEPT_VOTINGS
 from memory.testing.case_values import (
     ANN,
     AT,
@@ -92,12 +92,101 @@ class CaseBelongingsSuite:
         ]
         async with open_cases() as opened:
             await opened.store.apply(new(case(), history=told[:1]))
-            await opened.store.apply(new(case("2")))
+            await opened.store.apply(new(case("2")))  # has a history of its own
             await opened.store.apply(next_of(case(), history=told[1:]))
             assert await opened.store.history("cas_1", limit=9) == told
-            assert await opened.store.history("cas_1", limit=2) == told[1:]
+            assert await opened.store.history("cas_1", limit=2) == [told[0], told[2]]
+            assert await opened.store.history_length("cas_1") == len(told)
+            assert await opened.store.history_length("cas_none") == 0
+            assert await opened.store.history_length("\ud800") == 0
             assert await opened.store.history("cas_1", limit=0) == []
             assert await opened.store.history("cas_none", limit=9) == []
+
+    async def test_how_it_began_and_what_was_rewritten_stays_before_what_is_newest(
+        self, open_cases: Opening
+    ) -> None:
+        one = case()
+        events = ["created", "feedback", "updated", "merged", "lifecycle", "merged", "updated"]
+        told = [
+            entry(event, at=later(n), conversation_id=f"cnv_{n}") for n, event in enumerate(events)
+        ]
+        async with open_cases() as opened:
+            await opened.store.apply(new(one, history=told[:1]))
+            await opened.store.apply(next_of(one, history=told[1:]))
+            for limit, shown in ((1, [0]), (3, [0, 4, 6]), (4, [0, 2, 4, 6]), (5, [0, 2, 4, 5, 6])):
+                found = await opened.store.history("cas_1", limit=limit)
+                assert found == [told[n] for n in shown]
+
+    async def test_a_vote_takes_the_place_of_the_voters_last_in_the_history(
+        self, open_cases: Opening
+    ) -> None:
+        one = case()
+        voices = ["cnv_1", "cnv_1", None, "cnv_1", None, "cnv_2"]
+        votes = [
+            entry("feedback", at=later(n), conversation_id=voice, details={"n": n})
+            for n, voice in enumerate(voices)
+        ]
+        wrote = entry("merged", at=later(9), conversation_id="cnv_1")
+        again = replace(votes[0], at=later(10))
+        by_hand = replace(again, at=later(11), by="person")
+        async with open_cases() as opened:
+            await opened.store.apply(new(one, history=[entry("created")]))
+            await opened.store.apply(new(case("2"), history=votes[:1]))
+            for told in (*votes, wrote, again, by_hand):
+                await opened.store.apply(next_of(one, history=[told]))
+                one = replace(one, revision=one.revision + 1)
+            found = await opened.store.history("cas_1", limit=99)
+            assert found == [
+                entry("created"),
+                replace(votes[3], details={"n": 3, "replaced": 2}),
+                replace(votes[4], details={"n": 4, "replaced": 1}),
+                votes[5],
+                wrote,
+                again,
+                by_hand,
+            ]
+            assert await opened.store.history("cas_2", limit=99) == votes[:1]
+
+    async def test_of_one_voice_that_goes_back_and_forth_the_newest_steps_stay(
+        self, open_cases: Opening
+    ) -> None:
+        one = case()
+        told = [
+            entry(event, at=later(n), conversation_id="cnv_1")
+            for n in range(MAX_KEPT_VOTINGS + 5)
+            for event in ("feedback", "lifecycle")
+        ]
+        others = [
+            entry("created", conversation_id="cnv_1"),
+            entry("lifecycle", conversation_id="cnv_2"),
+        ]
+        async with open_cases() as opened:
+            await opened.store.apply(new(one, history=others))
+            await opened.store.apply(next_of(one, history=told))
+            found = await opened.store.history("cas_1", limit=99)
+            kept = told[-2 * MAX_KEPT_VOTINGS :]
+            assert found == [*others, *kept]
+            wrote = entry("updated", conversation_id="cnv_1")
+            more = [entry("lifecycle", conversation_id="cnv_1", details={"x": 1})]
+            await opened.store.apply(next_of(replace(one, revision=2), history=[wrote, *more]))
+            assert await opened.store.history("cas_1", limit=99) == [*found, wrote, *more]
+
+    async def test_of_very_many_relations_the_nearest_stay_everywhere(
+        self, open_cases: Opening
+    ) -> None:
+        async with open_cases() as opened:
+            await opened.store.apply(new(case("hub")))
+            for n in range(MAX_KEPT_RELATIONS + 2):
+                far = related("hub", (n + 1) / 100)
+                await opened.store.apply(new(case(f"{n:02d}"), relations=[far]))
+            found = await opened.store.related(["cas_hub", "cas_00", "cas_01", "cas_02"])
+            kept = [f"cas_{n:02d}" for n in range(MAX_KEPT_RELATIONS + 1, 1, -1)]
+            assert [one.case_id for one in found["cas_hub"]] == kept
+            assert found["cas_00"] == found["cas_01"] == []
+            assert len(found["cas_02"]) == 1
+            many = [related(f"{n:02d}", 0.9) for n in range(MAX_KEPT_RELATIONS + 2)]
+            await opened.store.apply(next_of(case("hub"), relations=many))
+            assert len((await opened.store.related(["cas_hub"]))["cas_hub"]) == MAX_KEPT_RELATIONS
 
     async def test_reports_are_kept_as_they_were_told_the_newest_of_many(
         self, open_cases: Opening

@@ -114,7 +114,7 @@ class CaseKeepingSuite:
         async with open_cases() as opened:
             for shown in (one, *others, case("6", lifecycle="stale", content=elsewhere)):
                 await opened.store.apply(new(shown))
-            hidden = [others[2], others[1], others[0]]
+            hidden = [others[1], others[0], others[2]]
             assert await opened.store.hidden_like(likeness, "ann", limit=9) == hidden
             assert await opened.store.hidden_like(likeness, "ann", limit=2) == hidden[:2]
             assert await opened.store.hidden_like(likeness, "bob", limit=9) == []

@@ -7,6 +7,7 @@ others it is the conversation's own app and environment that count.
 from collections.abc import Mapping
 from dataclasses import replace
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -29,8 +30,10 @@ from memory.scope import Scope
 router = APIRouter()
 
 _MAX_QUERY_CHARS = 10_000
+_MAX_TOLD_REPORT_CHARS = 500
+"""Of each text of a report, where a vote is answered."""
 _FIELDS: Mapping[Code, str] = {
-    "INVALID_QUERY": "q",
+    "INVALID_QUERY": "query",
     "INVALID_TOP_K": "top_k",
     "INVALID_SCOPE": "app_code",
     "INVALID_CASE": "case",
@@ -47,6 +50,7 @@ _Count = Annotated[int | None, Query()]
 async def record_case(call: Caller) -> Response:
     """Record a case, or change one: 201 for a new one, 200 where it was changed, merged, or the same."""
     body = await call.body(CaseBody)
+    body.refuse_what_is_no_text()
     caller = await _caller(call, body.conversation_id, body.app_code, body.environment)
     answer = await call.memory.cases.upsert(caller, body.case)
     if isinstance(answer, Refusal):
@@ -77,7 +81,10 @@ async def search_cases(
         caller, q or query, DEFAULT_TOP_K if count is None else count
     )
     if isinstance(answer, Refusal):
-        raise _fault(answer)
+        said = {"query": "query" if query and not q else "q"}
+        if top_k is None and limit is not None:
+            said["top_k"] = "limit"
+        raise _fault(answer, said)
     return JsonAnswer(search_fields(answer))
 
 
@@ -99,7 +106,8 @@ async def judge_case(call: Caller, case_id: str) -> Response:
     if isinstance(answer, Refusal):
         raise _fault(answer)
     whole = await _whole(call, caller, case_id)
-    return JsonAnswer({**whole_fields(whole), **feedback_fields(answer)})
+    told = whole_fields(whole, report_chars=_MAX_TOLD_REPORT_CHARS)
+    return JsonAnswer({**told, **feedback_fields(answer)})
 
 
 async def _caller(
@@ -141,12 +149,25 @@ async def _whole(call: Call, caller: CaseCaller, case_id: str) -> WholeCase:
     return answer.cases[0]
 
 
-def _fault(refusal: Refusal) -> Exception:
-    """Make a refusal the error of the contract; its code of the four tools stands in `details`."""
+def _fault(refusal: Refusal, said: Mapping[str, str] = MappingProxyType({})) -> Exception:
+    """Make a refusal the error of the contract; its code of the four tools stands in `details`.
+
+    `said`: the names by which the caller gave what a tool has another name for.
+    """
     if refusal.code in {"CASE_NOT_FOUND", "MISSING_CASE_ID"}:
         return NotFound("There is no such case.", details={"code": refusal.code})
     details: dict[str, Any] = {**refusal.details, "code": refusal.code}
     if refusal.code in {"STORE_UNAVAILABLE", "TOOL_TIMEOUT"}:
         return StoreUnavailable(refusal.message)
-    fault: GatewayError = bad_field(_FIELDS.get(refusal.code, "case"), refusal.message)
-    return BadRequest(refusal.message, details={**fault.details, **details})
+    name, message = _field(refusal), refusal.message
+    for ours, theirs in said.items():
+        message = message.replace(f"`{ours}`", f"`{theirs}`")
+    fault: GatewayError = bad_field(said.get(name, name), message)
+    return BadRequest(message, details={**fault.details, **details})
+
+
+def _field(refusal: Refusal) -> str:
+    """Name what of the request is to blame."""
+    if refusal.code == "INVALID_CASE" and refusal.about:
+        return f"case.{refusal.about}"
+    return refusal.about or _FIELDS.get(refusal.code, "case")

@@ -1,17 +1,19 @@
 """Cases in SQLite, each change written in one transaction with its item, words and deliveries."""
 
-import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Final
+
+import anyio.to_thread
 
 from memory.cases.case import Case, HistoryEntry, RelatedCase, Report, Vote
-from memory.cases.store import MAX_KEPT_REPORTS, CaseChange
+from memory.cases.store import MAX_KEPT_RELATIONS, MAX_KEPT_REPORTS, CaseChange
 from memory.clock import Now, rfc3339
 from memory.items import Item
 from memory.outbox.delivery import NewDelivery, Operation
+from memory.stores.sqlite.case_history import append_history_blocking
 from memory.stores.sqlite.case_rows import (
     history_of,
     read_case,
@@ -65,13 +67,16 @@ class SqliteCaseStore:
         return sorted(found, key=lambda one: (one.created_at, one.case_id))
 
     async def hidden_like(self, likeness: bytes, owner_id: str, *, limit: int) -> list[Case]:
-        """Give so many of the owner's cases with this likeness that search does not show, by their ids."""
+        """Give so many of the owner's cases with this likeness that search does not show, the judged first."""
         rows = await self._database.rows(
             "SELECT value FROM cases WHERE owner_id = ? AND likeness = ? AND is_findable = 0"
-            " ORDER BY case_id LIMIT ?",
+            " ORDER BY lifecycle IN ('rejected', 'stale') DESC, case_id LIMIT ?",
             (owner_id, likeness, max(0, limit)),
         )
-        return [read_case(row["value"]) for row in rows]
+        values = [row["value"] for row in rows]
+        return await anyio.to_thread.run_sync(
+            lambda: [read_case(one) for one in values], abandon_on_cancel=True
+        )
 
     async def apply(self, change: CaseChange) -> None:
         """Write a change, whole."""
@@ -113,23 +118,34 @@ class SqliteCaseStore:
         return found
 
     async def history(self, case_id: str, *, limit: int) -> Sequence[HistoryEntry]:
-        """Give the newest changes, oldest first."""
-        rows = await self._newest("case_history", case_id, limit)
-        return [history_of(row) for row in rows]
-
-    async def reports(self, case_id: str, *, limit: int) -> Sequence[Report]:
-        """Give the newest merged reports, oldest first."""
-        rows = await self._newest("case_reports", case_id, limit)
-        return [report_of(row) for row in rows]
-
-    async def _newest(self, table: str, case_id: str, limit: int) -> Sequence[Mapping[str, Any]]:
+        """Give so many changes, oldest first; how it began and what was rewritten before what is newest."""
         if not _can_be_stored(case_id):
             return []
         rows = await self._database.rows(
-            f"SELECT * FROM {table} WHERE case_id = ? ORDER BY seq DESC LIMIT ?",  # noqa: S608  a name of our own
+            "SELECT * FROM case_history WHERE case_id = ? ORDER BY event = 'created' DESC,"
+            " event IN ('updated', 'lifecycle') DESC, seq DESC LIMIT ?",
             (case_id, max(0, limit)),
         )
-        return [dict(row) for row in reversed(rows)]
+        return [history_of(row) for row in sorted(rows, key=lambda one: int(one["seq"]))]
+
+    async def history_length(self, case_id: str) -> int:
+        """Tell how many changes its history holds."""
+        if not _can_be_stored(case_id):
+            return 0
+        rows = await self._database.rows(
+            "SELECT count(*) FROM case_history WHERE case_id = ?", (case_id,)
+        )
+        return int(rows[0][0])
+
+    async def reports(self, case_id: str, *, limit: int) -> Sequence[Report]:
+        """Give the newest merged reports, oldest first."""
+        if not _can_be_stored(case_id):
+            return []
+        rows = await self._database.rows(
+            "SELECT * FROM case_reports WHERE case_id = ? ORDER BY seq DESC LIMIT ?",
+            (case_id, max(0, limit)),
+        )
+        return [report_of(row) for row in reversed(rows)]
 
     async def note_shown(self, voter: str, case_ids: Sequence[str]) -> None:
         """Note what a voter was shown; where all of it is noted already, nothing is written."""
@@ -192,11 +208,7 @@ def apply_case_change_blocking(
         _put_relations(connection, case, change.relations)
     if change.report is not None:
         _put_report(connection, case.case_id, change.report)
-    connection.executemany(
-        "INSERT INTO case_history (case_id, at, event, by, user_id, conversation_id, details)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [_history_values(case.case_id, one) for one in change.history],
-    )
+    append_history_blocking(connection, case.case_id, change.history)
     if change.shown_to is not None:
         connection.execute(
             "INSERT INTO case_views (voter, case_id, shown_at, own) VALUES (?, ?, ?, 1)"
@@ -287,6 +299,13 @@ def _put_relations(
             for one in relations
         ],
     )
+    for one in (case.case_id, *(other.case_id for other in relations)):
+        connection.execute(
+            "DELETE FROM case_relations WHERE (lesser, greater) IN"
+            " (SELECT lesser, greater FROM case_relations WHERE lesser = ?1 OR greater = ?1"
+            " ORDER BY score DESC, lesser, greater LIMIT -1 OFFSET ?2)",
+            (one, MAX_KEPT_RELATIONS),
+        )
 
 
 def _put_report(connection: sqlite3.Connection, case_id: str, report: Report) -> None:
@@ -298,18 +317,6 @@ def _put_report(connection: sqlite3.Connection, case_id: str, report: Report) ->
         "DELETE FROM case_reports WHERE case_id = ?1 AND seq NOT IN"
         " (SELECT seq FROM case_reports WHERE case_id = ?1 ORDER BY seq DESC LIMIT ?2)",
         (case_id, MAX_KEPT_REPORTS),
-    )
-
-
-def _history_values(case_id: str, entry: HistoryEntry) -> tuple[Any, ...]:
-    return (
-        case_id,
-        rfc3339(entry.at),
-        entry.event,
-        entry.by,
-        entry.user_id,
-        entry.conversation_id,
-        json.dumps(dict(entry.details), ensure_ascii=False),
     )
 
 

@@ -1,5 +1,6 @@
 """Case memory over HTTP, by the contract's names: real stores, no agent."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -283,6 +284,78 @@ async def test_a_case_that_cannot_be_read_is_refused_in_one_sentence(
         assert_error(answer, 422, "invalid_request")
         assert answer.json()["error"]["details"]["code"] == code
         assert answer.json()["error"]["message"].endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("beside", "field"),
+    [
+        ({"case": {**CASE, "confidence": 7}}, "case.confidence"),
+        ({"case": {**CASE, "diagnosis": 7}}, "case.diagnosis"),
+        ({"case": {**CASE, "metadata": {"failure_layer": "moon"}}}, "case.metadata.failure_layer"),
+        ({"case": {**CASE, "metadata": {"tags": 7}}}, "case.metadata.tags"),
+        ({"case": {**CASE, "metadata": 7}}, "case.metadata"),
+        ({"case": {**CASE, "case_id": 7}}, "case.case_id"),
+        ({"case": {**CASE, "resolution": " "}}, "case.resolution"),
+        ({"case": {**CASE, "diagnosis": "a\0b"}}, "case.diagnosis"),
+        ({"case": {**CASE, "symptom_summary": "a\ud800b"}}, "case.symptom_summary"),
+        ({"case": {**CASE, "metadata": {"tags": ["x", "a\udfff"]}}}, "case.metadata.tags"),
+        ({"case": {**CASE, "more": [{"deep": "\0"}]}}, "case.more.deep"),
+        ({"case": {**CASE, "\0": 1}}, "case"),
+        ({"case": {}}, "case"),
+        ({"case": CASE, "environment": "a\u2028b"}, "environment"),
+    ],
+    ids=range(14),
+)
+async def test_a_refusal_names_the_field_that_is_to_blame(
+    tmp_path: Path, beside: Json, field: str
+) -> None:
+    async with staged(tmp_path) as stage:
+        answer = await stage.client().post(
+            "/memory/cases",
+            content=json.dumps(beside),
+            headers={"content-type": "application/json"},
+        )
+        assert_error(answer, 422, "invalid_request")
+        error = answer.json()["error"]
+        assert error["details"]["field"] == field
+        assert error["message"].endswith(".")
+        assert await find(stage.client(), "503 deploy") == []
+
+
+@pytest.mark.parametrize(
+    ("params", "field"),
+    [
+        ({"q": " "}, "q"),
+        ({"query": " "}, "query"),
+        ({}, "q"),
+        ({"q": "x", "limit": 99}, "limit"),
+        ({"q": "x", "top_k": 99}, "top_k"),
+    ],
+)
+async def test_a_question_is_refused_by_the_name_that_the_caller_used(
+    tmp_path: Path, params: Json, field: str
+) -> None:
+    async with staged(tmp_path) as stage:
+        answer = await stage.client().get("/memory/cases/search", params=params)
+        assert_error(answer, 422, "invalid_request")
+        error = answer.json()["error"]
+        assert error["details"]["field"] == field
+        assert f"`{field}`" in error["message"]
+
+
+async def test_a_vote_is_answered_without_the_length_of_what_was_reported(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        case_id = (await record(client))["case_id"]
+        long = {**CASE, "resolution": f"{CASE['resolution']} {'It held. ' * 400}"}
+        assert (await record(client, long))["status"] == "merged"
+        path = f"/memory/cases/{case_id}"
+        (whole,) = (await client.get(path)).json()["reports"]
+        assert len(whole["resolution"]) > 3_000
+        voted = await client.post(f"{path}/feedback", json={"signal": "high_risk"})
+        (short,) = voted.json()["reports"]
+        assert len(short["resolution"]) < 600
+        assert voted.json()["history_left_out"] == 0
 
 
 @pytest.mark.parametrize("params", [{"top_k": 0}, {"top_k": 21}, {"limit": 99}, {"top_k": "many"}])

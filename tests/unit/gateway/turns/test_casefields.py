@@ -19,6 +19,7 @@ def test_a_report_tells_its_diagnosis_and_resolution_where_the_case_says_otherwi
         feedback=FeedbackTally(),
         similar_cases=(),
         history=(),
+        history_left_out=3,
         reports=reports,
         markdown="",
     )
@@ -26,3 +27,7 @@ def test_a_report_tells_its_diagnosis_and_resolution_where_the_case_says_otherwi
     assert {*same} == {"at", "conversation_id", "symptom_summary", "root_cause"}
     assert differing["diagnosis"] == "另一处排查"
     assert differing["resolution"] == "restart it, then patch it"
+    assert whole_fields(whole)["history_left_out"] == 3
+    _, short = whole_fields(whole, report_chars=10)["reports"]
+    assert (short["resolution"], short["diagnosis"]) == ("restart it...", "另一处排查")
+    assert {*short} == {*differing}

@@ -62,6 +62,7 @@ async def everything_once(store: SqliteCaseStore) -> None:
     await store.votes(ids)
     await store.related(ids)
     await store.history("cas_1", limit=9)
+    await store.history_length("cas_1")
     await store.reports("cas_1", limit=9)
     await store.note_shown("cnv_1", ids)
     await store.unreviewed("cnv_1", "ann", limit=9)

@@ -219,6 +219,35 @@ def test_what_no_store_and_no_page_can_hold_is_taken_out() -> None:
 
     assert sent.texts["diagnosis"] == "ab[31m\nc ?"
     assert sent.case_id == "cas_1"
+    assert len(sent.notes) == 1
+    assert sent.notes[0].startswith("`diagnosis` held characters that are no text")
+    tagged = read_case({**WHOLE, "metadata": {"tags": ["a\0b", "c\udfff"]}})
+    assert tagged.metadata.tags == ("ab", "c?")
+    assert [one.split(" ")[0] for one in tagged.notes] == ["`metadata.tags`"]
+    assert read_case({**WHOLE, "diagnosis": "\x1b[31mred 🧑‍🚀"}).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("left_out", "told", "field"),
+    [
+        (["diagnosis"], "`diagnosis` in real words.", "diagnosis"),
+        (["confidence"], "a `confidence` from 0 to 1.", "confidence"),
+        (
+            ["resolution", "confidence", "symptom_summary"],
+            "`symptom_summary`, `resolution` in real words and a `confidence` from 0 to 1.",
+            "symptom_summary",
+        ),
+    ],
+    ids=range(3),
+)
+def test_what_a_new_case_lacks_is_asked_for_in_its_own_kind(
+    left_out: list[str], told: str, field: str
+) -> None:
+    sent = read_case({name: one for name, one in WHOLE.items() if name not in left_out})
+    with pytest.raises(CaseRefused) as caught:
+        new_content(sent)
+    assert str(caught.value) == f"A new case must also say {told}"
+    assert caught.value.field == field
 
 
 def test_names_are_lines_without_doubles_and_a_text_is_read_as_a_list() -> None:

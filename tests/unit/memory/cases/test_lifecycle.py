@@ -140,6 +140,21 @@ def test_a_case_is_not_rejected_at_the_bound_nor_by_another_vote() -> None:
     assert Life(stated_confidence=0.1).vote("cnv_b", signal="conflict").lifecycle == "draft"
 
 
+def test_one_voice_does_not_reject_what_was_accepted_or_what_two_found_helpful() -> None:
+    life = accepted()
+    life.rewrite(OWN, stated=0.2)
+    alone = life.vote("cnv_b", helpful=False)
+    assert (alone.confidence, alone.lifecycle) == (0.1, "accepted"), (
+        "one of the two changed its mind"
+    )
+    assert life.vote("cnv_c", signal="rollback").lifecycle == "rejected"
+    draft = accepted()
+    draft.rewrite(OWN, diagnosis="Looked again", stated=0.0)
+    assert draft.case.lifecycle == "draft"
+    assert draft.vote("cnv_c", helpful=False).lifecycle == "draft"
+    assert draft.vote("cnv_d", helpful=False).lifecycle == "rejected"
+
+
 def test_what_was_rejected_stays_rejected_whatever_is_voted() -> None:
     life = Life(stated_confidence=0.9, lifecycle="rejected")
     for voter in ("cnv_b", "cnv_c", "cnv_d"):
@@ -247,6 +262,8 @@ def test_metadata_and_stated_confidence_alone_change_neither_lifecycle_nor_autho
         (False, 0.0, OWN, "agent", 0.0),
         (False, 0.9, "cnv_b", "agent", None),
         (False, 0.0, "cnv_b", "agent", None),
+        (False, 0.0, "cnv_late", "agent", None),
+        (True, 0.0, "cnv_late", "agent", None),
         (False, None, OWN, "agent", None),
         (True, 0.9, OWN, "agent", None),
         (True, 0.7, OWN, "agent", 0.7),
@@ -259,7 +276,8 @@ def test_who_may_state_a_confidence_anew(
     voted: Any, stated: float | None, writer: str, by: Any, taken: float | None
 ) -> None:
     votes = [make_vote(helpful=False)] if voted else []
-    assert restated(make_case(), votes, stated, writer=writer, by=by) == taken
+    case = make_case(authors=(OWN, "cnv_late"))
+    assert restated(case, votes, stated, writer=writer, by=by) == taken
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,293 @@
+"""One conversation alone neither does away with a case nor keeps others from telling what they found."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.cases.case import Case
+from memory.cases.results import CaseRefused
+from tests.support.cases import (
+    INCIDENT,
+    INCIDENT_ZH,
+    OTHER_INCIDENT,
+    CaseWorld,
+    caller,
+    case_world,
+)
+
+
+async def recorded(world: CaseWorld, **fields: Any) -> Case:
+    return (await world.upsert(caller(), **{**INCIDENT, **fields})).case
+
+
+def retold(n: int = 7, **fields: Any) -> dict[str, Any]:
+    return {**INCIDENT, "symptom_summary": f"{INCIDENT['symptom_summary']} (10:{n:02d})", **fields}
+
+
+@pytest.mark.parametrize("helpful", [0, 2, 4])
+async def test_who_rewrites_a_sign_of_a_case_cannot_do_away_with_it(
+    tmp_path: Path, helpful: int
+) -> None:
+    async with case_world(tmp_path) as world:
+        one = await recorded(world, confidence=0.9)
+        for n in range(helpful):
+            await world.vote(caller(f"cnv_h{n}"), one.case_id, helpful=True, signal="success")
+        sure = (await world.case(one.case_id)).confidence
+        evil = caller("cnv_evil")
+        sign = f"{INCIDENT['symptom_summary']}."
+        rewritten = await world.upsert(evil, case_id=one.case_id, symptom_summary=sign)
+        assert (rewritten.case.lifecycle, rewritten.case.authors) == (
+            "draft",
+            ("cnv_1", "cnv_evil"),
+        )
+        stated = await world.upsert(evil, case_id=one.case_id, confidence=0.0)
+        assert (stated.status, stated.stripped) == ("unchanged", ("confidence",))
+        assert "first" in stated.notes[0]
+        assert (await world.case(one.case_id)).confidence == sure
+        judged = await world.vote(evil, one.case_id, helpful=False, signal="rollback")
+        assert judged.case.lifecycle == "draft"
+
+
+async def test_a_statement_and_a_vote_of_one_author_never_reject(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        one = await recorded(world, confidence=0.9)
+        for name in ("cnv_2", "cnv_3"):
+            await world.vote(caller(name), one.case_id, helpful=True)
+        await world.upsert(caller(), case_id=one.case_id, confidence=0.0)
+        own = await world.vote(caller(), one.case_id, helpful=False, signal="rollback")
+        assert (own.case.lifecycle, own.case.confidence) == ("accepted", 0.0)
+        second = await world.vote(caller("cnv_4"), one.case_id, helpful=False)
+        assert second.case.lifecycle == "rejected", "two speak against it, one did not write it"
+
+
+async def test_what_two_found_helpful_one_alone_does_not_reject(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        one = await recorded(world, confidence=0.9)
+        for name in ("cnv_2", "cnv_3"):
+            await world.vote(caller(name), one.case_id, helpful=True)
+        await world.upsert(caller(), case_id=one.case_id, confidence=0.0)
+        alone = await world.vote(caller("cnv_4"), one.case_id, helpful=False, signal="rollback")
+        assert (alone.case.confidence, alone.case.lifecycle) == (0.0, "accepted")
+        assert not alone.case.is_findable
+        second = await world.vote(caller("cnv_5"), one.case_id, helpful=False)
+        assert second.case.lifecycle == "rejected"
+
+
+async def test_a_person_rejects_a_draft_that_he_wrote_himself(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        person = caller(None, by="person")
+        one = (await world.upsert(person, **{**INCIDENT, "confidence": 0.3})).case
+        assert (await world.vote(person, one.case_id, helpful=False)).case.lifecycle == "rejected"
+
+
+@pytest.mark.parametrize("how", ["judged by its author", "unsure"])
+async def test_nobody_plants_a_case_that_swallows_what_others_find(
+    tmp_path: Path, how: str
+) -> None:
+    """What an author himself thinks little of is no verdict."""
+    judged = how != "unsure"
+    async with case_world(tmp_path) as world:
+        planted = await recorded(world, confidence=0.3 if judged else 0.0)
+        if judged:
+            own = await world.vote(caller(), planted.case_id, helpful=False)
+            assert own.case.lifecycle == "draft"
+        honest = await world.upsert(caller("cnv_2"), **retold(confidence=0.95))
+        assert (honest.status, honest.case.case_id) == ("merged", planted.case_id)
+        assert (honest.case.stated_confidence, honest.case.is_findable) == (0.95, True)
+        assert honest.case.confidence == (0.75 if judged else 0.95)
+        assert honest.case == await world.case(planted.case_id)
+        assert len(honest.notes) == 1
+        assert len(await world.database.rows("SELECT id FROM items")) == 1
+        entry = (await world.store.history(planted.case_id, limit=99))[-1]
+        assert entry.details["confidence"] == {
+            "from": 0.1 if judged else 0.0,
+            "to": honest.case.confidence,
+        }
+        surer = await world.upsert(caller("cnv_3"), **retold(8, confidence=1.0))
+        assert surer.case.stated_confidence == 0.95, "what is found is not stated anew"
+
+
+async def test_an_author_who_is_surer_now_says_so_by_telling_it_again(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        one = await recorded(world, confidence=0.4)
+        assert one.review_reasons == ()
+        lower = await world.upsert(caller(), **{**INCIDENT, "confidence": 0.2})
+        assert (lower.status, lower.case) == ("unchanged", one)
+        again = await world.upsert(caller(), **{**INCIDENT, "confidence": 0.7})
+        assert (again.status, again.case.confidence, again.case.reports) == ("updated", 0.7, 0)
+        assert again.case.is_findable
+
+
+async def test_what_others_judged_useless_stays_hidden_however_surely_it_is_told(
+    tmp_path: Path,
+) -> None:
+    async with case_world(tmp_path) as world:
+        one = await recorded(world, confidence=0.6)
+        against = await world.vote(caller("cnv_2"), one.case_id, helpful=False)
+        assert (against.case.lifecycle, against.case.confidence) == ("draft", 0.4)
+        again = await world.upsert(caller("cnv_3"), **retold(confidence=1.0))
+        assert (again.status, again.case.confidence) == ("merged", 0.4)
+        assert "found it not helpful" in again.notes[1]
+        assert "search does not show it" in again.notes[2]
+        assert not await world.database.rows("SELECT id FROM items")
+
+
+@pytest.mark.parametrize("lifecycle", ["rejected", "stale"])
+@pytest.mark.parametrize("told", [INCIDENT, retold()], ids=["exactly", "alike"])
+async def test_what_was_found_wrong_does_not_come_back_by_rewriting_another_case(
+    tmp_path: Path, lifecycle: str, told: dict[str, Any]
+) -> None:
+    async with case_world(tmp_path) as world:
+        wrong = await recorded(world, confidence=0.3 if lifecycle == "rejected" else 0.8)
+        vote: dict[str, Any] = (
+            {"helpful": False} if lifecycle == "rejected" else {"signal": "stale"}
+        )
+        assert (
+            await world.vote(caller("cnv_2"), wrong.case_id, **vote)
+        ).case.lifecycle == lifecycle
+        own = (await world.upsert(caller("cnv_3"), **OTHER_INCIDENT)).case
+        with pytest.raises(CaseRefused) as caught:
+            await world.upsert(caller("cnv_3"), **{**told, "case_id": own.case_id})
+        assert caught.value.code == "INVALID_CASE"
+        assert wrong.case_id in str(caught.value)
+        assert str(caught.value).count(". ") == 0
+        assert await world.case(own.case_id) == own
+        surer = await world.upsert(caller("cnv_3"), case_id=own.case_id, confidence=0.9)
+        assert surer.status == "updated"
+
+
+async def test_a_rewriting_that_makes_two_cases_the_same_is_told(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        first = await recorded(world)
+        other = (await world.upsert(caller("cnv_2"), **OTHER_INCIDENT)).case.case_id
+        answer = await world.upsert(caller("cnv_2"), **{**retold(), "case_id": other})
+        assert answer.status == "updated"
+        assert answer.notes == (f"It tells the same as {first.case_id} now.",)
+        apart = await world.upsert(caller("cnv_2"), **{**INCIDENT_ZH, "case_id": other})
+        assert apart.notes == ()
+
+
+async def test_a_twin_of_old_stops_no_change_of_anything_but_what_is_said(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        first = await recorded(world)
+        other = (await world.upsert(caller("cnv_2"), **OTHER_INCIDENT)).case.case_id
+        await world.upsert(caller("cnv_2"), **{**retold(), "case_id": other})
+        await world.vote(caller("cnv_3"), first.case_id, signal="stale")
+        surer = await world.upsert(caller("cnv_2"), case_id=other, confidence=0.9)
+        assert (surer.status, surer.notes) == ("updated", ())
+
+
+async def test_a_case_is_no_twin_of_itself(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        stale = (await recorded(world)).case_id
+        await world.vote(caller("cnv_3"), stale, signal="stale")
+        more = await world.upsert(caller(), case_id=stale, metadata={"tags": ["more"]})
+        assert (more.status, more.case.lifecycle) == ("updated", "stale")
+        assert not any("tells the same" in one for one in more.notes)
+
+
+async def test_what_is_known_of_the_surroundings_gives_way_to_an_author_or_a_person_alone(
+    tmp_path: Path,
+) -> None:
+    async with case_world(tmp_path) as world:
+        one = await recorded(world)
+        sent = {"failure_layer": "k8s", "runtime": "java", "tags": ["x"], "related_services": []}
+        answer = await world.upsert(caller("cnv_2"), case_id=one.case_id, metadata=sent)
+        known = answer.case.content.metadata
+        assert (known.failure_layer, known.runtime, known.tags) == ("db", "java", ("pool", "x"))
+        assert answer.stripped == ("metadata.failure_layer",)
+        assert "metadata" in answer.notes[0]
+        only = await world.upsert(
+            caller("cnv_3"), case_id=one.case_id, metadata={"failure_layer": "os"}
+        )
+        assert (only.status, only.stripped) == ("unchanged", ("metadata.failure_layer",))
+        same = await world.upsert(
+            caller("cnv_3"), case_id=one.case_id, metadata={"failure_layer": "db"}
+        )
+        assert (same.status, same.stripped) == ("unchanged", ())
+        for who, layer in ((caller(), "os"), (caller(None, by="person"), "jvm")):
+            changed = await world.upsert(
+                who, case_id=one.case_id, metadata={"failure_layer": layer}
+            )
+            assert changed.case.content.metadata.failure_layer == layer
+            assert changed.stripped == ()
+
+
+async def test_what_stood_in_the_metadata_stays_in_the_history(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        one = await recorded(world)
+        sent = {"failure_layer": "k8s", "runtime": "java", "tags": ["x"]}
+        await world.upsert(caller(), case_id=one.case_id, metadata=sent)
+        entry = (await world.store.history(one.case_id, limit=99))[-1]
+        assert entry.details["before"] == {
+            "metadata.failure_layer": "db",
+            "metadata.tags": ["pool"],
+        }
+
+
+@pytest.mark.parametrize("last", ["opposite", "elsewhere"])
+async def test_what_a_report_contradicts_is_a_case_of_its_own(tmp_path: Path, last: str) -> None:
+    """Both fit what the first one says, which says less; they do not fit each other."""
+    base = {
+        **INCIDENT,
+        "resolution": "changed the limit of the pool",
+        "metadata": {"related_services": ["checkout"]},
+    }
+    one = {
+        **base,
+        "resolution": "changed the limit of the pool; raised max connections of the pool",
+    }
+    other: dict[str, Any] = {
+        **base,
+        "resolution": "changed the limit of the pool; lowered max connections of the pool",
+    }
+    if last == "elsewhere":
+        one = {**base, "diagnosis": f"{base['diagnosis']} ORA-00018"}
+        other = {**base, "diagnosis": f"{base['diagnosis']} ORA-12519"}
+    async with case_world(tmp_path) as world:
+        first = (await world.upsert(caller(), **base)).case.case_id
+        answers = [
+            await world.upsert(caller("cnv_2"), **one),
+            await world.upsert(caller("cnv_3"), **other),
+            await world.upsert(
+                caller("cnv_4"), **{**one, "symptom_summary": "checkout: 503 after the deploy"}
+            ),
+        ]
+        assert [answer.status for answer in answers] == ["merged", "created", "merged"]
+        assert answers[0].case.case_id == answers[2].case.case_id == first
+
+
+async def test_a_persons_call_made_twice_is_no_second_report(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        await recorded(world)
+        person = caller(None, by="person")
+        answers = [await world.upsert(person, **retold()) for _ in range(3)]
+        assert [one.status for one in answers] == ["merged", "unchanged", "unchanged"]
+        assert answers[-1].case.reports == 1
+        branches = [caller(f"cnv_b{n}", root_id="cnv_9") for n in range(2)]
+        told = [await world.upsert(caller("cnv_9"), **retold(9))]
+        told += [await world.upsert(one, **retold(9)) for one in branches]
+        assert [one.status for one in told] == ["merged", "unchanged", "unchanged"]
+
+
+async def test_many_unsure_decoys_do_not_bring_back_what_was_found_wrong(tmp_path: Path) -> None:
+    ids = iter([f"cas_{n:03d}" for n in range(130)] + ["cas_zz"])
+    async with case_world(tmp_path, new_id=lambda: next(ids)) as world:
+        for n in range(130):
+            decoy = {
+                **INCIDENT,
+                "diagnosis": f"{OTHER_INCIDENT['diagnosis']} of host {'abcdefghijklm'[n % 13] * (n + 3)}",
+                "symptom_summary": retold()["symptom_summary"],
+                "metadata": {"application_name": f"decoy {n}", "related_services": [f"s{n}"]},
+                "confidence": 0.1,
+            }
+            await world.upsert(caller("cnv_evil"), **decoy)
+        wrong = await recorded(
+            world, confidence=0.3, symptom_summary=f"shoppers wait, {INCIDENT['symptom_summary']}"
+        )
+        await world.vote(caller("cnv_2"), wrong.case_id, helpful=False)
+        assert (await world.case(wrong.case_id)).lifecycle == "rejected"
+        assert await world.count() > 60
+        again = await world.upsert(caller("cnv_3"), **retold(confidence=1.0))
+        assert (again.status, again.case.case_id) == ("merged", wrong.case_id)
