@@ -29,7 +29,7 @@ $(STAMP): $(LOCK) scripts/find-python
 test: setup
 	@sh scripts/find-browser > $(VENV)/browser
 	@sh scripts/find-sandbox
-	@CANDOR_TEST_BROWSER="$$(cat $(VENV)/browser)" $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(TESTS)
+	@CANDOR_TEST_BROWSER="$$(cat $(VENV)/browser)" $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 soak: setup
 	@$(BIN)/python -m pytest -m soak tests

@@ -21,7 +21,8 @@ def seen_from_outside(server: LiveServer) -> dict[str, object]:
     """Give what a process inherits, and what could be left over from the one it came from."""
     place = Path(f"/proc/{server.process.pid}")
     status = dict(line.split(":\t", 1) for line in (place / "status").read_text().splitlines())
-    files = [str(one.readlink()) for one in (place / "fd").iterdir()]
+    opened = [one.readlink() for one in (place / "fd").iterdir()]
+    files = [str(one) for one in opened if one.suffix not in {".py", ".pyc"}]  # it still imports
     base = str(server.workspace.parent)
     return {
         "directory": (place / "cwd").readlink(),

@@ -298,6 +298,9 @@ async def test_an_agent_killed_in_mid_turn_is_told_and_the_next_one_remembers(
         conversation_id = await remembered(server, conversation, client)
         async with client.stream(message, conversation_id) as events:
             await events.until(kind)
+            await anyio.sleep(
+                0.5
+            )  # no event tells that the agent was asked; before, it is merely replaced
             kill_agents(server)
             result = (await events.until("turn.completed")).data
         assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "engine_crash")

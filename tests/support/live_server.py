@@ -323,6 +323,7 @@ def environment(
         "workspace": directory / "workspace",
         "data_dir": directory / "data",
         "log_dir": directory / "logs",
+        "prewarmed_clients": 0,  # an agent that nobody asks costs as much as one that works
         **settings,
     }
     blank = [*dotenv_values(ROOT / ".env"), *(row[0] for row in settings_rows())]
