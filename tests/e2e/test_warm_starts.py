@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -21,7 +22,10 @@ def seen_from_outside(server: LiveServer) -> dict[str, object]:
     """Give what a process inherits, and what could be left over from the one it came from."""
     place = Path(f"/proc/{server.process.pid}")
     status = dict(line.split(":\t", 1) for line in (place / "status").read_text().splitlines())
-    opened = [one.readlink() for one in (place / "fd").iterdir()]
+    opened = []
+    for one in (place / "fd").iterdir():
+        with suppress(FileNotFoundError):  # closed since
+            opened.append(one.readlink())
     files = [str(one) for one in opened if one.suffix not in {".py", ".pyc"}]  # it still imports
     base = str(server.workspace.parent)
     return {
