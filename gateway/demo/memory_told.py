@@ -56,6 +56,6 @@ def _items(lines: str, language: Language) -> str:
     found = [(one["source"], one["words"]) for one in _ITEM.finditer(lines)]
     own = [(source, words) for source, words in found if _OWN_README not in source]
     return "\n".join(
-        f"- {clip(words, _MAX_ITEM_CHARS, language)} ({source.split(',')[0]})"
+        f"- {clip(words.lstrip('# '), _MAX_ITEM_CHARS, language)} ({source.split(',')[0]})"
         for source, words in own[:_MAX_ITEMS]
     )
