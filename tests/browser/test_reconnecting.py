@@ -1,5 +1,7 @@
 """A page that lost its stream shows, in the end, exactly what is stored: nothing lost, nothing twice."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,19 @@ def stored_messages(server: LiveServer, conversation_id: str) -> list[dict[str, 
     return messages
 
 
+@contextmanager
+def agents_standing_still(server: LiveServer) -> Iterator[None]:
+    """No turn can end meanwhile, however long a page takes to come back."""
+    agents = server.agents().values()
+    for agent in agents:
+        agent.suspend()
+    try:
+        yield
+    finally:
+        for agent in agents:
+            agent.resume()
+
+
 def expect_whole(chat: ChatPage, server: LiveServer) -> None:
     """The reply is the stored one, and every state that was shown on the way was a part of it."""
     chat.turn.expect_end("answered")
@@ -40,10 +55,11 @@ def test_a_reload_in_mid_turn_catches_up(talk: ChatPage, server: LiveServer) -> 
     talk.send(LONG)
     expect(talk.turn.live).to_contain_text("word20")
 
-    talk.page.reload()
+    with agents_standing_still(server):
+        talk.page.reload()
 
-    expect(talk.turn.live).to_contain_text("word20")
-    expect(talk.get("stop")).to_be_visible()
+        expect(talk.turn.live).to_contain_text("word20")
+        expect(talk.get("stop")).to_be_visible()
     expect_whole(talk, server)
     expect(talk.turns).to_have_count(turns + 1)
     expect(talk.turn.message).to_contain_text("candor-script")
