@@ -33,6 +33,7 @@ _MAX_TOLD: Final = 20
 _MAX_TOLD_CHARS: Final = 60
 _MAX_READ: Final = 4
 """So many times as long as is kept, a text is read at most: secrets are looked for in all of that."""
+_MAX_READ_NAME: Final = MAX_NAME_CHARS * _MAX_READ
 
 _PLACEHOLDERS: Final = frozenset(
     {
@@ -46,6 +47,7 @@ _CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _NO_TEXT: Final = re.compile("[\x00\ud800-\udfff]")
 _SPACE: Final = re.compile(r"\s+")
 _BETWEEN: Final = re.compile(r"[,，;；、\n]")
+_LINE_END: Final = re.compile(r"\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,18 +153,21 @@ class _Reading:
         if not isinstance(value, str):
             told = f"metadata.{name}"
             raise CaseRefused("INVALID_CASE", f"`{told}` must be text.", field=told)
-        line = _one_line(self._read(f"metadata.{name}", value[: MAX_NAME_CHARS * _MAX_READ]))
-        return line if _says_something(line) else None
+        return _name(self._read(f"metadata.{name}", value[:_MAX_READ_NAME]))
 
     def _names(self, name: str, value: object) -> tuple[str, ...]:
         if value is None:
             return ()
         if isinstance(value, str):  # a list written as one text, as models do
-            value = _BETWEEN.split(value)
-        if not isinstance(value, Sequence) or not all(isinstance(one, str) for one in value):
+            text, between = value[: MAX_NAMES * _MAX_READ * _MAX_READ_NAME], _BETWEEN
+        elif isinstance(value, Sequence) and all(isinstance(one, str) for one in value):
+            lines = (self._name(name, one) for one in value[: MAX_NAMES * _MAX_READ])
+            text, between = "\n".join(one for one in lines if one is not None), _LINE_END
+        else:
             told = f"metadata.{name}"
             raise CaseRefused("INVALID_CASE", f"`{told}` must be a list of names.", field=told)
-        names = [self._name(name, one) for one in value[: MAX_NAMES * _MAX_READ]]
+        # Masked whole: of a secret with a comma, or one name a line, the parts look like none.
+        names = [_name(one) for one in between.split(self._read(f"metadata.{name}", text))]
         kept = tuple(dict.fromkeys(one for one in names if one is not None))
         if len(kept) > MAX_NAMES:
             self._notes.append(f"`metadata.{name}` was cut to {MAX_NAMES} names.")
@@ -233,6 +238,11 @@ def _failure_layer(value: object) -> FailureLayer | None:
             field="metadata.failure_layer",
         )
     return None if found == "unknown" else found
+
+
+def _name(text: str) -> str | None:
+    line = _one_line(text)
+    return line if _says_something(line) else None
 
 
 def _one_line(text: str) -> str:

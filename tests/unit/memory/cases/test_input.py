@@ -188,6 +188,32 @@ def test_secrets_are_masked_everywhere_and_counted() -> None:
     assert sent.redacted == 5
 
 
+PRIVATE_KEY = (
+    "-----BEGIN RSA PRIVATE KEY-----",
+    "MIIEowIBAAKCAQEAwJx7Zq3Vb9Y2kQn4T8sLrXh0uFgPj5dKe1NcMaZoBvWiy6EtRl2",
+    "-----END RSA PRIVATE KEY-----",
+)
+
+
+@pytest.mark.parametrize(
+    ("names", "inside"),
+    [
+        ("\n".join(PRIVATE_KEY), PRIVATE_KEY[1]),
+        (["oom", "\n".join(PRIVATE_KEY)], PRIVATE_KEY[1]),
+        (["oom", *PRIVATE_KEY], PRIVATE_KEY[1]),
+        ("oom, DB_PASSWORD=Xk9wq,vB2qL7ttx9", "vB2qL7ttx9"),
+        ("堆内存、postgres://svc:pa、ss0rdX9@db.example.com/x", "ss0rdX9"),
+    ],
+    ids=["one text", "one name", "a line each", "a comma", "chinese"],
+)
+def test_a_secret_that_a_list_would_part_is_masked_first(names: object, inside: str) -> None:
+    sent = read_case({"metadata": {"tags": names, "related_services": names}})
+
+    told = f"{sent.metadata}"
+    assert inside not in told
+    assert sent.redacted == 2
+
+
 def test_a_secret_is_masked_before_anything_is_cut() -> None:
     limit = MAX_CHARS["symptom_summary"]
     sent = read_case({**WHOLE, "symptom_summary": "x " * (limit // 2 - 8) + KEY})
