@@ -27,8 +27,11 @@ from memory.recall.told_notes import ToldNotes
 
 _log = logging.getLogger(__name__)
 
-_LOOK_EVERY_S: Final = 60.0
-"""So often the folder is looked at without being asked to: people edit notes as well."""
+_LOOK_EVERY_S: Final = 2.0
+"""So often the folder is looked at without being asked to: who saves a note asks about it in the next moment."""
+_REST_FOLD: Final = 20
+"""A look is followed by a rest of so many times its length at least: a large or slow folder is looked at more rarely."""
+_REST_AFTER_FAILURE_S: Final = 60.0
 
 
 _Read = Literal["indexed", "dated", "removed", "nothing"]
@@ -89,11 +92,14 @@ class NoteIndex:
         task_status.started()
         while True:
             self._wakened = anyio.Event()
+            begun = anyio.current_time()
             try:
                 await self.scan()
+                rest_s = max(_LOOK_EVERY_S, _REST_FOLD * (anyio.current_time() - begun))
             except Exception:  # noqa: BLE001  one bad note must not end what else memory runs
                 _log.exception("notes_not_indexed")
-            with anyio.move_on_after(_LOOK_EVERY_S):
+                rest_s = _REST_AFTER_FAILURE_S
+            with anyio.move_on_after(rest_s):
                 await self._wakened.wait()
 
     def wake(self) -> None:
