@@ -48,8 +48,8 @@ def examine(settings: Settings, environ: Mapping[str, str], *, out: TextIO) -> i
     for one in fields(settings):
         value = getattr(settings, one.name)
         shown = "" if value is None else str(value)
-        changed = "" if value == one.default else "   (set)"
-        out.write(f"{PREFIX}{one.name.upper()}={shown}{changed}\n")
+        name = f"{PREFIX}{one.name.upper()}"
+        out.write(f"{name}={shown}{'   (set)' if environ.get(name) else ''}\n")
     return 1 if any(kind == "fault" for kind, _ in findings) else 0
 
 

@@ -83,8 +83,10 @@ def list_rules(rules: Rules, file: Path | None) -> Iterator[str]:
     )
     yield from _changes("tools", base.offered_tools, rules.offered_tools)
     yield from _changes("tolerated", base.tolerated_tools, rules.tolerated_tools)
-    yield from _changes("own tools that read", base.own_reading_tools, rules.own_reading_tools)
-    yield from _changes("own tools that change", base.own_changing_tools, rules.own_changing_tools)
+    yield from _changes(
+        "own tools, never asked about", base.own_reading_tools, rules.own_reading_tools
+    )
+    yield from _changes("own tools, asked about", base.own_changing_tools, rules.own_changing_tools)
     yield from _changes("WebFetch may open", base.web_hosts, rules.web_hosts)
     folders = {
         f"{one.path} ({'read-write' if one.writable else 'read-only'})" for one in rules.directories

@@ -86,7 +86,7 @@ def test_the_env_file_beside_the_program_is_read(tmp_path: Path) -> None:
     )
     program, environ = copy_of_the_program(tmp_path / "copy", lines.encode())
     env = environment(tmp_path, {"port": 0, "extract": "off"}, environ)
-    del env["CANDOR_MODEL"]
+    del env["CANDOR_MODEL"], env["CANDOR_LOG_DIR"]
     done = subprocess.run(
         [sys.executable, program, "doctor"],
         env=env,
@@ -98,7 +98,9 @@ def test_the_env_file_beside_the_program_is_read(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "CANDOR_MODEL=of the file   (set)" in done.stdout
-    assert "CANDOR_EXTRACT=off\n" in done.stdout
+    assert "CANDOR_EXTRACT=off   (set)\n" in done.stdout
+    log_dir = next(one for one in done.stdout.splitlines() if one.startswith("CANDOR_LOG_DIR="))
+    assert not log_dir.endswith("(set)")
     assert "The model is reached through ANTHROPIC_API_KEY." in done.stdout
     assert "sk-ant-from-file" not in done.stdout
 

@@ -26,7 +26,7 @@ async def healthz() -> Response:  # noqa: RUF029  a plain function would cost a 
 
 @router.api_route("/readyz", methods=["GET", "HEAD"])
 async def readyz(front: AppFront) -> Response:
-    """Say whether turns can be run, and which part is at fault if not: 200 or 503."""
+    """Say whether turns can be run and their logs be kept, and which part is at fault if not: 200 or 503."""
     services = front.services
     answers = await _ask_all(services.pings, front.limits.ping_deadline_s)
     ready = not services.chat.is_closed and not any(map(_is_fault, answers.values()))
@@ -73,7 +73,7 @@ async def _ask(name: str, ping: Ping, deadline_s: float) -> _Answer:
 
 
 def _is_fault(answer: _Answer) -> bool:
-    """Whether no turn can be run without this part as it is."""
+    """Whether no turn can be run, or no log of it kept, with this part as it is."""
     return isinstance(answer, str)
 
 

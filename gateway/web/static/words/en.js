@@ -136,7 +136,7 @@ export default {
   outcome_answered: "Answered",
   outcome_answered_with_failures: "Answered, though not everything worked",
   outcome_tool_failed: "A tool failed, so there is no answer",
-  outcome_interrupted: "Interrupted before an answer",
+  outcome_interrupted: "Interrupted before the end",
   outcome_stopped: "Stopped by a limit",
   outcome_engine_failed: "The model service or the agent failed",
   outcome_empty: "Finished without text",

@@ -131,7 +131,7 @@ export default {
   outcome_answered: "已回答",
   outcome_answered_with_failures: "已回答，但并非每一步都成功",
   outcome_tool_failed: "工具失败，没有得到回答",
-  outcome_interrupted: "在回答之前被中断",
+  outcome_interrupted: "未完成即被中断",
   outcome_stopped: "因达到限制而停止",
   outcome_engine_failed: "模型服务或代理进程出错",
   outcome_empty: "已结束，没有文字",
