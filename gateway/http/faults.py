@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from gateway.errors import GatewayError, NotFound
 from gateway.http.answers import JsonAnswer
 from gateway.http.complaints import complain
-from memory.errors import StoreUnavailable
+from memory.errors import StoreDamaged, StoreUnavailable
 
 _log = logging.getLogger(__name__)
 
@@ -59,6 +59,13 @@ class StorageUnavailable(GatewayError):
     retryable = True
 
 
+class StorageDamaged(GatewayError):
+    """What the database holds cannot be understood; only whoever keeps the server can help."""
+
+    code = "storage_unavailable"
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+
+
 class MemoryNotOpened(GatewayError):
     """Memory could not be opened when the server started; only a restart can help."""
 
@@ -75,6 +82,12 @@ def fault_of(exc: Exception, request_id: str) -> GatewayError:
             return complain(exc.errors())
         case HTTPException(status_code=HTTPStatus.NOT_FOUND):
             return NotFound("There is no such route.")
+        case StoreDamaged():
+            _log.error("storage_damaged", exc_info=exc, extra={"request_id": request_id})
+            return StorageDamaged(
+                "The server's storage is damaged, and trying again will not help: "
+                "its file has to be replaced by a copy, or mended."
+            )
         case StoreUnavailable():
             _log.error("storage_unavailable", exc_info=exc, extra={"request_id": request_id})
             return StorageUnavailable(

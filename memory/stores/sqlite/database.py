@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 import aiosqlite
 import anyio
 
-from memory.errors import StoreConflict, StoreUnavailable
+from memory.errors import StoreConflict, StoreDamaged, StoreUnavailable
 
 Row = aiosqlite.Row
 T = TypeVar("T")
@@ -26,7 +26,8 @@ T = TypeVar("T")
 _BUSY_MS = 5000
 """So long a statement waits for another process, a backup say, that has the file."""
 
-_REASONS = {
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_REASONS: dict[int | None, str] = {
     sqlite3.SQLITE_BUSY: "another process holds it",
     sqlite3.SQLITE_LOCKED: "another process holds it",
     sqlite3.SQLITE_READONLY: "it is read-only",
@@ -63,8 +64,10 @@ def translating(doing: str) -> Iterator[None]:
         raise StoreConflict("What is stored already contradicts this.") from exc
     except sqlite3.Error as exc:
         code = getattr(exc, "sqlite_errorcode", None)
-        reason = _REASONS.get(code & 0xFF) if isinstance(code, int) else None
-        raise StoreUnavailable(f"The database cannot be {doing}: {reason or 'it failed'}.") from exc
+        primary = code & 0xFF if isinstance(code, int) else None
+        error = StoreDamaged if primary in _DAMAGED else StoreUnavailable
+        reason = _REASONS.get(primary, "it failed")
+        raise error(f"The database cannot be {doing}: {reason}.") from exc
 
 
 class Database:
@@ -78,6 +81,7 @@ class Database:
         self._reader = reader
         self._writing = anyio.Lock()
         self._closed = False
+        self._damage: str | None = None
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in one transaction and commit it; on any exception nothing is written.
@@ -96,7 +100,7 @@ class Database:
         return result
 
     async def _transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        with translating("written"):
+        with self._noting_damage(), translating("written"):
             try:
                 return await _in_thread_of(self._writer, partial(_transact_blocking, work))
             except BaseException:
@@ -112,7 +116,7 @@ class Database:
             StoreUnavailable: the file cannot be read, or is closed.
         """
         self._require_open()
-        with translating("read"):
+        with self._noting_damage(), translating("read"):
             return list(await self._reader.execute_fetchall(sql, parameters))
 
     async def row(self, sql: str, parameters: Iterable[Any] = ()) -> aiosqlite.Row | None:
@@ -123,8 +127,11 @@ class Database:
     async def ping(self) -> str | None:
         """None when the file can be read and written, else a sentence.
 
-        Really writes: a full disk does not show before the first page is written.
+        Really writes: a full disk does not show before the first page is written. What was once found
+        damaged stays so: it is met only where somebody reads just that page.
         """
+        if self._damage is not None:
+            return self._damage
         try:
             found = await self.rows("PRAGMA user_version")
             version = int(found[0][0])
@@ -145,6 +152,14 @@ class Database:
                     await self._reader.close()
                 finally:
                     await self._writer.close()
+
+    @contextmanager
+    def _noting_damage(self) -> Iterator[None]:
+        try:
+            yield
+        except StoreDamaged as exc:
+            self._damage = str(exc)
+            raise
 
     def _require_open(self) -> None:
         if self._closed:
