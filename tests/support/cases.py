@@ -169,3 +169,12 @@ OTHER_INCIDENT: Mapping[str, Any] = {
     "root_cause": "time zone of the new cron host",
     "confidence": 0.7,
 }
+
+
+def retold(incident: Mapping[str, Any]) -> dict[str, Any]:
+    """Tell an incident again with another number in it."""
+    return {
+        **incident,
+        "symptom_summary": f"{incident['symptom_summary']} (10:42)",
+        "diagnosis": f"{incident['diagnosis']} (4bf92f3577b34da6a3ce929d0e0e4736)",
+    }

@@ -29,7 +29,7 @@ from schemathesis.checks import (
 )
 
 from gateway.http.application import create_app
-from tests.service.http.test_refusals import ROUTES, WITH_IDS
+from tests.service.http.every_route import BODIES, ROUTES, WITH_IDS
 from tests.service.http.wired import wired
 from tests.support.services import running_services
 
@@ -58,7 +58,7 @@ class Live:
     url: str
     schema: BaseSchema
     ids: dict[str, str]
-    """A conversation and what is in it."""
+    """A conversation, what is in it, and a case."""
 
     def operation(self, method: str, template: str) -> APIOperation[Any, Any, Any, Any]:
         found: APIOperation[Any, Any, Any, Any] = self.schema[template.replace(":path", "")][method]
@@ -90,8 +90,12 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         schema = schemathesis.openapi.from_dict(description)
         schema.config.update(base_url=url)
         done = httpx.post(f"{url}/chat", json={"message": "hi"}, timeout=TIMEOUT_S).json()
+        case = httpx.post(
+            f"{url}/memory/cases", json=BODIES["/memory/cases"], timeout=TIMEOUT_S
+        ).json()
         names = ("conversation_id", "turn_id", "log_file")
-        yield Live(url, schema, {name: done[name] for name in names})
+        ids = {name: done[name] for name in names}
+        yield Live(url, schema, {**ids, "case_id": case["case_id"]})
 
 
 def assert_fits(case: Case[Any]) -> None:

@@ -5,7 +5,7 @@ The routes are asked of the app itself: one that takes an id and is not tried he
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +13,8 @@ from typing import Any
 
 import anyio
 import httpx
-from fastapi import FastAPI
-from starlette.routing import Route
 
+from tests.service.http.every_route import routes_of
 from tests.service.http.reading import reading
 from tests.service.http.stage import ASK, HOLD, Json, Stage, assert_error, staged
 
@@ -102,16 +101,6 @@ UNKNOWN = {
     "delivery_id": "999999",
     "log_file": f"2026-11-20/trn_{'a' * 26}.jsonl",
 }
-
-
-def routes_of(app: FastAPI) -> Iterator[tuple[str, str]]:
-    """Give every route that answers, as the app itself has them."""
-    for section in app.router.routes:
-        original = getattr(section, "original_router", None)
-        for route in [section] if original is None else original.routes:
-            assert isinstance(route, Route), f"{route} is of a kind that this test does not know"
-            for method in (route.methods or set()) - {"HEAD"}:
-                yield method, route.path
 
 
 def fill(given: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:

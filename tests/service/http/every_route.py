@@ -1,0 +1,112 @@
+"""Every route there is, and a request to each of them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+from starlette.routing import Route
+
+from tests.service.http.stage import Json
+
+ROUTES: list[tuple[str, str]] = [
+    ("POST", "/chat"),
+    ("POST", "/chat/stream"),
+    ("GET", "/conversations"),
+    ("POST", "/new-conversation"),
+    ("GET", "/conversations/{conversation_id}"),
+    ("PATCH", "/conversations/{conversation_id}"),
+    ("DELETE", "/conversations/{conversation_id}"),
+    ("GET", "/conversations/{conversation_id}/messages"),
+    ("GET", "/conversations/{conversation_id}/events"),
+    ("POST", "/conversations/{conversation_id}/interrupt"),
+    ("POST", "/conversations/{conversation_id}/fork"),
+    ("DELETE", "/conversations/{conversation_id}/queue/{turn_id}"),
+    ("GET", "/approvals"),
+    ("POST", "/approvals/{approval_id}"),
+    ("GET", "/memory/search"),
+    ("POST", "/memory/context"),
+    ("GET", "/memory/items/{item_id}"),
+    ("DELETE", "/memory/items/{item_id}"),
+    ("POST", "/memory/episodes"),
+    ("POST", "/memory/cases"),
+    ("GET", "/memory/cases/search"),
+    ("GET", "/memory/cases/{case_id}"),
+    ("POST", "/memory/cases/{case_id}/feedback"),
+    ("GET", "/memory/intents"),
+    ("GET", "/memory/outbox"),
+    ("POST", "/memory/outbox/{delivery_id}/retry"),
+    ("GET", "/memory/health"),
+    ("GET", "/logs"),
+    ("GET", "/logs/{log_file:path}"),
+    ("GET", "/healthz"),
+    ("GET", "/readyz"),
+    ("GET", "/metrics"),
+    ("GET", "/"),
+    ("GET", "/static/{name:path}"),
+]
+OPEN = {"/healthz", "/", "/static/{name:path}"}
+BODIES: dict[str, Json] = {
+    "/chat": {"message": "hi"},
+    "/chat/stream": {"message": "hi"},
+    "/new-conversation": {},
+    "/conversations/{conversation_id}": {"title": "t"},
+    "/conversations/{conversation_id}/fork": {"turn_id": "{turn_id}"},
+    "/approvals/{approval_id}": {"decision": "allow"},
+    "/memory/context": {"queries": ["hi"]},
+    "/memory/episodes": {
+        "episode_type": "howto",
+        "title": "t",
+        "sections": {"recipe": "restart the gateway"},
+    },
+    "/memory/cases": {
+        "case": {
+            "symptom_summary": "checkout answers 503",
+            "diagnosis": "its pool is exhausted",
+            "resolution": "raise the pool",
+            "confidence": 0.8,
+        },
+    },
+    "/memory/cases/{case_id}/feedback": {"helpful": True},
+}
+QUERIES = {"/memory/search": {"q": "hi"}, "/memory/cases/search": {"q": "hi"}}
+WITH_BODY = [one for one in ROUTES if one[1] in BODIES and one[0] in {"POST", "PATCH"}]
+WITH_IDS = [one for one in ROUTES if "_id}" in one[1] or "log_file" in one[1]]
+UNKNOWN = {
+    "conversation_id": "cnv_unknown",
+    "turn_id": "trn_unknown",
+    "approval_id": "apr_unknown",
+    "item_id": "epi_unknown",
+    "case_id": "cas_unknown",
+    "delivery_id": "4711",
+    "log_file": "2026-11-20/trn_unknown.jsonl",
+    "name": "unknown.js",
+}
+
+
+def path_of(template: str, ids: dict[str, str]) -> str:
+    return template.replace(":path", "").format(**ids)
+
+
+def body_of(template: str, ids: dict[str, str]) -> Json:
+    body = BODIES.get(template, {})
+    return {key: one.format(**ids) if isinstance(one, str) else one for key, one in body.items()}
+
+
+async def send(
+    client: httpx.AsyncClient, method: str, template: str, ids: dict[str, str], **more: Any
+) -> httpx.Response:
+    if "content" not in more and (method, template) in WITH_BODY:
+        more["json"] = body_of(template, ids)
+    more.setdefault("params", QUERIES.get(template))
+    return await client.request(method, path_of(template, ids), **more)
+
+
+def routes_of(app: FastAPI) -> Iterator[tuple[str, str]]:
+    """Give every route that answers, as the app itself has them."""
+    for section in app.router.routes:
+        original = getattr(section, "original_router", None)
+        for route in [section] if original is None else original.routes:
+            assert isinstance(route, Route), f"{route} is of a kind that this test does not know"
+            for method in (route.methods or set()) - {"HEAD"}:
+                yield method, route.path

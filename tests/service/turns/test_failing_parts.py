@@ -1,0 +1,116 @@
+"""Memory, the journal or a part of the turn itself fails: there is a result, and the lane goes on."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.builders import Memory, codes
+from tests.support.services import (
+    ask,
+    assert_nothing_is_left,
+    events_of,
+    journal_of,
+    kinds,
+    of_kind,
+    result_of,
+    running_services,
+    send,
+)
+
+
+@pytest.mark.parametrize(
+    ("pack", "code", "deadline_ms"),
+    [
+        (None, "memory_timeout", 20),
+        (RuntimeError("broken"), "memory_failed", 10_000),
+        ("no pack at all", "memory_failed", 10_000),
+    ],
+)
+async def test_a_memory_that_is_slow_or_broken_never_breaks_a_turn(
+    tmp_path: Path, pack: Any, code: str, deadline_ms: int
+) -> None:
+    async with running_services(
+        tmp_path, memory=Memory(pack), recall_deadline_ms=deadline_ms
+    ) as services:
+        result = await ask(services, "hello")
+        lines = await journal_of(services, result)
+        assert_nothing_is_left(services)
+    assert (result["outcome"], result["memory"]["degraded"]) == ("answered", [code])
+    assert (lines[1]["kind"], lines[1]["degraded"]) == ("context", [code])
+
+
+@pytest.mark.parametrize(("kind", "in_the_log"), [("message", True), ("response", False)])
+async def test_lines_that_the_journal_lost_are_told_in_the_result_and_if_it_can_in_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, *, in_the_log: bool
+) -> None:
+    async with running_services(tmp_path) as services:
+        intake = services.journal._intake  # noqa: SLF001
+        real = intake.offer
+        monkeypatch.setattr(intake, "offer", lambda one: one.line.kind != kind and real(one))
+        accepted = await send(services, "hello")
+        result = await result_of(services, accepted)
+        events = await events_of(services, accepted)
+        lines = await journal_of(services, result)
+    assert codes(result["notices"]) == ["journal_lost"]
+    assert result["outcome"] == "answered"
+    assert of_kind(events, "turn.completed") == [result]
+    assert kinds(events)[-2:] == ["notice", "turn.completed"]
+    assert (codes(lines[-1].get("notices", [])) == ["journal_lost"]) == in_the_log
+
+
+@pytest.mark.parametrize("place", ["turn_result", "failure_notice", "broke_off"])
+async def test_whatever_fails_in_making_the_result_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    real = getattr(__import__("gateway.turns.closing", fromlist=[place]), place)
+    failed: list[bool] = []
+
+    def fail_once(*args: Any, **kwargs: Any) -> Any:
+        if not failed:
+            failed.append(True)
+            raise RuntimeError("broken")
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(f"gateway.turns.closing.{place}", fail_once)
+    async with running_services(tmp_path) as services:
+        accepted = await send(services, "hello")
+        result = await result_of(services, accepted)
+        events = await events_of(services, accepted)
+        after = await ask(services, "hello", accepted.conversation_id)
+    assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "engine_crash")
+    assert kinds(events).count("turn.completed") == 1
+    assert after["outcome"] == "answered"
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "gateway.turns.recalling.Recalling.tell",
+        "gateway.turns.loan.Loan.take",
+        "gateway.turns.narrator.Narrator.tell",
+        "gateway.turns.work.TurnWork._send_on",
+        "gateway.conversations.sqlite.turns.SqliteTurnStore.start",
+    ],
+)
+async def test_whatever_fails_in_the_run_the_turn_ends_and_the_lane_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    async with running_services(tmp_path) as services:
+        with monkeypatch.context() as patched:
+
+            def fail(*_: object, **__: object) -> None:
+                patched.undo()
+                raise RuntimeError("broken")
+
+            patched.setattr(place, fail)
+            accepted = await send(services, "hello")
+            result = await result_of(services, accepted)
+        after = await ask(services, "hello", accepted.conversation_id)
+        events = await events_of(services, accepted)
+        lines = [one["kind"] for one in await journal_of(services, result)]
+        assert_nothing_is_left(services)
+    assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "engine_crash")
+    assert after["outcome"] == "answered"
+    assert kinds(events).count("turn.completed") == 1
+    assert (lines[0], lines.count("context"), lines[-1]) == ("request", 1, "response")

@@ -1,0 +1,137 @@
+"""The event log on real stores, with a disk that fails, holds or answers late as a test says."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+
+from gateway.conversations.eventlog import EventLog, Subscription, TurnEvents
+from gateway.conversations.model import Turn, TurnEvent
+from gateway.conversations.sqlite.events import SqliteEventStore
+from gateway.conversations.sqlite.turns import SqliteTurnStore
+from gateway.conversations.testing.values import Stores, conversation, turn
+from gateway.ids import ConversationId, TurnId
+from memory.errors import StoreConflict, StoreUnavailable
+from memory.stores.sqlite.database import Database
+from tests.support.stores import open_file, stores_on
+
+WAIT_S = 60
+LONG_S = 1000.0
+"""A reader's patience in tests that never wait so long."""
+
+
+class Disk:
+    """Stands before the stores' writes: lets them through, fails them, or holds them."""
+
+    def __init__(self) -> None:
+        self.full = False
+        self.conflicts: set[str] = set()
+        self.writes: list[list[str]] = []
+        self.refused = 0
+        self.held: anyio.Event | None = None
+        self.lost_answers = 0
+        """So many commits succeed and are reported as failed."""
+
+    async def write(self, events: Sequence[TurnEvent], work: Callable[[], Awaitable[None]]) -> None:
+        if self.held is not None:
+            await self.held.wait()
+        await anyio.lowlevel.checkpoint()
+        if self.full:
+            self.refused += 1
+            raise StoreUnavailable("The database cannot be written: the disk is full.")
+        if self.conflicts & {one.id for one in events}:
+            raise StoreConflict("What is stored already contradicts this.")
+        await work()
+        self.writes.append([one.id for one in events])
+        if self.lost_answers:
+            self.lost_answers -= 1
+            raise StoreUnavailable("The database cannot be written: the disk failed or is full.")
+
+
+class FaultyEvents(SqliteEventStore):
+    def __init__(self, database: Database, disk: Disk) -> None:
+        super().__init__(database)
+        self._disk = disk
+        self.reads = 0
+        self.before_answer: Callable[[], Awaitable[None]] | None = None
+
+    async def append(self, events: Sequence[TurnEvent]) -> None:
+        await self._disk.write(events, lambda: super(FaultyEvents, self).append(events))
+
+    async def after(
+        self,
+        conversation_id: ConversationId,
+        seq: int,
+        *,
+        limit: int,
+        turn_id: TurnId | None = None,
+    ) -> Sequence[TurnEvent]:
+        found = await super().after(conversation_id, seq, limit=limit, turn_id=turn_id)
+        self.reads += 1
+        if self.before_answer is not None:
+            await self.before_answer()
+        return found
+
+
+class FaultyTurns(SqliteTurnStore):
+    def __init__(self, database: Database, disk: Disk) -> None:
+        super().__init__(database)
+        self._disk = disk
+
+    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent]) -> None:
+        await self._disk.write(events, lambda: super(FaultyTurns, self).finish(turns, events))
+
+
+class Bench:
+    """A log on real stores with a disk that can fail."""
+
+    def __init__(self, database: Database, **options: Any) -> None:
+        self.disk = Disk()
+        self.events = FaultyEvents(database, self.disk)
+        self.stores: Stores = stores_on(database)
+        self.log = EventLog(
+            self.events, FaultyTurns(database, self.disk), 0, **{"retry_s": 0.001, **options}
+        )
+
+    async def begin(self, name: str, of: str, *, create: bool = True) -> tuple[Turn, TurnEvents]:
+        one = await self.stores.turns.accept(
+            turn(name, of), create=conversation(of) if create else None
+        )
+        return one, self.log.open_new_turn(one)
+
+    async def stored(self, of: str = "a") -> list[TurnEvent]:
+        return list(await self.stores.events.after(ConversationId(f"cnv_{of}"), 0, limit=1_000_000))
+
+    async def until_stored(self) -> None:
+        while self.log.backlog:
+            await anyio.lowlevel.checkpoint()
+
+
+@asynccontextmanager
+async def running(directory: Path, **options: Any) -> AsyncIterator[Bench]:
+    async with open_file(directory) as database:
+        bench = Bench(database, **options)
+        with anyio.fail_after(WAIT_S):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(bench.log.run)
+                yield bench
+                tasks.cancel_scope.cancel()
+
+
+async def take(subscription: Subscription, count: int) -> list[TurnEvent]:
+    found: list[TurnEvent] = []
+    while len(found) < count:
+        found += await subscription.next(LONG_S)
+    return found
+
+
+def texts(events: Sequence[TurnEvent]) -> list[Any]:
+    return [json.loads(one.data).get("text") for one in events]
+
+
+def numbers(events: Sequence[TurnEvent]) -> list[int]:
+    return [one.n for one in events]

@@ -1,0 +1,215 @@
+"""Readers of the event log: what was before, then what comes, each event once."""
+# ruff: noqa: SLF001
+# that a channel is freed shows nowhere else
+
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from gateway.conversations.model import TurnEvent
+from gateway.conversations.testing.values import AT, ended
+from gateway.ids import ConversationId
+from tests.unit.gateway.conversations.faulty_log import LONG_S, numbers, running, take
+
+
+async def test_a_reader_gets_what_was_before_and_then_what_comes(tmp_path: Path) -> None:
+    async with running(tmp_path) as bench:
+        one, events = await bench.begin("a1", "a")
+        for k in range(5):
+            events.emit("notice", text=str(k))
+        await bench.until_stored()
+        async with bench.log.subscribe(one.conversation_id, 2) as reader:
+            assert numbers(await take(reader, 3)) == [3, 4, 5]
+            events.emit("notice", text="live")
+            assert numbers(await take(reader, 1)) == [6]
+            assert await reader.next(0) == []
+
+
+async def test_a_reader_beside_the_writer_needs_no_store(tmp_path: Path) -> None:
+    async with running(tmp_path) as bench:
+        one, events = await bench.begin("a1", "a")
+        async with bench.log.subscribe(one.conversation_id, 0) as reader:
+            for k in range(20):
+                events.emit("notice", text=str(k))
+                await take(reader, 1)
+        assert bench.events.reads == 0
+
+
+async def test_a_reader_of_one_turn_hears_nothing_of_the_next(tmp_path: Path) -> None:
+    async with running(tmp_path, window=4) as bench:
+        one, first = await bench.begin("a1", "a")
+        two, second = await bench.begin("a2", "a", create=False)
+        got: list[TurnEvent] = []
+
+        async def read() -> None:
+            async with bench.log.subscribe(one.conversation_id, 0, turn_id=two.id) as reader:
+                async for batch in reader.until_completed(LONG_S):
+                    assert batch, "other turns' events woke it"
+                    got.extend(batch)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read)
+            for k in range(10):
+                first.emit("notice", text=str(k))
+                if k % 2:
+                    second.emit("notice", text=str(k))
+                await bench.until_stored()
+                await anyio.wait_all_tasks_blocked()
+            await first.complete(ended(one), {})
+            await second.complete(ended(two), {})
+        assert numbers(got) == [1, 2, 3, 4, 5, 6]
+        assert {each.turn_id for each in got} == {two.id}
+
+
+async def test_silence_gives_an_empty_list_and_another_turns_events_do_not_end_it(
+    tmp_path: Path,
+) -> None:
+    async with running(tmp_path) as bench:
+        one, first = await bench.begin("a1", "a")
+        two, _ = await bench.begin("a2", "a", create=False)
+        got: list[list[TurnEvent]] = []
+        async with bench.log.subscribe(one.conversation_id, 0, turn_id=two.id) as reader:
+
+            async def read() -> None:
+                got.append(await reader.next(LONG_S))
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(read)
+                first.emit("notice", text="not yours")
+                await bench.until_stored()
+                await anyio.wait_all_tasks_blocked()
+                assert got == []
+                tasks.cancel_scope.cancel()
+            assert await reader.next(0.001) == []
+
+
+async def test_what_is_shown_while_the_store_is_read_is_not_skipped(tmp_path: Path) -> None:
+    """The window may run over between the store's answer, "nothing", and the reader's next step."""
+    async with running(tmp_path, window=2) as bench:
+        _, others = await bench.begin("b1", "b")
+        others.emit("notice", text="so that a new reader begins by asking the store")
+        await bench.until_stored()
+        one, events = await bench.begin("a1", "a")
+
+        async def overflow() -> None:
+            bench.events.before_answer = None
+            for k in range(9):
+                events.emit("notice", text=str(k))
+            await bench.until_stored()
+
+        async with bench.log.subscribe(one.conversation_id, 0) as reader:
+            bench.events.before_answer = overflow
+            assert numbers(await take(reader, 9)) == list(range(1, 10))
+
+
+async def test_a_reader_without_events_waits(tmp_path: Path) -> None:
+    async with (
+        running(tmp_path) as bench,
+        bench.log.subscribe(ConversationId("cnv_none"), 0) as reader,
+    ):
+        assert await reader.next(0) == []
+        assert await reader.next(0.001) == []
+
+
+async def test_two_hundred_readers_each_get_everything_once(tmp_path: Path) -> None:
+    async with running(tmp_path, window=16) as bench:
+        one, events = await bench.begin("a1", "a")
+        got: list[list[int]] = []
+
+        async def read(after: int) -> None:
+            async with bench.log.subscribe(one.conversation_id, after, turn_id=one.id) as reader:
+                mine: list[int] = []
+                got.append(mine)
+                async for batch in reader.until_completed(LONG_S):
+                    mine.extend(numbers(batch))
+
+        async with anyio.create_task_group() as tasks:
+            for n in range(200):
+                tasks.start_soon(read, 0)
+                if n % 10 == 0:
+                    events.emit("notice", text=str(n))
+                    await anyio.lowlevel.checkpoint()
+            await events.complete(ended(one), {})
+        assert got == [list(range(1, 22))] * 200
+        assert bench.log._channels == {}
+
+
+async def test_leaving_frees_the_channel_whatever_ended_the_reading(tmp_path: Path) -> None:
+    async with running(tmp_path) as bench:
+        one, events = await bench.begin("a1", "a")
+        with pytest.raises(LookupError):
+            async with bench.log.subscribe(one.conversation_id, 0):
+                raise LookupError
+        with anyio.CancelScope() as scope:
+            async with bench.log.subscribe(one.conversation_id, 0) as reader:
+                scope.cancel()
+                await reader.next(LONG_S)
+        assert bench.log._channels == {}
+        events.emit("notice", text="nobody reads")
+        await bench.until_stored()
+        assert bench.log._channels == {}
+
+
+async def test_a_call_that_is_cancelled_takes_nothing(tmp_path: Path) -> None:
+    async with running(tmp_path, window=3) as bench:
+        one, events = await bench.begin("a1", "a")
+        got: list[int] = []
+        async with bench.log.subscribe(one.conversation_id, 0) as reader:
+            for k in range(60):
+                events.emit("notice", text=str(k))
+                with anyio.CancelScope() as scope:
+                    if k % 3 == 0:
+                        scope.cancel()
+                    async with anyio.create_task_group() as tasks:
+
+                        async def soon(depth: int = k % 5) -> None:
+                            for _ in range(depth):
+                                await anyio.lowlevel.checkpoint()
+                            scope.cancel()
+
+                        tasks.start_soon(soon)
+                        got += numbers(await reader.next(LONG_S))
+                        tasks.cancel_scope.cancel()
+            await bench.until_stored()
+            while found := await reader.next(0):
+                got += numbers(found)
+        assert got == list(range(1, 61))
+
+
+async def test_a_deletion_wakes_each_reader_once(tmp_path: Path) -> None:
+    async with running(tmp_path) as bench:
+        one, _ = await bench.begin("a1", "a")
+        woken: list[list[TurnEvent]] = []
+
+        async def read() -> None:
+            async with bench.log.subscribe(one.conversation_id, 0) as reader:
+                woken.append(await reader.next(LONG_S))
+                assert await reader.next(0.001) == []
+
+        async with (
+            bench.log.subscribe(one.conversation_id, 0) as busy,
+            anyio.create_task_group() as tasks,
+        ):
+            for _ in range(3):
+                tasks.start_soon(read)
+            await anyio.wait_all_tasks_blocked()
+            await bench.stores.conversations.delete(one.conversation_id, AT)
+            bench.log.end_conversation(one.conversation_id)
+            bench.log.end_conversation(ConversationId("cnv_none"))
+            assert await busy.next(LONG_S) == [], "it was not waiting just then"
+        assert woken == [[], [], []]
+
+
+async def test_events_of_a_deleted_conversation_hold_up_nobody(tmp_path: Path) -> None:
+    async with running(tmp_path) as bench:
+        one, gone = await bench.begin("a1", "a")
+        two, kept = await bench.begin("b1", "b")
+        await bench.stores.conversations.delete(one.conversation_id, AT)
+        gone.emit("notice", text="late")
+        kept.emit("notice", text="fine")
+        await gone.complete(ended(one), {})
+        await kept.complete(ended(two), {})
+        assert numbers(await bench.stored("b")) == [1, 2]
+        assert await bench.stored("a") == []

@@ -1,0 +1,97 @@
+"""A database is opened: as it promises, for its user alone, or refused in words."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+import pytest
+
+from gateway.conversations import migrations
+from memory.errors import StoreUnavailable
+from memory.stores.sqlite.database import migrations_of
+from tests.unit.memory.database.words_file import TABLE, insert, opened, threads_left
+
+GATEWAY = migrations_of(migrations.__name__)
+
+
+async def test_what_is_committed_survives_a_power_cut_and_readers_never_wait(
+    tmp_path: Path,
+) -> None:
+    """The pragmas that promise it; none of them can be seen to work in a test."""
+    database = await opened(tmp_path / "d", [TABLE])
+    said = {
+        name: (await database.row(f"PRAGMA {name}") or [None])[0]
+        for name in ("journal_mode", "query_only", "busy_timeout")
+    }
+    assert said == {"journal_mode": "wal", "query_only": 1, "busy_timeout": 5000}
+
+    def work(writer: sqlite3.Connection) -> dict[str, Any]:
+        return {
+            name: writer.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("synchronous", "foreign_keys", "busy_timeout")
+        }
+
+    assert await database.write(work) == {
+        "synchronous": 2,
+        "foreign_keys": 1,
+        "busy_timeout": 5000,
+    }
+    await database.close()
+
+
+async def test_a_file_system_without_wal_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = aiosqlite.Connection.execute_fetchall
+
+    async def execute_fetchall(self: aiosqlite.Connection, sql: str, *rest: Any) -> Any:
+        return [("delete",)] if "journal_mode" in sql else await real(self, sql, *rest)
+
+    monkeypatch.setattr(aiosqlite.Connection, "execute_fetchall", execute_fetchall)
+    with pytest.raises(StoreUnavailable, match="WAL"):
+        await opened(tmp_path / "d", [TABLE])
+
+
+@pytest.mark.parametrize("kind", ["garbage", "directory", "no parent", "torn"])
+async def test_what_is_no_database_is_refused_in_words_without_a_path(
+    tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / "secret place" / "d"
+    if kind != "no parent":
+        path.parent.mkdir()
+    if kind == "garbage":
+        path.write_bytes(b"this is no database, it is a letter to a friend" * 100)
+    elif kind == "directory":
+        path.mkdir()
+    elif kind == "torn":
+        await (await opened(path, GATEWAY)).close()
+        path.write_bytes(path.read_bytes()[:5000] + b"\xff" * 3000)
+    with pytest.raises(StoreUnavailable) as caught:
+        await opened(path, [*GATEWAY, "CREATE TABLE x AS SELECT * FROM turns"])
+    assert "secret" not in str(caught.value)
+    assert "/" not in str(caught.value)
+    assert str(caught.value).endswith(".")
+
+
+async def test_opening_that_fails_leaves_no_thread(tmp_path: Path) -> None:
+    for _ in range(3):
+        with pytest.raises(StoreUnavailable):
+            await opened(tmp_path / "d", [TABLE, "nonsense"])
+    assert await threads_left() == []
+
+
+async def test_the_files_are_this_users_alone_and_what_is_deleted_is_zeroed(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    database = await opened(tmp_path / "a.sqlite3", [TABLE])
+    await insert(database, "Zitronella")
+    for file in tmp_path.iterdir():
+        assert file.stat().st_mode & 0o077 == 0, file.name
+    await database.write(lambda writer: writer.execute("DELETE FROM words"))
+    await database.close()
+    assert b"Zitronella" not in (tmp_path / "a.sqlite3").read_bytes()
+
+
+async def test_a_place_where_no_file_can_be_is_told(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable, match="cannot be opened"):
+        await opened(tmp_path / "none" / "a.sqlite3", [TABLE])

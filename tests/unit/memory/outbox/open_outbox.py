@@ -1,0 +1,168 @@
+"""An outbox with items, a clock, a backend that notes what it is asked, and the loop between them."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+
+from memory.items import Item
+from memory.outbox.backend import BackendHealth, BackendUnavailable
+from memory.outbox.backoff import Backoff
+from memory.outbox.breaker import Breaker, BreakerLimits, BreakerState
+from memory.outbox.delivering import Delivering, DeliveryLimits, DeliveryResult
+from memory.outbox.delivery import Delivery, Link, NewDelivery
+from memory.scope import Scope
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.outbox import SqliteOutboxStore, enqueue_blocking, withdraw_blocking
+from tests.support.episodes import open_memory
+
+AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+WAIT_S = 20
+OPEN_S = 60
+LIMITS = DeliveryLimits(
+    call_s=WAIT_S,
+    lease_s=180,
+    look_s=3600,
+    batch=4,
+    backoff=Backoff(first_s=10, most_s=100, least_s=1, max_attempts=3),
+)
+Failure = Exception | None
+
+
+def item(item_id: str, revision: int = 1) -> Item:
+    return Item(
+        id=item_id,
+        kind="episode",
+        scope=Scope(owner_id="ann"),
+        title=item_id,
+        summary="",
+        body=f"{item_id} 第{revision}版",
+        source="",
+        occurred_at=AT,
+        updated_at=AT,
+        revision=revision,
+    )
+
+
+@dataclass
+class Recorder:
+    """A backend that notes what it is asked, and does what `answer` says."""
+
+    name: str = "memu"
+    calls: list[tuple[str, str, int | None, str]] = field(default_factory=list)
+    answer: Callable[[str], Failure] = lambda _: None
+    meanwhile: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
+    health: BackendHealth = field(default_factory=lambda: BackendHealth(name="memu", state="ok"))
+    checks: int = 0
+
+    async def put(self, item: Item, idempotency_key: str) -> Sequence[Link]:
+        self.calls.append(("put", item.id, item.revision, idempotency_key))
+        await self._do(item.id)
+        return [Link(item_id=item.id, backend=self.name, remote_kind="file", remote_id=item.id)]
+
+    async def forget(self, item_id: str, links: Sequence[Link], idempotency_key: str) -> None:
+        self.calls.append(("forget", item_id, len(links), idempotency_key))
+        await self._do(item_id)
+
+    async def _do(self, item_id: str) -> None:
+        await self.meanwhile()
+        failure = self.answer(item_id)
+        if failure is not None:
+            raise failure
+
+    async def check(self) -> BackendHealth:
+        await anyio.lowlevel.checkpoint()
+        self.checks += 1
+        return self.health
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+@dataclass
+class World:
+    """An outbox, items, a clock, and the loop under test."""
+
+    database: Database
+    backend: Recorder
+    items: dict[str, Item] = field(default_factory=dict)
+    now: datetime = AT
+    limits: DeliveryLimits = LIMITS
+    results: list[tuple[str, DeliveryResult, str | None]] = field(default_factory=list)
+    changes: list[BreakerState] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.store = SqliteOutboxStore(self.database)
+        self.breaker = Breaker(
+            BreakerLimits(max_failures=3, open_s=OPEN_S), on_change=self.changes.append
+        )
+        self.delivering = self.loop(self.backend)
+
+    def loop(self, backend: Recorder) -> Delivering:
+        return Delivering(
+            backend,
+            self.store,
+            self,
+            self.breaker,
+            now=lambda: self.now,
+            draw=lambda: 0.5,
+            limits=self.limits,
+            on_result=self._note,
+        )
+
+    def _note(self, delivery: Delivery, result: DeliveryResult, error: str | None) -> None:
+        self.results.append((delivery.item_id, result, error))
+
+    async def current(self, item_id: str) -> Item | None:
+        await anyio.lowlevel.checkpoint()
+        return self.items.get(item_id)
+
+    async def put(self, *item_ids: str, revision: int = 1, backend: str = "memu") -> None:
+        self.items |= {one: item(one, revision) for one in item_ids}
+        await self.enqueue([new("put", one, revision, backend) for one in item_ids])
+
+    async def forget(self, item_id: str, revision: int = 2) -> None:
+        self.items.pop(item_id, None)
+
+        def work(connection: sqlite3.Connection) -> None:
+            withdraw_blocking(connection, item_id)
+            enqueue_blocking(connection, [new("forget", item_id, revision)], self.now)
+
+        await self.database.write(work)
+
+    async def enqueue(self, deliveries: Sequence[NewDelivery]) -> None:
+        await self.database.write(partial(enqueue_blocking, deliveries=deliveries, now=self.now))
+
+    async def status(self, status: str) -> list[Delivery]:
+        page = await self.store.page("ann", None, limit=100)
+        return [one for one in page if one.status == status]
+
+    def pass_s(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+def new(operation: str, item_id: str, revision: int, backend: str = "memu") -> NewDelivery:
+    return NewDelivery(
+        backend=backend,
+        operation="put" if operation == "put" else "forget",
+        item_id=item_id,
+        owner_id="ann",
+        revision=revision,
+    )
+
+
+@asynccontextmanager
+async def world(directory: Path, limits: DeliveryLimits = LIMITS) -> AsyncIterator[World]:
+    with anyio.fail_after(WAIT_S * 2):
+        async with open_memory(directory) as database:
+            yield World(database, Recorder(), limits=limits)
+
+
+def unavailable(_: str) -> Failure:
+    return BackendUnavailable("It is away.")
