@@ -1,31 +1,23 @@
-"""Cases that a search can find, on a real index of words, with a store that does as a test says."""
+"""Cases that a search can find, in their own store and index of words, with the finder on top."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from memory.cases.case import (
-    Case,
-    CaseCaller,
-    CaseContent,
-    HistoryEntry,
-    RelatedCase,
-    Report,
-    Vote,
-)
+from memory.cases.case import Case, CaseCaller, CaseContent, Vote
 from memory.cases.finder import CaseFinder
-from memory.cases.item import to_item
-from memory.cases.store import CaseChange
 from memory.errors import StoreUnavailable
 from memory.recall.arms import Arm, FulltextArm
 from memory.recall.search import MemorySearch
 from memory.scope import Scope
-from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
+from memory.stores.sqlite.cases import SqliteCaseStore
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.items import SqliteItemStore
 from memory.stores.sqlite.readers import Readers
+from memory.testing.case_values import new, next_of
 from tests.support.episodes import open_memory
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -65,56 +57,25 @@ def caller(**fields: Any) -> CaseCaller:
     return replace(blank, **fields)
 
 
-@dataclass
-class CaseShelf:
-    """Cases in a dictionary."""
+class WatchedCaseStore(SqliteCaseStore):
+    """The store of cases; it fails when told to, and keeps what it was told of cases that were shown."""
 
-    cases: dict[str, Case] = field(default_factory=dict)
-    cast: dict[str, list[Vote]] = field(default_factory=dict)
-    relations: dict[str, list[RelatedCase]] = field(default_factory=dict)
-    shown: list[tuple[str, list[str]]] = field(default_factory=list)
-    cannot_read: bool = False
-    cannot_write: bool = False
+    def __init__(self, database: Database) -> None:
+        super().__init__(database, lambda: AT, deliver_to=())
+        self.shown: list[tuple[str, list[str]]] = []
+        self.cannot_read = False
+        self.cannot_write = False
 
     async def get(self, case_ids: Sequence[str], owner_id: str) -> list[Case]:
         if self.cannot_read:
             raise StoreUnavailable("It cannot be read.")
-        known = [self.cases[one] for one in case_ids if one in self.cases]
-        return [one for one in known if one.scope.owner_id == owner_id]
-
-    async def by_fingerprint(self, fingerprint: bytes, owner_id: str) -> list[Case]:
-        raise NotImplementedError
-
-    async def hidden_like(self, likeness: bytes, owner_id: str, *, limit: int) -> list[Case]:
-        raise NotImplementedError
-
-    async def apply(self, change: CaseChange) -> None:
-        raise NotImplementedError
-
-    async def votes(self, case_ids: Sequence[str]) -> Mapping[str, Sequence[Vote]]:
-        return {one: self.cast.get(one, []) for one in case_ids}
-
-    async def related(self, case_ids: Sequence[str]) -> Mapping[str, Sequence[RelatedCase]]:
-        return {one: self.relations.get(one, []) for one in case_ids}
-
-    async def history(self, case_id: str, *, limit: int) -> Sequence[HistoryEntry]:
-        raise NotImplementedError
-
-    async def history_length(self, case_id: str) -> int:
-        raise NotImplementedError
-
-    async def reports(self, case_id: str, *, limit: int) -> Sequence[Report]:
-        raise NotImplementedError
+        return await super().get(case_ids, owner_id)
 
     async def note_shown(self, voter: str, case_ids: Sequence[str]) -> None:
         if self.cannot_write:
             raise StoreUnavailable("It cannot be written.")
+        await super().note_shown(voter, case_ids)
         self.shown.append((voter, list(case_ids)))
-
-    async def unreviewed(
-        self, voter: str, owner_id: str, *, app_code: str | None = None, limit: int
-    ) -> list[str]:
-        raise NotImplementedError
 
 
 @dataclass
@@ -132,17 +93,24 @@ class FoundCases:
     """An open finder and what it stands on."""
 
     finder: CaseFinder
-    shelf: CaseShelf
+    store: WatchedCaseStore
     backfill: Noted
-    database: Any
 
     async def put(self, *cases: Case) -> None:
-        """Keep cases, and have them found where they may be."""
+        """Record cases, or bring those that are there to this state; search finds what it may."""
         for one in cases:
-            self.shelf.cases[one.case_id] = one
-            item = to_item(one)
-            if item is not None:
-                await self.database.write(partial(put_item_blocking, item=item))
+            await self.change(one)
+
+    async def change(self, case: Case, **fields: Any) -> None:
+        """Bring a case to this state; `fields` are what else the change holds."""
+        known = await self.store.get([case.case_id], case.scope.owner_id)
+        before = replace(case, revision=known[0].revision) if known else case
+        await self.store.apply((next_of if known else new)(before, **fields))
+
+    async def vote(self, case: Case, *votes: Vote) -> None:
+        """Cast votes on a case."""
+        for one in votes:
+            await self.change(case, vote=one)
 
     async def found(
         self, query: str, asking: CaseCaller | None = None, top_k: int = 20
@@ -158,10 +126,14 @@ async def open_finder(directory: Path, *arms: Arm) -> AsyncIterator[FoundCases]:
     directory.mkdir(exist_ok=True)
     async with open_memory(directory) as database:
         readers = Readers(database.path)
-        items, shelf, noted = SqliteItemStore(database, readers), CaseShelf(), Noted()
+        items, store, noted = (
+            SqliteItemStore(database, readers),
+            WatchedCaseStore(database),
+            Noted(),
+        )
         search = MemorySearch(items, [FulltextArm(items), *arms], now=lambda: AT)
-        finder = CaseFinder(search, shelf, now=lambda: AT, backfill=noted)
+        finder = CaseFinder(search, store, now=lambda: AT, backfill=noted)
         try:
-            yield FoundCases(finder=finder, shelf=shelf, backfill=noted, database=database)
+            yield FoundCases(finder=finder, store=store, backfill=noted)
         finally:
             readers.close()

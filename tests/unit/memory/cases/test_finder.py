@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from memory.cases.case import CaseMetadata, RelatedCase, Vote
+from memory.cases.item import to_item
 from memory.cases.results import CaseRefused
 from memory.errors import StoreUnavailable
 from tests.support.found_cases import ANN, AT, caller, make_case, open_finder
@@ -56,12 +57,27 @@ async def test_how_well_it_fits_decides_before_confidence(tmp_path: Path) -> Non
 
 async def test_of_two_that_fit_alike_the_one_that_helped_comes_first(tmp_path: Path) -> None:
     async with open_finder(tmp_path) as opened:
-        await opened.put(make_case("a", POOL), make_case("b", POOL))
+        draft, accepted = make_case("a", POOL), make_case("b", POOL)
+        await opened.put(draft, accepted)
         assert await opened.found("pool exhausted") == ["a", "b"]
-        accepted = make_case("b", POOL, lifecycle="accepted", confidence=0.9)
+        accepted = replace(accepted, lifecycle="accepted", confidence=0.9)
         await opened.put(accepted)
-        opened.shelf.cast["cas_b"] = votes_for("cas_b", 4)
         assert await opened.found("pool exhausted") == ["b", "a"]
+        await opened.vote(draft, *votes_for("cas_a", 9))
+        await opened.vote(accepted, *(replace(one, helpful=False) for one in votes_for("cas_b", 9)))
+        assert await opened.found("pool exhausted") == ["a", "b"]
+
+
+async def test_a_weak_match_is_found_below_the_rest_and_called_one(tmp_path: Path) -> None:
+    arm = GivingArm.of(weak=["cas_weak", "cas_fits"], name="vector")
+    async with open_finder(tmp_path, arm) as opened:
+        late = make_case("weak", "orders come late", diagnosis="a wrong timetable", confidence=1.0)
+        await opened.put(late, make_case("fits", POOL))
+        answer = await opened.finder.find(caller(), "pool exhausted")
+        assert [one.case_id for one in answer.cases] == ["cas_fits", "cas_weak"]
+        assert [one.why.startswith("weak match: ") for one in answer.cases] == [False, True]
+        rows = await opened.finder.candidates(make_case("new", POOL).content, ANN)
+        assert [one.case_id for one in rows] == ["cas_fits", "cas_weak"]
 
 
 async def test_age_counts_where_trust_is_weighed_and_nowhere_else(tmp_path: Path) -> None:
@@ -144,11 +160,12 @@ async def test_what_is_rejected_stale_or_unsure_does_not_come_back(tmp_path: Pat
         await opened.put(*(make_case(name, POOL) for name in "rsu"))
         assert sorted(await opened.found("pool exhausted")) == ["r", "s", "u"]
         # what is still in the index, as if its removal were not through yet
-        opened.shelf.cases |= {
-            "cas_r": make_case("r", POOL, lifecycle="rejected"),
-            "cas_s": make_case("s", POOL, lifecycle="stale"),
-            "cas_u": make_case("u", POOL, confidence=0.49),
-        }
+        for one in (
+            make_case("r", POOL, lifecycle="rejected"),
+            make_case("s", POOL, lifecycle="stale"),
+            make_case("u", POOL, confidence=0.49),
+        ):
+            await opened.change(one, item=to_item(replace(one, lifecycle="draft", confidence=0.7)))
         assert await opened.found("pool exhausted") == []
         assert await opened.finder.candidates(make_case("new", POOL).content, ANN) == []
 
@@ -159,25 +176,25 @@ async def test_no_more_than_asked_for_are_given_and_those_are_noted_as_shown(
     async with open_finder(tmp_path) as opened:
         await opened.put(*(make_case(f"{n}", f"{POOL} {n}") for n in range(8)))
         assert len(await opened.found("pool exhausted", top_k=3)) == 3
-        ((conversation, shown),) = opened.shelf.shown
+        ((conversation, shown),) = opened.store.shown
         assert conversation == "cnv_9"
         assert len(shown) == 3
         assert await opened.found("umbrella") == []
         await opened.found("pool", caller(conversation_id=None))
-        assert len(opened.shelf.shown) == 1, "nothing was shown, and to nobody"
+        assert len(opened.store.shown) == 1, "nothing was shown, and to nobody"
 
 
 async def test_a_note_that_cannot_be_written_spoils_no_answer(tmp_path: Path) -> None:
     async with open_finder(tmp_path) as opened:
         await opened.put(make_case("a", POOL))
-        opened.shelf.cannot_write = True
+        opened.store.cannot_write = True
         assert await opened.found("pool") == ["a"]
 
 
 async def test_cases_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
     async with open_finder(tmp_path) as opened:
         await opened.put(make_case("a", POOL))
-        opened.shelf.cannot_read = True
+        opened.store.cannot_read = True
         with pytest.raises(StoreUnavailable):
             await opened.found("pool")
 
@@ -213,20 +230,21 @@ async def test_old_words_on_a_tool_in_use_are_held_back_and_named(tmp_path: Path
         answer = await opened.finder.find(asking, "get_order")
         assert [one.case_id for one in answer.cases] == ["cas_new"]
         assert list(answer.held_back) == ["cas_old"]
-        assert opened.shelf.shown == [("cnv_9", ["cas_new"])]
+        assert opened.store.shown == [("cnv_9", ["cas_new"])]
 
 
 async def test_a_summary_counts_votes_and_relations(tmp_path: Path) -> None:
     async with open_finder(tmp_path) as opened:
-        await opened.put(make_case("a", POOL))
-        opened.shelf.cast["cas_a"] = [
+        judged = make_case("a", POOL)
+        await opened.put(make_case("b", "disk full"))
+        near = RelatedCase(case_id="cas_b", relation="same_root_cause", score=0.9)
+        await opened.change(judged, relations=[near])
+        await opened.vote(
+            judged,
             *votes_for("cas_a", 2),
             Vote(case_id="cas_a", voter="cnv_1", helpful=True, at=AT),
             Vote(case_id="cas_a", voter="cnv_2", helpful=False, at=AT),
-        ]
-        opened.shelf.relations["cas_a"] = [
-            RelatedCase(case_id="cas_b", relation="same_root_cause", score=0.9)
-        ]
+        )
         (one,) = (await opened.finder.find(caller(), "pool")).cases
         counted = (one.feedback_h, one.feedback_u, one.feedback_cv_count, one.similar_count)
         assert counted == (3, 1, 2, 1)
