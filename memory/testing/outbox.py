@@ -46,6 +46,14 @@ async def take(outbox: OpenOutbox, now: datetime = AT, limit: int = 10) -> Seque
     return await outbox.store.due("memu", now, limit=limit, until=now + LEASE)
 
 
+async def taken_and_withdrawn(outbox: OpenOutbox) -> Delivery:
+    """Enqueue a delivery, lease it, and withdraw it while it goes out."""
+    await outbox.enqueue([delivery()], AT)
+    (one,) = await take(outbox)
+    await outbox.withdraw("epi_1")
+    return one
+
+
 async def keys(outbox: OpenOutbox, status: Any = None, owner: str = "ann") -> list[str]:
     """List an owner's deliveries by their keys, newest first."""
     page = await outbox.store.page(owner, status, limit=100)
@@ -195,9 +203,7 @@ class OutboxStoreSuite:
         self, open_outbox: Opening
     ) -> None:
         async with open_outbox() as outbox:
-            await outbox.enqueue([delivery()], AT)
-            (one,) = await take(outbox)
-            await outbox.withdraw("epi_1")
+            one = await taken_and_withdrawn(outbox)
             await outbox.store.delivered(one, [link()], AT)
             assert list(await outbox.store.links_of("epi_1")) == [link()]
             assert await keys(outbox) == []
@@ -223,9 +229,7 @@ class OutboxStoreSuite:
         self, open_outbox: Opening
     ) -> None:
         async with open_outbox() as outbox:
-            await outbox.enqueue([delivery()], AT)
-            (one,) = await take(outbox)
-            await outbox.withdraw("epi_1")
+            one = await taken_and_withdrawn(outbox)
             await outbox.store.begun(one, [link()])
             assert list(await outbox.store.links_of("epi_1")) == [link()]
             assert await keys(outbox) == []

@@ -19,14 +19,12 @@ import anyio
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from memory.backends.memu_server import NAME, MemuServerBackend
-from memory.outbox.breaker import Breaker, BreakerLimits
-from memory.outbox.delivering import Delivering
 from memory.outbox.delivery import NewDelivery
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import put_item_blocking
-from memory.stores.sqlite.outbox import SqliteOutboxStore, enqueue_blocking
+from memory.stores.sqlite.outbox import enqueue_blocking
 from memory.testing.backends import item
-from tests.fault.outbox_program import Items
+from tests.fault.outbox_program import drain
 from tests.support.episodes import AT, open_memory
 
 
@@ -51,18 +49,7 @@ async def deliver(
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
 ) -> int:
     """Deliver whatever is due at a moment."""
-    backend = MemuServerBackend(address, sleep=sleep)
-    try:
-        return await Delivering(
-            backend,
-            SqliteOutboxStore(database),
-            Items(database),
-            Breaker(BreakerLimits()),
-            now=lambda: now,
-            draw=lambda: 0.5,
-        ).drain()
-    finally:
-        await backend.close()
+    return await drain(MemuServerBackend(address, sleep=sleep), database, now)
 
 
 async def die(_: float) -> None:

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from memory.backends.memu_http import JsonService
 from memory.items import Item
-from memory.outbox.backend import BackendHealth
+from memory.outbox.backend import Backend, BackendHealth
 from memory.outbox.breaker import Breaker, BreakerLimits
 from memory.outbox.delivering import Delivering
 from memory.outbox.delivery import Link, NewDelivery
@@ -114,15 +114,8 @@ async def prepare(directory: Path) -> None:
         await database.write(fill)
 
 
-async def deliver(
-    database: Database,
-    address: str,
-    of: str,
-    now: datetime,
-    answered: Callable[[], None] = lambda: None,
-) -> int:
-    """Deliver whatever is due at a moment."""
-    backend = Telling(address, of, answered)
+async def drain(backend: Backend, database: Database, now: datetime) -> int:
+    """Deliver whatever is due at a moment to a backend, and close it."""
     try:
         return await Delivering(
             backend,
@@ -134,6 +127,17 @@ async def deliver(
         ).drain()
     finally:
         await backend.close()
+
+
+async def deliver(
+    database: Database,
+    address: str,
+    of: str,
+    now: datetime,
+    answered: Callable[[], None] = lambda: None,
+) -> int:
+    """Deliver whatever is due at a moment."""
+    return await drain(Telling(address, of, answered), database, now)
 
 
 async def work_until(address: str, directory: Path, points: KillPoints) -> None:

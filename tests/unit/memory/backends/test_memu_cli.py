@@ -1,16 +1,12 @@
 """memU's real package in this process, with an embeddings endpoint on loopback."""
 
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
-from memory.backends.memu_cli import MemuCliBackend
-from memory.backends.memu_embeddings import Embeddings
 from memory.outbox.backend import BackendUnavailable, DeliveryRefused
 from memory.scope import Scope
 from memory.testing.backends import item
@@ -18,35 +14,13 @@ from tests.unit.memory.backends.memu_services import (
     DIMENSION,
     FakeEmbeddings,
     Reply,
-    served,
     vector_of,
 )
+from tests.unit.memory.backends.open_memu import opened
 
 ANN = Scope(owner_id="ann")
-WAIT_S = 30
 SOON_S = 10
 """Sooner than the endpoint is given up."""
-
-
-@pytest.fixture
-def endpoint() -> FakeEmbeddings:
-    return FakeEmbeddings()
-
-
-@pytest.fixture
-def address(endpoint: FakeEmbeddings) -> Iterator[str]:
-    with served(endpoint.answer) as address:
-        yield f"{address}/v1"
-
-
-@asynccontextmanager
-async def opened(directory: Path, address: str) -> AsyncIterator[MemuCliBackend]:
-    backend = MemuCliBackend(directory, Embeddings(base_url=address, model="m", api_key="k"))
-    try:
-        with anyio.fail_after(WAIT_S):
-            yield backend
-    finally:
-        await backend.close()
 
 
 async def test_it_stays_in_the_directory_that_it_was_given(tmp_path: Path, address: str) -> None:

@@ -2,8 +2,8 @@
 
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, closing
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import anyio
@@ -13,37 +13,16 @@ import pytest
 
 from memory.backends import memu_lines
 from memory.backends.memu_cli import MemuCliBackend
-from memory.backends.memu_embeddings import Embeddings, EmbeddingService
+from memory.backends.memu_embeddings import EmbeddingService
 from memory.backends.memu_lines import NearLines
 from memory.outbox.backend import BackendUnavailable, DeliveryRefused
 from memory.scope import Scope
 from memory.testing.backends import item
-from tests.unit.memory.backends.memu_services import FakeEmbeddings, Reply, served, vector_of
+from tests.unit.memory.backends.memu_services import FakeEmbeddings, Reply, vector_of
+from tests.unit.memory.backends.open_memu import WAIT_S, opened
 
 ANN = Scope(owner_id="ann")
 BOB = Scope(owner_id="bob")
-WAIT_S = 30
-
-
-@pytest.fixture
-def endpoint() -> FakeEmbeddings:
-    return FakeEmbeddings()
-
-
-@pytest.fixture
-def address(endpoint: FakeEmbeddings) -> Iterator[str]:
-    with served(endpoint.answer) as address:
-        yield f"{address}/v1"
-
-
-@asynccontextmanager
-async def opened(directory: Path, address: str) -> AsyncIterator[MemuCliBackend]:
-    backend = MemuCliBackend(directory, Embeddings(base_url=address, model="m"))
-    try:
-        with anyio.fail_after(WAIT_S):
-            yield backend
-    finally:
-        await backend.close()
 
 
 class Gate:
@@ -97,9 +76,19 @@ async def test_one_that_was_left_behind_is_done_before_it_is_closed(
         await backend.put(item(), "k")
         gate = Gate(monkeypatch)
         await left_behind(backend, gate)
+        closed = anyio.Event()
+
+        async def close() -> None:
+            await backend.close()
+            closed.set()
+
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(backend.close)
+            tasks.start_soon(close)
+            with anyio.move_on_after(0.1):
+                await closed.wait()
+            too_early = closed.is_set()
             gate.opened.set()
+        assert not too_early, "memU was still at it"
 
 
 async def test_a_question_does_not_wait_for_a_delivery(
