@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
+from hypothesis import HealthCheck, settings
 
 HERE = Path(__file__).parent
 _OURS = ("CANDOR_", "ANTHROPIC_", "CLAUDE_")
@@ -16,6 +17,10 @@ _KEPT = {"CANDOR_TEST_BROWSER", "CANDOR_TEST_NO_SKIPS"}
 _REAL_CONNECT = socket.socket.connect
 _FIRST = ("fault", "e2e", "browser", "differential", "service")
 """Directories of few, long files, in this order: begun last, one would keep a worker alone at the end."""
+
+# how long an example takes says how busy the machine is, not whether the code is right
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -139,7 +139,9 @@ def test_nesting_beyond_the_interpreters_own_limit_is_written() -> None:
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
-    json.loads(json_text(deep))
+    written = json_text(deep)
+    assert "[too deep]" in written
+    json.loads(written)
 
 
 def test_an_integer_too_long_for_decimals_is_written_as_text() -> None:

@@ -75,14 +75,20 @@ def test_killing_takes_the_mark_and_what_is_known_and_leaves_the_exit_code_to_it
 
 
 def test_memory_is_that_of_the_whole_tree() -> None:
-    grow = "x = b'a' * 30_000_000; import subprocess, sys; subprocess.run(['sleep', '300'])"
-    with started(sys.executable, "-c", grow) as process:
+    large = "x = b'a' * 50_000_000; import time; time.sleep(300)"
+    small = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {large!r}])"
+    with started(sys.executable, "-c", small) as process:
         tree = psutil.Process(process.pid)
         while not (children := tree.children()):
             pass
-        assert processes.memory_bytes_blocking(tree) > 30_000_000
-    for child in children:
-        child.kill()
+        (child,) = children
+        try:
+            while child.memory_info().rss < 40_000_000:
+                pass
+            large_one = processes.memory_bytes_blocking(child)
+            assert processes.memory_bytes_blocking(tree) > large_one > 30_000_000
+        finally:
+            child.kill()
     assert processes.memory_bytes_blocking(tree) == 0
 
 

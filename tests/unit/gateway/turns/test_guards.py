@@ -26,7 +26,7 @@ def test_the_threshold_is_the_number_of_the_call_that_makes_the_loop(threshold: 
 
 
 def test_five_reads_of_five_files_never_count() -> None:
-    """Seed 000: counting by the tool's name alone called this a loop."""
+    """Counting by the tool's name alone would call this a loop."""
     assert not any(calls(DoomLoop(2), *[{"file_path": f"{n}.txt"} for n in range(5)]))
 
 
