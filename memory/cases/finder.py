@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
-from memory.cases.case import Case, CaseCaller, CaseContent
+from memory.cases.case import Case, CaseCaller, CaseContent, Vote
 from memory.cases.keywords import with_keywords
 from memory.cases.ranking import Candidate, RankedCase, rank
 from memory.cases.results import DEFAULT_TOP_K, MAX_TOP_K, CaseRefused, SearchAnswer
@@ -93,11 +93,15 @@ class CaseFinder:
             active_tools=caller.active_tools,
             deadline_s=deadline_s,
         )
-        if self._backfill is not None:
-            self._backfill.note(one.item.id for one in found.hits)
-        ranked = await self._ranked(_with_weak(found.hits, found.weak), scope, caller)
-        shown = await self._shown(varied(ranked, count))
+        cases = await self._cases([*found.hits, *found.weak], scope)
+        votes = await self._store.votes(list(cases)) if cases else {}
+        ranked = rank(
+            _candidates(_with_weak(found.hits, found.weak), cases), votes, caller.scope, self._now()
+        )
+        shown = await self._shown(varied(ranked, count), votes)
         await self._note_shown(caller, [one.case.case_id for one in shown])
+        if self._backfill is not None:  # at the end: what it starts would hold this search up
+            self._backfill.note(one.item.id for one in found.hits)
         return SearchAnswer(
             cases=[summarize(one) for one in shown],
             degraded=found.degraded,
@@ -135,24 +139,12 @@ class CaseFinder:
         cases = await self._store.get(ids, scope.owner_id) if ids else []
         return {one.case_id: one for one in cases if scope.covers(one.scope)}
 
-    async def _ranked(
-        self, hits: Sequence[Hit], scope: Scope, caller: CaseCaller
-    ) -> list[RankedCase]:
-        cases = await self._cases(hits, scope)
-        if not cases:
+    async def _shown(
+        self, ranked: Sequence[RankedCase], votes: Mapping[str, Sequence[Vote]]
+    ) -> list[Shown]:
+        if not ranked:
             return []
-        found = [
-            Candidate(case=cases[one.item.id], relevance=one.fit, why=one.why)
-            for one in hits
-            if one.item.id in cases
-        ]
-        return rank(found, await self._store.votes(list(cases)), caller.scope, self._now())
-
-    async def _shown(self, ranked: Sequence[RankedCase]) -> list[Shown]:
-        ids = [one.case.case_id for one in ranked]
-        if not ids:
-            return []
-        votes, related = await self._store.votes(ids), await self._store.related(ids)
+        related = await self._store.related([one.case.case_id for one in ranked])
         return [
             Shown(
                 case=one.case,
@@ -171,6 +163,14 @@ class CaseFinder:
             await self._store.note_shown(caller.voter, case_ids)
         except StoreUnavailable:  # what was found is worth more than the reminder to judge it
             _log.warning("shown_cases_not_noted", exc_info=True)
+
+
+def _candidates(hits: Sequence[Hit], cases: Mapping[str, Case]) -> list[Candidate]:
+    return [
+        Candidate(case=cases[one.item.id], relevance=one.fit, why=one.why)
+        for one in hits
+        if one.item.id in cases
+    ]
 
 
 def _with_weak(hits: Sequence[Hit], weak: Sequence[Hit]) -> list[Hit]:

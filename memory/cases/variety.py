@@ -24,18 +24,13 @@ def varied(ranked: Sequence[RankedCase], count: int) -> list[RankedCase]:
     The best one stays the best, and where no two causes are alike the order stays. A case without a root
     cause is like none.
     """
-    causes = {
-        one.case.case_id: frozenset(telling_words(one.case.content.root_cause))
-        for one in ranked[:_POOL]
-    }
     left = list(ranked[:_POOL])
     chosen: list[RankedCase] = []
     before: list[frozenset[str]] = []
     while left and len(chosen) < count:
-        scored = [(_scored(one, causes[one.case.case_id], before), one) for one in left]
-        score, best = max(scored, key=lambda pair: pair[0])  # of equal ones the first
+        best, score = _next(left, before)
         left.remove(best)
-        before.append(causes[best.case.case_id])
+        before.append(_cause(best))
         chosen.append(
             best
             if score == best.score
@@ -44,8 +39,30 @@ def varied(ranked: Sequence[RankedCase], count: int) -> list[RankedCase]:
     return chosen
 
 
-def _scored(one: RankedCase, cause: frozenset[str], before: Sequence[frozenset[str]]) -> float:
+def _next(left: Sequence[RankedCase], before: Sequence[frozenset[str]]) -> tuple[RankedCase, float]:
+    """Choose the one that scores most beside what was chosen before, of equal ones the first.
+
+    Nothing scores more than it did, so those behind need not be looked at once their scores are no higher:
+    to take the words out of a cause is most of the work.
+    """
+    best, score = left[0], _scored(left[0], before)
+    for one in left[1:]:
+        if one.score <= score:
+            break
+        if (its := _scored(one, before)) > score:
+            best, score = one, its
+    return best, score
+
+
+def _scored(one: RankedCase, before: Sequence[frozenset[str]]) -> float:
+    if not before:
+        return one.score
+    cause = _cause(one)
     return one.score * _AGAIN ** sum(_alike(cause, other) for other in before)
+
+
+def _cause(one: RankedCase) -> frozenset[str]:
+    return frozenset(telling_words(one.case.content.root_cause))
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -140,15 +140,17 @@ class ChromaVectorIndex:
         self, vector: Vector, owner_ids: frozenset[str], limit: int
     ) -> list[VectorHit]:
         collection = self._open_blocking()
-        total = int(collection.count())
-        asked = min(total, limit * _OVER)
-        while asked:
-            hits, seen = _hits(collection, vector, owner_ids, asked)
-            if len(hits) >= limit or seen >= total:
-                return hits[:limit]
-            if asked >= min(total, _MOST_ASKED):
+        asked = limit * _OVER
+        while limit > 0:
+            hits, seen = _hits(collection, vector, owner_ids, asked, limit)
+            if len(hits) >= limit:
+                return hits
+            # counted only now: among many that takes longer than to find
+            if seen < asked and seen >= int(collection.count()):
+                return hits
+            if asked >= _MOST_ASKED:
                 return _looked_through(collection, vector, owner_ids)[:limit]
-            asked = min(total, _MOST_ASKED, asked * _OVER)
+            asked = min(_MOST_ASKED, asked * _OVER)
         return []
 
     def _clear_blocking(self) -> None:
@@ -169,19 +171,30 @@ def _items_of(answer: Any) -> set[str]:
 
 
 def _hits(
-    collection: Any, vector: Vector, owner_ids: frozenset[str], asked: int
+    collection: Any, vector: Vector, owner_ids: frozenset[str], asked: int, limit: int
 ) -> tuple[list[VectorHit], int]:
-    """Ask for the nearest of all owners; gives those of these owners, and how many there were in all."""
+    """Ask for the nearest of all owners; gives so many of these owners', and how many there were in all.
+
+    Whose they are is read for as many as are needed: for all that were found it takes longer than to find
+    them.
+    """
     answer = collection.query(
-        query_embeddings=[list(vector)], n_results=asked, include=["distances", "metadatas"]
+        query_embeddings=[list(vector)], n_results=asked, include=["distances"]
     )
-    rows = list(zip(answer["ids"][0], answer["distances"][0], answer["metadatas"][0], strict=True))
-    hits = [
-        VectorHit(key=key, item_id=str(data["item_id"]), similarity=1.0 - float(distance))
-        for key, distance, data in rows
-        if data["owner_id"] in owner_ids
-    ]
-    return hits, len(rows)
+    rows = list(zip(answer["ids"][0], answer["distances"][0], strict=True))
+    hits: list[VectorHit] = []
+    for start in range(0, len(rows), limit):
+        part = rows[start : start + limit]
+        known = collection.get(ids=[key for key, _ in part], include=["metadatas"])
+        data = dict(zip(known["ids"], known["metadatas"], strict=True))
+        hits += [
+            VectorHit(key=key, item_id=str(data[key]["item_id"]), similarity=1.0 - float(distance))
+            for key, distance in part
+            if key in data and data[key]["owner_id"] in owner_ids
+        ]
+        if len(hits) >= limit:
+            break
+    return hits[:limit], len(rows)
 
 
 def _looked_through(collection: Any, vector: Vector, owner_ids: frozenset[str]) -> list[VectorHit]:

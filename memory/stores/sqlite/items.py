@@ -18,6 +18,7 @@ from memory.stores.sqlite.item_words import (
 )
 from memory.stores.sqlite.readers import Readers
 from memory.stores.sqlite.word_counts import WordCounts
+from memory.stores.sqlite.word_owning import Owning
 from memory.stores.sqlite.word_search import WordSearch
 
 _AT_ONCE: Final = 500
@@ -61,6 +62,7 @@ class SqliteItemStore:
         self._database = database
         self._readers = readers
         self._counts = WordCounts()
+        self._owning = Owning()
 
     async def get(self, item_id: str, scope: Scope) -> Item | None:
         """Give an item, or None where there is none that the scope covers."""
@@ -88,7 +90,7 @@ class SqliteItemStore:
         self, text: str, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
     ) -> list[WordHit]:
         """Find the items that have words of `text`, best first; see `ItemStore.search`."""
-        search = WordSearch(Wording.of(text), scope, kinds, limit, self._counts)
+        search = WordSearch(Wording.of(text), scope, kinds, limit, self._counts, self._owning)
         rows = await self._readers.run(search.run_blocking)
         return [
             WordHit(

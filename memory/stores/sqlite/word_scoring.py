@@ -7,6 +7,7 @@ is counted here (Robertson and Zaragoza, "The Probabilistic Relevance Framework:
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from math import log
 from typing import Final
@@ -35,14 +36,17 @@ class Term:
 class Text:
     """The words of a row, by column."""
 
-    columns: Sequence[Counter[str]]
+    columns: Sequence[Sequence[str]]
+    counts: Sequence[Mapping[str, int]]
+    """How often those words stand there that are asked about."""
     length: int
 
     @classmethod
-    def of(cls, columns: Sequence[str]) -> "Text":
+    def of(cls, columns: Sequence[str], asked: AbstractSet[str]) -> "Text":
         """Take the columns as they stand in the index: title, body, the item before, the one after."""
-        counted = [Counter(one.split()) for one in columns]
-        return cls(counted, sum(one.total() for one in counted))
+        words = [one.split() for one in columns]
+        counts = [Counter(filter(asked.__contains__, column)) for column in words]
+        return cls(words, counts, sum(map(len, words)))
 
 
 def rarity(total: int, count: int) -> float:
@@ -73,17 +77,17 @@ def _often(text: Text, term: str) -> float:
     """
     if is_character(term):
         return _CHARACTER
-    often = sum(weight * one[term] for weight, one in zip(_COLUMNS, text.columns, strict=True))
+    often = sum(
+        weight * one.get(term, 0) for weight, one in zip(_COLUMNS, text.counts, strict=True)
+    )
     return often or _often_by_beginning(text, term) or 1.0
 
 
 def _often_by_beginning(text: Text, term: str) -> float:
     beginning = term[: max(_LEAST_BEGINNING, len(term) * 3 // 5)]
     return sum(
-        weight * count
+        weight * sum(word.startswith(beginning) for word in one)
         for weight, one in zip(_COLUMNS, text.columns, strict=True)
-        for word, count in one.items()
-        if word.startswith(beginning)
     )
 
 

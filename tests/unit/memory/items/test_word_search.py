@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 
 import pytest
 from hypothesis import example, given, settings
@@ -12,7 +13,7 @@ from memory.recall.wording import Wording
 from memory.scope import Scope
 from memory.stores.sqlite import word_counts, word_gate, word_search
 from memory.stores.sqlite.items import put_item_blocking
-from memory.stores.sqlite.word_counts import WordCounts
+from memory.stores.sqlite.word_counts import WordCounts, read_rows_blocking
 from memory.stores.sqlite.word_search import FoundRow, WordSearch
 from tests.unit.memory.items.test_index import item, opened
 
@@ -116,13 +117,18 @@ def test_a_word_too_common_to_be_asked_for_still_tells_rows_apart(
         assert search(connection, "gateway latency")[0].item_id != "it"
 
 
+def count_of(counts: WordCounts, connection: sqlite3.Connection, word: str) -> int:
+    return counts.rows_blocking(word, partial(read_rows_blocking, connection, word)).count
+
+
 def test_a_common_word_is_counted_only_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(word_counts, "COMMON", 3)
+    monkeypatch.setattr(word_counts, "_LEAST_REMEMBERED", 3)
     counts = WordCounts()
     with closing(opened()) as connection:
 
         def counted() -> list[int]:
-            return [counts.rows_blocking(connection, word).count for word in ("gateway", "rare")]
+            return [count_of(counts, connection, word) for word in ("gateway", "rare")]
 
         for n in range(3):
             put_item_blocking(connection, item(f"{n}", "gateway"))
@@ -135,17 +141,39 @@ def test_a_common_word_is_counted_only_now_and_then(monkeypatch: pytest.MonkeyPa
         assert counts.total_blocking(connection, "gateway") == 4
 
 
+def test_the_rarer_a_remembered_word_is_the_sooner_it_is_counted_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(word_counts, "_LEAST_REMEMBERED", 8)
+    counts = WordCounts()
+    with closing(opened()) as connection:
+        for n in range(8):
+            put_item_blocking(connection, item(f"{n}", "gateway"))
+        assert count_of(counts, connection, "gateway") == 8
+        put_item_blocking(connection, item("new", "gateway"))
+        assert count_of(counts, connection, "gateway") == 8, "8 of 4000 rows, one of 500 times"
+        assert count_of(counts, connection, "gateway") == 9
+
+
+def test_a_word_in_few_rows_is_counted_each_time() -> None:
+    counts = WordCounts()
+    with closing(opened()) as connection:
+        for n in range(24):
+            put_item_blocking(connection, item(f"{n}", "gateway"))
+            assert count_of(counts, connection, "gateway") == n + 1
+
+
 def test_no_more_than_a_bound_of_common_words_is_remembered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(word_counts, "COMMON", 1)
+    monkeypatch.setattr(word_counts, "_LEAST_REMEMBERED", 1)
     monkeypatch.setattr(word_counts, "_MAX_REMEMBERED", 2)
     counts = WordCounts()
     with closing(opened()) as connection:
         put_item_blocking(connection, item("a", "one two three"))
         for _ in range(2):
             for word in ("one", "two", "three"):
-                assert counts.rows_blocking(connection, word).count == 1
+                assert count_of(counts, connection, word) == 1
                 assert len(counts._remembered) <= 2  # noqa: SLF001  what is held, nothing else tells
 
 

@@ -1,0 +1,74 @@
+"""A database from before cases were rows with numbers keeps all that was known of them."""
+
+import sqlite3
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from memory.stores.sqlite.cases import delete_case_blocking
+from memory.stores.sqlite.database import open_database
+from tests.support.episodes import FILE, MIGRATIONS, open_memory
+
+BEFORE = next(n for n, one in enumerate(MIGRATIONS) if "cases_in_rows" in one)
+CASES = [
+    (f"cas_{n}", "ann", b"f%d" % n, b"like", n % 2, "draft", n, f'{{"n": {n}}}') for n in range(5)
+]
+BELONGING: dict[str, list[tuple[object, ...]]] = {
+    "case_votes": [("cas_1", "cnv_1", 1, None, "shop", None, "2026-11-20T00:00:00Z", 1)],
+    "case_relations": [("cas_1", "cas_2", "same_root_cause", 0.9)],
+    "case_reports": [(7, "cas_2", None, "2026-11-20T00:00:00Z", "{}")],
+    "case_history": [(9, "cas_3", "2026-11-20T00:00:00Z", "created", "agent", "ann", None, "{}")],
+    "case_views": [("cnv_2", "cas_1", "2026-11-20T00:00:00Z", 0)],
+}
+SCHEMA = (
+    "SELECT name, sql FROM sqlite_master WHERE tbl_name LIKE 'case%' AND type = 'index'"
+    " AND sql IS NOT NULL ORDER BY name"
+)
+
+
+def put(connection: sqlite3.Connection, table: str, rows: list[tuple[object, ...]]) -> None:
+    for row in rows:
+        connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+
+
+async def an_old_one(directory: Path) -> list[tuple[object, ...]]:
+    """Make a database from before; gives its indexes of cases."""
+    await (await open_database(directory / FILE, MIGRATIONS[:BEFORE])).close()
+    with closing(sqlite3.connect(directory / FILE)) as connection:
+        put(connection, "cases", [*CASES])
+        for table, rows in BELONGING.items():
+            put(connection, table, rows)
+        connection.commit()
+        return [tuple(one) for one in connection.execute(SCHEMA)]
+
+
+@pytest.mark.parametrize("table", ["cases", *BELONGING])
+async def test_all_of_it_is_there_afterwards(tmp_path: Path, table: str) -> None:
+    indexes = await an_old_one(tmp_path)
+    async with open_memory(tmp_path) as database:
+        rows = [tuple(one) for one in await database.rows(f"SELECT * FROM {table}")]
+        assert rows == {"cases": CASES, **BELONGING}[table]
+        assert [tuple(one) for one in await database.rows(SCHEMA)] == indexes
+        assert await database.rows("PRAGMA foreign_key_check") == []
+        assert [one[0] for one in await database.rows("SELECT rowid FROM cases")] == [1, 2, 3, 4, 5]
+
+
+async def test_what_belongs_to_a_case_still_goes_with_it(tmp_path: Path) -> None:
+    await an_old_one(tmp_path)
+    async with open_memory(tmp_path) as database:
+        for one in CASES:
+            assert await database.write(partial(delete_case_blocking, case_id=str(one[0])))
+        for table in BELONGING:
+            assert await database.rows(f"SELECT * FROM {table}") == []
+        with pytest.raises(Exception, match="contradicts"):
+            await database.write(lambda writer: put(writer, "case_views", BELONGING["case_views"]))
+
+
+async def test_history_goes_on_with_numbers_of_its_own(tmp_path: Path) -> None:
+    await an_old_one(tmp_path)
+    new = (None, *BELONGING["case_history"][0][1:])
+    async with open_memory(tmp_path) as database:
+        await database.write(lambda writer: put(writer, "case_history", [new]))
+        assert [one[0] for one in await database.rows("SELECT seq FROM case_history")] == [9, 10]

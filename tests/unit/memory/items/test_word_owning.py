@@ -1,0 +1,165 @@
+"""Rows of the searching owner that are remembered: as exact as what the index tells, whoever writes beside."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.items import KINDS, Item, ItemKind
+from memory.recall.wording import Wording
+from memory.scope import Scope, SearchScope
+from memory.stores.sqlite import word_counts, word_owning, word_search
+from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
+from memory.stores.sqlite.word_counts import WordCounts
+from memory.stores.sqlite.word_owning import Owning
+from memory.stores.sqlite.word_search import FoundRow, WordSearch
+from memory.testing.item_values import Opening
+from memory.testing.items import ItemStoreSuite
+from tests.conformance.test_item_stores import opening
+from tests.support.episodes import MIGRATIONS
+from tests.unit.memory.items.test_index import item, opened
+
+ANN, BOB = Scope(owner_id="ann"), Scope(owner_id="bob")
+INDEX = next(one for one in MIGRATIONS if "items_by_kind" in one)
+WORDS = ("lighthouse", "ferry", "灯塔", "渡船", "gateway")
+
+
+@pytest.fixture
+def connection() -> Iterator[sqlite3.Connection]:
+    with closing(indexed()) as one:
+        yield one
+
+
+@pytest.fixture
+def _always(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_owning, "LEAST_ROWS", 0)
+    monkeypatch.setattr(word_owning, "_LEAST_SHARE", 10**6)
+
+
+def indexed() -> sqlite3.Connection:
+    connection = opened()
+    connection.executescript(INDEX)
+    return connection
+
+
+def rows_of(
+    owning: Owning, connection: sqlite3.Connection, scope: Scope, kinds: tuple[ItemKind, ...]
+) -> list[int] | None:
+    every = [row["seq"] for row in connection.execute("SELECT seq FROM items ORDER BY seq")]
+    total = len(every)
+    known = owning.rows_blocking(connection, scope.readable_owners, kinds, total)
+    return None if known is None else known.among([*every, 10_000])
+
+
+@pytest.mark.usefixtures("_always")
+class TestItemsOfMany(ItemStoreSuite):
+    """The suite again, with what is done for many rows done for few."""
+
+    @pytest.fixture
+    def open_items(self, tmp_path: Path) -> Opening:
+        return opening(tmp_path)
+
+
+@pytest.mark.usefixtures("_always")
+def test_what_was_written_since_is_known_and_each_kind_apart(
+    connection: sqlite3.Connection,
+) -> None:
+    owning = Owning()
+    put_item_blocking(connection, item("a", "x"))
+    put_item_blocking(connection, item("b", "x", scope=BOB))
+    assert rows_of(owning, connection, ANN, KINDS) == [1]
+    assert rows_of(owning, connection, BOB, KINDS) == [2]
+    put_item_blocking(connection, replace(item("c", "x"), kind="case"))
+    put_item_blocking(connection, item("w", "x", scope=Scope(owner_id="*workspace")))
+    assert rows_of(owning, connection, ANN, KINDS) == [1, 3, 4]
+    assert rows_of(owning, connection, ANN, ("case",)) == [3]
+    assert rows_of(owning, connection, ANN, ("case", "episode")) == [1, 3, 4]
+    assert rows_of(owning, connection, BOB, KINDS) == [2, 4]
+
+
+@pytest.mark.usefixtures("_always")
+def test_a_number_that_was_given_is_nobody_elses_later(connection: sqlite3.Connection) -> None:
+    owning = Owning()
+    put_item_blocking(connection, item("a", "ferry"))
+    assert rows_of(owning, connection, ANN, KINDS) == [1]
+    delete_item_blocking(connection, "a")
+    put_item_blocking(connection, item("b", "ferry", scope=BOB))
+    assert rows_of(owning, connection, ANN, KINDS) == []
+    assert search(connection, "ferry", ANN, owning=owning) == []
+
+
+def test_few_rows_and_few_among_many_are_asked_of_the_index(
+    connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owning = Owning()
+    for n in range(9):
+        put_item_blocking(connection, item(f"{n}", "x", scope=BOB if n else ANN))
+    bob, ann = BOB.readable_owners, ANN.readable_owners
+    assert owning.rows_blocking(connection, bob, KINDS, 8) is None
+    monkeypatch.setattr(word_owning, "LEAST_ROWS", 1)
+    assert owning.rows_blocking(connection, bob, KINDS, 8) is not None
+    assert owning.rows_blocking(connection, ann, KINDS, 1) is None
+
+
+def search(
+    connection: sqlite3.Connection,
+    text: str,
+    scope: Scope,
+    kinds: tuple[ItemKind, ...] = KINDS,
+    owning: Owning | None = None,
+) -> list[FoundRow]:
+    asked = WordSearch(Wording.of(text), scope, kinds, 5, WordCounts(), owning or Owning())
+    return asked.run_blocking(connection)
+
+
+OWNED = st.tuples(
+    st.sampled_from(["ann", "bob", "*workspace"]),
+    st.sampled_from(KINDS),
+    st.sampled_from([None, "shop", "bank"]),
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=4),
+)
+SCOPES = (
+    ANN,
+    Scope(owner_id="ann", app_code="shop"),
+    SearchScope(owner_id="ann", app_code="shop", or_without=("app_code",)),
+    Scope(owner_id="bob", app_code="bank"),
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(OWNED, max_size=25),
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=4),
+    st.sampled_from(SCOPES),
+    st.sampled_from([KINDS, ("case",), ("note", "case")]),
+    st.sampled_from([4, 10_001]),
+)
+def test_what_is_found_is_the_same_as_by_the_index_alone(
+    rows: list[tuple[str, ItemKind, str | None, list[str]]],
+    question: list[str],
+    scope: Scope,
+    kinds: tuple[ItemKind, ...],
+    counted: int,
+) -> None:
+    with closing(indexed()) as connection, pytest.MonkeyPatch.context() as patch:
+        for n, (owner, kind, app, words) in enumerate(rows):
+            put_item_blocking(connection, made(n, owner, kind, app, words))
+        patch.setattr(word_counts, "MAX_COUNTED", counted)
+        patch.setattr(word_search, "MAX_COUNTED", counted)
+        patch.setattr(word_owning, "_LEAST_SHARE", 10**6)
+        patch.setattr(word_search, "_LOOKED_AT", 1)
+        answers = []
+        for least in (10**6, 0):
+            patch.setattr(word_owning, "LEAST_ROWS", least)
+            answers.append(search(connection, " ".join(question), scope, kinds))
+        assert answers[0] == answers[1]
+
+
+def made(n: int, owner: str, kind: ItemKind, app: str | None, words: list[str]) -> Item:
+    scope = Scope(owner_id=owner, app_code=app)
+    return replace(item(f"{n}", " ".join(words), scope=scope), kind=kind)
