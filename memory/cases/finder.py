@@ -6,13 +6,15 @@ The wall is in the search itself: an app's callers find what was recorded for it
 app, and nothing else takes a place.
 """
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, Protocol
 
 from memory.cases.case import Case, CaseCaller, CaseContent, Vote
+from memory.cases.deciding import Deciding
 from memory.cases.keywords import with_keywords
+from memory.cases.noting import note_shown
 from memory.cases.ranking import Candidate, RankedCase, rank
 from memory.cases.results import DEFAULT_TOP_K, MAX_TOP_K, CaseRefused, SearchAnswer
 from memory.cases.store import CaseStore
@@ -20,12 +22,9 @@ from memory.cases.summary import Shown, summarize
 from memory.cases.variety import varied
 from memory.cases.votes import tally
 from memory.clock import Now
-from memory.errors import StoreUnavailable
 from memory.recall.query import Hit
 from memory.recall.search import MemorySearch
 from memory.scope import Scope, SearchScope
-
-_log = logging.getLogger(__name__)
 
 _POOL: Final = 60
 """Hits that are ranked by trust: it moves a case by some places, never from far behind."""
@@ -68,6 +67,7 @@ class CaseFinder:
         self._store = store
         self._now = now
         self._backfill = backfill
+        self._deciding = Deciding()
 
     async def find(
         self,
@@ -85,8 +85,9 @@ class CaseFinder:
         """
         question, count = _question(query), _count(top_k)
         scope = case_scope(caller)
+        asked = await self._deciding.run(partial(with_keywords, question))
         found = await self._search.search(
-            with_keywords(question),
+            asked,
             scope=scope,
             kinds=("case",),
             limit=_POOL,
@@ -95,11 +96,13 @@ class CaseFinder:
         )
         cases = await self._cases([*found.hits, *found.weak], scope)
         votes = await self._store.votes(list(cases)) if cases else {}
-        ranked = rank(
-            _candidates(_with_weak(found.hits, found.weak), cases), votes, caller.scope, self._now()
+        likely = _candidates(_with_weak(found.hits, found.weak), cases)
+        now = self._now()
+        best = await self._deciding.run(
+            lambda: varied(rank(likely, votes, caller.scope, now), count)
         )
-        shown = await self._shown(varied(ranked, count), votes)
-        await self._note_shown(caller, [one.case.case_id for one in shown])
+        shown = await self._shown(best, votes)
+        await note_shown(self._store, caller, [one.case.case_id for one in shown])
         if self._backfill is not None:  # at the end: what it starts would hold this search up
             self._backfill.note(one.item.id for one in found.hits)
         return SearchAnswer(
@@ -121,11 +124,9 @@ class CaseFinder:
         wanted = SearchScope(
             owner_id=scope.owner_id, app_code=scope.app_code, or_without=("app_code",)
         )
+        texts = (content.symptom_summary, content.root_cause, content.diagnosis)
         found = await self._search.search(
-            [
-                with_keywords(one)
-                for one in (content.symptom_summary, content.root_cause, content.diagnosis)
-            ],
+            await self._deciding.run(lambda: [with_keywords(one) for one in texts]),
             scope=wanted,
             kinds=("case",),
             limit=_POOL,
@@ -155,14 +156,6 @@ class CaseFinder:
             )
             for one in ranked
         ]
-
-    async def _note_shown(self, caller: CaseCaller, case_ids: Sequence[str]) -> None:
-        if caller.conversation_id is None or not case_ids:
-            return
-        try:
-            await self._store.note_shown(caller.voter, case_ids)
-        except StoreUnavailable:  # what was found is worth more than the reminder to judge it
-            _log.warning("shown_cases_not_noted", exc_info=True)
 
 
 def _candidates(hits: Sequence[Hit], cases: Mapping[str, Case]) -> list[Candidate]:

@@ -1,25 +1,19 @@
 """Reads cases whole: with their votes, relations, history, reports, and as Markdown."""
 
-import logging
 from collections.abc import Iterable, Sequence
 from typing import Final
-
-import anyio
 
 from memory.cases.calling import sees
 from memory.cases.case import Case, CaseCaller, RelatedCase
 from memory.cases.markdown import Rendered, render_markdown
+from memory.cases.noting import note_shown
 from memory.cases.results import WholeCase
 from memory.cases.store import CaseStore
 from memory.cases.votes import tally
-from memory.errors import StoreUnavailable
-
-_log = logging.getLogger(__name__)
 
 MAX_HISTORY: Final = 200
 MAX_REPORTS: Final = 10
 MAX_RELATED: Final = 10
-_NOTING_S: Final = 0.5
 
 
 def named_to(caller: CaseCaller, cases: Iterable[Case]) -> dict[str, Case]:
@@ -53,21 +47,9 @@ class CaseReading:
         found = await self._store.get(case_ids, caller.scope.owner_id)
         cases = [one for one in found if sees(caller, one)]
         whole = await self._with_all(caller, cases)
-        await self._note_shown(caller, [one.case_id for one in cases if one.is_findable])
+        await note_shown(self._store, caller, [one.case_id for one in cases if one.is_findable])
         there = {one.case_id for one in cases}
         return whole, [one for one in case_ids if one not in there]
-
-    async def _note_shown(self, caller: CaseCaller, case_ids: Sequence[str]) -> None:
-        """Note it where that is soon done: what was read is worth more than the reminder to judge it."""
-        if caller.conversation_id is None or not case_ids:
-            return
-        with anyio.move_on_after(_NOTING_S) as waiting:
-            try:
-                await self._store.note_shown(caller.voter, case_ids)
-            except StoreUnavailable:
-                _log.warning("read_cases_not_noted", exc_info=True)
-        if waiting.cancelled_caught:
-            _log.warning("read_cases_not_noted_in_time")
 
     async def _with_all(self, caller: CaseCaller, cases: Sequence[Case]) -> list[WholeCase]:
         ids = [one.case_id for one in cases]

@@ -1,12 +1,16 @@
 """What a search for cases finds, whose, in which order, and what it says beside."""
 
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
+from memory.cases import finder, noting
 from memory.cases.case import CaseMetadata, RelatedCase, Vote
 from memory.cases.item import to_item
 from memory.cases.results import CaseRefused
@@ -189,6 +193,43 @@ async def test_a_note_that_cannot_be_written_spoils_no_answer(tmp_path: Path) ->
         await opened.put(make_case("a", POOL))
         opened.store.cannot_write = True
         assert await opened.found("pool") == ["a"]
+
+
+async def test_a_busy_writer_keeps_no_answer_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def wait(voter: str, case_ids: Sequence[str]) -> None:
+        await anyio.sleep_forever()
+
+    monkeypatch.setattr(noting, "_NOTING_S", 0.01)
+    async with open_finder(tmp_path) as opened:
+        await opened.put(make_case("a", POOL))
+        monkeypatch.setattr(opened.store, "note_shown", wait)
+        with anyio.fail_after(5):
+            assert await opened.found("pool") == ["a"]
+
+
+async def test_choosing_is_done_off_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long questions and causes take a tenth of a second, in which nobody else must wait."""
+    threads: list[int] = []
+
+    def noting_thread(original: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*given: Any) -> Any:
+            threads.append(threading.get_ident())
+            return original(*given)
+
+        return noted
+
+    for name in ("with_keywords", "rank", "varied"):
+        monkeypatch.setattr(finder, name, noting_thread(getattr(finder, name)))
+    async with open_finder(tmp_path) as opened:
+        await opened.put(make_case("a", POOL))
+        assert await opened.found("pool") == ["a"]
+        await opened.finder.candidates(make_case("b", POOL).content, ANN)
+    assert len(threads) == 6
+    assert threading.get_ident() not in threads
 
 
 async def test_cases_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from memory.cases import reading
+from memory.cases import noting
 from memory.cases.calling import sees
 from memory.cases.case import Case, CaseCaller, CaseContent
 from memory.cases.reading import CaseReading
@@ -238,7 +238,7 @@ class Unwritable(SqliteCaseStore):
 async def test_a_case_is_read_where_that_cannot_be_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
-    monkeypatch.setattr(reading, "_NOTING_S", 0.01)
+    monkeypatch.setattr(noting, "_NOTING_S", 0.01)
     monkeypatch.setattr(Unwritable, "failing", failing)
     async with tool_world(tmp_path) as opened:
         one = await opened.record()
