@@ -140,7 +140,7 @@ class ChromaVectorIndex:
         self, vector: Vector, owner_ids: frozenset[str], limit: int
     ) -> list[VectorHit]:
         collection = self._open_blocking()
-        asked = limit * _OVER
+        asked = limit  # enough where nobody else's are in the way
         while limit > 0:
             hits, seen = _hits(collection, vector, owner_ids, asked, limit)
             if len(hits) >= limit:
