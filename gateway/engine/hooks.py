@@ -27,6 +27,9 @@ from policies.verdict import Allow, Deny
 _NO_RUN = Deny(rule="no_run", reason="No turn is running that this call could belong to.")
 _UNSEEN = Deny(rule="unseen_call", reason="The call was not shown to the policy, so it is denied.")
 
+_CONTEXT_TIMEOUT_S = 120.0
+"""Longer than memory may be configured to take: what was told as shown is shown."""
+
 _MAX_CALLS = 4096
 """Calls of one run whose working directory is remembered; a run beyond it is denied its calls."""
 
@@ -59,7 +62,9 @@ class RunHooks:
         """Give the SDK's registration of these callbacks."""
         return {
             "PreToolUse": [HookMatcher(hooks=[self._pre_tool_use], on_failure="block")],
-            "UserPromptSubmit": [HookMatcher(hooks=[self._user_prompt_submit])],
+            "UserPromptSubmit": [
+                HookMatcher(hooks=[self._user_prompt_submit], timeout=_CONTEXT_TIMEOUT_S)
+            ],
         }
 
     async def can_use_tool(
@@ -134,12 +139,15 @@ class RunHooks:
         self, _hook_input: HookInput, _tool_use_id: str | None, _context: HookContext
     ) -> HookJSONOutput:
         prompt = self._prompt
-        if prompt is None or not prompt.context:
+        if prompt is None or prompt.context is None:
+            return {}
+        context = await prompt.context()
+        if not context or self._prompt is not prompt:
             return {}
         return {
             "hookSpecificOutput": {
                 "hookEventName": "UserPromptSubmit",
-                "additionalContext": prompt.context,
+                "additionalContext": context,
             }
         }
 

@@ -4,7 +4,7 @@ Two implementations stand behind it: the Claude Agent SDK with its agent process
 engine, the reference; one suite runs on both. Nothing above this seam knows the SDK.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -59,6 +59,10 @@ class ToolGatekeeper(Protocol):
         ...
 
 
+Context = Callable[[], Awaitable[str]]
+"""Gives what is shown to the model beside a prompt; empty: nothing. Never raises."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
     """What one run is asked."""
@@ -66,8 +70,9 @@ class Prompt:
     text: str
     """What the person wrote, as they wrote it."""
     gatekeeper: ToolGatekeeper
-    context: str = ""
-    """Shown to the model beside the text, never inside it; empty: nothing."""
+    context: Context | None = None
+    """Shown beside the text, never inside it; None: nothing. Asked for when the agent has taken the text,
+    so that what is still being looked for then is shown as well; the model waits for it."""
     call_own: OwnToolCaller | None = None
     """Answers the gateway's own tools; None: the run has none."""
 

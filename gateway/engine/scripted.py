@@ -210,6 +210,7 @@ class ScriptedRun:
         self._session = session
         self._ready = ready
         self._prompt = prompt
+        self._context = ""
         self._own = {one.full_name(tool) for one in servers for tool in one.tools}
         self._uuid = str(uuid.uuid4())
         self._queue = EventQueue()
@@ -284,6 +285,8 @@ class ScriptedRun:
         self._queue.put(event)
 
     async def _play(self) -> RunFinished:
+        if self._prompt.context is not None:
+            self._context = await self._prompt.context()
         self._emit(Observed(message={"type": "init", "session_id": self._ready.session_id}))
         self._emit(self._ready)
         self._emit(EntryRecorded(entry_id=self._uuid))
@@ -345,7 +348,7 @@ class ScriptedRun:
     def _echo(self, part: str) -> str:
         match part:
             case "context" | "memory":
-                return self._prompt.context
+                return self._context
             case "messages":
                 return json.dumps([*self._session.prompts, self._prompt.text], ensure_ascii=False)
             case _:

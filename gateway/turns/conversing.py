@@ -36,6 +36,8 @@ class Conversing:
         self.narrator = narrator
         self._run: AgentRun | None = None
         self.on_session: Callable[[SessionReady], Awaitable[None]] | None = None
+        self.on_sent: Callable[[], None] = lambda: None
+        """Called each time when the agent has a prompt."""
         self.only_words = False
         """Set for the forced summary: its tool calls, all denied, are no part of what was done."""
         self.is_idle = True
@@ -66,6 +68,7 @@ class Conversing:
             tasks.start_soon(self._stop_when_told, client, tasks.cancel_scope)
             try:
                 self._run = await client.start_run(prompt)
+                self.on_sent()
                 await self._read(client, self._run)
             except ClientDead as exc:  # leaves the task group as it is, not in a group
                 death = exc

@@ -1,4 +1,8 @@
-"""Asking memory before a run: within a deadline, and never at the turn's expense."""
+"""Asking memory for a run: within a deadline, and never at the turn's expense.
+
+The agent takes a prompt some milliseconds before it asks what is to be shown beside it. Memory is asked
+meanwhile; the model is not, until memory has answered.
+"""
 
 import logging
 from typing import Any, Final
@@ -25,6 +29,8 @@ class Recalling:
         self._scene = scene
         self._is_told = False
         self._pending: tuple[str, ...] = ()
+        self._is_shown = False
+        self._settled = anyio.Event()
         self.text = ""
         """What the model is shown beside the prompt."""
         self.fields: dict[str, Any] = memory_fields(ContextPack())
@@ -43,6 +49,19 @@ class Recalling:
             _log.exception("recall_not_understood")
             self.fields = memory_fields(ContextPack(degraded=("memory_failed",)))
 
+    async def context(self) -> str:
+        """Wait until nothing more comes, and give what the model is shown."""
+        await self._settled.wait()
+        self._is_shown = bool(self.text)
+        return self.text
+
+    def settle(self) -> None:
+        """Say that nothing more comes: memory has answered, or the turn waits for it no longer."""
+        try:
+            self.tell()
+        finally:
+            self._settled.set()
+
     def tell(self) -> None:
         """Write down what was recalled, and tell it where there is something; once."""
         if self._is_told:
@@ -57,7 +76,9 @@ class Recalling:
             self._scene.parts.metrics.count_recall_degraded(reason)
 
     async def sent(self) -> None:
-        """Note that the text went in: what waited for this prompt waits no longer."""
+        """Note it if the text went in: what waited for this prompt waits no longer."""
+        if not self._is_shown:
+            return
         ids, self._pending = self._pending, ()
         if not ids:
             return

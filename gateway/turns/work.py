@@ -1,8 +1,11 @@
 """The steps of one turn.
 
-    started → memory and client, side by side → the prompt → guards → result → told
+    started → client → the prompt → guards → result → told
+                         memory ↗
 
-Whatever happens in between, the turn ends with exactly one result, made from evidence.
+No prompt is sent before the start is stored: a turn that a crash finds queued was never asked, and may
+run again. The prompt does not wait for memory, but the model does. Whatever happens in between, the
+turn ends with exactly one result, made from evidence.
 """
 
 import logging
@@ -55,6 +58,8 @@ class TurnWork:
         )
         self._conversing = Conversing(scene, self._narrator)
         self._conversing.on_session = self._session_ready
+        self._sent = anyio.Event()
+        self._conversing.on_sent = self._sent.set
         self._gate = TurnGate(
             policy=scene.parts.policy,
             evidence=scene.evidence,
@@ -74,7 +79,7 @@ class TurnWork:
         except Exception:  # noqa: BLE001  told in the result
             _log.exception("turn_failed")
             self._closing.cause = "internal"
-        self._recalling.tell()
+        self._recalling.settle()
         for use in self._scene.evidence.settle(self._scene.parts.now()):
             self._narrator.tool_finished(use)
         await self._closing.close(self._recalling.fields, self._conversation.session_id)
@@ -97,19 +102,27 @@ class TurnWork:
 
     async def _converse(self) -> None:
         try:
-            await self._unless_stopped(self._prepare)
-            self._recalling.tell()
-            await self._ask_first()
+            async with anyio.create_task_group() as beside:
+                beside.start_soon(self._recall)
+                await self._unless_stopped(self._take_client)
+                await self._ask_first()
+                beside.cancel_scope.cancel()
             await self._send_on()
         finally:
             with anyio.CancelScope(shield=True):
                 await self._loan.give_back(is_idle=self._conversing.is_idle)
 
-    async def _prepare(self) -> None:
-        """Recall and get the client, side by side."""
-        async with anyio.create_task_group() as both:
-            both.start_soon(self._recalling.ask, self._conversation)
-            both.start_soon(self._take_client)
+    async def _recall(self) -> None:
+        try:
+            await self._unless_stopped(self._ask_memory)
+        finally:
+            self._recalling.settle()
+
+    async def _ask_memory(self) -> None:
+        """Ask while the client is got; one that is there gets the prompt first."""
+        if self._scene.parts.pool.is_hot(self._conversation.id):
+            await self._sent.wait()
+        await self._recalling.ask(self._conversation)
 
     async def _take_client(self) -> None:
         if not await self._loan.take(self._conversation):
@@ -137,7 +150,7 @@ class TurnWork:
         """Send the person's message; once more to a new client where the first had just died."""
         prompt = Prompt(
             text=self._scene.turn.message,
-            context=self._recalling.text,
+            context=self._recalling.context,
             gatekeeper=self._gate,
             call_own=self._case_calls,
         )
@@ -158,8 +171,7 @@ class TurnWork:
             self._scene.evidence.stopped_by = control.reason
         elif client is not None:
             await self._conversing.ask(client, prompt)
-            if prompt.context:
-                await self._recalling.sent()
+            await self._recalling.sent()
             self._note_ending()
 
     async def _send_on(self) -> None:

@@ -7,6 +7,7 @@ A model that fails is asked once more, not ten times.
 import abc
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,17 @@ from gateway.engine.protocol import (
     SessionOrigin,
 )
 from policies.verdict import Allow, Deny
-from tests.support.engine_talk import LONG_S, Gate, Told, ask, bash, prompt, read, script
+from tests.support.engine_talk import (
+    LONG_S,
+    Gate,
+    LateContext,
+    Told,
+    ask,
+    bash,
+    prompt,
+    read,
+    script,
+)
 
 SPEC = ClientSpec(model="candor-demo")
 _NAMED = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
@@ -245,6 +256,30 @@ class EngineSuite(abc.ABC):
             told = await ask(client, script({"echo": "prompt"}), context="The tea is red.")
             assert "candor-script" in told.text
             assert "The tea is red." not in told.text
+
+    async def test_the_model_waits_for_context_that_comes_late(self, tmp_path: Path) -> None:
+        async with self.open(tmp_path) as engine:
+            client = await self.connect(engine)
+            late = LateContext()
+            run = await client.start_run(replace(prompt(script({"echo": "context"})), context=late))
+            with anyio.fail_after(LONG_S):
+                await late.asked.wait()
+            late.give("The tea is green.")
+            assert "The tea is green." in (await read(run)).text
+
+    async def test_an_interrupt_reaches_a_run_that_waits_for_context(self, tmp_path: Path) -> None:
+        async with self.open(tmp_path) as engine:
+            client = await self.connect(engine)
+            late = LateContext()
+            run = await client.start_run(replace(prompt(script({"text": "never"})), context=late))
+            with anyio.fail_after(LONG_S):
+                await late.asked.wait()
+            await run.interrupt()
+            late.give("")
+            told = await read(run)
+            assert isinstance(told.events[-1], RunFinished), "the agent lives on"
+            assert (told.finish.subtype, told.text) == ("error_during_execution", "")
+            assert (await ask(client, script({"text": "yes"}))).text == "yes"
 
     async def test_what_a_person_wrote_reaches_the_model_as_it_was(self, tmp_path: Path) -> None:
         begin = "/help me@example.org @a.txt\n@/etc/hostname and `@cached`, 看@b.txt\n"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import anyio
+import anyio.lowlevel
 
 from gateway.engine.events import (
     ClientLost,
@@ -107,6 +108,25 @@ class Told:
         return one
 
 
+class LateContext:
+    """What is shown beside a prompt, once a test gives it."""
+
+    def __init__(self) -> None:
+        self.asked = anyio.Event()
+        self._given = anyio.Event()
+        self._text = ""
+
+    def give(self, text: str) -> None:
+        """Let the model have it."""
+        self._text = text
+        self._given.set()
+
+    async def __call__(self) -> str:
+        self.asked.set()
+        await self._given.wait()
+        return self._text
+
+
 def prompt(
     text: str,
     gate: ToolGatekeeper | Gate | None = None,
@@ -115,7 +135,12 @@ def prompt(
 ) -> Prompt:
     """Make a prompt; its gatekeeper allows everything unless another one is given."""
     gatekeeper = cast("ToolGatekeeper", gate or Gate())
-    return Prompt(text=text, gatekeeper=gatekeeper, context=context, call_own=call_own)
+
+    async def give() -> str:
+        await anyio.lowlevel.checkpoint()
+        return context
+
+    return Prompt(text=text, gatekeeper=gatekeeper, context=give, call_own=call_own)
 
 
 async def read(run: AgentRun) -> Told:

@@ -1,5 +1,6 @@
 """The callbacks of the agent process, called as it calls them."""
 
+from dataclasses import replace
 from typing import Any, cast
 
 import anyio
@@ -14,7 +15,7 @@ from claude_agent_sdk import (
 from gateway.engine.hooks import RunHooks
 from policies.tools import ToolCall
 from policies.verdict import Allow, Deny
-from tests.support.engine_talk import Gate, prompt
+from tests.support.engine_talk import Gate, LateContext, prompt
 
 NO = Deny(rule="no", reason="Never.", hint="Do otherwise.")
 STOP = Deny(rule="no", reason="Never.", interrupt=True)
@@ -122,3 +123,23 @@ async def test_context_is_given_where_there_is_some() -> None:
             answer = await matcher.hooks[0](cast("HookInput", {}), None, CONTEXT)
         told = cast("dict[str, Any]", answer).get("hookSpecificOutput", {})
         assert told.get("additionalContext", "") == context
+
+
+async def test_context_that_comes_when_the_run_is_over_is_not_given() -> None:
+    hooks = RunHooks()
+    late = LateContext()
+    hooks.begin(replace(prompt("hello", Gate()), context=late))
+    (matcher,) = hooks.matchers()["UserPromptSubmit"]
+    answers: list[object] = []
+
+    async def ask() -> None:
+        answers.append(await matcher.hooks[0](cast("HookInput", {}), None, CONTEXT))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await late.asked.wait()
+            hooks.end()
+            hooks.begin(prompt("another", Gate()))
+            late.give("The tea is green.")
+    assert answers == [{}]

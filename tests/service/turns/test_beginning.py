@@ -1,0 +1,271 @@
+"""A turn begins: its start is stored, its prompt sent, and memory asked beside it."""
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from gateway.conversations.sqlite.turns import SqliteTurnStore
+from gateway.engine.protocol import Prompt
+from gateway.engine.scripted import ScriptedClient, ScriptedRun
+from gateway.ids import LOCAL_USER as ME
+from gateway.ids import TurnId
+from gateway.turns.recalling import Recalling
+from gateway.turns.requests import Accepted
+from memory.errors import StoreUnavailable
+from memory.recall.query import ContextPack, QueryPack
+from tests.support.builders import REMEMBERED, Memory
+from tests.support.engine_talk import until
+from tests.support.services import (
+    HANG,
+    ask,
+    assert_nothing_is_left,
+    begun,
+    copy_as_after_a_crash,
+    events_of,
+    kinds,
+    of_kind,
+    result_of,
+    running_services,
+    same_sessions,
+    script,
+    send,
+)
+
+ECHO = script({"echo": "context"})
+
+
+class Held:
+    """Something that is begun and held up until a test lets it go on."""
+
+    def __init__(self) -> None:
+        self.begun = anyio.Event()
+        self.goes_on = anyio.Event()
+
+    async def wait(self) -> None:
+        """Say that it is begun, and wait."""
+        self.begun.set()
+        await self.goes_on.wait()
+
+
+class SlowMemory(Memory):
+    """A memory that is held up."""
+
+    def __init__(self, pack: ContextPack) -> None:
+        super().__init__(pack)
+        self.held = Held()
+
+    async def recall(self, query: QueryPack) -> ContextPack:
+        await self.held.wait()
+        return await super().recall(query)
+
+
+@pytest.fixture
+def prompts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Give the texts that were sent to agents, as they are sent."""
+    sent: list[str] = []
+    real = ScriptedClient.start_run
+
+    async def start_run(client: ScriptedClient, prompt: Prompt) -> ScriptedRun:
+        sent.append(prompt.text)
+        return await real(client, prompt)
+
+    monkeypatch.setattr(ScriptedClient, "start_run", start_run)
+    return sent
+
+
+@pytest.fixture
+def hold_starts(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Held]:
+    """Give what holds up the next start before it is stored."""
+
+    def hold() -> Held:
+        held = Held()
+        real = SqliteTurnStore.start
+
+        async def start(store: SqliteTurnStore, turn_id: TurnId, at: datetime) -> None:
+            monkeypatch.setattr(SqliteTurnStore, "start", real)
+            await held.wait()
+            await real(store, turn_id, at)
+
+        monkeypatch.setattr(SqliteTurnStore, "start", start)
+        return held
+
+    return hold
+
+
+async def reached(event: anyio.Event) -> None:
+    with anyio.fail_after(20):
+        await event.wait()
+    await anyio.wait_all_tasks_blocked()
+
+
+async def test_no_prompt_is_sent_before_the_start_is_stored(
+    tmp_path: Path, prompts: list[str], hold_starts: Callable[[], Held]
+) -> None:
+    async with running_services(tmp_path) as services:
+        held = hold_starts()
+        accepted = await send(services, "hello")
+        await reached(held.begun)
+        sent_before = list(prompts)
+        held.goes_on.set()
+        result = await result_of(services, accepted)
+    assert sent_before == []
+    assert (prompts, result["outcome"]) == (["hello"], "answered")
+
+
+async def test_a_turn_that_was_killed_before_its_start_was_stored_runs_after_the_next_one(
+    tmp_path: Path, prompts: list[str], hold_starts: Callable[[], Held]
+) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    async with running_services(before) as services:
+        held = hold_starts()
+        accepted = await send(services, "hello")
+        await reached(held.begun)
+        await copy_as_after_a_crash(services, after)
+        sessions = same_sessions(services)
+        held.goes_on.set()
+        await result_of(services, accepted)
+    prompts.clear()
+    async with running_services(after, make_engine=sessions) as services:
+        result = await result_of(services, accepted)
+    assert (prompts, result["outcome"]) == (["hello"], "answered")
+
+
+async def test_a_stop_while_the_start_is_stored_sends_nothing_and_is_told(
+    tmp_path: Path, prompts: list[str], hold_starts: Callable[[], Held]
+) -> None:
+    async with running_services(tmp_path) as services:
+        held = hold_starts()
+        accepted = await send(services, "hello")
+        await reached(held.begun)
+        await services.chat.interrupt(ME, accepted.conversation_id)
+        held.goes_on.set()
+        result = await result_of(services, accepted)
+        assert_nothing_is_left(services)
+    assert prompts == []
+    assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
+
+
+async def test_a_start_that_cannot_be_stored_sends_nothing(
+    tmp_path: Path, prompts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise StoreUnavailable("The database cannot be written: the disk is full.")
+
+    async with running_services(tmp_path) as services:
+        with monkeypatch.context() as patched:
+            patched.setattr(SqliteTurnStore, "start", fail)
+            result = await ask(services, "hello")
+        assert_nothing_is_left(services)
+    assert (prompts, result["outcome"]) == ([], "engine_failed")
+
+
+async def test_the_prompt_does_not_wait_for_memory_and_the_model_does(
+    tmp_path: Path, prompts: list[str]
+) -> None:
+    memory = SlowMemory(REMEMBERED)
+    async with running_services(tmp_path, memory=memory, recall_deadline_ms=60_000) as services:
+        accepted = await send(services, ECHO)
+        await reached(memory.held.begun)
+        await until(lambda: bool(prompts))
+        memory.held.goes_on.set()
+        result = await result_of(services, accepted)
+        events = await events_of(services, accepted)
+        assert_nothing_is_left(services)
+    assert result["reply"] == REMEMBERED.text
+    told = kinds(events)
+    assert told.index("memory.injected") < told.index("text.delta")
+
+
+async def test_a_live_client_has_the_prompt_before_memory_is_asked(
+    tmp_path: Path, prompts: list[str]
+) -> None:
+    memory = Memory(REMEMBERED)
+    order: list[str] = []
+    real = memory.recall
+
+    async def recall(query: QueryPack) -> ContextPack:
+        order.extend(["sent"] * (len(prompts) - 1) + ["asked"])
+        return await real(query)
+
+    async with running_services(tmp_path, memory=memory, recall_deadline_ms=60_000) as services:
+        first = await ask(services, ECHO)
+        memory.recall = recall  # type: ignore[method-assign]
+        second = await ask(services, ECHO, first["conversation_id"])
+    assert order == ["sent", "asked"]
+    assert second["reply"] == REMEMBERED.text
+
+
+async def test_a_stop_while_the_model_waits_for_memory_is_told_and_nothing_was_shown(
+    tmp_path: Path, prompts: list[str]
+) -> None:
+    memory = SlowMemory(REMEMBERED)
+    async with running_services(tmp_path, memory=memory, recall_deadline_ms=60_000) as services:
+        accepted = await send(services, ECHO)
+        await reached(memory.held.begun)
+        await until(lambda: bool(prompts))
+        await services.chat.interrupt(ME, accepted.conversation_id)
+        result = await result_of(services, accepted)
+        events = await events_of(services, accepted)
+        assert_nothing_is_left(services)
+        memory.held.goes_on.set()
+        after = await ask(services, ECHO, accepted.conversation_id)
+    assert prompts == [ECHO, ECHO]
+    assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
+    assert (result["memory"]["injected"], of_kind(events, "memory.injected")) == ([], [])
+    assert after["reply"] == REMEMBERED.text
+
+
+async def test_a_stop_lets_go_of_an_agent_that_cannot_stop_while_it_waits_for_memory(
+    tmp_path: Path, prompts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = SlowMemory(REMEMBERED)
+    interrupt = ScriptedRun.interrupt
+
+    async def interrupt_when_shown(run: ScriptedRun) -> None:
+        assert run._prompt.context is not None  # noqa: SLF001  what the agent was given
+        await run._prompt.context()  # noqa: SLF001
+        await interrupt(run)
+
+    monkeypatch.setattr(ScriptedRun, "interrupt", interrupt_when_shown)
+    async with running_services(tmp_path, memory=memory, recall_deadline_ms=60_000) as services:
+        accepted = await send(services, HANG)
+        await reached(memory.held.begun)
+        await until(lambda: bool(prompts))
+        await services.chat.interrupt(ME, accepted.conversation_id)
+        result = await result_of(services, accepted)
+    assert (result["outcome"], result["notices"]) == ("interrupted", [])
+
+
+async def test_what_waits_for_a_prompt_waits_on_where_the_agent_died_before_it_was_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered = anyio.Event()
+    settle = Recalling.settle
+
+    def settle_and_tell(recalling: Recalling) -> None:
+        settle(recalling)
+        answered.set()
+
+    async def die(run: ScriptedRun) -> Any:
+        await answered.wait()
+        run.lose()
+        await anyio.sleep_forever()
+
+    async with running_services(tmp_path, recall_deadline_ms=5000) as services:
+        running: Accepted = await send(services, HANG)
+        await begun(services, running)
+        await services.chat.interrupt(ME, running.conversation_id)
+        await result_of(services, running)
+        with monkeypatch.context() as patched:
+            patched.setattr(Recalling, "settle", settle_and_tell)
+            patched.setattr(ScriptedRun, "_play", die)
+            died = await ask(services, "hello", running.conversation_id)
+        told = await ask(services, ECHO, running.conversation_id)
+        again = await ask(services, ECHO, running.conversation_id)
+    assert died["stop_reason"] == "engine_crash"
+    assert told["reply"].count("user_interrupt") == 1
+    assert "user_interrupt" not in again["reply"]
