@@ -21,7 +21,7 @@ setup: $(STAMP)
 
 $(STAMP): $(LOCK) scripts/find-python
 	@python="$$(sh scripts/find-python)" && \
-	echo "Setting up $(VENV) with $$python (some 600 MB, most of it the agent program)..." && \
+	echo "Setting up $(VENV) with $$python (some 600 MB, most of it the agent program; it takes some minutes, once)..." && \
 	"$$python" -m venv --clear $(VENV) && \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
 	@touch $@
