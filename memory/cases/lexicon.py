@@ -32,7 +32,7 @@ large: too high, too big, too large, too many, too long, oversized, huge, raise,
 unbounded: no limit, without limit, without a limit, without bound, no bound, no eviction, never evict,
   never evicts, no upper bound, unlimited, not bounded; 无上限 没有上限 无限制 无界 没有限制 没有淘汰
   不淘汰 未限制 没有淘汰策略
-disabled: switched off, turned off, not enabled, not running, not started, stop; 停用 禁用 未启用 未开启
+disabled: switched off, turned off, is off, are off, was off, were off, not enabled, not running, not started, stop; 停用 禁用 未启用 未开启
   没有开启 被关闭 停止 未运行 没有启用 关闭
 enabled: switched on, turned on, activated; 开启 启用 打开
 deleted: remove, erase, purge; 删除 误删 移除 清除 删掉 删

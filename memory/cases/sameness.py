@@ -6,31 +6,21 @@ and what was done may not be the opposite: one of two merged cases keeps its res
 no root cause, everything that is told has to be the same.
 """
 
-from collections.abc import Set as AbstractSet
 from typing import Final
 
 from memory.cases.agreement import heavy
 from memory.cases.case import CaseContent
 from memory.cases.codes import OCCASIONAL, codes_differ
-from memory.cases.opposition import can_be_compared, oppose
+from memory.cases.exchange import exchanged, told_beside, turned_round
+from memory.cases.opposition import oppose
 from memory.cases.sections import SectionSimilarity
 from memory.cases.structure import compare_structure
-from memory.cases.wording import NEGATIVE, NOT, kind_of, telling_words
+from memory.cases.wording import NEGATIVE, NOT, is_rest, kind_of, telling_words
 
 _DIAGNOSIS: Final = 0.8
 _SYMPTOM: Final = 0.6
 _ROOT_CAUSE: Final = 0.8
 _TELLING: Final = frozenset({"fault", "thing", "name", "code", "word", "han"})
-_PAIR: Final = 2
-_BESIDE: Final = frozenset({"background", "effect"})
-_VAGUE: Final = frozenset({"count", "size", "value", "config", "change", "frequent"})
-"""Words that come and go with the way it is put."""
-_ALIKE: Final = {"exhausted": "full"}
-"""Effects that are taken for one another."""
-_ONE_TO_ANOTHER: Final = frozenset(
-    {"untrusted", "rejected", "call", "blocked", "lag", "arm64", "amd64"}
-)
-"""What one thing does to another or is against it: who to whom decides."""
 
 
 def is_same(one: CaseContent, other: CaseContent, similarity: SectionSimilarity) -> bool:
@@ -81,22 +71,10 @@ def _tell_two_causes(mine: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
     """Whether each names what stands beside the matter and the other does not, or who does what differs."""
     if oppose(mine, theirs) or codes_differ(mine, theirs, but=frozenset()):
         return True
-    here, there = _beside(mine), _beside(theirs)
+    here, there = told_beside(mine), told_beside(theirs)
     if here - there and there - here:
         return True
-    both = {*mine} & {*theirs}
-    return bool(both & _ONE_TO_ANOTHER) and _in_order(mine, both) != _in_order(theirs, both)
-
-
-def _beside(words: tuple[str, ...]) -> set[str]:
-    told = {_ALIKE.get(word, word) for word in words if kind_of(word) in _BESIDE}
-    return told - _VAGUE
-
-
-def _in_order(words: tuple[str, ...], some: AbstractSet[str]) -> list[str]:
-    """Give some of the words, those that can do something or have it done, by their first places."""
-    kept = (word for word in words if can_be_compared(word) or word in _ONE_TO_ANOTHER)
-    return list(dict.fromkeys(word for word in kept if word in some))
+    return turned_round(mine, theirs) or exchanged(mine, theirs)
 
 
 def _noes(words: tuple[str, ...]) -> tuple[bool, bool]:
@@ -110,11 +88,7 @@ def _ordered(words: tuple[str, ...]) -> list[str]:
 
 def _core(words: tuple[str, ...]) -> frozenset[str]:
     """Give the words that must be the same; a single Chinese character is what cutting left over."""
-    return frozenset(word for word in words if kind_of(word) in _TELLING and not _is_rest(word))
-
-
-def _is_rest(word: str) -> bool:
-    return kind_of(word) == "han" and len(word) < _PAIR
+    return frozenset(word for word in words if kind_of(word) in _TELLING and not is_rest(word))
 
 
 def _whole(content: CaseContent) -> tuple[frozenset[str], ...]:

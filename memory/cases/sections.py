@@ -21,11 +21,16 @@ import anyio.to_thread
 from memory.cases.agreement import agreement, contradict, is_told
 from memory.cases.calibration import Calibration, calibration_of
 from memory.cases.case import Case, CaseContent
-from memory.cases.wording import kind_of, telling_words
+from memory.cases.exchange import exchanged, turned_round
+from memory.cases.wording import MAX_CHARS, kind_of, telling_words
 from memory.embeddings.protocol import Embedder, Vector
 
 KEPT_SECTIONS: Final = 2048
 """Sections whose words and vectors are kept; some 5 kB each."""
+KEPT_WORDS: Final = 200_000
+"""Of all kept sections together: a long one in Chinese has thousands, some 80 bytes each."""
+MAX_COMPARED_CHARS: Final = 60_000
+"""Of the cases that one content is compared with, in their order; what would go beyond is not alike."""
 
 _MAX_COMPARING: Final = 2
 _BREAK: Final = re.compile(r"[-_./]+")
@@ -49,6 +54,9 @@ class SectionSimilarity:
     root_cause: float | None
 
 
+NOT_ALIKE: Final = SectionSimilarity(symptom=0.0, diagnosis=0.0, root_cause=0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class _Section:
     words: tuple[str, ...]
@@ -56,11 +64,17 @@ class _Section:
 
 
 class SectionComparer:
-    """Compares cases by their sections; safe to use from many tasks. `kept`: vectors kept at once."""
+    """Compares cases by their sections; safe to use from many tasks.
 
-    def __init__(self, embedder: Embedder, *, kept: int = KEPT_SECTIONS) -> None:
+    `kept`, `kept_words`: sections, and words of all of them, that are kept at once.
+    """
+
+    def __init__(
+        self, embedder: Embedder, *, kept: int = KEPT_SECTIONS, kept_words: int = KEPT_WORDS
+    ) -> None:
         self._embedder = embedder
         self._kept = kept
+        self._kept_words = kept_words
         self._calibration: Calibration = calibration_of(embedder.model_id)
         self._sections: OrderedDict[bytes, _Section] = OrderedDict()
         self._lock = Lock()
@@ -69,7 +83,11 @@ class SectionComparer:
     async def compare(
         self, content: CaseContent, others: Sequence[Case]
     ) -> list[SectionSimilarity]:
-        """Say how alike a case and each of the others are, in the order of these; in a worker thread."""
+        """Say how alike a case and each of the others are, in the order of these; in a worker thread.
+
+        So many as `MAX_COMPARED_CHARS` holds are compared, the others are `NOT_ALIKE`: twenty of ordinary
+        length are, of the longest four.
+        """
         return await anyio.to_thread.run_sync(
             self._compare_blocking,
             content,
@@ -81,7 +99,14 @@ class SectionComparer:
     def _compare_blocking(
         self, content: CaseContent, others: Sequence[Case]
     ) -> list[SectionSimilarity]:
-        return [self._similarity(content, one.content) for one in others]
+        left = MAX_COMPARED_CHARS
+        found = []
+        for one in others:
+            length = compared_chars(one.content)
+            fits = length <= left
+            left -= length if fits else 0
+            found.append(self._similarity(content, one.content) if fits else NOT_ALIKE)
+        return found
 
     def _similarity(self, one: CaseContent, other: CaseContent) -> SectionSimilarity:
         diagnosis = self._alike(one.diagnosis, other.diagnosis)
@@ -117,8 +142,10 @@ class SectionComparer:
         """Say how alike two root causes can be at most, by what their words say."""
         if contradict(mine, theirs):
             return _TWO
+        if exchanged(mine, theirs):
+            return _MAYBE_ONE
         if sorted(mine) == sorted(theirs):
-            return 1.0
+            return _MAYBE_ONE if turned_round(mine, theirs) else 1.0
         agreed = agreement(mine, theirs, symptoms)
         is_short = min(len({*mine}), len({*theirs})) <= _FEW_WORDS
         if agreed >= (_SAME_FEW_WORDS if is_short else _SAME_WORDS):
@@ -164,10 +191,26 @@ class SectionComparer:
         asked = _as_text(words) if self._calibration.by_words else text
         section = _Section(words, array("d", self._embedder.embed_blocking([asked])[0]))
         with self._lock:
-            self._sections[digest] = section
-            while len(self._sections) > self._kept:
-                self._sections.popitem(last=False)
+            self._keep(digest, section)
         return section
+
+    def _keep(self, digest: bytes, section: _Section) -> None:
+        self._sections[digest] = section
+        words = sum(len(one.words) for one in self._sections.values())
+        while len(self._sections) > self._kept or words > self._kept_words:
+            _, dropped = self._sections.popitem(last=False)
+            words -= len(dropped.words)
+
+
+def compared_chars(content: CaseContent) -> int:
+    """Tell how much of a content is compared, in characters: of long sections the beginnings are."""
+    sections = (
+        content.symptom_summary,
+        content.diagnosis,
+        content.root_cause,
+        content.resolution,
+    )
+    return sum(min(len(text), MAX_CHARS) for text in sections)
 
 
 def _without(words: tuple[str, ...], some: AbstractSet[str]) -> tuple[str, ...]:

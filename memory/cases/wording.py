@@ -173,6 +173,11 @@ def kind_of(word: str) -> Kind:
     return _KINDS.get(word) or ("han" if _HAN_CHAR.match(word) else "word")
 
 
+def is_rest(word: str) -> bool:
+    """Whether it is a single Chinese character: what cutting left over."""
+    return len(word) == 1 and kind_of(word) == "han"
+
+
 def _telling(text: str) -> Iterator[str]:
     for match in _RUN.finditer(text):
         if match["han"]:

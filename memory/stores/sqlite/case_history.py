@@ -1,4 +1,8 @@
-"""The history of cases in SQLite: what was judged over and over by one voice takes one place."""
+"""The history of cases in SQLite: what was judged over and over by one voice takes one place.
+
+So does telling it again: that a report was merged stays as long as the report does, and longer only where
+the case was changed by it. Its number says how many came before.
+"""
 
 import json
 import sqlite3
@@ -7,13 +11,16 @@ from dataclasses import replace
 from typing import Any, Final
 
 from memory.cases.case import HistoryEntry
-from memory.cases.store import MAX_KEPT_VOTINGS
+from memory.cases.store import MAX_KEPT_REPORTS, MAX_KEPT_VOTINGS
 from memory.clock import rfc3339
 
 _BY_THE_SAME: Final = "case_id = ?1 AND by = ?2 AND user_id = ?3 AND conversation_id IS ?4"
 _WROTE_LAST: Final = (
     "ifnull((SELECT max(seq) FROM case_history"  # noqa: S608  a text of our own
-    f" WHERE {_BY_THE_SAME} AND event IN ('created', 'updated', 'merged')), 0)"
+    f" WHERE {_BY_THE_SAME} AND event IN ('created', 'updated')), 0)"
+)
+_CHANGED_NOTHING: Final = (
+    "json_extract(details, '$.fields') IS NULL AND json_extract(details, '$.confidence') IS NULL"
 )
 
 
@@ -29,12 +36,19 @@ def append_history_blocking(
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
             _values(case_id, told),
         )
-        if entry.event == "lifecycle":
+        if entry.event in {"feedback", "lifecycle"}:
             connection.execute(
                 "DELETE FROM case_history WHERE seq IN (SELECT seq FROM case_history"  # noqa: S608  a text of our own
                 f" WHERE {_BY_THE_SAME} AND event IN ('feedback', 'lifecycle')"
                 f" AND seq > {_WROTE_LAST} ORDER BY seq DESC LIMIT -1 OFFSET ?5)",
                 (*whose, 2 * MAX_KEPT_VOTINGS),
+            )
+        elif entry.event == "merged":
+            connection.execute(
+                "DELETE FROM case_history WHERE seq IN (SELECT seq FROM case_history"  # noqa: S608  a text of our own
+                f" WHERE case_id = ? AND event = 'merged' AND {_CHANGED_NOTHING}"
+                " ORDER BY seq DESC LIMIT -1 OFFSET ?)",
+                (case_id, MAX_KEPT_REPORTS),
             )
 
 

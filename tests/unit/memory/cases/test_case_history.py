@@ -1,0 +1,91 @@
+"""How long the history of a case grows that is told, and judged, over and over."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.cases.case import HistoryEntry
+from memory.cases.store import MAX_KEPT_REPORTS, MAX_KEPT_VOTINGS
+from memory.testing.case_values import AT, next_of
+from tests.support.cases import INCIDENT, INCIDENT_ZH, CaseWorld, caller, case_world
+
+MANY = 2 * MAX_KEPT_REPORTS
+ALL = 10_000
+
+
+async def tell_again(world: CaseWorld, told: dict[str, Any], n: int) -> None:
+    """Tell it as a conversation of its own would, with another moment; bypasses what is slow and known."""
+    answer = await world.upsert(
+        caller(f"cnv_{n}"), **{**told, "symptom_summary": f"{told['symptom_summary']} (10:{n:02d})"}
+    )
+    assert answer.status == "merged"
+
+
+async def take_in(world: CaseWorld, case_id: str, n: int, **details: Any) -> None:
+    case = await world.case(case_id)
+    entry = HistoryEntry(
+        at=AT,
+        event="merged",
+        by="agent",
+        user_id="ann",
+        conversation_id=f"cnv_{n}",
+        details={"report": n, **details},
+    )
+    change = replace(next_of(case), history=[entry])
+    await world.store.apply(change)
+
+
+@pytest.mark.parametrize("told", [INCIDENT, INCIDENT_ZH], ids=["en", "zh"])
+async def test_that_a_report_was_merged_stays_as_long_as_the_report(
+    tmp_path: Path, told: Any
+) -> None:
+    async with case_world(tmp_path) as world:
+        case_id = (await world.upsert(caller("cnv_0"), **told)).case.case_id
+        for n in range(1, MAX_KEPT_REPORTS + 6):
+            await tell_again(world, told, n)
+        reports = await world.store.reports(case_id, limit=ALL)
+        history = await world.store.history(case_id, limit=ALL)
+        assert [one.event for one in history] == ["created"] + ["merged"] * MAX_KEPT_REPORTS
+        assert [one.conversation_id for one in history[1:]] == [
+            one.conversation_id for one in reports
+        ]
+        assert history[1].details == {"report": 6}, "its number says how many came before"
+        assert (await world.case(case_id)).reports == MAX_KEPT_REPORTS + 5
+
+
+async def test_a_merge_that_changed_the_case_stays(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        case_id = (await world.upsert(caller("cnv_0"), **INCIDENT)).case.case_id
+        await take_in(world, case_id, 1, fields=["metadata.tags"])
+        await take_in(world, case_id, 2, confidence={"from": 0.2, "to": 0.8})
+        for n in range(3, MANY):
+            await take_in(world, case_id, n)
+        numbers = [
+            one.details.get("report") for one in await world.store.history(case_id, limit=ALL)
+        ]
+        assert numbers == [None, 1, 2, *range(MANY - MAX_KEPT_REPORTS, MANY)]
+
+
+async def test_what_is_dropped_of_one_case_is_not_dropped_of_another(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        one = (await world.upsert(caller("cnv_0"), **INCIDENT)).case.case_id
+        other = (await world.upsert(caller("cnv_0"), **INCIDENT_ZH)).case.case_id
+        await take_in(world, other, 1)
+        for n in range(MANY):
+            await take_in(world, one, n)
+        assert await world.store.history_length(other) == 2
+
+
+async def test_who_tells_it_again_between_votes_leaves_no_more_of_them(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        case_id = (await world.upsert(caller("cnv_0"), **INCIDENT)).case.case_id
+        for n in range(3 * MAX_KEPT_VOTINGS):
+            told = {**INCIDENT, "symptom_summary": f"{INCIDENT['symptom_summary']} (10:{n:02d})"}
+            await world.upsert(caller("cnv_1"), **told)
+            await world.vote(caller("cnv_1"), case_id, helpful=n % 2 == 0)
+        history = await world.store.history(case_id, limit=ALL)
+        votes = [one for one in history if one.event == "feedback"]
+        assert len(votes) == 2 * MAX_KEPT_VOTINGS
+        assert votes[-1] == history[-1], "the newest stay"
