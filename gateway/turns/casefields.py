@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from memory.cases.case import Case, HistoryEntry, RelatedCase, Report
+from memory.cases.lines import clipped
 from memory.cases.results import (
     CaseSummary,
     FeedbackAnswer,
@@ -13,7 +14,6 @@ from memory.cases.results import (
     UpsertAnswer,
     WholeCase,
 )
-from memory.cases.summary import clipped
 from memory.clock import rfc3339
 
 

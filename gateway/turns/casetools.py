@@ -5,7 +5,7 @@ are told as the HTTP routes tell them, but for whole cases, which are Markdown t
 """
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,9 +15,15 @@ from gateway.turns.casefields import feedback_fields, refusal_fields, search_fie
 from gateway.turns.recent import ConversationTools
 from memory.cases import schemas
 from memory.cases.case import CaseCaller
+from memory.cases.lines import clipped, flat
 from memory.cases.results import Refusal, RenderAnswer
 from memory.cases.tools import CaseTools
 from memory.scope import Scope
+from policies.secrets import mask_secrets
+
+_MAX_NAMES: Final = 20
+"""Of what a call may not name; so many are told, the rest is counted."""
+_MAX_NAME_CHARS: Final = 60
 
 CASE_SERVER: Final = OwnServer(
     schemas.SERVER,
@@ -54,12 +60,14 @@ class CaseCalls:
 
 async def _search(cases: CaseTools, caller: CaseCaller, arguments: Mapping[str, Any]) -> OwnAnswer:
     answer = await cases.search(caller, arguments.get("query"), **_given(arguments, "top_k"))
-    return _told(answer if isinstance(answer, Refusal) else search_fields(answer))
+    left_out = _left_out(schemas.SEARCH, arguments)
+    return _told(answer if isinstance(answer, Refusal) else search_fields(answer), left_out)
 
 
 async def _upsert(cases: CaseTools, caller: CaseCaller, arguments: Mapping[str, Any]) -> OwnAnswer:
     answer = await cases.upsert(caller, arguments.get("case"))
-    return _told(answer if isinstance(answer, Refusal) else upsert_fields(answer))
+    left_out = _left_out(schemas.UPSERT, arguments)
+    return _told(answer if isinstance(answer, Refusal) else upsert_fields(answer), left_out)
 
 
 async def _feedback(
@@ -68,12 +76,16 @@ async def _feedback(
     answer = await cases.feedback(
         caller, arguments.get("case_id"), **_given(arguments, "helpful", "signal")
     )
-    return _told(answer if isinstance(answer, Refusal) else feedback_fields(answer))
+    left_out = _left_out(schemas.FEEDBACK, arguments)
+    return _told(answer if isinstance(answer, Refusal) else feedback_fields(answer), left_out)
 
 
 async def _render(cases: CaseTools, caller: CaseCaller, arguments: Mapping[str, Any]) -> OwnAnswer:
     answer = await cases.render(caller, arguments.get("case_ids"))
-    return _told(answer) if isinstance(answer, Refusal) else OwnAnswer(_read_out(answer))
+    left_out = _left_out(schemas.RENDER, arguments)
+    if isinstance(answer, Refusal):
+        return _told(answer, left_out)
+    return OwnAnswer(_read_out(answer, left_out))
 
 
 _Does = Callable[[CaseTools, CaseCaller, Mapping[str, Any]], Awaitable[OwnAnswer]]
@@ -90,14 +102,28 @@ def _given(arguments: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: arguments[name] for name in names if name in arguments}
 
 
-def _told(answer: Refusal | Mapping[str, Any]) -> OwnAnswer:
+def _left_out(form: schemas.ToolForm, arguments: Mapping[str, Any]) -> list[str]:
+    """Name what was sent that the tool has no field for: whose, where and when says the server."""
+    other = [one for one in arguments if one not in form.input_schema["properties"]]
+    told = [
+        clipped(flat(mask_secrets(one.encode("utf-8", "replace").decode())), _MAX_NAME_CHARS)
+        for one in other[:_MAX_NAMES]
+    ]
+    return told if len(other) <= _MAX_NAMES else [*told, f"and {len(other) - _MAX_NAMES} more"]
+
+
+def _told(answer: Refusal | Mapping[str, Any], left_out: Sequence[str] = ()) -> OwnAnswer:
     is_error = isinstance(answer, Refusal)
-    fields = refusal_fields(answer) if isinstance(answer, Refusal) else answer
+    fields = dict(refusal_fields(answer) if isinstance(answer, Refusal) else answer)
+    if left_out:
+        fields["stripped"] = [*left_out, *fields.get("stripped", ())]
     return OwnAnswer(json.dumps(fields, ensure_ascii=False), is_error=is_error)
 
 
-def _read_out(answer: RenderAnswer) -> str:
+def _read_out(answer: RenderAnswer, left_out: Sequence[str]) -> str:
     parts = [one.markdown for one in answer.cases]
     if answer.missing:
         parts.append(f"No such case: {', '.join(answer.missing)}.")
+    if left_out:
+        parts.append(f"Left out, for the server says it: {', '.join(left_out)}.")
     return "\n\n---\n\n".join(parts)

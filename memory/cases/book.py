@@ -2,54 +2,44 @@
 
 It reads, has the pure parts decide, and writes what they decided in one transaction. Where somebody
 else was faster, it decides anew. What one owner sends is taken up one after another, so that the same
-incident told by many at once becomes one case; votes wait only for other votes on the same case.
+incident told by many at once becomes one case; votes wait only for other votes on the same case, and for
+a change of it that votes have outdone.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
-from memory.cases.calling import sees
-from memory.cases.case import Case, CaseCaller, CaseContent, RelatedCase, Report, Signal, Vote
-from memory.cases.changes import may_rewrite, recorded, rewritten, taken_in, voted
+import anyio
+
+from memory.cases.case import Case, CaseCaller, CaseContent, RelatedCase, Signal, Vote
+from memory.cases.changes import may_change, owns, recorded, rewritten, taken_in, voted
 from memory.cases.deciding import Deciding, InTurn, deciding_anew
 from memory.cases.input import SentCase, new_content, read_case
-from memory.cases.item import MAX_TOLD_REPORTS
-from memory.cases.lifecycle import raised, restated
-from memory.cases.merging import held_back, revised
-from memory.cases.reading import MAX_RELATED, named_to
-from memory.cases.relating import relate
+from memory.cases.lifecycle import raised
+from memory.cases.merging import united, without_room
+from memory.cases.nearby import Candidates
+from memory.cases.relating import relate, relate_anew
 from memory.cases.results import MAX_UNREVIEWED, CaseRefused, FeedbackAnswer, UpsertAnswer
-from memory.cases.store import CaseChange, CaseStore
-from memory.cases.telling import (
-    NOT_REPLACED,
-    NOT_STATED,
-    of_merged,
-    of_new,
-    of_twin,
-    of_updated,
-    of_vote,
-)
-from memory.cases.telling_again import Compared, Comparer, TellingAgain
+from memory.cases.revision import Revision, revision_of
+from memory.cases.sections import SectionSimilarity
+from memory.cases.settling import Settling
+from memory.cases.store import CaseStore
+from memory.cases.telling import of_full, of_merged, of_new, of_twin, of_updated, of_vote
+from memory.cases.telling_again import Comparer, TellingAgain
 from memory.cases.votes import tally, with_vote
-from memory.clock import Now, from_rfc3339, rfc3339
+from memory.clock import Now
+from memory.errors import StoreConflict, StoreUnavailable
 from memory.ids import new_case_id
-from memory.scope import Scope
 
 _CANDIDATES: Final = 20
 """So many cases are compared with a new one, section by section."""
-_MAX_RELATED: Final = 50
-"""Of a case that many others name; the nearest stay when it is rewritten."""
+_REMINDING_S: Final = 1.0
+"""So long the reminder to judge may take: what was written is answered."""
 
-
-class Candidates(Protocol):
-    """Where cases are found that may tell of the same."""
-
-    async def candidates(self, content: CaseContent, scope: Scope, limit: int) -> list[Case]:
-        """Give the cases nearest to a content that the scope may see, best first."""
-        ...
+_log = logging.getLogger(__name__)
 
 
 class CaseBook:
@@ -69,14 +59,12 @@ class CaseBook:
         self._store = store
         self._candidates = candidates
         self._comparer = comparer
-        self._now = now
         self._known_secrets = tuple(known_secrets)
         self._new_id = new_id
-        self._on_change = on_change
+        self._settling = Settling(store, now=now, on_change=on_change)
         self._deciding = Deciding()
         self._tellings = TellingAgain(store, comparer, self._deciding)
         self._writing = InTurn()
-        self._voting = InTurn()
 
     async def upsert(self, caller: CaseCaller, sent: object) -> UpsertAnswer:
         """Record a case, or update the one that it names; a near-duplicate goes into what is there.
@@ -109,89 +97,103 @@ class CaseBook:
             StoreUnavailable: nothing was written.
         """
         vote = partial(self._vote, caller, case_id, helpful=helpful, signal=signal)
-        async with self._voting.of(case_id):
+        async with self._settling.voting_on(case_id):
             answer = await deciding_anew(vote)
         return replace(answer, unreviewed_cases=await self._unreviewed(caller))
 
     async def _record(self, caller: CaseCaller, sent: SentCase) -> UpsertAnswer:
         content, stated = new_content(sent)
-        found = await self._candidates.candidates(content, caller.scope, _CANDIDATES)
-        compared = await self._tellings.compare(content, caller.scope, found)
+        nearby = await self._candidates.candidates(content, caller.scope, _CANDIDATES)
+        compared = await self._tellings.compare(content, caller.scope, nearby.cases)
         if compared.same is not None:
             return await self._take_in(caller, compared.same, content, stated)
-        relations = await self._deciding.run(partial(relate, content, found, compared.alike))
-        case_id, at = self._new_id(), self._moment()
+        relations = await self._deciding.run(partial(relate, content, nearby.cases, compared.alike))
+        case_id, at = self._new_id(), self._settling.moment()
         change = await self._deciding.run(
             partial(recorded, caller, case_id, content, stated, at=at, relations=relations)
         )
-        await self._write(change)
+        await self._settling.write(change)
         return UpsertAnswer(
             status="created",
             case=change.case,
             similar_cases=tuple(relations),
-            notes=of_new(change.case),
+            notes=of_new(change.case, nearby.degraded),
         )
 
     async def _take_in(
-        self, caller: CaseCaller, case: Case, content: CaseContent, stated: float
+        self, caller: CaseCaller, same: Case, content: CaseContent, stated: float
     ) -> UpsertAnswer:
-        votes = (await self._store.votes([case.case_id]))[case.case_id]
-        known = (await self._store.related([case.case_id]))[case.case_id]
-        similar = await self._named(caller, known)
-        reports = await self._newest_reports(case)
-        surer, at = raised(case, votes, stated), self._moment()
-        if await self._tellings.said_before(caller, case, content):
-            update = partial(rewritten, caller, case, votes, content=case.content, stated=surer)
-            same = await self._deciding.run(partial(update, at=at, reports=reports))
-            if same is not None:
-                await self._write(same)
-            after = case if same is None else same.case
+        """Put a telling into the case that it tells once more."""
+        known = await self._settling.relations(caller, same)
+        beside: Sequence[Case] = ()
+        alike: Sequence[SectionSimilarity] = ()
+        if _adds_to(same.content, content):
+            beside = await self._settling.related_to(same)
+            alike = await self._comparer.compare(same.content, beside)
+
+        async def take(case: Case) -> UpsertAnswer:
+            votes = await self._settling.votes(case)
+            # what its surroundings would add plays no part where they are not the caller's to change
+            new = content if may_change(caller, case, votes) else _around(content, case)
+            if await self._tellings.said_before(caller, case, new):
+                return await self._told_before(caller, case, votes, stated, known)
+            reports, at = await self._settling.newest_reports(case), self._settling.moment()
+            told = partial(taken_in, caller, case, content, at=at, reports=reports)
+            surer = raised(case, votes, stated)
+            change = await self._deciding.run(partial(told, votes=votes, stated=surer))
+            full = without_room(case.content.metadata, new.metadata)
+            near = known
+            if (now := change.case.content) != case.content:
+                relations = await self._deciding.run(partial(relate_anew, now, beside, alike))
+                change = replace(change, relations=relations)
+                near = await self._settling.named(caller, relations)
+            await self._settling.write(change)
             return UpsertAnswer(
-                status="unchanged" if same is None else "updated",
-                case=after,
-                similar_cases=similar,
-                notes=of_updated(case, after),
+                status="merged",
+                case=change.case,
+                similar_cases=near,
+                notes=(*of_merged(change.case, votes, is_own=owns(caller, case)), *of_full(full)),
             )
-        take = partial(taken_in, caller, case, content, at=at, reports=reports)
-        change = await self._deciding.run(partial(take, votes=votes, stated=surer))
-        await self._write(change)
+
+        return await self._settling.settled(same, take)
+
+    async def _told_before(
+        self,
+        caller: CaseCaller,
+        case: Case,
+        votes: Sequence[Vote],
+        stated: float,
+        known: Sequence[RelatedCase],
+    ) -> UpsertAnswer:
+        """Answer a telling that is no second report: it may be surer than before."""
+        reports, at = await self._settling.newest_reports(case), self._settling.moment()
+        surer = raised(case, votes, stated)
+        update = partial(rewritten, caller, case, votes, content=case.content, stated=surer)
+        change = await self._deciding.run(partial(update, at=at, reports=reports))
+        if change is not None:
+            await self._settling.write(change)
+        after = case if change is None else change.case
         return UpsertAnswer(
-            status="merged",
-            case=change.case,
-            similar_cases=similar,
-            notes=of_merged(change.case, votes),
+            status="unchanged" if change is None else "updated",
+            case=after,
+            similar_cases=known,
+            notes=of_updated(case, after),
         )
 
     async def _revise(self, caller: CaseCaller, sent: SentCase) -> UpsertAnswer:
-        case = await self._case(caller, sent.case_id or "")
-        votes = (await self._store.votes([case.case_id]))[case.case_id]
-        replaces = caller.by == "person" or caller.voter in case.authors
-        held = () if replaces else held_back(case.content, sent)
-        content = revised(case.content, sent, replaces=replaces)
-        if content != case.content and not may_rewrite(caller, case):
-            raise CaseRefused(
-                "INVALID_CASE",
-                "This case belongs to another scope;"
-                " record what you found as a new case, or judge it.",
-            )
-        stated = restated(case, votes, sent.confidence, writer=caller.voter, by=caller.by)
-        is_left_out = stated is None and sent.confidence not in {None, case.stated_confidence}
-        stripped = (*(("confidence",) if is_left_out else ()), *held)
-        notes = (*((NOT_STATED,) if is_left_out else ()), *((NOT_REPLACED,) if held else ()))
-        update = partial(rewritten, caller, case, votes, content=content, stated=stated)
-        reports, at = await self._newest_reports(case), self._moment()
-        change = await self._deciding.run(partial(update, at=at, reports=reports))
-        if change is None:
-            known = (await self._store.related([case.case_id]))[case.case_id]
+        case = await self._settling.case(caller, sent.case_id or "")
+        decided = await self._revision(caller, case, sent)
+        if decided.change is None:
             return UpsertAnswer(
                 status="unchanged",
                 case=case,
-                similar_cases=await self._named(caller, known),
-                stripped=stripped,
-                notes=notes or of_updated(case, case),
+                similar_cases=await self._settling.relations(caller, case),
+                stripped=decided.stripped,
+                notes=decided.notes or of_updated(case, case),
             )
+        content = decided.content
         nearby = await self._candidates.candidates(content, case.scope, _CANDIDATES + 1)
-        found = [one for one in nearby if one.case_id != case.case_id]
+        found = [one for one in nearby.cases if one.case_id != case.case_id]
         compared = await self._tellings.compare(content, case.scope, found, but=case.case_id)
         twin = compared.same if content != case.content else None
         if twin is not None and twin.lifecycle in {"rejected", "stale"}:
@@ -201,60 +203,39 @@ class CaseBook:
                 f"This tells the same as {twin.case_id}, which {was};"
                 " revise that one by its case_id, or say what else you found.",
             )
-        relations = await self._relations_of(change.case, found, compared)
-        similar = await self._named(caller, relations)
-        await self._write(replace(change, relations=relations))
-        return UpsertAnswer(
-            status="updated",
-            case=change.case,
-            similar_cases=similar,
-            stripped=stripped,
-            notes=(*notes, *of_updated(case, change.case), *of_twin(twin)),
-        )
+        beside = await self._settling.related_to(case)
+        alike = await self._comparer.compare(content, beside)
+        relate_all = partial(relate_anew, content, beside, alike, found, compared.alike)
+        relations = await self._deciding.run(relate_all)
+        similar = await self._settling.named(caller, relations)
 
-    async def _write(self, change: CaseChange) -> None:
-        await self._store.apply(change)
-        self._on_change()
+        async def write(now: Case) -> UpsertAnswer:
+            revision = decided if now is case else await self._revision(caller, now, sent)
+            if revision.change is None:
+                raise StoreConflict("votes have made it one that the caller may not change")
+            await self._settling.write(replace(revision.change, relations=relations))
+            after = revision.change.case
+            return UpsertAnswer(
+                status="updated",
+                case=after,
+                similar_cases=similar,
+                stripped=revision.stripped,
+                notes=(*revision.notes, *of_updated(now, after), *of_twin(twin)),
+            )
 
-    async def _named(
-        self, caller: CaseCaller, relations: Sequence[RelatedCase]
-    ) -> tuple[RelatedCase, ...]:
-        """Give those of a case's relations that the caller may know of."""
-        ids = [one.case_id for one in relations]
-        named = named_to(caller, await self._store.get(ids, caller.scope.owner_id))
-        return tuple(one for one in relations if one.case_id in named)[:MAX_RELATED]
+        return await self._settling.settled(case, write)
 
-    async def _newest_reports(self, case: Case) -> Sequence[Report]:
-        """Give those that are searched with a case; read after it, so that its revision guards them."""
-        if not case.reports:
-            return ()
-        return await self._store.reports(case.case_id, limit=MAX_TOLD_REPORTS)
-
-    async def _relations_of(
-        self, case: Case, found: Sequence[Case], compared: Compared
-    ) -> list[RelatedCase]:
-        """Relate a rewritten case anew: to what is found now, and to what was related to it."""
-        related = (await self._store.related([case.case_id]))[case.case_id][:_MAX_RELATED]
-        known = await self._store.get([one.case_id for one in related], case.scope.owner_id)
-        alike = await self._comparer.compare(case.content, known)
-
-        def relations() -> list[RelatedCase]:
-            ids = {one.case_id for one in known}
-            each = zip(found, compared.alike, strict=True)
-            new = [(one, similarity) for one, similarity in each if one.case_id not in ids]
-            told = relate(case.content, [one for one, _ in new], [other for _, other in new])
-            for one, similarity in zip(known, alike, strict=True):
-                # each by itself: what many cases name must not forget all but five
-                told += relate(case.content, [one], [similarity])
-            return sorted(told, key=lambda one: (-one.score, one.case_id))
-
-        return await self._deciding.run(relations)
+    async def _revision(self, caller: CaseCaller, case: Case, sent: SentCase) -> Revision:
+        votes = await self._settling.votes(case)
+        reports, at = await self._settling.newest_reports(case), self._settling.moment()
+        decide = partial(revision_of, caller, case, votes, sent)
+        return await self._deciding.run(partial(decide, at=at, reports=reports))
 
     async def _vote(
         self, caller: CaseCaller, case_id: str, *, helpful: bool | None, signal: Signal | None
     ) -> FeedbackAnswer:
-        case = await self._case(caller, case_id)
-        votes = (await self._store.votes([case_id]))[case_id]
+        case = await self._settling.case(caller, case_id)
+        votes = await self._settling.votes(case)
         vote = Vote(
             case_id=case_id,
             voter=caller.voter,
@@ -262,41 +243,46 @@ class CaseBook:
             signal=signal,
             app_code=caller.scope.app_code,
             environment=caller.scope.environment,
-            at=self._moment(),
+            at=self._settling.moment(),
             content_revision=case.content_revision,
         )
-        reports = await self._newest_reports(case)
+        reports = await self._settling.newest_reports(case)
         change = await self._deciding.run(
             partial(voted, caller, case, votes, vote, reports=reports)
         )
         if change is None:
             return FeedbackAnswer(case=case, feedback=tally(case, votes), notes=of_vote(case, None))
-        await self._write(change)
+        await self._settling.write(change)
         return FeedbackAnswer(
             case=change.case,
             feedback=tally(change.case, with_vote(votes, vote)),
             notes=of_vote(case, change.case),
         )
 
-    async def _case(self, caller: CaseCaller, case_id: str) -> Case:
-        found = await self._store.get([case_id], caller.scope.owner_id)
-        if not found or not sees(caller, found[0]):
-            raise CaseRefused(
-                "CASE_NOT_FOUND",
-                "There is no such case; use an id that a search or an upsert gave.",
-            )
-        return found[0]
-
-    def _moment(self) -> datetime:
-        """Tell the present as finely as it is kept, so that what is answered is what is stored."""
-        return from_rfc3339(rfc3339(self._now()))
-
     async def _unreviewed(self, caller: CaseCaller) -> Sequence[str]:
+        """List what is to be judged; nothing where that cannot be read, for by then all is written."""
         if caller.conversation_id is None:
             return ()
-        return await self._store.unreviewed(
-            caller.voter,
-            caller.scope.owner_id,
-            app_code=caller.scope.app_code,
-            limit=MAX_UNREVIEWED,
-        )
+        with anyio.move_on_after(_REMINDING_S):
+            try:
+                return await self._store.unreviewed(
+                    caller.voter,
+                    caller.scope.owner_id,
+                    app_code=caller.scope.app_code,
+                    limit=MAX_UNREVIEWED,
+                )
+            except StoreUnavailable:
+                _log.warning("unreviewed_cases_not_read", exc_info=True)
+                return ()
+        _log.warning("unreviewed_cases_not_read_in_time")
+        return ()
+
+
+def _adds_to(known: CaseContent, told: CaseContent) -> bool:
+    """Whether a telling knows more of the surroundings than a case."""
+    return united(known.metadata, told.metadata) != known.metadata
+
+
+def _around(content: CaseContent, case: Case) -> CaseContent:
+    """Give what is told with the surroundings of a case."""
+    return replace(content, metadata=case.content.metadata)

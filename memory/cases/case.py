@@ -54,6 +54,8 @@ class Case:
     scope: Scope
     """Whose it is, and for which app and environment; a label of None: for every one. Never changes."""
     content: CaseContent
+    own_metadata: CaseMetadata | None = None
+    """What it said itself of the surroundings, before reports added to `content`; None: they added nothing."""
     stated_confidence: float
     """What its author said, 0 to 1; votes move `confidence` from there."""
     confidence: float
@@ -66,6 +68,8 @@ class Case:
     """Grows with each change of any kind; names one state of the case."""
     content_revision: int = 1
     """The revision that changed the symptom, diagnosis, root cause or resolution last."""
+    judged_from: int = 1
+    """Votes on what it said before this revision count no more: a person has rewritten it since."""
     reports: int = 0
     """Near-duplicates that were merged into it."""
     review_reasons: tuple[ReviewReason, ...] = ()
@@ -122,6 +126,8 @@ class Vote:
 
 
 Relation = Literal["same_root_cause", "similar_diagnosis", "surface_similar"]
+RELATIONS: Final[tuple[Relation, ...]] = get_args(Relation)
+"""The nearest first: one cause, one way to it, mere likeness."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +138,11 @@ class RelatedCase:
     relation: Relation
     score: float
     """0 to 1."""
+
+    @property
+    def distance(self) -> tuple[int, float, str]:
+        """What the nearest have least of: how they are related decides before how much, then the lesser id."""
+        return (RELATIONS.index(self.relation), -self.score, self.case_id)
 
 
 Event = Literal["created", "updated", "merged", "feedback", "lifecycle"]

@@ -20,10 +20,17 @@ from memory.cases.case import (
 )
 from memory.cases.input import TEXT_FIELDS
 from memory.cases.item import fingerprint_of, likeness_of, to_item
-from memory.cases.lifecycle import after_revision, after_vote, review_reasons_of, with_stated
+from memory.cases.lifecycle import (
+    after_revision,
+    after_vote,
+    is_found_right,
+    review_reasons_of,
+    with_stated,
+)
+from memory.cases.lines import clipped
 from memory.cases.merging import changed_fields, united
+from memory.cases.own_telling import after_report, after_rewriting
 from memory.cases.store import CaseChange
-from memory.cases.summary import clipped
 from memory.cases.votes import cast, with_vote
 
 MAX_KEPT_CHARS: Final = 2_000
@@ -73,9 +80,12 @@ def taken_in(
     """Decide on a case that a near-duplicate goes into: it is kept as a report, and judges nothing.
 
     `reports` are the newest before it, here and below: what they add stays searched. `stated`: so sure
-    an unsure draft is from now on, with its `votes`; None: as before.
+    an unsure draft is from now on, with its `votes`; None: as before. What it knows of the surroundings
+    fills gaps, where the caller may change the case.
     """
-    metadata = united(case.content.metadata, content.metadata)
+    metadata = case.content.metadata
+    if may_change(caller, case, votes):
+        metadata = united(metadata, content.metadata)
     after = replace(
         case,
         content=replace(case.content, metadata=metadata),
@@ -83,6 +93,7 @@ def taken_in(
         revision=case.revision + 1,
         updated_at=at,
     )
+    after = after_report(case, after)
     if stated is not None:
         after = with_stated(after, votes, stated)
     told: dict[str, object] = {"report": after.reports}
@@ -96,9 +107,19 @@ def taken_in(
     return replace(change, report=report)
 
 
-def may_rewrite(caller: CaseCaller, case: Case) -> bool:
-    """Whether the caller may change what a case says: an agent one of exactly its app, a person each."""
+def is_reachable(caller: CaseCaller, case: Case) -> bool:
+    """Whether the caller's scope lets it change what a case says: an agent one of exactly its app, a person each."""
     return caller.by == "person" or caller.scope.app_code == case.scope.app_code
+
+
+def owns(caller: CaseCaller, case: Case) -> bool:
+    """Whether what a case says gives way to the caller: an author of it, or a person."""
+    return caller.by == "person" or caller.voter in case.authors
+
+
+def may_change(caller: CaseCaller, case: Case, votes: Sequence[Vote]) -> bool:
+    """Whether the caller may change what a case says: what others found right, only who owns it."""
+    return owns(caller, case) or not is_found_right(case, votes, but=caller.voter)
 
 
 def rewritten(
@@ -117,6 +138,7 @@ def rewritten(
     )
     if after is case:
         return None
+    after = after_rewriting(case, after)
     fields = changed_fields(case.content, content)
     told: dict[str, object] = {"fields": fields}
     if kept := _replaced(case.content, fields):

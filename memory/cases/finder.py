@@ -14,6 +14,7 @@ from typing import Final, Protocol
 from memory.cases.case import Case, CaseCaller, CaseContent, Vote
 from memory.cases.deciding import Deciding
 from memory.cases.keywords import with_keywords
+from memory.cases.nearby import Nearby
 from memory.cases.noting import note_shown
 from memory.cases.ranking import Candidate, RankedCase, rank
 from memory.cases.results import DEFAULT_TOP_K, MAX_TOP_K, CaseRefused, SearchAnswer
@@ -28,7 +29,6 @@ from memory.scope import Scope, SearchScope
 
 _POOL: Final = 60
 """Hits that are ranked by trust: it moves a case by some places, never from far behind."""
-_CANDIDATES: Final = 10
 
 
 class Backfilling(Protocol):
@@ -101,7 +101,7 @@ class CaseFinder:
         best = await self._deciding.run(
             lambda: varied(rank(likely, votes, caller.scope, now), count)
         )
-        shown = await self._shown(best, votes)
+        shown = await self._shown(caller, best, votes)
         await note_shown(self._store, caller, [one.case.case_id for one in shown])
         if self._backfill is not None:  # at the end: what it starts would hold this search up
             self._backfill.note(one.item.id for one in found.hits)
@@ -111,9 +111,7 @@ class CaseFinder:
             held_back=[one.id for one in found.held_back],
         )
 
-    async def candidates(
-        self, content: CaseContent, scope: Scope, limit: int = _CANDIDATES
-    ) -> list[Case]:
+    async def candidates(self, content: CaseContent, scope: Scope, limit: int) -> Nearby:
         """Find what may be related to a case of this content and scope, or the same, likeliest first.
 
         Of its app and of none; of every environment. Only what search may show.
@@ -132,7 +130,8 @@ class CaseFinder:
             limit=_POOL,
         )
         known = await self._cases([*found.hits, *found.weak], wanted)
-        return [one for one in known.values() if one.is_findable][:limit]
+        shown = [one for one in known.values() if one.is_findable]
+        return Nearby(cases=shown[:limit], degraded=found.degraded)
 
     async def _cases(self, hits: Sequence[Hit], scope: Scope) -> Mapping[str, Case]:
         """Give the cases behind hits by their ids, in the order of the hits."""
@@ -141,18 +140,20 @@ class CaseFinder:
         return {one.case_id: one for one in cases if scope.covers(one.scope)}
 
     async def _shown(
-        self, ranked: Sequence[RankedCase], votes: Mapping[str, Sequence[Vote]]
+        self, caller: CaseCaller, ranked: Sequence[RankedCase], votes: Mapping[str, Sequence[Vote]]
     ) -> list[Shown]:
         if not ranked:
             return []
-        related = await self._store.related([one.case.case_id for one in ranked])
+        related = await self._store.count_related(
+            [one.case.case_id for one in ranked], app_code=caller.scope.app_code
+        )
         return [
             Shown(
                 case=one.case,
                 score=one.score,
                 why=one.why,
                 feedback=tally(one.case, votes[one.case.case_id]),
-                similar_count=len(related[one.case.case_id]),
+                similar_count=related[one.case.case_id],
             )
             for one in ranked
         ]

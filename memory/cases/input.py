@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
 from memory.cases.case import FAILURE_LAYERS, CaseContent, CaseMetadata, FailureLayer
+from memory.cases.lines import flat, one_line
 from memory.cases.results import CaseRefused
 from policies.secrets import mask_secrets_counted
 
@@ -45,7 +46,6 @@ _PLACEHOLDERS: Final = frozenset(
 _AROUND: Final = " \t\n.。,，;；:：!！?？-–—_*`'\"“”‘’()（）[]【】<>《》…"
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _NO_TEXT: Final = re.compile("[\x00\ud800-\udfff]")
-_SPACE: Final = re.compile(r"\s+")
 _BETWEEN: Final = re.compile(r"[,，;；、\n]")
 _LINE_END: Final = re.compile(r"\n")
 
@@ -190,7 +190,7 @@ class _Reading:
         return masked.text
 
     def _told(self, name: object) -> str:
-        return _one_line(self._masked(str(name)[: _MAX_TOLD_CHARS * 2]))[:_MAX_TOLD_CHARS]
+        return flat(self._masked(str(name)[: _MAX_TOLD_CHARS * 2]))[:_MAX_TOLD_CHARS]
 
 
 _METADATA: Final = frozenset(CaseMetadata.__dataclass_fields__)
@@ -241,13 +241,8 @@ def _failure_layer(value: object) -> FailureLayer | None:
 
 
 def _name(text: str) -> str | None:
-    line = _one_line(text)
+    line = one_line(text, MAX_NAME_CHARS)
     return line if _says_something(line) else None
-
-
-def _one_line(text: str) -> str:
-    line = _SPACE.sub(" ", text).strip()
-    return line if len(line) <= MAX_NAME_CHARS else f"{line[: MAX_NAME_CHARS - 1].rstrip()}…"
 
 
 def _bounded(names: Sequence[str]) -> tuple[str, ...]:

@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from memory.cases.agreement import heavy
 from memory.cases.case import Case, CaseContent, Report
 from memory.cases.keywords import keywords
+from memory.cases.lines import flat, one_line
 from memory.cases.wording import kind_of, telling_words
 from memory.items import Item
 from memory.scope import Scope
@@ -21,13 +23,11 @@ MAX_REPORT_CHARS: Final = 1_000
 """Of what one of them adds."""
 
 _FINGERPRINT_BYTES: Final = 16
-_SPACE: Final = re.compile(r"\s+")
 _MARKS: Final = re.compile(r"^\s*(?:[-*•#>]+|\d{1,3}\.)\s+|[=_\-*~]{4,}|`|\*\*", re.MULTILINE)
 """Marks of Markdown: in one line they only take room."""
 _MAX_COMPARED_CHARS: Final = 8_000
 """Of a section, to tell what a report adds."""
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])|\n+")
-_MATTERS: Final = frozenset({"fault", "thing"})
 
 
 def to_item(case: Case, reports: Sequence[Report] = ()) -> Item | None:
@@ -42,7 +42,7 @@ def to_item(case: Case, reports: Sequence[Report] = ()) -> Item | None:
         id=case.case_id,
         kind="case",
         scope=case.scope,
-        title=_one_line(content.symptom_summary, MAX_TITLE_CHARS),
+        title=one_line(content.symptom_summary, MAX_TITLE_CHARS),
         summary=_summary(content),
         body=_body(content, reports[-MAX_TOLD_REPORTS:]),
         source=_source(case),
@@ -62,7 +62,7 @@ def fingerprint_of(content: CaseContent, scope: Scope) -> bytes:
     texts = (content.symptom_summary, content.diagnosis, content.root_cause, content.resolution)
     told = [
         *(scope.owner_id, scope.app_code, scope.environment),
-        *(_SPACE.sub(" ", one).strip().casefold() for one in texts),
+        *(flat(one).casefold() for one in texts),
     ]
     return _digest(told)
 
@@ -75,7 +75,7 @@ def likeness_of(content: CaseContent, scope: Scope) -> bytes:
     the same says `is_same`.
     """
     cause = {one for one in telling_words(content.root_cause) if kind_of(one) != "bearing"}
-    matters = {one for one in cause if kind_of(one) in _MATTERS} or cause
+    matters = heavy(cause) or cause
     texts = (content.symptom_summary, content.diagnosis, content.resolution)
     whole = [] if matters else [sorted({*telling_words(one)}) for one in texts]
     return _digest([scope.owner_id, scope.app_code, scope.environment, sorted(matters), whole])
@@ -92,8 +92,8 @@ def _summary(content: CaseContent) -> str:
         ("Resolution", content.resolution),
     )
     share = MAX_SUMMARY_CHARS // len(told) - len("Resolution: · ")
-    parts = [f"{name}: {_one_line(_MARKS.sub(' ', text), share)}" for name, text in told]
-    return _one_line(" · ".join(parts), MAX_SUMMARY_CHARS)
+    parts = [f"{name}: {one_line(_MARKS.sub(' ', text), share)}" for name, text in told]
+    return one_line(" · ".join(parts), MAX_SUMMARY_CHARS)
 
 
 def _body(content: CaseContent, reports: Sequence[Report]) -> str:
@@ -146,8 +146,3 @@ def _source(case: Case) -> str:
     told = f"case {case.case_id}"
     conversation = case.source_conversation_id
     return told if conversation is None else f"{told} of conversation {conversation}"
-
-
-def _one_line(text: str, limit: int) -> str:
-    line = _SPACE.sub(" ", text).strip()
-    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"

@@ -1,15 +1,17 @@
 """What a vote or a rewriting makes of a case: draft, accepted, rejected or stale.
 
-    draft → accepted     confident, found helpful by two conversations, by one of them that did not
-                         write it and judged what it says now
+    draft → accepted     confident, and what it says now found helpful by two conversations, by one of
+                         them that did not write it
     any → rejected       said to be useless or rolled back, and hardly any confidence is left; by a
                          conversation that did not write it, or a person; by two where two found it helpful
-    any → stale          said to hold no more; back to draft once all who said so take it back
+    any → stale          said to hold no more; back to draft once all who said so take it back, or a person
+                         says that it helped
     accepted, stale → draft      what it says was rewritten
     rejected → draft     a person rewrote it
 
 Nobody confirms what he wrote himself, however often he tries, and nobody alone does away with what is there:
-who rewrites a case is among its authors then, and only the first of them states how sure it is.
+who rewrites a case is among its authors then, only the first of them states how sure it is, and what others
+found right is rewritten by its authors or a person.
 """
 
 from collections.abc import Sequence
@@ -18,7 +20,7 @@ from datetime import datetime
 from typing import Final
 
 from memory.cases.case import By, Case, CaseContent, Lifecycle, ReviewReason, Vote
-from memory.cases.votes import confidence_of, is_helpful
+from memory.cases.votes import confidence_of, counted, is_helpful, on_present_words
 
 _ACCEPTED_FROM: Final = 0.8
 _REJECTED_BELOW: Final = 0.2
@@ -37,12 +39,13 @@ def after_vote(
     `votes` are all of them, the new one in its place already; `vote` is what was said just now, without
     what its voter said before, so that nothing old is heard again. `by` says who said it.
     """
-    confidence = confidence_of(case.stated_confidence, votes)
+    confidence = confidence_of(case, votes)
+    is_cleared = by == "person" and is_helpful(vote)
     voted = replace(
         case,
         confidence=confidence,
         revision=case.revision + 1,
-        review_reasons=_reasons_after(case, votes, vote, confidence),
+        review_reasons=_reasons_after(case, () if is_cleared else votes, vote, confidence),
         last_signal=vote.signal or case.last_signal,
         last_feedback_at=at,
         updated_at=at,
@@ -78,15 +81,26 @@ def raised(case: Case, votes: Sequence[Vote], stated: float) -> float | None:
 
 def is_spoken_against(case: Case, votes: Sequence[Vote]) -> bool:
     """Whether somebody who did not write the case found it useless or rolled it back."""
-    return bool(_against(votes) - {*case.authors})
+    return bool(_against(case, votes) - {*case.authors})
+
+
+def is_found_right(case: Case, votes: Sequence[Vote], *, but: str) -> bool:
+    """Whether others than a voter found right what a case says: they accepted it, or it helped two of them.
+
+    Not where another of them said that it holds no more: then anybody may say what holds now.
+    """
+    others = [one for one in on_present_words(case, votes) if one.voter != but]
+    if case.lifecycle == "stale" and any(one.signal == "stale" for one in others):
+        return False
+    return case.lifecycle == "accepted" or len(_helped(case, others)) >= _MIN_HELPFUL
 
 
 def with_stated(case: Case, votes: Sequence[Vote], stated: float) -> Case:
     """Give a case with another stated confidence, and what the votes make of it."""
-    confidence = confidence_of(stated, votes)
+    restated_case = replace(case, stated_confidence=stated)
+    confidence = confidence_of(restated_case, votes)
     return replace(
-        case,
-        stated_confidence=stated,
+        restated_case,
         confidence=confidence,
         review_reasons=_with_confidence(case.review_reasons, confidence),
     )
@@ -111,17 +125,18 @@ def after_revision(
     stated_confidence = case.stated_confidence if stated is None else stated
     if content == case.content and stated_confidence == case.stated_confidence:
         return case
-    restated_case = with_stated(case, votes, stated_confidence)
-    revised = replace(restated_case, content=content, revision=case.revision + 1, updated_at=at)
+    revised = replace(case, content=content, revision=case.revision + 1, updated_at=at)
     if _said(content) == _said(case.content):
-        return revised
-    return replace(
+        return with_stated(revised, votes, stated_confidence)
+    rewritten = replace(
         revised,
         authors=tuple(dict.fromkeys((*case.authors, writer))),
         content_revision=revised.revision,
+        judged_from=revised.revision if by == "person" else case.judged_from,
         lifecycle=_lifecycle_of_rewritten(case.lifecycle, by),
-        review_reasons=review_reasons_of(revised.confidence),
+        review_reasons=(),
     )
+    return with_stated(rewritten, votes, stated_confidence)
 
 
 def review_reasons_of(confidence: float) -> tuple[ReviewReason, ...]:
@@ -145,7 +160,8 @@ def _lifecycle_after(case: Case, votes: Sequence[Vote], vote: Vote, by: By) -> L
     if vote.signal == "stale":
         return "stale"
     lifecycle = case.lifecycle
-    if lifecycle == "stale" and not any(one.signal == "stale" for one in votes):
+    is_taken_back = not any(one.signal == "stale" for one in on_present_words(case, votes))
+    if lifecycle == "stale" and (is_taken_back or (by == "person" and is_helpful(vote))):
         lifecycle = "draft"
     if lifecycle == "draft" and is_helpful(vote) and _is_confirmed(case, votes):
         return "accepted"
@@ -154,17 +170,20 @@ def _lifecycle_after(case: Case, votes: Sequence[Vote], vote: Vote, by: By) -> L
 
 def _is_refuted(case: Case, votes: Sequence[Vote], *, is_person: bool) -> bool:
     """Whether hardly any confidence is left, and not only by the word of those that wrote it."""
-    helpful = {one.voter for one in votes if is_helpful(one)}
-    was_confirmed = case.lifecycle == "accepted" or len(helpful) >= _MIN_HELPFUL
+    was_confirmed = case.lifecycle == "accepted" or len(_helped(case, votes)) >= _MIN_HELPFUL
     return (
         case.confidence < _REJECTED_BELOW
-        and len(_against(votes)) >= (_MIN_AGAINST if was_confirmed else 1)
+        and len(_against(case, votes)) >= (_MIN_AGAINST if was_confirmed else 1)
         and (is_person or is_spoken_against(case, votes))
     )
 
 
-def _against(votes: Sequence[Vote]) -> set[str]:
-    return {one.voter for one in votes if _speaks_against(one)}
+def _helped(case: Case, votes: Sequence[Vote]) -> set[str]:
+    return {one.voter for one in on_present_words(case, votes) if is_helpful(one)}
+
+
+def _against(case: Case, votes: Sequence[Vote]) -> set[str]:
+    return {one.voter for one in counted(case, votes) if _speaks_against(one)}
 
 
 def _speaks_against(vote: Vote) -> bool:
@@ -173,21 +192,18 @@ def _speaks_against(vote: Vote) -> bool:
 
 def _is_confirmed(case: Case, votes: Sequence[Vote]) -> bool:
     """Whether enough conversations stand behind it, and not only those that wrote it."""
-    helpful = {one.voter: one for one in votes if is_helpful(one)}
-    fresh = {
-        voter for voter, one in helpful.items() if one.content_revision == case.content_revision
-    }
+    helped = _helped(case, votes)
     return (
         case.confidence >= _ACCEPTED_FROM
-        and len(helpful) >= _MIN_HELPFUL
-        and bool(fresh - {*case.authors})
+        and len(helped) >= _MIN_HELPFUL
+        and bool(helped - {*case.authors})
     )
 
 
 def _reasons_after(
     case: Case, votes: Sequence[Vote], vote: Vote, confidence: float
 ) -> tuple[ReviewReason, ...]:
-    """Keep the signals that somebody still stands by, and add the one that was given just now."""
+    """Keep the signals that one of `votes` still stands by, and add the one that was given just now."""
     standing = {one.signal for one in votes if one.signal in case.review_reasons}
     signals = tuple(one for one in _REVIEWED if one in standing or one == vote.signal)
     return _with_confidence(signals, confidence)

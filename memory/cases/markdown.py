@@ -18,11 +18,10 @@ from memory.cases.case import (
     Report,
     ReviewReason,
 )
-from memory.cases.results import FeedbackTally
-from memory.cases.summary import clipped, flat
+from memory.cases.lines import clipped, flat
+from memory.cases.results import MAX_TOLD_RELATED, FeedbackTally
 from memory.clock import rfc3339
 
-MAX_RELATED: Final = 10
 MAX_REPORTS: Final = 5
 _SHORT_CHARS: Final = 200
 _ADDED_CHARS: Final = 500
@@ -133,7 +132,7 @@ def _related(related: Sequence[tuple[RelatedCase, Case]]) -> Iterator[str]:
     lines = [
         f"- {one.case_id}: {one.relation}, {one.score:.2f}, {other.lifecycle}\n"
         f"  > {_short(other.content.symptom_summary)}"
-        for one, other in related[:MAX_RELATED]
+        for one, other in related[:MAX_TOLD_RELATED]
     ]
     yield "\n".join(["## Related cases", "", *lines])
 

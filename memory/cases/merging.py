@@ -2,26 +2,44 @@
 
 from collections.abc import Iterable
 from dataclasses import fields, replace
-from typing import Final
+from typing import Final, Literal
 
 from memory.cases.case import CaseContent, CaseMetadata
 from memory.cases.input import MAX_NAMES, TEXT_FIELDS, SentCase
 
+_LISTS: Final = ("related_services", "tags")
 _SINGLE: Final = ("failure_layer", "runtime", "middleware", "application_name", "region")
 
 
-def revised(content: CaseContent, sent: SentCase, *, replaces: bool = True) -> CaseContent:
-    """Give the content with what was sent in its place; what was not sent stays, names add up.
+Place = Literal["gaps", "values", "all"]
+"""What of the surroundings is taken over: what is not known yet; single values too; lists whole as well.
 
-    `replaces`: whether what is known of the surroundings gives way; otherwise only gaps are filled.
+Otherwise names add up in a list, as far as there is room.
+"""
+
+
+def revised(content: CaseContent, sent: SentCase, *, place: Place = "values") -> CaseContent:
+    """Give the content with what was sent in its place; what was not sent stays.
+
+    An empty list says nothing.
     """
-    before = content.metadata
+    before, new = content.metadata, sent.metadata
+    metadata = united(before, new) if place == "gaps" else united(new, before)
     metadata = replace(
-        united(sent.metadata, before) if replaces else united(before, sent.metadata),
-        related_services=_united(before.related_services, sent.metadata.related_services),
-        tags=_united(before.tags, sent.metadata.tags),
+        metadata,
+        related_services=_listed(before.related_services, new.related_services, place),
+        tags=_listed(before.tags, new.tags, place),
     )
     return replace(content, **sent.texts, metadata=metadata)
+
+
+def without_room(before: CaseMetadata, new: CaseMetadata) -> tuple[str, ...]:
+    """Name the lists that are full with names of both, so that some of the new ones are left out."""
+    return tuple(
+        f"metadata.{name}"
+        for name in _LISTS
+        if len(_distinct(getattr(before, name), getattr(new, name))) > MAX_NAMES
+    )
 
 
 def held_back(content: CaseContent, sent: SentCase) -> tuple[str, ...]:
@@ -58,9 +76,17 @@ def changed_fields(before: CaseContent, after: CaseContent) -> list[str]:
     ]
 
 
+def _listed(before: tuple[str, ...], new: tuple[str, ...], place: Place) -> tuple[str, ...]:
+    return new if new and place == "all" else _united(before, new)
+
+
 def _united(one: Iterable[str], other: Iterable[str]) -> tuple[str, ...]:
+    return _distinct(one, other)[:MAX_NAMES]
+
+
+def _distinct(one: Iterable[str], other: Iterable[str]) -> tuple[str, ...]:
     """Give the names of both in their order; the same name in other letters is the same."""
     kept: dict[str, str] = {}
     for name in (*one, *other):
         kept.setdefault(name.casefold(), name)
-    return tuple(kept.values())[:MAX_NAMES]
+    return tuple(kept.values())

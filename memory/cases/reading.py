@@ -7,13 +7,12 @@ from memory.cases.calling import sees
 from memory.cases.case import Case, CaseCaller, RelatedCase
 from memory.cases.markdown import Rendered, render_markdown
 from memory.cases.noting import note_shown
-from memory.cases.results import WholeCase
+from memory.cases.results import MAX_TOLD_RELATED, WholeCase
 from memory.cases.store import CaseStore
 from memory.cases.votes import tally
 
 MAX_HISTORY: Final = 200
 MAX_REPORTS: Final = 10
-MAX_RELATED: Final = 10
 
 
 def named_to(caller: CaseCaller, cases: Iterable[Case]) -> dict[str, Case]:
@@ -86,7 +85,7 @@ class CaseReading:
         shown = named_to(caller, found)
         return {
             case_id: [(one, shown[one.case_id]) for one in each if one.case_id in shown][
-                :MAX_RELATED
+                :MAX_TOLD_RELATED
             ]
             for case_id, each in known.items()
         }

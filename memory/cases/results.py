@@ -10,7 +10,6 @@ from memory.recall.query import Degradation
 
 Code = Literal[
     "OK",
-    "MEMORY_PLUGIN_DISABLED",
     "TOOL_NOT_FOUND",
     "TOOL_TIMEOUT",
     "INVALID_SCOPE",
@@ -28,6 +27,8 @@ Code = Literal[
 MAX_TOP_K: Final = 20
 DEFAULT_TOP_K: Final = 5
 MAX_RENDERED: Final = 5
+MAX_TOLD_RELATED: Final = 10
+"""Related cases that are told with one."""
 MAX_UNREVIEWED: Final = 10
 
 

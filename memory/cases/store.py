@@ -13,6 +13,8 @@ from memory.items import Item
 
 MAX_KEPT_REPORTS: Final = 50
 """Of a case; the newest stay, `Case.reports` counts all of them."""
+MAX_KEPT_OF_ONE: Final = 3
+"""Of these of one conversation: however often it tells, what others reported stays."""
 MAX_KEPT_RELATIONS: Final = 50
 """Of a case, at either end; the nearest stay."""
 MAX_KEPT_VOTINGS: Final = 10
@@ -64,10 +66,12 @@ class CaseStore(Protocol):
 
         An item that says what it said is not delivered again; one that is gone is told to all who may
         have it. A relation to what is not the owner's, or is gone, is left out; of very many the nearest stay.
+        Of reports the newest of each conversation stay, and of all of them the newest.
 
         In the history a `feedback` takes the place of the one that the same conversation or person gave just
         before, where nothing else of theirs on the case came between; its details then say as `replaced` of
-        how many. Of their `feedback` and `lifecycle` entries since they wrote to it, the newest stay.
+        how many. Of their `feedback` and `lifecycle` entries since they wrote to it, the newest stay; of the
+        `merged` entries that changed nothing of the case, as many of the newest as of reports.
 
         Raises:
             StoreConflict: the case has another revision than the decision was made on, or another scope.
@@ -80,7 +84,16 @@ class CaseStore(Protocol):
         ...
 
     async def related(self, case_ids: Sequence[str]) -> Mapping[str, Sequence[RelatedCase]]:
-        """Give each case's relations, from both ends, the nearest first; each id is there."""
+        """Give each case's relations, from both ends, by their `distance`; each id is there."""
+        ...
+
+    async def count_related(
+        self, case_ids: Sequence[str], *, app_code: str | None
+    ) -> Mapping[str, int]:
+        """Count each case's relations to what is neither rejected nor stale; each id is there.
+
+        Where an app is named, to what is of it or of none.
+        """
         ...
 
     async def history(self, case_id: str, *, limit: int) -> Sequence[HistoryEntry]:

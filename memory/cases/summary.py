@@ -6,6 +6,7 @@ from typing import Final
 
 from memory.cases.case import Case
 from memory.cases.item import fingerprint_of
+from memory.cases.lines import clipped, flat
 from memory.cases.results import CaseSummary, FeedbackTally
 
 PREVIEW_CHARS: Final = 300
@@ -63,11 +64,6 @@ def summarize(shown: Shown) -> CaseSummary:
     )
 
 
-def clipped(text: str, most: int) -> str:
-    """Give a text of at most `most` characters; of a longer one its beginning and `...` after it."""
-    return text if len(text) <= most else f"{text[:most]}{_CUT}"
-
-
 def _sharing(texts: Mapping[str, str], room: int) -> dict[str, str]:
     """Cut texts so that together they fit into a room: short ones stay whole, long ones get alike."""
     shared: dict[str, str] = {}
@@ -76,8 +72,3 @@ def _sharing(texts: Mapping[str, str], room: int) -> dict[str, str]:
         shared[name] = text if len(text) <= share else f"{text[: share - len(_CUT)].rstrip()}{_CUT}"
         room -= len(shared[name])
     return shared
-
-
-def flat(text: str) -> str:
-    """Give a text as one line: line breaks of all kinds are blanks."""
-    return " ".join(text.split())

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from memory.cases.case import LEAST_CONFIDENCE, Case, Vote
+from memory.cases.input import MAX_NAMES
 from memory.cases.lifecycle import is_spoken_against
+from memory.recall.query import Degradation
 
 NOT_STATED: Final = (
     "The confidence was left out: only who wrote a case first states it, and once it was judged only lower;"
@@ -13,19 +15,36 @@ NOT_STATED: Final = (
 NOT_REPLACED: Final = (
     "What the metadata say already stays: who did not write a case fills gaps and adds to lists."
 )
+FOUND_RIGHT: Final = (
+    "Others found this case right, so only its authors and a person change it; record what you found without"
+    " its case_id, or judge it."
+)
+_FULL: Final = (
+    "No room was left in {} for all names ({} each); a list that a person sends takes its place."
+)
+_NOT_ALL: Final = (
+    "Not all of the search took part ({}), so a case that tells the same may be there already."
+)
 _HELD: Final = "Others found it not helpful, so telling it again does not make it any surer."
 
 
-def of_new(case: Case) -> tuple[str, ...]:
-    """Tell of a case that was recorded."""
-    return _hidden(case)
+def of_full(names: Sequence[str]) -> tuple[str, ...]:
+    """Tell of lists that had no room for all; of none, nothing."""
+    return (_FULL.format(", ".join(f"`{one}`" for one in names), MAX_NAMES),) if names else ()
 
 
-def of_merged(case: Case, votes: Sequence[Vote]) -> tuple[str, ...]:
-    """Tell of a case that a like one went into."""
+def of_new(case: Case, degraded: Sequence[Degradation] = ()) -> tuple[str, ...]:
+    """Tell of a case that was recorded; `degraded`: what did not take part in looking for one like it."""
+    told = (_NOT_ALL.format(", ".join(degraded)),) if degraded else ()
+    return (*told, *_hidden(case))
+
+
+def of_merged(case: Case, votes: Sequence[Vote], *, is_own: bool) -> tuple[str, ...]:
+    """Tell of a case that a like one went into; `is_own`: it gives way to whoever told it."""
     same = f"It tells the same as {case.case_id}, which keeps it as report {case.reports}."
     is_held = case.lifecycle == "draft" and not case.is_findable and is_spoken_against(case, votes)
-    return (same, *((_HELD,) if is_held else ()), *_hidden(case))
+    own = f"To change what the case itself says, update it by its case_id {case.case_id}."
+    return (same, *((own,) if is_own else ()), *((_HELD,) if is_held else ()), *_hidden(case))
 
 
 def of_twin(twin: Case | None) -> tuple[str, ...]:
@@ -40,7 +59,8 @@ def of_updated(before: Case, after: Case) -> tuple[str, ...]:
     told = []
     if before.lifecycle == "accepted" and after.lifecycle == "draft":
         told.append(
-            "What it says has changed, so it is a draft again until another conversation finds it helpful."
+            "What it says has changed, so it is a draft again until two conversations find it helpful,"
+            " one of them another than wrote it."
         )
     return (*told, *_hidden(after))
 

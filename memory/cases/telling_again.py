@@ -9,11 +9,11 @@ from memory.cases.case import Case, CaseCaller, CaseContent, Report
 from memory.cases.deciding import Deciding
 from memory.cases.item import fingerprint_of, likeness_of
 from memory.cases.merging import united
+from memory.cases.own_telling import own_telling
 from memory.cases.sameness import are_at_odds, is_same
-from memory.cases.sections import SectionSimilarity
+from memory.cases.sections import SectionSimilarity, compared_chars
 from memory.cases.store import MAX_KEPT_REPORTS, CaseStore
 from memory.cases.structure import compare_structure
-from memory.cases.wording import telling_words
 from memory.scope import Scope
 
 _HIDDEN: Final = 500
@@ -21,8 +21,13 @@ _HIDDEN: Final = 500
 _JUDGED: Final = 20
 _UNSURE: Final = 10
 """So many of those that were found wrong or stale, and of unsure drafts, are compared section by section."""
+_NEAR_CHARS: Final = 300
+"""Of a root cause, and of a symptom: enough to put the nearest of many first."""
+_PIECE: Final = 3
 _REPORTS: Final = 10
 """So many of a case's newest reports a telling must not be at odds with."""
+MAX_LAID_BESIDE_CHARS: Final = 30_000
+"""Of reports that one telling is laid beside; ten of ordinary length, of the longest two."""
 
 
 class Comparer(Protocol):
@@ -57,13 +62,15 @@ class TellingAgain:
         self, content: CaseContent, scope: Scope, found: Sequence[Case], *, but: str | None = None
     ) -> Compared:
         """Say which case of exactly this scope tells the same; `but`: the id of one that does not count."""
-        hidden = await self._hidden_like(content, scope)
-        others = [*found, *(one for one in hidden if one.case_id != but)]
-        alike = await self._comparer.compare(content, others)
+        hidden = [one for one in await self._hidden_like(content, scope) if one.case_id != but]
+        alike = await self._comparer.compare(content, found)
         same = await self._told_exactly(content, scope, but)
         if same is None:
-            same = await self._told_alike(content, others, alike, scope)
-        return Compared(same=same, alike=alike[: len(found)])
+            # by themselves, so that no number of long cases that are found keeps them from being compared
+            hidden_alike = await self._comparer.compare(content, hidden)
+            others, similar = [*found, *hidden], [*alike, *hidden_alike]
+            same = await self._told_alike(content, others, similar, scope)
+        return Compared(same=same, alike=alike)
 
     async def said_before(self, caller: CaseCaller, case: Case, content: CaseContent) -> bool:
         """Whether this very conversation, or person, told exactly this before: that is no second report."""
@@ -78,23 +85,25 @@ class TellingAgain:
     ) -> Case | None:
         """Find what says exactly this; also what was found wrong since: it does not come back so.
 
-        Few and general words may stand for another incident elsewhere: what surrounds it tells.
+        Few and general words may stand for another incident elsewhere: what surrounds it tells, also beside
+        what was merged, for the case itself names the surroundings of all of them together.
         """
         fingerprint = await self._deciding.run(partial(fingerprint_of, content, scope))
         found = await self._store.by_fingerprint(fingerprint, scope.owner_id)
         same = [
-            one
-            for one in found
-            if one.case_id != but
-            and not compare_structure(content.metadata, one.content.metadata).conflicts
+            one for one in found if one.case_id != but and not _elsewhere(content, own_telling(one))
         ]
-        return min(same, key=_first_of_the_same, default=None)
+        for one in sorted(same, key=_first_of_the_same):
+            reports = await self._reports(one)
+            if not any(_elsewhere(content, report.content) for report in reports):
+                return one
+        return None
 
     async def _hidden_like(self, content: CaseContent, scope: Scope) -> Sequence[Case]:
         """Find what may tell of the same and is not shown: what was found wrong does not come back by other numbers."""
         likeness = await self._deciding.run(partial(likeness_of, content, scope))
         hidden = await self._store.hidden_like(likeness, scope.owner_id, limit=_HIDDEN)
-        return await self._deciding.run(partial(_nearest, content, hidden))
+        return await self._deciding.run(partial(nearest, content, hidden))
 
     async def _told_alike(
         self,
@@ -107,10 +116,16 @@ class TellingAgain:
         found = await self._deciding.run(
             partial(_same_of, content, candidates, similarities, scope)
         )
+        left = MAX_LAID_BESIDE_CHARS
         for one in found:
-            reports = await self._reports(one)
-            if not await self._deciding.run(partial(_contradicts, content, reports)):
+            reports = fitting(await self._reports(one), left)
+            if one.reports and not reports:
+                return None  # nothing is left to look at them: better a case too many
+            if not await self._deciding.run(
+                partial(_contradicts, content, own_telling(one), reports)
+            ):
                 return one
+            left -= sum(compared_chars(report.content) for report in reports)
         return None
 
     async def _reports(self, case: Case) -> Sequence[Report]:
@@ -130,19 +145,22 @@ def _said_before(
     )
 
 
-def _nearest(content: CaseContent, hidden: Sequence[Case]) -> Sequence[Case]:
+def nearest(content: CaseContent, hidden: Sequence[Case]) -> Sequence[Case]:
     """Give the nearest; what was judged first, so that no number of unsure drafts stands before it."""
     if len(hidden) <= _UNSURE:
         return hidden
-    told = _words_of(content)
-    near = sorted(hidden, key=lambda one: -_overlap(told, _words_of(one.content)))
+    told = _pieces_of(content)
+    near = sorted(hidden, key=lambda one: -_overlap(told, _pieces_of(one.content)))
     judged = [one for one in near if one.lifecycle in {"rejected", "stale"}]
     unsure = [one for one in near if one.lifecycle not in {"rejected", "stale"}]
     return [*judged[:_JUDGED], *unsure[:_UNSURE]]
 
 
-def _words_of(content: CaseContent) -> frozenset[str]:
-    return frozenset((*telling_words(content.root_cause), *telling_words(content.symptom_summary)))
+def _pieces_of(content: CaseContent) -> frozenset[str]:
+    """Cut letters, in threes, from where a root cause and a symptom begin: rough, but quick for hundreds."""
+    told = f"{content.root_cause[:_NEAR_CHARS]} {content.symptom_summary[:_NEAR_CHARS]}"
+    letters = "".join(filter(str.isalpha, told.casefold()))
+    return frozenset(letters[at : at + _PIECE] for at in range(len(letters) - _PIECE + 1))
 
 
 def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
@@ -163,11 +181,27 @@ def _same_of(
     return sorted(found, key=_first_of_the_same)
 
 
+def _elsewhere(one: CaseContent, other: CaseContent) -> bool:
+    return bool(compare_structure(one.metadata, other.metadata).conflicts)
+
+
 def _first_of_the_same(case: Case) -> tuple[object, ...]:
     """Put first what can be found, then what was judged; of several the oldest."""
     is_unsure = case.lifecycle not in {"rejected", "stale"}
     return (not case.is_findable, is_unsure, case.created_at, case.case_id)
 
 
-def _contradicts(content: CaseContent, reports: Sequence[Report]) -> bool:
-    return any(are_at_odds(content, one.content) for one in reversed(reports))
+def fitting(reports: Sequence[Report], chars: int) -> Sequence[Report]:
+    """Give the newest that so many characters hold, oldest first."""
+    fitting: list[Report] = []
+    for report in reversed(reports):
+        chars -= compared_chars(report.content)
+        if chars < 0:
+            break
+        fitting.append(report)
+    return fitting[::-1]
+
+
+def _contradicts(content: CaseContent, own: CaseContent, reports: Sequence[Report]) -> bool:
+    told = (own, *(one.content for one in reversed(reports)))
+    return any(are_at_odds(content, one) for one in told)

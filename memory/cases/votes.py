@@ -1,11 +1,15 @@
 """What the votes on a case come to: each conversation has one, and only its last word counts.
 
-Counts are always of distinct voters, so that nobody is heard twice. A vote belongs to the app and the
-environment in which the case was used, which need not be those where it was written.
+Counts are always of distinct voters, so that nobody is heard twice, and no vote speaks for a case and
+against it. It belongs to the app and the environment in which the case was used, which need not be those
+where it was written, and to the words that it was cast on: what was said of older ones vouches for no new
+ones. Speaking against them it still counts, or whoever is judged would change a sign; not where a person
+rewrote them.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import fsum
 from typing import Final, Literal
 
 from memory.cases.case import Case, Signal, Vote
@@ -17,7 +21,9 @@ MIN_SAMPLES: Final = 3
 
 _HELPFUL: Final = 0.1
 _UNHELPFUL: Final = -0.2
-_BY_SIGNAL: Final[dict[Signal, float]] = {"stale": -0.1, "success": 0.05, "rollback": -0.1}
+_SUCCESS: Final = 0.05
+_AGAINST: Final[dict[Signal | None, float]] = {"stale": -0.1, "rollback": -0.1}
+"""Signals that speak against a case."""
 _PLACES: Final = 4
 
 Level = Literal["app_environment", "app", "global", "prior"]
@@ -34,18 +40,24 @@ class ScopedTally:
 def cast(votes: Sequence[Vote], vote: Vote) -> Vote:
     """Give the vote that takes the place of its voter's earlier one among `votes`.
 
-    What it leaves open stays as the earlier one had it; what is said of helpfulness then still holds
-    for the content that it was said of.
+    What it leaves open stays as the earlier one had it, unless that speaks for the other side or was said
+    of other words. What does not judge leaves the earlier judgement on the words that it was cast on.
     """
     earlier = next((one for one in votes if one.voter == vote.voter), None)
     if earlier is None:
         return vote
-    judges = vote.helpful is not None or vote.signal == "success"
+    signal = vote.signal or earlier.signal
+    if not _judges(vote):
+        kept, revision = earlier.helpful, earlier.content_revision
+        return replace(vote, helpful=kept, signal=signal, content_revision=revision)
+    if earlier.content_revision != vote.content_revision:
+        return vote
+    is_for = is_helpful(vote)
+    other_side = {*_AGAINST} if is_for else {"success"}
     return replace(
         vote,
-        helpful=earlier.helpful if vote.helpful is None else vote.helpful,
-        signal=vote.signal or earlier.signal,
-        content_revision=vote.content_revision if judges else earlier.content_revision,
+        helpful=is_for if vote.helpful is None and earlier.helpful is is_for else vote.helpful,
+        signal=vote.signal if signal in other_side else signal,
     )
 
 
@@ -56,21 +68,39 @@ def with_vote(votes: Sequence[Vote], vote: Vote) -> list[Vote]:
 
 
 def is_helpful(vote: Vote) -> bool:
-    """Whether a vote speaks for a case; what led to success does, unless its voter says otherwise."""
-    return vote.helpful is True or (vote.helpful is None and vote.signal == "success")
+    """Whether a vote speaks for a case; what led to success does. What speaks against it in any way does not."""
+    says_so = vote.helpful is True or vote.signal == "success"
+    return says_so and not _is_against(vote)
 
 
-def confidence_of(stated: float, votes: Sequence[Vote]) -> float:
-    """Give the confidence, 0 to 1, that the author's own and all votes come to, in any order."""
-    return round(min(1.0, max(0.0, stated + sum(map(_delta, votes)))), _PLACES)
+def counted(case: Case, votes: Sequence[Vote]) -> list[Vote]:
+    """Give those that count at all: on what the case says, or on older words that no person rewrote since."""
+    return [one for one in votes if one.content_revision >= case.judged_from]
+
+
+def on_present_words(case: Case, votes: Sequence[Vote]) -> list[Vote]:
+    """Give those that were cast on what the case says now."""
+    return [one for one in votes if one.content_revision >= case.content_revision]
+
+
+def confidence_of(case: Case, votes: Sequence[Vote]) -> float:
+    """Give the confidence, 0 to 1, that what was stated and the votes come to, in any order.
+
+    Those on older words take from it together, and never add to it.
+    """
+    present = on_present_words(case, votes)
+    older = [one for one in counted(case, votes) if one.content_revision < case.content_revision]
+    moved = fsum(map(_delta, present)) + min(0.0, fsum(map(_delta, older)))
+    return round(min(1.0, max(0.0, case.stated_confidence + moved)), _PLACES)
 
 
 def tally(case: Case, votes: Sequence[Vote]) -> FeedbackTally:
-    """Count the voters for and against a case, and those for it that did not write it."""
-    helpful = {one.voter for one in votes if is_helpful(one)}
+    """Count the voters for and against what a case says now, and those for it that did not write it."""
+    present = on_present_words(case, votes)
+    helpful = {one.voter for one in present if is_helpful(one)}
     return FeedbackTally(
         helpful=len(helpful),
-        unhelpful=len({one.voter for one in votes if one.helpful is False}),
+        unhelpful=len({one.voter for one in present if one.helpful is False}),
         conversations=len(helpful - {*case.authors}),
     )
 
@@ -83,19 +113,29 @@ def tally_for(case: Case, votes: Sequence[Vote], scope: Scope) -> ScopedTally:
     of_app = [one for one in votes if one.app_code == scope.app_code]
     if scope.app_code is not None:
         here = [one for one in of_app if one.environment == scope.environment]
-        if scope.environment is not None and total(counted := tally(case, here)) >= MIN_SAMPLES:
-            return ScopedTally(tally=counted, level="app_environment")
-        if total(counted := tally(case, of_app)) >= MIN_SAMPLES:
-            return ScopedTally(tally=counted, level="app")
-    counted = tally(case, votes)
-    return ScopedTally(tally=counted, level="global" if total(counted) else "prior")
+        if scope.environment is not None and total(found := tally(case, here)) >= MIN_SAMPLES:
+            return ScopedTally(tally=found, level="app_environment")
+        if total(found := tally(case, of_app)) >= MIN_SAMPLES:
+            return ScopedTally(tally=found, level="app")
+    found = tally(case, votes)
+    return ScopedTally(tally=found, level="global" if total(found) else "prior")
 
 
-def total(counted: FeedbackTally) -> int:
+def total(found: FeedbackTally) -> int:
     """How many votes say whether the case helped."""
-    return counted.helpful + counted.unhelpful
+    return found.helpful + found.unhelpful
+
+
+def _judges(vote: Vote) -> bool:
+    return is_helpful(vote) or _is_against(vote)
+
+
+def _is_against(vote: Vote) -> bool:
+    return vote.helpful is False or vote.signal in _AGAINST
 
 
 def _delta(vote: Vote) -> float:
-    helpful = 0.0 if vote.helpful is None else _HELPFUL if vote.helpful else _UNHELPFUL
-    return helpful + (_BY_SIGNAL.get(vote.signal, 0.0) if vote.signal else 0.0)
+    if _is_against(vote):
+        return (_UNHELPFUL if vote.helpful is False else 0.0) + _AGAINST.get(vote.signal, 0.0)
+    helpful = _HELPFUL if vote.helpful else 0.0
+    return helpful + (_SUCCESS if vote.signal == "success" else 0.0)

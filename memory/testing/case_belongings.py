@@ -1,11 +1,17 @@
 """What a store of cases must do with what belongs to one: votes, relations, history, reports, views."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from memory.cases.case import Report
-from memory.cases.store import MAX_KEPT_RELATIONS, MAX_KEPT_REPORTS, MAX_KEPT_VOTINGS
+from memory.cases.store import (
+    MAX_KEPT_OF_ONE,
+    MAX_KEPT_RELATIONS,
+    MAX_KEPT_REPORTS,
+    MAX_KEPT_VOTINGS,
+)
 from memory.testing.case_values import (
     ANN,
     AT,
@@ -23,11 +29,6 @@ from memory.testing.case_values import (
 
 class CaseBelongingsSuite:
     """The contracts on what belongs to a case."""
-
-    @pytest.fixture
-    def open_cases(self) -> Opening:
-        """Open a store; the subclass says how."""
-        raise NotImplementedError("supply the fixture `open_cases`")
 
     async def test_a_voter_has_one_vote_and_the_last_counts(self, open_cases: Opening) -> None:
         one = case()
@@ -51,7 +52,7 @@ class CaseBelongingsSuite:
         async with open_cases() as opened:
             for name in ("1", "3"):
                 await opened.store.apply(new(case(name)))
-            near, far = related("3", 0.9), related("1", 0.7, "similar_diagnosis")
+            near, far = related("3", 0.7), related("1", 0.9, "similar_diagnosis")
             await opened.store.apply(new(case("2"), relations=[far, near]))
             found = await opened.store.related(["cas_1", "cas_2", "cas_3", "cas_none"])
             assert found == {
@@ -60,6 +61,39 @@ class CaseBelongingsSuite:
                 "cas_3": [replace(near, case_id="cas_2")],
                 "cas_none": [],
             }
+
+    async def test_of_one_relation_the_higher_score_is_nearer_then_the_lesser_id(
+        self, open_cases: Opening
+    ) -> None:
+        relations = [related("1", 0.9), related("3", 0.9), related("4", 0.8)]
+        relations += [related("5", 0.9, "similar_diagnosis"), related("6", 1.0, "surface_similar")]
+        async with open_cases() as opened:
+            for name in "13456":
+                await opened.store.apply(new(case(name)))
+            await opened.store.apply(new(case("2"), relations=relations[::-1]))
+            assert (await opened.store.related(["cas_2"]))["cas_2"] == relations
+            assert sorted(relations, key=lambda one: one.distance) == relations
+
+    async def test_only_relations_that_may_be_told_are_counted_at_either_end(
+        self, open_cases: Opening
+    ) -> None:
+        kinds: list[dict[str, Any]] = [
+            {"scope": ANN, "lifecycle": "accepted"},
+            {"scope": replace(ANN, app_code=None)},
+            {"scope": replace(ANN, app_code="bank")},
+            {"scope": ANN, "lifecycle": "rejected"},
+            {"scope": ANN, "lifecycle": "stale"},
+        ]
+        async with open_cases() as opened:
+            count = opened.store.count_related
+            for n, kind in enumerate(kinds):
+                await opened.store.apply(new(case(f"{2 * n}", **kind)))
+            relations = [related(f"{2 * n}", 0.9) for n in range(len(kinds))]
+            await opened.store.apply(new(case("5"), relations=relations))
+            asked = ["cas_5", "cas_0", "cas_none"]
+            assert await count(asked, app_code="shop") == {"cas_5": 2, "cas_0": 1, "cas_none": 0}
+            assert await count(asked, app_code="bank") == {"cas_5": 2, "cas_0": 0, "cas_none": 0}
+            assert await count(asked, app_code=None) == {"cas_5": 3, "cas_0": 1, "cas_none": 0}
 
     async def test_new_relations_take_the_place_of_all_that_there_were(
         self, open_cases: Opening
@@ -184,9 +218,15 @@ class CaseBelongingsSuite:
             assert [one.case_id for one in found["cas_hub"]] == kept
             assert found["cas_00"] == found["cas_01"] == []
             assert len(found["cas_02"]) == 1
-            many = [related(f"{n:02d}", 0.9) for n in range(MAX_KEPT_RELATIONS + 2)]
-            await opened.store.apply(next_of(case("hub"), relations=many))
-            assert len((await opened.store.related(["cas_hub"]))["cas_hub"]) == MAX_KEPT_RELATIONS
+            many = [
+                related(f"{n:02d}", 0.9, "surface_similar" if n else "same_root_cause")
+                for n in range(MAX_KEPT_RELATIONS + 2)
+            ]
+            one_cause = replace(many[0], score=0.6)
+            await opened.store.apply(next_of(case("hub"), relations=[one_cause, *many[1:]]))
+            known = (await opened.store.related(["cas_hub"]))["cas_hub"]
+            assert len(known) == MAX_KEPT_RELATIONS
+            assert known[0] == one_cause, "no number of mere likenesses crowds it out"
 
     async def test_reports_are_kept_as_they_were_told_the_newest_of_many(
         self, open_cases: Opening
@@ -195,7 +235,7 @@ class CaseBelongingsSuite:
         reports = [
             Report(
                 content=replace(case(str(n)).content, root_cause=""),
-                conversation_id=f"cnv_{n}" if n % 2 else None,
+                conversation_id=f"cnv_{n}" if n else None,
                 at=later(n),
             )
             for n in range(MAX_KEPT_REPORTS + 2)
@@ -211,6 +251,25 @@ class CaseBelongingsSuite:
             assert await opened.store.reports("cas_1", limit=2) == reports[-2:]
             assert await opened.store.reports("cas_other", limit=9) == reports[:1]
             assert await opened.store.reports("cas_none", limit=9) == []
+
+    @pytest.mark.parametrize("voice", ["cnv_loud", None])
+    async def test_of_one_voice_few_reports_are_kept_and_those_of_others_stay(
+        self, open_cases: Opening, voice: str | None
+    ) -> None:
+        one = case()
+        told = [
+            Report(content=one.content, conversation_id=whose, at=later(n))
+            for n, whose in enumerate(["cnv_1", *[voice] * MAX_KEPT_REPORTS, "cnv_2", voice])
+        ]
+        async with open_cases() as opened:
+            await opened.store.apply(new(one))
+            await opened.store.apply(new(case("other"), report=told[1]))
+            for report in told:
+                await opened.store.apply(next_of(one, report=report))
+                one = replace(one, revision=one.revision + 1)
+            kept = await opened.store.reports("cas_1", limit=MAX_KEPT_REPORTS)
+            assert kept == [told[0], *told[-1 - MAX_KEPT_OF_ONE :]]
+            assert await opened.store.reports("cas_other", limit=9) == [told[1]]
 
     async def test_what_was_shown_and_not_judged_is_listed_the_last_first(
         self, open_cases: Opening

@@ -32,11 +32,6 @@ from memory.testing.cutting import Cut, both_cuts
 class CaseKeepingSuite:
     """The contracts on a case and its item."""
 
-    @pytest.fixture
-    def open_cases(self) -> Opening:
-        """Open a store; the subclass says how."""
-        raise NotImplementedError("supply the fixture `open_cases`")
-
     @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
     async def test_a_case_comes_back_as_it_was_written(
         self, open_cases: Opening, text: str

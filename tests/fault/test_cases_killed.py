@@ -60,7 +60,7 @@ async def check_whole(world: CaseWorld) -> list[Case]:
 
 async def check_one(world: CaseWorld, one: Case) -> None:
     votes = (await world.store.votes([one.case_id]))[one.case_id]
-    assert one.confidence == confidence_of(one.stated_confidence, votes)
+    assert one.confidence == confidence_of(one, votes)
     events = Counter(entry.event for entry in await world.store.history(one.case_id, limit=99))
     changes = sum(count for event, count in events.items() if event != "lifecycle")
     assert (changes, events["created"]) == (one.revision, 1)

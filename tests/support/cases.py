@@ -12,6 +12,7 @@ from typing import Any
 from memory.cases.book import CaseBook
 from memory.cases.calling import sees
 from memory.cases.case import Case, CaseCaller, CaseContent
+from memory.cases.nearby import Nearby
 from memory.cases.results import FeedbackAnswer, UpsertAnswer
 from memory.cases.sections import SectionComparer
 from memory.clock import Now
@@ -76,11 +77,12 @@ class Listed:
         self._database = database
         self._store = store
 
-    async def candidates(self, content: CaseContent, scope: Scope, limit: int) -> list[Case]:
+    async def candidates(self, content: CaseContent, scope: Scope, limit: int) -> Nearby:
         del content
         rows = await self._database.rows("SELECT id FROM items WHERE kind = 'case' ORDER BY id")
         found = await self._store.get([row["id"] for row in rows], scope.owner_id)
-        return [one for one in found if sees(CaseCaller(scope=scope), one)][:limit]
+        mine = [one for one in found if sees(CaseCaller(scope=scope), one)]
+        return Nearby(cases=mine[:limit])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -119,6 +119,11 @@ class FoundCases:
         answer = await self.finder.find(asking or caller(), query, top_k)
         return [one.case_id.removeprefix("cas_") for one in answer.cases]
 
+    async def near(self, content: CaseContent, scope: Scope = ANN, limit: int = 10) -> list[str]:
+        """Give the names of what may tell of the same as a content, likeliest first."""
+        nearby = await self.finder.candidates(content, scope, limit)
+        return [one.case_id.removeprefix("cas_") for one in nearby.cases]
+
 
 @asynccontextmanager
 async def open_finder(directory: Path, *arms: Arm) -> AsyncIterator[FoundCases]:

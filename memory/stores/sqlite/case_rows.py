@@ -26,6 +26,9 @@ def write_case(case: Case) -> str:
         "case_id": case.case_id,
         "scope": {"owner_id": case.scope.owner_id, **case.scope.labels},
         "content": _content_fields(case.content),
+        "own_metadata": (
+            None if case.own_metadata is None else _metadata_fields(case.own_metadata)
+        ),
         "stated_confidence": case.stated_confidence,
         "confidence": case.confidence,
         "lifecycle": case.lifecycle,
@@ -33,6 +36,7 @@ def write_case(case: Case) -> str:
         "authors": case.authors,
         "revision": case.revision,
         "content_revision": case.content_revision,
+        "judged_from": case.judged_from,
         "reports": case.reports,
         "review_reasons": case.review_reasons,
         "last_signal": case.last_signal,
@@ -46,12 +50,13 @@ def write_case(case: Case) -> str:
 def read_case(value: str) -> Case:
     """Read what `write_case` wrote."""
     fields = json.loads(value)
-    last = fields["last_feedback_at"]
+    last, own = fields["last_feedback_at"], fields.get("own_metadata")
     return Case(
         **{
             **fields,
             "scope": Scope(**fields["scope"]),
             "content": _content_of(fields["content"]),
+            "own_metadata": None if own is None else _metadata_of(own),
             "authors": tuple(fields["authors"]),
             "review_reasons": tuple(fields["review_reasons"]),
             "last_feedback_at": from_rfc3339(last) if last is not None else None,
@@ -107,31 +112,36 @@ def report_of(row: Row) -> Report:
 
 
 def _content_fields(content: CaseContent) -> Mapping[str, object]:
-    known = content.metadata
     return {
         "symptom_summary": content.symptom_summary,
         "diagnosis": content.diagnosis,
         "resolution": content.resolution,
         "root_cause": content.root_cause,
-        "metadata": {
-            "failure_layer": known.failure_layer,
-            "runtime": known.runtime,
-            "related_services": known.related_services,
-            "middleware": known.middleware,
-            "application_name": known.application_name,
-            "region": known.region,
-            "tags": known.tags,
-        },
+        "metadata": _metadata_fields(content.metadata),
+    }
+
+
+def _metadata_fields(known: CaseMetadata) -> Mapping[str, object]:
+    return {
+        "failure_layer": known.failure_layer,
+        "runtime": known.runtime,
+        "related_services": known.related_services,
+        "middleware": known.middleware,
+        "application_name": known.application_name,
+        "region": known.region,
+        "tags": known.tags,
     }
 
 
 def _content_of(fields: Mapping[str, Any]) -> CaseContent:
-    known = fields["metadata"]
-    metadata = CaseMetadata(
+    return CaseContent(**{**fields, "metadata": _metadata_of(fields["metadata"])})
+
+
+def _metadata_of(known: Mapping[str, Any]) -> CaseMetadata:
+    return CaseMetadata(
         **{
             **known,
             "related_services": tuple(known["related_services"]),
             "tags": tuple(known["tags"]),
         }
     )
-    return CaseContent(**{**fields, "metadata": metadata})

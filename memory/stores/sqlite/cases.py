@@ -9,11 +9,17 @@ from typing import Final
 import anyio.to_thread
 
 from memory.cases.case import Case, HistoryEntry, RelatedCase, Report, Vote
-from memory.cases.store import MAX_KEPT_RELATIONS, MAX_KEPT_REPORTS, CaseChange
+from memory.cases.store import CaseChange
 from memory.clock import Now, rfc3339
 from memory.items import Item
 from memory.outbox.delivery import NewDelivery, Operation
 from memory.stores.sqlite.case_history import append_history_blocking
+from memory.stores.sqlite.case_relations import (
+    PLACE,
+    count_related_statements,
+    put_relations_blocking,
+)
+from memory.stores.sqlite.case_reports import put_report_blocking
 from memory.stores.sqlite.case_rows import (
     history_of,
     read_case,
@@ -21,16 +27,11 @@ from memory.stores.sqlite.case_rows import (
     report_of,
     vote_of,
     write_case,
-    write_content,
 )
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.item_rows import COLUMNS, item_of
 from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
-from memory.stores.sqlite.outbox import (
-    backends_of_blocking,
-    enqueue_blocking,
-    withdraw_blocking,
-)
+from memory.stores.sqlite.outbox import backends_of_blocking, enqueue_blocking
 
 _AT_ONCE: Final = 500
 # In the statements below `+owner_id` keeps SQLite from looking up by owner what is named by its id: it
@@ -107,15 +108,26 @@ class SqliteCaseStore:
         for part in _parts(case_ids):
             places = _places(part)
             rows = await self._database.rows(
-                "SELECT lesser AS one, greater AS other, relation, score FROM case_relations"  # noqa: S608
-                f" WHERE lesser IN ({places}) UNION ALL"
-                " SELECT greater, lesser, relation, score FROM case_relations"
-                f" WHERE greater IN ({places}) ORDER BY score DESC, other",
+                f"SELECT lesser AS one, greater AS other, relation, score, {PLACE} AS place"  # noqa: S608
+                f" FROM case_relations WHERE lesser IN ({places}) UNION ALL"
+                f" SELECT greater, lesser, relation, score, {PLACE} FROM case_relations"
+                f" WHERE greater IN ({places}) ORDER BY place, score DESC, other",
                 (*part, *part),
             )
             for row in rows:
                 found[row["one"]].append(related_of(row))
         return found
+
+    async def count_related(
+        self, case_ids: Sequence[str], *, app_code: str | None
+    ) -> Mapping[str, int]:
+        """Count each case's relations to what is neither rejected nor stale, of an app or of none."""
+        counted = dict.fromkeys(case_ids, 0)
+        for part in _parts(case_ids):
+            for statement in count_related_statements(len(part)):
+                for row in await self._database.rows(statement, (*part, app_code)):
+                    counted[row["one"]] += int(row["count"])
+        return counted
 
     async def history(self, case_id: str, *, limit: int) -> Sequence[HistoryEntry]:
         """Give so many changes, oldest first; how it began and what was rewritten before what is newest."""
@@ -205,9 +217,9 @@ def apply_case_change_blocking(
     if change.vote is not None:
         _put_vote(connection, change.vote)
     if change.relations is not None:
-        _put_relations(connection, case, change.relations)
+        put_relations_blocking(connection, case, change.relations)
     if change.report is not None:
-        _put_report(connection, case.case_id, change.report)
+        put_report_blocking(connection, case.case_id, change.report)
     append_history_blocking(connection, case.case_id, change.history)
     if change.shown_to is not None:
         connection.execute(
@@ -283,43 +295,6 @@ def _put_vote(connection: sqlite3.Connection, vote: Vote) -> None:
     )
 
 
-def _put_relations(
-    connection: sqlite3.Connection, case: Case, relations: Sequence[RelatedCase]
-) -> None:
-    """Put its relations in place of those there are; one to a case that is gone is no more."""
-    connection.execute(
-        "DELETE FROM case_relations WHERE lesser = ? OR greater = ?", (case.case_id, case.case_id)
-    )
-    connection.executemany(
-        "INSERT INTO case_relations (lesser, greater, relation, score)"
-        " SELECT min(?1, case_id), max(?1, case_id), ?2, ?3 FROM cases"
-        " WHERE case_id = ?4 AND +owner_id = ?5 AND case_id != ?1 ON CONFLICT DO NOTHING",
-        [
-            (case.case_id, one.relation, one.score, one.case_id, case.scope.owner_id)
-            for one in relations
-        ],
-    )
-    for one in (case.case_id, *(other.case_id for other in relations)):
-        connection.execute(
-            "DELETE FROM case_relations WHERE (lesser, greater) IN"
-            " (SELECT lesser, greater FROM case_relations WHERE lesser = ?1 OR greater = ?1"
-            " ORDER BY score DESC, lesser, greater LIMIT -1 OFFSET ?2)",
-            (one, MAX_KEPT_RELATIONS),
-        )
-
-
-def _put_report(connection: sqlite3.Connection, case_id: str, report: Report) -> None:
-    connection.execute(
-        "INSERT INTO case_reports (case_id, conversation_id, at, content) VALUES (?, ?, ?, ?)",
-        (case_id, report.conversation_id, rfc3339(report.at), write_content(report.content)),
-    )
-    connection.execute(
-        "DELETE FROM case_reports WHERE case_id = ?1 AND seq NOT IN"
-        " (SELECT seq FROM case_reports WHERE case_id = ?1 ORDER BY seq DESC LIMIT ?2)",
-        (case_id, MAX_KEPT_REPORTS),
-    )
-
-
 def _show(
     connection: sqlite3.Connection, item: Item, deliver_to: Sequence[str], now: datetime
 ) -> None:
@@ -340,7 +315,6 @@ def _hide(
     if not delete_item_blocking(connection, case.case_id):
         return
     backends = sorted({*deliver_to, *backends_of_blocking(connection, case.case_id)})
-    withdraw_blocking(connection, case.case_id)
     deliveries = _deliveries("forget", case.case_id, case.scope.owner_id, case.revision, backends)
     enqueue_blocking(connection, deliveries, now)
 

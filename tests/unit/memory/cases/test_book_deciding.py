@@ -24,6 +24,8 @@ AGAIN = {**INCIDENT, "symptom_summary": "checkout answers 503 after the deploy (
 
 _AT_MOST_S = 20
 """So long a thread that nobody lets go is there at most."""
+_SOON_S = 5
+"""So long whoever does not wait for such a thread takes at most."""
 
 
 class Slow:
@@ -123,7 +125,7 @@ async def test_the_limit_of_the_tools_cuts_a_decision_and_nothing_is_written(
         monkeypatch.setattr(room, name, slow)
         tools = CaseTools(world.book, NOTHING, CaseReading(world.store), limit_s=0.05)
         try:
-            with anyio.fail_after(30):
+            with anyio.fail_after(_SOON_S):
                 answer = await tools.upsert(caller("cnv_2"), AGAIN)
         finally:
             slow.let_go()

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from memory.cases.case import Case, CaseContent
+from memory.cases.case import CaseContent
+from memory.cases.nearby import Nearby
 from memory.scope import Scope
 from tests.support.cases import (
     INCIDENT,
@@ -66,8 +67,9 @@ class Forgetful(Listed):
 
     tired = False
 
-    async def candidates(self, content: CaseContent, scope: Scope, limit: int) -> list[Case]:
-        return [] if self.tired else await super().candidates(content, scope, limit)
+    async def candidates(self, content: CaseContent, scope: Scope, limit: int) -> Nearby:
+        nothing = Nearby(cases=())
+        return nothing if self.tired else await super().candidates(content, scope, limit)
 
 
 async def test_what_was_related_stays_so_where_the_search_does_not_bring_it(

@@ -7,7 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from memory.cases.case import Case, CaseCaller, CaseContent
+from memory.cases.case import CaseCaller, CaseContent
+from memory.cases.nearby import Nearby
 from memory.cases.results import CaseRefused
 from memory.cases.store import CaseChange
 from memory.errors import StoreConflict, StoreUnavailable
@@ -62,11 +63,11 @@ class Slow:
         self.asking, self.asked = anyio.create_memory_object_stream[str](9)
         self.let_go = anyio.Event()
 
-    async def candidates(self, content: CaseContent, scope: Scope, limit: int) -> list[Case]:
+    async def candidates(self, content: CaseContent, scope: Scope, limit: int) -> Nearby:
         del content, limit
         await self.asking.send(scope.owner_id)
         await self.let_go.wait()
-        return []
+        return Nearby(cases=())
 
 
 async def test_whoever_gives_up_waiting_does_not_keep_others_from_their_turn(

@@ -25,14 +25,9 @@ def retold(n: int = 7, **fields: Any) -> dict[str, Any]:
     return {**INCIDENT, "symptom_summary": f"{INCIDENT['symptom_summary']} (10:{n:02d})", **fields}
 
 
-@pytest.mark.parametrize("helpful", [0, 2, 4])
-async def test_who_rewrites_a_sign_of_a_case_cannot_do_away_with_it(
-    tmp_path: Path, helpful: int
-) -> None:
+async def test_who_rewrites_a_sign_of_a_case_cannot_do_away_with_it(tmp_path: Path) -> None:
     async with case_world(tmp_path) as world:
         one = await recorded(world, confidence=0.9)
-        for n in range(helpful):
-            await world.vote(caller(f"cnv_h{n}"), one.case_id, helpful=True, signal="success")
         sure = (await world.case(one.case_id)).confidence
         evil = caller("cnv_evil")
         sign = f"{INCIDENT['symptom_summary']}."

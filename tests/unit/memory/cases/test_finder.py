@@ -80,8 +80,7 @@ async def test_a_weak_match_is_found_below_the_rest_and_called_one(tmp_path: Pat
         answer = await opened.finder.find(caller(), "pool exhausted")
         assert [one.case_id for one in answer.cases] == ["cas_fits", "cas_weak"]
         assert [one.why.startswith("weak match: ") for one in answer.cases] == [False, True]
-        rows = await opened.finder.candidates(make_case("new", POOL).content, ANN)
-        assert [one.case_id for one in rows] == ["cas_fits", "cas_weak"]
+        assert await opened.near(make_case("new", POOL).content) == ["fits", "weak"]
 
 
 async def test_age_counts_where_trust_is_weighed_and_nowhere_else(tmp_path: Path) -> None:
@@ -125,10 +124,7 @@ async def test_an_apps_callers_find_what_is_its_or_nobodys(
     async with open_finder(tmp_path) as opened:
         await opened.put(*(make_case(name, POOL, scope=one) for name, one in scopes.items()))
         assert sorted(await opened.found("pool exhausted", caller(**asking))) == expected
-        rows = await opened.finder.candidates(
-            make_case("new", POOL).content, caller(**asking).scope
-        )
-        found = sorted(one.case_id.removeprefix("cas_") for one in rows)
+        found = sorted(await opened.near(make_case("new", POOL).content, caller(**asking).scope))
         if not asking.get("only_environment"):
             assert found == expected
 
@@ -171,7 +167,7 @@ async def test_what_is_rejected_stale_or_unsure_does_not_come_back(tmp_path: Pat
         ):
             await opened.change(one, item=to_item(replace(one, lifecycle="draft", confidence=0.7)))
         assert await opened.found("pool exhausted") == []
-        assert await opened.finder.candidates(make_case("new", POOL).content, ANN) == []
+        assert await opened.near(make_case("new", POOL).content) == []
 
 
 async def test_no_more_than_asked_for_are_given_and_those_are_noted_as_shown(
@@ -227,7 +223,7 @@ async def test_choosing_is_done_off_the_loop(
     async with open_finder(tmp_path) as opened:
         await opened.put(make_case("a", POOL))
         assert await opened.found("pool") == ["a"]
-        await opened.finder.candidates(make_case("b", POOL).content, ANN)
+        await opened.near(make_case("b", POOL).content)
     assert len(threads) == 6
     assert threading.get_ident() not in threads
 
@@ -251,6 +247,9 @@ async def test_degraded_is_what_went_wrong_and_never_what_was_not_found(tmp_path
         answer = await opened.finder.find(caller(), "pool")
         assert [one.case_id for one in answer.cases] == ["cas_a"]
         assert answer.degraded == ("vector_error",)
+        nearby = await opened.finder.candidates(make_case("b", POOL).content, ANN, 9)
+        assert [one.case_id for one in nearby.cases] == ["cas_a"]
+        assert nearby.degraded == ("vector_error",)
 
 
 async def test_what_is_found_is_looked_up_in_the_vectors_afterwards(tmp_path: Path) -> None:
@@ -291,6 +290,25 @@ async def test_a_summary_counts_votes_and_relations(tmp_path: Path) -> None:
         assert counted == (3, 1, 2, 1)
 
 
+async def test_a_summary_counts_only_what_may_be_told_of_what_is_related(tmp_path: Path) -> None:
+    async with open_finder(tmp_path) as opened:
+        anywhere = make_case("a", POOL)
+        bank = make_case("bank", "disk full", scope=replace(ANN, app_code="bank"))
+        shop = make_case("shop", "disk full", scope=replace(ANN, app_code="shop"))
+        wrong = make_case("wrong", "disk full", lifecycle="rejected")
+        await opened.put(bank, shop, wrong)
+        relations = [
+            RelatedCase(case_id=one.case_id, relation="same_root_cause", score=0.9)
+            for one in (bank, shop, wrong)
+        ]
+        await opened.change(anywhere, relations=relations)
+        counts = {}
+        for app in ("shop", "other", None):
+            (one,) = (await opened.finder.find(caller(app_code=app), "pool exhausted")).cases
+            counts[app] = one.similar_count
+        assert counts == {"shop": 1, "other": 0, None: 2}
+
+
 @pytest.mark.parametrize("query", ["", " \n", None, 7, ["pool"]])
 async def test_a_question_is_words(tmp_path: Path, query: object) -> None:
     async with open_finder(tmp_path) as opened:
@@ -321,10 +339,7 @@ async def test_any_of_symptom_diagnosis_and_root_cause_brings_a_candidate(tmp_pa
             root_cause="a wrong ferry timetable",
             diagnosis="read the harbour sensors",
         ).content
-        found = await opened.finder.candidates(content, ANN)
-        assert {one.case_id for one in found} == {"cas_symptom", "cas_cause", "cas_diagnosis"}
-        assert len(await opened.finder.candidates(content, ANN, 2)) == 2
+        assert {*await opened.near(content)} == {"symptom", "cause", "diagnosis"}
+        assert len(await opened.near(content, limit=2)) == 2
         blank = replace(content, root_cause="", diagnosis="")
-        assert [one.case_id for one in await opened.finder.candidates(blank, ANN)] == [
-            "cas_symptom"
-        ]
+        assert await opened.near(blank) == ["symptom"]

@@ -13,6 +13,7 @@ import pytest
 from memory.cases import noting
 from memory.cases.calling import sees
 from memory.cases.case import Case, CaseCaller, CaseContent
+from memory.cases.nearby import Nearby
 from memory.cases.reading import CaseReading
 from memory.cases.results import (
     FeedbackAnswer,
@@ -307,10 +308,10 @@ async def test_without_the_store_the_answer_says_so(tmp_path: Path) -> None:
 class Hanging:
     """Candidates that never come."""
 
-    async def candidates(self, content: CaseContent, scope: Scope, limit: int) -> list[Case]:
+    async def candidates(self, content: CaseContent, scope: Scope, limit: int) -> Nearby:
         del content, scope, limit
         await anyio.sleep_forever()
-        return []
+        raise AssertionError("nobody lets it go")
 
 
 async def test_what_takes_too_long_is_given_up_and_has_changed_nothing(tmp_path: Path) -> None:

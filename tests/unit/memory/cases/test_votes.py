@@ -1,5 +1,6 @@
 """What votes come to: one voice a conversation, heard where it was cast."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -35,17 +36,20 @@ from tests.unit.memory.cases.judged import AT, OWN, make_case, make_vote
         ({"signal": "high_risk"}, 0.0),
         ({"helpful": True, "signal": "success"}, 0.15),
         ({"helpful": False, "signal": "rollback"}, -0.3),
+        ({"helpful": False, "signal": "success"}, -0.2),
+        ({"helpful": True, "signal": "stale"}, -0.1),
     ],
 )
 def test_each_vote_moves_the_confidence_by_its_delta(fields: dict[str, Any], delta: float) -> None:
-    assert confidence_of(0.5, [make_vote(**fields)]) == pytest.approx(0.5 + delta)
+    moved = confidence_of(make_case(stated_confidence=0.5), [make_vote(**fields)])
+    assert moved == pytest.approx(0.5 + delta)
 
 
 def test_confidence_stays_between_nothing_and_certainty_and_is_rounded() -> None:
     many = [make_vote(f"cnv_{number}", helpful=True) for number in range(9)]
-    assert confidence_of(0.9, many) == 1.0
-    assert confidence_of(0.1, [make_vote(helpful=False)]) == 0.0
-    assert confidence_of(1 / 3, []) == 0.3333
+    assert confidence_of(make_case(stated_confidence=0.9), many) == 1.0
+    assert confidence_of(make_case(stated_confidence=0.1), [make_vote(helpful=False)]) == 0.0
+    assert confidence_of(make_case(stated_confidence=1 / 3), []) == 0.3333
 
 
 def test_a_conversation_has_one_vote_and_its_last_word_counts() -> None:
@@ -62,6 +66,61 @@ def test_what_a_later_vote_leaves_open_stays_as_it_was() -> None:
     )
     assert cast([earlier], make_vote(helpful=False)) == make_vote(helpful=False, signal="conflict")
     assert cast([make_vote("cnv_b", helpful=True)], make_vote()) == make_vote()
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "now"),
+    [
+        ({"signal": "stale"}, {"helpful": True}, {"helpful": True}),
+        ({"helpful": False, "signal": "rollback"}, {"helpful": True}, {"helpful": True}),
+        ({"helpful": False}, {"signal": "success"}, {"signal": "success"}),
+        ({"helpful": True}, {"signal": "stale"}, {"signal": "stale"}),
+        ({"helpful": True, "signal": "success"}, {"helpful": False}, {"helpful": False}),
+        ({"helpful": False}, {"signal": "rollback"}, {"helpful": False, "signal": "rollback"}),
+        ({"helpful": True}, {"signal": "high_risk"}, {"helpful": True, "signal": "high_risk"}),
+        ({"signal": "rollback"}, {"signal": "conflict"}, {"signal": "conflict"}),
+    ],
+)
+def test_a_later_word_takes_back_what_was_said_for_the_other_side(
+    earlier: dict[str, Any], later: dict[str, Any], now: dict[str, Any]
+) -> None:
+    assert cast([make_vote(**earlier)], make_vote(**later)) == make_vote(**now)
+
+
+def test_what_was_said_of_old_words_is_not_added_to_what_is_said_of_new_ones() -> None:
+    earlier = make_vote(helpful=True, signal="conflict", content_revision=1)
+    later = make_vote(signal="success", content_revision=3)
+    assert cast([earlier], later) == later
+
+
+def test_votes_on_older_words_vouch_for_no_new_ones() -> None:
+    case = make_case(content_revision=3)
+    for_it = [make_vote(f"cnv_{number}", helpful=True) for number in range(10)]
+    assert confidence_of(case, for_it) == 0.7
+    assert tally(case, for_it) == FeedbackTally()
+    assert tally_for(case, for_it, case.scope).level == "prior"
+    now = make_vote("cnv_now", helpful=True, content_revision=3)
+    assert confidence_of(case, [*for_it, now]) == 0.8
+    assert tally(case, [*for_it, now]) == FeedbackTally(helpful=1, conversations=1)
+
+
+def test_votes_against_older_words_still_take_from_the_confidence_what_others_do_not_make_good() -> (
+    None
+):
+    case = make_case(content_revision=3)
+    against = make_vote("cnv_a", helpful=False)
+    assert confidence_of(case, [against]) == 0.5
+    assert confidence_of(case, [against, make_vote("cnv_b", helpful=True)]) == 0.6
+    made_good = [make_vote(f"cnv_{number}", helpful=True) for number in range(5)]
+    assert confidence_of(case, [against, *made_good]) == 0.7
+    assert tally(case, [against]).unhelpful == 0, "nobody judged what it says now"
+
+
+def test_votes_on_words_that_a_person_rewrote_count_no_more() -> None:
+    case = make_case(content_revision=5, judged_from=3)
+    older, between = make_vote("cnv_a", helpful=False), make_vote("cnv_b", helpful=False)
+    assert confidence_of(case, [older]) == 0.7
+    assert confidence_of(case, [older, replace(between, content_revision=3)]) == 0.5
 
 
 @pytest.mark.parametrize(
@@ -83,16 +142,25 @@ def test_what_was_said_of_old_words_is_not_said_of_new_ones(
 
 @pytest.mark.parametrize(
     "fields",
-    [{"helpful": True}, {"helpful": True, "signal": "rollback"}, {"signal": "success"}],
+    [{"helpful": True}, {"helpful": True, "signal": "high_risk"}, {"signal": "success"}],
 )
 def test_what_was_helpful_or_led_to_success_speaks_for_a_case(fields: dict[str, Any]) -> None:
     assert is_helpful(make_vote(**fields))
 
 
 @pytest.mark.parametrize(
-    "fields", [{"helpful": False, "signal": "success"}, {"signal": "conflict"}, {}]
+    "fields",
+    [
+        {"helpful": False, "signal": "success"},
+        {"helpful": True, "signal": "rollback"},
+        {"helpful": True, "signal": "stale"},
+        {"signal": "conflict"},
+        {},
+    ],
 )
-def test_a_success_that_was_not_helpful_speaks_for_nothing(fields: dict[str, Any]) -> None:
+def test_what_speaks_against_a_case_in_any_way_does_not_speak_for_it(
+    fields: dict[str, Any],
+) -> None:
     assert not is_helpful(make_vote(**fields))
 
 
@@ -198,9 +266,8 @@ def test_however_often_is_voted_each_voter_counts_once_and_in_any_order(
         again = with_vote(again, one)
     mixed = [*votes]
     chance.shuffle(mixed)
-    assert (
-        confidence_of(stated, votes) == confidence_of(stated, again) == confidence_of(stated, mixed)
-    )
+    case = make_case(stated_confidence=stated)
+    assert confidence_of(case, votes) == confidence_of(case, again) == confidence_of(case, mixed)
     counted = tally(make_case(), votes)
     assert counted.conversations <= counted.helpful <= len(votes)
     assert counted.helpful + counted.unhelpful <= len(votes)
