@@ -1,16 +1,18 @@
 """Conversations in SQLite."""
 
-import json
 import sqlite3
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
 from hashlib import sha256
 
 from gateway.conversations.model import Conversation, ConversationChange, Page
 from gateway.conversations.sqlite.rows import CONVERSATION_COLUMNS, conversation_of
-from gateway.conversations.store import UnknownCursor
+from gateway.conversations.store import KEY_OUTLIVES, UnknownCursor
 from gateway.ids import ConversationId, UserId
 from memory.clock import rfc3339
+from memory.errors import StoreUnavailable
 from memory.stores.sqlite.database import Database
 
 
@@ -66,11 +68,11 @@ class SqliteConversationStore:
             values += _place_of(cursor, user_id)
         if query:
             where.append(
-                "(instr(lower(c.title), lower(?)) OR EXISTS (SELECT 1 FROM turns t"
+                "(instr(casefold(c.title), ?) OR EXISTS (SELECT 1 FROM turns t"
                 " WHERE t.conversation_id = c.id AND t.state != 'withdrawn'"
-                " AND instr(lower(t.message), lower(?))))"
+                " AND instr(casefold(t.message), ?)))"
             )  # LIKE has wildcards, ends at a NUL and refuses long patterns
-            values += [query] * 2
+            values += [query.casefold()] * 2
         rows = await self._database.rows(
             f"SELECT {CONVERSATION_COLUMNS} FROM conversations c WHERE {' AND '.join(where)}"  # noqa: S608
             " ORDER BY c.last_activity_at DESC, c.id DESC LIMIT ?",
@@ -115,27 +117,37 @@ class SqliteConversationStore:
             )
         )
 
-    async def delete(self, conversation_id: ConversationId) -> Sequence[str]:
+    async def own_sessions(self, conversation_id: ConversationId) -> Sequence[str]:
+        """See `ConversationStore.own_sessions`."""
+        rows = await self._database.rows(
+            "WITH held AS (SELECT session_id FROM conversations WHERE id = ?1"
+            " UNION SELECT session_id FROM turns WHERE conversation_id = ?1)"
+            " SELECT session_id FROM held WHERE session_id IS NOT NULL"
+            " AND NOT EXISTS (SELECT 1 FROM conversations c"
+            " WHERE c.session_id = held.session_id AND c.id != ?1)"
+            " AND NOT EXISTS (SELECT 1 FROM turns t"
+            " WHERE t.session_id = held.session_id AND t.conversation_id != ?1)",
+            (conversation_id,),
+        )
+        return [row["session_id"] for row in rows]
+
+    async def delete(self, conversation_id: ConversationId, at: datetime) -> None:
         """See `ConversationStore.delete`."""
 
-        def work(writer: sqlite3.Connection) -> list[str]:
-            rows = writer.execute(
-                "SELECT session_id FROM conversations WHERE id = ?"
-                " UNION SELECT session_id FROM turns WHERE conversation_id = ?",
-                (conversation_id, conversation_id),
+        def work(writer: sqlite3.Connection) -> None:
+            writer.execute(
+                "UPDATE idempotency SET deleted_at = ? WHERE turn_id IN"
+                " (SELECT id FROM turns WHERE conversation_id = ?)",
+                (rfc3339(at), conversation_id),
             )
-            held = [row["session_id"] for row in rows if row["session_id"]]
+            writer.execute(
+                "DELETE FROM idempotency WHERE deleted_at < ?", (rfc3339(at - KEY_OUTLIVES),)
+            )
             writer.execute("DELETE FROM conversations WHERE id = ?", (conversation_id,))
-            still = writer.execute(
-                "SELECT session_id FROM conversations"
-                " WHERE session_id IN (SELECT value FROM json_each(?))"
-                " UNION SELECT session_id FROM turns"
-                " WHERE session_id IN (SELECT value FROM json_each(?))",
-                (json.dumps(held), json.dumps(held)),
-            )
-            return sorted(set(held) - {row["session_id"] for row in still})
 
-        return await self._database.write(work)
+        await self._database.write(work)
+        with suppress(StoreUnavailable):  # it is deleted; its text stays in the log a while more
+            await self._database.checkpoint()
 
 
 _CURSOR_PARTS = 3

@@ -23,6 +23,7 @@ from memory.errors import StoreConflict, StoreDamaged, StoreUnavailable
 Row = aiosqlite.Row
 T = TypeVar("T")
 
+_CHECKPOINT_BUSY_MS = 200
 _BUSY_MS = 5000
 """So long a statement waits for another process, a backup say, that has the file."""
 
@@ -124,6 +125,21 @@ class Database:
         found = await self.rows(sql, parameters)
         return found[0] if found else None
 
+    async def checkpoint(self) -> bool:
+        """Bring what was committed into the file, and empty the log beside it.
+
+        What was deleted is in neither afterwards. False: somebody else reads an older state just now, and the
+        log stays; writers wait for that a fifth of a second at most.
+
+        Raises:
+            StoreUnavailable: the file cannot be written.
+        """
+        async with self._writing:
+            self._require_open()
+            with anyio.CancelScope(shield=True), translating("written"):
+                is_empty = await _in_thread_of(self._writer, _checkpoint_blocking)
+        return is_empty
+
     async def ping(self) -> str | None:
         """None when the file can be read and written, else a sentence.
 
@@ -185,6 +201,15 @@ def _transact_blocking(work: Callable[[sqlite3.Connection], T], writer: sqlite3.
     return result
 
 
+def _checkpoint_blocking(writer: sqlite3.Connection) -> bool:
+    writer.execute(f"PRAGMA busy_timeout={_CHECKPOINT_BUSY_MS}")
+    try:
+        row = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    finally:
+        writer.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
+    return not row[0]
+
+
 async def open_database(path: Path, migrations: Sequence[str]) -> Database:
     """Open a file, made if missing, and bring it up to the last migration.
 
@@ -238,6 +263,7 @@ async def _open_reader(path: Path) -> aiosqlite.Connection:
         reader.row_factory = aiosqlite.Row
         await reader.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
         await reader.execute("PRAGMA query_only=ON")
+        await reader.create_function("casefold", 1, str.casefold, deterministic=True)
     except BaseException:
         with anyio.CancelScope(shield=True):
             await reader.close()
