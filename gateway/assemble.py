@@ -318,10 +318,7 @@ async def _recover(
             stored = await events.after(turn.conversation_id, 0, limit=_ALL_EVENTS, turn_id=turn.id)
             opened = await log.open_turn(turn)
             conversation = await conversations.get(turn.conversation_id, turn.user_id)
-            is_remembered = conversation is not None and conversation.memory_enabled
-            await close_crashed(
-                turn, stored, opened, journal, utc_now(), memory, is_remembered=is_remembered
-            )
+            await close_crashed(turn, conversation, stored, opened, journal, utc_now(), memory)
         else:
             await chat.readmit(turn)
 

@@ -12,7 +12,7 @@ import anyio
 
 from gateway.conversations.eventlog import EventLog, Subscription
 from gateway.conversations.fresh import fresh_conversation
-from gateway.conversations.model import Conversation, ConversationChange, Page, Turn
+from gateway.conversations.model import Conversation, ConversationChange, Turn
 from gateway.conversations.store import (
     ConversationStore,
     EventStore,
@@ -310,9 +310,7 @@ class Chat:
         self, user_id: UserId, *, limit: int, cursor: str | None, query: str | None
     ) -> tuple[list[ConversationView], str | None]:
         """List a user's conversations, newest first, and where the next ones begin."""
-        page: Page = await self._conversations.page(
-            user_id, limit=limit, cursor=cursor, query=query
-        )
+        page = await self._conversations.page(user_id, limit=limit, cursor=cursor, query=query)
         return [self._view(one) for one in page.conversations], page.next_cursor
 
     async def get(self, user_id: UserId, conversation_id: str) -> ConversationView:
@@ -338,6 +336,9 @@ class Chat:
     async def delete(self, user_id: UserId, conversation_id: str) -> None:
         """End its process, delete its messages, events and the agent's session.
 
+        The conversation goes last: where something of it cannot be deleted it is still there, and
+        deleting it again goes on from there.
+
         Raises:
             NotFound: no such conversation.
         """
@@ -360,10 +361,11 @@ class Chat:
             await running.control.finished.wait()
         await self._pool.drop(conversation_id)
         self._approvals.forget(conversation_id)
-        for session_id in await self._conversations.delete(conversation_id):
+        for session_id in await self._conversations.own_sessions(conversation_id):
             await self._engine.forget_session(session_id)
-        self._log.end_conversation(conversation_id)
         await self._memory.deleted(conversation_id)
+        await self._conversations.delete(conversation_id, self._now())
+        self._log.end_conversation(conversation_id)
 
     async def messages(
         self, user_id: UserId, conversation_id: str, *, limit: int, before_seq: int | None
@@ -410,7 +412,9 @@ class Chat:
             fork_at=point.last_entry_id if point else None,
             root_id=conversation.root_id or conversation.id,
         )
-        await self._turns.copy_history(conversation.id, turn.seq, fork)
+        async with self._accepting:  # a deletion waits, or has begun and there is nothing to copy
+            await self._conversation(user_id, conversation_id)
+            await self._turns.copy_history(conversation.id, turn.seq, fork)
         self._memory.forked(fork, conversation, self._now())
         return fork.id
 

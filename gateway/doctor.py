@@ -21,7 +21,7 @@ from gateway.assemble import load_policy_blocking
 from gateway.engine.sdk import find_agent_program
 from gateway.errors import StartError
 from gateway.http.auth import check_exposure
-from gateway.instance import InstanceLock
+from gateway.instance import holder_of
 from gateway.serve import home_of, listen_blocking, prepare_blocking
 from gateway.settings import PREFIX, Settings
 from gateway.trust import review_blocking
@@ -77,7 +77,7 @@ def _start_findings(settings: Settings) -> Iterator[Finding]:
     """Try what a start does first; each trial leaves nothing but the directories."""
     try:
         check_exposure(settings)
-        holder = _holder(settings.data_dir)
+        holder = holder_of(settings.data_dir)
         if holder is None:
             prepare_blocking(settings)
         else:
@@ -94,21 +94,6 @@ def _start_findings(settings: Settings) -> Iterator[Finding]:
             )
     except StartError as exc:
         yield "fault", str(exc)
-
-
-def _holder(data_dir: Path) -> str | None:
-    """Tell who serves on a data directory, in the lock's words; `None` where nobody does."""
-    file = data_dir / "server.lock"
-    if not file.exists():
-        return None
-    lock = InstanceLock(data_dir)
-    try:
-        lock.take()
-    except StartError:
-        return file.read_text(encoding="utf-8", errors="replace").strip() or "another process"
-    finally:
-        lock.close()
-    return None
 
 
 def _running_findings(settings: Settings, holder: str) -> Iterator[Finding]:

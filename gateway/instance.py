@@ -4,6 +4,8 @@ import contextlib
 import os
 import socket
 from pathlib import Path
+from time import sleep
+from typing import TextIO
 
 import psutil
 
@@ -28,14 +30,14 @@ class InstanceLock:
             ) from exc
 
     def take(self) -> None:
-        """Take the lock.
+        """Take the lock, waiting a moment for whoever merely looks at it; blocking.
 
         Raises:
             StartError: another server holds it; the sentence names that server.
         """
-        if not _lock(self._file.fileno()):
+        if not self._is_taken():
             self._file.seek(0)
-            holder = self._file.read(_HOLDER_CHARS).strip() or "another process"
+            holder = _name_of(self._file)
             self._file.close()
             raise StartError(
                 f"Another Candor server ({holder}) uses this data directory; stop it, or give "
@@ -46,22 +48,49 @@ class InstanceLock:
             self._file.write(f"process {os.getpid()} on {socket.gethostname()}")
             self._file.flush()
 
+    def _is_taken(self) -> bool:
+        for _ in range(_TRIES):
+            if _lock(self._file.fileno()):
+                return True
+            sleep(_BETWEEN_TRIES_S)
+        return False
+
     def close(self) -> None:
         """Let the directory go. Idempotent."""
         self._file.close()
 
 
 _HOLDER_CHARS = 300
+_TRIES = 20
+_BETWEEN_TRIES_S = 0.01
+"""A look at the lock is over in much less than all tries together."""
 
 
-def _lock(descriptor: int) -> bool:
-    """Lock a file for this process alone; False where another has it. Freed when it is closed."""
+def holder_of(data_dir: Path) -> str | None:
+    """Tell who holds a data directory, in the lock's words; None where nobody does. Takes nothing."""
+    try:
+        file = (data_dir / "server.lock").open(encoding="utf-8", errors="replace")
+    except OSError:  # not there, or not to be read: a start says which
+        return None
+    with file:
+        return None if _lock(file.fileno(), shared=True) else _name_of(file)
+
+
+def _name_of(file: TextIO) -> str:
+    return file.read(_HOLDER_CHARS).strip() or "another process"
+
+
+def _lock(descriptor: int, *, shared: bool = False) -> bool:
+    """Lock a file, for this process alone or with others that share it; False where that cannot be.
+
+    Freed when it is closed.
+    """
     try:
         import fcntl  # noqa: PLC0415  not on Windows
     except ImportError:
         return _lock_windows(descriptor)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError:
         return False
     return True

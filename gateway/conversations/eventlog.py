@@ -42,22 +42,23 @@ _DELTAS = frozenset({"text.delta", "thinking.delta"})
 
 
 class _Waiting:
-    """An event that waits to be stored; a turn's last with how the turn ended."""
+    """An event that waits to be stored, or how a turn ended, or both; or a mark alone: what was before it."""
 
     __slots__ = ("ending", "event", "more", "sealed", "stored")
 
-    def __init__(self, event: TurnEvent, ending: Turn | None = None) -> None:
+    def __init__(self, event: TurnEvent | None, ending: Turn | None = None) -> None:
         self.event = event
         self.ending = ending
-        self.stored = None if ending is None else anyio.Event()
+        self.stored = None if event is not None and ending is None else anyio.Event()
+        """Set when it is; None where nobody waits for that."""
         self.more: list[str] = []
         """Texts of later deltas that were joined to this one."""
         self.sealed = False
         """It was, or may have been, handed to the store: it changes no more."""
 
-    def seal(self) -> TurnEvent:
+    def seal(self) -> TurnEvent | None:
         self.sealed = True
-        if self.more:
+        if self.event is not None and self.more:
             data = json.loads(self.event.data)
             data["text"] = "".join([data["text"], *self.more])
             self.event = replace(self.event, data=json_text(data))
@@ -92,6 +93,7 @@ class TurnEvents:
         last = self._last
         joins = (
             last is not None
+            and last.event is not None
             and last.event.type == kind
             and not last.sealed
             and self._log.is_far_behind
@@ -100,6 +102,23 @@ class TurnEvents:
         if joins and last is not None:
             last.more.append(fields["text"])
         return joins
+
+    async def flush(self) -> None:
+        """Wait until all that was emitted is stored, however long the store cannot be written."""
+        await self._until_stored(_Waiting(None))
+
+    async def note_ending(self, turn: Turn) -> None:
+        """Store how the turn ended, still running, after all that was emitted and before `complete`.
+
+        A crash in between finds it, so that nothing else is told of the turn than what was told of it
+        elsewhere meanwhile. Waits as `complete` does.
+        """
+        await self._until_stored(_Waiting(None, replace(turn, state="running")))
+
+    async def _until_stored(self, waiting: _Waiting) -> None:
+        self._log.enqueue(waiting)
+        assert waiting.stored is not None, "nobody waits for a mere event"
+        await waiting.stored.wait()
 
     async def complete(self, turn: Turn, fields: dict[str, Any]) -> None:
         """Store how the turn ended together with its last event, after all that were emitted.
@@ -232,7 +251,8 @@ class EventLog:
                 try:
                     await self._store([waiting])
                 except StoreConflict:
-                    _log.exception("event_refused", extra={"event_id": waiting.event.id})
+                    event_id = waiting.event and waiting.event.id
+                    _log.exception("event_refused", extra={"event_id": event_id})
 
     async def _store(self, batch: list[_Waiting]) -> None:
         """Store a batch and show it; tried again it has the same numbers.
@@ -240,16 +260,15 @@ class EventLog:
         Raises:
             StoreUnavailable: as far as can be known, it is not stored.
         """
-        events = [
-            replace(waiting.seal(), seq=seq)
-            for seq, waiting in enumerate(batch, start=self._stored_seq + 1)
-        ]
+        sealed = [event for waiting in batch if (event := waiting.seal()) is not None]
+        events = [replace(one, seq=seq) for seq, one in enumerate(sealed, self._stored_seq + 1)]
         endings = [waiting.ending for waiting in batch if waiting.ending is not None]
         if endings:
             await self._turns.finish(endings, events)
-        else:
+        elif events:
             await self._events.append(events)
-        self._show(events)
+        if events:
+            self._show(events)
 
     def _show(self, events: Sequence[TurnEvent]) -> None:
         self._stored_seq = events[-1].seq

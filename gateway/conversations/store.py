@@ -10,7 +10,7 @@ Every method raises `memory.errors.StoreUnavailable` where the store cannot be r
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from gateway.conversations.model import (
@@ -21,6 +21,9 @@ from gateway.conversations.model import (
     TurnEvent,
 )
 from gateway.ids import ConversationId, TurnId, UserId
+
+KEY_OUTLIVES = timedelta(days=7)
+"""So long at least an idempotency key is known after its turn was deleted."""
 
 
 class UnknownCursor(ValueError):
@@ -64,7 +67,7 @@ class ConversationStore(Protocol):
         """List a user's conversations by last activity, newest first; `limit` is at least 1.
 
         `query` keeps those whose title or messages (withdrawn ones apart) hold it as it stands,
-        letter case ignored (ASCII).
+        letter case ignored in all scripts.
 
         Raises:
             UnknownCursor: this user was not given such a cursor.
@@ -79,8 +82,16 @@ class ConversationStore(Protocol):
         """Say which agent session holds what the model remembers; a pending fork is done by it."""
         ...
 
-    async def delete(self, conversation_id: ConversationId) -> Sequence[str]:
-        """Delete it with its turns and events; give the sessions that nothing refers to now."""
+    async def own_sessions(self, conversation_id: ConversationId) -> Sequence[str]:
+        """Give the agent sessions that nothing but this conversation and its turns refers to."""
+        ...
+
+    async def delete(self, conversation_id: ConversationId, at: datetime) -> None:
+        """Delete it with its turns and events; no error where it is gone.
+
+        The idempotency keys of its turns stay, so that none of them runs anew. They go when
+        something is deleted more than `KEY_OUTLIVES` later.
+        """
         ...
 
 
@@ -106,7 +117,7 @@ class TurnStore(Protocol):
         ...
 
     async def find_key(self, user_id: UserId, key: str) -> KeyedTurn | None:
-        """Give the turn that a user's key stands for, or None."""
+        """Give the turn that a user's key stands for, deleted perhaps; or None."""
         ...
 
     async def get(self, turn_id: TurnId) -> Turn | None:
@@ -118,7 +129,7 @@ class TurnStore(Protocol):
         ...
 
     async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent]) -> None:
-        """Write how turns ended (state, times, result, session), and events, all or none.
+        """Write how turns ended, or will have (state, times, result, session), and events, all or none.
 
         The events are stored as `EventStore.append` does it, the endings' own among them. The
         conversations' last activity moves. Idempotent; a turn that is gone is left out.
@@ -129,7 +140,10 @@ class TurnStore(Protocol):
         ...
 
     async def unfinished(self) -> Sequence[Turn]:
-        """List all queued and running turns, oldest first. For a start after a crash."""
+        """List all queued and running turns, for a start after a crash.
+
+        Each conversation's in the order in which they were accepted, whatever the clock said.
+        """
         ...
 
     async def history(

@@ -238,6 +238,11 @@ def _describe(directory: Path, found: _Found) -> LogEntry:
     )
 
 
+def has_response(directory: Path, log_file: str) -> bool:
+    """Say whether a log has come to its last line, the turn's response; blocking."""
+    return _read_outcome(directory / log_file) is not None
+
+
 def _read_outcome(path: Path) -> str | None:
     try:
         with os.fdopen(open_for_reading(path), "rb", buffering=0) as file:

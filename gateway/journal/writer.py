@@ -19,6 +19,7 @@ from gateway.journal.batch import RESERVED_KINDS, Batch, Entry, TurnFile
 from gateway.journal.files import log_file_name
 from gateway.journal.line import MAX_LINE_BYTES, JournalKind, Line, LineForm
 from gateway.journal.probe import PROBE_TIMEOUT_S, TOO_SLOW, name_fault, probe_blocking
+from gateway.journal.reading import has_response
 from gateway.journal.waiting import MAX_WAITING_BYTES, WaitingLines, estimate_bytes
 from gateway.observability.masking import Mask
 from memory.clock import Now, utc_now
@@ -173,6 +174,12 @@ class Journal:
         """
         envelope = {"conversation_id": conversation_id, "turn_id": turn_id}
         return TurnJournal(self._intake, log_file_name(turn_id, at), envelope)
+
+    async def has_response(self, turn: TurnJournal) -> bool:
+        """Whether a turn's file has come to its last line already, before a crash say."""
+        return await anyio.to_thread.run_sync(
+            has_response, self._directory, turn.log_file, limiter=self._writer_thread
+        )
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Write what turns hand over, until cancelled; one such task at a time.

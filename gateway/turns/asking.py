@@ -34,6 +34,8 @@ class PersonAsker:
         finally:
             for question in asked:
                 self._resolved(question, answer)
+        if asked and answer.decision == "allow":
+            await self._wait_until_stored()
         return (asked[0] if asked else None), answer
 
     async def _wait_until_told(self, call: ToolCall) -> None:
@@ -42,6 +44,21 @@ class PersonAsker:
         with anyio.move_on_after(_WAIT_S):
             while call.tool_use_id not in scene.evidence.tools:
                 await scene.call_seen.wait()
+
+    async def _wait_until_stored(self) -> None:
+        """Let no call run before its permission is stored: after a crash, one without it did not run.
+
+        A turn that is being stopped waits for no disk; its calls are denied anyhow.
+        """
+        async with anyio.create_task_group() as tasks:
+
+            async def give_up() -> None:
+                await self._scene.control.wait_stop()
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(give_up)
+            await self._scene.events.flush()
+            tasks.cancel_scope.cancel()
 
     def _announce(self, question: Question, asked: list[Question]) -> None:
         asked.append(question)

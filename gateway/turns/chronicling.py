@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from gateway.conversations.model import Conversation, Turn
 from gateway.turns.evidence import ToolStatus, ToolUse
-from gateway.turns.recent import ConversationTools
+from gateway.turns.recent import CAME_BACK, ConversationTools
 from memory.cases.tools import CaseTools
 from memory.context import MemoryReader
 from memory.errors import StoreUnavailable
@@ -96,7 +96,7 @@ class TurnChronicle:
 
     def tool(self, use: ToolUse, at: datetime) -> dict[str, str]:
         """Note what became of a call."""
-        if use.status not in {None, "denied", "unknown"}:
+        if use.status in CAME_BACK:
             self._memory.tools.note(self._turn.conversation_id, use.name)
         return self._note(
             lambda where: intent_from_tool_result(

@@ -1,4 +1,8 @@
-"""The end of a turn: its result made from evidence, written down, stored and told, once."""
+"""The end of a turn: its result made from evidence, written down, stored and told, once.
+
+It is stored before memory and the log are told of it, and readers last: a crash in between leaves nothing
+told that the next start could gainsay.
+"""
 
 import logging
 from collections.abc import Mapping
@@ -35,12 +39,6 @@ class Closing:
         except Exception:  # noqa: BLE001  a turn always gets a result
             _log.exception("result_not_made")
             result = self._bare_result(finished_at)
-        scene.chronicle.completed(result, scene.evidence.text, finished_at)
-        if not await scene.chronicle.record():
-            self._tell_late(Notice("memory_not_written", scene.say("memory_not_written")), result)
-        scene.is_over = True
-        scene.journal.write("response", **result)
-        await self._close_journal(result)
         ended = replace(
             scene.turn,
             state="completed",
@@ -50,6 +48,13 @@ class Closing:
             session_id=scene.evidence.session_id or session_id,
             last_entry_id=scene.evidence.last_entry_id,
         )
+        await scene.events.note_ending(ended)
+        scene.chronicle.completed(result, scene.evidence.text, finished_at)
+        if not await scene.chronicle.record():
+            self._tell_late(Notice("memory_not_written", scene.say("memory_not_written")), result)
+        scene.is_over = True
+        scene.journal.write("response", **result)
+        await self._close_journal(result)
         await scene.events.complete(ended, result)
         scene.chronicle.ended()
         try:

@@ -6,10 +6,12 @@ from typing import Final
 from gateway.conversations.model import Turn
 from gateway.conversations.store import TurnStore
 from gateway.ids import ConversationId
+from gateway.turns.evidence import ToolStatus
 from memory.recall.recent_tools import RecentTools, RecordedCall
 
 _TURNS: Final = 20
-_CAME_BACK: Final = frozenset({"ok", "failed"})
+CAME_BACK: Final[frozenset[ToolStatus | None]] = frozenset({"ok", "failed"})
+"""What became of the calls that count; one that was cut off, or never ran, is no tool in use."""
 
 
 class ConversationTools:
@@ -44,5 +46,5 @@ def _calls(history: Sequence[Turn]) -> Iterator[RecordedCall]:
     for turn in history:
         for tool in (turn.result or {}).get("tools", ()):
             yield RecordedCall(tool["tool_use_id"], tool["name"])
-            if tool["status"] in _CAME_BACK:
+            if tool["status"] in CAME_BACK:
                 yield RecordedCall(tool["tool_use_id"], None)

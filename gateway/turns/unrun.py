@@ -1,6 +1,7 @@
 """Turns that end without (further) running: taken back, left behind, or cut off by a crash.
 
-Each still gets its turn result: what a stored event proves is told, nothing else.
+Each still gets its turn result: what a stored event proves is told, nothing else. A turn whose end was
+stored before the crash is told as it ended.
 """
 
 import json
@@ -10,11 +11,12 @@ from datetime import datetime
 from typing import Any, Literal
 
 from gateway.conversations.eventlog import TurnEvents
-from gateway.conversations.model import Turn, TurnEvent
+from gateway.conversations.model import Conversation, Turn, TurnEvent
 from gateway.engine.events import ToolCalled
 from gateway.journal import Journal, TurnJournal
 from gateway.turns.chronicling import TurnChronicle, TurnMemory
 from gateway.turns.evidence import Evidence, Notice, ToolUse
+from gateway.turns.recent import ConversationTools
 from gateway.turns.reply import Ending
 from gateway.turns.result import failure_notice, memory_fields, tool_fields, turn_result
 from gateway.turns.sentences import language_of, say
@@ -55,46 +57,84 @@ def _take(evidence: Evidence, kind: str, data: dict[str, Any], at: datetime) -> 
 
 async def close_crashed(
     turn: Turn,
+    conversation: Conversation | None,
     stored: Sequence[TurnEvent],
     events: TurnEvents,
     journal: Journal,
     now: datetime,
     memory: TurnMemory,
-    *,
-    is_remembered: bool,
 ) -> None:
-    """End a turn that was running when the server died, with the evidence that it left."""
+    """End a turn that was running when the server died.
+
+    One that had come to its end is told with that end; any other with the evidence that it left.
+    """
     evidence = evidence_of(stored, now)
     started_at = turn.started_at or turn.created_at
     lines = journal.open(turn.conversation_id, turn.id, started_at)
-    lines.write("error", where="server", message="the server stopped while this turn was running")
-    ending = Ending(language=language_of(turn.message), log_file=lines.log_file, cause="crashed")
+    if turn.result is None:
+        result = _cut_off(turn, stored, evidence, events, lines, now)
+        turn = replace(turn, finished_at=now, result=result)
+        await events.note_ending(turn)
+    else:
+        result = turn.result
+    is_remembered = conversation is not None and conversation.memory_enabled
+    memory = replace(memory, tools=ConversationTools())  # which are in use the history tells
     chronicle = TurnChronicle(memory, turn, is_on=is_remembered)
-    chronicle.received(None, started_at)
-    _tell_ends(stored, evidence.settle(now), events, lines)
+    chronicle.received(conversation, started_at)
     for use in evidence.tools.values():
         chronicle.tool(use, now)
+    chronicle.recalled(result["memory"], started_at)
+    chronicle.completed(result, evidence.text, now)
+    if not await chronicle.record():
+        lost = Notice("memory_not_written", say(language_of(turn.message), "memory_not_written"))
+        events.emit("notice", **asdict(lost))
+        result = {**result, "notices": [*result["notices"], asdict(lost)]}
+    if not await journal.has_response(lines):
+        lines.write("response", **result)
+    await lines.close()
+    await events.complete(replace(turn, state="completed", result=result), result)
+    chronicle.ended()
+
+
+def _cut_off(
+    turn: Turn,
+    stored: Sequence[TurnEvent],
+    evidence: Evidence,
+    events: TurnEvents,
+    lines: TurnJournal,
+    now: datetime,
+) -> dict[str, Any]:
+    """Tell what the crash cut off, and make the result of what is known."""
+    language = language_of(turn.message)
+    lines.write("error", where="server", message="the server stopped while this turn was running")
+    ending = Ending(language=language, log_file=lines.log_file, cause="crashed")
+    evidence.denials |= dict.fromkeys(_not_allowed(stored), say(language, "nobody_allowed"))
+    _tell_ends(stored, evidence.settle(now), events, lines)
     notice = failure_notice(evidence, ending)
     if notice is not None and notice.code not in {one.code for one in evidence.notices}:
         evidence.notices.append(notice)
         events.emit("notice", **asdict(notice))
-    result = turn_result(
+    return turn_result(
         evidence,
         ending,
         conversation_id=turn.conversation_id,
         turn_id=turn.id,
         memory=_memory_of(stored),
         cost_usd=0.0,
-        started_at=started_at,
+        started_at=turn.started_at or turn.created_at,
         finished_at=now,
     )
-    chronicle.recalled(result["memory"], started_at)
-    chronicle.completed(result, evidence.text, now)
-    await chronicle.record()
-    lines.write("response", **result)
-    await lines.close()
-    await events.complete(replace(turn, state="completed", finished_at=now, result=result), result)
-    chronicle.ended()
+
+
+def _not_allowed(stored: Sequence[TurnEvent]) -> set[str]:
+    """Give the calls that a person was asked about and nobody allowed: none of them ran."""
+    told = [(one.type, json.loads(one.data)) for one in stored]
+    asked = {data["tool_use_id"] for kind, data in told if kind == "approval.requested"}
+    return asked - {
+        data["tool_use_id"]
+        for kind, data in told
+        if kind == "approval.resolved" and data["decision"] == "allow"
+    }
 
 
 def _tell_ends(

@@ -114,7 +114,7 @@ class SqliteTurnStore:
     async def unfinished(self) -> Sequence[Turn]:
         """See `TurnStore.unfinished`."""
         rows = await self._database.rows(
-            "SELECT * FROM turns WHERE state IN ('queued', 'running') ORDER BY created_at, seq"
+            "SELECT * FROM turns WHERE state IN ('queued', 'running') ORDER BY seq, created_at"
         )
         return [turn_of(row) for row in rows]
 

@@ -1,15 +1,22 @@
 """What every store of conversations must do."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import anyio
 import pytest
 
 from gateway.conversations.model import ConversationChange, Unsettable
-from gateway.conversations.store import IdempotencyKey, UnknownCursor
+from gateway.conversations.store import (
+    KEY_OUTLIVES,
+    IdempotencyKey,
+    KeyedTurn,
+    UnknownCursor,
+)
 from gateway.conversations.testing.values import (
     ANN,
+    AT,
     BOB,
     TEXTS,
     WAIT_S,
@@ -25,6 +32,20 @@ from gateway.conversations.testing.values import (
 from gateway.ids import ConversationId
 from memory.errors import StoreConflict
 from memory.testing.cutting import Cut, both_cuts
+
+TITLES = {
+    "percent": "50% off",
+    "line": "snake_case",
+    "bang": "wow!",
+    "back": "C:\\dir",
+    "quote": "it's",
+    "hello": "Say Hello",
+    "chinese": "你好世界🙂",
+    "umlaut": "Über Ärger",
+    "else": "quiet too",
+    "nul": "before\0after",
+    "deep": "quiet",
+}
 
 
 class ConversationStoreSuite(Suite):
@@ -139,30 +160,25 @@ class ConversationStoreSuite(Suite):
             ("after", {"nul"}),
             ("\0", {"nul"}),
             ("in the message", {"deep"}),
+            ("über", {"umlaut"}),
+            ("ÄRGER", {"umlaut"}),
+            ("привет", {"else"}),
+            ("STRASSE", {"else"}),
+            ("straße", {"else"}),
             ("taken back", set()),
             ("x" * 60_000, set()),
-            ("", {"percent", "line", "bang", "back", "quote", "hello", "chinese", "nul", "deep"}),
+            ("", {*TITLES}),
         ],
         ids=lambda value: value[:6] if isinstance(value, str) else None,
     )
     async def test_a_search_finds_the_text_as_it_stands(
         self, open_stores: OpenStores, query: str, found: set[str]
     ) -> None:
-        titles = {
-            "percent": "50% off",
-            "line": "snake_case",
-            "bang": "wow!",
-            "back": "C:\\dir",
-            "quote": "it's",
-            "hello": "Say Hello",
-            "chinese": "你好世界🙂",
-            "nul": "before\0after",
-            "deep": "quiet",
-        }
         async with open_stores() as stores:
-            for name, title in titles.items():
+            for name, title in TITLES.items():
                 await stores.conversations.create(conversation(name, title=title))
             await stores.turns.accept(turn("d1", "deep", message="said In The Message once"))
+            await stores.turns.accept(turn("e1", "else", message="ПРИВЕТ, Straße"))
             gone = await stores.turns.accept(turn("d2", "deep", message="taken back"))
             await stores.turns.finish([replace(gone, state="withdrawn")], [])
             page = await stores.conversations.page(ANN, limit=50, query=query)
@@ -225,7 +241,7 @@ class ConversationStoreSuite(Suite):
             page = await stores.conversations.page(ANN, limit=5)
             assert page.conversations == [found]
 
-    async def test_a_deletion_takes_turns_events_and_keys_and_nothing_else(
+    async def test_a_deletion_takes_turns_and_events_and_nothing_else(
         self, open_stores: OpenStores
     ) -> None:
         key = IdempotencyKey(key="k", request_hash="h")
@@ -235,10 +251,9 @@ class ConversationStoreSuite(Suite):
             gone = await stores.turns.accept(turn("a1", "a"), key=key)
             kept = await stores.turns.accept(turn("b1", "b"), key=replace(key, key="k2"))
             await stores.events.append([event(1, kept, 1), event(2, gone, 1)])
-            await stores.conversations.delete(gone.conversation_id)
+            await stores.conversations.delete(gone.conversation_id, AT)
             assert await stores.conversations.get(gone.conversation_id, ANN) is None
             assert await stores.turns.get(gone.id) is None
-            assert await stores.turns.find_key(ANN, "k") is None
             assert await stores.events.after(gone.conversation_id, 0, limit=9) == []
             assert await stores.events.find(gone.id, 1) is None
             assert await stores.turns.get(kept.id) == kept
@@ -246,12 +261,30 @@ class ConversationStoreSuite(Suite):
             assert list(await stores.events.after(kept.conversation_id, 0, limit=9)) == [
                 event(1, kept, 1)
             ]
-            assert await stores.conversations.delete(gone.conversation_id) == []
+            await stores.conversations.delete(gone.conversation_id, AT)
 
-    async def test_a_deletion_gives_the_sessions_that_nothing_refers_to(
+    async def test_a_key_outlives_its_turn_for_a_while(self, open_stores: OpenStores) -> None:
+        key = IdempotencyKey(key="k", request_hash="h")
+        known = KeyedTurn(turn_id=turn("a1").id, request_hash="h")
+        async with open_stores() as stores:
+            for name in "abc":
+                await stores.conversations.create(conversation(name))
+            gone = await stores.turns.accept(turn("a1", "a"), key=key)
+            kept = await stores.turns.accept(turn("c1", "c"), key=replace(key, key="k2"))
+            await stores.conversations.delete(gone.conversation_id, AT)
+            assert await stores.turns.find_key(ANN, "k") == known
+            await stores.conversations.delete(ConversationId("cnv_b"), AT + KEY_OUTLIVES)
+            assert await stores.turns.find_key(ANN, "k") == known
+            await stores.conversations.delete(
+                ConversationId("cnv_b"), AT + KEY_OUTLIVES + timedelta(seconds=1)
+            )
+            assert await stores.turns.find_key(ANN, "k") is None
+            assert await stores.turns.find_key(ANN, "k2") == replace(known, turn_id=kept.id)
+
+    async def test_its_own_are_the_sessions_that_nothing_else_refers_to(
         self, open_stores: OpenStores
     ) -> None:
-        """A fork shares its turns' sessions; a session goes with the last that refers to it."""
+        """A fork shares its turns' sessions; a session is the own one of the last that refers to it."""
         async with open_stores() as stores:
             await stores.conversations.create(conversation("a"))
             for n, session in enumerate(["s1", "s2", "s3"], start=1):
@@ -261,10 +294,12 @@ class ConversationStoreSuite(Suite):
             fork = conversation("f", session_id="s2", fork_at="m1")
             await stores.turns.copy_history(ConversationId("cnv_a"), 2, fork)
             await stores.conversations.create(conversation("g", session_id="s3"))
-            delete = stores.conversations.delete
-            assert sorted(await delete(ConversationId("cnv_a"))) == ["s4"]
-            assert sorted(await delete(ConversationId("cnv_g"))) == ["s3"]
-            assert sorted(await delete(ConversationId("cnv_f"))) == ["s1", "s2"]
+            for name, own in {"a": ["s4"], "g": ["s3"], "f": ["s1", "s2"]}.items():
+                conversation_id = ConversationId(f"cnv_{name}")
+                found = await stores.conversations.own_sessions(conversation_id)
+                assert sorted(found) == own
+                await stores.conversations.delete(conversation_id, AT)
+                assert await stores.conversations.own_sessions(conversation_id) == []
 
     async def test_everything_is_there_after_a_reopening(self, open_stores: OpenStores) -> None:
         async with open_stores() as stores:
@@ -286,7 +321,7 @@ class ConversationStoreSuite(Suite):
                     was_cut = await cut(store.create(one), step)
                     await store.create(conversation(f"{step}-after"))
                     assert await store.get(one.id, ANN) in {None, one}
-                    await cut(store.delete(one.id), step)
+                    await cut(store.delete(one.id, AT), step)
                     await store.change(one.id, ConversationChange(title="t"))
                     assert await store.get(one.id, ANN) in {None, replace(one, title="t")}
                 assert step > 1

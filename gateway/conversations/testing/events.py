@@ -5,6 +5,7 @@ import pytest
 
 from gateway.conversations.model import Turn
 from gateway.conversations.testing.values import (
+    AT,
     WAIT_S,
     OpenStores,
     Stores,
@@ -86,7 +87,7 @@ class EventStoreSuite(Suite):
             one, two = await _two_turns(stores)
             await stores.events.append([event(1, one, 1), event(7, two, 1)])
             assert await stores.events.last_seq() == 7
-            await stores.conversations.delete(two.conversation_id)
+            await stores.conversations.delete(two.conversation_id, AT)
         async with open_stores() as stores:
             assert await stores.events.last_seq() == 7
 
@@ -95,7 +96,7 @@ class EventStoreSuite(Suite):
     ) -> None:
         async with open_stores() as stores:
             one, two = await _two_turns(stores)
-            await stores.conversations.delete(one.conversation_id)
+            await stores.conversations.delete(one.conversation_id, AT)
             await stores.events.append([event(1, one, 1), event(2, two, 1)])
             assert await stores.events.after(one.conversation_id, 0, limit=9) == []
             assert await stores.events.find(two.id, 1) == 2

@@ -198,18 +198,36 @@ class TurnStoreSuite(Suite):
             assert await stores.turns.get(one.id) == ended(one)
             assert len(await stores.events.after(one.conversation_id, 0, limit=9)) == 1
 
+    async def test_how_a_turn_ended_may_be_written_ahead_of_its_end(
+        self, open_stores: OpenStores
+    ) -> None:
+        """It still runs then, and a start after a crash finds both."""
+        async with open_stores() as stores:
+            await stores.conversations.create(conversation())
+            one = await stores.turns.accept(turn())
+            await stores.turns.start(one.id, at(1))
+            noted = replace(ended(one), state="running")
+            await stores.turns.finish([noted], [])
+            assert await stores.turns.get(one.id) == noted
+        async with open_stores() as stores:
+            assert list(await stores.turns.unfinished()) == [noted]
+            await stores.turns.finish([ended(one)], [last_event(1, one, 1)])
+            assert await stores.turns.get(one.id) == ended(one)
+            assert list(await stores.turns.unfinished()) == []
+
     async def test_an_ending_after_the_deletion_is_left_out(self, open_stores: OpenStores) -> None:
         async with open_stores() as stores:
             await stores.conversations.create(conversation())
             one = await stores.turns.accept(turn())
-            await stores.conversations.delete(one.conversation_id)
+            await stores.conversations.delete(one.conversation_id, AT)
             await stores.turns.finish([ended(one)], [last_event(1, one, 1)])
             assert await stores.turns.get(one.id) is None
             assert await stores.events.after(one.conversation_id, 0, limit=9) == []
 
-    async def test_the_unfinished_are_the_queued_and_running_oldest_first(
+    async def test_the_unfinished_are_the_queued_and_running_as_they_were_accepted(
         self, open_stores: OpenStores
     ) -> None:
+        """Also where the clock was set back meanwhile."""
         async with open_stores() as stores:
             for name in "ab":
                 await stores.conversations.create(conversation(name))
@@ -221,9 +239,9 @@ class TurnStoreSuite(Suite):
             await stores.turns.finish([ended(made[2])], [])
             await stores.turns.finish([replace(made[3], state="withdrawn")], [])
             running = replace(made[1], state="running", started_at=at(20))
-            assert list(await stores.turns.unfinished()) == [made[4], running, made[0]]
+            assert list(await stores.turns.unfinished()) == [running, made[0], made[4]]
         async with open_stores() as stores:
-            assert list(await stores.turns.unfinished()) == [made[4], running, made[0]]
+            assert list(await stores.turns.unfinished()) == [running, made[0], made[4]]
 
     async def test_the_history_is_the_last_turns_oldest_first(
         self, open_stores: OpenStores
@@ -275,7 +293,7 @@ class TurnStoreSuite(Suite):
             assert [one.seq for one in copies] == sorted(one.seq for one in copies)
             later = await stores.turns.accept(turn("later", "f", BOB))
             assert later.seq > copies[-1].seq
-            await stores.conversations.delete(conversation().id)
+            await stores.conversations.delete(conversation().id, AT)
             assert list(await stores.turns.history(target.id, limit=2)) == [copies[1], later]
 
     async def test_a_history_is_copied_whole_or_not_at_all(self, open_stores: OpenStores) -> None:

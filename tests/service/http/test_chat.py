@@ -43,6 +43,19 @@ async def test_the_same_key_and_body_give_the_first_result_again(tmp_path: Path)
         assert_error(other, 409, "idempotency_key_reused")
 
 
+async def test_a_key_whose_turn_was_deleted_starts_nothing_anew(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        body = {"message": "once", "idempotency_key": "k"}
+        first = (await client.post("/chat", json=body)).json()
+        await client.delete(f"/conversations/{first['conversation_id']}")
+        for path in ("/chat", "/chat/stream"):
+            assert_error(await client.post(path, json=body), 404, "not_found")
+        other = await client.post("/chat", json={**body, "message": "twice"})
+        assert_error(other, 409, "idempotency_key_reused")
+        assert (await client.get("/conversations")).json()["conversations"] == []
+
+
 async def test_a_busy_conversation_refuses_when_asked_to(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage, anyio.create_task_group() as tasks:
         client = stage.client()

@@ -236,6 +236,16 @@ async def test_a_fork_has_the_messages_up_to_its_turn(tmp_path: Path) -> None:
         assert error["details"] == {"field": "turn_id"}
 
 
+@pytest.mark.parametrize("query", ["über", "ÜBER ä", "Ärger"])
+async def test_a_search_does_not_mind_letter_case_in_any_script(tmp_path: Path, query: str) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        wanted = (await say(client, "Über Ärger"))["conversation_id"]
+        await say(client, "something else")
+        answer = await client.get("/conversations", params={"q": query})
+        assert [one["id"] for one in answer.json()["conversations"]] == [wanted]
+
+
 async def test_a_deleted_conversation_is_gone(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
         client = stage.client()

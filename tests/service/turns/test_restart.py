@@ -81,11 +81,11 @@ async def test_what_was_open_at_the_crash_is_told_as_ended_for_those_who_follow(
         result = await result_of(services, accepted)
         events = await events_of(services, accepted)
         assert services.chat.approvals(ME, None) == []
-    assert [one["status"] for one in result["tools"]] == ["unknown"]
-    assert [one["status"] for one in of_kind(events, "tool.finished")] == ["unknown"]
+    assert [one["status"] for one in result["tools"]] == ["denied"]
+    assert [one["status"] for one in of_kind(events, "tool.finished")] == ["denied"]
     assert of_kind(events, "approval.resolved")[0]["by"] == "turn_ended"
     assert codes(result["notices"]) == ["tools_failed"]
-    assert "never reported back" in result["reply"]
+    assert "it did not run" in result["reply"]
 
 
 async def test_a_crash_of_the_restart_itself_changes_nothing(tmp_path: Path) -> None:

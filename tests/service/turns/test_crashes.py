@@ -1,0 +1,303 @@
+"""A crash at the worst moments of a turn: what is told of it is true, the same everywhere, and told once."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from gateway.assemble import Services
+from gateway.conversations.model import COMPLETED, ConversationChange, Turn, TurnEvent
+from gateway.conversations.sqlite.events import SqliteEventStore
+from gateway.conversations.sqlite.turns import SqliteTurnStore
+from gateway.ids import LOCAL_USER as ME
+from gateway.turns.approvals import Decision
+from gateway.turns.requests import Accepted
+from memory.assemble import Memory
+from memory.intents.chronicle import IntentRecord, Recording
+from memory.scope import Scope
+from memory.stores.sqlite.chronicle import SqliteChronicle
+from tests.support.services import (
+    HANG,
+    ask,
+    begun,
+    copy_as_after_a_crash,
+    events_of,
+    journal_of,
+    kinds,
+    of_kind,
+    result_of,
+    running_services,
+    same_sessions,
+    script,
+    send,
+)
+
+READ = {"tool": "Bash", "input": {"command": "cat a.txt"}}
+WRITE = {"tool": "Write", "input": {"file_path": "b.txt", "content": "x"}}
+DID = script(READ, {"text": "We decided to keep the otter list in a.txt."})
+WAIT_S = 20
+
+
+def memory_of(services: Services) -> Memory:
+    assert services.memory is not None
+    return services.memory
+
+
+async def intents_of(services: Services, accepted: Accepted) -> list[IntentRecord]:
+    return list(await memory_of(services).chronicle.intents_of_turn(accepted.turn_id))
+
+
+class Held:
+    """Holds what comes to it until it is let go."""
+
+    def __init__(self) -> None:
+        self.came = anyio.Event()
+        self.let_go = anyio.Event()
+
+    async def hold(self) -> None:
+        self.came.set()
+        await self.let_go.wait()
+
+
+def hold_the_last_event(monkeypatch: pytest.MonkeyPatch) -> Held:
+    """Hold the transaction with a turn's last event."""
+    held, finish = Held(), SqliteTurnStore.finish
+
+    async def held_finish(
+        self: SqliteTurnStore, turns: Sequence[Turn], events: Sequence[TurnEvent]
+    ) -> None:
+        if any(one.type == COMPLETED for one in events):
+            await held.hold()
+        await finish(self, turns, events)
+
+    monkeypatch.setattr(SqliteTurnStore, "finish", held_finish)
+    return held
+
+
+def hold_the_chronicle(monkeypatch: pytest.MonkeyPatch) -> Held:
+    """Hold the transaction with a turn's intents."""
+    held, record = Held(), SqliteChronicle.record
+
+    async def held_record(self: SqliteChronicle, recordings: Sequence[Recording]) -> Sequence[str]:
+        if any(one.key == COMPLETED for one in recordings):
+            await held.hold()
+        return await record(self, recordings)
+
+    monkeypatch.setattr(SqliteChronicle, "record", held_record)
+    return held
+
+
+@asynccontextmanager
+async def crashed_when(
+    held: Held, message: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[Services, Accepted, dict[str, Any]]]:
+    """Crash where a turn is held; gives the server of after it, the turn, and its result without a crash."""
+    before, after = root / "before", root / "after"
+    async with running_services(before) as services:
+        accepted = await send(services, message)
+        with anyio.fail_after(WAIT_S):
+            await held.came.wait()
+        await copy_as_after_a_crash(services, after)
+        held.let_go.set()
+        meant = await result_of(services, accepted)
+        sessions = same_sessions(services)
+    monkeypatch.undo()
+    async with running_services(after, make_engine=sessions) as services:
+        yield services, accepted, meant
+
+
+@pytest.mark.parametrize("hold", [hold_the_chronicle, hold_the_last_event])
+@pytest.mark.parametrize(
+    "message", [DID, script({"status": 401}), script(READ)], ids=["done", "refused", "mute"]
+)
+async def test_a_turn_that_had_ended_before_the_crash_is_told_as_it_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hold: Any, message: str
+) -> None:
+    """Whatever of it was told when the server died: the chronicle and the log are where it shows."""
+    held = hold(monkeypatch)
+    async with crashed_when(held, message, tmp_path, monkeypatch) as (services, accepted, meant):
+        told = await result_of(services, accepted)
+        events = await events_of(services, accepted)
+        lines = await journal_of(services, told)
+        intents = await intents_of(services, accepted)
+        waiting = await memory_of(services).chronicle.pending(accepted.conversation_id, ME)
+        turns = await services.chat.messages(ME, accepted.conversation_id, limit=9, before_seq=None)
+    assert told == meant
+    assert of_kind(events, COMPLETED) == [told]
+    assert [event.n for event in events] == list(range(1, len(events) + 1))
+    assert kinds(events).count("tool.finished") == len(told["tools"])
+    responses = [one for one in lines if one["kind"] == "response"]
+    assert [one["reply"] for one in responses] == [told["reply"]]
+    assert lines[-1]["kind"] == "response"
+    assert [one for one in lines if one["kind"] == "error" and one.get("where") == "server"] == []
+    by_key = {one.key: one for one in intents}
+    assert len(by_key) == len(intents)
+    assert by_key[COMPLETED].payload["outcome"] == told["outcome"]
+    was_cut_off = told["outcome"] == "engine_failed"
+    assert ("turn.cut_off" in by_key, len(waiting)) == (was_cut_off, was_cut_off)
+    assert [one.session_id for one in turns] == [told["session_id"]]
+
+
+async def test_a_turn_ends_for_readers_only_when_it_is_in_the_chronicle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running_services(tmp_path) as services:
+        held = hold_the_chronicle(monkeypatch)
+        accepted = await send(services, DID)
+        with anyio.fail_after(WAIT_S):
+            await held.came.wait()
+        await anyio.wait_all_tasks_blocked()
+        (turn,) = await services.chat.messages(
+            ME, accepted.conversation_id, limit=9, before_seq=None
+        )
+        assert turn.state == "running"
+        assert services.chat.live_count == 1
+        held.let_go.set()
+        assert (await result_of(services, accepted))["outcome"] == "answered"
+
+
+async def test_a_turn_is_in_the_chronicle_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded: list[list[str]] = []
+    record = SqliteChronicle.record
+
+    async def watched(self: SqliteChronicle, recordings: Sequence[Recording]) -> Sequence[str]:
+        recorded.append([one.key for one in recordings if one.turn_id is not None])
+        return await record(self, recordings)
+
+    monkeypatch.setattr(SqliteChronicle, "record", watched)
+    async with running_services(tmp_path) as services:
+        accepted = await send(services, DID)
+        await result_of(services, accepted)
+        told = [one.key for one in await intents_of(services, accepted)]
+    assert [one for one in recorded if one] == [told]
+    assert len(told) > 3
+
+
+async def crashed_in_mid_turn(
+    root: Path, message: str = HANG, *, change: ConversationChange | None = None
+) -> Accepted:
+    """Leave below `root/after` what a server leaves that dies in mid-turn."""
+    async with running_services(root / "before") as services:
+        conversation_id = await services.chat.new_conversation(ME)
+        if change is not None:
+            await services.chat.change(ME, conversation_id, change)
+        accepted = await send(services, message, conversation_id)
+        await begun(services, accepted)
+        await copy_as_after_a_crash(services, root / "after")
+        await services.chat.interrupt(ME, conversation_id)
+    return accepted
+
+
+async def test_a_turn_that_a_crash_cut_off_is_remembered_under_its_conversations_labels(
+    tmp_path: Path,
+) -> None:
+    labels = ConversationChange(app_code="ocean", environment="prod")
+    accepted = await crashed_in_mid_turn(
+        tmp_path, script(READ, {"text": "x"}, {"hang": True}), change=labels
+    )
+    async with running_services(tmp_path / "after") as services:
+        await result_of(services, accepted)
+        memory = memory_of(services)
+        await memory.remembering.drain()
+        (episode,) = await memory.items.newest(Scope(owner_id=ME), kinds=["episode"], limit=9)
+    assert (episode.scope.app_code, episode.scope.environment) == ("ocean", "prod")
+
+
+async def test_a_crash_remembers_nothing_of_a_conversation_without_memory(tmp_path: Path) -> None:
+    off = ConversationChange(memory_enabled=False)
+    accepted = await crashed_in_mid_turn(
+        tmp_path, script(READ, {"text": "x"}, {"hang": True}), change=off
+    )
+    async with running_services(tmp_path / "after") as services:
+        told = await result_of(services, accepted)
+        assert await intents_of(services, accepted) == []
+        waiting = await memory_of(services).chronicle.pending(accepted.conversation_id, ME)
+    assert told["stop_reason"] == "engine_crash"
+    assert list(waiting) == []
+
+
+async def test_what_a_crash_keeps_out_of_memory_is_told(tmp_path: Path) -> None:
+    accepted = await crashed_in_mid_turn(tmp_path)
+    data = tmp_path / "after" / "data"
+    for one in data.glob("memory.sqlite3*"):
+        one.unlink()
+    (data / "memory.sqlite3").write_bytes(b"no database at all")
+    async with running_services(tmp_path / "after") as services:
+        told = await result_of(services, accepted)
+        events = await events_of(services, accepted)
+    assert [one["code"] for one in told["notices"]] == ["memory_not_written"]
+    assert [one["code"] for one in of_kind(events, "notice")] == ["memory_not_written"]
+
+
+async def test_the_tools_of_before_a_crash_are_still_in_use_after_it(tmp_path: Path) -> None:
+    async with running_services(tmp_path / "before") as services:
+        first = await ask(services, script(READ, {"text": "done"}))
+        conversation_id = first["conversation_id"]
+        look = {"tool": "Glob", "input": {"pattern": "*"}}
+        accepted = await send(
+            services, script(look, {"text": "x"}, {"hang": True}), conversation_id
+        )
+        await begun(services, accepted)
+        await copy_as_after_a_crash(services, tmp_path / "after")
+        await services.chat.interrupt(ME, conversation_id)
+    async with running_services(tmp_path / "after") as services:
+        await result_of(services, accepted)
+        assert await services.chat.recent_tools(ME, conversation_id) == ("Bash", "Glob")
+
+
+def hold_events(monkeypatch: pytest.MonkeyPatch, kind: str) -> Held:
+    """Hold the transactions with events of a kind."""
+    held, append = Held(), SqliteEventStore.append
+
+    async def held_append(self: SqliteEventStore, events: Sequence[TurnEvent]) -> None:
+        if any(one.type == kind for one in events):
+            await held.hold()
+        await append(self, events)
+
+    monkeypatch.setattr(SqliteEventStore, "append", held_append)
+    return held
+
+
+async def asked_about(services: Services, accepted: Accepted) -> str:
+    """Wait for a question; gives its id."""
+    events = await events_of(services, accepted, until="approval.requested")
+    return str(of_kind(events, "approval.requested")[0]["approval_id"])
+
+
+@pytest.mark.parametrize("answer", ["allow", "deny", None])
+async def test_a_call_that_nobody_had_allowed_at_the_crash_did_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Decision | None
+) -> None:
+    """One that was allowed may have run: nothing that is stored tells."""
+    before, after = tmp_path / "before", tmp_path / "after"
+    async with running_services(before, approvals="on") as services:
+        held = hold_events(monkeypatch, "tool.finished")
+        accepted = await send(services, script(WRITE, {"hang": True}))
+        approval_id = await asked_about(services, accepted)
+        if answer is not None:
+            services.chat.answer_approval(ME, approval_id, answer)
+            with anyio.fail_after(WAIT_S):
+                await held.came.wait()
+        await copy_as_after_a_crash(services, after)
+        held.let_go.set()
+        await services.chat.interrupt(ME, accepted.conversation_id)
+    monkeypatch.undo()
+    async with running_services(after, approvals="on") as services:
+        result = await result_of(services, accepted)
+        events = await events_of(services, accepted)
+    (tool,) = result["tools"]
+    (finished,) = of_kind(events, "tool.finished")
+    assert (finished["status"], finished["error"]) == (tool["status"], tool["error"])
+    if answer == "allow":
+        assert tool["status"] == "unknown"
+        assert "whether it took effect is not known" in result["reply"]
+    else:
+        assert tool["status"] == "denied"
+        assert "it did not run" in tool["error"]
+        assert tool["error"] in result["reply"]
+        assert "not known" not in result["reply"]

@@ -1,0 +1,74 @@
+"""What the event log stores between a turn's events: that all before is stored, and how the turn ended."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+
+from gateway.conversations.testing.values import ended, event
+from tests.unit.gateway.conversations.faulty_log import numbers, running, take, texts
+
+
+async def test_a_flush_returns_when_all_that_was_emitted_is_stored(tmp_path: Path) -> None:
+    async with running(tmp_path, batch=2) as bench:
+        one, events = await bench.begin("a1", "a")
+        await events.flush()
+        for k in range(5):
+            events.emit("notice", text=str(k))
+        await events.flush()
+        assert texts(await bench.stored()) == [*map(str, range(5))]
+        events.emit("notice", text="later")
+        await events.complete(ended(one), {})
+        assert numbers(await bench.stored()) == list(range(1, 8))
+
+
+async def test_a_flush_waits_for_a_store_that_fails(tmp_path: Path) -> None:
+    async with running(tmp_path) as bench:
+        _, events = await bench.begin("a1", "a")
+        bench.disk.full = True
+        events.emit("notice", text="x")
+        flushed = anyio.Event()
+
+        async def flush() -> None:
+            await events.flush()
+            flushed.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(flush)
+            while bench.disk.refused < 3:
+                await anyio.lowlevel.checkpoint()
+            assert not flushed.is_set()
+            bench.disk.full = False
+        assert flushed.is_set()
+
+
+async def test_an_ending_that_is_noted_leaves_the_turn_running_and_is_no_event(
+    tmp_path: Path,
+) -> None:
+    async with running(tmp_path) as bench:
+        one, events = await bench.begin("a1", "a")
+        async with bench.log.subscribe(one.conversation_id, 0) as reader:
+            events.emit("notice", text="before")
+            await events.note_ending(ended(one))
+            assert texts(await bench.stored()) == ["before"]
+            assert await bench.stores.turns.get(one.id) == replace(ended(one), state="running")
+            assert list(await bench.stores.turns.unfinished()) == [
+                replace(ended(one), state="running")
+            ]
+            await events.complete(ended(one), {})
+            assert await bench.stores.turns.get(one.id) == ended(one)
+            assert numbers(await take(reader, 2)) == [1, 2]
+
+
+async def test_after_a_conflict_the_log_goes_on_behind_what_is_stored(tmp_path: Path) -> None:
+    """Somebody else has written: one such batch is sorted out, and none after it is refused."""
+    async with running(tmp_path) as bench:
+        one, events = await bench.begin("a1", "a")
+        other, _ = await bench.begin("b1", "b")
+        await bench.stores.events.append([event(n, other, n) for n in range(1, 6)])
+        events.emit("notice", text="first")
+        await bench.until_stored()
+        events.emit("notice", text="second")
+        await events.complete(ended(one), {})
+        assert [(one.seq, one.n) for one in await bench.stored("a")] == [(6, 1), (7, 2), (8, 3)]
+        assert bench.disk.writes == [["trn_a1:1"], ["trn_a1:2", "trn_a1:3"]]
