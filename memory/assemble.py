@@ -101,6 +101,10 @@ class MemoryPlan:
     """Whether a model adds decisions and pitfalls to episodes."""
     serves_vectors: bool = True
     """Whether this process has the vector index; no two may."""
+    served_elsewhere: Sequence[str] = ()
+    """Places of delivery besides the vector index that another process serves."""
+    tends: bool = True
+    """Whether ended turns and notes are looked for; a command leaves that to the server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +135,8 @@ class Memory:
     vectors: VectorKeeper | None
     backfill: VectorBackfill | None
     deliveries: Sequence[Delivering]
+    deliver_to: Sequence[str]
+    """Places of delivery, those that another process serves included."""
     purge: WordPurge
     now: Now
     _writer: TellingWriter
@@ -165,6 +171,11 @@ class Memory:
         """Say that a turn's intents are recorded: its episode can be made, and it may have written notes."""
         self.remembering.wake()
         self.notes.wake()
+
+    def notes_changed(self) -> None:
+        """Say that notes were indexed, or taken out and forgotten perhaps."""
+        self.purge.wake()
+        self.wake_deliveries()
 
     def wake_deliveries(self) -> None:
         """Say that something may be there to deliver."""
@@ -205,7 +216,7 @@ async def open_memory(
     try:
         async with anyio.create_task_group() as loops:
             memory = await _build(plan, database, readers, policy, now, draw, events)
-            await _start(memory, loops.start)
+            await _start(memory, loops.start, tends=plan.tends)
             try:
                 yield memory
             finally:
@@ -217,15 +228,16 @@ async def open_memory(
             await database.close()
 
 
-async def _start(memory: Memory, start: Callable[..., Awaitable[None]]) -> None:
+async def _start(memory: Memory, start: Callable[..., Awaitable[None]], *, tends: bool) -> None:
     if memory.vectors is not None:
         await start(memory.vectors.run)
     if memory.backfill is not None:
         await start(memory.backfill.run)
     for one in memory.deliveries:
         await start(one.run)
-    await start(memory.remembering.run)
-    await start(memory.notes.run)
+    if tends:
+        await start(memory.remembering.run)
+        await start(memory.notes.run)
     await start(memory.queue.run)
     await start(memory.purge.run)
 
@@ -277,7 +289,7 @@ async def _build(
         else None
     )
     served: list[Backend] = [*([vectors] if vectors is not None else []), *plan.backends]
-    deliver_to = [VECTORS, *(one.name for one in plan.backends)]
+    deliver_to = [VECTORS, *(one.name for one in plan.backends), *plan.served_elsewhere]
     deliveries = [
         Delivering(
             backend,
@@ -297,13 +309,20 @@ async def _build(
         waking,
     )
     notes = NoteIndex(
-        plan.workspace, SqliteNoteStore(database, deliver_to=deliver_to, now=now), plan.mask
+        plan.workspace,
+        SqliteNoteStore(database, deliver_to=deliver_to, recording=recorder.recording, now=now),
+        plan.mask,
     )
     arms: list[Arm] = [FulltextArm(items)]
     if vectors is not None:
         arms.append(VectorArm(vectors))
     arms += memu_arms(plan.backends, now=now, mask=plan.mask, on_breaker=told.on_breaker)
-    search = MemorySearch(items, arms, now=now)
+    search = MemorySearch(
+        items,
+        arms,
+        now=now,
+        on_words_alone=backfill.note if backfill is not None else lambda _: None,
+    )
     cases = SqliteCaseStore(database, now, deliver_to=deliver_to)
     finder = CaseFinder(search, cases, now=now, backfill=backfill)
     book = CaseBook(
@@ -344,6 +363,7 @@ async def _build(
         vectors=vectors,
         backfill=backfill,
         deliveries=deliveries,
+        deliver_to=deliver_to,
         purge=WordPurge(database),
         now=now,
         _writer=writer,
@@ -352,11 +372,11 @@ async def _build(
             backends=deliver_to,
             recording=recorder.recording,
             now=now,
-            forget_note=lambda item: notes.forget_note(item.id),
+            forget_note=notes.forget_note,
         ),
     )
     waking.wake = memory.wake_deliveries
-    notes.on_change = memory.wake_deliveries
+    notes.on_change = memory.notes_changed
     return memory
 
 

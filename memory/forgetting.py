@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Final
 
 from memory.clock import Now
 from memory.intents.builders import Happening, intent_from_memory_forgotten
@@ -23,6 +22,12 @@ from memory.stores.sqlite.cases import delete_case_blocking
 from memory.stores.sqlite.chronicle import record_blocking, scrub_blocking
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.episodes import delete_episode_blocking
+from memory.stores.sqlite.forgotten import (
+    Telling,
+    note_forgotten_blocking,
+    telling_of,
+    telling_since_blocking,
+)
 from memory.stores.sqlite.item_rows import COLUMNS, item_of
 from memory.stores.sqlite.items import delete_item_blocking
 from memory.stores.sqlite.outbox import (
@@ -32,12 +37,8 @@ from memory.stores.sqlite.outbox import (
 )
 from memory.stores.sqlite.word_purge import ask_purge_blocking
 
-ForgetNote = Callable[[Item], Awaitable[bool]]
-"""Forgets a note: its file, and what is indexed of it."""
-
-
-_TOLD: Final = "key LIKE 'memory.%' OR key LIKE 'tool.mcp\\_\\_memory\\_case\\_\\_%' ESCAPE '\\'"
-"""What tells of an item by its id: that it went into a prompt, and the tools that write and show cases."""
+ForgetNote = Callable[[str, str], Awaitable[bool]]
+"""Forgets the note that an item is of, at somebody's wish: its file, and all that is known of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,31 +84,19 @@ class Forgetting:
         )
         item = item_of(row) if row is not None else None
         if item is not None and item.kind == "note":
-            return scope.covers(item.scope) and await self._forget_a_note(item, scope)
+            return await self._forget_the_note(item, scope)
         thing = await self._case(item_id) or (_thing_of(item) if item is not None else None)
         if thing is None or not scope.covers(thing.scope):
             return False
-        shown_by = await self._intents_that_show(thing)
+        telling = await telling_of(self._database, [thing.id], thing.scope.owner_id)
         return await self._database.write(
-            partial(self._forget_blocking, thing=thing, shown_by=shown_by, now=self._now())
+            partial(self._forget_blocking, thing=thing, telling=telling, now=self._now())
         )
 
-    async def _forget_a_note(self, item: Item, scope: Scope) -> bool:
-        """Forget a note with the file that it is from, and what tells of it, whoever was shown it."""
-        shown_by = await self._intents_that_show(_thing_of(item), of_anybody=True)
-        if self._forget_note is None or not await self._forget_note(item):
+    async def _forget_the_note(self, item: Item, scope: Scope) -> bool:
+        if self._forget_note is None or not scope.covers(item.scope):
             return False
-        now = self._now()
-        happening = Happening(owner_id=scope.owner_id, occurred_at=now)
-        intent = intent_from_memory_forgotten(happening, item_kind="note", item_id=item.id)
-
-        def tell(connection: sqlite3.Connection) -> None:
-            scrub_blocking(connection, shown_by, now)
-            record_blocking(connection, [self._recording(intent)])
-            ask_purge_blocking(connection)
-
-        await self._database.write(tell)
-        return True
+        return await self._forget_note(item.id, scope.owner_id)
 
     async def _case(self, case_id: str) -> _Thing | None:
         """Give a case by its own row: what search does not show has no item."""
@@ -117,21 +106,12 @@ class Forgetting:
         case = read_case(row["value"])
         return _Thing(id=case.case_id, kind="case", scope=case.scope, revision=case.revision)
 
-    async def _intents_that_show(self, thing: _Thing, *, of_anybody: bool = False) -> Sequence[str]:
-        """Find the intents that hold its words: it was put into a prompt, or a tool wrote or showed it."""
-        rows = await self._database.rows(
-            f"SELECT id FROM intents WHERE (? OR owner_id = ?) AND ({_TOLD})"  # noqa: S608
-            " AND instr(payload, ?) > 0",
-            (of_anybody, thing.scope.owner_id, thing.id),
-        )
-        return [row["id"] for row in rows]
-
     def _forget_blocking(
         self,
         connection: sqlite3.Connection,
         *,
         thing: _Thing,
-        shown_by: Sequence[str],
+        telling: Telling,
         now: datetime,
     ) -> bool:
         was_case = delete_case_blocking(connection, thing.id)
@@ -139,9 +119,14 @@ class Forgetting:
             return False  # somebody else was faster
         backends = {*self._backends, *backends_of_blocking(connection, thing.id)}
         withdraw_blocking(connection, thing.id)
-        sources = delete_episode_blocking(connection, thing.id) or ()
-        scrub_blocking(connection, [*sources, *shown_by], now)
-        happening = Happening(owner_id=thing.scope.owner_id, occurred_at=now)
+        owner_id = thing.scope.owner_id
+        told = [
+            *(delete_episode_blocking(connection, thing.id) or ()),
+            *telling_since_blocking(connection, telling, [thing.id], owner_id),
+        ]
+        scrub_blocking(connection, told, now, owner_id=owner_id)
+        note_forgotten_blocking(connection, [thing.id], now)
+        happening = Happening(owner_id=owner_id, occurred_at=now)
         intent = intent_from_memory_forgotten(happening, item_kind=thing.kind, item_id=thing.id)
         record_blocking(connection, [self._recording(intent)])
         for one in sorted(backends):  # again, where it was forgotten before and imported since

@@ -128,6 +128,8 @@ class EpisodeDraft:
     """Items that were put into the prompt: what merely repeats them is taken out."""
     recalled_texts: tuple[str, ...] = ()
     """The same, as texts."""
+    was_shown_forgotten: bool = False
+    """Whether something was put into the prompt that is forgotten by now: nobody can tell what repeats it."""
     tools: tuple[str, ...] = ()
     """Names of the tools that it speaks of."""
     is_evidence: bool = False

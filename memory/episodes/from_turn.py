@@ -89,6 +89,7 @@ def draft_of(turn: Turn) -> EpisodeDraft | None:
         turn_id=turn.turn_id,
         recalled_ids=turn.recalled_ids,
         recalled_texts=turn.recalled_texts,
+        was_shown_forgotten=turn.was_shown_forgotten,
         tools=tuple(sorted({call.name for call in turn.calls})),
         is_evidence=True,
     )

@@ -176,6 +176,24 @@ def _refusal(draft: EpisodeDraft, sections: Sections, reason: str | None) -> str
     return worthless
 
 
+def without_what_may_repeat(draft: EpisodeDraft) -> EpisodeDraft:
+    """Leave out what could be an echo of something that is forgotten: decisions, and what tools put out."""
+
+    def at_the_margin(text: str) -> str:
+        return "\n".join(one for one in text.split("\n") if not one.startswith(" "))
+
+    return replace(
+        draft,
+        episode_type="run" if draft.episode_type == "decision" else draft.episode_type,
+        sections=replace(
+            draft.sections,
+            decisions="",
+            actions=at_the_margin(draft.sections.actions),
+            pitfalls=at_the_margin(draft.sections.pitfalls),
+        ),
+    )
+
+
 def with_recalled(draft: EpisodeDraft, texts: Sequence[str]) -> EpisodeDraft:
     """Add texts of what was recalled."""
     return replace(draft, recalled_texts=(*draft.recalled_texts, *texts))

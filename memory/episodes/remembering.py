@@ -7,6 +7,7 @@ a mere conversation is written by the agent's notes, on their word.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final, Protocol
 
 import anyio
@@ -131,6 +132,10 @@ class Remembering:
         if turn is None or draft is None:
             await self._marks.mark_remembered(turn_id)
             return
-        if self._extraction is not None:
-            draft = await self._extraction.extract(draft, turn.reply)
+        if self._extraction is not None and not turn.was_shown_forgotten:
+            plain, draft = draft, await self._extraction.extract(draft, turn.reply)
+            # a model takes seconds, and what it says anew may repeat what was forgotten meanwhile
+            turn = await self._turns.turn(turn_id)
+            if turn is None or turn.was_shown_forgotten:
+                draft = replace(plain, was_shown_forgotten=True)
         await self._writer.write(draft, remembers_turn=turn_id)

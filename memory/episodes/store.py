@@ -76,6 +76,9 @@ class EpisodeStore(Protocol):
         """Mark a turn of which nothing is to be remembered; idempotent."""
         ...
 
-    async def recalled_texts(self, item_ids: Sequence[str], scope: Scope) -> Sequence[str]:
-        """Give the texts of items that went into a prompt; those that are gone are left out."""
+    async def recalled_texts(self, item_ids: Sequence[str], scope: Scope) -> Sequence[str] | None:
+        """Give the texts of items that went into a prompt; those that are gone are left out.
+
+        None: one of them was forgotten.
+        """
         ...

@@ -33,5 +33,7 @@ class Turn:
     intent_ids: tuple[str, ...] = ()
     recalled_ids: tuple[str, ...] = ()
     recalled_texts: tuple[str, ...] = ()
+    was_shown_forgotten: bool = False
+    """Whether something was put into its prompt that is forgotten by now."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Of its conversation, as a scope has them."""

@@ -12,7 +12,7 @@ import anyio.to_thread
 from memory.clock import Now
 from memory.episodes.episode import Episode, EpisodeDraft, Written
 from memory.episodes.likeness import likeness_of
-from memory.episodes.preparing import Prepared, prepare, with_recalled
+from memory.episodes.preparing import Prepared, prepare, with_recalled, without_what_may_repeat
 from memory.episodes.store import EpisodeStore, NewEpisode, Put
 from memory.ids import new_episode_id
 from memory.scope import Scope
@@ -92,11 +92,13 @@ class MemoryWriter:
         return await anyio.to_thread.run_sync(work, limiter=self._preparing)
 
     async def _with_recalled(self, draft: EpisodeDraft) -> EpisodeDraft:
+        if draft.was_shown_forgotten:
+            return without_what_may_repeat(draft)
         if not draft.recalled_ids:
             return draft
         anywhere = Scope(owner_id=draft.scope.owner_id)  # whatever labels it carries
         texts = await self._store.recalled_texts(draft.recalled_ids, anywhere)
-        return with_recalled(draft, texts)
+        return without_what_may_repeat(draft) if texts is None else with_recalled(draft, texts)
 
     def _ready_blocking(
         self, named: Sequence[tuple[EpisodeDraft, str]], *, now: datetime

@@ -1,6 +1,7 @@
 """Ended turns, put together out of their intents for whoever makes episodes of them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from memory.episodes.turn import CallStatus, ToolCall, Turn
@@ -27,8 +28,16 @@ class ChronicleTurns:
 
     async def turn(self, turn_id: str) -> Turn | None:
         """Give a turn whole; None where nothing of it is left."""
-        records = [one for one in await self._chronicle.intents_of_turn(turn_id) if one.payload]
-        return turn_of(turn_id, records) if records else None
+        found = await self._chronicle.intents_of_turn(turn_id)
+        records = [one for one in found if one.payload]
+        if not records:
+            return None
+        return replace(
+            turn_of(turn_id, records),
+            was_shown_forgotten=any(
+                one.forgotten and one.key == "memory.injected" for one in found
+            ),
+        )
 
 
 def turn_of(turn_id: str, records: Sequence[IntentRecord]) -> Turn:

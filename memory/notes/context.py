@@ -78,7 +78,11 @@ def build_memory_context(
     *,
     mask: Mask = mask_secrets,
 ) -> str:
-    """Give what goes in beside a message that asks about memory, as a text; see `tell_notes`. Blocking."""
+    """Give what goes in beside a message that asks about memory, as a text; see `tell_notes`. Blocking.
+
+    For whoever embeds memory and wants the text alone. The server tells which notes it is made of as well, so
+    its way is `NoteIndex.content`, by `tell_notes_async`.
+    """
     return tell_notes(workspace, message, Telling(budget_chars=budget_chars, mask=mask)).text
 
 
@@ -117,7 +121,7 @@ async def build_memory_context_async(
     mask: Mask = mask_secrets,
     limiter: anyio.CapacityLimiter | None = None,
 ) -> str:
-    """Do the same in a worker thread; who stops waiting leaves it to end by itself."""
+    """Do as `build_memory_context` in a worker thread; who stops waiting leaves it to end by itself."""
     telling = Telling(budget_chars=budget_chars, mask=mask)
     told = await tell_notes_async(workspace, message, telling, limiter=limiter)
     return told.text

@@ -58,7 +58,11 @@ class NoteStore(Protocol):
         ...
 
     async def remove(self, name: str) -> None:
-        """Take a file's items out."""
+        """Take a file's items out; where somebody wants them forgotten, what tells of them, too."""
+        ...
+
+    async def want_forgotten(self, name: str, owner_id: str) -> None:
+        """Note that a file is to be forgotten, until it is removed or changes."""
         ...
 
     async def file_of(self, item_id: str) -> str | None:
@@ -127,10 +131,11 @@ class NoteIndex:
                 self.on_change()
             return scanned
 
-    async def forget_note(self, item_id: str) -> bool:
-        """Remove the file that an item is from, and all items of it; False: there is none.
+    async def forget_note(self, item_id: str, owner_id: str) -> bool:
+        """Forget the file that an item is from, with all items of it; False: there is none.
 
-        What is to be forgotten must not come back with the next look, so the file goes first.
+        What is to be forgotten must not come back with the next look, so the file goes first. Where all
+        ends after that, the next look finds the file gone and that it was to be forgotten.
 
         Raises:
             StoreUnavailable: the file cannot be removed, or the index cannot be written.
@@ -139,6 +144,7 @@ class NoteIndex:
             name = await self._store.file_of(item_id)
             if name is None:
                 return False
+            await self._store.want_forgotten(name, owner_id)
             is_gone = await anyio.to_thread.run_sync(
                 remove_note_blocking, self._workspace, name, limiter=self._limiter
             )

@@ -47,7 +47,9 @@ def opening(
             async def scrub(intent_ids: Sequence[str]) -> None:
                 # by its module: a wrong part may stand there
                 await database.write(
-                    lambda writer: sqlite_chronicle.scrub_blocking(writer, intent_ids, AT)
+                    lambda writer: sqlite_chronicle.scrub_blocking(
+                        writer, intent_ids, AT, owner_id="ann"
+                    )
                 )
 
             yield OpenChronicle(chronicle=make(database), mark_remembered=mark, scrub=scrub)
@@ -220,8 +222,10 @@ async def test_the_suite_catches_a_wrong_chronicle(
         await test(opening(tmp_path, make), **case)
 
 
-def _scrub_text_alone(connection: sqlite3.Connection, ids: Sequence[str], now: Any) -> None:
-    scrub_blocking(connection, [], now)
+def _scrub_text_alone(
+    connection: sqlite3.Connection, ids: Sequence[str], now: Any, *, owner_id: str | None
+) -> None:
+    scrub_blocking(connection, [], now, owner_id=owner_id)
     for one in ids:
         connection.execute("UPDATE intents SET text = NULL WHERE id = ?", (one,))
 

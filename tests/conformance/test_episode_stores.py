@@ -120,7 +120,7 @@ class Overwriting(SqliteEpisodeStore):
 
 
 class Nosy(SqliteEpisodeStore):
-    async def recalled_texts(self, item_ids: Sequence[str], scope: Scope) -> Sequence[str]:
+    async def recalled_texts(self, item_ids: Sequence[str], scope: Scope) -> Sequence[str] | None:
         del scope
         return await super().recalled_texts(item_ids, Scope(owner_id="ann"))
 

@@ -13,7 +13,7 @@ from memory.notes.folder import NoteFile
 from memory.notes.index import IndexedNote, NoteStore
 from memory.scope import WORKSPACE_OWNER, Scope
 from memory.stores.sqlite.notes import SqliteNoteStore
-from tests.support.episodes import AT, open_memory
+from tests.support.episodes import AT, open_memory, recorder_on
 
 NAMES = ["memory/ops.md", "memory/部署/a b.yaml", "memory/%_'\";--.md"]
 
@@ -135,7 +135,12 @@ class TestSqlite(NoteStoreSuite):
                 async def item_ids() -> set[str]:
                     return {row["id"] for row in await database.rows("SELECT id FROM items")}
 
-                store = SqliteNoteStore(database, deliver_to=["vectors"], now=lambda: AT)
+                store = SqliteNoteStore(
+                    database,
+                    deliver_to=["vectors"],
+                    recording=recorder_on(database).recording,
+                    now=lambda: AT,
+                )
                 yield OpenNotes(store=store, item_ids=item_ids)
 
         return opens
@@ -162,6 +167,10 @@ class InMemory:
     async def remove(self, name: str) -> None:
         await anyio.lowlevel.checkpoint()
         self.kept.pop(name, None)
+
+    async def want_forgotten(self, name: str, owner_id: str) -> None:
+        del name, owner_id  # nobody tells of anything here
+        await anyio.lowlevel.checkpoint()
 
     async def file_of(self, item_id: str) -> str | None:
         await anyio.lowlevel.checkpoint()

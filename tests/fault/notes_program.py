@@ -13,11 +13,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from memory.intents.builders import Happening, intent_from_memory_injected
 from memory.notes.index import NoteIndex, Scanned
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.notes import SqliteNoteStore
 from policies.secrets import mask_secrets
-from tests.support.episodes import AT, open_memory
+from tests.support.episodes import AT, open_memory, recorder_on
 from tests.support.killing import KillPoints, kill_at_each
 
 BACKENDS = ("memu", "vectors")
@@ -42,7 +43,12 @@ SAME_DATE = {"kept.md"}
 
 def index_on(directory: Path, database: Database) -> NoteIndex:
     """Index the notes of a directory's workspace."""
-    store = SqliteNoteStore(database, deliver_to=BACKENDS, now=lambda: AT)
+    store = SqliteNoteStore(
+        database,
+        deliver_to=BACKENDS,
+        recording=recorder_on(database).recording,
+        now=lambda: AT,
+    )
     return NoteIndex(directory / "workspace", store, mask_secrets)
 
 
@@ -70,10 +76,16 @@ async def prepare(directory: Path) -> None:
 
 
 async def prepare_scanned(directory: Path) -> None:
-    """Make a memory that knows them as they are."""
+    """Make a memory that knows them as they are, and of which a turn was shown something."""
     await prepare(directory)
     async with open_memory(directory) as database:
         await index_on(directory, database).scan()
+        row = await database.row("SELECT id FROM items WHERE title = 'One'")
+        assert row is not None
+        shown = Happening(owner_id="bob", occurred_at=AT, turn_id="trn_1")
+        await recorder_on(database).record_intent(
+            intent_from_memory_injected(shown, ids=[row["id"]], titles=["One"])
+        )
 
 
 async def scan(directory: Path, database: Database) -> Scanned:
@@ -84,7 +96,7 @@ async def scan(directory: Path, database: Database) -> Scanned:
 async def forget(directory: Path, database: Database) -> bool:
     """Forget the note with the most items, by one of them."""
     row = await database.row("SELECT id FROM items WHERE title = 'Three'")
-    return row is not None and await index_on(directory, database).forget_note(row["id"])
+    return row is not None and await index_on(directory, database).forget_note(row["id"], "ann")
 
 
 WORK: Mapping[str, Callable[[Path, Database], Awaitable[object]]] = {

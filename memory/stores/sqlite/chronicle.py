@@ -3,10 +3,13 @@
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from memory.clock import from_rfc3339, rfc3339
+from memory.errors import StoreUnavailable
 from memory.intents.chronicle import (
     IntentPage,
     IntentRecord,
@@ -15,6 +18,7 @@ from memory.intents.chronicle import (
     Recording,
 )
 from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.forgotten import forgotten_at_blocking
 
 _COLUMNS: Final = (
     "seq, id, key, source_kind, owner_id, conversation_id, turn_id, text, payload, occurred_at,"
@@ -41,16 +45,26 @@ def mark_remembered_blocking(connection: sqlite3.Connection, turn_id: str, now: 
 
 
 def scrub_blocking(
-    connection: sqlite3.Connection, intent_ids: Sequence[str], now: datetime
+    connection: sqlite3.Connection,
+    intent_ids: Sequence[str],
+    now: datetime,
+    *,
+    owner_id: str | None,
 ) -> None:
-    """Forget what these intents tell; that there was something stays. Again, it changes nothing."""
+    """Forget what these intents of an owner tell; None: whoever's they are.
+
+    That there was something stays. Again, it changes nothing.
+    """
     for one in intent_ids:
         connection.execute(
-            "UPDATE intents SET text = NULL, payload = NULL, forgotten_at = ?"
-            " WHERE id = ? AND text IS NOT NULL",
-            (rfc3339(now), one),
+            "UPDATE intents SET text = NULL, payload = NULL, forgotten_at = ?1"
+            " WHERE id = ?2 AND text IS NOT NULL AND (?3 IS NULL OR owner_id = ?3)",
+            (rfc3339(now), one, owner_id),
         )
-        connection.execute("DELETE FROM pending_context WHERE intent_id = ?", (one,))
+        connection.execute(
+            "DELETE FROM pending_context WHERE intent_id = ?1 AND (?2 IS NULL OR owner_id = ?2)",
+            (one, owner_id),
+        )
 
 
 class SqliteChronicle:
@@ -145,6 +159,10 @@ class SqliteChronicle:
                 "DELETE FROM pending_context WHERE conversation_id = ?", (conversation_id,)
             )
         )
+        with suppress(
+            StoreUnavailable
+        ):  # it is dropped; its text stays in the log for a while more
+            await self._database.checkpoint()
 
     async def observed_fields(self, form_key: str) -> Sequence[ObservedField]:
         """Give which fields the payloads of a key or family had."""
@@ -157,12 +175,39 @@ class SqliteChronicle:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What an intent's row says."""
+
+    text: str | None = None
+    payload: str | None = None
+    forgotten_at: str | None = None
+
+
+def _words_of(connection: sqlite3.Connection, one: Recording) -> _Words:
+    """Put a row into words: none where the policy wants none, or it tells of what was forgotten since."""
+    if one.record is None:
+        return _Words()
+    payload = _json(one.record.payload)
+    forgotten_at = forgotten_at_blocking(connection, one.key, payload, one.occurred_at)
+    if forgotten_at is not None:
+        return _Words(forgotten_at=forgotten_at)
+    return _Words(one.record.text, payload)
+
+
 def _is_new(connection: sqlite3.Connection, one: Recording) -> bool:
-    """Write one; what was recorded before, in whichever sink, is left as it is."""
-    seq = _write_record(connection, one)
-    if seq == 0:
+    """Write one; what was recorded before, in whichever sink, is left as it is.
+
+    What was there is looked for, not left to a conflict: that would use up a number of the order, and
+    hide every other conflict.
+    """
+    known = "SELECT 1 FROM intents WHERE id = ?"
+    if connection.execute(known, (one.intent_id,)).fetchone() is not None:
         return False
-    if one.context is not None and one.conversation_id is not None:
+    words = _words_of(connection, one)
+    seq = _write_record(connection, one, words)
+    is_waiting = one.context is not None and words.forgotten_at is None
+    if is_waiting and one.conversation_id is not None:
         connection.execute(
             "INSERT INTO pending_context"
             " (intent_id, owner_id, conversation_id, text, occurred_at, seq)"
@@ -198,19 +243,11 @@ def _count_fields(connection: sqlite3.Connection, one: Recording) -> None:
             )
 
 
-def _write_record(connection: sqlite3.Connection, one: Recording) -> int:
-    """Write the row; 0: it was there. What the policy keeps out leaves a row that tells nothing.
-
-    What was there is looked for, not left to a conflict: that would use up a number of the order, and
-    hide every other conflict.
-    """
-    known = "SELECT 1 FROM intents WHERE id = ?"
-    if connection.execute(known, (one.intent_id,)).fetchone() is not None:
-        return 0
-    record = one.record
+def _write_record(connection: sqlite3.Connection, one: Recording, words: _Words) -> int:
+    """Write the row, and give its place. One that tells nothing is there so that it is not taken twice."""
     cursor = connection.execute(
         "INSERT INTO intents (id, key, source_kind, owner_id, conversation_id, turn_id,"
-        " text, payload, occurred_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " text, payload, occurred_at, forgotten_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             one.intent_id,
             one.key,
@@ -218,9 +255,10 @@ def _write_record(connection: sqlite3.Connection, one: Recording) -> int:
             one.owner_id,
             one.conversation_id,
             one.turn_id,
-            None if record is None else record.text,
-            None if record is None else _json(record.payload),
+            words.text,
+            words.payload,
             rfc3339(one.occurred_at),
+            words.forgotten_at,
         ),
     )
     assert cursor.lastrowid is not None, "a row was written"

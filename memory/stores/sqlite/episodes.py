@@ -30,6 +30,7 @@ from memory.outbox.delivery import NewDelivery
 from memory.scope import Scope
 from memory.stores.sqlite.chronicle import mark_remembered_blocking
 from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.forgotten import is_any_forgotten
 from memory.stores.sqlite.item_rows import COLUMNS, item_of
 from memory.stores.sqlite.items import put_item_blocking
 from memory.stores.sqlite.outbox import enqueue_again_blocking
@@ -65,13 +66,16 @@ class SqliteEpisodeStore:
         now = self._now()
         await self._database.write(lambda writer: mark_remembered_blocking(writer, turn_id, now))
 
-    async def recalled_texts(self, item_ids: Sequence[str], scope: Scope) -> Sequence[str]:
-        """Give the texts of items that went into a prompt."""
+    async def recalled_texts(self, item_ids: Sequence[str], scope: Scope) -> Sequence[str] | None:
+        """Give the texts of items that went into a prompt; None: one of them was forgotten."""
         wanted = list(dict.fromkeys(item_ids))[:_MAX_RECALLED]
         rows = await self._database.rows(
             f"SELECT {COLUMNS} FROM items WHERE id IN ({', '.join('?' * len(wanted))}) ORDER BY seq",  # noqa: S608  names of our own
             wanted,
         )
+        # looked for after the texts: what is forgotten in between was read
+        if await is_any_forgotten(self._database, wanted):
+            return None
         found = [one for one in map(item_of, rows) if scope.covers(one.scope)]
         return [f"{one.title}\n{one.summary}\n{one.body}" for one in found]
 

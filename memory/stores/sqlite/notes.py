@@ -2,27 +2,49 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from memory.clock import Now
+from memory.intents.builders import Happening, intent_from_memory_forgotten
+from memory.intents.chronicle import Recording
+from memory.intents.intent import MemoryIntent
 from memory.items import Item
 from memory.notes.folder import NoteFile
 from memory.notes.index import IndexedNote
 from memory.outbox.delivery import NewDelivery, Operation
 from memory.scope import WORKSPACE_OWNER
+from memory.stores.sqlite.chronicle import record_blocking, scrub_blocking
 from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.forgotten import (
+    Telling,
+    note_forgotten_blocking,
+    telling_of,
+    telling_since_blocking,
+)
 from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
 from memory.stores.sqlite.outbox import backends_of_blocking, enqueue_blocking
+from memory.stores.sqlite.word_purge import ask_purge_blocking
+
+_NOTHING: Final = Telling(intent_ids=(), up_to=0)
 
 
 class SqliteNoteStore:
     """Which notes are indexed, in the memory's database."""
 
-    def __init__(self, database: Database, *, deliver_to: Sequence[str], now: Now) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        deliver_to: Sequence[str],
+        recording: Callable[[MemoryIntent], Recording],
+        now: Now,
+    ) -> None:
         self._database = database
         self._deliver_to = deliver_to
+        self._recording = recording
         self._now = now
 
     async def indexed(self) -> Mapping[str, IndexedNote]:
@@ -40,8 +62,21 @@ class SqliteNoteStore:
         await self._database.write(lambda writer: self._put(writer, note, items, self._now()))
 
     async def remove(self, name: str) -> None:
-        """Take a file's items out."""
-        await self._database.write(lambda writer: self._remove(writer, name, self._now()))
+        """Take a file's items out; where somebody wants them forgotten, what tells of them, too."""
+        wanted = await self._database.row(
+            "SELECT item_ids FROM note_files WHERE name = ? AND forgotten_by IS NOT NULL", (name,)
+        )
+        item_ids = [] if wanted is None else json.loads(wanted["item_ids"])
+        telling = await telling_of(self._database, item_ids) if item_ids else _NOTHING
+        await self._database.write(lambda writer: self._remove(writer, name, telling, self._now()))
+
+    async def want_forgotten(self, name: str, owner_id: str) -> None:
+        """Note that a file is to be forgotten: its removal is more than that, then, also after a crash."""
+        await self._database.write(
+            lambda writer: writer.execute(
+                "UPDATE note_files SET forgotten_by = ? WHERE name = ?", (owner_id, name)
+            )
+        )
 
     async def file_of(self, item_id: str) -> str | None:
         """Tell which file an item is from."""
@@ -74,11 +109,37 @@ class SqliteNoteStore:
             (note.file.name, note.file.mtime_ns, note.file.size, note.digest, json.dumps(kept)),
         )
 
-    def _remove(self, connection: sqlite3.Connection, name: str, now: datetime) -> None:
-        for item_id in _items_of(connection, name):
+    def _remove(
+        self, connection: sqlite3.Connection, name: str, telling: Telling, now: datetime
+    ) -> None:
+        item_ids = _items_of(connection, name)
+        for item_id in item_ids:
             delete_item_blocking(connection, item_id)
             self._tell(connection, "forget", item_id, 1, now)
-        connection.execute("DELETE FROM note_files WHERE name = ?", (name,))
+        row = connection.execute(
+            "DELETE FROM note_files WHERE name = ? RETURNING forgotten_by", (name,)
+        ).fetchone()
+        if row is not None and row["forgotten_by"] is not None:
+            self._forget(connection, item_ids, row["forgotten_by"], telling, now)
+
+    def _forget(
+        self,
+        connection: sqlite3.Connection,
+        item_ids: Sequence[str],
+        owner_id: str,
+        telling: Telling,
+        now: datetime,
+    ) -> None:
+        """Forget what tells of a file's items, whoever was shown them."""
+        told = telling_since_blocking(connection, telling, item_ids)
+        scrub_blocking(connection, told, now, owner_id=None)
+        note_forgotten_blocking(connection, item_ids, now)
+        happening = Happening(owner_id=owner_id, occurred_at=now)
+        intent = intent_from_memory_forgotten(
+            happening, item_kind="note", item_id=" ".join(item_ids)
+        )
+        record_blocking(connection, [self._recording(intent)])
+        ask_purge_blocking(connection)
 
     def _tell(
         self,

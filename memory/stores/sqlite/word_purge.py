@@ -1,9 +1,10 @@
-"""Takes words of what was forgotten out of the full-text index's file, too.
+"""Takes what was forgotten out of the database's files, too: its words in the full-text index, and the log.
 
 FTS5 only marks a deleted row; its words stay in the index's blocks until those are merged, and whoever has
 the file can put the text together again. So all segments are merged after something was forgotten, some
-pages at a time, in transactions of some milliseconds. Freed pages are zeroed (`secure_delete`). What was
-asked for is written down with the forgetting itself and survives a crash.
+pages at a time, in transactions of some milliseconds. Freed pages are zeroed (`secure_delete`). The log beside
+the file still holds those pages as they were, so it is emptied at the end. What was asked for is written down
+with the forgetting itself and survives a crash.
 """
 
 import logging
@@ -23,6 +24,8 @@ _PAGES: Final = 200
 """That many pages take some 15 ms at most (measured at 30 000 rows)."""
 _REST_S: Final = 0.02
 """Between two steps, for others who want to write."""
+_IN_THE_WAY_S: Final = 1.0
+"""After this it is looked again whether nobody reads an old state of the log any more, a backup say."""
 _RETRY_S: Final = 60.0
 _DONE: Final = 2
 """A merge with nothing to do changes fewer rows (SQLite, "The 'merge' Command")."""
@@ -75,6 +78,8 @@ class WordPurge:
         while await self._database.write(partial(_merge_blocking, pages=pages)):
             pages = _PAGES
             await anyio.sleep(_REST_S)
+        while not await self._database.checkpoint():  # noqa: ASYNC110  nothing tells when it is free
+            await anyio.sleep(_IN_THE_WAY_S)
         await self._database.write(
             lambda writer: writer.execute("DELETE FROM word_purge WHERE asked = ?", (asked,))
         )

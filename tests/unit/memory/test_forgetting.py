@@ -26,10 +26,10 @@ WORD = "zebrafish"
 
 
 def forgetting_on(database: Database, notes: list[str] | None = None) -> Forgetting:
-    async def forget_note(item: Item) -> bool:
+    async def forget_note(item_id: str, owner_id: str) -> bool:
         assert notes is not None
         await anyio.lowlevel.checkpoint()
-        notes.append(item.id)
+        notes.append(f"{item_id} for {owner_id}")
         return True
 
     return Forgetting(
@@ -199,7 +199,7 @@ async def test_a_note_is_forgotten_by_those_who_keep_notes(tmp_path: Path) -> No
         await database.write(lambda writer: put_item_blocking(writer, note))
         assert not await forgetting_on(database).forget("not_1", ANN)
         assert await forgetting_on(database, notes).forget("not_1", ANN)
-        assert notes == ["not_1"]
+        assert notes == ["not_1 for ann"]
 
 
 async def test_a_failure_in_the_middle_forgets_nothing(

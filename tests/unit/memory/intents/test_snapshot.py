@@ -64,3 +64,10 @@ def test_it_fits_and_tells_the_newest_whatever_waits(texts: list[str], budget: i
     count = len(told.intent_ids)
     assert told.intent_ids == tuple(one.intent_id for one in given_[len(given_) - count :])
     assert len(told.text.splitlines()) == (count + 1 if count else 0)
+
+
+def test_what_does_not_fit_whole_beside_newer_ones_is_left_for_the_next_prompt() -> None:
+    texts = [f"{n} " + "x" * 200 for n in range(3)]
+    whole = render_intents_for_llm(waiting(*texts[1:]), 10_000)
+    told = render_intents_for_llm(waiting(*texts), len(whole.text) + 150)
+    assert told.intent_ids == ("int_1", "int_2"), "there is room for a clipped one, not for a whole"

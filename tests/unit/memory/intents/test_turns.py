@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from memory.episodes.turn import ToolCall, Turn
@@ -62,12 +63,16 @@ async def test_what_was_forgotten_is_no_part_of_a_turn(tmp_path: Path) -> None:
         turns = ChronicleTurns(chronicle)
         intents = [received("secret plan"), completed()]
         await IntentRecorder(chronicle, mask_secrets).record_intents(intents)
-        await database.write(lambda writer: scrub_blocking(writer, [intents[0].id], AT))
+        await database.write(
+            partial(scrub_blocking, intent_ids=[intents[0].id], now=AT, owner_id="ann")
+        )
         turn = await turns.turn("trn_1")
         assert turn is not None
         assert turn.message == ""
         assert turn.intent_ids == (intents[1].id,)
-        await database.write(lambda writer: scrub_blocking(writer, [intents[1].id], AT))
+        await database.write(
+            partial(scrub_blocking, intent_ids=[intents[1].id], now=AT, owner_id="ann")
+        )
         assert await turns.turn("trn_1") is None
         assert await turns.turn("trn_9") is None
 

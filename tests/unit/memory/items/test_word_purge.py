@@ -1,13 +1,16 @@
 """What was forgotten is gone from the full-text index's file, too."""
 
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
+import pytest
 
 from memory.items import Item
 from memory.scope import Scope
+from memory.stores.sqlite import word_purge
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
 from memory.stores.sqlite.word_purge import WordPurge, ask_purge_blocking
@@ -78,3 +81,68 @@ async def test_one_that_a_crash_cut_off_is_made_at_the_next_start(tmp_path: Path
                 await anyio.sleep(0.01)
         assert b"zitronella" not in await blocks(database)
         tasks.cancel_scope.cancel()
+
+
+async def test_what_is_asked_for_while_one_goes_on_is_made_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merge = word_purge._merge_blocking  # noqa: SLF001  the moment between two of its transactions
+
+    def asked_meanwhile(connection: sqlite3.Connection, *, pages: int) -> bool:
+        if pages < 0:
+            ask_purge_blocking(connection)
+        return merge(connection, pages=pages)
+
+    async with open_memory(tmp_path) as database:
+        await fill(database)
+        await forget(database)
+        monkeypatch.setattr(word_purge, "_merge_blocking", asked_meanwhile)
+        assert await WordPurge(database).purge()
+        monkeypatch.setattr(word_purge, "_merge_blocking", merge)
+        assert await WordPurge(database).purge(), "the second one was not made by the first"
+        assert not await WordPurge(database).purge()
+
+
+def files_of(directory: Path) -> bytes:
+    """Give what the database's file and the log beside it hold."""
+    return b"".join(one.read_bytes() for one in sorted(directory.glob(f"{FILE}*")))
+
+
+async def test_its_text_is_gone_from_the_log_beside_the_file_too(tmp_path: Path) -> None:
+    async with open_memory(tmp_path) as database:
+        await fill(database)
+        await forget(database)
+        assert b"Zitronella" in files_of(tmp_path), "else there is nothing to show here"
+        assert await WordPurge(database).purge()
+        left = files_of(tmp_path)
+        assert b"zitronella" not in left.lower()
+        assert "甲乙丙".encode() not in left
+
+
+async def test_a_purge_waits_for_who_still_reads_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = anyio.Event()
+    pause = anyio.sleep
+
+    async def told(seconds: float) -> None:
+        if seconds == word_purge._IN_THE_WAY_S:  # noqa: SLF001
+            tried.set()
+            seconds = 0.01
+        await pause(seconds)
+
+    monkeypatch.setattr(anyio, "sleep", told)
+    async with open_memory(tmp_path) as database:
+        await fill(database)
+        with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as other:
+            other.execute("BEGIN")
+            other.execute("SELECT count(*) FROM items").fetchone()
+            await forget(database)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(WordPurge(database).purge)
+                with anyio.fail_after(30):
+                    await tried.wait()
+                assert await database.row("SELECT 1 FROM word_purge"), "it is not done"
+                other.execute("COMMIT")
+        assert b"zitronella" not in files_of(tmp_path).lower()
+        assert await database.row("SELECT 1 FROM word_purge") is None

@@ -12,7 +12,7 @@ from memory.notes.index import NoteIndex, NoteStore
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.notes import SqliteNoteStore
 from policies.secrets import mask_secrets
-from tests.support.episodes import AT, open_memory
+from tests.support.episodes import AT, open_memory, recorder_on
 from tests.unit.memory.notes.folders import workspace_with, write
 
 BACKENDS = ["vectors", "memu"]
@@ -97,7 +97,14 @@ async def indexing(
 ) -> AsyncIterator[Indexed]:
     workspace = workspace_with(root, NOTES if files is None else files)
     async with open_memory(root) as database:
-        store = around(SqliteNoteStore(database, deliver_to=BACKENDS, now=lambda: AT))
+        store = around(
+            SqliteNoteStore(
+                database,
+                deliver_to=BACKENDS,
+                recording=recorder_on(database).recording,
+                now=lambda: AT,
+            )
+        )
         index = NoteIndex(workspace, store, mask)
         opened = Indexed(workspace=workspace, database=database, store=store, index=index)
         index.on_change = lambda: opened.changes.append(None)

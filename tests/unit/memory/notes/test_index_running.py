@@ -99,6 +99,9 @@ class Watched:
     async def remove(self, name: str) -> None:
         await self._store.remove(name)
 
+    async def want_forgotten(self, name: str, owner_id: str) -> None:
+        await self._store.want_forgotten(name, owner_id)
+
     async def file_of(self, item_id: str) -> str | None:
         return await self._store.file_of(item_id)
 
