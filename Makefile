@@ -1,6 +1,6 @@
 # make run    set up and serve           make test   set up and run all tests
 # make check  format, lint, types, import contracts
-# make bench  the figures of bench/README.md    make soak   the long tests
+# make bench  the first four figures of bench/README.md    make soak   the long tests
 # Everything sets itself up; a second run starts in seconds.
 
 VENV := .venv

@@ -17,12 +17,13 @@ from gateway.conversations.store import TurnStore
 from gateway.errors import StartError
 from gateway.ids import LOCAL_USER
 from gateway.observability.metrics import Metrics
-from gateway.settings import Settings
+from gateway.settings import Memu, Settings
 from gateway.turns.chronicling import TurnMemory
 from gateway.turns.conversation_memory import ConversationMemory
 from gateway.turns.recent import ConversationTools
 from memory.asking import AskModel
 from memory.assemble import Memory, MemoryEvents, MemoryPlan, model_dir, open_memory
+from memory.backends import memu_cli, memu_server
 from memory.backends.memu_cli import MemuCliBackend
 from memory.backends.memu_embeddings import Embeddings
 from memory.backends.memu_server import MemuServerBackend
@@ -58,6 +59,11 @@ _WHAT_TO_DO = (
     "Put that right, with a sound copy of memory.sqlite3 say, or move it and the files beside it out of"
     " the data directory to begin with an empty memory; then restart the server."
 )
+_BACKENDS: Mapping[Memu, Sequence[str]] = {
+    "off": (),
+    "cli": (memu_cli.NAME,),
+    "server": (memu_server.NAME,),
+}
 _ANYBODY = Scope(owner_id="*nobody")
 _OUTCOMES: Mapping[DeliveryResult, DeliveryOutcome] = {
     "delivered": "delivered",
@@ -224,13 +230,15 @@ def memory_command(
     secrets: Sequence[str],
     read_episode: Callable[[bytes, str], EpisodeDraft],
 ) -> MemoryCommand:
-    """Make what `python app.py memory` runs; beside a running server it leaves the vectors alone."""
+    """Make what `python app.py memory` runs; what a server does, it leaves to the server."""
     plan = MemoryPlan(
         data_dir=settings.data_dir,
         workspace=settings.workspace,
         mask=partial(mask_secrets, known=secrets),
         known_secrets=secrets,
         serves_vectors=False,
+        served_elsewhere=_BACKENDS[settings.memu],
+        tends=False,
     )
 
     @asynccontextmanager

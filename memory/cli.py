@@ -16,9 +16,9 @@ from memory.embeddings.minilm import ModelMissing
 from memory.episodes.episode import EpisodeDraft
 from memory.errors import StoreConflict, StoreUnavailable
 from memory.outbox.delivery import Delivery, DeliveryStatus
-from memory.rebuilding import rebuild
+from memory.rebuilding import rebuild, redeliver
 from memory.recall.query import DEFAULT_BUDGET_CHARS, RECALLED_KINDS, QueryPack
-from memory.scope import Scope
+from memory.scope import Scope, is_users_name
 from memory.transfer import NotTransferable, export_episodes, read_drafts
 
 FAILED = 1
@@ -50,6 +50,9 @@ python app.py memory retry ID… | --dead
 
 python app.py memory rebuild
     Make the full-text index anew, and have the server make the vectors anew.
+
+python app.py memory redeliver BACKEND
+    Have the server deliver everything to a backend again, one that has lost its data say.
 
 python app.py memory export
     Print every episode as a line of JSON.
@@ -239,6 +242,15 @@ async def _rebuild(call: _Call) -> None:
     call.say("The server makes the vectors anew at its next start.")
 
 
+async def _redeliver(call: _Call) -> None:
+    name, known = call.given.backend, call.memory.deliver_to
+    if name not in known:
+        raise _Refused(f"There is no backend {name}; there are {', '.join(known)}.")
+    count = await redeliver(call.memory.database, name, call.memory.now)
+    told = "1 item is" if count == 1 else f"{count} items are"
+    call.say(f"{told} delivered to {name} again by the server.")
+
+
 async def _export(call: _Call) -> None:
     memory, owner = call.memory, call.given.owner
     async for line in export_episodes(memory.items, memory.episodes, owner):
@@ -263,6 +275,7 @@ _COMMANDS: Mapping[str, Callable[[_Call], Awaitable[None]]] = {
     "outbox": _outbox,
     "retry": _retry,
     "rebuild": _rebuild,
+    "redeliver": _redeliver,
     "export": _export,
     "import": _import,
 }
@@ -270,19 +283,26 @@ _COMMANDS: Mapping[str, Callable[[_Call], Awaitable[None]]] = {
 
 def _parse(args: Sequence[str]) -> argparse.Namespace:
     parser = _Parser(prog="memory", add_help=False)
-    parser.add_argument("--owner")
+    parser.add_argument("--owner", type=_owner)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     for name in (*_COMMANDS, "fetch-model"):
         one = commands.add_parser(name, add_help=False)
-        one.add_argument("--owner", default=argparse.SUPPRESS)
+        one.add_argument("--owner", type=_owner, default=argparse.SUPPRESS)
         if name in {"search", "context", "retry"}:
             one.add_argument("words", nargs="*" if name == "retry" else "+")
     commands.choices["search"].add_argument("--limit", type=_count, default=10)
     commands.choices["search"].add_argument("--json", action="store_true")
     commands.choices["context"].add_argument("--budget", type=_count, default=DEFAULT_BUDGET_CHARS)
     commands.choices["outbox"].add_argument("--status", choices=get_args(DeliveryStatus))
+    commands.choices["redeliver"].add_argument("backend", metavar="BACKEND")
     commands.choices["retry"].add_argument("--dead", action="store_true")
     return parser.parse_args(list(args))
+
+
+def _owner(text: str) -> str:
+    if not is_users_name(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no user's name")
+    return text
 
 
 def _count(text: str) -> int:

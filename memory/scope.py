@@ -8,13 +8,18 @@ workspace (its notes) is everybody's who works in it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Final
 
 LABELS: Final = ("user_id", "agent_id", "project_id", "workflow_id", "app_code", "environment")
 
 WORKSPACE_OWNER: Final = "*workspace"
 """Owns what every user of the server may see; no user's name looks like it."""
+
+
+def is_users_name(name: str) -> bool:
+    """Whether a user may be called so: not what stands for the workspace or nobody, and not nothing."""
+    return bool(name.strip()) and name.isprintable() and not name.startswith("*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +37,8 @@ class Scope:
     @property
     def labels(self) -> dict[str, str]:
         """The labels that are set, by name."""
-        named = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {name: named[name] for name in LABELS if named[name] is not None}
+        named = ((name, getattr(self, name)) for name in LABELS)
+        return {name: value for name, value in named if value is not None}
 
     @property
     def wanted(self) -> Mapping[str, tuple[str | None, ...]]:

@@ -24,7 +24,7 @@ from memory.episodes.episode import (
 )
 from memory.episodes.store import EpisodeStore
 from memory.itemstore import ItemStore
-from memory.scope import LABELS, Scope
+from memory.scope import LABELS, Scope, is_users_name
 
 FORMAT: Final = "candor-episode-1"
 _BATCH: Final = 100
@@ -36,8 +36,8 @@ class NotTransferable(ValueError):
     """A line is no episode; the text says which and why."""
 
 
-class _NoId(ValueError):
-    """What stands for the id is none."""
+class _Mistake(ValueError):
+    """What is wrong with a line, as the rest of a sentence about it."""
 
 
 async def export_episodes(
@@ -67,10 +67,8 @@ def read_drafts(lines: Iterable[str], owner_id: str | None = None) -> Iterator[E
             continue
         try:
             draft = _draft(json.loads(line))
-        except _NoId:
-            raise NotTransferable(
-                f"Line {number} has an `episode_id` that is none: it must be `epi_` and letters or digits."
-            ) from None
+        except _Mistake as exc:
+            raise NotTransferable(f"Line {number} has {exc}.") from None
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as exc:
             raise NotTransferable(f"Line {number} is no episode that was exported here.") from exc
         if owner_id is not None:
@@ -112,7 +110,7 @@ def _draft(value: Any) -> EpisodeDraft:
         episode_id=_id(value["episode_id"]),
         episode_type=cast("EpisodeType", value["episode_type"]),  # it is one of them, see above
         title=_text(value["title"]),
-        scope=Scope(owner_id=_text(value["owner_id"]), **labels),
+        scope=Scope(owner_id=_owner(value["owner_id"]), **labels),
         sections=Sections.of({name: _text(one) for name, one in value["sections"].items()}),
         tags=tuple(map(_text, value["tags"])),
         source_refs=tuple(map(_text, value["source_refs"])),
@@ -130,20 +128,28 @@ def _draft(value: Any) -> EpisodeDraft:
 
 def _id(value: Any) -> str:
     if not isinstance(value, str) or not _ID.fullmatch(value):
-        raise _NoId
+        raise _Mistake("an `episode_id` that is none: it must be `epi_` and letters or digits")
     return value
+
+
+def _owner(value: Any) -> str:
+    if not is_users_name(_text(value)):
+        raise _Mistake("an `owner_id` that no user has")
+    return str(value)
 
 
 def _variant(value: Any, occurred_at: datetime) -> Variant:
     """Read a variant; an older export has its text alone, and the episode's moment stands in."""
     if isinstance(value, str):
-        return Variant(occurred_at=occurred_at, text=value)
+        return Variant(occurred_at=occurred_at, text=_text(value))
     return Variant(occurred_at=_moment(value["occurred_at"]), text=_text(value["text"]))
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError("not a text")
+    if "\0" in value:
+        raise _Mistake("a NUL character")
     return value
 
 

@@ -10,11 +10,12 @@ def read_episode(raw: bytes, owner_id: str) -> EpisodeDraft:
     """Read JSON as an episode of an owner.
 
     Raises:
-        ValueError: it is none; the text is the sentence that a request would get.
+        ValueError: it is none; the text is the sentence that a request would get, said of the input.
     """
     if not raw.strip():
         raise ValueError("There is nothing to read; send a JSON object.")
     try:
         return parse_body(raw, EpisodeBody).draft(owner_id)
     except GatewayError as exc:
-        raise ValueError(exc.message) from None
+        said = exc.message.replace("The body", "The input").replace("`body`", "The input")
+        raise ValueError(said) from None

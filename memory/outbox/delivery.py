@@ -105,11 +105,14 @@ class OutboxStore(Protocol):
         limit: int,
         before_id: int | None = None,
     ) -> Sequence[Delivery]:
-        """List an owner's deliveries, newest first."""
+        """List the deliveries of what an owner reads, their own and the workspace's, newest first."""
         ...
 
     async def retry(self, delivery_id: int, owner_id: str, now: datetime) -> Delivery | None:
-        """Make a dead or pending delivery due now, its attempts forgotten; None: no such one."""
+        """Make a dead or pending delivery of what an owner reads due now, its attempts forgotten.
+
+        None: there is no such one.
+        """
         ...
 
     async def links_of(self, item_id: str) -> Sequence[Link]:

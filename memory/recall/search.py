@@ -7,7 +7,7 @@ scored, so that it takes nobody's place.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -15,7 +15,7 @@ import anyio
 
 from memory.clock import Now
 from memory.items import KINDS, Item, ItemKind
-from memory.recall.arms import Arm, Question
+from memory.recall.arms import Arm, ArmName, Question
 from memory.recall.fuse import Fusion, Ranked, fuse
 from memory.recall.gather import Gathered, gather
 from memory.recall.holding import hold_back
@@ -61,12 +61,15 @@ class MemorySearch:
         now: Now,
         fusion: Fusion | None = None,
         limits: SearchLimits | None = None,
+        on_words_alone: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> None:
+        """Make one; `on_words_alone` is told what words found and meaning did not: it may be lacking there."""
         self._items = items
         self._arms = arms
         self._now = now
         self._fusion = fusion or Fusion()
         self._limits = limits or SearchLimits()
+        self._on_words_alone = on_words_alone
 
     async def search(
         self,
@@ -104,6 +107,9 @@ class MemorySearch:
         found = self._hits(gathered.found, kept, self._fusion)
         taken = {one.item.id for one in found}
         weak = self._hits(gathered.weak, kept, self._fusion.unweighted)
+        alone = [one for one in _by_words_alone(gathered.found) if one in kept]
+        if alone:
+            self._on_words_alone(alone)
         return Found(
             hits=found[: max(0, limit)],
             weak=[one for one in weak if one.item.id not in taken][:_MAX_WEAK],
@@ -126,6 +132,14 @@ class MemorySearch:
         ]
         ranked = rank([(one, items[one.item_id]) for one in fuse(kept, fusion)], self._now())
         return [Hit(item=one.item, score=one.score, why=one.why, fit=one.fit) for one in ranked]
+
+
+def _by_words_alone(found: Sequence[Ranked]) -> list[str]:
+    def ids(arm: ArmName) -> dict[str, None]:
+        return {each.item_id: None for one in found if one.arm == arm for each in one.candidates}
+
+    near = ids("vector")
+    return [one for one in ids("fulltext") if one not in near]
 
 
 def _bounded(text: str) -> str:

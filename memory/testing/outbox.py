@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memory.outbox.delivery import Delivery, Link, NewDelivery, OutboxStore
+from memory.scope import WORKSPACE_OWNER
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 LEASE = timedelta(minutes=3)
@@ -322,6 +323,19 @@ class OutboxStoreSuite:
             assert await outbox.store.retry(theirs.id, "ann", AT) is None
             assert await outbox.store.retry(10**9, "ann", AT) is None
             assert await keys(outbox, "dead", "bob") == [theirs.idempotency_key]
+
+    async def test_what_is_the_workspaces_everybody_lists_and_retries(
+        self, open_outbox: Opening
+    ) -> None:
+        async with open_outbox() as outbox:
+            await outbox.enqueue([delivery("not_1", owner_id=WORKSPACE_OWNER), delivery()], AT)
+            (note, mine) = await take(outbox)
+            await outbox.store.failed(note, ERROR, AT, due_at=None)
+            assert await keys(outbox) == [mine.idempotency_key, note.idempotency_key]
+            assert await keys(outbox, None, "bob") == [note.idempotency_key]
+            again = await outbox.store.retry(note.id, "bob", AT)
+            assert again is not None
+            assert (again.item_id, again.status) == ("not_1", "pending")
 
     async def test_pages_follow_each_other_newest_first(self, open_outbox: Opening) -> None:
         async with open_outbox() as outbox:

@@ -21,7 +21,7 @@ MAX_WAITING: Final = 1000
 """Items that wait to be looked up; what comes when so many wait is let go."""
 _BATCH: Final = 50
 _PAUSE_S: Final = 0.1
-"""Between two look-ups: searches come first."""
+"""Before each look-up: searches come first, also the one that it is for."""
 
 
 class Holding(Protocol):
@@ -70,8 +70,8 @@ class VectorBackfill:
         task_status.started()
         while True:
             await self._noted.wait()
-            await self.look_up()
             await anyio.sleep(_PAUSE_S)
+            await self.look_up()
 
     async def look_up(self) -> int:
         """Look some of those that wait up, and have the missing ones delivered; returns how many."""

@@ -131,6 +131,21 @@ class ShowingAll(SqliteOutboxStore):
         return [*others, *await super().page(owner_id, status, **rest)]
 
 
+class HidingTheWorkspaces(SqliteOutboxStore):
+    async def page(self, owner_id: str, status: Any, **rest: Any) -> Sequence[Delivery]:
+        return [
+            one for one in await super().page(owner_id, status, **rest) if one.owner_id == owner_id
+        ]
+
+
+class RetryingOnesOwn(SqliteOutboxStore):
+    async def retry(self, delivery_id: int, owner_id: str, now: datetime) -> Delivery | None:
+        own = [
+            one.id for one in await self.page(owner_id, None, limit=99) if one.owner_id == owner_id
+        ]
+        return await super().retry(delivery_id, owner_id, now) if delivery_id in own else None
+
+
 class RetryingForAnybody(SqliteOutboxStore):
     async def retry(self, delivery_id: int, owner_id: str, now: datetime) -> Delivery | None:
         mine = await super().retry(delivery_id, owner_id, now)
@@ -193,6 +208,8 @@ WRONG: dict[str, dict[str, Any]] = {
         NeverDead,
         CountingWhatIsGivenBack,
         ShowingAll,
+        HidingTheWorkspaces,
+        RetryingOnesOwn,
         RetryingForAnybody,
         WithoutLag,
         DueAtOnce,

@@ -157,3 +157,18 @@ def test_importing_memory_does_not_import_chroma() -> None:
     code = "import sys, memory.assemble; sys.exit('chromadb' in sys.modules)"
     root = Path(__file__).resolve().parents[2]
     assert subprocess.run([sys.executable, "-c", code], cwd=root, check=False).returncode == 0
+
+
+async def test_a_hole_in_it_is_mended_once_a_search_finds_what_it_lacks(tmp_path: Path) -> None:
+    async with remembering(tmp_path) as memory:
+        await write(memory, 6)
+        await both_arms(memory)
+        (hit, *_) = (await memory.search.search("importer3", scope=SCOPE)).hits
+        assert memory.vectors is not None
+        await memory.vectors.forget(hit.item.id, (), "a hole")
+        assert await memory.vectors.missing([hit.item.id]) == {hit.item.id}
+        await memory.search.search("importer3", scope=SCOPE)
+        with anyio.fail_after(LIMIT_S):
+            while await memory.vectors.missing([hit.item.id]):  # noqa: ASYNC110  nothing tells it
+                await anyio.sleep(0.05)
+        await both_arms(memory)

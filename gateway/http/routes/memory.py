@@ -168,7 +168,7 @@ async def _refuse_unknown(call: Call, conversation_id: str) -> None:
 async def list_deliveries(
     call: Caller, status: Parameter = "", limit: Limit = DEFAULT_LIMIT, cursor: Parameter = ""
 ) -> Response:
-    """List the caller's deliveries, newest first."""
+    """List the deliveries of what the caller reads, newest first."""
     page = await call.memory.outbox.page(
         call.user_id, _status(status), limit=limit + 1, before_id=read_place("cursor", cursor)
     )

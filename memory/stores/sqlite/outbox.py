@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from memory.clock import from_rfc3339, rfc3339
 from memory.outbox.delivery import Delivery, DeliveryStatus, Link, NewDelivery
+from memory.scope import WORKSPACE_OWNER
 from memory.stores.sqlite.database import Database
 
 _COLUMNS: Final = (
@@ -174,11 +175,11 @@ class SqliteOutboxStore:
         limit: int,
         before_id: int | None = None,
     ) -> Sequence[Delivery]:
-        """List an owner's deliveries, newest first."""
+        """List the deliveries of what an owner reads, newest first."""
         rows = await self._database.rows(
-            f"SELECT {_COLUMNS} FROM outbox WHERE owner_id = ? AND (? IS NULL OR status = ?)"  # noqa: S608
-            " AND (? IS NULL OR id < ?) ORDER BY id DESC LIMIT ?",
-            (owner_id, status, status, before_id, before_id, limit),
+            f"SELECT {_COLUMNS} FROM outbox WHERE owner_id IN (?, ?)"  # noqa: S608
+            " AND (? IS NULL OR status = ?) AND (? IS NULL OR id < ?) ORDER BY id DESC LIMIT ?",
+            (owner_id, WORKSPACE_OWNER, status, status, before_id, before_id, limit),
         )
         return [_delivery_of(row) for row in rows]
 
@@ -188,12 +189,12 @@ class SqliteOutboxStore:
         def again(connection: sqlite3.Connection) -> Delivery | None:
             connection.execute(
                 "UPDATE outbox SET status = 'pending', attempts = 0, due_at = ?"
-                " WHERE id = ? AND owner_id = ? AND status != 'delivered'",
-                (rfc3339(now), delivery_id, owner_id),
+                " WHERE id = ? AND owner_id IN (?, ?) AND status != 'delivered'",
+                (rfc3339(now), delivery_id, owner_id, WORKSPACE_OWNER),
             )
             row = connection.execute(
-                f"SELECT {_COLUMNS} FROM outbox WHERE id = ? AND owner_id = ?",  # noqa: S608
-                (delivery_id, owner_id),
+                f"SELECT {_COLUMNS} FROM outbox WHERE id = ? AND owner_id IN (?, ?)",  # noqa: S608
+                (delivery_id, owner_id, WORKSPACE_OWNER),
             ).fetchone()
             return None if row is None else _delivery_of(row)
 

@@ -241,6 +241,55 @@ def test_a_field_that_no_export_has_is_refused(shell: Shell, change: dict[str, A
 
 
 @pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"title": "half\0title"}, "a NUL character"),
+        ({"sections": {"recipe": "half\0"}}, "a NUL character"),
+        ({"tags": ["a", "\0"]}, "a NUL character"),
+        ({"variants": ["a\0"]}, "a NUL character"),
+        ({"scope": {"project_id": "a\0"}}, "a NUL character"),
+        ({"owner_id": "a\0"}, "a NUL character"),
+        ({"owner_id": ""}, "an `owner_id` that no user has"),
+        ({"owner_id": " "}, "an `owner_id` that no user has"),
+        ({"owner_id": "*workspace"}, "an `owner_id` that no user has"),
+    ],
+    ids=str,
+)
+def test_what_may_not_be_stored_is_refused_by_its_line(
+    shell: Shell, change: dict[str, Any], what: str
+) -> None:
+    shell("write", given=DEPLOY)
+    good = shell("export")[1]
+    bad = json.dumps({**json.loads(good), "episode_id": "epi_n", **change})
+    assert shell("import", given=f"{good}{bad}\n") == (FAILED, f"Line 2 has {what}.\n")
+    assert shell("export")[1] == good
+
+
+@pytest.mark.parametrize("owner", ["", " ", "*workspace", "*nobody", "a\0"])
+@pytest.mark.parametrize("command", ["write", "import", "export"])
+def test_nobody_is_named_an_owner_who_cannot_be_one(shell: Shell, command: str, owner: str) -> None:
+    code, out = shell(command, "--owner", owner, given=DEPLOY)
+    assert (code, len(out.splitlines())) == (BAD_ARGUMENTS, 1)
+    assert "is no user's name" in out
+    assert shell("export") == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("no json", "The input is not JSON: line 1, column 1 cannot be read."),
+        ("\xff", "The input is not JSON: line 1, column 1 cannot be read."),
+        ([], "The input must be a JSON object."),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_with_the_input_as_a_whole_is_said_of_the_input(
+    shell: Shell, given: Any, said: str
+) -> None:
+    assert shell("write", given=given) == (BAD_ARGUMENTS, f"{said}\n")
+
+
+@pytest.mark.parametrize(
     "body",
     [
         {**DEPLOY, "occurred_at": "yesterday"},
@@ -253,7 +302,6 @@ def test_a_field_that_no_export_has_is_refused(shell: Shell, change: dict[str, A
         {**DEPLOY, "scope": {"owner_id": "ada"}},
         {**DEPLOY, "scope": {"project_id": 5}},
         {"title": "x"},
-        [],
     ],
     ids=lambda body: json.dumps(body)[-40:],
 )

@@ -303,3 +303,26 @@ async def test_a_delivery_names_the_vector_that_came_of_it() -> None:
         await settled(keeper)
         (link,) = await keeper.put(item("epi_1", "tea"), "k")
     assert (link.backend, link.remote_kind, link.remote_id) == ("vectors", "vector", "epi_1")
+
+
+async def test_what_is_forgotten_between_reading_and_adding_it_does_not_come_back() -> None:
+    read, go_on = anyio.Event(), anyio.Event()
+
+    class Slow(Rows):
+        async def after(self, seq: int, limit: int) -> list[NumberedItem]:
+            some = await super().after(seq, limit)
+            read.set()
+            await go_on.wait()
+            return some
+
+    index, rows = Fragile(), Slow("blue whale", "green tea")
+    keeper = kept(index, rows)
+    async with running(keeper), anyio.create_task_group() as tasks:
+        with anyio.fail_after(5):
+            await read.wait()
+            del rows.items[1]
+            tasks.start_soon(keeper.forget, "epi_1", (), "key")
+            await anyio.wait_all_tasks_blocked()
+            go_on.set()
+        await settled(keeper)
+    assert await index.missing(["epi_1", "epi_2"]) == {"epi_1"}

@@ -1,0 +1,36 @@
+"""A search tells what of its answer words alone had found: the index of meaning may lack it."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from memory.recall.search import MemorySearch
+from tests.support.recall import ANN, AT, GivingArm, Shelf, StuckArm, make_item
+
+TEA, MILK, BREAD = (make_item(f"not_{one}", one) for one in ("tea", "milk", "bread"))
+
+
+def telling(told: list[Sequence[str]], *arms: GivingArm | StuckArm) -> MemorySearch:
+    return MemorySearch(
+        Shelf.of(TEA, MILK),
+        arms,
+        now=lambda: AT + timedelta(days=1),
+        on_words_alone=told.append,
+    )
+
+
+async def test_what_meaning_did_not_find_is_told() -> None:
+    told: list[Sequence[str]] = []
+    search = telling(
+        told, GivingArm.of("not_tea", "not_milk"), GivingArm.of("not_tea", name="vector")
+    )
+    await search.search("tea and milk", scope=ANN)
+    assert told == [["not_milk"]]
+
+
+async def test_nothing_is_told_of_what_both_found_or_is_not_the_callers() -> None:
+    told: list[Sequence[str]] = []
+    search = telling(
+        told, GivingArm.of("not_tea", BREAD.id), GivingArm.of("not_tea", name="vector")
+    )
+    await search.search("tea and bread", scope=ANN)
+    assert told == []
