@@ -4,7 +4,7 @@ Every call names the user; what belongs to another user is not there (`NotFound`
 """
 
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from gateway.conversations.store import (
 )
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import Engine
-from gateway.errors import Busy, Conflict, NotFound, Overloaded, ShuttingDown
+from gateway.errors import Busy, Conflict, NotFound, NotStored, Overloaded, ShuttingDown
 from gateway.ids import ConversationId, TurnId, UserId, new_turn_id
 from gateway.turns.approvals import ApprovalDesk, Decision, Question, Remember
 from gateway.turns.control import TurnControl
@@ -29,6 +29,7 @@ from gateway.turns.conversation_memory import ConversationMemory
 from gateway.turns.lanes import Lanes, Ticket
 from gateway.turns.requests import Accepted, ChatRequest, ConversationView, State, WhenBusy
 from gateway.turns.unrun import Withdrawal, close_withdrawn
+from gateway.waiting import until_any
 from memory.clock import Now
 
 _log = logging.getLogger(__name__)
@@ -218,30 +219,26 @@ class Chat:
         Raises:
             NotFound: no such turn, or it was deleted meanwhile.
             ShuttingDown: the server stops before the turn ran; it runs after the next start.
+            NotStored: nothing could be stored for a while; the turn goes on, and its result waits for that.
         """
         control = self._live.get(turn_id)
         if control is not None:
-            await self._unless_shutting_down(control.finished.wait())
+            await until_any(control.finished.wait, self._shutting_down.wait, self._log.until_stuck)
         turn = await self._turns.get(turn_id)
         if turn is None or turn.user_id != user_id:
             raise NotFound("There is no such turn.")
+        if turn.result is None and not self._shutting_down.is_set():
+            raise NotStored(
+                "The server's storage cannot be written right now. The message was taken; its answer is kept"
+                " and stands among the conversation's messages as soon as there is room.",
+                details={"conversation_id": turn.conversation_id, "turn_id": turn.id},
+            )
         if turn.result is None:
             raise ShuttingDown(
                 "The server is shutting down; the message is kept and is answered after its start.",
                 retry_after_s=_RETRY_AFTER_S,
             )
         return turn.result
-
-    async def _unless_shutting_down(self, done: Awaitable[None]) -> None:
-        async with anyio.create_task_group() as tasks:
-
-            async def give_up() -> None:
-                await self._shutting_down.wait()
-                tasks.cancel_scope.cancel()
-
-            tasks.start_soon(give_up)
-            await done
-            tasks.cancel_scope.cancel()
 
     def follow_turn(self, accepted: Accepted) -> Subscription:
         """Read a turn's events from its first one; `async with` it."""

@@ -112,5 +112,12 @@ class ShuttingDown(GatewayError):
     retryable = True
 
 
+class NotStored(GatewayError):
+    """What was asked for is there, but cannot be stored and therefore not told; to ask again would repeat it."""
+
+    code = "storage_unavailable"
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+
+
 class StartError(Exception):
     """The server cannot start: one sentence for the person at the terminal."""

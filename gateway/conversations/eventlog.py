@@ -36,6 +36,8 @@ _BATCH = 512
 _MERGE_FROM = 4096
 """Events that wait before deltas are joined: more than a minute's at a full load."""
 _RETRY_S = 0.5
+_PATIENCE_S = 20.0
+"""So long a store may fail before whoever waits for an answer is told."""
 _LAST_TRY_S = 5.0
 """When the log is stopped, what still waits gets so long to be stored."""
 _DELTAS = frozenset({"text.delta", "thinking.delta"})
@@ -167,6 +169,7 @@ class EventLog:
         batch: int = _BATCH,
         merge_from: int = _MERGE_FROM,
         retry_s: float = _RETRY_S,
+        patience_s: float = _PATIENCE_S,
     ) -> None:
         self._events = events
         self._turns = turns
@@ -177,7 +180,9 @@ class EventLog:
         self._retry_s = retry_s
         self._pending: deque[_Waiting] = deque()
         self._work = anyio.Event()
-        self._failing = False
+        self._patience_s = patience_s
+        self._failing_since: float | None = None
+        self._stuck = anyio.Event()
         self._channels: dict[ConversationId, Channel] = {}
 
     @property
@@ -228,15 +233,26 @@ class EventLog:
                 self._pending.popleft()
                 if waiting.stored is not None:
                     waiting.stored.set()
-            if self._failing:
-                self._failing = False
+            if self._failing_since is not None:
+                self._failing_since = None
+                if self._stuck.is_set():
+                    self._stuck = anyio.Event()
                 _log.warning("events_stored_again", extra={"waiting": len(self._pending)})
         return True
 
     def _note_failure(self) -> None:
-        if not self._failing:  # a full disk's log is full too: tell the first failure only
-            self._failing = True
+        now = anyio.current_time()
+        if (
+            self._failing_since is None
+        ):  # a full disk's log is full too: tell the first failure only
+            self._failing_since = now
             _log.exception("events_not_stored", extra={"waiting": len(self._pending)})
+        if now - self._failing_since >= self._patience_s:
+            self._stuck.set()
+
+    async def until_stuck(self) -> None:
+        """Wait until nothing could be stored for longer than anybody should wait for an answer."""
+        await self._stuck.wait()
 
     async def _store_apart(self, batch: list[_Waiting]) -> None:
         """Store a batch; where the store refuses it, whatever of it the store takes.

@@ -43,6 +43,29 @@ async def test_the_same_key_and_body_give_the_first_result_again(tmp_path: Path)
         assert_error(other, 409, "idempotency_key_reused")
 
 
+async def test_an_answer_that_cannot_be_stored_is_not_waited_for_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not lost: to send the message again would ask for it twice."""
+
+    async def stuck() -> None:
+        await anyio.lowlevel.checkpoint()
+
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        with monkeypatch.context() as patch, anyio.fail_after(LIMIT_S):
+            patch.setattr(stage.log, "until_stuck", stuck)
+            error = assert_error(
+                await client.post("/chat", json={"message": HOLD}), 503, "storage_unavailable"
+            )
+        assert error["retryable"] is False
+        stage.release()
+        path = f"/conversations/{error['details']['conversation_id']}/messages"
+        with anyio.fail_after(LIMIT_S):
+            while (await client.get(path)).json()["messages"][-1]["state"] != "completed":
+                await anyio.lowlevel.checkpoint()
+
+
 async def test_a_key_whose_turn_was_deleted_starts_nothing_anew(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
         client = stage.client()

@@ -46,6 +46,46 @@ async def test_an_ending_waits_for_a_store_that_fails(tmp_path: Path) -> None:
         assert await bench.stores.turns.get(one.id) == ended(one)
 
 
+async def test_whoever_waits_is_told_when_nothing_could_be_stored_for_too_long(
+    tmp_path: Path,
+) -> None:
+    async with running(tmp_path, patience_s=0.01) as bench:
+        _, events = await bench.begin("a1", "a")
+        with anyio.fail_after(30):
+            for _ in range(2):
+                bench.disk.full = True
+                events.emit("notice", text="x")
+                await bench.log.until_stuck()
+                bench.disk.full = False
+                while bench.log.backlog:
+                    await anyio.lowlevel.checkpoint()
+                with anyio.move_on_after(0) as waiting:
+                    await bench.log.until_stuck()
+                assert waiting.cancelled_caught, "it is got over"
+
+
+async def test_a_short_failure_is_told_to_nobody_who_waits(tmp_path: Path) -> None:
+    told: list[str] = []
+    async with running(tmp_path, patience_s=1000) as bench, anyio.create_task_group() as tasks:
+
+        async def wait() -> None:
+            await bench.log.until_stuck()
+            told.append("stuck")
+
+        _, events = await bench.begin("a1", "a")
+        tasks.start_soon(wait)
+        bench.disk.full = True
+        events.emit("notice", text="x")
+        while bench.disk.refused < 3:
+            await anyio.lowlevel.checkpoint()
+        bench.disk.full = False
+        while bench.log.backlog:
+            await anyio.lowlevel.checkpoint()
+        assert await bench.stored()
+        assert told == []
+        tasks.cancel_scope.cancel()
+
+
 async def test_a_commit_whose_answer_was_lost_is_stored_and_shown_once(tmp_path: Path) -> None:
     async with running(tmp_path) as bench:
         one, events = await bench.begin("a1", "a")
