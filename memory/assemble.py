@@ -212,7 +212,7 @@ async def open_memory(
         await anyio.to_thread.run_sync(_import_shared_blocking)
     steps = await anyio.to_thread.run_sync(migrations_of, migrations.__name__)
     database = await open_database(plan.data_dir / FILE, steps)
-    readers = Readers(database.path)
+    readers = Readers(database.path, on_damage=database.note_damage)
     try:
         async with anyio.create_task_group() as loops:
             memory = await _build(plan, database, readers, policy, now, draw, events)

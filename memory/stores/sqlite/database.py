@@ -136,7 +136,11 @@ class Database:
         """
         async with self._writing:
             self._require_open()
-            with anyio.CancelScope(shield=True), translating("written"):
+            with (
+                anyio.CancelScope(shield=True),
+                self._noting_damage(),
+                translating("written"),
+            ):
                 is_empty = await _in_thread_of(self._writer, _checkpoint_blocking)
         return is_empty
 
@@ -174,8 +178,12 @@ class Database:
         try:
             yield
         except StoreDamaged as exc:
-            self._damage = str(exc)
+            self.note_damage(exc)
             raise
+
+    def note_damage(self, damage: StoreDamaged) -> None:
+        """Take note of what somebody met in the file, for `ping` to tell."""
+        self._damage = str(damage)
 
     def _require_open(self) -> None:
         if self._closed:

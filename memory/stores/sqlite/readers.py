@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 import anyio
 import anyio.to_thread
 
-from memory.errors import StoreUnavailable
+from memory.errors import StoreDamaged, StoreUnavailable
 from memory.stores.sqlite.database import translating
 
 T = TypeVar("T")
@@ -27,10 +27,16 @@ _STEPS: Final = 4000
 
 
 class Readers:
-    """Some connections to one file, opened as they are needed; close it."""
+    """Some connections to one file, opened as they are needed; close it.
 
-    def __init__(self, path: Path) -> None:
+    `on_damage` hears, in a worker thread, of what cannot be understood in the file.
+    """
+
+    def __init__(
+        self, path: Path, *, on_damage: Callable[[StoreDamaged], None] = lambda _: None
+    ) -> None:
         self._path = path
+        self._on_damage = on_damage
         self._limiter = anyio.CapacityLimiter(MAX_READERS)
         self._lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
@@ -63,14 +69,23 @@ class Readers:
     def _run_blocking(
         self, work: Callable[[sqlite3.Connection], T], given_up: threading.Event
     ) -> T:
-        with translating("read"):
-            connection = self._take_blocking()
-            try:
-                connection.set_progress_handler(given_up.is_set, _STEPS)
-                return work(connection)
-            finally:
-                connection.set_progress_handler(None, 0)
-                self._give_back(connection)
+        try:
+            with translating("read"):
+                return self._work_blocking(work, given_up)
+        except StoreDamaged as exc:
+            self._on_damage(exc)
+            raise
+
+    def _work_blocking(
+        self, work: Callable[[sqlite3.Connection], T], given_up: threading.Event
+    ) -> T:
+        connection = self._take_blocking()
+        try:
+            connection.set_progress_handler(given_up.is_set, _STEPS)
+            return work(connection)
+        finally:
+            connection.set_progress_handler(None, 0)
+            self._give_back(connection)
 
     def _take_blocking(self) -> sqlite3.Connection:
         with self._lock:

@@ -1,7 +1,8 @@
 """A server whose memory's file is damaged: it answers turns, and says everywhere what is gone and what helps."""
 
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import anyio
@@ -94,3 +95,32 @@ async def test_a_turn_of_a_conversation_without_memory_loses_nothing(tmp_path: P
         await services.chat.change(ME, conversation_id, ConversationChange(memory_enabled=False))
         result = await ask(services, WROTE, conversation_id)
     assert result["notices"] == []
+
+
+def damage_the_words_blocking(file: Path) -> None:
+    """Overwrite the page at which the index of words begins."""
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        size = connection.execute("PRAGMA page_size").fetchone()[0]
+        (page,) = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'item_words_data'"
+        ).fetchone()
+    with file.open("r+b") as opened:
+        opened.seek((page - 1) * size)
+        opened.write(b"\xab" * size)
+
+
+async def test_damage_that_only_a_search_meets_is_told_from_then_on(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        await ask(services, WROTE)
+    file = services.settings.data_dir / FILE
+    await anyio.to_thread.run_sync(damage_the_words_blocking, file)
+    async with running_services(tmp_path) as services:
+        app = await anyio.to_thread.run_sync(create_app, services)
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(base_url="http://127.0.0.1", transport=transport) as client:
+            found = (await client.get("/memory/search?q=cat")).json()
+        assert services.memory is not None
+        told = await services.memory.database.ping()
+    assert found["degraded"] != []
+    assert told == "The database cannot be read: it is damaged."

@@ -9,7 +9,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from memory.errors import StoreUnavailable
+from memory.errors import StoreDamaged, StoreUnavailable
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.readers import MAX_READERS, Readers
 from tests.support.episodes import open_memory
@@ -145,4 +145,18 @@ async def test_a_file_that_is_gone_is_told_as_such(tmp_path: Path) -> None:
     readers = Readers(tmp_path / "none" / "memory.sqlite3")
     with pytest.raises(StoreUnavailable):
         await readers.run(one)
+    readers.close()
+
+
+async def test_what_is_damaged_is_told_to_whoever_keeps_the_file(database: Database) -> None:
+    def meet(_: sqlite3.Connection) -> None:
+        error = sqlite3.DatabaseError("database disk image is malformed")
+        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise error
+
+    readers = Readers(database.path, on_damage=database.note_damage)
+    assert await database.ping() is None
+    with pytest.raises(StoreDamaged):
+        await readers.run(meet)
+    assert await database.ping() == "The database cannot be read: it is damaged."
     readers.close()
