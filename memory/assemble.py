@@ -55,6 +55,7 @@ from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
 from memory.scope import Scope
 from memory.stores.sqlite import migrations
+from memory.stores.sqlite.case_likeness import renew_likenesses
 from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database, migrations_of, open_database
@@ -214,6 +215,7 @@ async def open_memory(
     database = await open_database(plan.data_dir / FILE, steps)
     readers = Readers(database.path, on_damage=database.note_damage)
     try:
+        await renew_likenesses(database)
         async with anyio.create_task_group() as loops:
             memory = await _build(plan, database, readers, policy, now, draw, events)
             await _start(memory, loops.start, tends=plan.tends)

@@ -92,11 +92,14 @@ class CaseBook:
     ) -> FeedbackAnswer:
         """Count what the caller's conversation thinks of a case; its last word replaces the one before.
 
+        It judges the words that it was shown, and no others that somebody wrote meanwhile.
+
         Raises:
             CaseRefused: the caller has no such case.
             StoreUnavailable: nothing was written.
         """
-        vote = partial(self._vote, caller, case_id, helpful=helpful, signal=signal)
+        words = await self._settling.words_shown(caller, case_id)
+        vote = partial(self._vote, caller, case_id, words, helpful=helpful, signal=signal)
         async with self._settling.voting_on(case_id):
             answer = await deciding_anew(vote)
         return replace(answer, unreviewed_cases=await self._unreviewed(caller))
@@ -232,7 +235,13 @@ class CaseBook:
         return await self._deciding.run(partial(decide, at=at, reports=reports))
 
     async def _vote(
-        self, caller: CaseCaller, case_id: str, *, helpful: bool | None, signal: Signal | None
+        self,
+        caller: CaseCaller,
+        case_id: str,
+        words: int,
+        *,
+        helpful: bool | None,
+        signal: Signal | None,
     ) -> FeedbackAnswer:
         case = await self._settling.case(caller, case_id)
         votes = await self._settling.votes(case)
@@ -244,19 +253,21 @@ class CaseBook:
             app_code=caller.scope.app_code,
             environment=caller.scope.environment,
             at=self._settling.moment(),
-            content_revision=case.content_revision,
+            content_revision=words,
         )
         reports = await self._settling.newest_reports(case)
         change = await self._deciding.run(
             partial(voted, caller, case, votes, vote, reports=reports)
         )
         if change is None:
-            return FeedbackAnswer(case=case, feedback=tally(case, votes), notes=of_vote(case, None))
+            return FeedbackAnswer(
+                case=case, feedback=tally(case, votes), notes=of_vote(case, None, words=words)
+            )
         await self._settling.write(change)
         return FeedbackAnswer(
             case=change.case,
             feedback=tally(change.case, with_vote(votes, vote)),
-            notes=of_vote(case, change.case),
+            notes=of_vote(case, change.case, words=words),
         )
 
     async def _unreviewed(self, caller: CaseCaller) -> Sequence[str]:

@@ -122,7 +122,11 @@ class Vote:
     environment: str | None = None
     at: datetime
     content_revision: int = 1
-    """What the case said when this was cast."""
+    """What the case said when it was shown to the voter, as far as that is known; else when this was cast."""
+    warning: Signal | None = None
+    """What it warns of beside what it judges; of a vote that is stored, for `signal` judges there."""
+    warned_on: int = 0
+    """What the case said when the voter warned."""
 
 
 Relation = Literal["same_root_cause", "similar_diagnosis", "surface_similar"]

@@ -102,7 +102,7 @@ class CaseFinder:
             lambda: varied(rank(likely, votes, caller.scope, now), count)
         )
         shown = await self._shown(caller, best, votes)
-        await note_shown(self._store, caller, [one.case.case_id for one in shown])
+        await note_shown(self._store, caller, [one.case for one in shown])
         if self._backfill is not None:  # at the end: what it starts would hold this search up
             self._backfill.note(one.item.id for one in found.hits)
         return SearchAnswer(

@@ -4,8 +4,8 @@
                          them that did not write it
     any → rejected       said to be useless or rolled back, and hardly any confidence is left; by a
                          conversation that did not write it, or a person; by two where two found it helpful
-    any → stale          said to hold no more; back to draft once all who said so take it back, or a person
-                         says that it helped
+    any → stale          said of its present words to hold no more; back to draft once all who said so take
+                         it back, or a person says that it helped
     accepted, stale → draft      what it says was rewritten
     rejected → draft     a person rewrote it
 
@@ -20,7 +20,13 @@ from datetime import datetime
 from typing import Final
 
 from memory.cases.case import By, Case, CaseContent, Lifecycle, ReviewReason, Vote
-from memory.cases.votes import confidence_of, counted, is_helpful, on_present_words
+from memory.cases.votes import (
+    confidence_of,
+    counted,
+    is_helpful,
+    on_present_words,
+    standing_signals,
+)
 
 _ACCEPTED_FROM: Final = 0.8
 _REJECTED_BELOW: Final = 0.2
@@ -134,7 +140,7 @@ def after_revision(
         content_revision=revised.revision,
         judged_from=revised.revision if by == "person" else case.judged_from,
         lifecycle=_lifecycle_of_rewritten(case.lifecycle, by),
-        review_reasons=(),
+        review_reasons=() if by == "person" else case.review_reasons,
     )
     return with_stated(rewritten, votes, stated_confidence)
 
@@ -157,7 +163,7 @@ def _lifecycle_after(case: Case, votes: Sequence[Vote], vote: Vote, by: By) -> L
         _speaks_against(vote) and _is_refuted(case, votes, is_person=by == "person")
     ):
         return "rejected"
-    if vote.signal == "stale":
+    if vote.signal == "stale" and on_present_words(case, [vote]):
         return "stale"
     lifecycle = case.lifecycle
     is_taken_back = not any(one.signal == "stale" for one in on_present_words(case, votes))
@@ -169,12 +175,16 @@ def _lifecycle_after(case: Case, votes: Sequence[Vote], vote: Vote, by: By) -> L
 
 
 def _is_refuted(case: Case, votes: Sequence[Vote], *, is_person: bool) -> bool:
-    """Whether hardly any confidence is left, and not only by the word of those that wrote it."""
+    """Whether hardly any confidence is left, and not only by the word of those that wrote it.
+
+    Against what others confirmed only those speak that judged the same words.
+    """
     was_confirmed = case.lifecycle == "accepted" or len(_helped(case, votes)) >= _MIN_HELPFUL
+    heard = on_present_words(case, votes) if was_confirmed else votes
     return (
         case.confidence < _REJECTED_BELOW
-        and len(_against(case, votes)) >= (_MIN_AGAINST if was_confirmed else 1)
-        and (is_person or is_spoken_against(case, votes))
+        and len(_against(case, heard)) >= (_MIN_AGAINST if was_confirmed else 1)
+        and (is_person or is_spoken_against(case, heard))
     )
 
 
@@ -204,8 +214,9 @@ def _reasons_after(
     case: Case, votes: Sequence[Vote], vote: Vote, confidence: float
 ) -> tuple[ReviewReason, ...]:
     """Keep the signals that one of `votes` still stands by, and add the one that was given just now."""
-    standing = {one.signal for one in votes if one.signal in case.review_reasons}
-    signals = tuple(one for one in _REVIEWED if one in standing or one == vote.signal)
+    known = {*case.review_reasons} & standing_signals(case, votes)
+    new = standing_signals(case, [vote])
+    signals = tuple(one for one in _REVIEWED if one in known or one in new)
     return _with_confidence(signals, confidence)
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import anyio
 
-from memory.cases.case import CaseCaller
+from memory.cases.case import Case, CaseCaller
 from memory.cases.store import CaseStore
 from memory.errors import StoreUnavailable
 
@@ -15,13 +15,15 @@ _log = logging.getLogger(__name__)
 _NOTING_S: Final = 0.5
 
 
-async def note_shown(store: CaseStore, caller: CaseCaller, case_ids: Sequence[str]) -> None:
+async def note_shown(store: CaseStore, caller: CaseCaller, cases: Sequence[Case]) -> None:
     """Note it where that is soon done: what was found is worth more than the reminder to judge it."""
-    if caller.conversation_id is None or not case_ids:
+    if caller.conversation_id is None or not cases:
         return
     with anyio.move_on_after(_NOTING_S) as waiting:
         try:
-            await store.note_shown(caller.voter, case_ids)
+            await store.note_shown(
+                caller.voter, {one.case_id: one.content_revision for one in cases}
+            )
         except StoreUnavailable:
             _log.warning("shown_cases_not_noted", exc_info=True)
     if waiting.cancelled_caught:

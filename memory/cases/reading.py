@@ -46,7 +46,7 @@ class CaseReading:
         found = await self._store.get(case_ids, caller.scope.owner_id)
         cases = [one for one in found if sees(caller, one)]
         whole = await self._with_all(caller, cases)
-        await note_shown(self._store, caller, [one.case_id for one in cases if one.is_findable])
+        await note_shown(self._store, caller, cases)
         there = {one.case_id for one in cases}
         return whole, [one for one in case_ids if one not in there]
 

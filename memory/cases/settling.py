@@ -62,6 +62,20 @@ class Settling:
             )
         return found[0]
 
+    async def words_shown(self, caller: CaseCaller, case_id: str) -> int:
+        """Tell which words of a case the caller judges: what its conversation was shown, else the present ones.
+
+        A person looks at what is there.
+
+        Raises:
+            CaseRefused: they have no such case.
+        """
+        case = await self.case(caller, case_id)
+        if caller.by == "person":
+            return case.content_revision
+        shown = await self._store.shown_words(caller.voter, case_id)
+        return case.content_revision if shown is None else min(shown, case.content_revision)
+
     async def votes(self, case: Case) -> Sequence[Vote]:
         """Give the votes on a case, oldest first."""
         return (await self._store.votes([case.case_id]))[case.case_id]

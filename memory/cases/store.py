@@ -112,19 +112,24 @@ class CaseStore(Protocol):
         """Give the newest merged reports, oldest first."""
         ...
 
-    async def note_shown(self, voter: str, case_ids: Sequence[str]) -> None:
-        """Note that a voter was shown these cases; what was shown before stays as it is.
+    async def note_shown(self, voter: str, shown: Mapping[str, int]) -> None:
+        """Note that a voter was shown these cases, each with its `content_revision`.
 
-        A case that is not there is left out.
+        Where the same or newer words were shown before, that stays as it is. A case that is not there is
+        left out.
         """
+        ...
+
+    async def shown_words(self, voter: str, case_id: str) -> int | None:
+        """Tell the `content_revision` of what a voter was shown of a case, or wrote, last; None: not known."""
         ...
 
     async def unreviewed(
         self, voter: str, owner_id: str, *, app_code: str | None = None, limit: int
     ) -> list[str]:
-        """List what a voter was shown and has not voted on, what was shown last first.
+        """List what a voter was shown and has not voted on as it says now, what was shown last first.
 
-        What was rejected, stale or forgotten since is left out; where an app is named, what is neither
+        What search does not show, or was forgotten since, is left out; where an app is named, what is neither
         of it nor of none is, too.
         """
         ...

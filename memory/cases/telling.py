@@ -25,6 +25,10 @@ _FULL: Final = (
 _NOT_ALL: Final = (
     "Not all of the search took part ({}), so a case that tells the same may be there already."
 )
+_OLDER_WORDS: Final = (
+    "What you were shown of this case was rewritten since, so your vote vouches for nothing that it says now:"
+    " render {} and judge it again."
+)
 _HELD: Final = "Others found it not helpful, so telling it again does not make it any surer."
 
 
@@ -65,13 +69,16 @@ def of_updated(before: Case, after: Case) -> tuple[str, ...]:
     return (*told, *_hidden(after))
 
 
-def of_vote(before: Case, after: Case | None) -> tuple[str, ...]:
-    """Tell of a vote; None: it said what the same conversation had said before."""
+def of_vote(before: Case, after: Case | None, *, words: int) -> tuple[str, ...]:
+    """Tell of a vote on what the case said at the revision `words`; None: it was said and counted before."""
+    is_older = words < before.content_revision
+    old = (_OLDER_WORDS.format(before.case_id),) if is_older else ()
     if after is None:
-        return ("This conversation's vote is counted already; nothing was changed.",)
+        return ("This conversation's vote is counted already; nothing was changed.", *old)
     if before.lifecycle != after.lifecycle:
-        return (f"The case was {before.lifecycle} and is {after.lifecycle} now.", *_hidden(after))
-    return _hidden(after)
+        told = f"The case was {before.lifecycle} and is {after.lifecycle} now."
+        return (*old, told, *_hidden(after))
+    return (*old, *_hidden(after))
 
 
 def _hidden(case: Case) -> tuple[str, ...]:

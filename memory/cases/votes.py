@@ -24,6 +24,8 @@ _UNHELPFUL: Final = -0.2
 _SUCCESS: Final = 0.05
 _AGAINST: Final[dict[Signal | None, float]] = {"stale": -0.1, "rollback": -0.1}
 """Signals that speak against a case."""
+_WARNINGS: Final[frozenset[Signal | None]] = frozenset({"conflict", "high_risk"})
+"""Signals that judge nothing: a person should look."""
 _PLACES: Final = 4
 
 Level = Literal["app_environment", "app", "global", "prior"]
@@ -41,23 +43,28 @@ def cast(votes: Sequence[Vote], vote: Vote) -> Vote:
     """Give the vote that takes the place of its voter's earlier one among `votes`.
 
     What it leaves open stays as the earlier one had it, unless that speaks for the other side or was said
-    of other words. What does not judge leaves the earlier judgement on the words that it was cast on.
+    of other words. What does not judge leaves the earlier judgement, whole, on the words that it was cast
+    on. A warning has a place of its own beside it; it stays until its voter finds the case helpful.
     """
-    earlier = next((one for one in votes if one.voter == vote.voter), None)
-    if earlier is None:
-        return vote
-    signal = vote.signal or earlier.signal
-    if not _judges(vote):
+    said = _warning_apart(vote)
+    found = next((one for one in votes if one.voter == vote.voter), None)
+    if found is None:
+        return said
+    earlier = _warning_apart(found)
+    warner = said if said.warning is not None or is_helpful(said) else earlier
+    said = replace(said, warning=warner.warning, warned_on=warner.warned_on)
+    if not _judges(said):
         kept, revision = earlier.helpful, earlier.content_revision
-        return replace(vote, helpful=kept, signal=signal, content_revision=revision)
-    if earlier.content_revision != vote.content_revision:
-        return vote
-    is_for = is_helpful(vote)
+        return replace(said, helpful=kept, signal=earlier.signal, content_revision=revision)
+    if earlier.content_revision != said.content_revision:
+        return said
+    is_for = is_helpful(said)
     other_side = {*_AGAINST} if is_for else {"success"}
+    signal = said.signal or earlier.signal
     return replace(
-        vote,
-        helpful=is_for if vote.helpful is None and earlier.helpful is is_for else vote.helpful,
-        signal=vote.signal if signal in other_side else signal,
+        said,
+        helpful=is_for if said.helpful is None and earlier.helpful is is_for else said.helpful,
+        signal=said.signal if signal in other_side else signal,
     )
 
 
@@ -81,6 +88,12 @@ def counted(case: Case, votes: Sequence[Vote]) -> list[Vote]:
 def on_present_words(case: Case, votes: Sequence[Vote]) -> list[Vote]:
     """Give those that were cast on what the case says now."""
     return [one for one in votes if one.content_revision >= case.content_revision]
+
+
+def standing_signals(case: Case, votes: Sequence[Vote]) -> set[Signal | None]:
+    """Give the signals that voters stand by and that count at all, their warnings among them."""
+    warnings = {one.warning for one in votes if one.warned_on >= case.judged_from}
+    return {one.signal for one in counted(case, votes)} | warnings
 
 
 def confidence_of(case: Case, votes: Sequence[Vote]) -> float:
@@ -124,6 +137,13 @@ def tally_for(case: Case, votes: Sequence[Vote], scope: Scope) -> ScopedTally:
 def total(found: FeedbackTally) -> int:
     """How many votes say whether the case helped."""
     return found.helpful + found.unhelpful
+
+
+def _warning_apart(vote: Vote) -> Vote:
+    """Give a vote with what it warns of in the place for that."""
+    if vote.signal not in _WARNINGS:
+        return vote
+    return replace(vote, signal=None, warning=vote.signal, warned_on=vote.content_revision)
 
 
 def _judges(vote: Vote) -> bool:

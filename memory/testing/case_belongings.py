@@ -277,11 +277,13 @@ class CaseBelongingsSuite:
         async with open_cases() as opened:
             for name in ("1", "2", "3", "4"):
                 await opened.store.apply(new(case(name)))
-            await opened.store.note_shown("cnv_9", ["cas_1", "cas_none", "\ud800"])
-            await opened.store.note_shown("cnv_9", ["cas_2", "cas_3"])
-            await opened.store.note_shown("cnv_9", ["cas_1"])
-            await opened.store.note_shown("cnv_8", ["cas_4"])
-            await opened.store.note_shown("cnv_9", [])
+            await opened.store.note_shown(
+                "cnv_9", dict.fromkeys(["cas_1", "cas_none", "\ud800"], 1)
+            )
+            await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_2", "cas_3"], 1))
+            await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_1"], 1))
+            await opened.store.note_shown("cnv_8", dict.fromkeys(["cas_4"], 1))
+            await opened.store.note_shown("cnv_9", {})
             assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == [
                 *("cas_2", "cas_3", "cas_1")
             ]
@@ -299,12 +301,52 @@ class CaseBelongingsSuite:
         async with open_cases() as opened:
             await opened.store.apply(new(case("1"), shown_to="cnv_9"))
             await opened.store.apply(new(case("2")))
-            await opened.store.note_shown("cnv_9", ["cas_1", "cas_2"])
-            await opened.store.note_shown("cnv_8", ["cas_1"])
+            await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_1", "cas_2"], 1))
+            await opened.store.note_shown("cnv_8", dict.fromkeys(["cas_1"], 1))
             assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == ["cas_2"]
             assert await opened.store.unreviewed("cnv_8", "ann", limit=9) == ["cas_1"]
             await opened.store.apply(next_of(case("2"), shown_to="cnv_9"))
             assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == []
+
+    async def test_a_case_that_was_rewritten_since_is_to_be_judged_again(
+        self, open_cases: Opening
+    ) -> None:
+        async with open_cases() as opened:
+            one = case("1")
+            await opened.store.apply(new(one))
+            await opened.store.note_shown("cnv_9", {"cas_1": 1})
+            await opened.store.apply(next_of(one, vote=vote(one, "cnv_9", helpful=True)))
+            assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == []
+            one = replace(one, revision=2)
+            await opened.store.apply(next_of(one, case_fields={"content_revision": 3}))
+            assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == ["cas_1"]
+            one = replace(one, revision=3, content_revision=3)
+            warned = vote(one, "cnv_9", helpful=True, warning="conflict", warned_on=3)
+            await opened.store.apply(next_of(one, vote=warned))
+            assert (await opened.store.votes(["cas_1"]))["cas_1"] == [warned]
+            assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == []
+
+    async def test_the_newest_words_that_a_voter_was_shown_or_wrote_are_known(
+        self, open_cases: Opening
+    ) -> None:
+        async with open_cases() as opened:
+            for name in ("1", "2"):
+                await opened.store.apply(new(case(name)))
+            assert await opened.store.shown_words("cnv_9", "cas_1") is None
+            assert await opened.store.shown_words("cnv_9", "\ud800") is None
+            await opened.store.note_shown("cnv_9", {"cas_1": 3, "cas_none": 1})
+            await opened.store.note_shown("cnv_9", {"cas_1": 2, "cas_2": 4})
+            await opened.store.note_shown("cnv_8", {"cas_1": 9})
+            assert await opened.store.shown_words("cnv_9", "cas_1") == 3
+            assert await opened.store.shown_words("cnv_9", "cas_none") is None
+            assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == ["cas_2", "cas_1"]
+            await opened.store.note_shown("cnv_9", {"cas_1": 5})
+            assert await opened.store.shown_words("cnv_9", "cas_1") == 5
+            assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == ["cas_1", "cas_2"]
+            own = next_of(case("1"), case_fields={"content_revision": 7}, shown_to="cnv_9")
+            await opened.store.apply(own)
+            assert await opened.store.shown_words("cnv_9", "cas_1") == 7
+            assert await opened.store.shown_words("cnv_9", "cas_2") == 4
 
     async def test_where_an_app_is_named_other_apps_cases_need_no_judgement(
         self, open_cases: Opening
@@ -316,7 +358,7 @@ class CaseBelongingsSuite:
                 ("3", replace(ANN, app_code="bank")),
             ):
                 await opened.store.apply(new(case(name, scope=scope)))
-            await opened.store.note_shown("cnv_9", ["cas_1", "cas_2", "cas_3"])
+            await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_1", "cas_2", "cas_3"], 1))
             shop = await opened.store.unreviewed("cnv_9", "ann", app_code="shop", limit=9)
             assert shop == ["cas_1", "cas_2"]
             bank = await opened.store.unreviewed("cnv_9", "ann", app_code="bank", limit=9)
@@ -329,7 +371,7 @@ class CaseBelongingsSuite:
         async with open_cases() as opened:
             for name in ("1", "2", "3"):
                 await opened.store.apply(new(case(name)))
-            await opened.store.note_shown("cnv_9", ["cas_1", "cas_2", "cas_3"])
+            await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_1", "cas_2", "cas_3"], 1))
             for name, lifecycle in (("1", "rejected"), ("2", "stale")):
                 fields = {"lifecycle": lifecycle}
                 await opened.store.apply(next_of(case(name), case_fields=fields, item=None))

@@ -68,7 +68,7 @@ class CaseKeepingSuite:
         mine = case()
         async with open_cases() as opened:
             await opened.store.apply(new(mine, shown_to=None))
-            await opened.store.note_shown("cnv_9", ["cas_1"])
+            await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_1"], 1))
             assert await opened.store.get(["cas_1"], "bob") == []
             fingerprint = fingerprint_of(mine.content, mine.scope)
             assert await opened.store.by_fingerprint(fingerprint, "bob") == []

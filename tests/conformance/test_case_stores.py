@@ -44,6 +44,9 @@ class OtherWords:
     async def rows(self, sql: str, parameters: Any = ()) -> Any:
         return await self._database.rows(self._said(sql), parameters)
 
+    async def row(self, sql: str, parameters: Any = ()) -> Any:
+        return await self._database.row(self._said(sql), parameters)
+
     async def write(self, work: Callable[[Any], Any]) -> Any:
         return await self._database.write(lambda connection: work(_Spoken(connection, self._said)))
 
@@ -135,7 +138,7 @@ WRONG_WORDS: list[tuple[str, str, Any, dict[str, Any]]] = [
         "shown_and_not_judged",
         {},
     ),
-    ("DO UPDATE SET own = 1", "DO NOTHING", "wrote_itself", {}),
+    ("DO UPDATE SET own = 1,", "DO UPDATE SET", "wrote_itself", {}),
     (" AND own = 0", "", "wrote_itself", {}),
     (" WHERE owner_id = ? AND likeness", " WHERE ? IS NOT NULL AND likeness", "likeness", {}),
     (" AND likeness = ? AND", " AND ? IS NOT NULL AND", "likeness", {}),
@@ -145,8 +148,15 @@ WRONG_WORDS: list[tuple[str, str, Any, dict[str, Any]]] = [
     (" is_findable = ?,", " is_findable = ifnull(is_findable, ?),", "likeness", {}),
     ("app_code') = ?, 1)", "app_code') = ?, 0)", "where_an_app", {}),
     ("ifnull(json_extract(value, '$.scope.app_code') = ?, 1)", "? IS NOT 0", "where_an_app", {}),
-    ("('draft', 'accepted')", "('draft', 'accepted', 'stale')", "stale_or_forgotten", {}),
-    ("('draft', 'accepted')", "('draft', 'accepted', 'rejected')", "stale_or_forgotten", {}),
+    (" AND is_findable = 1", "", "stale_or_forgotten", {}),
+    ("max(case_votes.content_revision, warned_on) >=", "1 OR 1 =", "rewritten_since", {}),
+    ("max(case_votes.content_revision, warned_on)", "1", "rewritten_since", {}),
+    ("max(case_votes.content_revision, warned_on)", "0", "shown_and_not_judged", {}),
+    ("excluded.content_revision WHERE ifnull", "1 WHERE ifnull", "or_wrote_are_known", {}),
+    ("SET shown_at = excluded.shown_at,", "SET", "or_wrote_are_known", {}),
+    ("own = 1, content_revision", "own = 1, shown_at", "or_wrote_are_known", {}),
+    ("WHERE voter = ? AND case_id = ?", "WHERE '' != ? AND case_id = ?", "wrote_are_known", {}),
+    ("WHERE voter = ? AND case_id = ?", "WHERE voter = ? AND '' != ?", "wrote_are_known", {}),
 ]
 
 

@@ -82,6 +82,8 @@ def vote_of(row: Row) -> Vote:
         environment=row["environment"],
         at=from_rfc3339(row["at"]),
         content_revision=row["content_revision"],
+        warning=row["warning"],
+        warned_on=row["warned_on"],
     )
 
 

@@ -159,42 +159,60 @@ class SqliteCaseStore:
         )
         return [report_of(row) for row in reversed(rows)]
 
-    async def note_shown(self, voter: str, case_ids: Sequence[str]) -> None:
+    async def note_shown(self, voter: str, shown: Mapping[str, int]) -> None:
         """Note what a voter was shown; where all of it is noted already, nothing is written."""
-        new = await self._not_shown(voter, case_ids)
+        new = await self._not_shown(voter, shown)
         if not new:
             return
         at = rfc3339(self._now())
         await self._database.write(
             lambda writer: writer.executemany(
-                "INSERT INTO case_views (voter, case_id, shown_at, own)"
-                " SELECT ?, case_id, ?, 0 FROM cases WHERE case_id = ?"
-                " ON CONFLICT DO NOTHING",
-                [(voter, at, one) for one in new],
+                "INSERT INTO case_views (voter, case_id, shown_at, own, content_revision)"
+                " SELECT ?, case_id, ?, 0, ? FROM cases WHERE case_id = ?"
+                " ON CONFLICT DO UPDATE SET shown_at = excluded.shown_at,"
+                " content_revision = excluded.content_revision"
+                " WHERE ifnull(content_revision, 0) < excluded.content_revision",
+                [(voter, at, shown[one], one) for one in new],
             )
         )
 
-    async def _not_shown(self, voter: str, case_ids: Sequence[str]) -> Sequence[str]:
-        known: set[str] = set()
-        for part in _parts(case_ids):
+    async def _not_shown(self, voter: str, shown: Mapping[str, int]) -> Sequence[str]:
+        known: dict[str, int] = {}
+        for part in _parts(shown):
             rows = await self._database.rows(
-                "SELECT case_id FROM case_views WHERE voter = ?"  # noqa: S608
-                f" AND case_id IN ({_places(part)})",
+                "SELECT case_id, ifnull(content_revision, 0) AS words FROM case_views"  # noqa: S608
+                f" WHERE voter = ? AND case_id IN ({_places(part)})",
                 (voter, *part),
             )
-            known |= {row["case_id"] for row in rows}
-        return [one for one in dict.fromkeys(case_ids) if one not in known and _can_be_stored(one)]
+            known |= {row["case_id"]: row["words"] for row in rows}
+        return [
+            one
+            for one, words in shown.items()
+            if known.get(one, -1) < words and _can_be_stored(one)
+        ]
+
+    async def shown_words(self, voter: str, case_id: str) -> int | None:
+        """Tell the words of a case that a voter was shown or wrote last; None: that is not known."""
+        if not _can_be_stored(case_id):
+            return None
+        row = await self._database.row(
+            "SELECT content_revision FROM case_views WHERE voter = ? AND case_id = ?",
+            (voter, case_id),
+        )
+        return None if row is None else row["content_revision"]
 
     async def unreviewed(
         self, voter: str, owner_id: str, *, app_code: str | None = None, limit: int
     ) -> list[str]:
-        """List what a voter was shown and has not voted on, what was shown last first."""
+        """List what a voter was shown and has not voted on as it is, what was shown last first."""
         rows = await self._database.rows(
             "SELECT case_id FROM case_views JOIN cases USING (case_id)"
             " WHERE case_views.voter = ? AND own = 0 AND +owner_id = ?"
             " AND ifnull(json_extract(value, '$.scope.app_code') = ?, 1)"
-            " AND lifecycle IN ('draft', 'accepted') AND NOT EXISTS (SELECT 1 FROM case_votes"
-            " WHERE case_votes.case_id = cases.case_id AND case_votes.voter = case_views.voter)"
+            " AND is_findable = 1 AND NOT EXISTS (SELECT 1 FROM case_votes"
+            " WHERE case_votes.case_id = cases.case_id AND case_votes.voter = case_views.voter"
+            " AND max(case_votes.content_revision, warned_on)"
+            " >= ifnull(json_extract(value, '$.content_revision'), 1))"
             " ORDER BY shown_at DESC, case_id LIMIT ?",
             (voter, owner_id, app_code, max(0, limit)),
         )
@@ -223,9 +241,10 @@ def apply_case_change_blocking(
     append_history_blocking(connection, case.case_id, change.history)
     if change.shown_to is not None:
         connection.execute(
-            "INSERT INTO case_views (voter, case_id, shown_at, own) VALUES (?, ?, ?, 1)"
-            " ON CONFLICT (voter, case_id) DO UPDATE SET own = 1",
-            (change.shown_to, case.case_id, rfc3339(now)),
+            "INSERT INTO case_views (voter, case_id, shown_at, own, content_revision)"
+            " VALUES (?, ?, ?, 1, ?) ON CONFLICT (voter, case_id)"
+            " DO UPDATE SET own = 1, content_revision = excluded.content_revision",
+            (change.shown_to, case.case_id, rfc3339(now), case.content_revision),
         )
     if change.item is not None:
         _show(connection, change.item, deliver_to, now)
@@ -280,8 +299,8 @@ def _put_case(connection: sqlite3.Connection, change: CaseChange) -> None:
 def _put_vote(connection: sqlite3.Connection, vote: Vote) -> None:
     connection.execute(
         "INSERT OR REPLACE INTO case_votes"
-        " (case_id, voter, helpful, signal, app_code, environment, at, content_revision)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        " (case_id, voter, helpful, signal, app_code, environment, at, content_revision, warning,"
+        " warned_on) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             vote.case_id,
             vote.voter,
@@ -291,6 +310,8 @@ def _put_vote(connection: sqlite3.Connection, vote: Vote) -> None:
             vote.environment,
             rfc3339(vote.at),
             vote.content_revision,
+            vote.warning,
+            vote.warned_on,
         ),
     )
 

@@ -5,10 +5,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memory.cases.case import Case, CaseContent, CaseMetadata, Vote
+from memory.cases.lifecycle import after_revision, after_vote
+from memory.cases.votes import with_vote
 from memory.scope import Scope
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 OWN = "cnv_own"
+LATER = AT + timedelta(hours=1)
 
 
 def make_content(**fields: Any) -> CaseContent:
@@ -46,3 +49,37 @@ def make_vote(voter: str = "cnv_other", **fields: Any) -> Vote:
 def days_later(days: float) -> datetime:
     """Give a moment after the cases were made."""
     return AT + timedelta(days=days)
+
+
+class Life:
+    """A case with its votes, as a store would keep them."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.case = make_case(**fields)
+        self.votes: list[Vote] = []
+
+    def vote(self, voter: str, *, by: Any = "agent", **fields: Any) -> Case:
+        vote = make_vote(voter, at=LATER, content_revision=self.case.content_revision, **fields)
+        self.votes = with_vote(self.votes, vote)
+        self.case = after_vote(self.case, self.votes, vote, LATER, by=by)
+        return self.case
+
+    def rewrite(self, writer: str, *, by: Any = "agent", stated: Any = None, **fields: Any) -> Case:
+        self.case = after_revision(
+            self.case,
+            self.votes,
+            content=make_content(**fields),
+            stated=stated,
+            writer=writer,
+            by=by,
+            at=LATER,
+        )
+        return self.case
+
+
+def accepted() -> Life:
+    life = Life(stated_confidence=0.8)
+    life.vote(OWN, helpful=True)
+    life.vote("cnv_b", helpful=True)
+    assert life.case.lifecycle == "accepted"
+    return life

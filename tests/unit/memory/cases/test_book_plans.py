@@ -64,7 +64,7 @@ async def everything_once(store: SqliteCaseStore) -> None:
     await store.history("cas_1", limit=9)
     await store.history_length("cas_1")
     await store.reports("cas_1", limit=9)
-    await store.note_shown("cnv_1", ids)
+    await store.note_shown("cnv_1", dict.fromkeys(ids, 1))
     await store.unreviewed("cnv_1", "ann", limit=9)
     report = Report(content=one.content, conversation_id=None, at=one.created_at)
     change = next_of(one, vote=vote(one, "cnv_2", helpful=True), relations=[related("2", 0.9)])
@@ -80,12 +80,12 @@ async def test_showing_again_what_was_shown_before_writes_nothing(
     async with open_memory(tmp_path) as database:
         store = cases_on(database, ticking())
         await store.apply(new(case("1")))
-        await store.note_shown("cnv_1", ["cas_1"])
+        await store.note_shown("cnv_1", dict.fromkeys(["cas_1"], 1))
 
         def never(_: Any) -> None:
             raise AssertionError
 
         monkeypatch.setattr(database, "write", never)
-        await store.note_shown("cnv_1", ["cas_1"])
+        await store.note_shown("cnv_1", dict.fromkeys(["cas_1"], 1))
         with pytest.raises(AssertionError):
-            await store.note_shown("cnv_2", ["cas_1"])
+            await store.note_shown("cnv_2", dict.fromkeys(["cas_1"], 1))

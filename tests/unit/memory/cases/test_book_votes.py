@@ -109,11 +109,11 @@ async def test_what_is_not_judged_is_asked_of_the_conversation_that_was_shown_it
     async with case_world(tmp_path) as world:
         one = await recorded(world)
         other = (await world.upsert(caller("cnv_0"), **INCIDENT_ZH)).case
-        await world.store.note_shown("cnv_2", [one.case_id, other.case_id])
+        await world.store.note_shown("cnv_2", dict.fromkeys([one.case_id, other.case_id], 1))
         asked = await world.vote(caller("cnv_2"), one.case_id, helpful=True)
         assert asked.unreviewed_cases == [other.case_id]
         mine = await world.upsert(caller("cnv_2"), **{**INCIDENT, "root_cause": "a bad disk"})
-        await world.store.note_shown("cnv_2", [mine.case.case_id])
+        await world.store.note_shown("cnv_2", dict.fromkeys([mine.case.case_id], 1))
         again = await world.vote(caller("cnv_2"), one.case_id, helpful=True)
         assert again.unreviewed_cases == [other.case_id], "its own is not for it to judge"
         author = await world.vote(caller("cnv_1"), one.case_id, signal="high_risk")
@@ -219,7 +219,7 @@ async def test_only_what_a_conversation_can_reach_is_asked_of_it(tmp_path: Path)
         mine = (await recorded(world)).case_id
         common = (await world.upsert(caller(app=None), **INCIDENT_ZH)).case.case_id
         bank = (await world.upsert(caller(app="bank"), **INCIDENT)).case.case_id
-        await world.store.note_shown("cnv_9", [bank, common, mine])
+        await world.store.note_shown("cnv_9", dict.fromkeys([bank, common, mine], 1))
         last = (await world.upsert(caller("cnv_8"), **{**INCIDENT, "root_cause": "a disk"})).case
         asked = await world.vote(caller("cnv_9"), last.case_id, helpful=True)
         assert {*asked.unreviewed_cases} == {mine, common}

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from memory.stores.sqlite.cases import delete_case_blocking
+from memory.clock import utc_now
+from memory.stores.sqlite.cases import SqliteCaseStore, delete_case_blocking
 from memory.stores.sqlite.database import open_database
 from tests.support.episodes import FILE, MIGRATIONS, open_memory
 
@@ -22,6 +23,8 @@ BELONGING: dict[str, list[tuple[object, ...]]] = {
     "case_history": [(9, "cas_3", "2026-11-20T00:00:00Z", "created", "agent", "ann", None, "{}")],
     "case_views": [("cnv_2", "cas_1", "2026-11-20T00:00:00Z", 0)],
 }
+LATER: dict[str, tuple[object, ...]] = {"case_votes": (None, 0), "case_views": (None,)}
+"""What columns that were added since say of them."""
 SCHEMA = (
     "SELECT name, sql FROM sqlite_master WHERE tbl_name LIKE 'case%' AND type = 'index'"
     " AND sql IS NOT NULL ORDER BY name"
@@ -49,7 +52,8 @@ async def test_all_of_it_is_there_afterwards(tmp_path: Path, table: str) -> None
     indexes = await an_old_one(tmp_path)
     async with open_memory(tmp_path) as database:
         rows = [tuple(one) for one in await database.rows(f"SELECT * FROM {table}")]
-        assert rows == {"cases": CASES, **BELONGING}[table]
+        before: list[tuple[object, ...]] = [*CASES] if table == "cases" else BELONGING[table]
+        assert rows == [(*one, *LATER.get(table, ())) for one in before]
         assert [tuple(one) for one in await database.rows(SCHEMA)] == indexes
         assert await database.rows("PRAGMA foreign_key_check") == []
         assert [one[0] for one in await database.rows("SELECT rowid FROM cases")] == [1, 2, 3, 4, 5]
@@ -63,7 +67,9 @@ async def test_what_belongs_to_a_case_still_goes_with_it(tmp_path: Path) -> None
         for table in BELONGING:
             assert await database.rows(f"SELECT * FROM {table}") == []
         with pytest.raises(Exception, match="contradicts"):
-            await database.write(lambda writer: put(writer, "case_views", BELONGING["case_views"]))
+            await database.write(
+                lambda writer: put(writer, "case_reports", BELONGING["case_reports"])
+            )
 
 
 async def test_history_goes_on_with_numbers_of_its_own(tmp_path: Path) -> None:
@@ -72,3 +78,23 @@ async def test_history_goes_on_with_numbers_of_its_own(tmp_path: Path) -> None:
     async with open_memory(tmp_path) as database:
         await database.write(lambda writer: put(writer, "case_history", [new]))
         assert [one[0] for one in await database.rows("SELECT seq FROM case_history")] == [9, 10]
+
+
+async def test_what_old_votes_warned_of_stands_beside_what_they_judged(tmp_path: Path) -> None:
+    await an_old_one(tmp_path)
+    shown = ("shop", None, "2026-11-20T00:00:00Z", 4)
+    with closing(sqlite3.connect(tmp_path / FILE)) as connection:
+        signals = ("conflict", "high_risk", "stale", None)
+        old: list[tuple[object, ...]] = [
+            ("cas_2", f"cnv_{n}", None, one, *shown) for n, one in enumerate(signals)
+        ]
+        put(connection, "case_votes", old)
+        connection.commit()
+    async with open_memory(tmp_path) as database:
+        votes = (await SqliteCaseStore(database, utc_now, deliver_to=()).votes(["cas_2"]))["cas_2"]
+    assert [(one.signal, one.warning, one.warned_on) for one in votes] == [
+        (None, "conflict", 4),
+        (None, "high_risk", 4),
+        ("stale", None, 0),
+        (None, None, 0),
+    ]

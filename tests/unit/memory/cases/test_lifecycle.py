@@ -1,59 +1,20 @@
 """What votes and rewriting make of a case, step by step."""
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.cases.case import SIGNALS, Case, CaseMetadata, Vote
+from memory.cases.case import SIGNALS, CaseMetadata
 from memory.cases.lifecycle import (
-    after_revision,
-    after_vote,
     is_found_right,
     restated,
     review_reasons_of,
 )
-from memory.cases.votes import is_helpful, with_vote
+from memory.cases.votes import is_helpful
 from memory.scope import Scope
-from tests.unit.memory.cases.judged import AT, OWN, make_case, make_content, make_vote
-
-LATER = AT + timedelta(hours=1)
-
-
-class Life:
-    """A case with its votes, as a store would keep them."""
-
-    def __init__(self, **fields: Any) -> None:
-        self.case = make_case(**fields)
-        self.votes: list[Vote] = []
-
-    def vote(self, voter: str, *, by: Any = "agent", **fields: Any) -> Case:
-        vote = make_vote(voter, at=LATER, content_revision=self.case.content_revision, **fields)
-        self.votes = with_vote(self.votes, vote)
-        self.case = after_vote(self.case, self.votes, vote, LATER, by=by)
-        return self.case
-
-    def rewrite(self, writer: str, *, by: Any = "agent", stated: Any = None, **fields: Any) -> Case:
-        self.case = after_revision(
-            self.case,
-            self.votes,
-            content=make_content(**fields),
-            stated=stated,
-            writer=writer,
-            by=by,
-            at=LATER,
-        )
-        return self.case
-
-
-def accepted() -> Life:
-    life = Life(stated_confidence=0.8)
-    life.vote(OWN, helpful=True)
-    life.vote("cnv_b", helpful=True)
-    assert life.case.lifecycle == "accepted"
-    return life
+from tests.unit.memory.cases.judged import LATER, OWN, Life, accepted, make_case, make_vote
 
 
 def test_a_vote_moves_the_case_to_its_next_revision_and_says_when() -> None:
@@ -169,67 +130,6 @@ def test_what_was_rejected_stays_rejected_whatever_is_voted() -> None:
     assert life.vote("cnv_e", signal="stale").lifecycle == "rejected"
 
 
-def test_stale_takes_an_accepted_case_out_and_rejected_goes_before_stale() -> None:
-    life = accepted()
-    case = life.vote("cnv_c", signal="stale")
-    assert case.lifecycle == "stale"
-    assert not case.is_findable
-    assert Life(stated_confidence=0.3).vote("c", helpful=False, signal="stale").lifecycle == (
-        "rejected"
-    )
-
-
-def test_stale_goes_before_accepted() -> None:
-    life = Life(stated_confidence=1.0)
-    life.vote("cnv_b", helpful=True)
-    assert life.vote("cnv_c", helpful=True, signal="stale").lifecycle == "stale"
-
-
-def test_a_stale_case_stays_stale_however_many_find_it_helpful() -> None:
-    life = Life(stated_confidence=1.0)
-    life.vote("cnv_b", signal="stale")
-    for voter in ("cnv_c", "cnv_d", "cnv_e"):
-        assert life.vote(voter, helpful=True).lifecycle == "stale"
-    assert life.case.confidence == 1.0
-
-
-def test_a_stale_case_comes_back_when_all_who_said_so_take_it_back() -> None:
-    life = Life(stated_confidence=0.6)
-    life.vote("cnv_b", signal="stale")
-    life.vote("cnv_c", signal="stale")
-    assert life.vote("cnv_b", signal="success").lifecycle == "stale"
-    assert life.vote("cnv_d", helpful=True).lifecycle == "stale"
-    assert life.vote("cnv_c", signal="conflict").lifecycle == "draft"
-
-
-@pytest.mark.parametrize("found", [{"helpful": True}, {"signal": "success"}])
-def test_a_person_whom_it_helped_clears_what_one_voice_called_stale(found: dict[str, Any]) -> None:
-    life = accepted()
-    life.vote("cnv_x", signal="stale")
-    assert life.vote("cnv_y", **found).lifecycle == "stale", "no agent alone takes it back"
-    assert life.vote("person:ann", by="person", **found).lifecycle == "accepted"
-    draft = Life(stated_confidence=0.6)
-    draft.vote("cnv_x", signal="stale")
-    assert draft.vote("person:ann", by="person", helpful=False).lifecycle == "stale"
-    assert draft.vote("person:ann", by="person", **found).lifecycle == "draft"
-    assert draft.vote("cnv_x", signal="stale").lifecycle == "stale"
-
-
-def test_who_called_it_stale_takes_it_back_by_finding_it_helpful() -> None:
-    life = accepted()
-    life.vote("cnv_x", helpful=False, signal="stale")
-    after = life.vote("cnv_x", helpful=True)
-    assert (after.lifecycle, after.confidence) == ("accepted", 1.0)
-
-
-def test_stale_that_was_said_of_older_words_keeps_no_new_ones_stale() -> None:
-    life = Life(stated_confidence=0.6)
-    life.vote("cnv_x", signal="stale")
-    life.rewrite(OWN, diagnosis="Looked again")
-    life.vote("cnv_y", signal="stale")
-    assert life.vote("cnv_y", helpful=True).lifecycle == "draft"
-
-
 def test_what_a_person_rewrote_is_rejected_by_no_vote_on_older_words() -> None:
     life = Life(stated_confidence=0.7)
     for voter in ("cnv_b", "cnv_c", "cnv_d"):
@@ -274,35 +174,6 @@ def test_what_others_found_right_is_not_for_one_voice_to_do_away_with(
 def test_accepted_survives_a_vote_against_it() -> None:
     life = accepted()
     assert life.vote("cnv_c", helpful=False).lifecycle == "accepted"
-
-
-def test_review_is_asked_for_by_signal_and_by_low_confidence() -> None:
-    life = Life(stated_confidence=0.5)
-    assert life.vote("cnv_b", signal="high_risk").review_reasons == ("high_risk",)
-    assert life.vote("cnv_c", signal="rollback").review_reasons == ("rollback", "high_risk")
-    assert life.vote("cnv_d", helpful=False).review_reasons == (
-        "low_confidence",
-        "rollback",
-        "high_risk",
-    )
-    assert life.vote("cnv_b", signal="success").review_reasons == ("low_confidence", "rollback")
-    assert life.vote("cnv_e", helpful=True).review_reasons == ("rollback",)
-    assert life.vote("cnv_c", helpful=True).review_reasons == (), "who rolled it back takes it back"
-
-
-def test_a_person_whom_it_helped_has_looked_at_it() -> None:
-    life = Life(stated_confidence=0.5)
-    life.vote("cnv_b", signal="high_risk")
-    life.vote("cnv_c", signal="conflict")
-    by_hand = {"by": "person"}
-    assert life.vote("person:ann", **by_hand, helpful=False).review_reasons == (
-        "conflict",
-        "high_risk",
-    )
-    risky = life.vote("person:ann", **by_hand, helpful=True, signal="high_risk")
-    assert risky.review_reasons == ("high_risk",), "what is said just now stands"
-    assert life.vote("person:ann", **by_hand, signal="success").review_reasons == ()
-    assert life.vote("cnv_d", helpful=True).review_reasons == ()
 
 
 def test_a_new_case_with_little_confidence_asks_for_review() -> None:
@@ -384,16 +255,6 @@ def test_who_may_state_a_confidence_anew(
 def test_what_rewriting_brings_back(lifecycle: Any, by: Any, then: str) -> None:
     life = Life(lifecycle=lifecycle)
     assert life.rewrite("cnv_b", by=by, diagnosis="Looked again").lifecycle == then
-
-
-def test_rewriting_answers_what_review_was_asked_for() -> None:
-    life = Life(stated_confidence=0.5)
-    life.vote("cnv_b", signal="conflict")
-    life.vote("cnv_c", helpful=False)
-    assert life.case.review_reasons == ("conflict",)
-    assert life.rewrite("cnv_b", stated=0.4).review_reasons == ("low_confidence", "conflict")
-    assert life.rewrite("cnv_b", diagnosis="Looked again").review_reasons == ("low_confidence",)
-    assert life.vote("cnv_d", helpful=True).review_reasons == ()
 
 
 def test_the_scope_of_a_case_survives_everything() -> None:

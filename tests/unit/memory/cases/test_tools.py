@@ -1,6 +1,6 @@
 """The four tools: every way to call them wrongly has its code, and none of them ever raises."""
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -229,7 +229,7 @@ class Unwritable(SqliteCaseStore):
 
     failing = "fails"
 
-    async def note_shown(self, voter: str, case_ids: Sequence[str]) -> None:
+    async def note_shown(self, voter: str, shown: Mapping[str, int]) -> None:
         if self.failing != "fails":
             await anyio.sleep_forever()
         raise StoreUnavailable("It cannot be written.")

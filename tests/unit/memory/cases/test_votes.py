@@ -22,6 +22,9 @@ from memory.cases.votes import (
 from memory.scope import Scope
 from tests.unit.memory.cases.judged import AT, OWN, make_case, make_vote
 
+BOTH = {"helpful": True, "signal": "success"}
+JUDGING = ("stale", "rollback", "success")
+
 
 @pytest.mark.parametrize(
     ("fields", "delta"),
@@ -64,7 +67,9 @@ def test_what_a_later_vote_leaves_open_stays_as_it_was() -> None:
     assert cast([earlier], make_vote(signal="success", app_code="b")) == make_vote(
         helpful=True, signal="success", app_code="b"
     )
-    assert cast([earlier], make_vote(helpful=False)) == make_vote(helpful=False, signal="conflict")
+    assert cast([earlier], make_vote(helpful=False)) == make_vote(
+        helpful=False, warning="conflict", warned_on=1
+    )
     assert cast([make_vote("cnv_b", helpful=True)], make_vote()) == make_vote()
 
 
@@ -77,14 +82,27 @@ def test_what_a_later_vote_leaves_open_stays_as_it_was() -> None:
         ({"helpful": True}, {"signal": "stale"}, {"signal": "stale"}),
         ({"helpful": True, "signal": "success"}, {"helpful": False}, {"helpful": False}),
         ({"helpful": False}, {"signal": "rollback"}, {"helpful": False, "signal": "rollback"}),
-        ({"helpful": True}, {"signal": "high_risk"}, {"helpful": True, "signal": "high_risk"}),
-        ({"signal": "rollback"}, {"signal": "conflict"}, {"signal": "conflict"}),
+        ({"signal": "conflict"}, {"helpful": True}, {"helpful": True}),
+        ({"helpful": True, "signal": "high_risk"}, {"signal": "success"}, BOTH),
     ],
 )
 def test_a_later_word_takes_back_what_was_said_for_the_other_side(
     earlier: dict[str, Any], later: dict[str, Any], now: dict[str, Any]
 ) -> None:
     assert cast([make_vote(**earlier)], make_vote(**later)) == make_vote(**now)
+
+
+@pytest.mark.parametrize(
+    "judged",
+    [{"helpful": True}, {"helpful": False}, *({"signal": one} for one in JUDGING), BOTH, {}],
+)
+@pytest.mark.parametrize("warning", ["conflict", "high_risk"])
+def test_a_warning_stands_beside_what_its_voter_judged(judged: Any, warning: Any) -> None:
+    earlier = make_vote(**judged, content_revision=2)
+    later = cast([earlier], make_vote(signal=warning, content_revision=3))
+    assert later == make_vote(**judged, content_revision=2, warning=warning, warned_on=3)
+    assert cast([later], make_vote(helpful=False, content_revision=3)).warning == warning
+    assert cast([later], make_vote(helpful=True, content_revision=3)).warning is None
 
 
 def test_what_was_said_of_old_words_is_not_added_to_what_is_said_of_new_ones() -> None:

@@ -1,0 +1,146 @@
+"""Cases from before the rules for their likeness changed are known by the present ones once memory is open."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import pytest
+
+from memory import assemble
+from memory.assemble import Memory, MemoryPlan
+from memory.clock import utc_now
+from memory.errors import StoreUnavailable
+from memory.stores.sqlite import case_likeness
+from memory.stores.sqlite.case_likeness import renew_likenesses, rules_digest_blocking
+from memory.stores.sqlite.database import Database
+from policies.secrets import mask_secrets
+from tests.support.cases import (
+    INCIDENT,
+    INCIDENT_ZH,
+    OTHER_INCIDENT,
+    CaseWorld,
+    caller,
+    case_world,
+    retold,
+)
+from tests.support.episodes import FILE, open_memory
+
+KEYS = "SELECT case_id, fingerprint, likeness FROM cases ORDER BY case_id"
+TOLD = (INCIDENT, INCIDENT_ZH, OTHER_INCIDENT)
+
+
+@asynccontextmanager
+async def assembled(root: Path) -> AsyncIterator[Memory]:
+    plan = MemoryPlan(
+        data_dir=root,
+        workspace=root,
+        mask=mask_secrets,
+        embedder="hashed",
+        serves_vectors=False,
+    )
+    async with assemble.open_memory(plan, now=utc_now, draw=lambda: 0.5) as memory:
+        yield memory
+
+
+async def keys(database: Database) -> list[tuple[Any, ...]]:
+    return [tuple(one) for one in await database.rows(KEYS)]
+
+
+async def made_by_older_rules(world: CaseWorld) -> list[tuple[Any, ...]]:
+    """Record cases as older rules would have; gives their keys by the present ones."""
+    for told in TOLD:
+        await world.upsert(caller(), **told)
+    now = await keys(world.database)
+    await world.database.write(
+        lambda writer: writer.execute("UPDATE cases SET fingerprint = x'00', likeness = x'00'")
+    )
+    return now
+
+
+@pytest.mark.parametrize("told", [INCIDENT, INCIDENT_ZH], ids=["en", "zh"])
+async def test_what_was_found_wrong_under_older_rules_does_not_come_back_as_new(
+    tmp_path: Path, told: Any
+) -> None:
+    async with case_world(tmp_path) as world:
+        made = await world.upsert(caller(), **{**told, "confidence": 0.3})
+        await world.vote(caller("cnv_2"), made.case.case_id, helpful=False)
+        await world.database.write(
+            lambda writer: writer.execute("UPDATE cases SET fingerprint = x'00', likeness = x'00'")
+        )
+        await renew_likenesses(world.database)
+        again = await world.upsert(caller("cnv_3"), **retold(told))
+        assert (again.status, again.case.case_id) == ("merged", made.case.case_id)
+        assert again.case.lifecycle == "rejected"
+
+
+async def test_memory_renews_them_before_it_is_open(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        now = await made_by_older_rules(world)
+    async with assembled(tmp_path):
+        pass
+    async with open_memory(tmp_path) as database:
+        assert await keys(database) == now
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 200])
+async def test_all_are_renewed_a_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(case_likeness, "_AT_ONCE", at_once)
+    async with case_world(tmp_path) as world:
+        now = await made_by_older_rules(world)
+        await renew_likenesses(world.database)
+        assert await keys(world.database) == now
+
+
+async def test_under_the_same_rules_nothing_is_read_nor_written(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        await renew_likenesses(world.database)
+        await made_by_older_rules(world)
+        older = await keys(world.database)
+        await renew_likenesses(world.database)
+        assert await keys(world.database) == older
+        await world.database.write(
+            lambda writer: writer.execute("UPDATE case_likeness_rules SET digest = x'00'")
+        )
+        await renew_likenesses(world.database)
+        assert await keys(world.database) != older
+        rules = await anyio.to_thread.run_sync(rules_digest_blocking)
+        rows = await world.database.rows("SELECT digest FROM case_likeness_rules")
+        assert [one[0] for one in rows] == [rules]
+
+
+async def test_what_cannot_be_read_stays_and_holds_up_nothing(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        now = await made_by_older_rules(world)
+        damaged = now[1][0]
+        await world.database.write(
+            lambda writer: writer.execute(
+                "UPDATE cases SET value = '{}' WHERE case_id = ?", (damaged,)
+            )
+        )
+        await renew_likenesses(world.database)
+        renewed = await keys(world.database)
+        assert [renewed[0], renewed[2]] == [now[0], now[2]]
+
+
+async def test_where_it_cannot_be_written_memory_opens_and_it_is_done_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with case_world(tmp_path) as world:
+        now = await made_by_older_rules(world)
+
+        def full(*_: object) -> None:
+            raise StoreUnavailable("The disk is full.")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(world.database, "write", full)
+            await renew_likenesses(world.database)
+        with closing(sqlite3.connect(tmp_path / FILE)) as connection:
+            assert connection.execute("SELECT * FROM case_likeness_rules").fetchall() == []
+    async with open_memory(tmp_path) as database:
+        await renew_likenesses(database)
+        assert await keys(database) == now
