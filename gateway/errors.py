@@ -2,7 +2,7 @@
 
     GatewayError
       BadRequest · TooLarge · Unauthorised · Forbidden · NotFound · Conflict (Busy) · Overloaded
-      · ShuttingDown
+      · ShuttingDown · NotStored
 
 A turn that went wrong is no error: its turn result says so. Message texts never hold exception
 text, stacks or paths of the server; the server's log has those under the same request id.

@@ -123,4 +123,6 @@ async def test_damage_that_only_a_search_meets_is_told_from_then_on(tmp_path: Pa
         assert services.memory is not None
         told = await services.memory.database.ping()
     assert found["degraded"] != []
-    assert told == "The database cannot be read: it is damaged."
+    assert told is not None
+    # Read or written: what is remembered later may meet it first.
+    assert told.endswith("it is damaged.")

@@ -15,6 +15,7 @@ KINDS = {
     "Busy": ("conversation_busy", 409, True),
     "Overloaded": ("overloaded", 503, True),
     "ShuttingDown": ("shutting_down", 503, True),
+    "NotStored": ("storage_unavailable", 503, False),
     "GatewayError": ("internal_error", 500, False),
 }
 
