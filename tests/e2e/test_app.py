@@ -399,6 +399,34 @@ def test_a_fault_of_the_program_is_in_the_log_and_one_sentence(tmp_path: Path) -
     assert one_sentence(told) == "The server failed; its log above says why."
 
 
+def test_the_collector_never_looks_through_all_modules(tmp_path: Path) -> None:
+    """All streams would stand still meanwhile; neither those of the start nor the vector index's."""
+    program = """if True:
+        import gc, os, signal, sys, app
+        freeze, spared = gc.freeze, []
+        def counting():
+            freeze()
+            spared.append(gc.get_freeze_count())
+            if len(spared) == 2:
+                os.kill(os.getpid(), signal.SIGTERM)
+        gc.freeze = counting
+        code = app.main(["demo"])
+        print(spared[0] > 100_000, "chromadb" in sys.modules, spared[1] > spared[0])
+        sys.exit(code)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env=environment(tmp_path, {}, {}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "True True True"
+
+
 def test_relative_directories_lie_beside_the_program(tmp_path: Path) -> None:
     program, environ = copy_of_the_program(tmp_path / "copy", b"")
     places: dict[str, Any] = {"workspace": "w", "data_dir": "d", "log_dir": "l", "tokens_file": "t"}
