@@ -9,6 +9,9 @@ LOCK := constraints.txt
 STAMP := $(VENV)/.installed-$(shell cksum < $(LOCK) | cut -d' ' -f1)
 TESTS ?= tests
 
+# Each start would compile 400 files anew, and a run of the tests starts hundreds of programs.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run demo setup test check format bench soak lock clean
 
 run: setup

@@ -1,5 +1,6 @@
 """What every test has: a clean environment, no way out but loopback, and a loop that is watched."""
 
+import gc
 import os
 import signal
 import socket
@@ -43,6 +44,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the long files first; within a directory all stay as they were."""
     items.sort(key=_place)
+
+
+def pytest_collection_finish() -> None:
+    """Keep all modules and tests out of the collector's sight: each full collection goes through them."""
+    gc.freeze()
 
 
 def _place(item: pytest.Item) -> int:
