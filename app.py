@@ -5,6 +5,7 @@ The only place that reads the environment, a `.env` beside this file included.
 
 import argparse
 import contextlib
+import gc
 import io
 import logging
 import os
@@ -136,6 +137,11 @@ def _serve(_options: argparse.Namespace, settings: Settings, environ: Mapping[st
             if plan.demo:
                 print("Candor runs on its built-in demo model: the answers are scripted.")
                 print("Set ANTHROPIC_API_KEY (also in .env) to talk to a real one.")
+            elif plan.credential.kind == "none":
+                print(
+                    "Candor found no credential for a model, and CANDOR_DEMO=off forbids its own."
+                )
+                print("Set ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL (also in .env).")
             else:
                 print(f"Candor talks to the model of {plan.credential.found}.")
             print(f"Open {address}", flush=True)
@@ -284,4 +290,7 @@ def _absolute(settings: Settings) -> Settings:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_code = main()
+    gc.freeze()  # everything is closed: the interpreter's own last collections only keep people waiting
+    gc.disable()
+    sys.exit(exit_code)

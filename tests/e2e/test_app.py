@@ -376,6 +376,18 @@ async def test_a_made_token_lets_its_user_in_and_nobody_else(tmp_path: Path) -> 
         assert (await client.http.get(f"/logs/{result['log_file']}")).status_code == 404
 
 
+def run_program(program: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env=environment(directory, {}, {}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
 def test_a_fault_of_the_program_is_in_the_log_and_one_sentence(tmp_path: Path) -> None:
     program = (
         "import sys, app, gateway.serve\n"
@@ -383,15 +395,7 @@ def test_a_fault_of_the_program_is_in_the_log_and_one_sentence(tmp_path: Path) -
         "gateway.serve.serve = serve\n"
         "sys.exit(app.main(['demo']))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        env=environment(tmp_path, {}, {}),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = run_program(program, tmp_path)
     assert (done.returncode, done.stdout) == (70, "")
     logged, told = done.stderr.splitlines()
     assert json.loads(logged)["event"] == "server_failed"
@@ -414,17 +418,24 @@ def test_the_collector_never_looks_through_all_modules(tmp_path: Path) -> None:
         print(spared[0] > 100_000, "chromadb" in sys.modules, spared[1] > spared[0])
         sys.exit(code)
     """
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        env=environment(tmp_path, {}, {}),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = run_program(program, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "True True True"
+
+
+def test_nobody_waits_for_a_last_collection(tmp_path: Path) -> None:
+    """When all is closed the interpreter would go through all modules once more: seconds on a busy machine."""
+    program = """if True:
+        import gc, runpy, sys
+        leave = sys.exit
+        def leaving(code):
+            gc.callbacks.append(lambda phase, told: print(phase, told, file=sys.stderr, flush=True))
+            leave(code)
+        sys.exit, sys.argv = leaving, ["app.py", "logs"]
+        runpy.run_path("app.py", run_name="__main__")
+    """
+    done = run_program(program, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_relative_directories_lie_beside_the_program(tmp_path: Path) -> None:
