@@ -253,6 +253,18 @@ class EpisodeStoreSuite:
             assert found is not None
             assert "thing2 alone" in found.variants[0].text
 
+    @pytest.mark.parametrize(
+        "at", [datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)], ids=str
+    )
+    async def test_the_calendar_may_end_within_the_window(
+        self, open_episodes: Opening, at: datetime
+    ) -> None:
+        async with open_episodes() as opened:
+            for name, status in (("1", "stored"), ("2", "merged")):
+                tagged: dict[str, Any] = {"episode_type": "bugfix", "tags": ("pay", "sql")}
+                one = episode(name, occurred_at=at, **tagged)
+                assert (await put(opened, one)).status == status
+
     async def test_a_run_or_what_has_no_tags_merges_by_its_text_alone(
         self, open_episodes: Opening
     ) -> None:

@@ -9,7 +9,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from memory.clock import Now, from_rfc3339, rfc3339
@@ -37,6 +37,7 @@ from memory.stores.sqlite.outbox import enqueue_again_blocking
 
 _NEWEST_OF_A_MARK = 24
 _MAX_RECALLED = 200
+_FIRST_MOMENT, _LAST_MOMENT = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 class SqliteEpisodeStore:
@@ -227,12 +228,20 @@ def _like_by_tags(connection: sqlite3.Connection, episode: Episode) -> Mapping[s
     tags_key = tags_key_of(episode)
     if tags_key is None:
         return None
-    begin, end = episode.occurred_at - MERGE_WINDOW, episode.occurred_at + MERGE_WINDOW
+    begin, end = _around(episode.occurred_at)
     return _row(
         connection,
         "SELECT * FROM episodes WHERE realm = ? AND episode_type = ? AND tags_key = ?"
         " AND room > 0 AND last_at BETWEEN ? AND ? ORDER BY last_at DESC, id DESC LIMIT 1",
         (realm_of(episode), episode.episode_type, tags_key, rfc3339(begin), rfc3339(end)),
+    )
+
+
+def _around(moment: datetime) -> tuple[datetime, datetime]:
+    """Give the window around a moment, cut where the calendar ends."""
+    return (
+        moment - min(MERGE_WINDOW, moment - _FIRST_MOMENT),
+        moment + min(MERGE_WINDOW, _LAST_MOMENT - moment),
     )
 
 
