@@ -113,10 +113,9 @@ def _recognise_one(prompt: str) -> Intent:
         if found is not None:
             fields = {key: value or "" for key, value in found.groupdict().items()}
             return _corrected(build(fields))
-    if _SUMMARISE.search(text):
-        return Summarise()
-    is_about_memory = len(text) <= _MAX_QUESTION_CHARS and asks_about_memory(text)
-    return Recall() if is_about_memory else Unknown()
+    if len(text) <= _MAX_QUESTION_CHARS and asks_about_memory(text):
+        return Recall()
+    return Summarise() if _SUMMARISE.search(text) else Unknown()
 
 
 def _corrected(intent: Intent) -> Intent:
