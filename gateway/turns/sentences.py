@@ -3,6 +3,7 @@
 English and Chinese to begin with; a test holds that both have the same keys and places.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -16,10 +17,13 @@ _MANY_HAN = 0.15
 _READ_CHARS = 4000
 """The start of a message tells enough; the rest may be 200 000 characters of a log."""
 
+_PASTED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
+"""A fenced block: a log or code, in whatever language that is."""
+
 
 def language_of(message: str) -> Language:
     """Tell the language of a message; English where nothing speaks for Chinese."""
-    start = message[:_READ_CHARS]
+    start = _PASTED.sub("", message[:_READ_CHARS])
     han = sum(1 for one in start if "\u3400" <= one <= "\u9fff")
     letters = sum(1 for one in start if one.isalpha())
     return "zh" if han and han >= _MANY_HAN * letters else "en"

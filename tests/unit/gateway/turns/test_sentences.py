@@ -65,6 +65,12 @@ def test_chinese_sentences_are_chinese_and_english_ones_are_not() -> None:
         ("请列出 memory/ 下的文件 a.txt", "zh"),
         ("please translate 你好 into English for the whole team, thank you very much", "en"),
         ("bonjour", "en"),
+        (
+            "请帮我看看这是什么错误，谢谢。\n```\n" + "connection refused by peer\n" * 30 + "```",
+            "zh",
+        ),
+        ("怎么回事？\n~~~log\n" + "connection refused by peer\n" * 30, "zh"),
+        ("What does this say?\n```\n" + "连接被拒绝\n" * 30 + "```\nThank you.", "en"),
     ],
 )
 def test_the_language_is_the_messages(message: str, language: str) -> None:
