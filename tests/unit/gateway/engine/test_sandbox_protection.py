@@ -46,7 +46,7 @@ class Kernel:
 
     def _attempt(self, before: Sequence[str], scratch: Path, inside: Sequence[Path]) -> Outcome:
         assert scratch == SCRATCH
-        assert list(inside) == [Path("/ws"), Path("/data/tmp")]
+        assert list(inside)[1:2] == [Path("/data/tmp")]
         self.tried.append(before)
         return self.mounted if any(one.startswith("writable:") for one in before) else self.plain
 
@@ -151,6 +151,21 @@ def test_elsewhere_there_is_none(
     with pytest.raises(EngineUnavailable, match="offered on Linux alone"):
         protect("require")
     assert kernel.tried == []
+
+
+@pytest.mark.parametrize(
+    "places", [replace(PLACES, workspace=Path("/")), replace(PLACES, writable=(Path("/data"),))]
+)
+def test_data_where_the_agent_may_write_are_named_as_the_reason(
+    kernel: Kernel, places: AgentPlaces
+) -> None:
+    """What is read there is no longer outside, so no wall holds: the kernel is not to blame."""
+    kernel.mounted = kernel.plain = replace(HOLDS, reads_outside=True)
+    assert (
+        "because CANDOR_DATA_DIR lies where the agent may write" in protect(places=places).sentence
+    )
+    with pytest.raises(EngineUnavailable, match="CANDOR_DATA_DIR lies where the agent may write"):
+        protect("require", places)
 
 
 @pytest.mark.usefixtures("kernel")
