@@ -43,6 +43,13 @@ def label(text: str) -> str:
     return text.strip()
 
 
+def _model_name(text: str) -> str:
+    """Refuse what the agent program could take for something else than a name."""
+    if not text.isprintable() or text.startswith("-"):
+        raise ValueError("must be the name of a model")
+    return text
+
+
 # Text with a bound on its length is refused by pydantic where it holds a lone surrogate; without one not.
 Message = Annotated[str, Field(min_length=1, max_length=200_000), AfterValidator(_filled)]
 MAX_NAME_CHARS = 200
@@ -111,7 +118,7 @@ class ConversationBody(Change):
     unsettable = ("model", "app_code", "environment")
 
     title: Name | None = None
-    model: Name | None = None
+    model: Annotated[Name, AfterValidator(_model_name)] | None = None
     memory: MemoryChange = MemoryChange()
     app_code: Label | None = None
     environment: Label | None = None

@@ -100,6 +100,8 @@ async def test_a_conversation_is_changed_as_far_as_the_change_goes(tmp_path: Pat
         ({"title": " "}, "title"),
         ({"title": "x" * 201}, "title"),
         ({"model": 7}, "model"),
+        ({"model": "--dangerously-skip-permissions"}, "model"),
+        ({"model": "opus\nsonnet"}, "model"),
         ({"memory": True}, "memory"),
         ({"memory": {"enabled": None}}, "memory.enabled"),
         ({"memory": {"enabled": "yes"}}, "memory.enabled"),
