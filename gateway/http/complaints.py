@@ -17,6 +17,7 @@ _SENTENCES: Mapping[str, str] = {
     "list_type": "{field} must be a list.",
     "too_short": "{field} must hold at least {min_length}.",
     "too_long": "{field} may hold at most {max_length}.",
+    "datetime_from_date_parsing": "{field} must be a day and an hour that there are.",
     "timezone_aware": "{field} must name its time zone, as in 2026-01-31T09:30:00Z.",
     "string_type": "{field} must be text.",
     "string_unicode": "{field} holds half of a character (a lone surrogate), which is no valid text.",

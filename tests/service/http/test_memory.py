@@ -299,6 +299,8 @@ async def test_a_wrong_parameter_is_named(tmp_path: Path, path: str, field: str)
         ({"occurred_at": "2026-11-20T10:00:00"}, "occurred_at"),
         ({"occurred_at": 1700000000}, "occurred_at"),
         ({"occurred_at": "5"}, "occurred_at"),
+        ({"occurred_at": "2026-13-01T00:00:00Z"}, "occurred_at"),
+        ({"occurred_at": "2026-01-01T25:00:00Z"}, "occurred_at"),
         ({"tags": "one"}, "tags"),
         ({"occurred_at": "9999-12-31T23:59:59-12:00"}, "occurred_at"),
         ({"occurred_at": "0001-01-01T00:00:00+12:00"}, "occurred_at"),
