@@ -120,14 +120,14 @@ class SqliteConversationStore:
     async def own_sessions(self, conversation_id: ConversationId) -> Sequence[str]:
         """See `ConversationStore.own_sessions`."""
         rows = await self._database.rows(
-            "WITH held AS (SELECT session_id FROM conversations WHERE id = ?1"
-            " UNION SELECT session_id FROM turns WHERE conversation_id = ?1)"
+            "WITH held AS (SELECT session_id FROM conversations WHERE id = :id"
+            " UNION SELECT session_id FROM turns WHERE conversation_id = :id)"
             " SELECT session_id FROM held WHERE session_id IS NOT NULL"
             " AND NOT EXISTS (SELECT 1 FROM conversations c"
-            " WHERE c.session_id = held.session_id AND c.id != ?1)"
+            " WHERE c.session_id = held.session_id AND c.id != :id)"
             " AND NOT EXISTS (SELECT 1 FROM turns t"
-            " WHERE t.session_id = held.session_id AND t.conversation_id != ?1)",
-            (conversation_id,),
+            " WHERE t.session_id = held.session_id AND t.conversation_id != :id)",
+            {"id": conversation_id},
         )
         return [row["session_id"] for row in rows]
 

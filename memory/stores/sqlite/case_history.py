@@ -6,7 +6,7 @@ the case was changed by it. Its number says how many came before.
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -14,7 +14,9 @@ from memory.cases.case import HistoryEntry
 from memory.cases.store import MAX_KEPT_REPORTS, MAX_KEPT_VOTINGS
 from memory.clock import rfc3339
 
-_BY_THE_SAME: Final = "case_id = ?1 AND by = ?2 AND user_id = ?3 AND conversation_id IS ?4"
+_BY_THE_SAME: Final = (
+    "case_id = :case AND by = :by AND user_id = :user AND conversation_id IS :conversation"
+)
 _WROTE_LAST: Final = (
     "ifnull((SELECT max(seq) FROM case_history"  # noqa: S608  a text of our own
     f" WHERE {_BY_THE_SAME} AND event IN ('created', 'updated')), 0)"
@@ -29,7 +31,12 @@ def append_history_blocking(
 ) -> None:
     """Put entries at the end of a case's history, as `CaseStore.apply` says, within the caller's transaction."""
     for entry in entries:
-        whose = (case_id, entry.by, entry.user_id, entry.conversation_id)
+        whose = {
+            "case": case_id,
+            "by": entry.by,
+            "user": entry.user_id,
+            "conversation": entry.conversation_id,
+        }
         told = _in_place_of_the_last(connection, whose, entry) if _is_vote(entry) else entry
         connection.execute(
             "INSERT INTO case_history (case_id, at, event, by, user_id, conversation_id, details)"
@@ -40,8 +47,8 @@ def append_history_blocking(
             connection.execute(
                 "DELETE FROM case_history WHERE seq IN (SELECT seq FROM case_history"  # noqa: S608  a text of our own
                 f" WHERE {_BY_THE_SAME} AND event IN ('feedback', 'lifecycle')"
-                f" AND seq > {_WROTE_LAST} ORDER BY seq DESC LIMIT -1 OFFSET ?5)",
-                (*whose, 2 * MAX_KEPT_VOTINGS),
+                f" AND seq > {_WROTE_LAST} ORDER BY seq DESC LIMIT -1 OFFSET :kept)",
+                {**whose, "kept": 2 * MAX_KEPT_VOTINGS},
             )
         elif entry.event == "merged":
             connection.execute(
@@ -57,7 +64,7 @@ def _is_vote(entry: HistoryEntry) -> bool:
 
 
 def _in_place_of_the_last(
-    connection: sqlite3.Connection, whose: tuple[Any, ...], entry: HistoryEntry
+    connection: sqlite3.Connection, whose: Mapping[str, str | None], entry: HistoryEntry
 ) -> HistoryEntry:
     last = connection.execute(
         "SELECT seq, event, details FROM case_history"  # noqa: S608  a text of our own

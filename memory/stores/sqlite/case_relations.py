@@ -36,17 +36,24 @@ def put_relations_blocking(
     )
     connection.executemany(
         "INSERT INTO case_relations (lesser, greater, relation, score)"
-        " SELECT min(?1, case_id), max(?1, case_id), ?2, ?3 FROM cases"
-        " WHERE case_id = ?4 AND +owner_id = ?5 AND case_id != ?1 ON CONFLICT DO NOTHING",
+        " SELECT min(:case, case_id), max(:case, case_id), :relation, :score FROM cases"
+        " WHERE case_id = :other AND +owner_id = :owner AND case_id != :case"
+        " ON CONFLICT DO NOTHING",
         [
-            (case.case_id, one.relation, one.score, one.case_id, case.scope.owner_id)
+            {
+                "case": case.case_id,
+                "other": one.case_id,
+                "relation": one.relation,
+                "score": one.score,
+                "owner": case.scope.owner_id,
+            }
             for one in relations
         ],
     )
     for one in (case.case_id, *(other.case_id for other in relations)):
         connection.execute(
             "DELETE FROM case_relations WHERE (lesser, greater) IN"  # noqa: S608  a text of our own
-            " (SELECT lesser, greater FROM case_relations WHERE lesser = ?1 OR greater = ?1"
-            f" ORDER BY {PLACE}, score DESC, lesser, greater LIMIT -1 OFFSET ?2)",
-            (one, MAX_KEPT_RELATIONS),
+            " (SELECT lesser, greater FROM case_relations WHERE lesser = :case OR greater = :case"
+            f" ORDER BY {PLACE}, score DESC, lesser, greater LIMIT -1 OFFSET :kept)",
+            {"case": one, "kept": MAX_KEPT_RELATIONS},
         )

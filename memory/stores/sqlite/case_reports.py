@@ -9,11 +9,11 @@ from memory.clock import rfc3339
 from memory.stores.sqlite.case_rows import write_content
 
 _TOO_MANY: Final = (
-    "DELETE FROM case_reports WHERE case_id = ?1 AND {whose} AND seq NOT IN"
-    " (SELECT seq FROM case_reports WHERE case_id = ?1 AND {whose} ORDER BY seq DESC LIMIT ?2)"
+    "DELETE FROM case_reports WHERE case_id = :case AND {whose} AND seq NOT IN"
+    " (SELECT seq FROM case_reports WHERE case_id = :case AND {whose} ORDER BY seq DESC LIMIT :kept)"
 )
-_OF_ONE: Final = _TOO_MANY.format(whose="conversation_id IS ?3")
-_OF_ALL: Final = _TOO_MANY.format(whose="?3 IS ?3")
+_OF_ONE: Final = _TOO_MANY.format(whose="conversation_id IS :conversation")
+_OF_ALL: Final = _TOO_MANY.format(whose="true")
 
 
 def put_report_blocking(connection: sqlite3.Connection, case_id: str, report: Report) -> None:
@@ -23,5 +23,5 @@ def put_report_blocking(connection: sqlite3.Connection, case_id: str, report: Re
         "INSERT INTO case_reports (case_id, conversation_id, at, content) VALUES (?, ?, ?, ?)",
         (case_id, whose, rfc3339(report.at), write_content(report.content)),
     )
-    connection.execute(_OF_ONE, (case_id, MAX_KEPT_OF_ONE, whose))
-    connection.execute(_OF_ALL, (case_id, MAX_KEPT_REPORTS, whose))
+    connection.execute(_OF_ONE, {"case": case_id, "conversation": whose, "kept": MAX_KEPT_OF_ONE})
+    connection.execute(_OF_ALL, {"case": case_id, "kept": MAX_KEPT_REPORTS})

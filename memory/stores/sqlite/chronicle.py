@@ -57,13 +57,14 @@ def scrub_blocking(
     """
     for one in intent_ids:
         connection.execute(
-            "UPDATE intents SET text = NULL, payload = NULL, forgotten_at = ?1"
-            " WHERE id = ?2 AND text IS NOT NULL AND (?3 IS NULL OR owner_id = ?3)",
-            (rfc3339(now), one, owner_id),
+            "UPDATE intents SET text = NULL, payload = NULL, forgotten_at = :now"
+            " WHERE id = :intent AND text IS NOT NULL AND (:owner IS NULL OR owner_id = :owner)",
+            {"now": rfc3339(now), "intent": one, "owner": owner_id},
         )
         connection.execute(
-            "DELETE FROM pending_context WHERE intent_id = ?1 AND (?2 IS NULL OR owner_id = ?2)",
-            (one, owner_id),
+            "DELETE FROM pending_context"
+            " WHERE intent_id = :intent AND (:owner IS NULL OR owner_id = :owner)",
+            {"intent": one, "owner": owner_id},
         )
 
 
@@ -237,9 +238,9 @@ def _count_fields(connection: sqlite3.Connection, one: Recording) -> None:
         )
         if not seen.rowcount:
             connection.execute(
-                "INSERT INTO intent_fields (key, field, type, seen) SELECT ?1, ?2, ?3, 1"
-                " WHERE (SELECT count(*) FROM intent_fields WHERE key = ?1) < ?4",
-                (one.form_key, name, kind, _MAX_FIELDS_OF_KEY),
+                "INSERT INTO intent_fields (key, field, type, seen) SELECT ?, ?, ?, 1"
+                " WHERE (SELECT count(*) FROM intent_fields WHERE key = ?) < ?",
+                (one.form_key, name, kind, one.form_key, _MAX_FIELDS_OF_KEY),
             )
 
 

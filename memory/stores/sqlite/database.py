@@ -8,7 +8,7 @@ and nothing that happens on the loop can leave a transaction half done.
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib.resources import files
@@ -22,6 +22,8 @@ from memory.errors import StoreConflict, StoreDamaged, StoreUnavailable
 
 Row = aiosqlite.Row
 T = TypeVar("T")
+Parameters = Sequence[Any] | Mapping[str, Any]
+"""For `?` in their order, or for `:name`."""
 
 _CHECKPOINT_BUSY_MS = 200
 _BUSY_MS = 5000
@@ -110,7 +112,7 @@ class Database:
                 await self._writer.rollback()
                 raise
 
-    async def rows(self, sql: str, parameters: Iterable[Any] = ()) -> list[aiosqlite.Row]:
+    async def rows(self, sql: str, parameters: Parameters = ()) -> list[aiosqlite.Row]:
         """Read rows; sees everything that was committed before the call. Waits for no writer.
 
         Raises:
@@ -120,7 +122,7 @@ class Database:
         with self._noting_damage(), translating("read"):
             return list(await self._reader.execute_fetchall(sql, parameters))
 
-    async def row(self, sql: str, parameters: Iterable[Any] = ()) -> aiosqlite.Row | None:
+    async def row(self, sql: str, parameters: Parameters = ()) -> aiosqlite.Row | None:
         """Read the first row, or None."""
         found = await self.rows(sql, parameters)
         return found[0] if found else None
