@@ -330,7 +330,8 @@ async def _build(
     book = CaseBook(
         cases,
         finder,
-        SectionComparer(embedder),
+        # the relations' thresholds were measured with these vectors, in English and Chinese
+        SectionComparer(HashedEmbedder()),
         now=now,
         known_secrets=plan.known_secrets,
         on_change=waking,
@@ -410,6 +411,9 @@ def model_dir(data_dir: Path) -> Path:
 
 def _embedder_blocking(plan: MemoryPlan) -> Embedder:
     if plan.embedder != "hashed" and is_present_blocking(model_dir(plan.data_dir)):
+        import_module(
+            "chromadb"
+        )  # or the model's thread and the index's import it at once, and fail
         return MiniLmEmbedder(model_dir(plan.data_dir))
     if plan.embedder == "minilm":
         _log.warning("embedding_model_missing")
