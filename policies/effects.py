@@ -15,6 +15,7 @@ from policies.places import (
     locate_removed,
     locate_written,
 )
+from policies.protected import may_hold_secret
 from policies.transfers import judge_transfer
 from policies.trees import Inspector
 from policies.verdict import Deny
@@ -33,6 +34,11 @@ def _judge_reading(inspector: Inspector, invocation: Invocation) -> Deny | None:
         place = locate_content(inspector.workspace, operand)
         if isinstance(place, Deny):
             return place
+        # below such a folder `grep -r` leaves out nothing, because it does not see the folder's name
+        if invocation.has("recursive") and may_hold_secret(place.real_parts):
+            fault = inspector.inspect_contents(place)
+            if fault is not None:
+                return fault
     return None
 
 

@@ -42,7 +42,7 @@ class _Component:
     pattern: re.Pattern[str] | None
     """`None`: a literal name."""
     has_literal: bool
-    """Some letter or digit in it stands for itself."""
+    """Something in it stands for itself; a dot does not count, because `*.*` takes nearly everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def _read_component(chars: _Chars) -> _Component | Deny:
     if isinstance(translated, Deny):
         return translated
     outside_brackets = re.sub(r"\[[^\]]*\]", "", translated)
-    literal = any(c.isalnum() for c in outside_brackets)
+    literal = not set(outside_brackets) <= set("*?.")
     return _Component(text, re.compile(fnmatch.translate(translated)), has_literal=literal)
 
 

@@ -1,15 +1,17 @@
 """Judges the file patterns of the Glob and Grep tools: none that leaves the workspace or aims at secrets.
 
 Those tools expand patterns themselves, so they are judged by their spelling: braces spread out, no `..`,
-the part before the first wildcard inside. A broad pattern (`*`, `.*`, `*.json`) does not aim at secrets
-although it would match some; Grep is kept from those by exclusions that are added to its input.
+the part before the first wildcard inside. A broad pattern (`*`, `.*`, `*.json`, `*key*`) does not aim at
+secrets although it would match some; Grep is kept from those by exclusions that are added to its input.
 """
 
 import fnmatch
+import re
 from collections.abc import Iterator
 
 from policies.paths import Workspace, find_form_fault, show
 from policies.protected import find_secret, fold
+from policies.protected_names import SECRET_PATTERNS
 from policies.verdict import Deny
 
 MAX_PATTERN_CHARS = 1024
@@ -17,14 +19,35 @@ MAX_PATTERNS_CHARS = 4096
 MAX_ALTERNATIVES = 64
 
 _WILD = "*?["
-_SECRET_SAMPLES = (
-    *(".env", ".env.local", ".env.production", ".netrc", ".npmrc", ".pgpass", ".git-credentials"),
-    *(".ssh", ".aws", ".gnupg", ".kube", "id_rsa", "id_ed25519", "server.pem", "server.key"),
-    *("server.p12", "server.pfx", "credentials.json", "client_secret_1.json", "secrets.yaml"),
-)
+_BRACKET = re.compile(r"\[(?:!.|(.))[^\]]*\]")
+_ANYTHING = "\0"
+"""Fills a wildcard with what no pattern spells out."""
+
+
+def _fill(pattern: str, star: str) -> str:
+    """Give a name that a pattern takes."""
+    plain = _BRACKET.sub(lambda found: found[1] or _ANYTHING, pattern)
+    return plain.replace("*", star).replace("?", _ANYTHING)
+
+
+_SECRET_SAMPLES = frozenset(
+    _fill(pattern, star)
+    for pattern in SECRET_PATTERNS
+    for star in ("", _ANYTHING)
+    if star or not pattern.startswith("*")
+) | {".env.local", ".env.production", "server.pem", "client_secret_1.json"}
 _ORDINARY_SAMPLES = (
-    *("readme.md", "main.py", "config.yaml", "data.json", "a.txt", "index.html", "photo.png"),
-    *(".gitignore", ".github", ".nvmrc", "session.json", "compose.yml", "style.css"),
+    *("readme.md", "main.py", "main.kt", "main.sh", "a.txt", "index.html", "index.ejs"),
+    *("style.css", "style.scss", "photo.png", "slides.pptx", "data.json", "data.backup"),
+    *("session.json", "config.yaml", "compose.yml", "pyproject.toml", "setup.cfg", "mysql.cnf"),
+    *(".gitignore", ".dockerignore", ".npmignore", ".github", ".nvmrc", "npm-debug.log"),
+    # words that stand in names of secrets and in many others
+    *("server.py", "server.crt", "client.ts", "client.json", "service.py", "service.json"),
+    *("account.json", "login.py", "aws.py", "azure.py", "key.py", "keys.json", "api_key.py"),
+    *("token.py", "tokens.json", "access-token", "app_secrets.py", "ssh_client.py"),
+    *("boto_client.py", "environment.ts", "env.py", "envs.yaml", "production.yml", "kube.yaml"),
+    *("docker-compose.yml", "neural_net.py", "history.md", "chat_history", "app_state"),
+    *("user_store", "my_config"),
 )
 
 
@@ -47,29 +70,48 @@ def _spread(pattern: str, left: list[int]) -> Iterator[str] | None:
 
 
 def _aims_at_secret(component: str) -> bool:
+    """Say whether a pattern takes names of secrets, and none of those that people use for other things."""
     name = fold(component)
-    if not any(c in _WILD for c in name):
-        return find_secret((component,)) is not None
     if any(fnmatch.fnmatchcase(sample, name) for sample in _ORDINARY_SAMPLES):
         return False
-    return any(fnmatch.fnmatchcase(sample, name) for sample in _SECRET_SAMPLES)
+    spelled = _count_spelled(_fill(name, ""))
+    return any(
+        # what spells out less than half of the name means something else (`*log*`, `.mylogin.cnf`)
+        2 * spelled >= _count_spelled(sample) and fnmatch.fnmatchcase(sample, name)
+        for sample in _SECRET_SAMPLES
+    )
+
+
+def _count_spelled(name: str) -> int:
+    return len(name) - name.count(_ANYTHING)
+
+
+def _goes_up(component: str) -> bool:
+    """Say whether a component stands for the folder above; brackets of dots might be read so, too."""
+    return component == ".." or (
+        "[" in component and "*" not in component and fnmatch.fnmatchcase("..", component)
+    )
+
+
+def _refuse_secret(pattern: str) -> Deny:
+    return Deny(
+        "pattern_secret",
+        f"The pattern {show(pattern)} aims at files that hold secrets.",
+        "Look for other files; .env.example may be read.",
+    )
 
 
 def _find_alternative_fault(pattern: str, workspace: Workspace) -> Deny | None:
     components = pattern.split("/")
-    if ".." in components:
+    if any(_goes_up(component) for component in components):
         return Deny(
             "pattern_parent",
             "A pattern must not go up with ..",
             "Give a folder inside the workspace as path.",
         )
-    for component in components:
-        if _aims_at_secret(component):
-            return Deny(
-                "pattern_secret",
-                f"The pattern {show(component)} aims at files that hold secrets.",
-                "Look for other files; .env.example may be read.",
-            )
+    secret = find_secret(components) or next(filter(_aims_at_secret, components), None)
+    if secret is not None:
+        return _refuse_secret(secret)
     wild = next((i for i, c in enumerate(components) if any(w in c for w in _WILD)), None)
     prefix = "/".join(components if wild is None else components[:wild])
     prefix = prefix or ("/" if pattern.startswith("/") else ".")
@@ -109,6 +151,12 @@ def find_grep_glob_fault(glob: str, workspace: Workspace) -> Deny | None:
     for piece in glob.split():
         patterns = [piece] if "{" in piece and "}" in piece else piece.split(",")
         for pattern in patterns:
+            if pattern.startswith("-"):
+                return Deny(
+                    "pattern_option",
+                    f"The pattern {show(pattern)} looks like an option.",
+                    "Begin it with a letter or a wildcard.",
+                )
             excludes_only = not pattern or pattern.startswith("!")
             fault = None if excludes_only else find_pattern_fault(pattern, workspace)
             if fault is not None:

@@ -10,109 +10,25 @@ import fnmatch
 import functools
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+
+from policies.protected_names import (
+    ACTING,
+    ACTING_AT_ROOT,
+    ACTING_BELOW,
+    ACTING_ENDINGS,
+    READABLE,
+    SECRET_BELOW,
+    SECRET_PATTERNS,
+)
 
 Parts = Sequence[str]
 """A path below the workspace's root, component by component."""
 
-READABLE_ENV = ".env.example"
-
-SECRET_PATTERNS = (
-    ".env*",
-    "id_rsa",
-    "id_dsa",
-    "id_ecdsa",
-    "id_ed25519",
-    "*.pem",
-    "*.key",
-    "*.p12",
-    "*.pfx",
-    "*.ppk",
-    "*.jks",
-    "*.keystore",
-    "*.kdbx",
-    ".netrc",
-    "_netrc",
-    ".npmrc",
-    ".pypirc",
-    ".pgpass",
-    ".my.cnf",
-    ".htpasswd",
-    ".git-credentials",
-    ".vault-token",
-    ".dockercfg",
-    ".dockerconfigjson",
-    ".claude.json",
-    "credentials.json",
-    ".credentials.json",
-    "application_default_credentials.json",
-    "client_secret*.json",
-    "service[-_]account*.json",
-    "secrets.json",
-    "secrets.toml",
-    "secrets.yaml",
-    "secrets.yml",
-    ".bash_history",
-    ".zsh_history",
-    ".python_history",
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".candor",
-)
-"""Each matches one component, a file's or a folder's, so that Grep can be told to leave out the same.
-
-The last one is the gateway's own data, other people's conversations among it.
-"""
-
 _SECRET = re.compile("|".join(fnmatch.translate(pattern) for pattern in SECRET_PATTERNS))
-
-_ACTING = frozenset(
-    {
-        # what the agent itself obeys
-        *(".claude", ".mcp.json", "claude.md", "claude.local.md"),
-        # version control: hooks, filters, aliases
-        *(".git", ".gitconfig", ".gitmodules", ".gitattributes", ".hg", ".husky"),
-        *(".pre-commit-config.yaml", "lefthook.yml", ".lefthook.yml"),
-        *(".gitlab-ci.yml", ".circleci", ".travis.yml", ".drone.yml", ".woodpecker.yml"),
-        *("azure-pipelines.yml", "bitbucket-pipelines.yml", "jenkinsfile"),
-        # shells and what they start
-        *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile"),
-        *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".inputrc", ".ripgreprc"),
-        *(".kshrc", ".cshrc", ".tcshrc", ".login", ".logout", ".xinitrc", ".xprofile", ".curlrc"),
-        *(".xsession", ".xsessionrc", ".pam_environment", ".mkshrc", ".bash_sessions"),
-        *(
-            ".wgetrc",
-            ".screenrc",
-            ".tmux.conf",
-            ".pythonrc.py",
-            ".rprofile",
-            ".psqlrc",
-            ".sqliterc",
-        ),
-        # editors and other agents, which run tasks from the folder that they open
-        *(".vscode", ".idea", ".devcontainer", ".cursor", ".windsurf", ".codex", ".gemini"),
-        *(".devcontainer.json", ".cursorrules", ".windsurfrules", ".zed", ".fleet", ".vim"),
-        *(
-            ".vimrc",
-            ".gvimrc",
-            ".nvimrc",
-            ".nvim.lua",
-            ".exrc",
-            ".emacs",
-            ".dir-locals.el",
-            ".gdbinit",
-            ".lldbinit",
-        ),
-        # package managers and version managers, which run hooks
-        *(".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".mise.toml", ".direnv", ".cargo", ".bundle"),
-    }
-)
-_ACTING_BELOW = ((".github", "workflows"), (".github", "actions"))
-_ACTING_AT_ROOT = frozenset({"logs"})
-"""The gateway's own journal; a `logs` folder further down is anybody's."""
+_KEY_IN_NAME_ALONE = re.compile(r"id_[a-z0-9]+[-_][^.]*\..+")
+"""A key for one service, `id_rsa_work`, has no extension; `id_rsa_test.py` and `id_rsa_work.pub` are none."""
+_FOLDERS_OF_SECRETS = frozenset(folder for folder, _name in SECRET_BELOW)
 
 
 def fold(name: str) -> str:
@@ -120,41 +36,62 @@ def fold(name: str) -> str:
     return unicodedata.normalize("NFKC", name).casefold().rstrip(". ")
 
 
+def _fold_file(part: str) -> str:
+    """Fold the name of the file in a component: on NTFS a stream of it may follow after a colon."""
+    return fold(part.partition(":")[0])
+
+
 @functools.lru_cache(maxsize=4096)
 def _is_secret(part: str) -> bool:
-    name = fold(part)
-    return name != READABLE_ENV and _SECRET.match(name) is not None
+    name = _fold_file(part)
+    readable = name in READABLE or _KEY_IN_NAME_ALONE.fullmatch(name) is not None
+    return not readable and _SECRET.match(name) is not None
 
 
 @functools.lru_cache(maxsize=4096)
 def _is_acting(part: str) -> bool:
-    return fold(part) in _ACTING
+    name = _fold_file(part)
+    return name in ACTING or name.endswith(ACTING_ENDINGS)
+
+
+def _find_pair(parts: Parts, i: int, pairs: Collection[tuple[str, str]]) -> str | None:
+    """Name the component at `i` with the folder above it, where the two together are listed."""
+    if not i or (_fold_file(parts[i - 1]), _fold_file(parts[i])) not in pairs:
+        return None
+    return f"{parts[i - 1]}/{parts[i]}"
 
 
 def find_secret(parts: Parts) -> str | None:
     """Name the first component that is, or holds, a secret; `None`: there is none."""
-    return next((part for part in parts if _is_secret(part)), None)
+    for i, part in enumerate(parts):
+        found = part if _is_secret(part) else _find_pair(parts, i, SECRET_BELOW)
+        if found is not None:
+            return found
+    return None
 
 
 def find_acting(parts: Parts) -> str | None:
     """Name the first component that is configuration that acts; `None`: there is none."""
-    if parts and fold(parts[0]) in _ACTING_AT_ROOT:
+    if parts and fold(parts[0]) in ACTING_AT_ROOT:
         return parts[0]
     for i, part in enumerate(parts):
-        if _is_acting(part):
-            return part
-        if i and (fold(parts[i - 1]), fold(part)) in _ACTING_BELOW:
-            return f"{parts[i - 1]}/{part}"
+        found = part if _is_acting(part) else _find_pair(parts, i, ACTING_BELOW)
+        if found is not None:
+            return found
     return None
 
 
 def find_protected_entry(parts: Parts) -> str | None:
     """Name the last component where it is protected, given that those above it are not."""
     last = parts[-1]
-    if _is_secret(last) or _is_acting(last) or (len(parts) == 1 and fold(last) in _ACTING_AT_ROOT):
+    if _is_secret(last) or _is_acting(last) or (len(parts) == 1 and fold(last) in ACTING_AT_ROOT):
         return last
-    pair = tuple(fold(part) for part in parts[-2:])
-    return "/".join(parts[-2:]) if pair in _ACTING_BELOW else None
+    return _find_pair(parts, len(parts) - 1, (*SECRET_BELOW, *ACTING_BELOW))
+
+
+def may_hold_secret(parts: Parts) -> bool:
+    """Say whether a folder may hold a secret that is one only there, under a name that is anybody's."""
+    return bool(parts) and _fold_file(parts[-1]) in _FOLDERS_OF_SECRETS
 
 
 def _any_case(pattern: str) -> str:
@@ -172,10 +109,16 @@ def secret_patterns_any_case() -> tuple[str, ...]:
     return tuple(_any_case(pattern) for pattern in SECRET_PATTERNS)
 
 
+def secret_folders_any_case() -> tuple[str, ...]:
+    """Give the folders of `SECRET_BELOW`, for programs that heed case and leave out by one name alone."""
+    return tuple(_any_case(folder) for folder in sorted(_FOLDERS_OF_SECRETS))
+
+
 def secret_exclusions() -> str:
     """Give ripgrep globs, separated by spaces, that leave out every secret at any depth.
 
     The Grep tool splits its `glob` at white space and hands each piece to `rg --glob`, where the last
     match wins; so these go last. They hold no brace and no comma, which the tool would read otherwise.
     """
-    return " ".join(f"!{pattern}" for pattern in secret_patterns_any_case())
+    pairs = (_any_case(f"**/{folder}/{name}") for folder, name in SECRET_BELOW)
+    return " ".join(f"!{pattern}" for pattern in (*secret_patterns_any_case(), *pairs))

@@ -1,6 +1,6 @@
 """The two commands that are not read like the others: `find` with its expression, `grep` with its pattern.
 
-Of `find` only tests and `-print` are known; whatever runs, writes, deletes or follows links is not. `grep`
+Of `find` only tests and what prints are known; whatever runs, writes, deletes or follows links is not. `grep`
 is told to leave out files that hold secrets, in whichever folder it comes upon them.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from policies.options import Invocation, divide
 from policies.paths import show
-from policies.protected import secret_patterns_any_case
+from policies.protected import secret_folders_any_case, secret_patterns_any_case
 from policies.verdict import Deny
 
 MAX_EXPRESSION_WORDS = 100
@@ -18,10 +18,13 @@ MAX_EXPRESSION_WORDS = 100
 _TEXT = re.compile(r".+", re.DOTALL)
 _AMOUNT = re.compile(r"[-+]?\d{1,9}")
 _LONE_WORDS = frozenset(
-    {"!", "(", ")", "-a", "-and", "-empty", "-not", "-o", "-or", "-print", "-print0", "-prune"}
+    {
+        *("!", "(", ")", "-a", "-and", "-empty", "-not", "-o", "-or", "-prune"),
+        *("-ls", "-print", "-print0"),
+    }
 )
 _VALUED: Mapping[str, re.Pattern[str]] = {
-    **dict.fromkeys(("-name", "-iname", "-path", "-ipath", "-newer"), _TEXT),
+    **dict.fromkeys(("-name", "-iname", "-path", "-ipath", "-newer", "-printf"), _TEXT),
     **dict.fromkeys(("-mtime", "-atime", "-ctime", "-mmin", "-amin", "-cmin"), _AMOUNT),
     **dict.fromkeys(("-maxdepth", "-mindepth"), re.compile(r"\d{1,4}")),
     "-type": re.compile("[bcdflps](?:,[bcdflps])*"),
@@ -95,5 +98,5 @@ def _exclusions() -> tuple[str, ...]:
     patterns = secret_patterns_any_case()
     return (
         *(f"--exclude={one}" for one in patterns),
-        *(f"--exclude-dir={one}" for one in patterns),
+        *(f"--exclude-dir={one}" for one in (*patterns, *secret_folders_any_case())),
     )

@@ -16,7 +16,7 @@ from policies.inputs import find_input_fault
 from policies.paths import Place, Workspace, has_hidden_character, show
 from policies.patterns import find_grep_glob_fault, find_pattern_fault
 from policies.places import UNREADABLE
-from policies.protected import secret_exclusions
+from policies.protected import may_hold_secret, secret_exclusions
 from policies.rules import Rules, shipped_rules
 from policies.verdict import Allow, Ask, Deny, Verdict
 from policies.web import find_url_fault
@@ -131,6 +131,18 @@ def _judge_glob(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Jud
     return fault or _pass(call, place.absolute)
 
 
+def _find_start_fault(workspace: Workspace) -> Deny | None:
+    """Refuse searching from a folder that makes secrets of names in it: ripgrep matches below it alone."""
+    here = workspace.locate(workspace.cwd)
+    if isinstance(here, Deny) or not may_hold_secret(here.real_parts):
+        return None
+    return Deny(
+        "search_start",
+        f"A search that starts in {show(here.real_parts[-1])} cannot leave out the secrets there.",
+        "Read the files that are needed.",
+    )
+
+
 def _judge_grep(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
     place = _locate_search(call, workspace)
     if isinstance(place, Deny):
@@ -138,7 +150,7 @@ def _judge_grep(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Jud
     if "type" in call.input and not _TYPE_NAME.fullmatch(call.input["type"]):
         return _refuse_input(call.name, "with an unknown file type")
     glob = call.input.get("glob", "")
-    fault = find_grep_glob_fault(glob, workspace.enter(place))
+    fault = _find_start_fault(workspace) or find_grep_glob_fault(glob, workspace.enter(place))
     if fault is not None:
         return fault
     allow = Allow(

@@ -65,7 +65,7 @@ class Inspector:
             if not _DEPENDENCIES.isdisjoint(whole[:-1]):
                 return None
             name = find_protected_entry(whole)
-            return None if name is None else _refuse_inside(place, name)
+            return None if name is None else _refuse_inside(place, entry)
 
         return self._inspect(place.real, judge)
 
@@ -76,7 +76,7 @@ class Inspector:
             now = find_protected_entry((*place.real_parts, *entry.parts))
             name = now or find_protected_entry((*landing.real_parts, *entry.parts))
             if name is not None:
-                return _refuse_inside(place, name)
+                return _refuse_inside(place, entry)
             lands = os.path.join(landing.real, *entry.parts)  # noqa: PTH118 - the link itself
             return self.inspect_turn(entry.path, lands) if entry.is_link else None
 
@@ -112,7 +112,7 @@ class Inspector:
         """Refuse a folder whose files will all be read, where one holds secrets or a link leads astray."""
 
         def judge(entry: _Entry) -> Deny | None:
-            if find_secret(entry.parts) is not None:
+            if find_secret((*place.real_parts, *entry.parts)) is not None:
                 return _refuse_secret(place, entry.parts[-1])
             if not entry.is_link:
                 return None
@@ -141,11 +141,11 @@ class Inspector:
         return None
 
 
-def _refuse_inside(place: Place, name: str) -> Deny:
+def _refuse_inside(place: Place, entry: _Entry) -> Deny:
     return Deny(
         "protected_inside",
-        f"{show(place.given)} holds {show(name)}, which is protected.",
-        "Name the other files in it one by one.",
+        f"{show(place.given)} holds {show('/'.join(entry.parts))}, which is protected.",
+        "Name the files and folders beside it, or ask the person to do it.",
     )
 
 

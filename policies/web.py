@@ -3,6 +3,9 @@
 The agent's process resolves the name and fetches by itself, so a name that resolves to a private address
 cannot be seen here, but for the services that resolve every name to the address in it. A list of exact hosts
 is the remedy, also against what an address can carry out; the rules ask for one of whoever offers the tool.
+
+Names are compared as they will be opened: letters beyond ASCII are mapped as the URL standard says (UTS 46,
+not transitional), and not as Python's own `idna` codec does it, by which `fußball.de` is `fussball.de`.
 """
 
 import ipaddress
@@ -10,14 +13,19 @@ import re
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
+import idna
+
 from policies.paths import has_hidden_character, show
 from policies.verdict import Deny
 
 ANY_HOST = "*"
 MAX_URL_CHARS = 2048
 HTTPS_PORT = 443
+_MAX_OCTET = 255
 
-_UNSAFE = re.compile(r"[\s\\<>\"'`{}|^]")
+_UNSAFE = re.compile(r"[\s\\<>\"`{}|^]")
+_READ_DIFFERENTLY = "ẞ"
+"""`ss` to programs with tables from before Unicode 15.1, `ß` to later ones: two different hosts."""
 _LOCAL_NAMES = frozenset(
     {
         *(
@@ -32,12 +40,17 @@ _LOCAL_NAMES = frozenset(
             "lan",
         ),
         *("home.arpa", "onion", "test", "invalid", "alt", "in-addr.arpa", "ip6.arpa"),
+        *("svc", "intern", "consul", "lab", "localnet", "fritz.box", "mshome.net"),
         # these resolve to this machine, or to whichever address stands in the name
         *("nip.io", "sslip.io", "xip.io", "traefik.me", "localtest.me", "lvh.me", "vcap.me"),
-        *("lacolhost.com", "localho.st", "fuf.me", "1u.ms", "rbndr.us"),
+        *("lacolhost.com", "localho.st", "fuf.me", "1u.ms", "rbndr.us", "xip.name"),
+        *("localhost.direct", "local.gd", "smackaho.st", "localdev.me", "metadata.tencentyun.com"),
+        *("localhost.domaincontrol.com", "spoofed.burpcollaborator.net"),
     }
 )
 """Neither these nor what lies below them is public."""
+_ADDRESS_INSIDE = re.compile(r"(?<!\d)(?=(\d{1,3}(?:[.-]\d{1,3}){3})(?!\d))")
+"""Looks ahead, so that addresses are found that overlap."""
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -47,12 +60,31 @@ def _read_host(url: str) -> str | None:
         return None
     try:
         split = urlsplit(url)
-        host, port = split.hostname, split.port
-        if split.scheme != "https" or not host or "@" in split.netloc:
+        if split.scheme != "https" or "@" in split.netloc or split.port not in {None, HTTPS_PORT}:
             return None
-        return host.encode("idna").decode() if port in {None, HTTPS_PORT} else None
+        # not `hostname`: Python makes ς of a capital sigma at the end of a word, names keep to σ
+        return _write_in_ascii(split.netloc.partition(":")[0])
     except ValueError:  # also UnicodeError: a name that no resolver takes
         return None
+
+
+def _write_in_ascii(host: str) -> str | None:
+    if host.isascii():
+        return host.lower()
+    if _READ_DIFFERENTLY in host:
+        return None
+    return idna.encode(host, uts46=True, transitional=False).decode()
+
+
+def _holds_inner_address(host: str) -> bool:
+    """Say whether an IPv4 address that is not public stands in a name, as `10.0.0.1` or `10-0-0-1`."""
+    for match in _ADDRESS_INSIDE.finditer(host):
+        octets = [int(octet) for octet in re.split("[.-]", match[1])]
+        if max(octets) <= _MAX_OCTET:
+            address = ipaddress.IPv4Address(bytes(octets))
+            if not address.is_global or address.is_multicast:
+                return True
+    return False
 
 
 def _is_public_name(host: str) -> bool:
@@ -65,6 +97,7 @@ def _is_public_name(host: str) -> bool:
             plain
             and len(labels) > 1
             and not labels[-1].isdigit()
+            and not _holds_inner_address(host)
             and _LOCAL_NAMES.isdisjoint(".".join(labels[i:]) for i in range(len(labels)))
         )
     return False

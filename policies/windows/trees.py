@@ -69,7 +69,7 @@ class TreeInspector:
 
         def judge(entry: Entry) -> Deny | None:
             whole = (*place.real_parts, *entry.parts)
-            return None if _is_of_package(whole) else _refuse_protected(place, whole)
+            return None if _is_of_package(whole) else _refuse_protected(place, entry, whole)
 
         return self._inspect(place, judge)
 
@@ -81,7 +81,7 @@ class TreeInspector:
             if entry.is_folder or _is_of_package(whole) or not takes(entry.parts[-1]):
                 return None
             name = find_secret(whole) or find_acting(whole)
-            return None if name is None else _refuse_inside(place, name)
+            return None if name is None else _refuse_inside(place, entry)
 
         return self._inspect(place, judge)
 
@@ -89,8 +89,8 @@ class TreeInspector:
         """Refuse what would be protected under the names that it has now or will have."""
 
         def judge(entry: Entry) -> Deny | None:
-            now = _refuse_protected(place, (*place.real_parts, *entry.parts))
-            return now or _refuse_protected(place, (*landing.real_parts, *entry.parts))
+            now = _refuse_protected(place, entry, (*place.real_parts, *entry.parts))
+            return now or _refuse_protected(place, entry, (*landing.real_parts, *entry.parts))
 
         return self._inspect(place, judge)
 
@@ -170,14 +170,14 @@ def _is_of_package(whole: tuple[str, ...]) -> bool:
     return False
 
 
-def _refuse_inside(place: Place, name: str) -> Deny:
+def _refuse_inside(place: Place, entry: Entry) -> Deny:
+    inside = "\\".join(entry.parts)
     return Deny(
         "protected_inside",
-        f"{show(place.given)} holds {show(name)}, which is protected.",
-        "Name the other files in it one by one.",
+        f"{show(place.given)} holds {show(inside)}, which is protected.",
+        "Name the files and folders beside it, or ask the person to do it.",
     )
 
 
-def _refuse_protected(place: Place, whole: tuple[str, ...]) -> Deny | None:
-    name = find_protected_entry(whole)
-    return None if name is None else _refuse_inside(place, name)
+def _refuse_protected(place: Place, entry: Entry, whole: tuple[str, ...]) -> Deny | None:
+    return None if find_protected_entry(whole) is None else _refuse_inside(place, entry)

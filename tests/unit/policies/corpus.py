@@ -9,6 +9,7 @@ from typing import Any
 
 from policies.rules import Rules, shipped_rules
 from policies.tools import Platform
+from policies.web import read_listed_host
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 
@@ -46,10 +47,13 @@ def _read_config(config: Mapping[str, Any]) -> Rules:
     unknown = set(config) - {"mcp_allow", "webfetch_allow"}
     assert not unknown, unknown
     shipped = shipped_rules()
+    hosts = config.get("webfetch_allow")
     return replace(
         shipped,
         own_changing_tools=frozenset(config.get("mcp_allow", ())),
-        web_hosts=frozenset(config.get("webfetch_allow", shipped.web_hosts)),
+        web_hosts=shipped.web_hosts
+        if hosts is None
+        else frozenset(read_listed_host(host) or host for host in hosts),
     )
 
 

@@ -187,6 +187,10 @@ def test_wildcards_alone_do_not_sweep_the_root(workspace: Path) -> None:
     for command in ("rm -rf *", "rm *", "rm -rf ./*", "rm -r ?*", "rm -rf */*", "mv * archive"):
         assert denied_rule(command, workspace) == "glob_root"
     assert denied_rule("rm -rf *", workspace, workspace / "src") == "glob_root"
+    assert denied_rule("rm *.*", workspace) == "glob_root"
+    assert run_line("rm -f *~", workspace) == "rm -f -- 'notes.md~'"
+    assert run_line("rm *-*", workspace) == "rm -- '*-*'"
+    assert run_line("rm *，*", workspace) == "rm -- '*，*'"
     assert run_line("rm -f b*.txt", workspace) == "rm -f -- b.txt"
     assert run_line("rm -rf build/*", workspace).endswith(
         "build/cache build/out.o build/x.tmp build/y.tmp"
@@ -204,8 +208,15 @@ def test_a_pattern_that_takes_every_visible_name_sweeps_too(tmp_path: Path) -> N
 def test_a_folder_with_something_protected_is_not_removed_moved_or_copied(workspace: Path) -> None:
     (workspace / "app").mkdir()
     (workspace / "app" / ".env").write_text("K=V", encoding="utf-8")
+    (workspace / "app" / "配置" / ".docker").mkdir(parents=True)
+    (workspace / "app" / "配置" / ".docker" / "config.json").write_text("{}", encoding="utf-8")
     for command in ("rm -rf app", "mv app app2", "cp -r app app2"):
         assert denied_rule(command, workspace) == "protected_inside"
+    for command in ("rm -rf app/配置", "mv app/配置 b", "cp -r app/配置 docs"):
+        verdict = validate_bash_command(command, root=workspace, cwd=workspace)
+        assert isinstance(verdict, Deny), command
+        assert " holds .docker/config.json, which is protected" in verdict.reason
+        assert "beside it" in (verdict.hint or "")
     assert denied_rule("rm -rf app/.env", workspace) == "secret_file"
 
 

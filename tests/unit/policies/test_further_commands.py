@@ -10,7 +10,8 @@ import pytest
 
 from policies.bash import MAX_RUN_CHARS, validate_bash_command
 from policies.commands import GRAMMARS
-from policies.protected import SECRET_PATTERNS
+from policies.protected import secret_folders_any_case
+from policies.protected_names import SECRET_PATTERNS
 from policies.rules import Rules, shipped_rules
 from policies.verdict import Allow, Deny, Verdict
 from tests.unit.policies.corpus import build_workspace
@@ -121,6 +122,9 @@ def test_each_is_off_until_a_rule_switches_on_just_that_one(root: Path, name: st
             "find . -type f,d -size +1k -mtime -5 -maxdepth 2",
         ),
         ("find . -newer a.txt", "find . -newer a.txt"),
+        ("find docs -name '*.md' -printf '%p %s\\n'", "find docs -name '*.md' -printf '%p %s\\n'"),
+        ("find 项目 -printf '文件 %f'", "find '项目' -printf '文件 %f'"),
+        ("find src -ls", "find src -ls"),
         ("find 项目 -iname '*.MD'", "find '项目' -iname '*.MD'"),
     ],
 )
@@ -241,6 +245,8 @@ def test_what_runs_is_the_judged_command_quoted_anew(root: Path, command: str, l
         ("find . -fprint x", "option_not_allowed"),
         ("find . -fprint0 x", "option_not_allowed"),
         ("find . -fprintf x y", "option_not_allowed"),
+        ("find . -printf", "option_not_allowed"),
+        ("find . -printf %p -delete", "option_not_allowed"),
         ("find . -fls x", "option_not_allowed"),
         ("find -L .", "option_not_allowed"),
         ("find -H out", "option_not_allowed"),
@@ -306,8 +312,33 @@ def test_names_of_secrets_are_no_secret(root: Path) -> None:
 
 def test_every_secret_is_left_out_and_the_line_stays_short(root: Path) -> None:
     line = run_line("grep -r x .", root)
-    assert line.count("--exclude=") == line.count("--exclude-dir=") == len(SECRET_PATTERNS)
+    assert line.count("--exclude=") == len(SECRET_PATTERNS)
+    assert line.count("--exclude-dir=") == len(SECRET_PATTERNS) + len(secret_folders_any_case())
     assert len(line) < MAX_RUN_CHARS // 2
+
+
+def test_grep_leaves_out_secrets_that_are_told_by_their_folder(root: Path) -> None:
+    for path in (
+        "tree/.docker/config.json",
+        "tree/.config/gh/hosts.yml",
+        "tree/.cargo/credentials",
+    ):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text("secret needle\n", encoding="utf-8")
+    (root / "tree" / ".docker" / "配置").mkdir()
+    (root / "tree" / ".docker" / "配置" / "a.conf").write_text("needle here\n", encoding="utf-8")
+    for command in (
+        "grep -r needle .",
+        "grep -r needle tree",
+        "grep -r needle tree/.config/npm/..",
+    ):
+        verdict = judge(command, root)
+        assert isinstance(verdict, Deny) or "secret" not in output(command, root)
+    for command in ("grep -r needle tree/.docker", "grep -r x tree/.config/.", "diff -r tree src"):
+        verdict = judge(command, root)
+        assert isinstance(verdict, Deny), command
+        assert verdict.rule == "secret_inside"
+    assert "needle here" in output("grep -r needle tree/.docker/配置", root)
 
 
 def test_a_device_or_a_socket_is_not_read(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

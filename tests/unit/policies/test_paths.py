@@ -114,6 +114,30 @@ def test_ordinary_unusual_names_are_plain(path: str) -> None:
         "credentials.json",
         "service-account-prod.json",
         ".candor/candor.db",
+        "prod.env",
+        "id_ed25519_sk",
+        "ID_ECDSA_SK",
+        "id_rsa_公司",
+        "id_rsa.bak",
+        "id_ed25519~",
+        "ssh_host_rsa_key",
+        "AuthKey_密钥.p8",
+        ".s3cfg",
+        ".boto",
+        ".mylogin.cnf",
+        "deploy/kubeconfig",
+        "prod.kubeconfig",
+        "terraform.tfstate",
+        "部署/terraform.tfstate.backup",
+        ".docker/config.json",
+        "项目/.Docker/Config.JSON",
+        ".cargo/credentials",
+        ".cargo/credentials.toml",
+        ".gem/credentials",
+        ".config/gh/hosts.yml",
+        ".config/gcloud/access_tokens.db",
+        "id_rsa::$DATA",
+        ".docker::$INDEX_ALLOCATION/config.json",
     ],
 )
 def test_secrets_are_known_in_any_case_and_at_any_depth(path: str) -> None:
@@ -122,7 +146,21 @@ def test_secrets_are_known_in_any_case_and_at_any_depth(path: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [".env.example", "environment.md", "id_rsa.pub", "key.txt", "monkey.py", "a/.ENV.example"],
+    [
+        *(".env.example", "environment.md", "id_rsa.pub", "key.txt", "monkey.py", "a/.ENV.example"),
+        *(
+            "example.env",
+            "id_ed25519.pub",
+            "id_ed25519.PUB",
+            "id_rsa_test.py",
+            "id_rsa_公司.pub",
+            "ssh_host_rsa_key.pub",
+            "main.tf",
+        ),
+        *(".docker/Dockerfile", ".docker/config.json.md", "docker/config.json", "config.json"),
+        *(".cargo/config.toml", "src/credentials/form.tsx", "gh/hosts.yml", ".config/app.toml"),
+        *("密钥说明.md", "env：说明.md", "a:.pem.txt"),
+    ],
 )
 def test_names_like_a_secret_are_none(path: str) -> None:
     assert find_secret(path.split("/")) is None
@@ -148,6 +186,26 @@ def test_names_like_a_secret_are_none(path: str) -> None:
         "sub/.GitHub/Workflows",
         "logs/a.jsonl",
         ".git./config",
+        "git~1/config",
+        ".git::$INDEX_ALLOCATION/config",
+        ".config/fish/config.fish",
+        ".Config/Git/config",
+        "家/.config/nvim/init.lua",
+        ".config/systemd/user/x.service",
+        ".emacs.d/init.el",
+        ".spacemacs",
+        ".nanorc",
+        ".ideavimrc",
+        "_vimrc",
+        "_gvimrc",
+        "_exrc",
+        "Documents/PowerShell/Microsoft.PowerShell_profile.ps1",
+        "项目.code-workspace",
+        "p.sublime-project",
+        ".githooks/pre-commit",
+        "lefthook.yaml",
+        ".gitea/workflows/ci.yml",
+        ".hgrc",
         ".mcp.j\u017fon",
     ],
 )
@@ -163,6 +221,13 @@ def test_configuration_that_acts_is_known_in_any_case_and_at_any_depth(path: str
         "CLAUDE.md.txt",
         "src/logs/x",
         ".github/ISSUE.md",
+        ".config/app.toml",
+        "config/fish/config.fish",
+        "nvim/说明.md",
+        "code-workspace.md",
+        "notes~1",
+        "profile.md",
+        "CLAUDE.md：说明",
         "workflows/x",
     ],
 )
@@ -195,6 +260,8 @@ def test_the_last_component_is_judged_with_the_one_above_it() -> None:
     assert find_protected_entry(("logs",)) == "logs"
     assert find_protected_entry(("a", "logs")) is None
     assert find_protected_entry(("a", ".env")) == ".env"
+    assert find_protected_entry(("a", ".docker", "config.json")) == ".docker/config.json"
+    assert find_protected_entry((".docker", "a", "config.json")) is None
 
 
 def test_a_shown_path_is_short_and_hides_nothing_that_acts() -> None:

@@ -51,6 +51,10 @@ def test_a_folder_that_holds_protected_files_is_not_moved(workspace: Path) -> No
     assert _rule(workspace, "move src other") == "protected_inside"
     assert _rule(workspace, "copy src docs") == "protected_inside"
     assert _rule(workspace, "del src") == "protected_inside"
+    (workspace / "docs" / "配置").mkdir()
+    (workspace / "docs" / "配置" / "a.pem").write_text("x", encoding="utf-8")
+    verdict = _judge(workspace, "move docs other")
+    assert "holds 配置\\a.pem, which" in verdict.reason
 
 
 def test_the_folder_that_the_command_runs_in_stays(workspace: Path) -> None:

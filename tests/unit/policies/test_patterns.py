@@ -1,0 +1,144 @@
+"""The file patterns of Glob and Grep: inside, and not aimed at secrets."""
+
+from pathlib import Path
+
+import pytest
+
+from policies.protected import secret_exclusions
+from policies.protected_names import SECRET_BELOW, SECRET_PATTERNS
+from policies.tools import ToolCall, ToolGate
+from policies.verdict import Deny
+from tests.unit.policies.judging import allow_call, find_rule
+
+
+@pytest.mark.parametrize(
+    ("pattern", "rule"),
+    [
+        ("../*", "pattern_parent"),
+        ("src/../../*", "pattern_parent"),
+        ("/etc/*", "outside_workspace"),
+        ("{/etc/*,*.py}", "outside_workspace"),
+        ("{a,{b,/etc}}/*", "outside_workspace"),
+        ("~/**", "path_tilde"),
+        ("{~,a}/*", "path_tilde"),
+        (".env", "pattern_secret"),
+        ("**/.env*", "pattern_secret"),
+        (".e*", "pattern_secret"),
+        ("**/*.pem", "pattern_secret"),
+        ("id_*", "pattern_secret"),
+        ("{a,.env}", "pattern_secret"),
+        ("*.jks", "pattern_secret"),
+        ("**/*.kdbx", "pattern_secret"),
+        ("*.{ppk,keystore}", "pattern_secret"),
+        ("**/id_ecdsa*", "pattern_secret"),
+        ("service-account*.json", "pattern_secret"),
+        ("service_account*.json", "pattern_secret"),
+        ("client_secret*", "pattern_secret"),
+        ("credentials*", "pattern_secret"),
+        ("**/*credentials*", "pattern_secret"),
+        ("secrets.*", "pattern_secret"),
+        ("prod*.key", "pattern_secret"),
+        ("证书*.pem", "pattern_secret"),
+        ("cert[0-9].p12", "pattern_secret"),
+        (".en[v]", "pattern_secret"),
+        ("*.env", "pattern_secret"),
+        ("*.tfstate*", "pattern_secret"),
+        ("**/.docker/config.json", "pattern_secret"),
+        ("[.][.]/*", "pattern_parent"),
+        ("?[.]/*", "pattern_parent"),
+        (".ssh/**", "pattern_secret"),
+        ("{a", "pattern_braces"),
+        ("a}", "pattern_braces"),
+        ("{a,b}" * 7, "pattern_braces"),
+        ("a\\*", "path_backslash"),
+        ("", "path_empty"),
+        ("a" * 1025, "pattern_too_long"),
+    ],
+)
+def test_a_pattern_stays_inside_and_does_not_aim_at_secrets(
+    shared_workspace: Path, pattern: str, rule: str
+) -> None:
+    assert find_rule(shared_workspace, "Glob", pattern=pattern) == rule
+    if pattern:
+        assert find_rule(shared_workspace, "Grep", pattern="x", glob=pattern) == rule
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *("*", ".*", "**/*", "*.json", "*..md", "src/**", "*.{py,js}", ".github/**", "[a-z]*.py"),
+        *("**/*server*", "server*", "**/server.*", "**/client*", "**/*client*.json", "**/*key*"),
+        *("**/*env*", "**/*secret*", "**/*ssh*", "**/*token*", "**/*_key*", "*-token", "*config*"),
+        *("service*", "*service*.json", "*docker*", ".docker/*", "*history*", "*log*", "*db*"),
+        *(
+            "*production*",
+            "*npm*",
+            ".key*",
+            "密钥*",
+            "*环境*",
+            "*日志*",
+            "??",
+            "[.]*",
+            "[a-z]*[0-9]",
+        ),
+        *("*.{json,toml,cnf}", "*.backup", "*.e*", "*.k*", "*.s*", "*.p*", "*.?"),
+    ],
+)
+def test_a_broad_or_ordinary_pattern_is_allowed(shared_workspace: Path, pattern: str) -> None:
+    allow_call(shared_workspace, "Glob", pattern=pattern)
+    allow_call(shared_workspace, "Glob", pattern=f"{shared_workspace}/{pattern}")
+
+
+@pytest.mark.parametrize("glob", ["--pre=id", "-g.env", "*.py -uu", "a,--follow", "*.md,-项目"])
+def test_a_file_pattern_of_grep_is_no_option(shared_workspace: Path, glob: str) -> None:
+    assert find_rule(shared_workspace, "Grep", pattern="x", glob=glob) == "pattern_option"
+    allow_call(shared_workspace, "Grep", pattern="--pre=id", glob="a-b*.py")
+
+
+def test_no_name_that_is_protected_is_aimed_at_by_itself(shared_workspace: Path) -> None:
+    for pattern in SECRET_PATTERNS:
+        assert find_rule(shared_workspace, "Glob", pattern=f"**/{pattern}") == "pattern_secret"
+    for folder, name in SECRET_BELOW:
+        assert find_rule(shared_workspace, "Glob", pattern=f"{folder}/{name}") == "pattern_secret"
+
+
+def test_a_search_starts_inside(workspace: Path) -> None:
+    (workspace / "out").symlink_to("/etc")
+    for name in ("Glob", "Grep"):
+        assert find_rule(workspace, name, pattern="x", path="..") == "outside_workspace"
+        assert find_rule(workspace, name, pattern="x", path="out") == "link_outside"
+        assert find_rule(workspace, name, pattern="x", path=".env") == "secret_file"
+        call = ToolCall(name=name, input={"pattern": "x"}, cwd="/etc")
+        assert isinstance(ToolGate(workspace).judge(call), Deny)
+    assert find_rule(workspace, "Glob", pattern="out/*") == "link_outside"
+
+
+def test_grep_does_not_start_in_a_folder_whose_name_it_would_not_see(workspace: Path) -> None:
+    for folder in (".docker", "项目/.Config", "docker"):
+        (workspace / folder).mkdir(parents=True)
+        (workspace / folder / "config.json").write_text("{}", encoding="utf-8")
+        given = ToolCall(name="Grep", input={"pattern": "x"}, cwd=str(workspace / folder))
+        verdict = ToolGate(workspace).judge(given)
+        assert verdict.rule == ("grep_inside" if folder == "docker" else "search_start")
+        allow_call(workspace, "Grep", pattern="x", path=folder)
+
+
+def test_grep_is_told_last_of_all_to_leave_out_secrets(shared_workspace: Path) -> None:
+    plain = allow_call(shared_workspace, "Grep", pattern="x").updated_input
+    assert plain == {"pattern": "x", "glob": secret_exclusions()}
+    narrowed = allow_call(
+        shared_workspace, "Grep", pattern="x", glob="*.py, *.js !a*"
+    ).updated_input
+    assert narrowed is not None
+    assert narrowed["glob"] == f"*.py, *.js !a* {secret_exclusions()}"
+
+
+def test_the_exclusions_survive_the_tools_own_splitting() -> None:
+    pieces = secret_exclusions().split()
+    assert len(pieces) == len(SECRET_PATTERNS) + len(SECRET_BELOW)
+    assert "!**/.[dD][oO][cC][kK][eE][rR]/[cC][oO][nN][fF][iI][gG].[jJ][sS][oO][nN]" in pieces
+    assert {"!.[eE][nN][vV]*", "!*.[pP]12", "![iI][dD]_[rR][sS][aA]"} <= set(pieces)
+    assert (
+        "![sS][eE][rR][vV][iI][cC][eE][-_][aA][cC][cC][oO][uU][nN][tT]*.[jJ][sS][oO][nN]" in pieces
+    )
+    assert all(piece.startswith("!") and not set(piece) & set("{},\\") for piece in pieces)
