@@ -27,7 +27,15 @@ from memory.cases.revision import Revision, revision_of
 from memory.cases.sections import SectionSimilarity
 from memory.cases.settling import Settling
 from memory.cases.store import CaseStore
-from memory.cases.telling import of_full, of_merged, of_new, of_twin, of_updated, of_vote
+from memory.cases.telling import (
+    of_both_sides,
+    of_full,
+    of_merged,
+    of_new,
+    of_twin,
+    of_updated,
+    of_vote,
+)
 from memory.cases.telling_again import Comparer, TellingAgain
 from memory.cases.votes import tally, with_vote
 from memory.clock import Now
@@ -267,7 +275,7 @@ class CaseBook:
         return FeedbackAnswer(
             case=change.case,
             feedback=tally(change.case, with_vote(votes, vote)),
-            notes=of_vote(case, change.case, words=words),
+            notes=(*of_both_sides(vote), *of_vote(case, change.case, words=words)),
         )
 
     async def _unreviewed(self, caller: CaseCaller) -> Sequence[str]:

@@ -6,6 +6,7 @@ from typing import Final
 from memory.cases.case import LEAST_CONFIDENCE, Case, Vote
 from memory.cases.input import MAX_NAMES
 from memory.cases.lifecycle import is_spoken_against
+from memory.cases.votes import is_for_and_against
 from memory.recall.query import Degradation
 
 NOT_STATED: Final = (
@@ -24,6 +25,9 @@ _FULL: Final = (
 )
 _NOT_ALL: Final = (
     "Not all of the search took part ({}), so a case that tells the same may be there already."
+)
+_BOTH_SIDES: Final = (
+    "helpful={} and signal={} contradict each other; what speaks against the case counts."
 )
 _OLDER_WORDS: Final = (
     "What you were shown of this case was rewritten since, so your vote vouches for nothing that it says now:"
@@ -79,6 +83,13 @@ def of_vote(before: Case, after: Case | None, *, words: int) -> tuple[str, ...]:
         told = f"The case was {before.lifecycle} and is {after.lifecycle} now."
         return (*old, told, *_hidden(after))
     return (*old, *_hidden(after))
+
+
+def of_both_sides(vote: Vote) -> tuple[str, ...]:
+    """Tell a voter that spoke for a case and against it that the latter counts."""
+    if not is_for_and_against(vote):
+        return ()
+    return (_BOTH_SIDES.format(str(vote.helpful).lower(), vote.signal),)
 
 
 def _hidden(case: Case) -> tuple[str, ...]:

@@ -76,8 +76,12 @@ def with_vote(votes: Sequence[Vote], vote: Vote) -> list[Vote]:
 
 def is_helpful(vote: Vote) -> bool:
     """Whether a vote speaks for a case; what led to success does. What speaks against it in any way does not."""
-    says_so = vote.helpful is True or vote.signal == "success"
-    return says_so and not _is_against(vote)
+    return _says_so(vote) and not _is_against(vote)
+
+
+def is_for_and_against(vote: Vote) -> bool:
+    """Whether a vote speaks for a case and against it; the latter is what counts."""
+    return _says_so(vote) and _is_against(vote)
 
 
 def counted(case: Case, votes: Sequence[Vote]) -> list[Vote]:
@@ -148,6 +152,10 @@ def _warning_apart(vote: Vote) -> Vote:
 
 def _judges(vote: Vote) -> bool:
     return is_helpful(vote) or _is_against(vote)
+
+
+def _says_so(vote: Vote) -> bool:
+    return vote.helpful is True or vote.signal == "success"
 
 
 def _is_against(vote: Vote) -> bool:

@@ -273,3 +273,28 @@ async def test_many_votes_at_once_are_all_counted(tmp_path: Path) -> None:
         one = await world.case(case_id)
         assert len((await world.store.votes([case_id]))[case_id]) == 30
         assert (one.revision, one.lifecycle, one.confidence) == (31, "accepted", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("helpful", "signal", "told"),
+    [
+        (True, "rollback", "helpful=true and signal=rollback contradict each other"),
+        (True, "stale", "helpful=true and signal=stale contradict each other"),
+        (False, "success", "helpful=false and signal=success contradict each other"),
+        (True, "success", None),
+        (True, "high_risk", None),
+        (False, "rollback", None),
+        (None, "rollback", None),
+    ],
+)
+async def test_who_speaks_for_a_case_and_against_it_is_told_what_counts(
+    tmp_path: Path, *, helpful: bool | None, signal: str, told: str | None
+) -> None:
+    async with case_world(tmp_path) as world:
+        case_id = (await recorded(world, confidence=0.9)).case_id
+        answer = await world.vote(caller("cnv_2"), case_id, helpful=helpful, signal=signal)
+        assert [one for one in answer.notes if "contradict" in one] == (
+            [f"{told}; what speaks against the case counts."] if told else []
+        )
+        if told is not None:
+            assert answer.case.confidence < 0.9
