@@ -22,7 +22,8 @@ from policies.rules import shipped_rules
 from policies.secrets import mask_secrets
 from policies.verdict import Allow
 from tests.support.policy_cases import ReadyCase, ready_cases
-from tests.unit.policies.fabricated import KEYED, PROVIDERS, fake
+from tests.unit.policies.fabricated import PROVIDERS, fake
+from tests.unit.policies.fabricated_places import KEYED
 
 PROCESS_LINES = 20_000
 LIBRARY_LINES = 50_000

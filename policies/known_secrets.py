@@ -20,6 +20,7 @@ MIN_KNOWN_CHARS = 6
 """A shorter known value would mask ordinary words."""
 _MIN_CORE_CHARS = 12
 """A shorter piece of base64 could stand in an ordinary one."""
+_IN_DOUBLE_QUOTES = re.compile(r"[\\\"$`]")
 _PERCENT = re.compile(r"%[0-9A-F]{2}")
 
 
@@ -60,8 +61,17 @@ def _spell(known: str) -> Iterator[str]:
     for spelt in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
         yield spelt
         yield _PERCENT.sub(lambda match: match[0].lower(), spelt)
-    yield json.dumps(known)[1:-1]
-    yield json.dumps(known, ensure_ascii=False)[1:-1]
+    for one in (json.dumps(known)[1:-1], json.dumps(known, ensure_ascii=False)[1:-1]):
+        yield one
+        yield one.replace("/", "\\/")
+        yield json.dumps(one, ensure_ascii=False)[1:-1]  # JSON in JSON
+    yield repr(known)[1:-1]
+    yield known.replace("\\", "\\\\").replace("'", "\\'")
+    # in a shell: between single quotes, as two programs write it, and between double ones
+    yield known.replace("'", "'\"'\"'")
+    yield known.replace("'", "'\\''")
+    yield _IN_DOUBLE_QUOTES.sub(r"\\\g<0>", known)
+    yield known.replace("'", "''")  # YAML, SQL
     yield html.escape(known)
     yield raw.hex()
     yield raw.hex().upper()

@@ -11,7 +11,9 @@ import re
 from collections.abc import Iterator
 
 from policies.masks import MASK
-from policies.secret_keys import keys_in
+from policies.secret_keys import CHINESE_KEYS, keys_in
+from policies.secret_pairs import OPEN_PAIRS
+from policies.secret_places import TOOLS
 from policies.secret_shadow import Shadow
 from policies.secret_talk import MARKS, OPEN_TALK
 from policies.secret_values import SEPARATORS
@@ -21,26 +23,32 @@ MOST_WAITING_CHARS = 4_096
 MOST_BLOCK_CHARS = 16_384
 """The longest key blocks are a little shorter."""
 
-_BARE = r"[^\s\"'\\&;<>，。；、！？“”「」『』…]*"
+_BARE = r"[^\s\"'\\;<>，。；、！？“”「」『』…]*"
 _VALUE = (
-    r"(?:\\{1,7}\"[^\"\\\n…]*\\*|\"(?:[^\"\\\n…]|\\[^\n])*\\?|\\{0,7}'[^'\\\n…]*\\*"
+    r"(?:\\{1,7}\"[^\"\\\n…]*\\*|\"(?:\"\")?(?:[^\"\\\n…]|\\[^\n])*\\?|\\{0,7}'(?:'')?[^'\\\n…]*\\*"
     rf"|[“「『][^”」』\n…]*|\\{{1,7}}|(?:`{{1,3}}[^`\s…]*|\*\*[^*\s…]*)?{_BARE}[ \t]*,?[ \t]*)"
 )
 _ASSIGNED = re.compile(
     r"[ \t]{0,4}[“「『][^”」』\n…]*"
-    rf"|\\{{0,7}}{MARKS}[\"']?{MARKS}[ \t]{{0,4}}(?:(?:{SEPARATORS}|=|:){MARKS}[ \t]{{0,4}}{_VALUE})?",
+    rf"|\\{{0,7}}{MARKS}[\"']?\]?{MARKS}[ \t]{{0,4}}(?:(?:{SEPARATORS}|=|:){MARKS}[ \t]{{0,4}}{_VALUE})?",
     re.IGNORECASE,
 )
 _TOLD = re.compile(OPEN_TALK, re.IGNORECASE)
+_PAIRS = tuple(re.compile(one, re.IGNORECASE) for one in OPEN_PAIRS)
+_BEGUN = sorted({word[:end] for word in CHINESE_KEYS for end in range(1, len(word))}, reverse=True)
+"""What keys begin with, the longest first: Chinese ones have no border that they would wait for."""
 _AUTHORIZATION = (
     r"authorization\\{0,7}[\"']?[ \t]{0,4}(?:[:=][ \t]{0,4}\\{0,7}[\"']?"
-    r"(?:(?:bearer|basic|token|digest|apikey|key|negotiate)[ \t]{1,4})?[^\s\"'\\,;<>…]*)?"
+    r"(?:[A-Za-z][A-Za-z0-9\-]{1,30}[ \t]{1,4})?[^\s\"'\\,;<>…]*)?"
 )
-_TOOLS = ("sshpass", "mysql", "mariadb", "redis-cli", "docker", "curl")
+_SQL = (
+    r"(?:identified(?:[ \t]{1,4}with(?:[ \t]{1,4}[^\s…]{0,64})?)?(?:[ \t]{0,4}[a-z]{0,2})?"
+    r"|(?:with|encrypted|login|by)[ \t]{1,4}password)[ \t]{0,4}(?:[\"'][^\"'\n…]{0,256})?"
+)
 _STRETCHES = (
     # the beginning of a key
     (("api",), r"api[ \t]?"),
-    (tuple("密口令秘凭私授"), r"[密口令秘凭私授]权?"),
+    (tuple(sorted({one[0] for one in _BEGUN})), "|".join(_BEGUN)),
     # headers
     (
         ("bearer", "basic", "token", "digest", "apikey"),
@@ -52,8 +60,11 @@ _STRETCHES = (
         r"(?:set-)?cookie\\{0,7}[\"']?[ \t]{0,4}(?:[:=][ \t]{0,4}\\{0,7}[\"']?[^\n\"'\\…]*)?",
     ),
     # command lines
-    (("--",), r"--[A-Za-z0-9_\-]{0,40}[ \t]{0,4}[\"']?[^\s\"'\\;&|<>…]*"),
-    (_TOOLS, rf"(?:{'|'.join(_TOOLS)})[^\n]{{0,3000}}"),
+    (("-",), r"(?:--|(?<![A-Za-z0-9_])-)[A-Za-z0-9_\-]{0,60}[ \t]{0,4}[\"']?[^\s\"'\\;|<>…]*"),
+    (TOOLS, rf"(?:{'|'.join(TOOLS)})(?![A-Za-z0-9_])[^\n]{{0,3000}}"),
+    (("-u",), r"(?<![^ \t])(?:-u|--user(?:name)?)(?![A-Za-z0-9_])[^\n]{0,600}"),
+    (("auth=(",), r"auth=\([^)\n]{0,400}"),
+    (("identified", "password"), _SQL),
     (("login",), r"login(?:[ \t]{1,8}[^\s…]*){0,3}"),
     # elements and the first line of a block
     (
@@ -87,7 +98,8 @@ def _under_keys(text: str) -> Iterator[tuple[int, int]]:
     for key in keys_in(text):
         assigned = _ASSIGNED.match(text, key.end)
         told = _TOLD.match(text, key.end)
-        ends = [key.end]
+        pairs = (one.match(text, key.end) for one in _PAIRS)
+        ends = [key.end, *(one.end() for one in pairs if one is not None)]
         if assigned is not None:
             ends.append(assigned.end())
         if told is not None:  # nothing that follows its end belongs to it

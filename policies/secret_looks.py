@@ -9,6 +9,7 @@ _ORDINARY = (
     "default example changeme placeholder your-password your_password"
 )
 ORDINARY_VALUES = frozenset(_ORDINARY.split())
+_RULES = re.compile(r"[a-z_]+(?::[\w,./\-]+)?(?:\|[a-z_]+(?::[\w,./\-]+)?)+")
 CODE = re.compile(
     r"[\$\{<%\[(*]|![A-Za-z]\w*\Z|[A-Za-z_]\w*(?:\??\.[A-Za-z_]\w*)+[,;)?]*\Z|[A-Za-z_][\w.]*[\[(]|(?:x{4,}|\*{3,}|\.{3,})\Z"
 )
@@ -41,10 +42,13 @@ _ELSEWHERE = re.compile(
 _JOINTS = re.compile(r"[\-_./:,=+()\[\]{}|?]+")
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^A-Za-z0-9]", re.ASCII)
 _SIGN_INSIDE = re.compile(r"[A-Za-z0-9][!@#$%^~*]+[A-Za-z0-9]", re.ASCII)
+_DOTTED = re.compile(r"[\w.\-]+", re.ASCII)
+_MIN_PART_DIGITS = 3
 _MIN_CHARS = 7
 _MIN_DENSE_CHARS = 6
 _MIN_DENSE_PIECES = 3
 _DENSE_CHARS_EACH = 3.0
+_MIN_MADE_DIGITS = 1
 _LONG_CHARS = 16
 _LONG_CHARS_EACH = 5.0
 _MIN_DENSE_LETTERS = 8
@@ -56,8 +60,24 @@ def is_placeholder(value: str) -> bool:
     """Whether a value only stands for one: a word of talk, a name of a key, a variable, asterisks."""
     return (
         value.casefold() in ORDINARY_VALUES
+        or is_list_of_rules(value)
         or NAME_OF_A_KEY.fullmatch(value) is not None
         or CODE.match(value) is not None
+    )
+
+
+def is_list_of_rules(value: str) -> bool:
+    """Whether a form asks this of what is typed into it: `required|min:8|confirmed`."""
+    return _RULES.fullmatch(value) is not None and not ORDINARY_VALUES.isdisjoint(value.split("|"))
+
+
+def is_dotted_token(value: str) -> bool:
+    """Whether what stands between dots is too random for names of a program: `s.xWZHK56l0v1x4mmjYlYcPd9V`."""
+    return _DOTTED.fullmatch(value) is not None and any(
+        len(part) >= _LONG_CHARS
+        and sum(one.isdigit() for one in part) >= _MIN_PART_DIGITS
+        and looks_random(part)
+        for part in value.split(".")
     )
 
 
@@ -88,6 +108,21 @@ def looks_random(value: str) -> bool:
         return False
     plain = _TECHNICAL.sub("", value)
     return any(map(_is_dense, _JOINTS.split(plain)))
+
+
+def looks_scattered(value: str) -> bool:
+    """Whether letters, digits and signs change so often that no words are in it, as in `TestOfUser2`."""
+    return len(value) <= _DENSE_CHARS_EACH * len(_PIECE.findall(value))
+
+
+def looks_made(value: str) -> bool:
+    """Whether no person wrote this: scattered letters of both sizes, and digits."""
+    digits = sum(one.isdigit() for one in value)
+    return (
+        value.lower() != value != value.upper()
+        and digits >= _MIN_MADE_DIGITS
+        and looks_scattered(value)
+    )
 
 
 def _is_something_else(value: str) -> bool:

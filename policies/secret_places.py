@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from policies.masks import MASK, mask_value, replaced_spans
-from policies.secret_looks import is_mixed, is_placeholder
+from policies.secret_looks import is_mixed, is_placeholder, looks_chosen, looks_random
 from policies.secret_shadow import Page
+from policies.secret_talk import AND_INSIDE
 
 _SCHEME = re.compile(
     r"(?<![A-Za-z0-9_])(?P<head>(?:bearer|basic|token|digest|apikey)[ \t]{1,4})"
@@ -15,7 +16,10 @@ _SCHEME = re.compile(
 )
 _AUTHORIZATION = re.compile(
     r"(?<![A-Za-z0-9_])(?P<head>authorization\\{0,7}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\{0,7}[\"']?"
-    r"(?:(?:bearer|basic|token|digest|apikey|key|negotiate)[ \t]{1,4})?)"
+    r"(?:(?:bearer|basic|token|digest|apikey|key|negotiate)[ \t]{1,4}"
+    # services have names of their own for it: `Bot`, `SSWS`, `GenieKey`
+    r"|[A-Za-z][A-Za-z0-9\-]{1,30}[ \t]{1,4}"
+    r"(?=[A-Za-z._~+/:=\-]{0,200}[0-9])(?=[A-Za-z0-9._~+/:=\-]{16}))?)"
     r"(?P<value>[^\s\"'\\,;<>，。；、！？“”「」『』（）…]{6,4096})",
     re.IGNORECASE,
 )
@@ -39,20 +43,57 @@ _WEBHOOK = re.compile(
     r"|/webhook/send\?key=))(?P<value>[A-Za-z0-9_\-@/]{20,})",
     re.ASCII,
 )
+_ARGUMENT = (
+    r"(?P<value>[^\s\"'\\;&|<>，。；、！？“”「」『』（）…\-]"
+    rf"(?:[^\s\"'\\;&|<>，。；、！？“”「」『』（）…]|{AND_INSIDE}){{3,2047}})"
+)
 _FLAG = re.compile(
-    r"(?<![A-Za-z0-9_\-])(?P<head>--[A-Za-z0-9_\-]{0,40}"
+    r"(?<![A-Za-z0-9_\-])(?P<head>--?[A-Za-z0-9_\-]{0,40}"
     r"(?:password|passwd|passphrase|passcode|token|secret|api-?key|access-?key|secret-?key"
-    r"|private-?key|auth-?key)[ \t]{1,4}[\"']?)"
-    r"(?P<value>[^\s\"'\\;&|<>，。；、！？“”「」『』（）…\-][^\s\"'\\;&|<>，。；、！？“”「」『』（）…]{3,2047})",
+    r"|private-?key|auth-?key|storepass|keypass|(?<=-)pass)[ \t]{1,4}(?!(?:pass|env|file|fd):)[\"']?)"
+    rf"{_ARGUMENT}",
     re.IGNORECASE,
 )
 _TOOL_PASSWORD = re.compile(
-    r"(?P<head>(?<![A-Za-z0-9_])sshpass[ \t]{1,4}-p[ \t]{0,4}[\"']?"
-    r"|(?<![A-Za-z0-9_])(?:mysql|mysqldump|mysqladmin|mariadb)(?![A-Za-z0-9_])[^\n|;&…]{0,200}?[ \t]-p[\"']?"
-    r"|(?<![A-Za-z0-9_])redis-cli(?![A-Za-z0-9_])[^\n|;&…]{0,200}?[ \t]-a[ \t]{1,4}[\"']?"
-    r"|(?<![A-Za-z0-9_])docker[ \t]{1,4}login(?![A-Za-z0-9_])[^\n|;&…]{0,200}?[ \t]-p[ \t]{1,4}[\"']?"
-    r"|(?<![A-Za-z0-9_])curl(?![A-Za-z0-9_])[^\n|;…]{0,400}?[ \t](?:-u|--user|-U|--proxy-user)[ \t=]{0,4}[\"']?[^\s:\"'…]{1,128}:)"
-    r"(?P<value>[^\s\"'\\;&|<>，。；、！？“”「」『』（）…\-][^\s\"'\\;&|<>，。；、！？“”「」『』（）…]{3,2047})"
+    r"(?<![A-Za-z0-9_])(?P<head>sshpass[ \t]{1,4}-p[ \t]{0,4}[\"']?"
+    r"|(?:mysql|mysqldump|mysqladmin|mariadb)(?![A-Za-z0-9_])[^\n|;&…]{0,200}?[ \t]-p[\"']?"
+    r"|redis-cli(?![A-Za-z0-9_])[^\n|;&…]{0,200}?[ \t]-a[ \t]{1,4}[\"']?"
+    r"|(?:7z[ar]?|rar|unrar)(?![A-Za-z0-9_])[^\n|;&…]{0,200}?[ \t]-h?p[\"']?"
+    r"|(?:zip|unzip|sqlcmd|bcp|mosquitto_(?:pub|sub))(?![A-Za-z0-9_])[^\n|;&…]{0,200}?[ \t]-P[ \t]{0,4}[\"']?"
+    r"|openssl(?![A-Za-z0-9_])[^\n|;&…]{0,200}?[ \t](?:-k[ \t]{1,4}|pass:)[\"']?"
+    r"|htpasswd[ \t]{1,4}-[A-Za-z]{0,8}b[A-Za-z]{0,8}[ \t]{1,4}[^\s…]{1,256}[ \t]{1,4}[^\s…]{1,128}[ \t]{1,4}[\"']?"
+    r"|ldap(?:search|add|modify|delete|passwd|whoami)(?![A-Za-z0-9_])[^\n|;&…]{0,200}?[ \t]-w[ \t]{1,4}[\"']?"
+    r"|ssh-keygen(?![A-Za-z0-9_])[^\n|;&…]{0,200}?[ \t]-[NP][ \t]{1,4}[\"']?"
+    r"|(?:smbclient|smbmap|rpcclient)(?![A-Za-z0-9_])[^\n|;&…]{0,200}?[ \t]-U[ \t]{0,4}[\"']?[^\s%\"'…]{1,64}%"
+    r"|[Cc]onvert[Tt]o-[Ss]ecure[Ss]tring[ \t]{1,4}(?:-[Ss]tring[ \t]{1,4})?[\"']"
+    r"|(?:docker|podman|helm)[ \t]{1,4}(?:registry[ \t]{1,4})?login(?![A-Za-z0-9_])[^\n|;&…]{0,200}?[ \t]-p[ \t]{1,4}[\"']?"
+    r"|curl(?![A-Za-z0-9_])[^\n|;…]{0,400}?[ \t](?:-u|--user|-U|--proxy-user)[ \t=]{0,4}[\"']?[^\s:\"'…]{1,128}:)"
+    rf"{_ARGUMENT}"
+)
+_DIRECTIVE = re.compile(
+    rf"(?<![A-Za-z0-9_])(?P<head>(?:requirepass|masterauth)[ \t]{{1,4}}[\"']?){_ARGUMENT}",
+    re.IGNORECASE,
+)
+_USER_AND_PASSWORD = re.compile(
+    # of whatever program; `docker run -u 1 -p 80:80` does not look like a password
+    r"(?<![^ \t])(?P<head>(?:-u|--user(?:name)?)[ \t=]{1,4}[^\s…]{1,128}[ \t]"
+    r"(?:[^\n|;&…]{0,100}?[ \t])?-p[ \t]{1,4}[\"']?)"
+    rf"{_ARGUMENT}"
+)
+_AUTH_PAIR = re.compile(
+    r"(?<![A-Za-z0-9])(?P<head>auth=\([\"'][^\"'\n…]{0,128}[\"'],[ \t]?[\"'])"
+    r"(?P<value>[^\"'\s…]{4,256})(?=[\"'])"
+)
+_PIPED = re.compile(
+    r"(?<![A-Za-z0-9_])(?P<head>(?:echo|printf)[ \t]{1,4}(?:-n[ \t]{1,4})?[\"']?)(?P<value>[^\s\"'|…]{4,256})"
+    r"(?=[\"']?[ \t]{0,4}\|[ \t]{0,4}(?:sudo[ \t][^\n|…]{0,40}-[A-Za-z]{0,4}S"
+    r"|[^\n|…]{1,200}--?(?:password|token|passphrase|with-token|secret)(?:-?stdin)?(?![A-Za-z0-9])))"
+)
+_SQL = re.compile(
+    r"(?<![A-Za-z0-9_])(?P<head>(?:identified[ \t]{1,4}(?:with[ \t]{1,4}[^\s…]{1,64}[ \t]{1,4})?(?:by|as)"
+    r"|(?:with|encrypted|login|by)[ \t]{1,4}password)[ \t]{1,4})"
+    r"(?P<quote>[\"'])(?P<value>[^\"'\n…]{4,256})(?=[\"'])",
+    re.IGNORECASE,
 )
 _NETRC = re.compile(
     r"(?<![A-Za-z0-9_])(?P<head>login[ \t]{1,8}[^\s…]{1,128}[ \t]{1,8}password[ \t]{1,8})"
@@ -72,6 +113,9 @@ MIN_KEY_CHARS = 16
 """A shorter block is somebody talking about key blocks."""
 
 
+_VARIABLE = re.compile(r"\$\{?\w+\}?")
+
+
 def _replace_value(match: re.Match[str]) -> str:
     value = match["value"]
     if match.string.startswith(MASK, match.end("value")) or is_placeholder(value):
@@ -81,7 +125,10 @@ def _replace_value(match: re.Match[str]) -> str:
 
 def _replace_any(match: re.Match[str]) -> str:
     """Mask whatever stands in the place: it is a password, however plain it looks."""
-    if match.string.startswith(MASK, match.end("value")) or match["value"] == "password":
+    value = match["value"]
+    if match.string.startswith(MASK, match.end("value")) or value == "password":
+        return match[0]
+    if _VARIABLE.fullmatch(value):
         return match[0]
     return f"{match['head']}{mask_value(match['value'])}{match[0][match.end('value') - match.start() :]}"
 
@@ -89,13 +136,37 @@ def _replace_any(match: re.Match[str]) -> str:
 def _replace_unlike_words(match: re.Match[str]) -> str:
     """Mask what is no word: where talk stands as often as a secret."""
     value = match["value"].rstrip(".,:;)]}!?）")
-    plain = value.isalpha() or value.isdigit() or not (is_mixed(value) or len(value) >= _LONG)
-    if plain or value.startswith("/"):
+    is_word = value.isalpha() and not looks_random(value)
+    plain = is_word or value.isdigit() or not (is_mixed(value) or len(value) >= _LONG)
+    if plain or value.startswith("/") or _NAME_OF_A_SCHEME.fullmatch(value):
         return match[0]
     return _replace_value(match)
 
 
 _LONG = 20
+_NAME_OF_A_SCHEME = re.compile(r"[A-Z][A-Z0-9]*(?:-[A-Z0-9]+){1,3}")
+"""`AWS4-HMAC-SHA256`."""
+
+
+def _replace_chosen(match: re.Match[str]) -> str:
+    """Mask what people choose or programs make, where much else stands, too."""
+    value = match["value"]
+    return _replace_value(match) if looks_chosen(value) or looks_random(value) else match[0]
+
+
+def _replace_quoted(match: re.Match[str]) -> str:
+    value = match["value"]
+    if is_placeholder(value):
+        return match[0]
+    return f"{match['head']}{match['quote']}{mask_value(value)}"
+
+
+def _replace_told_token(match: re.Match[str]) -> str:
+    """Mask what stands behind a scheme without its header, unless prose goes on: `Bearer authentication2`."""
+    return match[0] if _WORD_WITH_NUMBER.fullmatch(match["value"]) else _replace_value(match)
+
+
+_WORD_WITH_NUMBER = re.compile(r"[A-Za-z]?[a-z\-]+\d{0,4}[.]?")
 
 
 def _replace_mixed(match: re.Match[str]) -> str:
@@ -117,20 +188,37 @@ class _Place:
     replace: Callable[[re.Match[str]], str]
 
 
+TOOLS = (
+    *("sshpass", "mysql", "mysqldump", "mysqladmin", "mariadb", "redis-cli", "curl"),
+    *("docker", "podman", "helm", "7z", "7za", "7zr", "rar", "unrar", "zip", "unzip"),
+    *("sqlcmd", "bcp", "mosquitto_pub", "mosquitto_sub", "openssl", "htpasswd"),
+    *("requirepass", "masterauth", "ssh-keygen", "smbclient", "smbmap", "rpcclient"),
+    *("ldapsearch", "ldapadd", "ldapmodify", "ldapdelete", "ldappasswd", "ldapwhoami"),
+    *("echo", "printf", "convertto-securestring"),
+)
+"""Programs that take a password on their command line, and settings that are told like one."""
+_TOOL_WORDS = (
+    *("sshpass", "mysql", "mariadb", "redis-cli", "curl", "docker", "podman", "helm", "7z", "rar "),
+    *("zip ", "sqlcmd", "bcp", "mosquitto_", "openssl", "htpasswd"),
+    *("convertto-securestring", "ldap", "ssh-keygen", "smb", "rpcclient"),
+)
 _PLACES: Sequence[_Place] = (
     _Place(("private key",), _KEY_BLOCK, _replace_block),
     _Place(("://",), _USER_PASSWORD, _replace_value),
     _Place(("://",), _USER_TOKEN, _replace_mixed),
     _Place(("cookie",), _COOKIE, _replace_value),
     _Place(("authorization",), _AUTHORIZATION, _replace_unlike_words),
-    _Place(("bearer", "basic", "token", "digest", "apikey"), _SCHEME, _replace_value),
+    _Place(("bearer", "basic", "token", "digest", "apikey"), _SCHEME, _replace_told_token),
     _Place(("sig", "x-amz-", "code=", "auth="), _QUERY, _replace_value),
     _Place(("key=",), _QUERY_KEY, _replace_mixed),
     _Place(("hook",), _WEBHOOK, _replace_value),
-    _Place(("--",), _FLAG, _replace_unlike_words),
-    _Place(
-        ("sshpass", "mysql", "mariadb", "redis", "docker", "curl"), _TOOL_PASSWORD, _replace_any
-    ),
+    _Place(("--", "pass", "-token", "-secret", "-apikey"), _FLAG, _replace_unlike_words),
+    _Place(_TOOL_WORDS, _TOOL_PASSWORD, _replace_any),
+    _Place(("requirepass", "masterauth"), _DIRECTIVE, _replace_chosen),
+    _Place((" -p",), _USER_AND_PASSWORD, _replace_chosen),
+    _Place(("auth=(",), _AUTH_PAIR, _replace_value),
+    _Place(("echo ", "printf "), _PIPED, _replace_any),
+    _Place(("identified", "password"), _SQL, _replace_quoted),
     _Place(("login",), _NETRC, _replace_any),
     _Place(("</",), _ELEMENT, _replace_value),
 )
@@ -138,7 +226,11 @@ _PLACES: Sequence[_Place] = (
 
 def mask_places(page: Page) -> None:
     """Mask what stands where only secrets stand."""
-    lower = page.read.lower()
+    text = page.read
+    lower = text.lower()
     for place in _PLACES:
-        if any(word in lower for word in place.words):
-            page.mask(replaced_spans(page.read, place.pattern, place.replace))
+        for word in place.words:
+            if word in lower:
+                page.mask(replaced_spans(text, place.pattern, place.replace))
+                text = page.read
+                break

@@ -17,6 +17,10 @@ _FOR_WHOM = (
     rf"(?:{_BLANKS}(?:for|of|on|in|at)(?:{_BLANKS}[^\s…|:：=]{{1,40}}){{1,5}}?"
     r"|[ \t]?[(（][^()（）\n…]{1,40}[)）])?"
 )
+AND_INSIDE = (
+    r"&(?=[^\s\"'\\&;<>，。；、！？“”「」『』…])(?![A-Za-z0-9_.\-\[\]%]{1,64}=|[a-z]{2,4};|#)"
+)
+"""An `&` that a value goes on behind; before `name=` the next value of an address begins."""
 _TO = r"(?:set|changed?|reset|updated?|rotated?|switched)[ \t](?:back[ \t])?to"
 _IS = (
     r"(?:has[ \t]been|have[ \t]been|is|was|are|were|will[ \t]be)"
@@ -27,7 +31,7 @@ _CHINESE_BEFORE = (
 )
 _CHINESE_IS = (
     rf"{_CHINESE_BEFORE}(?:(?:修改|改|变更|變更|更改|更换|更換|更新|换|換|设置|設置|设定|設定|设|設|重置|调整|調整|定|配置)"
-    r"[成为為到]|[是为為])[了：:]?"
+    r"[成为為爲到]|[是为為爲]|如下|(?:发|發|告诉|告訴)?[给給]?你|[先就]用)[了：:]?"
 )
 _VERB = (
     rf"{_BLANKS}(?P<is>{_IS})|[ \t]{{0,4}}(?P<zh>{_CHINESE_IS})|{_BLANKS}(?:{_TO}|to|now)[ \t]?:?"
@@ -36,8 +40,8 @@ _SIGN = r"[ \t]{0,4}(?:\||[=:：]|->|=>|→)"
 _OPENING = r"(?:\*\*|\"|'|`{1,3}|[“「『‘])?"
 _VALUE_CHAR = r"[!#-%(-:=?-\[\]-{}~]"
 """ASCII without blanks, quotes, backslashes, `&`, `;`, `<`, `>` and `|`."""
-_VALUE = rf"(?P<value>{_VALUE_CHAR}{{1,128}})"
-_VALUE_REST = re.compile(rf"{_VALUE_CHAR}*")
+_VALUE = rf"(?P<value>(?:{_VALUE_CHAR}|{AND_INSIDE}){{1,128}})"
+_VALUE_REST = re.compile(rf"(?:{_VALUE_CHAR}|{AND_INSIDE})*")
 _TOLD = re.compile(
     rf"[\"']?{MARKS}[\"']?"
     rf"(?:{_FOR_WHOM}(?:{_VERB}|{_SIGN})[*_]{{0,3}}[ \t]{{0,4}}|(?P<blank>[ \t]{{1,8}}|(?<=[^!-~])))"
@@ -53,7 +57,7 @@ OPEN_TALK = (
     rf"(?:{_BLANKS}(?:for|of|on|in|at)(?:{_BLANKS}[^\s…|:：=]{{1,40}}){{0,5}}"
     r"|[ \t]?[(（][^()（）\n…]{0,40}[)）]?)?"
     rf"(?:{_BLANKS}(?:{_WORDS})(?![A-Za-z0-9])){{0,5}}"
-    rf"(?:[ \t]{{0,4}}{_CHINESE_BEFORE}(?:[修更变變改换換设設置定重调調整新配换換成为為到是了]{{0,5}}))?"
+    rf"(?:[ \t]{{0,4}}{_CHINESE_BEFORE}(?:[修更变變改换換设設置定重调調整新配换換成为為爲到是了如下给給你发發告诉訴先就用]{{0,5}}))?"
     rf"(?:{_SIGN}|[:：])?{MARKS}[ \t]{{0,8}}{_OPENING}[!-~]*"
 )
 """What a text that is still coming may have of this behind a key."""
@@ -65,7 +69,7 @@ _MIN_OPAQUE_CHARS = 12
 
 def told_secret(text: str, key: Key) -> tuple[int, int] | None:
     """Give where the secret begins and ends that is told behind a key; None: there is none."""
-    match = _TOLD.match(text, key.end)
+    match = None if key.is_loose else _TOLD.match(text, key.end)
     if match is None or text.startswith(MASK, match.end()):
         return None
     start, value = match.start("value"), match["value"]

@@ -13,24 +13,32 @@ from policies.secret_looks import (
     CODE,
     NAME_OF_A_KEY,
     ORDINARY_VALUES,
+    is_dotted_token,
+    is_list_of_rules,
     is_mixed,
     is_technical,
+    looks_chosen,
+    looks_random,
+    looks_scattered,
 )
+from policies.secret_pairs import paired_secret
 from policies.secret_shadow import Page
-from policies.secret_talk import MARKS, told_secret
+from policies.secret_talk import AND_INSIDE, MARKS, told_secret
 
-SEPARATORS = rf"=>|:=|[=:：]|{any_of(('是', '为', '為', '：'))}"
-_SEPARATOR = rf"(?:\\{{0,7}}{MARKS}[\"']?{MARKS}[ \t]{{0,4}}(?:{SEPARATORS})(?:(?:\*\*|__)(?=[ \t]))?[ \t]{{0,4}}|[ \t]{{0,4}}(?=[“「『]))"
+SEPARATORS = rf"=>|:=|[=:：]|{any_of(('是', '为', '為', '爲', '：'))}"
+_INDEX = r"(?:(?<=[\"'])\](?=[ \t]{0,4}=[ \t]{0,4}[\"']))?"
+"""`os.environ["DB_PASSWORD"] = "…"`."""
+_SEPARATOR = rf"(?:\\{{0,7}}{MARKS}[\"']?{_INDEX}{MARKS}[ \t]{{0,4}}(?:{SEPARATORS})(?:(?:\*\*|__)(?=[ \t]))?[ \t]{{0,4}}|[ \t]{{0,4}}(?=[“「『]))"
 _QUOTED = (
-    r"\"(?P<double>(?:[^\"\\\n…]|\\[^\n])(?:[^\"\\\n…]|\\[^\n]){3,})"
+    r"\"(?:\"\")?(?P<double>(?:[^\"\\\n…]|\\[^\n])(?:[^\"\\\n…]|\\[^\n]){3,})"
     r"|\\{1,7}\"(?P<nested>[^\"\\\n…]{4,})"
-    r"|\\{0,7}'(?P<single>[^'\\\n…]{4,})"
+    r"|\\{0,7}'(?:'')?(?P<single>[^'\\\n…]{4,})"
     r"|[“「『](?P<corner>[^”」』\n…]{4,256})"
     r"|`{1,3}(?P<tick>[^`\s…]{4,})(?=`)"
     r"|\*\*(?P<bold>[^*\s…]{4,256})(?=\*\*)"
 )
 MAX_BARE_CHARS = 2048
-_BARE_CHAR = r"[^\s\"'\\&;<>，。；、！？“”「」『』…]"
+_BARE_CHAR = rf"(?:[^\s\"'\\&;<>，。；、！？“”「」『』…]|{AND_INSIDE})"
 _BARE = rf"(?P<bare>{_BARE_CHAR}{{4,{MAX_BARE_CHARS}}})"
 """Bounded, because a value that turns out ordinary is read again in search of a key inside it."""
 _BARE_REST = re.compile(rf"{_BARE_CHAR}*")
@@ -50,9 +58,15 @@ _CODE_GOES_ON = re.compile(r"[ \t]*(?:=|,[ \t]*[A-Za-z_])|[(\[.]")
 _CODE_AFTER_QUOTE = re.compile(r"[,)\]}:;+][ \t,)\]}:;+]")
 """`prompt="Password: ", stream=None`: the quote closes a text and opens none."""
 _TRAILING = ",;.)]}>:!?）"
-_IS_TOLD = re.compile("[是为為]")
+_MESSAGE = re.compile(
+    r"(?:(?:the|your|this) )?(?:password|passphrase|passcode)s? [a-z]", re.IGNORECASE
+)
+"""`"password": "password must be at least 8 characters"`: what a form says of a field."""
+_IS_TOLD = re.compile("[是为為爲]")
 _LONG_TOKEN_CHARS = 20
 _SHORT_TOKEN_CHARS = 8
+_TELLING_CHARS = 128
+"""Of a longer value the beginning tells enough; such keys can stand one behind the other, each to be read."""
 
 
 def mask_keyed(page: Page) -> None:
@@ -62,7 +76,7 @@ def mask_keyed(page: Page) -> None:
     for key in keys_in(text):
         if found and found[-1][0] <= key.start < found[-1][1]:
             continue  # a part of the value before
-        secret = _assigned_secret(text, key) or told_secret(text, key)
+        secret = _assigned_secret(text, key) or told_secret(text, key) or paired_secret(text, key)
         if secret is not None:
             found.append(secret)
     page.mask([(start, end, mask_value(text[start:end])) for start, end in _united(found)])
@@ -107,10 +121,17 @@ def _is_ordinary(value: str, whole: str, key: Key, separator: str, *, quoted: bo
     word = value.casefold().rstrip("?!.:")
     if word in ORDINARY_VALUES or NAME_OF_A_KEY.fullmatch(value) or _NO_VALUE.fullmatch(value):
         return True
+    if is_list_of_rules(value) or (quoted and _MESSAGE.match(value)):
+        return True
     if not separator.isascii() and _ASCII_WORD.search(value) is None:
         return True
-    if not quoted and (CODE.match(value) or (is_technical(value) and _IS_TOLD.search(separator))):
+    if not quoted and (
+        (CODE.match(value) and not is_dotted_token(value))
+        or (is_technical(value) and _IS_TOLD.search(separator))
+    ):
         return True
+    if key.is_loose:
+        return not _looks_secret(value, key, told=quoted or "=" in separator)
     if not key.is_phrase:
         if "`" in separator and "://" in value:  # the target of a link in reStructuredText
             return True
@@ -119,6 +140,21 @@ def _is_ordinary(value: str, whole: str, key: Key, separator: str, *, quoted: bo
     chinese = value.isascii() and (not separator.isascii() or "\\u" in separator)
     assigned = quoted or "=" in separator or chinese
     return value.isalpha() and not (assigned and (value.isascii() or separator.isascii()))
+
+
+def _looks_secret(value: str, key: Key, *, told: bool) -> bool:
+    """Whether a value is a secret although its key tells little: `DB_PASS="…"`, not `PASS: TestOfUser2`."""
+    if " " in value:
+        return False
+    value = value[:_TELLING_CHARS]
+    if key.is_phrase and told:
+        return looks_chosen(value)
+    return (
+        len(value) >= _SHORT_TOKEN_CHARS
+        and (told or value.lower() != value)
+        and looks_random(value)
+        and looks_scattered(value)
+    )
 
 
 def _is_name_in_code(match: re.Match[str], key: Key, value: str) -> bool:

@@ -1,9 +1,10 @@
 """Finds secrets in a text and masks them, for logs, memory, errors and events.
 
 Four sorts, one after the other: values that the caller knows, what stands where only secrets stand
-(headers, addresses, command lines, key blocks), values under a telling key (`password=`, `密码：`, "the
-password is …"), and tokens in the formats of known providers. A mask keeps up to four characters:
-`sk-a…[masked]`. Full-width letters and invisible characters hide nothing.
+(headers, addresses, command lines, key blocks), values under or beside a telling key (`password=`,
+`密码：`, "the password is …", `name: DB_PASSWORD` with its `value:`), and tokens in the formats of known
+providers or of the kind that most make. A mask keeps up to four characters: `sk-a…[masked]`. Full-width
+letters and invisible characters hide nothing.
 
 Cheap words are looked for before any expression runs, and no expression can run back over what it has
 read, so the time grows with the text's length alone. Masking twice gives the same as masking once. A

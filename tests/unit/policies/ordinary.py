@@ -21,6 +21,10 @@ def _b64(length: int) -> str:
     return base64.b64encode(_random.randbytes(length)).decode()
 
 
+def _url_safe(length: int) -> str:
+    return base64.urlsafe_b64encode(_random.randbytes(length)).decode().rstrip("=")
+
+
 _LOGS = """
 INFO turn finished in 1520 ms, input_tokens=1523 output_tokens=88 max_tokens: 4096
 usage: cache_read_input_tokens=12 token_count=15 tokens: 2048 total_tokens=2136
@@ -136,6 +140,44 @@ ETag: "33a64df551425fcc55e4d42a148795d9f25f89d4"
 X-Request-ID: req_akic3r4q2wmrm5bxgopaqcr77a
 Traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
 If-None-Match: W/"0815"
+Bearer authentication2 is used
+cache_key=turn:65c2011bef2c328a shard=3
+CACHE_KEY=turn:65c2011bef2c328a9f01b2c3
+PUBLIC_KEY=MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE7a
+partition_key=/tenantId sort_key=2026-11-21T10:00:00Z
+idempotency_key=Zq9vTr7mKp2xLw4n
+Sec-WebSocket-Key: Ja5FAmCKB6UObKSnDfjPrA==
+object key: 2026/11/Zq9vTr7mKp2xLw4n.parquet
+LOG_KEY=request_id
+GPG_KEY=A035C8C19219BA821ECEA86B64E628F8D684696D
+pass: step2of5done
+pass=2 of 5, first_pass=true, second pass: 12345
+PASS tests/unit/test_a.py::test_B2c3D4e5F6
+boarding_pass: economy
+req_gqSmPsSCdLKRcAQX9VjUPC94 acct_1Zq9vTr7mKp2xLw4n file-Zq9vTr7mKp2xLw4nBd6Rt
+api-gateway-service-7d9f8b6c5d-x2k4p tls-secret-2026 default-token-x7k2p
+npm-cache-token-bucket-implementation-2026 secret_manager_secret_version_access
+api_key_rotation_lambda_function_2026_11
+key-rotation-2026-11-21T10-00-00 auth-service-5f6d7c8b9-ua530
+pat-na1-is-a-prefix re_compiled_pattern_of_the_long_kind1 sl.strip EAA
+7z a out.7z in -mx9
+zip -r out.zip in
+openssl rsa -in a.pem -pubout
+keytool -list -keystore a.jks
+--- PASS: TestTokenRefresh2 (0.02s)
+Authorization: AWS4-HMAC-SHA256 is computed by the program
+curl -u "$USER:$PASS" https://x.example
+docker run -u 1000:1000 -p 8080:80 nginx
+the requirepass directive and the masterauth option of the server
+userpass = "a b:c d"
+ldapsearch -x -D cn=admin -W -b dc=x
+echo done | sudo tee /etc/x
+echo $TOKEN | docker login -u x --password-stdin
+chatcmpl-Zq9vTr7mKp2xLw4nBd6RtYc8HjFs finished
+token_RefreshTokenGrantTypeHandlerForTheSecondClient2
+cache-token-0b1c2d3e4f5a6b7c8d9e0f1a2b3c4d5e6f7a8b9c
+<property name="password"></property>
+the -password option and the -token flag are required
 """
 _CODE = """
 def f(token: str, password: str | None = None) -> bool:
@@ -208,6 +250,23 @@ password: "{{ vault_db_password }}"
 password: <%= ENV["DB_PASSWORD"] %>
 password = var.db_password
   --password-stdin < /run/secrets/registry
+"password": "required|min:8|confirmed",
+"password": "password must be at least 8 characters",
+"password": "The password has 12 characters2",
+getattr(user, "password", "default")
+password: str = ""
+token: str = "none"
+key: string = "createdAt2"
+getSecret("prodDatabase2")
+fields = ("user", "password", "address2b")
+os.environ["DB_PASSWORD"] = settings.password
+config["password"] = read_password()
+{"name": "password", "value": "required"}
+{"name": "password", "type": "string", "value": null}
+<label id="password" value="Password"/>
+<add key="TokenLifetime" value="3600"/>
+ALTER ROLE bob PASSWORD NULL;
+define('PASSWORD_DEFAULT', '2y');
 """
 _PROSE = """
 The password is checked against the policy, then hashed.
@@ -253,6 +312,17 @@ No secrets here: just text, numbers like 1234567890 and dates like 2026-11-21.
 会话已结束，共用时 1520 毫秒，输入 1523 个词元
 用户名或密码不正确，还可以尝试 3 次
 数据库密码从环境变量读取
+金鑰輪換週期：90天
+憑證已失效，請重新登入
+權杖已過期
+授權碼模式（authorization code）
+他说保密 码头在哪里
+激活码已发送
+密碼爲必填項
+密 码：必填
+密码给你发邮件了
+密码如下图所示
+提取码：无
 关键是保持简单，钥匙在门口
 """
 
@@ -282,6 +352,10 @@ def _ids() -> list[str]:
             f"sha256:{_hex(64)} image{at}:latest",
             f"/static/main.{_hex(8)}.js 200 {at}",
             f"etag={_hex(32)} size={at}",
+            f"package/part{at}.py,sha256=Ab-{_url_safe(30)},{at}",
+            f"package/more{at}.py,sha256=part-{_url_safe(28)},{at}",
+            f'W/"e3df{at}-{_url_safe(27)}"',
+            f"nonce Q{at}-{_url_safe(33)}",
             f"arn:aws:s3:::bucket-{at}/{_uuid()}.parquet",
             f"data:image/png;base64,iVBORw0KGgo{_b64(60)}",
         ]

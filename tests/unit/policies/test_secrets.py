@@ -144,6 +144,21 @@ def test_a_password_need_not_look_random() -> None:
         assert mask_secrets_counted(line).count == 1
 
 
+def test_an_ampersand_ends_a_value_only_where_the_next_one_begins() -> None:
+    assert mask_secrets("password: yOXdk1&3Ssmk32") == f"password: yOX{MASK}"
+    assert mask_secrets("password is yOXdk1&3Ssmk32 now") == f"password is yOX{MASK} now"
+    assert mask_secrets("a?password=abcd1234&user=bob") == f"a?password=ab{MASK}&user=bob"
+    assert mask_secrets("a?password=abcd1234&amp;user=bob") == f"a?password=ab{MASK}&amp;user=bob"
+    assert mask_secrets("tool --password abcd1234&& next") == f"tool --password ab{MASK}&& next"
+
+
+def test_a_name_that_tells_little_needs_a_value_that_tells_more() -> None:
+    for line in ("DB_PASS=letmein", "root_pw = letmein", "PAYMENTS_PASS='hunter22'"):
+        assert mask_secrets_counted(line).count == 1, line
+    for line in ("second_pass=letmein", "pass: hunter22", "CACHE_KEY=Zq9vTr7mKp2x", "MY_KEY=name"):
+        assert mask_secrets(line) == line
+
+
 def test_a_key_is_found_behind_another_that_has_no_value() -> None:
     assert "hunter22" not in mask_secrets("token: password: hunter22")
     assert "hunter22" not in mask_secrets("token=none,password=hunter22")
@@ -289,6 +304,24 @@ def test_masking_twice_is_masking_once(text: str) -> None:
             "api key",
             'token: \\"a',
         ),
+        *(
+            "pwd=a&",
+            "pwd=a1&b=",
+            "A_KEY=",
+            "acme_sk_A1b2C3d4E5f6G7h8I9j0K1 ",
+            "a_b_c_d_",
+            "|required",
+        ),
+        *(
+            "pwd:\n ",
+            'pwd",\n"value":"',
+            '("pwd","',
+            "pwd: a =",
+            "identified by a ",
+            "-pass ",
+            "7z -p",
+        ),
+        *("echo a|", "-u a -p ", "auth=('", "authorization: Bot a1", f"{'a' * 32}.", "密 "),
         *('pwd:"{{', "://a:", "…[masked]", "password = a, ", "password='", "a1b2c3 "),
     ],
 )

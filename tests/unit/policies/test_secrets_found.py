@@ -11,16 +11,31 @@ from policies.secrets import mask_secrets, mask_secrets_counted
 from tests.unit.policies.fabricated import (
     ALNUM,
     KEY_BLOCKS,
-    KEYED,
     PROVIDERS,
     URL_SAFE,
     fake,
     key_block,
     spellings,
 )
+from tests.unit.policies.fabricated_places import KEYED
 from tests.unit.policies.ordinary import LINES
 
-SHORT = {"query key", "query signature", "query sas", "url token"}
+SHORT = {
+    *("query key", "query signature", "query sas", "url token", "bot", "ssws", "genie"),
+    *(
+        "typed",
+        "typed script",
+        "docker auth",
+        "kubeconfig",
+        "github pat",
+        "npmrc auth",
+        "vendor key",
+        "any key",
+        "master key",
+        "app key",
+        "function key",
+    ),
+}
 """Places where something short stands more often than a secret."""
 TO_THE_END = {"cookie", "set cookie"}
 """Places where all that follows belongs to the secret."""
@@ -30,7 +45,7 @@ AROUND = [
     *("\x1b[1m{}\x1b[0m", "\x1b[38;5;196m{}", '{{"text": "one\\n{}\\ttwo"}}'),
     *("%3D{}%26", "\\u003d{}\\u0026"),
 ]
-ODD = ["hunter2!", "P@ssw0rd-2024", "Tr0ub4dor&3"[:9], "correct7horse", "1a2b3c4d"]
+ODD = ["hunter2!", "P@ssw0rd-2024", "Tr0ub4dor&3", "yOXdk1&3Ssmk32", "correct7horse", "1a2b3c4d"]
 
 
 def test_there_are_enough_of_both() -> None:
@@ -104,6 +119,7 @@ KNOWN = [
     "-".join(("sk", "ant", fake(50, URL_SAFE))),
     "blue wörd & more/+",
     'qu"ote\\and/slash+42',
+    'it\'s $o `quoted` "42"',
     "密码就是这个很长的句子",
 ]
 

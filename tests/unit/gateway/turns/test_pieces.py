@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from gateway.turns.pieces import Pieces
 from policies.open_secrets import MOST_WAITING_CHARS
 from policies.secrets import MASK, mask_secrets
-from tests.unit.policies.fabricated import KEYED, PROVIDERS, fake, key_block
+from tests.unit.policies.fabricated import PROVIDERS, fake, key_block
+from tests.unit.policies.fabricated_places import KEYED
 from tests.unit.policies.ordinary import LINES
 
 KEY = "sk-" + "ant-api03-" + "Zx9Qw3Er7Ty1Ui5Op2As6Df8Gh4Jk0Lz" * 2
