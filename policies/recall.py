@@ -12,8 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from policies.recall_markers import USAGE, USAGE_BESIDE_A_NAME, is_durable, plain_of
+from policies.recall_lasting import is_durable
+from policies.recall_markers import ABOUT_IT, FIELD_TOLD, USAGE, USAGE_BESIDE_A_NAME
 from policies.recall_names import ToolNames
+from policies.recall_plain import plain_of
 from policies.recall_reach import REACH_CHARS, SENTENCE_END, goes_on_about_a_call
 
 _HEADING: Final = re.compile(r"^#{1,6} .*", re.MULTILINE)
@@ -47,20 +49,30 @@ class ActiveTools:
         named_at = self.names.distinct_in(whole)
         if named_at and _are_near(named_at, [one.start() for one in USAGE.finditer(whole)]):
             return True
-        if any(
-            self._sentence_is_about_a_call(one)
-            for one in SENTENCE_END.split(whole)
-            if self.names.may_be_in(one)
-        ):
+        if self._sentences_are_about_a_call(whole):
             return True
         return goes_on_about_a_call(whole, self.names.introduced_in(whole))
+
+    def _sentences_are_about_a_call(self, text: str) -> bool:
+        before = ""  # the sentence before, where it may name one
+        for sentence in SENTENCE_END.split(text):
+            goes_on = before and ABOUT_IT.match(sentence) and USAGE_BESIDE_A_NAME.search(sentence)
+            if goes_on and self.names.are_told_of_in(before):
+                return True
+            before = sentence if self.names.may_be_in(sentence) else ""
+            if before and self._sentence_is_about_a_call(sentence):
+                return True
+        return False
 
     def _sentence_is_about_a_call(self, sentence: str) -> bool:
         if self.names.are_right_at_usage_in(sentence):
             return True
         if USAGE.search(sentence):
             return self.names.are_in(sentence)
-        return bool(USAGE_BESIDE_A_NAME.search(sentence)) and self.names.are_told_of_in(sentence)
+        tells = USAGE_BESIDE_A_NAME.search(sentence) or (
+            FIELD_TOLD.search(sentence) and FIELD_TOLD.search(self.names.taken_out_of(sentence))
+        )
+        return bool(tells) and self.names.are_told_of_in(sentence)
 
 
 def _are_near(names: list[int], markers: list[int]) -> bool:

@@ -39,9 +39,9 @@ _SOMETHING_ELSE: Final = re.compile(
     rf"|\b(?:(?:in|from|into|the|a|my|your|of) )?memory[- ](?:{_MACHINE_AFTER})\b"
     r"|\b(?:in (?:loving )?memory of|into memory|if my memory|(?:know|recite|wrote|write|draw) \w{1,12} from memory)\b"
     r"|\b(?:childhood|good|fond|bad|happy|sweet) memories\b"
-    r"|内存|內存|显存|[记記][忆憶](?:犹|猶|尤|力|体|體|棉|卡|曲|深刻|中的味道|碎片|化|合金|[宫宮]|面包|[点點]|法|方法|技巧"
+    r"|内存|內存|显存|[记記][忆憶](?:犹|猶|尤|力|体|體|型|棉|卡|曲|深刻|中的味道|碎片|化|合金|[宫宮]|面包|[点點]|法|方法|技巧"
     r"|单词|單詞|枕|金属|[术術]|大[师師]|障碍|衰退|减退|丧失|缺失|效[率应應]|能力|水平|游戏|單元|单元|口诀)"
-    r"|(?:肌肉|童年|儿时|兒時|集体|集體|文化|民族|城市|青春|美好的?|失去|丧失|恢复|短[时時期]|无|無)[记記][忆憶]"
+    r"|(?:肌肉|联想|聯想|童年|儿时|兒時|集体|集體|文化|民族|城市|青春|美好的?|失去|丧失|恢复|短[时時期]|无|無)[记記][忆憶]"
     r"|(?:勾起|[唤喚]起|[唤喚]醒|[尘塵]封)[^。！!]{0,8}[记記][忆憶]|我的?[记記][忆憶][中里裡](?![有没沒都存还還的])",
 )
 _ABOUT_MACHINES: Final = re.compile(
@@ -51,13 +51,58 @@ _ABOUT_MACHINES: Final = re.compile(
     r"|server|runtime|array|sort|load(?:s|ed|ing)?)\b|内存|內存|显存|[记記][忆憶][体體]"
     r"|占用|泄[漏露]|不足|不[够夠]|溢出|限制|地址|容器|[进進]程|上限|使用率"
 )
-_PLAINLY: Final = re.compile(
+_KEPT: Final = r"(?:know|remember(?:ed)?|memori[sz]ed?|learn(?:ed|t)?|noted?|stored?|saved?|kept|keep|recorded|have|hold|got)"
+_KEPT_OF_ME: Final = (
+    r"\b(?:what|which|everything|anything|all|things|facts|notes|information|info|details|preferences)\b[^.?!]{0,30}"
+    rf"\b(?:you|u)(?:'ve)? (?:\w{{1,12}} )?{_KEPT}\b[^.?!]{{0,20}}\b(?:about|on|of) (?:me|us)\b"
+    r"|\b(?:have|did) (?:you|u) (?:\w{1,12} )?(?:saved?|stored?|noted?|kept|keep|record(?:ed)?) (?:my|our) (?:preferences?|names?|details?|data|info\w{0,8}|birthday|address|wishes)"
+    r"|\b(?:do|did|have|are) (?:you|u) (?:keep|keeping|kept|have|make|made|making|taking) (?:any )?notes (?:about|on|of) (?:me|us|our|my|this)\b"
+    r"|\byour notes (?:say|tell|know|hold|have|contain) |\b(?:what|which) notes (?:do|did|have) (?:you|u) (?:keep|kept|have)\b"
+    r"|(?:你|您)(?:都|还|還)?(?:保存|[记記][录錄]|存|收集|留)(?:了|过|過|着|著)?(?:哪些|什[么麼]|多少)?(?:[关關][于於])?我的?(?:哪些|什[么麼]|多少|信息|資訊|资料|資料|内容|內容|偏好|喜好|数据)"
+    r"|(?:你|您)(?:都|还|還)?(?:保存|[记記][录錄]|存|收集|留)(?:了|过|過|着|著)?(?:哪些|什[么麼]|多少)[关關][于於]我"
+    r"|[关關][于於]我的?(?:所有|全部)?(?:[记記紀][录錄]|信息|資訊|资料|資料|内容|內容|数据|事(?!故)|一切)"
+)
+"""What is kept of the person who asks; what is known of anything else is no memory."""
+_TOLD_TO_REMEMBER: Final = (
+    r"\b(?:ask|tell|told|asked) (?:you|u) to (?:remember|memori[sz]e|note|keep in mind)\b(?! to\b)"
+    r"|\b(?:you|u) (?:were|are|got) (?:asked|told) to (?:remember|memori[sz]e|keep in mind)\b"
+    r"|\b(?:was|is|are|were) (?:that|this|it|(?:my|our) \w{1,20}) (?:remembered|memori[sz]ed)\b"
+    r"|(?:你|您)(?:都|所)?[记記](?:住|得)了?的|(?:你|您)[记記](?:下|着|著)了?的(?:东西|東西|事|内容|內容|都|全)"
+    r"|(?:你|您)(?:有[没沒]有|是不是)[记記](?:住|得|下)"
+)
+_AS_REMEMBERED: Final = (
+    r"\b(?:as far as|from what|if) (?:you|u) (?:can )?(?:still )?(?:remember|recall)\b"
+    r"|\bhave we (?:ever |already )?(?:talked|spoken|chatted|met|discussed)\b[^.?!]{0,40}\bbefore\b"
+    r"|(?:你|您)(?:怎[么麼]|[为為]什[么麼])?(?:又|都|会|會|还|還)?不[记記]得"
+    r"|(?:你|您)(?:怎[么麼]|[为為]什[么麼]|是不是|[会會]不[会會])(?:又|都)?(?:忘[记記掉]?了?我(?!的?密[码碼])|把我[^。！!]{0,8}忘)"
+)
+_LATER: Final = (
+    r"\b(?:will|would|won't|do|don't) (?:you|u) (?:still |ever |always )?(?:remember|recall|forget) (?:me|us|this|that(?! )|it|our|my|everything|what)\b"
+    r"|(?:你|您|下次|以[后後])[^。！!]{0,4}[会會](?:不[会會])?(?:一直)?[记記](?:得|住)(?:我|[这這]|今天|[吗嗎])"
+)
+"""Whether it will be remembered another time."""
+_FORGET: Final = (
+    r"\b(?:forget|drop|delete|erase|wipe|remove) (?:everything|anything|all|what)(?: that)? "
+    r"(?:(?:you|u)(?:'ve| have)? (?:know|remember|learn(?:ed|t)|stored|saved|kept|noted|have)"
+    r"|(?:i|we)(?:'ve| have)? (?:ever )?(?:told you|said about))\b"
+    r"|\bforget (?:(?:everything|all|anything) )?about (?:me|us)\b"
+    r"|(?<![别別不])(?:忘[记記掉]?了?|[删刪][掉除]|清[除空])[^。！!]{0,8}我(?:[刚剛]才|之前|以前|上次)?(?:[说說][过過]?的|(?:告[诉訴]|跟|[对對]|和)(?:[过過])?你)"
+    r"|把我(?:[刚剛]才|之前|以前|上次)?(?:[说說]|告[诉訴]你|(?:跟|[对對]|和)你[说說])[过過]?的[^。！!]{0,8}(?:忘|[删刪]|清)"
+)
+_SWITCHED: Final = (
+    r"\bis (?:your |the )?memory (?:(?:turned|switched) )?(?:on|off|enabled|disabled|active)\b"
+    r"|\b(?:turn|switch)(?:ed)? (?:on|off) (?:your |the )?memory(?= ?(?:[.?!,]|for\b|in this\b|again\b|please\b|$))"
+    r"|\b(?:turn|switch)(?:ed)? (?:your |the )?memory (?:on|off)\b"
+)
+_CODE_BEHIND: Final = r"(?![\w./\-]{0,80}\.(?!(?:md|ya?ml)\b)\w{1,6}(?![\w./\-]))"
+"""`memory/cache.py` is a program's file; notes end in .md, .yaml and .yml."""
+_REMEMBERED: Final = (
     r"[记記][忆憶]"
-    r"|(?:你|您)们?(?:现在|是否|是不是|能不能|可以|还|還|都|到底|究竟|能){0,3}"
-    r"(?:[记記](?:得|住|着|下|录|錄|了)|回忆|回憶)(?![^。！!]{0,30}(?:好[吗嗎么不]|行[吗嗎不]|可以[吗嗎]))"
+    r"|(?:你|您)们?(?:现在|是否|是不是|有没有|有沒有|会不会|會不會|[替帮幫]我|能不能|可以|还|還|都|到底|究竟|能){0,3}"
+    r"(?:[记記](?:得|住|着|下|录|錄|了)|回忆|回憶)(?![^。！!]{0,30}(?:(?<![偏喜爱愛])好[吗嗎么不]|行[吗嗎不]|可以[吗嗎]))"
     r"[^。！!]{0,30}(?:[吗嗎么嘛谁誰啥哪何?？]|什[么麼]|多少)"
     r"|(?<!我)[还還][记記]得(?:我|上次|之前|那|昨|前|咱|[吗嗎不])|[记記](?:得)?不[记記]得"
-    r"|[记記](?:住|得|下)了?(?:什[么麼]|哪些|多少|啥)"
+    r"|[记記](?:住|得|下)了?些?(?:什[么麼]|哪些|多少|啥)"
     r"|(?:你|您)(?:都|还|還)?(?:知道|了解|掌握)(?:关于|有关|關於)?我的?些?(?:什[么麼]|哪些|多少|啥)"
     r"|(?:你|您)(?:都|还|還)?(?:了解|认识|認識)我[吗嗎么?]|(?:你|您)的?[脑腦]子[里裡]|让你[记記](?:住|下)?(?:过)?的"
     r"|我(?:之前|以前|上次|曾经|都){0,2}(?:告诉|告訴|跟|和|对)[过過]?你[说說讲講提]?[过過]?了?(?:什[么麼]|哪些|啥)"
@@ -66,9 +111,11 @@ _PLAINLY: Final = re.compile(
     r"|\b(?:project|personal|long[- ]term|persistent|agent(?:'s)?|assistant(?:'s)?|claude's|team|workspace"
     r"|saved|stored|recalled) memor(?:y|ies)\b"
     r"|\bmemory[ /-](?:systems?|folders?|director(?:y|ies)|notes?|files?|contents?|summary|bank|store"
-    r"|entr(?:y|ies)|items?|skills?|capture|organi[sz]e|revise|summari[sz]e)\b|\bmemory/|^/memor(?:y|ies)\b"
+    r"|entr(?:y|ies)|items?|skills?|capture|organi[sz]e|revise|summari[sz]e)\b"
+    rf"|\bmemory/{_CODE_BEHIND}"
+    r"|^/memor(?:y|ies)\b"
     r"|\b(?:what|which|how much|how many|anything|everything|all)\b[^.?!]{0,40}"
-    r"\b(?:(?:you|u) (?:(?!to )[\w']{1,12} ){0,2}(?:remember|recall|memori[sz]ed?)|remembered)\b"
+    r"\b(?:(?:you|u) (?:(?!to )[\w']{1,12} ){0,2}(?:remember(?:ing)?|recall|memori[sz]ed?)|remembered)\b"
     r"|\b(?:do|did|don't|didn't) (?:you|u) (?:\w{1,12} )?(?:remember|recall)\b(?! to\b)"
     r"|\b(?:are|were) (?:you|u) able to (?:remember|recall|memori[sz]e)\b|\bremember (?:me|us) ?\?"
     r"|\bhave (?:you|u) forgotten (?:me|us|what|about|our|my|the)\b"
@@ -78,10 +125,11 @@ _PLAINLY: Final = re.compile(
     r"|based on|look (?:it up )?(?:in|into|through|at)|saved? (?:in|to)|noted in) (?:the |my |our |all )?memor(?:y|ies)\b"
     r"|\bwhat does (?:the |our |my )?memory (?:say|know|tell|hold|contain|have)\b"
     r"|\bmemory (?:says?|knows?|mentions?|tells?)\b"
-    r"|\b(?:any|what|which|have|list|show|all|these|our) (?:\w{1,12} )?memories\b"
+    r"|\b(?:any|what|which|many|have|list|show|all|these|our) (?:\w{1,12} )?memories\b"
     r"|\b(?:do|does|have|has) (?:you|it|this \w{1,12}|the \w{1,12}) (?!know |need |use )(?:[\w-]{1,12} ){0,4}memory\b"
-    r"|\bwhat (?:do|did|have|all do) (?:you|u) (?:\w{1,12} )?(?:know|learn(?:ed|t)?|noted?|stored?|saved?|kept|have)"
-    r"\b[^.?!]{0,20}\b(?:about|on|of) (?:me|us)\b"
+)
+_PLAINLY: Final = re.compile(
+    f"{_REMEMBERED}|{_KEPT_OF_ME}|{_TOLD_TO_REMEMBER}|{_AS_REMEMBERED}|{_LATER}|{_FORGET}|{_SWITCHED}"
 )
 _PERHAPS: Final = re.compile(
     r"\b(?:read|list|show|check|open|print|display|clear|wipe|erase|delete|update|export|see|about|inside"

@@ -1,0 +1,45 @@
+"""One form for a text that is judged: what looks alike or means the same is written alike.
+
+Full-width letters, invisible characters and traditional Chinese hide a word from the tables; so do the
+words by which Taiwan calls the same things (欄位 for 字段). Only what is judged is rewritten, never what is
+shown.
+"""
+
+import re
+import unicodedata
+from typing import Final
+
+_INVISIBLE: Final = re.compile(r"[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+_TRADITIONAL_CHARACTERS: Final = (
+    "參數調馬證憑據負責敗誤題級徑報變規繞過臨時決辦權歸屬護聯繫絡鑰對應結構說類義順範傳選請項約語簽樣"
+    "欄為體內陣維風險當記團隊帳號碼儲檔單經驗訓顯發現執運從會無關開錄務問誰給錯試輸實終將換邏輯檢環"
+)
+_SIMPLIFIED: Final = str.maketrans(
+    _TRADITIONAL_CHARACTERS,
+    "参数调马证凭据负责败误题级径报变规绕过临时决办权归属护联系络钥对应结构说类义顺范传选请项约语签样"
+    "栏为体内阵维风险当记团队账号码储档单经验训显发现执运从会无关开录务问谁给错试输实终将换逻辑检环",
+)
+_TRADITIONAL: Final = re.compile(f"[{_TRADITIONAL_CHARACTERS}]")
+_SAME_THINGS: Final = {
+    "栏位": "字段",
+    "呼叫": "调用",
+    "引数": "参数",
+    "字串": "字符串",
+    "阵列": "数组",
+    "物件": "对象",
+    "布林": "布尔",
+    "回传": "返回",
+    "传回": "返回",
+    "函式": "函数",
+}
+_OTHER_WORD: Final = re.compile("|".join(_SAME_THINGS))
+
+
+def plain_of(text: str) -> str:
+    """Give a text in one form: compatibility forms resolved, nothing invisible, simplified Chinese."""
+    if text.isascii():
+        return text
+    clean = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    if _TRADITIONAL.search(clean):
+        clean = clean.translate(_SIMPLIFIED)
+    return _OTHER_WORD.sub(lambda word: _SAME_THINGS[word.group()], clean)
