@@ -204,12 +204,15 @@ async def _write(call: _Call) -> None:
         raise _Refused(str(exc)) from None
     written = await call.memory.write(draft)
     if written.status == "refused":
-        raise _Refused(f"It was refused: {written.reason}.", FAILED)
+        told = f"It was refused: {written.reason}."
+        raise _Refused(f"{told} {written.notice}" if written.notice else told, FAILED)
     call.say(f"{written.status}: {written.episode_id}")
     for one in written.clipped:
         call.say(f"clipped: {one.chars} characters of {one.section}")
     if written.redacted:
         call.say(f"masked: {written.redacted}")
+    if written.notice:
+        call.say(written.notice)
 
 
 async def _outbox(call: _Call) -> None:
@@ -261,11 +264,15 @@ async def _import(call: _Call) -> None:
     lines = (await call.read()).split("\n")  # in JSON, other line ends are part of a text
     drafts = list(read_drafts(lines, call.given.owner))  # all are read before one is written
     counts: Counter[str] = Counter()
+    left_out = 0
     for start in range(0, len(drafts), _BATCH):
         for written in await call.memory.write_all(drafts[start : start + _BATCH]):
             counts[written.status] += 1
+            left_out += written.left_out if written.status != "there" else 0
     stored, there, refused = counts["stored"], counts["there"], counts["refused"]
     call.say(f"Read {len(drafts)}: {stored} stored, {there} there already, {refused} refused.")
+    if left_out:
+        call.say(f"Left out as never saved: {left_out} sentence{'s' if left_out > 1 else ''}.")
 
 
 _COMMANDS: Mapping[str, Callable[[_Call], Awaitable[None]]] = {

@@ -16,6 +16,14 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from policies.progress import progress_of
+from policies.recall_names import ToolNames
+from policies.recall_plain import plain_of
+from policies.tool_talk import (
+    goes_on_about_a_call,
+    may_tell_of_a_call,
+    names_a_tool,
+    tells_of_a_call,
+)
 
 Refusal = Literal["empty", "greeting", "heartbeat", "progress", "tool_schema", "never_saved"]
 """Why a text may not become memory, in a word that goes out over HTTP."""
@@ -62,31 +70,6 @@ _SCHEMA_KEYS: Final = frozenset(
 )
 _MIN_PARAMETERS = 2
 
-_TOOL: Final = re.compile(
-    r"\bmcp__[\w\-]+|\b[\w\-]+::[\w\-]+|\btools?\b|\bMCP\b|\bfunction call|工具|函数调用",
-    re.IGNORECASE,
-)
-_SELF_TELLING: Final = re.compile(
-    r"\bguess(?:ed|ing)?\b.{0,40}\b(?:call|format|schema|param\w*|argument\w*|signature|invocation)\b"
-    r"|\b(?:tool|parameter|input|argument)s?[ _-]schemas?\b|\btool[ -](?:call|usage)[ -](?:format|syntax)\b"
-    r"|\bfailed (?:tool[ -])?calls?\b|\bcall formats?\b|\bfailed tool[ -]call\b|\binputvalidationerror\b"
-    r"|(?:猜测?|猜想|推测|试出来?)的?.{0,12}(?:格式|参数|调用|字段|签名)|(?:参数|调用|入参)格式|失败的?(?:工具)?调用"
-    r"|调用失败的?(?:记录|尝试|日志|原文)|工具的?(?:参数|定义|入参|模式|schema)|参数(?:结构|定义|模式|schema)",
-    re.IGNORECASE,
-)
-_OF_A_TOOL: Final = re.compile(
-    r"\bfield mappings?\b|\b(?:params?|parameters?|arguments?|args|schemas?)\b|\bapi doc(?:s|umentation)\b"
-    r"|\btool usage\b|\busage reference\b|\bmissing required\b|\bunexpected (?:keyword|argument|property)\b"
-    r"|\bcall(?:s|ed)? (?:it )?(?:with|as)\b|\bcall(?:s)? failed\b|\btype ?error\b|[({]\s?[\"']?\w+[\"']?\s?[:=]"
-    r"|字段映射|参数|入参|调用方式|调用失败|接口文档|用法|传参|必填",
-    re.IGNORECASE,
-)
-_DURABLE: Final = re.compile(
-    r"\bwarnings?\b|\bgotchas?\b|\bknown issues?\b|\bwork-?arounds?\b|\bowners?(?:hip)?\b|\bowned by\b"
-    r"|\bescalat\w+|\bon-?call\b|\bcredentials? (?:are|is|live|location)|\bwhere .{0,30}credentials?\b|\binstead\b"
-    r"|\bconfirmed\b|注意|警告|坑|已知问题|负责人|归属|升级路径|升级流程|值班|变通|绕过|凭据|凭证|密钥存放|改用|确认有效|已验证",
-    re.IGNORECASE,
-)
 _LEAD: Final = re.compile(
     r"^[\s\-*•>#]{0,12}\**(?:gotcha|warning|caution|known issue|work-?around|注意(?:事项)?|警告|已知问题|踩坑|坑|变通(?:方法|方案)?)\**\s?[:：]",
     re.IGNORECASE,
@@ -160,14 +143,16 @@ def without_unsavable(text: str, *, tools: Sequence[str] = ()) -> Cleaned:
     `tools` are names of tools beside those that can be told by their form. A sentence that also holds
     something durable (a workaround, a gotcha, an owner) stays.
     """
-    if not (_SELF_TELLING.search(text) or _OF_A_TOOL.search(text)):
+    known = ToolNames.of(one for one in tools if _LIKE_A_NAME.search(one))
+    if not may_tell_of_a_call(plain_of(text), known):
         return Cleaned(text, 0)
-    bare = _aliases(tools)
+    reader = _Reader(known)
     removed = 0
     kept_lines: list[str] = []
     for line in text.split("\n"):
         sentences = [line] if _LEAD.match(line) else _SENTENCE_END.split(line)
-        kept = [one for one in sentences if not _is_unsavable(one, bare)]
+        reader.begin(line)
+        kept = [one for one in sentences if reader.may_save(one)]
         removed += len(sentences) - len(kept)
         if len(kept) == len(sentences):
             kept_lines.append(line)
@@ -176,27 +161,24 @@ def without_unsavable(text: str, *, tools: Sequence[str] = ()) -> Cleaned:
     return Cleaned("\n".join(kept_lines), removed)
 
 
-def _aliases(tools: Sequence[str]) -> frozenset[str]:
-    return frozenset(
-        alias.lower()
-        for name in tools
-        for alias in (name, name.rpartition("__")[2], name.rpartition("::")[2])
-        if _LIKE_A_NAME.search(alias)
-    )
-
-
 _LIKE_A_NAME: Final = re.compile(r"[_\-:\d]|[a-z][A-Z]")
-"""A name such as `Read` or `search` is a word of any language; it tells nothing of tools."""
+"""A name such as `Read` or `search` is a word of any language: it tells nothing, and is not looked for."""
 
 
-def _is_unsavable(sentence: str, tools: frozenset[str]) -> bool:
-    if _DURABLE.search(sentence):
-        return False
-    if _SELF_TELLING.search(sentence):
-        return True
-    if not _OF_A_TOOL.search(sentence):
-        return False
-    lower = sentence.lower()
-    return bool(_TOOL.search(sentence)) or any(
-        re.search(rf"(?<![\w]){re.escape(name)}(?![\w])", lower) for name in tools
-    )
+class _Reader:
+    """Reads on from line to line: how a tool is called may stand behind the sentence that names it."""
+
+    def __init__(self, known: ToolNames) -> None:
+        self._known = known
+        self._is_about_a_tool = False
+
+    def begin(self, line: str) -> None:
+        if not line.strip() or line.startswith("#"):
+            self._is_about_a_tool = False
+
+    def may_save(self, sentence: str) -> bool:
+        plain = plain_of(sentence)
+        if self._is_about_a_tool and (_PARAMETER.match(plain) or goes_on_about_a_call(plain)):
+            return False
+        self._is_about_a_tool = self._is_about_a_tool or names_a_tool(plain, self._known)
+        return not tells_of_a_call(plain, self._known)

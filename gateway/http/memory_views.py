@@ -101,7 +101,15 @@ def written_fields(written: Written) -> dict[str, Any]:
         "reason": written.reason,
         "clipped": [{"section": one.section, "chars": one.chars} for one in written.clipped],
         "redacted": written.redacted,
+        "notices": _notices(written),
     }
+
+
+def _notices(written: Written) -> list[dict[str, str]]:
+    """Give what the sender should know in words, as a turn's result does."""
+    if written.notice is None:
+        return []
+    return [{"code": "never_saved", "message": written.notice}]
 
 
 def delivery_fields(delivery: Delivery) -> dict[str, Any]:

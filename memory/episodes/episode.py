@@ -161,3 +161,16 @@ class Written:
     clipped: tuple[Clipped, ...] = ()
     redacted: int = 0
     """How many secrets and internal addresses were masked."""
+    left_out: int = 0
+    """How many sentences were left out, since they say what must never be saved."""
+
+    @property
+    def notice(self) -> str | None:
+        """Say in words that sentences were left out, and why; None where none was."""
+        if not self.left_out:
+            return None
+        told = "1 sentence was" if self.left_out == 1 else f"{self.left_out} sentences were"
+        return (
+            f"{told} left out: how a tool is called (its parameters, fields, a guessed or failed call) is never saved,"
+            " since its live definition has it. A workaround, a gotcha or an owner is saved."
+        )

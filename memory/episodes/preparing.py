@@ -46,6 +46,8 @@ class Prepared:
     reason: str | None = None
     clipped: tuple[Clipped, ...] = ()
     redacted: int = 0
+    left_out: int = 0
+    """Sentences that must never be saved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,24 +59,34 @@ class _Masked:
     count: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Cleaned:
+    texts: dict[SectionName, str]
+    title: str
+    variants: tuple[Variant, ...]
+    left_out: int
+    reason: str | None
+    """Why nothing is left that was learned; None where something may be."""
+
+
 def prepare(
     draft: EpisodeDraft, *, episode_id: str, now: datetime, known_secrets: Sequence[str] = ()
 ) -> Prepared:
     """Redact, clip, clean and judge a draft. Pure, and up to some tens of milliseconds of work."""
     masked = _mask(draft, known_secrets)
     sections, first = clip_sections(Sections.of(masked.texts))
-    texts, reason = _clean(draft, sections.named())
-    sections = Sections.of({name: text.strip() for name, text in texts.items()})
+    clean = _clean(draft, masked, sections.named())
+    sections = Sections.of({name: text.strip() for name, text in clean.texts.items()})
     sections, second = clip_sections(sections)  # what is left may stand repeated side by side now
     clipped = _together(first, second)
-    reason = _refusal(draft, sections, reason)
+    told = Prepared(episode=None, clipped=clipped, redacted=masked.count, left_out=clean.left_out)
+    reason = _refusal(draft, sections, clean.reason)
     if reason is not None:
-        return Prepared(episode=None, reason=reason, clipped=clipped, redacted=masked.count)
-    title = masked.title or one_line(sections.text, MAX_DIALOGUE_TITLE_CHARS)
+        return replace(told, reason=reason)
     episode = Episode(
         episode_id=draft.episode_id or episode_id,
         episode_type=_type(draft, sections),
-        title=title,
+        title=clean.title or one_line(sections.text, MAX_DIALOGUE_TITLE_CHARS),
         scope=draft.scope,
         sections=sections,
         occurred_at=draft.occurred_at or now,
@@ -85,11 +97,11 @@ def prepare(
         turn_id=draft.turn_id,
         thread=draft.thread if draft.position is not None else None,
         position=draft.position if draft.thread is not None else None,
-        variants=masked.variants,
+        variants=clean.variants,
         repeats=draft.kept.repeats if draft.kept is not None else 0,
-        revision=1 + len(masked.variants),  # each had made a new one
+        revision=1 + len(clean.variants),  # each had made a new one
     )
-    return Prepared(episode=episode, clipped=clipped, redacted=masked.count)
+    return replace(told, episode=episode)
 
 
 def _together(*told: Sequence[Clipped]) -> tuple[Clipped, ...]:
@@ -112,21 +124,16 @@ def _mask(draft: EpisodeDraft, known_secrets: Sequence[str]) -> _Masked:
     title = one_line(clean(draft.title))
     tags = {one_line(clean(tag), MAX_TAG_CHARS) for tag in draft.tags}
     variants = [
-        replace(one, text=_variant_text(clean(one.text), draft.tools))
+        replace(one, text=clean(one.text))
         for one in (draft.kept.variants if draft.kept is not None else ())
     ]
     return _Masked(
         texts=texts,
         title=title,
         tags=tuple(sorted(tags - {""}))[:MAX_TAGS],
-        variants=tuple(one for one in variants if one.text)[:MAX_VARIANTS],
+        variants=tuple(variants),
         count=count,
     )
-
-
-def _variant_text(text: str, tools: Sequence[str]) -> str:
-    """Hold a variant that comes back to the same rules: the file may have been written by anybody."""
-    return clip_text(without_unsavable(text, tools=tools).text, MAX_VARIANT_CHARS).strip()
 
 
 def _writable(text: str) -> str:
@@ -134,22 +141,41 @@ def _writable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _clean(
-    draft: EpisodeDraft, texts: dict[SectionName, str]
-) -> tuple[dict[SectionName, str], str | None]:
-    """Take out echoes and what must never be saved; tell what left nothing that was learned."""
+def _clean(draft: EpisodeDraft, masked: _Masked, texts: dict[SectionName, str]) -> _Cleaned:
+    """Take out echoes and what must never be saved; tell what left nothing that was learned.
+
+    Variants that come back are held to the same rules: the file may have been written by anybody.
+    """
     recalled = recalled_of(draft.recalled_texts)
     fresh = {
         name: without_echoes(text, recalled, output_only=draft.is_evidence and name != "decisions")
         for name, text in texts.items()
     }
+    left_out = 0
+
+    def savable(text: str) -> str:
+        nonlocal left_out
+        cleaned = without_unsavable(text, tools=draft.tools)
+        left_out += cleaned.removed
+        return cleaned.text
+
+    kept = {name: savable(text) for name, text in fresh.items()}
+    reason = None
     if fresh != texts and not _learned(fresh):
-        return fresh, "recalled"
-    saved = {name: without_unsavable(text, tools=draft.tools) for name, text in fresh.items()}
-    kept = {name: one.text for name, one in saved.items()}
-    if any(one.removed for one in saved.values()) and not any(map(_says, kept.values())):
-        return kept, "never_saved"
-    return kept, None
+        reason = "recalled"
+    elif left_out and not any(map(_says, kept.values())):
+        reason = "never_saved"
+    variants = [
+        replace(one, text=clip_text(savable(one.text), MAX_VARIANT_CHARS).strip())
+        for one in masked.variants
+    ]
+    return _Cleaned(
+        texts=fresh if reason == "recalled" else kept,
+        title=savable(masked.title).strip(),
+        variants=tuple(one for one in variants if one.text)[:MAX_VARIANTS],
+        left_out=left_out,
+        reason=reason,
+    )
 
 
 def _type(draft: EpisodeDraft, sections: Sections) -> EpisodeType:

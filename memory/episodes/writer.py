@@ -129,6 +129,7 @@ def _refused(prepared: Prepared) -> Written:
         reason=prepared.reason,
         clipped=prepared.clipped,
         redacted=prepared.redacted,
+        left_out=prepared.left_out,
     )
 
 
@@ -138,4 +139,5 @@ def _written(prepared: Prepared, put: Put) -> Written:
         episode_id=put.episode_id,
         clipped=prepared.clipped,
         redacted=prepared.redacted,
+        left_out=prepared.left_out,
     )

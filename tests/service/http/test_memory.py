@@ -113,6 +113,26 @@ async def test_the_worthless_is_refused_with_the_reason(tmp_path: Path) -> None:
         assert (await client.get("/memory/outbox")).json()["deliveries"] == []
 
 
+async def test_sentences_that_are_never_saved_are_told_and_the_others_are_kept(
+    tmp_path: Path,
+) -> None:
+    kept = "OrderService::find got a new parameter tenant_id in release 4.2. 支付网关失败的调用会重试三次。"
+    call = "mcp__ata__q takes {topic: string}."
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        written = await write(client, title="Orders", sections={"decisions": f"{kept}\n{call}"})
+        assert written["status"] == "stored"
+        (notice,) = written["notices"]
+        assert notice["code"] == "never_saved"
+        assert notice["message"].startswith("1 sentence was left out: ")
+        shown = (await client.get(f"/memory/items/{written['episode_id']}")).json()
+        assert shown["sections"]["decisions"] == kept
+        refused = await write(client, title="Orders", sections={"decisions": call})
+        assert (refused["status"], refused["reason"]) == ("refused", "never_saved")
+        assert [one["code"] for one in refused["notices"]] == ["never_saved"]
+        assert (await write(client, title="Orders", sections={"decisions": "x y"}))["notices"] == []
+
+
 async def test_secrets_and_inner_addresses_are_masked_and_counted(tmp_path: Path) -> None:
     secret = "ghp_" + "a1B2" * 9
     text = f"The token {secret} is used against http://10.1.2.3/admin to restart the import."

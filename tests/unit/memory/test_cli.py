@@ -347,6 +347,27 @@ def test_the_worthless_is_refused_with_the_reason(shell: Shell) -> None:
     assert out.startswith("It was refused: ")
 
 
+def test_sentences_that_are_never_saved_are_told_when_writing_and_importing(shell: Shell) -> None:
+    call = "mcp__ata__q takes {topic: string}."
+    code, out = shell("write", given={**DEPLOY, "sections": {"recipe": f"先检查。\n{call}"}})
+    assert code == 0
+    assert out.splitlines()[1].startswith("1 sentence was left out: how a tool is called ")
+    code, out = shell("write", given={**DEPLOY, "sections": {"recipe": call}})
+    assert code == FAILED
+    assert out.startswith("It was refused: never_saved. 1 sentence was left out: ")
+    (line,) = shell("export")[1].splitlines()
+    value = json.loads(line)
+    value |= {"episode_id": "epi_other", "title": "别的", "sections": {"recipe": f"别的。\n{call}"}}
+    both = "\n".join([line, json.dumps(value)])
+    out = shell("import", given=both)[1]
+    assert out.splitlines() == [
+        "Read 2: 1 stored, 1 there already, 0 refused.",
+        "Left out as never saved: 1 sentence.",
+    ]
+    out = shell("import", given=both)[1]
+    assert out == "Read 2: 0 stored, 2 there already, 0 refused.\n"
+
+
 @pytest.mark.parametrize(
     ("args", "given", "words"),
     [

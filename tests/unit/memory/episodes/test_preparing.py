@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memory.episodes.clipping.clip import MAX_EPISODE_CHARS
 from memory.episodes.echoes import recalled_of, without_echoes
-from memory.episodes.episode import SECTIONS, EpisodeDraft, Sections
+from memory.episodes.episode import SECTIONS, EpisodeDraft, Kept, Sections, Variant
 from memory.episodes.preparing import MAX_TAG_CHARS, MAX_TAGS, Prepared, prepare
 from memory.scope import Scope
 
@@ -117,6 +117,59 @@ def test_what_must_never_be_saved_goes_and_the_rest_stays() -> None:
         "The on-call owner is the platform team.\n"
         "Workaround confirmed: page with a cursor in mcp__ata__q, its page parameter fails above 10."
     )
+
+
+def test_how_many_sentences_were_left_out_is_counted_over_all_sections() -> None:
+    made = prepared(
+        draft(
+            pitfalls="The disk was full. mcp__ata__q takes {topic: string}.",
+            recipe="工具 get_order 的参数格式：id 为字符串。\n重启服务。",
+        )
+    )
+    assert made.episode is not None
+    assert made.left_out == 2
+    assert made.episode.sections.pitfalls == "The disk was full."
+    assert made.episode.sections.recipe == "重启服务。"
+    assert prepared(draft(recipe="OrderService::find got a parameter.")).left_out == 0
+    refused = prepared(draft(recipe="mcp__ata__q parameter schema: {topic: string}."))
+    assert (refused.reason, refused.left_out) == ("never_saved", 1)
+
+
+def test_a_title_is_held_to_the_same_and_the_text_stands_in_for_it() -> None:
+    made = prepared(draft("mcp__ata__q takes {topic: string}", context="The import is slow."))
+    assert made.episode is not None
+    assert (made.episode.title, made.left_out) == ("The import is slow.", 1)
+
+
+def test_a_variant_that_comes_back_is_held_to_the_same() -> None:
+    texts = ("mcp__ata__q takes {topic: string}.", "Slow again. mcp__ata__q takes {topic: string}.")
+    kept = Kept(variants=tuple(Variant(occurred_at=AT, text=one) for one in texts))
+    made = prepared(draft(context="The import is slow.", kept=kept))
+    assert made.episode is not None
+    assert [one.text for one in made.episode.variants] == ["Slow again."]
+    assert (made.left_out, made.episode.revision) == (2, 2)
+
+
+def test_of_a_tool_that_the_turn_used_the_bare_name_is_known() -> None:
+    text = "get_pods needs the argument namespace.\n扩容后恢复。"
+    for tools, left in [((), 0), (("Bash", "mcp__k8s__get_pods"), 1)]:
+        made = prepared(draft(context=text, tools=tools, is_evidence=True))
+        assert made.episode is not None
+        assert made.left_out == left
+        assert ("namespace" in made.episode.sections.context) is not bool(left)
+
+
+@pytest.mark.parametrize("tool", ["Read", "Bash", "mcp__k8s__get_pods", "WebFetch"])
+def test_what_a_turn_did_is_told_whatever_words_its_commands_and_outputs_have(tool: str) -> None:
+    """The very words of schemas and calls, in what programs say and are asked: none of it is a tool's."""
+    actions = (
+        "- Bash `grep -rn 'parameters' src`: ok\n  src/api.py: parameters: list of Parameter\n"
+        "  input_schema: string\n- Bash `pytest -q`: failed\n  TypeError: missing required argument 'id'\n"
+        "- Read `docs/schema.md`: ok\n- a tool of k8s: ok"
+    )
+    made = prepared(draft(actions=actions, tools=("Bash", "Read", tool), is_evidence=True))
+    assert made.episode is not None
+    assert (made.episode.sections.actions, made.left_out) == (actions, 0)
 
 
 def test_a_line_of_a_dialogue_may_be_small_talk() -> None:

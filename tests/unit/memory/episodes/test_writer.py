@@ -71,6 +71,21 @@ async def test_a_draft_is_stored_with_its_item_and_deliveries(tmp_path: Path) ->
         assert len(await opened.deliveries(written.episode_id)) == 2
 
 
+async def test_what_was_left_out_is_told_in_words_and_nothing_where_nothing_was(
+    tmp_path: Path,
+) -> None:
+    async with open_memory(tmp_path) as database:
+        writer = writer_on(database)
+        one = "mcp__ata__q takes {topic: string}."
+        written = await writer.write(draft(sections=Sections(context=f"It is slow. {one}")))
+        assert (written.status, written.left_out) == ("stored", 1)
+        assert str(written.notice).startswith("1 sentence was left out: ")
+        refused = await writer.write(draft(sections=Sections(context=f"{one} {one}")))
+        assert (refused.status, refused.reason, refused.left_out) == ("refused", "never_saved", 2)
+        assert str(refused.notice).startswith("2 sentences were left out: ")
+        assert (await writer.write(draft())).notice is None
+
+
 async def test_a_refused_draft_leaves_only_the_turns_mark(tmp_path: Path) -> None:
     async with open_memory(tmp_path) as database:
         opened = opened_on(database)
