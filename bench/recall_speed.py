@@ -1,5 +1,6 @@
 """How long a recall takes among so many episodes, next to the bare query; writing, and the loop meanwhile."""
 
+import gc
 import random
 import sqlite3
 import time
@@ -217,6 +218,7 @@ async def measure(count: int) -> dict:
 
 
 async def run(sizes: Sequence[int]) -> dict:
+    gc.freeze()  # as the server does when it is up
     measured = []
     for size in sizes:
         measured.append(await measure(size))
