@@ -98,11 +98,13 @@ class Services:
         """Hurry a shutdown, also while the services close already.
 
         Running turns are told to stop at once; soon after their agents die. Each turn still gets
-        its honest end.
+        its honest end, and when this returns it is told, unless nothing can be stored.
         """
         with anyio.move_on_after(_AT_ONCE_S):
             await self.chat.shut_down(grace_s=0)
         await self.engine.end_orphans()
+        with anyio.move_on_after(_AT_ONCE_S):
+            await self.chat.shut_down(grace_s=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

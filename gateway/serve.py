@@ -43,6 +43,9 @@ _log = logging.getLogger(__name__)
 _DRAIN_S = 3
 """Connections that are still open after the turns have ended get so long."""
 
+_LAST_WORDS_S = 0.5
+"""The same for who is in a hurry: the end of a turn that is told already gets on its way."""
+
 SKILLS = Path(__file__).resolve().parent.parent / ".claude" / "skills"
 
 _SWITCH_S = 0.0005
@@ -266,4 +269,6 @@ async def _cut_short(services: Services, stop: _Stop) -> None:
     await stop.at_once.wait()
     await services.cut_short()
     if stop.server is not None:
-        stop.server.should_exit = stop.server.force_exit = True
+        stop.server.should_exit = True
+        await anyio.sleep(_LAST_WORDS_S)
+        stop.server.force_exit = True
