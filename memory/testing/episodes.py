@@ -92,11 +92,6 @@ async def put_back(opened: OpenEpisodes, one: Episode) -> Put:
 class EpisodeStoreSuite:
     """The contracts of `EpisodeStore`."""
 
-    @pytest.fixture
-    def open_episodes(self) -> Opening:
-        """Open a store; the subclass says how."""
-        raise NotImplementedError("supply the fixture `open_episodes`")
-
     @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
     async def test_an_episode_comes_back_as_it_was_put(
         self, open_episodes: Opening, text: str

@@ -22,7 +22,6 @@ from gateway.conversations.testing.values import (
     WAIT_S,
     OpenStores,
     Stores,
-    Suite,
     at,
     conversation,
     ended,
@@ -48,7 +47,7 @@ TITLES = {
 }
 
 
-class ConversationStoreSuite(Suite):
+class ConversationStoreSuite:
     """The contracts of `ConversationStore`."""
 
     async def test_a_conversation_comes_back_as_it_was_written(

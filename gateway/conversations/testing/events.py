@@ -9,7 +9,6 @@ from gateway.conversations.testing.values import (
     WAIT_S,
     OpenStores,
     Stores,
-    Suite,
     conversation,
     event,
     turn,
@@ -19,7 +18,7 @@ from memory.errors import StoreConflict
 from memory.testing.cutting import Cut, both_cuts
 
 
-class EventStoreSuite(Suite):
+class EventStoreSuite:
     """The contracts of `EventStore`."""
 
     async def test_events_come_back_in_order_and_as_they_were_written(

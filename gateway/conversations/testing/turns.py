@@ -14,7 +14,6 @@ from gateway.conversations.testing.values import (
     TEXTS,
     WAIT_S,
     OpenStores,
-    Suite,
     at,
     conversation,
     ended,
@@ -27,7 +26,7 @@ from memory.errors import StoreConflict
 from memory.testing.cutting import Cut, both_cuts
 
 
-class TurnStoreSuite(Suite):
+class TurnStoreSuite:
     """The contracts of `TurnStore`."""
 
     @pytest.mark.parametrize("text", TEXTS, ids=lambda text: text[:6])

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 from gateway.conversations.model import COMPLETED, Conversation, Turn, TurnEvent
 from gateway.conversations.store import ConversationStore, EventStore, TurnStore
 from gateway.ids import ConversationId, TurnId, UserId
@@ -112,12 +110,3 @@ def event(seq: int, one: Turn, n: int, **fields: Any) -> TurnEvent:
 def last_event(seq: int, one: Turn, n: int) -> TurnEvent:
     """Make a turn's last event."""
     return event(seq, one, n, type=COMPLETED)
-
-
-class Suite:
-    """A suite runs on whatever its subclass opens."""
-
-    @pytest.fixture
-    def open_stores(self) -> OpenStores:
-        """Open the stores; the subclass says how."""
-        raise NotImplementedError("supply the fixture `open_stores`")
