@@ -4,9 +4,8 @@ The scripts (`script`) and the plain requests (`plan`) decide on one of these; `
 `server` sends it. Nothing here does I/O.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 StopReason: TypeAlias = Literal["end_turn", "tool_use", "max_tokens", "refusal"]
 
@@ -25,12 +24,24 @@ class Thinking:
     text: str
 
 
+NEW_ID: Final = object()
+"""Stands for an id that is made up on the wire."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call the agent is asked to make; the id is given on the wire."""
+    """One call the agent is asked to make.
 
-    name: str
-    arguments: Mapping[str, object]
+    Scripts may make calls that no API promises: any JSON value as name, input and id.
+    """
+
+    name: object
+    """None: the call has no name."""
+    arguments: object
+    raw_arguments: str | None = None
+    """Sent instead of `arguments`, as it is; it need not be JSON."""
+    id: object = NEW_ID
+    """None: the call has no id."""
 
 
 Block: TypeAlias = Text | Thinking | ToolCall

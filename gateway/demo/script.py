@@ -9,6 +9,9 @@ A script is a JSON array of steps; each model call of that prompt takes the next
     {"refusal": true}                                     stop reason "refusal", twice unless `times` says otherwise
     {"echo": "system" | "context" | "prompt" | "messages" | "memory" | "tools"}   what reached the model
 
+A call's name, `input` and `"id"` may be any JSON value and are sent as they are; `null` as name or id leaves the field out, and without an
+`"id"` one is made up. `"raw_input": "…"` in place of `input` is sent as it is: broken JSON, or JSON nested deeper than a script may be.
+
 Steps that fail, for `times` attempts (default 1), and then give way to the next:
 
     {"status": 529, "times": 2, "error_type": "…", "message": "…", "retry_after": seconds}
@@ -28,6 +31,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from gateway.demo.answer import (
+    NEW_ID,
     Answer,
     Block,
     Drop,
@@ -65,6 +69,8 @@ _KEYS = frozenset(
         "thinking",
         "tool",
         "input",
+        "raw_input",
+        "id",
         "tools",
         "repeat",
         "times",
@@ -312,10 +318,14 @@ def _pause(fields: Mapping[str, object], key: str) -> int | None:
 
 
 def _tool_call(fields: Mapping[str, object]) -> ToolCall:
-    name = fields.get("tool", fields.get("name"))
-    if not isinstance(name, str):
+    if not fields.keys() & {"tool", "name"}:
         raise ScriptError("a tool call needs a name")
-    return ToolCall(name=name, arguments=_object(fields.get("input", {}), "input"))
+    return ToolCall(
+        name=fields.get("tool", fields.get("name")),
+        arguments=fields.get("input", {}),
+        raw_arguments=_str(fields, "raw_input", "") if "raw_input" in fields else None,
+        id=fields.get("id", NEW_ID),
+    )
 
 
 def _object(value: object, what: str) -> Mapping[str, object]:

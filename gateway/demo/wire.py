@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from gateway.demo.answer import Answer, Block, Text, Thinking, ToolCall
+from gateway.demo.answer import NEW_ID, Answer, Block, Text, Thinking, ToolCall
 
 DEMO_MODEL = "candor-demo"
 
@@ -142,7 +142,7 @@ def _stream_block(index: int, block: Block, new_id: NewId) -> Iterator[Event]:
             yield _block_delta(index, {"type": "signature_delta", "signature": new_id("sig_")})
         case ToolCall():
             yield _block_start(index, {**_block_body(block, new_id), "input": {}})
-            payload = encode_json(block.arguments)
+            payload = _arguments_text(block)
             middle = len(payload) // 2
             for part in (payload[:middle], payload[middle:]):
                 yield _block_delta(index, {"type": "input_json_delta", "partial_json": part})
@@ -165,13 +165,18 @@ def _block_body(block: Block, new_id: NewId) -> JsonObject:
             return {"type": "text", "text": text}
         case Thinking(text):
             return {"type": "thinking", "thinking": text, "signature": new_id("sig_")}
-        case ToolCall(name, arguments):
-            return {
-                "type": "tool_use",
-                "id": new_id("toolu_"),
-                "name": name,
-                "input": dict(arguments),
+        case ToolCall():
+            fields = {
+                "id": new_id("toolu_") if block.id is NEW_ID else block.id,
+                "name": block.name,
             }
+            named = {key: value for key, value in fields.items() if value is not None}
+            raw = block.raw_arguments
+            return {"type": "tool_use", **named, "input": block.arguments if raw is None else raw}
+
+
+def _arguments_text(call: ToolCall) -> str:
+    return encode_json(call.arguments) if call.raw_arguments is None else call.raw_arguments
 
 
 def _message(
@@ -200,6 +205,6 @@ def _usage(input_tokens: int, output_tokens: int) -> JsonObject:
 
 def _output_tokens(answer: Answer) -> int:
     return sum(
-        estimate_tokens(dict(block.arguments) if isinstance(block, ToolCall) else block.text)
+        estimate_tokens(_arguments_text(block) if isinstance(block, ToolCall) else block.text)
         for block in answer.blocks
     )

@@ -1,6 +1,7 @@
 """Builds Messages requests in the shapes that the real agent process was seen to send."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from gateway.demo.answer import Answer, Reply, Text, ToolCall
 from gateway.demo.conversation import Conversation, read_conversation
@@ -54,6 +55,6 @@ def words_of(reply: Reply) -> str:
     return "".join(block.text for block in reply.blocks if isinstance(block, Text))
 
 
-def calls_of(reply: Reply) -> list[tuple[str, dict[str, object]]]:
+def calls_of(reply: Reply) -> list[tuple[Any, Any]]:
     assert isinstance(reply, Answer), reply
-    return [(b.name, dict(b.arguments)) for b in reply.blocks if isinstance(b, ToolCall)]
+    return [(b.name, b.arguments) for b in reply.blocks if isinstance(b, ToolCall)]

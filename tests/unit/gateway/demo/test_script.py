@@ -37,7 +37,12 @@ def test_a_prompt_without_a_block_has_no_script() -> None:
     "body",
     [
         *("nonsense", "{}", "[1]", '[{"txt": "a"}]', '[{"text": 1}]', "[{}]", '[{"tools": [{}]}]'),
-        *('[{"text": "a\0b"}]', '[{"tool": 1}]', '[{"tool": "Bash", "input": []}]', '["\\ud800"]'),
+        *(
+            '[{"text": "a\0b"}]',
+            '[{"input": {}}]',
+            '[{"tool": "A", "raw_input": {}}]',
+            '["\\ud800"]',
+        ),
         *('[{"tool": "Bash", "input": {"a": NaN}}]', '[{"tool": "Bash", "input": {"a": 1e999}}]'),
         *(
             '[{"status": 99}]',
@@ -164,6 +169,28 @@ def test_blocks_stop_reasons_and_pace_are_as_written() -> None:
     assert empty == Answer(blocks=())
     assert blank == Answer(blocks=(Text(""),))
     assert isinstance(hang, Hang)
+
+
+def test_a_call_is_what_the_script_says_whatever_the_api_promises() -> None:
+    found = find_script(
+        script(
+            {
+                "tools": [
+                    {"name": None, "input": [1, "x"], "id": "same"},
+                    {"name": 7, "input": "ls", "id": None},
+                    {"name": "Bash", "raw_input": '{"command": '},
+                ]
+            }
+        )
+    )
+    assert found is not None
+    reply = found.steps[0].reply
+    assert isinstance(reply, Answer)
+    assert reply.blocks == (
+        ToolCall(None, [1, "x"], id="same"),
+        ToolCall(7, "ls", id=None),
+        ToolCall("Bash", {}, raw_arguments='{"command": '),
+    )
 
 
 def test_a_wordless_refusal_leaves_no_trace_and_is_counted_by_attempts() -> None:

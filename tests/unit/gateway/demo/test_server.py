@@ -90,6 +90,23 @@ def test_a_stream_has_the_events_that_the_api_sends() -> None:
     assert events[-2].data["delta"] == {"stop_reason": "tool_use", "stop_sequence": None}
 
 
+def test_a_call_is_streamed_with_what_it_was_given_and_nothing_else() -> None:
+    answer = Answer(
+        blocks=(ToolCall(None, [1], id=None), ToolCall(7, {}, raw_arguments="{[", id="same"))
+    )
+    events = [
+        event.data for event in stream_answer(answer, model="m", input_tokens=7, new_id=str.upper)
+    ]
+    starts = [data["content_block"] for data in events if data["type"] == "content_block_start"]
+    assert starts == [
+        {"type": "tool_use", "input": {}},
+        {"type": "tool_use", "id": "same", "name": 7, "input": {}},
+    ]
+    deltas = [data["delta"] for data in events if data["type"] == "content_block_delta"]
+    parts = [str(delta["partial_json"]) for delta in deltas if isinstance(delta, dict)]
+    assert "".join(parts) == "[1]{["
+
+
 async def test_the_neighbouring_routes_answer() -> None:
     with anyio.fail_after(BOUND_S):
         async with (
