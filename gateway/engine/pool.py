@@ -31,6 +31,8 @@ from gateway.engine.warmth import WarmShelf
 _log = logging.getLogger(__name__)
 
 _MEASURE_EVERY_S = 10.0
+_MEASURE_IDLE_EVERY_S = 60.0
+"""Used when no client has run a turn since the last measurement."""
 _SHUTDOWN_S = 12.0
 
 Origin = Literal["reused", "prewarmed", "connected", "woken"]
@@ -111,6 +113,8 @@ class ClientPool:
         self._changed = anyio.Event()
         self._shelf = WarmShelf(engine, default_spec, limits.prewarmed)
         self._warm_memory_bytes = 0
+        self._activity = 0
+        """How often clients were acquired and released."""
         self._closing = False
 
     @property
@@ -146,6 +150,7 @@ class ClientPool:
         """
         if self._closing:
             raise EngineUnavailable("The agents are being closed.")
+        self._activity += 1
         held = self._held.get(conversation_id)
         if held is not None and held.is_usable and held.fingerprint == spec.fingerprint:
             held.busy = True
@@ -193,6 +198,7 @@ class ClientPool:
         held = self._held.get(conversation_id)
         if held is None:
             return
+        self._activity += 1
         held.busy = False
         held.idle_since = anyio.current_time()
         if not held.client.is_alive():
@@ -335,8 +341,14 @@ class ClientPool:
         return math.inf if held.busy else held.idle_since + self._limits.idle_s
 
     async def _measure(self) -> None:
+        measured_at, measured = -math.inf, (-1, -1)
         while True:
             await anyio.sleep(_MEASURE_EVERY_S)
+            state = (self._activity, self._shelf.ready_count)
+            is_idle = state == measured and not any(held.busy for held in self._held.values())
+            if is_idle and anyio.current_time() < measured_at + _MEASURE_IDLE_EVERY_S:
+                continue
+            measured_at, measured = anyio.current_time(), state
             await self.keep_memory_bound()
 
     async def keep_memory_bound(self) -> None:

@@ -13,7 +13,7 @@ import shlex
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import psutil
@@ -67,15 +67,42 @@ def tree_blocking(root: psutil.Process) -> list[psutil.Process]:
 
 
 def memory_bytes_blocking(root: psutil.Process) -> int:
-    """Sum the proportional memory of an agent's tree; resident where proportional is not told."""
+    """Sum the proportional memory of an agent's tree; resident memory where that is all there is.
+
+    Reads the processes of this tree alone where the kernel lists a process's children.
+    """
     total = 0
-    for process in tree_blocking(root):
+    for process in _attached(root):
         try:
             full = process.memory_full_info()
             total += getattr(full, "pss", 0) or full.rss
         except (psutil.Error, OSError):
             continue
     return total
+
+
+def _attached(root: psutil.Process) -> Iterator[psutil.Process]:
+    """List a tree as `tree_blocking` does, without reading the state of every process there is."""
+    if not Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists():
+        yield from tree_blocking(root)
+        return
+    waiting = [root] if root.is_running() else []
+    while waiting:
+        process = waiting.pop()
+        yield process
+        for pid in _child_pids(process.pid):
+            with contextlib.suppress(psutil.Error, OSError):
+                waiting.append(psutil.Process(pid))
+
+
+def _child_pids(pid: int) -> list[int]:
+    """List the children of all threads of a process; empty where it has ended."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                found += map(int, (task / "children").read_bytes().split())
+    return found
 
 
 def is_running(pid: int) -> bool:

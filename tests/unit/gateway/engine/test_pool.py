@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import anyio
+import pytest
 
+from gateway.engine.pool import ClientPool
 from tests.support.engine_talk import until
 from tests.unit.gateway.engine.open_pool import OTHER, opened, watched
 
@@ -92,6 +94,46 @@ async def test_the_prewarmed_ones_memory_counts(tmp_path: Path) -> None:
         watched(lease).memory_bytes = 31
         await bench.pool.keep_memory_bound()
         assert not bench.pool.is_hot("a")
+
+
+async def test_an_idle_pool_is_measured_once_and_again_after_a_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = measured = 0
+
+    async def sleep(_delay: float) -> None:
+        nonlocal looked
+        looked += 1
+        await anyio.lowlevel.checkpoint()
+
+    async def measure(_pool: ClientPool) -> None:
+        nonlocal measured
+        measured += 1
+        await anyio.lowlevel.checkpoint()
+
+    async def looked_again() -> None:
+        seen = looked
+        while looked < seen + 5:
+            await anyio.lowlevel.checkpoint()
+
+    async with opened(tmp_path, run=False) as bench:
+        lease = await bench.turn("a")
+        monkeypatch.setattr(ClientPool, "keep_memory_bound", measure)
+        monkeypatch.setattr(anyio, "sleep", sleep)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(bench.pool.run)
+            await looked_again()
+            assert measured == 1
+            await bench.take("a")
+            await looked_again()
+            assert measured > 3  # a busy one is measured each time
+            bench.pool.release("a")
+            await looked_again()
+            measured = 0
+            await looked_again()
+            assert measured == 0
+            tasks.cancel_scope.cancel()
+        assert lease.client.is_alive()
 
 
 async def test_a_session_that_is_gone_is_told_and_begun_anew(tmp_path: Path) -> None:

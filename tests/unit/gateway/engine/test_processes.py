@@ -92,6 +92,24 @@ def test_memory_is_that_of_the_whole_tree() -> None:
     assert processes.memory_bytes_blocking(tree) == 0
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists a process's children")
+def test_measuring_memory_reads_no_foreign_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("all processes were read")
+
+    with started("sh", "-c", "sleep 300 & wait") as process:
+        tree = psutil.Process(process.pid)
+        while not (children := tree.children()):
+            pass
+        try:
+            monkeypatch.setattr(psutil.Process, "children", refuse)
+            monkeypatch.setattr(psutil, "pids", refuse)
+            child = processes.memory_bytes_blocking(children[0])
+            assert processes.memory_bytes_blocking(tree) > child > 0
+        finally:
+            children[0].kill()
+
+
 @pytest.mark.skipif(os.name != "posix", reason="there is no launcher elsewhere")
 def test_the_launcher_becomes_the_agent_in_a_session_of_its_own(tmp_path: Path) -> None:
     folder = tmp_path / 'it\'s a "folder" $HOME'
