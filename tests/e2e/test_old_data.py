@@ -1,0 +1,162 @@
+"""Data directories of every released state are opened by the newest code; see tests/data/README.md."""
+
+import json
+import shutil
+import tarfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.live_server import Event, LiveClient, LiveServer, script, started_server
+
+pytestmark = pytest.mark.e2e
+
+ARCHIVES = sorted((Path(__file__).parents[1] / "data").glob("*.tar.xz"))
+MEMU = {"memu": "server", "memu_url": "http://127.0.0.1:9"}
+"""Deliveries to it stay in the outbox, as they did when the archives were made."""
+CHANGING = {"status", "attempts", "last_error", "due_at", "delivered_at"}
+"""What a delivery's next attempt changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class OldData:
+    """A running server on the data of an older one, and what the older one told."""
+
+    server: LiveServer
+    archive: Path
+    told: Mapping[str, Any]
+
+    def answers(self, beginning: str) -> dict[str, Any]:
+        """Return the old answers by path."""
+        return {k: v for k, v in self.told["answers"].items() if k.startswith(beginning)}
+
+
+@pytest.fixture(scope="module", params=ARCHIVES, ids=lambda path: path.name.split(".")[0])
+def old(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OldData]:  # fmt: skip
+    directory = tmp_path_factory.mktemp("old")
+    with tarfile.open(request.param) as archive:
+        archive.extractall(directory, filter="data")
+    shutil.copytree(directory / "logs", directory / "archived")
+    with started_server(directory, **MEMU) as server:
+        told = json.loads((directory / "told.json").read_text("utf-8"))
+        yield OldData(server, directory / "archived", told)
+
+
+def missing(told: Any, now: Any, where: str = "") -> list[str]:
+    """List what was told and is told no longer; fields may have been added."""
+    if isinstance(told, dict) and isinstance(now, dict):
+        return [
+            lost
+            for key, value in told.items()
+            for lost in (
+                missing(value, now[key], f"{where}.{key}") if key in now else [f"{where}.{key}"]
+            )
+        ]
+    if isinstance(told, list) and isinstance(now, list) and len(told) == len(now):
+        pairs = enumerate(zip(told, now, strict=True))
+        return [lost for n, (a, b) in pairs for lost in missing(a, b, f"{where}[{n}]")]
+    return [] if told == now else [f"{where}: {told!r} became {now!r}"]
+
+
+def results(messages: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the turn results among a conversation's messages."""
+    return [one["result"] for one in messages["messages"] if one["role"] == "assistant"]
+
+
+async def settled(client: LiveClient, old: OldData) -> list[dict[str, Any]]:
+    """Return the turn results of the conversation that was cut off, once its queue is empty."""
+    path = f"/conversations/{old.told['conversations']['first']}/messages"
+    return results(await client.wait_until(path, lambda now: all(results(now))))
+
+
+async def test_every_message_and_result_is_there(old: OldData) -> None:
+    async with old.server.client() as client:
+        for path, told in old.answers("/conversations/").items():
+            now = await client.get(path)
+            count = len(told["messages"])
+            assert missing(told["messages"], now["messages"][:count]) == []
+        first = old.told["conversations"]["first"]
+        assert (await client.get(f"/conversations/{first}"))["title"] == "Plover 与 grebe"
+
+
+async def test_the_turns_cut_off_by_a_kill_are_told_and_run(old: OldData) -> None:
+    async with old.server.client() as client:
+        *_, running, queued = (await settled(client, old))[: len(TURNS)]
+    assert (running["outcome"], running["stop_reason"]) == ("engine_failed", "engine_crash")
+    assert [(call["summary"], call["status"]) for call in running["tools"]] == [("ls", "ok")]
+    assert (queued["outcome"], queued["reply"]) == ("answered", "Answered later.")
+
+
+TURNS = ("codeword", "write", "missing file", "denied", "cut off", "queued")
+"""Of the conversation that make.py calls `first`."""
+
+
+async def test_the_events_of_every_turn_can_be_replayed(old: OldData) -> None:
+    async with old.server.client() as client:
+        await settled(client, old)
+        for path in old.answers("/conversations/"):
+            conversation_id = path.split("/")[2]
+            for result in results(await client.get(path)):
+                events = await client.replay(conversation_id, result["turn_id"])
+                mine = [one for one in events if one.data["turn_id"] == result["turn_id"]]
+                assert [number(one) for one in mine] == list(range(1, len(mine) + 1))
+                assert missing(result, mine[-1].data) == []
+
+
+def number(event: Event) -> int:
+    """Return an event's place in its turn."""
+    return int(event.id.split(":")[1])
+
+
+async def test_every_log_is_served_as_it_was_written(old: OldData) -> None:
+    async with old.server.client() as client:
+        await settled(client, old)
+        listed = {one["log_file"] for one in (await client.get("/logs?limit=100"))["logs"]}
+        archived = sorted(old.archive.glob("*/*.jsonl"))
+        assert archived
+        for file in archived:
+            name = str(file.relative_to(old.archive))
+            served = await client.http.get(f"/logs/{name}")
+            assert served.content.startswith(file.read_bytes())
+            assert name in listed
+
+
+async def test_what_was_remembered_is_there_and_found(old: OldData) -> None:
+    """Items are the same to the letter; of deliveries only what the next attempt changes may differ."""
+    items = old.answers("/memory/items/")
+    async with old.server.client() as client:
+        for path, told in items.items():
+            assert missing(told, await client.get(path)) == []
+        found = (await client.get("/memory/search?q=grebe&limit=20"))["items"]
+        assert {path.split("/")[-1] for path in items} <= {one["id"] for one in found}
+        for path, told in old.answers("/memory/intents").items():
+            now = {one["id"]: one for one in (await client.get(path))["intents"]}
+            for intent in told["intents"]:
+                assert missing(intent, now[intent["id"]]) == []
+        for path, told in old.answers("/memory/outbox").items():
+            now = {one["id"]: one for one in (await client.get(path))["deliveries"]}
+            for delivery in told["deliveries"]:
+                kept = {k: v for k, v in delivery.items() if k not in CHANGING}
+                assert missing(kept, now[delivery["id"]]) == []
+
+
+async def test_a_key_of_before_answers_with_the_turn_of_before(old: OldData) -> None:
+    async with old.server.client() as client:
+        first = await settled(client, old)
+        again = await client.ask("my codeword is plover", idempotency_key="state-1")
+        assert again == first[0]
+
+
+async def test_an_old_conversation_goes_on_and_tells_that_its_session_is_lost(old: OldData) -> None:
+    async with old.server.client() as client:
+        failed = old.told["conversations"]["failed"]
+        result = await client.ask(script({"text": "Here again."}), failed)
+        assert (result["outcome"], result["reply"]) == ("answered", "Here again.")
+        assert "session_lost" in [one["code"] for one in result["notices"]]
+        fresh = await client.ask("remember that the grebe service listens on port 7432")
+        assert fresh["outcome"] == "answered"
+        ready = await client.get("/readyz")
+        assert [name for name, part in ready["parts"].items() if not part["ok"]] == []
