@@ -7,7 +7,8 @@ The scripts (`script`) and the plain requests (`plan`) decide on one of these; `
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-StopReason: TypeAlias = Literal["end_turn", "tool_use", "max_tokens", "refusal"]
+StopReason: TypeAlias = str
+"""Sent verbatim, known to the API or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +79,28 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drop:
-    """A connection cut: before any byte, or after `after_chars` characters of `text` where that is a number."""
+class Broken:
+    """An answer that does not come to its end: nothing but a start of `text`, and then `ending`."""
 
+    ending: Literal["drop", "hang"] | Failure
+    """A cut connection, silence until the client goes away, or an `error` event in the stream."""
     after_chars: int | None = None
+    """How much of `text` is sent; None: not even the response's headers."""
     text: str = ""
     pace: Pace = Pace()
 
 
-@dataclass(frozen=True, slots=True)
-class Hang:
-    """Silence until the client goes away."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raw:
+    """A body sent verbatim, whether or not the Messages API knows its like."""
+
+    body: str
+    status: int = 200
+    content_type: str = "application/json"
+    pace: Pace = Pace()
 
 
-Reply: TypeAlias = Answer | Failure | Drop | Hang
+Reply: TypeAlias = Answer | Failure | Broken | Raw
 
 
 def say(text: str) -> Answer:

@@ -6,6 +6,7 @@ A script is a JSON array of steps; each model call of that prompt takes the next
     {"repeat": {"tool": …, "input": {…}}, "times": N}     the same call in N model calls
     {"empty": true}                                       end_turn without content; with "text": "" one empty text block
     {"max_tokens": true, "text": "…"}                     another stop reason
+    {"stop_reason": "pause_turn", "text": "…"}            any other, sent verbatim
     {"refusal": true}                                     stop reason "refusal", twice unless `times` says otherwise
     {"echo": "system" | "context" | "prompt" | "messages" | "memory" | "tools"}   what reached the model
 
@@ -17,6 +18,9 @@ Steps that fail, for `times` attempts (default 1), and then give way to the next
     {"status": 529, "times": 2, "error_type": "…", "message": "…", "retry_after": seconds}
     {"drop": true, "times": 1, "after_chars": N, "text": "…"}    cut before an answer, or in the middle of one
     {"hang": true}                                               no answer, however often it is asked
+    {"hang": true, "after_chars": N, "text": "…"}                silence in the middle of an answer
+    {"status": 529, "after_chars": N, "text": "…"}               an `error` event in the stream of a 200
+    {"raw": "…", "content_type": "text/event-stream", "status": 200}    a body sent verbatim
 
 `delay_ms` (before the answer) and `delta_delay_ms` (between chunks) go with any step. An element `{"on_followup": [steps]}` holds the steps for
 later prompts without a script of their own. Answering steps are counted by the answers in the request, so parallel conversations and a
@@ -34,10 +38,10 @@ from gateway.demo.answer import (
     NEW_ID,
     Answer,
     Block,
-    Drop,
+    Broken,
     Failure,
-    Hang,
     Pace,
+    Raw,
     Reply,
     StopReason,
     Text,
@@ -85,6 +89,9 @@ _KEYS = frozenset(
         "drop",
         "after_chars",
         "hang",
+        "raw",
+        "content_type",
+        "stop_reason",
         "delay_ms",
         "delta_delay_ms",
         "on_followup",
@@ -243,24 +250,42 @@ def _step(fields: Mapping[str, object]) -> Step:
         delay_ms=_pause(fields, "delay_ms") or 0, delta_delay_ms=_pause(fields, "delta_delay_ms")
     )
     times = _int(fields, "times", _REFUSALS if fields.get("refusal") else 1)
-    if fields.get("hang"):
-        return Step(reply=Hang(), times=_int(fields, "times", _FOREVER))
-    if fields.get("drop"):
-        words = _str(
-            fields, "text", "This answer will be cut off in the middle of a sentence. " * 4
-        )
-        return Step(
-            reply=Drop(after_chars=_optional_int(fields, "after_chars"), text=words, pace=pace),
-            times=times,
-        )
-    if "status" in fields:
-        return Step(reply=_failure(fields, pace), times=times)
+    failing = _failing_reply(fields, pace)
+    if failing is not None:
+        forever = isinstance(failing, Broken) and failing.ending == "hang"
+        return Step(reply=failing, times=_int(fields, "times", _FOREVER) if forever else times)
     if "repeat" in fields:
         repeated = _tool_call(_object(fields["repeat"], "repeat"))
         return Step(
             reply=replace(call(repeated, before=_str(fields, "text", "")), pace=pace), times=times
         )
     return _answering_step(fields, pace, times)
+
+
+def _failing_reply(fields: Mapping[str, object], pace: Pace) -> Reply | None:
+    after_chars = _optional_int(fields, "after_chars")
+    words = _str(fields, "text", "This answer will be cut off in the middle of a sentence. " * 4)
+    for ending in ("drop", "hang"):
+        if fields.get(ending):
+            return Broken(
+                ending="drop" if ending == "drop" else "hang",
+                after_chars=after_chars,
+                text=words,
+                pace=pace,
+            )
+    if "raw" in fields:
+        return Raw(
+            body=_str(fields, "raw", ""),
+            status=_int(fields, "status", 200),
+            content_type=_str(fields, "content_type", "application/json"),
+            pace=pace,
+        )
+    if "status" not in fields:
+        return None
+    failure = _failure(fields, pace)
+    if after_chars is None:
+        return failure
+    return Broken(ending=failure, after_chars=after_chars, text=words, pace=pace)
 
 
 def _answering_step(fields: Mapping[str, object], pace: Pace, times: int) -> Step:
@@ -274,7 +299,7 @@ def _answering_step(fields: Mapping[str, object], pace: Pace, times: int) -> Ste
     ]
     if "tool" in fields:
         calls.append(_tool_call(fields))
-    stop: StopReason = "tool_use" if calls else "end_turn"
+    stop: StopReason = _str(fields, "stop_reason", "tool_use" if calls else "end_turn")
     if fields.get("max_tokens"):
         stop = "max_tokens"
     if fields.get("refusal"):

@@ -18,12 +18,13 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from gateway.demo.answer import Answer, Drop, Failure, Hang, Reply
+from gateway.demo.answer import Answer, Broken, Failure, Raw, Reply
 from gateway.demo.conversation import read_conversation
 from gateway.demo.loopback import cut_connection, run_server
 from gateway.demo.model import DemoModel
 from gateway.demo.wire import (
     DEMO_MODEL,
+    Event,
     NewId,
     answer_body,
     encode_json,
@@ -128,19 +129,24 @@ class _Demo:
         )
 
     async def _send(self, call: _Call, reply: Reply) -> Response:
-        delay_s = math.inf if isinstance(reply, Hang) else reply.pace.delay_ms / 1000
+        delay_s = reply.pace.delay_ms / 1000
         if delay_s and await _client_leaves_within(call.request, delay_s):
             return Response(status_code=204)
         match reply:
             case Answer():
                 return self._send_answer(call, reply)
             case Failure():
-                return self._error(
-                    reply.status, reply.error_type, reply.message, retry_after_s=reply.retry_after_s
-                )
-            case Drop(after_chars=int()) if call.is_streaming:
-                return _stream(self._dropped_stream(call, reply))
-            case Drop() | Hang():
+                return self._failure(reply)
+            case Raw():
+                return Response(reply.body, reply.status, media_type=reply.content_type)
+            case Broken(after_chars=int()) if call.is_streaming:
+                return _stream(self._broken_stream(call, reply))
+            case Broken(ending=Failure() as failure):
+                return self._failure(failure)
+            case Broken(ending="hang"):
+                await _client_leaves_within(call.request, math.inf)
+                return Response(status_code=204)
+            case Broken():
                 await cut_connection(call.request)
                 return Response(status_code=204)
 
@@ -162,16 +168,32 @@ class _Demo:
             if event.is_delta:
                 await anyio.sleep(pause_s)
 
-    async def _dropped_stream(self, call: _Call, drop: Drop) -> AsyncIterator[bytes]:
+    async def _broken_stream(self, call: _Call, broken: Broken) -> AsyncIterator[bytes]:
         start = message_start(model=call.model, input_tokens=call.input_tokens, new_id=self._new_id)
         yield start.encode() + stream_text_start(0).encode()
-        for event in stream_text_deltas(0, drop.text[: drop.after_chars]):
+        for event in stream_text_deltas(0, broken.text[: broken.after_chars]):
             yield event.encode()
-            await anyio.sleep(self._pause_s(drop.pace.delta_delay_ms))
-        await cut_connection(call.request)
+            await anyio.sleep(self._pause_s(broken.pace.delta_delay_ms))
+        if broken.ending == "drop":
+            await cut_connection(call.request)
+        elif broken.ending == "hang":
+            await anyio.sleep_forever()  # cancelled when the client goes away
+        else:
+            body = error_body(
+                broken.ending.error_type, broken.ending.message, request_id=self._new_id("req_")
+            )
+            yield Event(data=body).encode()
 
     def _pause_s(self, delta_delay_ms: int | None) -> float:
         return (self._cadence_ms if delta_delay_ms is None else delta_delay_ms) / 1000
+
+    def _failure(self, failure: Failure) -> Response:
+        return self._error(
+            failure.status,
+            failure.error_type,
+            failure.message,
+            retry_after_s=failure.retry_after_s,
+        )
 
     def _error(
         self, status: int, error_type: str, message: str, *, retry_after_s: float | None = None

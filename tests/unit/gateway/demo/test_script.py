@@ -3,7 +3,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.demo.answer import Answer, Drop, Failure, Hang, Text, Thinking, ToolCall
+from gateway.demo.answer import Answer, Broken, Failure, Text, Thinking, ToolCall
 from gateway.demo.attempts import AttemptCounter
 from gateway.demo.model import DemoModel
 from gateway.demo.script import SCRIPT_ENDED, ScriptError, choose_step, find_script
@@ -126,7 +126,7 @@ def test_a_failing_step_between_answers_fails_when_its_turn_comes() -> None:
         step.reply if step else None
         for step in (choose_step(found.steps, answered, count) for answered in (0, 1, 1, 2))
     ]
-    assert [type(reply) for reply in replies] == [Answer, Drop, Answer, type(None)]
+    assert [type(reply) for reply in replies] == [Answer, Broken, Answer, type(None)]
 
 
 def test_a_repeated_call_counts_once_for_each_answer() -> None:
@@ -154,11 +154,12 @@ def test_blocks_stop_reasons_and_pace_are_as_written() -> None:
             {"refusal": True},
             {"empty": True},
             {"empty": True, "text": ""},
+            {"stop_reason": "pause_turn"},
             {"hang": True},
         )
     )
     assert found is not None
-    blocks, cut, refusal, empty, blank, hang = (step.reply for step in found.steps)
+    blocks, cut, refusal, empty, blank, paused, hang = (step.reply for step in found.steps)
     assert blocks == Answer(
         blocks=(Thinking("hm"), Text("a"), ToolCall("A", {}), ToolCall("B", {"k": 1})),
         stop_reason="tool_use",
@@ -168,7 +169,9 @@ def test_blocks_stop_reasons_and_pace_are_as_written() -> None:
     assert refusal == Answer(blocks=(), stop_reason="refusal")
     assert empty == Answer(blocks=())
     assert blank == Answer(blocks=(Text(""),))
-    assert isinstance(hang, Hang)
+    assert paused == Answer(blocks=(), stop_reason="pause_turn")
+    assert isinstance(hang, Broken)
+    assert (hang.ending, hang.after_chars) == ("hang", None)
 
 
 def test_a_call_is_what_the_script_says_whatever_the_api_promises() -> None:

@@ -261,6 +261,35 @@ async def test_a_stream_can_break_in_the_middle() -> None:
             assert "world" not in seen
 
 
+async def test_an_error_can_come_in_the_middle_of_a_stream() -> None:
+    """The status is 200 already, so the error is an event of the stream."""
+    with anyio.fail_after(BOUND_S):
+        async with (
+            serve_demo(cadence_ms=0) as base_url,
+            httpx.AsyncClient(base_url=base_url) as client,
+        ):
+            body = request_body(script({"status": 529, "after_chars": 5, "text": "hello world"}))
+            answer = await client.post("/v1/messages", json=body)
+    assert answer.status_code == 200
+    *_, last = answer.text.strip().split("\n\n")
+    assert last.startswith("event: error\n")
+    assert "overloaded_error" in last
+    assert "hello" in answer.text
+    assert "world" not in answer.text
+
+
+async def test_a_body_is_sent_verbatim() -> None:
+    with anyio.fail_after(BOUND_S):
+        async with (
+            serve_demo(cadence_ms=0) as base_url,
+            httpx.AsyncClient(base_url=base_url) as client,
+        ):
+            step = {"raw": "<html>", "content_type": "text/html", "status": 502}
+            answer = await client.post("/v1/messages", json=request_body(script(step)))
+    assert (answer.status_code, answer.text) == (502, "<html>")
+    assert answer.headers["content-type"].startswith("text/html")
+
+
 async def test_leaving_cuts_streams_and_hanging_calls_quickly() -> None:
     async def ask(base_url: str, prompt: str) -> None:
         async with httpx.AsyncClient(base_url=base_url, timeout=None) as client:
@@ -270,6 +299,7 @@ async def test_leaving_cuts_streams_and_hanging_calls_quickly() -> None:
 
     prompts = [
         script({"hang": True}),
+        script({"hang": True, "after_chars": 5}),
         script({"text": "word " * 500, "delta_delay_ms": 1000}),
         script({"text": "late", "delay_ms": 60_000}),
     ]
