@@ -38,6 +38,7 @@ from gateway.turns.runner import TurnLimits, TurnParts, TurnRunner
 from gateway.turns.unrun import close_crashed
 from memory.asking import AskModel
 from memory.assemble import Memory
+from memory.background import keep_running
 from memory.clock import utc_now
 from memory.context import MemoryReader
 from memory.intents.templates import Mask
@@ -252,10 +253,11 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         max_turns=settings.max_running_turns,
         now=utc_now,
     )
-    background.start_soon(log.run)
-    background.start_soon(journal.run)
+    on_failure = metrics.count_background_failure
+    background.start_soon(keep_running, "events", log.run, on_failure)
+    background.start_soon(keep_running, "journal", journal.run, on_failure)
     await _recover(parts, engine, log, journal, chat, turn_memory)
-    background.start_soon(pool.run)
+    background.start_soon(pool.run, on_failure)
     _watch(metrics, pool, lanes, log)
     return Services(
         settings=settings,

@@ -181,7 +181,10 @@ async def open_server_memory(
     )
     told = _Told(metrics)
     events = MemoryEvents(
-        on_delivery=told.delivery, on_breaker=told.breaker, on_episode=told.episode
+        on_delivery=told.delivery,
+        on_breaker=told.breaker,
+        on_episode=told.episode,
+        on_loop_failure=metrics.count_background_failure,
     )
     async with AsyncExitStack() as stack:
         try:

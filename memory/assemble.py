@@ -21,6 +21,7 @@ import anyio.to_thread
 
 from memory.asking import AskModel
 from memory.backends.memu_arm import memu_arms
+from memory.background import OnFailure, keep_running
 from memory.cases.book import CaseBook
 from memory.cases.finder import CaseFinder
 from memory.cases.reading import CaseReading
@@ -115,6 +116,7 @@ class MemoryEvents:
     on_delivery: Callable[[Delivery, DeliveryResult, str | None], None] = lambda *_: None
     on_breaker: Callable[[str, BreakerState], None] = lambda *_: None
     on_episode: Callable[[Written], None] = lambda _: None
+    on_loop_failure: OnFailure = lambda _: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +210,7 @@ async def open_memory(
         StoreUnavailable: its database cannot be opened.
         IntentRefused: the policy file holds a mistake.
     """
+    told = events or MemoryEvents()
     policy = await _policy(plan)
     if plan.serves_vectors and plan.backends:
         await anyio.to_thread.run_sync(_import_shared_blocking)
@@ -217,8 +220,9 @@ async def open_memory(
     try:
         await renew_likenesses(database)
         async with anyio.create_task_group() as loops:
-            memory = await _build(plan, database, readers, policy, now, draw, events)
-            await _start(memory, loops.start, tends=plan.tends)
+            memory = await _build(plan, database, readers, policy, now, draw, told)
+            for name, run in _loops(memory, tends=plan.tends).items():
+                await loops.start(keep_running, name, run, told.on_loop_failure)
             try:
                 yield memory
             finally:
@@ -230,18 +234,17 @@ async def open_memory(
             await database.close()
 
 
-async def _start(memory: Memory, start: Callable[..., Awaitable[None]], *, tends: bool) -> None:
+def _loops(memory: Memory, *, tends: bool) -> dict[str, Callable[[], Awaitable[None]]]:
+    """Return memory's background loops by name, in the order in which they start."""
+    loops: dict[str, Callable[[], Awaitable[None]]] = {}
     if memory.vectors is not None:
-        await start(memory.vectors.run)
+        loops["vector_index"] = memory.vectors.run
     if memory.backfill is not None:
-        await start(memory.backfill.run)
-    for one in memory.deliveries:
-        await start(one.run)
+        loops["vector_backfill"] = memory.backfill.run
+    loops |= {f"delivery_{delivery.name}": delivery.run for delivery in memory.deliveries}
     if tends:
-        await start(memory.remembering.run)
-        await start(memory.notes.run)
-    await start(memory.queue.run)
-    await start(memory.purge.run)
+        loops |= {"episodes": memory.remembering.run, "notes": memory.notes.run}
+    return loops | {"intents": memory.queue.run, "word_purge": memory.purge.run}
 
 
 async def _close(memory: Memory, backends: Sequence[Backend]) -> None:
@@ -271,9 +274,8 @@ async def _build(
     policy: MemoryPolicy | None,
     now: Now,
     draw: Callable[[], float],
-    events: MemoryEvents | None,
+    told: MemoryEvents,
 ) -> Memory:
-    told = events or MemoryEvents()
     items = SqliteItemStore(database, readers)
     chronicle = SqliteChronicle(database)
     recorder = IntentRecorder(chronicle, plan.mask, policy)

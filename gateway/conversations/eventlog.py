@@ -210,6 +210,8 @@ class EventLog:
 
     async def run(self) -> None:
         """Store what is emitted, in order, for ever; when cancelled, what waits is stored first."""
+        if self._pending:  # left by a run that failed
+            self._work.set()
         try:
             while True:
                 await self._work.wait()

@@ -195,7 +195,10 @@ class SdkClient:
         with anyio.CancelScope(shield=True):
             self._dead = True
             while not self._gone.is_set():
-                await anyio.to_thread.run_sync(processes.kill_client_blocking, self._mark)
+                try:
+                    await anyio.to_thread.run_sync(processes.kill_client_blocking, self._mark)
+                except OSError:
+                    _log.exception("agent_not_killed")
                 with anyio.move_on_after(
                     _KILL_AGAIN_S
                 ):  # the reader learns the exit code meanwhile
@@ -333,8 +336,9 @@ class SdkClient:
 
     async def _shut(self, sdk: ClaudeSDKClient) -> None:
         """Disconnect, politely for a while, and see that no process of this client is left."""
-        left = await self._processes_known()
+        left: Sequence[psutil.Process] = ()
         try:
+            left = await self._processes_known()
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._kill_late)
                 await sdk.disconnect()

@@ -27,6 +27,7 @@ from gateway.engine.protocol import (
     SessionOrigin,
 )
 from gateway.engine.warmth import WarmShelf
+from memory.background import OnFailure, keep_running
 
 _log = logging.getLogger(__name__)
 
@@ -233,12 +234,12 @@ class ClientPool:
         if held is not None:
             await self._end(conversation_id, held)
 
-    async def run(self) -> None:
-        """Tend the pool for ever: warm, put to sleep, measure."""
+    async def run(self, on_failure: OnFailure = lambda _: None) -> None:
+        """Run the pool's loops until cancelled: prewarm, put to sleep, measure."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._shelf.run)
-            tasks.start_soon(self._tend)
-            tasks.start_soon(self._measure)
+            tasks.start_soon(keep_running, "pool_prewarm", self._shelf.run, on_failure)
+            tasks.start_soon(keep_running, "pool_idle", self._tend, on_failure)
+            tasks.start_soon(keep_running, "pool_memory", self._measure, on_failure)
 
     async def close(self) -> None:
         """End all clients, side by side, politely for a while; returns when all are gone."""

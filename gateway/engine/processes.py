@@ -23,6 +23,7 @@ MARK = "AGENT_OF_CANDOR"
 
 _TERMINATE_GRACE_S = 2.0
 _LOOK_AGAIN_S = 0.01
+_LIST_AGAIN_S = 0.1
 _MAX_ROUNDS = 20
 
 
@@ -32,9 +33,14 @@ def owner_of(data_dir: Path) -> str:
 
 
 def _mark_of(process: psutil.Process) -> str | None:
+    """Return a process's mark; None if it has none, has ended, or belongs to another user.
+
+    Raises:
+        OSError: its environment could not be read for another reason, such as no free descriptor.
+    """
     try:
         mark: str | None = process.environ().get(MARK)
-    except (psutil.Error, OSError):
+    except (psutil.Error, PermissionError, FileNotFoundError, ProcessLookupError):
         return None
     return mark
 
@@ -120,6 +126,9 @@ def kill_client_blocking(mark: str, known: Iterable[psutil.Process] = ()) -> int
 
     Looks again until nothing is found, because a process can start others while it is looked for.
     Returns how many there were.
+
+    Raises:
+        OSError: the processes could not be listed; some may be left.
     """
     return _kill_all(lambda one: one == mark, known)
 
@@ -132,7 +141,7 @@ def end_owner_blocking(owner: str) -> int:
 
     politely = _with_descendants(_marked(wanted))
     for process in politely:
-        with contextlib.suppress(psutil.Error):
+        with contextlib.suppress(psutil.Error, OSError):
             process.terminate()
     _wait_ended(politely)
     return len(politely) + _kill_all(wanted, [one for one in politely if _is_active(one)])
@@ -141,16 +150,24 @@ def end_owner_blocking(owner: str) -> int:
 def _kill_all(wanted: Callable[[str], bool], known: Iterable[psutil.Process]) -> int:
     total = 0
     found = {one for one in known if _is_active(one)}
+    fault: OSError | None = None
     for _ in range(_MAX_ROUNDS):
-        found |= set(_with_descendants(_marked(wanted)))
-        if not found:
-            break
+        try:
+            found |= set(_with_descendants(_marked(wanted)))
+            fault = None
+        except OSError as exc:  # not the same as "none is left"
+            fault = exc
+            time.sleep(_LIST_AGAIN_S)
+        if not found and fault is None:
+            return total
         for process in found:
-            with contextlib.suppress(psutil.Error):
+            with contextlib.suppress(psutil.Error, OSError):
                 process.kill()
                 total += 1
         _wait_ended(found)
         found = set()
+    if fault is not None:
+        raise fault
     return total
 
 
@@ -165,6 +182,8 @@ def _is_active(process: psutil.Process) -> bool:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.Error:
         return False
+    except OSError:  # it cannot be told now
+        return True
 
 
 def _wait_ended(processes: Iterable[psutil.Process]) -> None:

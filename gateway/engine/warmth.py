@@ -44,6 +44,7 @@ class WarmShelf:
         self._others_connect = 0
         self._changed = anyio.Event()
         self._scope = anyio.CancelScope()
+        self._closed = False
         self._stopped: anyio.Event | None = None
 
     @property
@@ -103,8 +104,9 @@ class WarmShelf:
         """Keep the shelf full until it is closed."""
         self._stopped = anyio.Event()
         try:
-            with self._scope:
-                await self._fill()
+            with anyio.CancelScope() as self._scope:
+                if not self._closed:
+                    await self._fill()
         finally:
             self._stopped.set()
 
@@ -142,6 +144,7 @@ class WarmShelf:
 
     async def close(self) -> None:
         """End all clients, those that are still connecting too; returns when they are gone."""
+        self._closed = True
         self._scope.cancel()
         if self._stopped is not None:
             await self._stopped.wait()

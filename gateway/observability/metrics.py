@@ -124,6 +124,10 @@ class Metrics:
         """Count a recall that did without a part, under the part's reason."""
         self.recall_degraded_total.labels(reason=self._reasons(reason)).inc()
 
+    def count_background_failure(self, loop: str) -> None:
+        """Count a background loop that failed and is started again."""
+        self.background_failures_total.labels(loop=loop).inc()
+
     def count_http_request(self, route: str, method: str, status: int) -> None:
         """Count an answer; `route` is the route's template, never the path that was asked for."""
         method = method if method in _METHODS else OTHER
@@ -198,6 +202,9 @@ class Metrics:
     def _count_the_rest(self) -> None:
         self.journal_lines_lost_total = self._counter(
             "journal_lines_lost", "Lines that the journal could not keep."
+        )
+        self.background_failures_total = self._counter(
+            "background_failures", "Failures of background loops, each started again.", "loop"
         )
         self.http_requests_total = self._counter(
             "http_requests", "HTTP requests answered.", "route", "method", "status"

@@ -48,6 +48,8 @@ class IntentQueue:
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Record what comes, until cancelled; what waits then is recorded all the same."""
         task_status.started()
+        if self._waiting:  # left by a run that failed
+            self._wakened.set()
         try:
             while True:
                 await self._wakened.wait()

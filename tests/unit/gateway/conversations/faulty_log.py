@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.conversations.testing.values import Stores, conversation, turn
 from gateway.ids import ConversationId, TurnId
+from memory.background import keep_running
 from memory.errors import StoreConflict, StoreUnavailable
 from memory.stores.sqlite.database import Database
 from tests.support.stores import open_file, stores_on
@@ -33,6 +35,8 @@ class Disk:
         self.writes: list[list[str]] = []
         self.refused = 0
         self.held: anyio.Event | None = None
+        self.errors: list[Exception] = []
+        """Raised by the next writes, one each."""
         self.lost_answers = 0
         """So many commits succeed and are reported as failed."""
 
@@ -40,6 +44,8 @@ class Disk:
         if self.held is not None:
             await self.held.wait()
         await anyio.lowlevel.checkpoint()
+        if self.errors:
+            raise self.errors.pop()
         if self.full:
             self.refused += 1
             raise StoreUnavailable("The database cannot be written: the disk is full.")
@@ -117,7 +123,8 @@ async def running(directory: Path, **options: Any) -> AsyncIterator[Bench]:
         bench = Bench(database, **options)
         with anyio.fail_after(WAIT_S):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(bench.log.run)
+                run = partial(keep_running, "events", bench.log.run, pause_s=0)
+                tasks.start_soon(run)
                 yield bench
                 tasks.cancel_scope.cancel()
 

@@ -1,5 +1,6 @@
 """The event log on a store that fails for a while, or falls behind: nothing is lost."""
 
+import errno
 import tracemalloc
 from pathlib import Path
 
@@ -203,3 +204,13 @@ async def test_what_waits_grows_with_the_text_alone(tmp_path: Path) -> None:
         bench.disk.full = False
         await bench.until_stored()
         assert "".join(texts(await bench.stored())) == "word " * 100_100
+
+
+async def test_events_outlive_an_error_that_no_store_foresaw(tmp_path: Path) -> None:
+    async with running(tmp_path) as bench:
+        one, events = await bench.begin("a1", "a")
+        bench.disk.errors = [OSError(errno.EMFILE, "Too many open files") for _ in range(4)]
+        events.emit("notice", text="x")
+        await events.complete(ended(one), {})
+        assert bench.disk.errors == []
+        assert texts(await bench.stored()) == ["x", None]

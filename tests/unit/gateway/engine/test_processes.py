@@ -1,5 +1,6 @@
 """Finding and ending processes, on harmless real ones."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -126,3 +127,41 @@ def test_the_launcher_becomes_the_agent_in_a_session_of_its_own(tmp_path: Path) 
         assert told.stdout.strip() == f"True {os.getpid()} ['--one', 'two words']"
         assert processes.launch_script_blocking(folder, agent) == start
     assert sorted(one.name for one in folder.iterdir()) == ["agent.py", "start-agent"]
+
+
+def test_processes_that_cannot_be_listed_are_not_taken_for_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    faults = [OSError(errno.EMFILE, "Too many open files") for _ in range(3)]
+    real = psutil.process_iter
+
+    def process_iter() -> Iterator[psutil.Process]:
+        if faults:
+            raise faults.pop()
+        return real()
+
+    monkeypatch.setattr(psutil, "process_iter", process_iter)
+    monkeypatch.setattr(processes, "_LIST_AGAIN_S", 0)
+    with started("sleep", "300", mark="o:listed") as child:
+        assert processes.kill_client_blocking("o:listed") == 1
+        assert child.wait(10) == -9
+    faults += [OSError(errno.EMFILE, "Too many open files") for _ in range(1000)]
+    with pytest.raises(OSError, match="Too many"):
+        processes.kill_client_blocking("o:listed")
+
+
+def test_a_mark_that_cannot_be_read_is_not_taken_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    unreadable: list[int] = []
+    real = psutil.Process.environ
+
+    def environ(process: psutil.Process) -> dict[str, str]:
+        if process.pid in unreadable:
+            unreadable.remove(process.pid)
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real(process)
+
+    monkeypatch.setattr(psutil.Process, "environ", environ)
+    with started("sleep", "300", mark="o:read") as child:
+        unreadable.append(child.pid)
+        assert processes.kill_client_blocking("o:read") == 1
+        assert child.wait(10) == -9

@@ -1,11 +1,13 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
 
+from memory.background import keep_running
 from memory.errors import StoreUnavailable
 from memory.intents.chronicle import Recording
 from memory.intents.intent import MemoryIntent
@@ -26,6 +28,8 @@ class Watched(SqliteChronicle):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self.fails = 0
+        self.errors: list[Exception] = []
+        """Raised by the next calls, one each."""
         self.ids: list[str] = []
         self.changed = anyio.Event()
         self.opened = anyio.Event()
@@ -35,6 +39,8 @@ class Watched(SqliteChronicle):
     async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
         self.asked.set()
         await self.opened.wait()
+        if self.errors:
+            raise self.errors.pop()
         if self.fails:
             self.fails -= 1
             raise StoreUnavailable("not now")
@@ -153,4 +159,17 @@ async def test_of_too_many_the_oldest_are_dropped_and_counted(tmp_path: Path) ->
         chronicle.opened.set()
         await chronicle.until(MAX_WAITING + 100)
         assert chronicle.ids == ids([*given[:100], *given[150:]])
+        tasks.cancel_scope.cancel()
+
+
+async def test_an_error_that_no_store_foresaw_loses_nothing(tmp_path: Path) -> None:
+    async with queue_on(tmp_path) as (queue, chronicle), anyio.create_task_group() as tasks:
+        chronicle.errors = [OSError("no descriptor is left") for _ in range(4)]
+        given = calls(3)
+        for one in given:
+            queue.put(one)
+        tasks.start_soon(partial(keep_running, "intents", queue.run, pause_s=0))
+        await chronicle.until(3)
+        assert chronicle.ids == ids(given)
+        assert chronicle.errors == []
         tasks.cancel_scope.cancel()
