@@ -45,6 +45,8 @@ _SIGN_INSIDE = re.compile(r"[A-Za-z0-9][!@#$%^~*]+[A-Za-z0-9]", re.ASCII)
 _DOTTED = re.compile(r"[\w.\-]+", re.ASCII)
 _MIN_PART_DIGITS = 3
 _MIN_CHARS = 7
+_JUDGED_CHARS = 96
+"""The beginning of a value decides; the cost of a key must not grow with what follows it."""
 _MIN_DENSE_CHARS = 6
 _MIN_DENSE_PIECES = 3
 _DENSE_CHARS_EACH = 3.0
@@ -104,10 +106,12 @@ def looks_chosen(value: str) -> bool:
 
 def looks_random(value: str) -> bool:
     """Whether letters of both sizes, digits and signs change as often as in no name: `Zq9vTr7m`."""
+    value = value[:_JUDGED_CHARS]
     if len(value) < _MIN_CHARS or _is_something_else(value):
         return False
     plain = _TECHNICAL.sub("", value)
-    return any(map(_is_dense, _JOINTS.split(plain)))
+    parts = _JOINTS.split(plain)
+    return any(len(part) >= _MIN_DENSE_CHARS and _is_dense(part) for part in parts)
 
 
 def looks_scattered(value: str) -> bool:
@@ -139,7 +143,7 @@ def _is_dense(part: str) -> bool:
         if len(part) >= _LONG_CHARS and pieces > _MIN_DENSE_PIECES:
             return len(part) <= _LONG_CHARS_EACH * pieces
         most = _DENSE_CHARS_EACH * pieces
-        return len(part) >= _MIN_DENSE_CHARS and pieces >= _MIN_DENSE_PIECES and len(part) <= most
+        return pieces >= _MIN_DENSE_PIECES and len(part) <= most
     return (
         len(part) >= _MIN_DENSE_LETTERS
         and pieces >= _MIN_LETTER_PIECES

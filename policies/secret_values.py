@@ -37,7 +37,7 @@ _QUOTED = (
     r"|`{1,3}(?P<tick>[^`\s…]{4,})(?=`)"
     r"|\*\*(?P<bold>[^*\s…]{4,256})(?=\*\*)"
 )
-MAX_BARE_CHARS = 2048
+MAX_BARE_CHARS = 128
 _BARE_CHAR = rf"(?:[^\s\"'\\&;<>，。；、！？“”「」『』…]|{AND_INSIDE})"
 _BARE = rf"(?P<bare>{_BARE_CHAR}{{4,{MAX_BARE_CHARS}}})"
 """Bounded, because a value that turns out ordinary is read again in search of a key inside it."""

@@ -15,7 +15,7 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from gateway.jsonsafe import clean_text, json_safe, json_text
-from gateway.observability.masking import Mask, mask_leaves
+from gateway.observability.masking import Mask, clip, mask_leaves
 from gateway.observability.terminal import spell_out
 from policies.secrets import mask_secrets
 
@@ -112,6 +112,11 @@ def _install(handler: logging.Handler, level: int) -> None:
         logging.getLogger(name).setLevel(max(level, logging.WARNING))
 
 
+_MAX_VALUE_CHARS = 8_000
+"""Lines are masked on the event loop, and hostile text takes a while: longer values lose their middle."""
+_READ_CHARS = 12_000
+
+
 class _Masking:
     """Makes every value plain and masks its secrets."""
 
@@ -119,8 +124,12 @@ class _Masking:
         self._mask = mask
 
     def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-        masked: EventDict = mask_leaves(json_safe(event), self._mask)
+        masked: EventDict = mask_leaves(json_safe(event), self._clipped)
         return masked
+
+    def _clipped(self, text: str) -> str:
+        """Mask more of a long text than is kept, so that a secret at the cut is masked whole."""
+        return clip(self._mask(clip(text, _READ_CHARS)), _MAX_VALUE_CHARS)
 
 
 def _drop_duplicates(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

@@ -35,6 +35,14 @@ def mask_text(text: str, mask: Mask) -> str:
         return UNMASKABLE
 
 
+def clip(text: str, limit: int) -> str:
+    """Keep head and tail of a long text and say how much is left out between."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
+
+
 def mask_leaves(value: Any, mask: Mask) -> Any:
     """Give a value made by `json_safe` with every string in it masked, keys included. Never raises.
 

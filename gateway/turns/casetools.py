@@ -24,6 +24,7 @@ from policies.secrets import mask_secrets
 _MAX_NAMES: Final = 20
 """Of what a call may not name; so many are told, the rest is counted."""
 _MAX_NAME_CHARS: Final = 60
+_MAX_READ_NAME: Final = 1_000
 
 CASE_SERVER: Final = OwnServer(
     schemas.SERVER,
@@ -105,11 +106,13 @@ def _given(arguments: Mapping[str, Any], *names: str) -> dict[str, Any]:
 def _left_out(form: schemas.ToolForm, arguments: Mapping[str, Any]) -> list[str]:
     """Name what was sent that the tool has no field for: whose, where and when says the server."""
     other = [one for one in arguments if one not in form.input_schema["properties"]]
-    told = [
-        clipped(flat(mask_secrets(one.encode("utf-8", "replace").decode())), _MAX_NAME_CHARS)
-        for one in other[:_MAX_NAMES]
-    ]
+    told = [_shown_name(one) for one in other[:_MAX_NAMES]]
     return told if len(other) <= _MAX_NAMES else [*told, f"and {len(other) - _MAX_NAMES} more"]
+
+
+def _shown_name(name: str) -> str:
+    readable = name[:_MAX_READ_NAME].encode("utf-8", "replace").decode()
+    return clipped(flat(mask_secrets(readable)), _MAX_NAME_CHARS)
 
 
 def _told(answer: Refusal | Mapping[str, Any], left_out: Sequence[str] = ()) -> OwnAnswer:

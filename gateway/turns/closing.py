@@ -16,6 +16,7 @@ from gateway.turns.evidence import Evidence, Notice
 from gateway.turns.reply import Cause, Ending, broke_off
 from gateway.turns.result import failure_notice, memory_fields, turn_result
 from gateway.turns.scene import Scene
+from gateway.turns.telling import off_loop
 from memory.recall.query import ContextPack
 
 _log = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ class Closing:
             result = await self._result(memory, finished_at)
         except Exception:  # noqa: BLE001  a turn always gets a result
             _log.exception("result_not_made")
-            result = self._bare_result(finished_at)
+            result = await self._bare_result(finished_at)
         ended = replace(
             scene.turn,
             state="completed",
@@ -67,15 +68,15 @@ class Closing:
         self._last_notices(ending)
         if not await self._scene.journal.flush():
             self._scene.tell_notice(self._journal_notice())
-        return self._made(self._scene.evidence, ending, memory, finished_at)
+        return await self._made(self._scene.evidence, ending, memory, finished_at)
 
-    def _bare_result(self, finished_at: datetime) -> dict[str, Any]:
+    async def _bare_result(self, finished_at: datetime) -> dict[str, Any]:
         """Say that something went wrong in here, without what may have been the reason."""
         known = Evidence(model=self._scene.evidence.model)
         ending = replace(self._ending(), cause="internal")
-        return self._made(known, ending, memory_fields(ContextPack()), finished_at)
+        return await self._made(known, ending, memory_fields(ContextPack()), finished_at)
 
-    def _made(
+    async def _made(
         self, evidence: Evidence, ending: Ending, memory: Mapping[str, Any], finished_at: datetime
     ) -> dict[str, Any]:
         scene = self._scene
@@ -89,7 +90,7 @@ class Closing:
             started_at=scene.started_at,
             finished_at=finished_at,
         )
-        result["reply"] = scene.teller.mask(result["reply"])
+        result["reply"] = await off_loop(scene.teller.mask, result["reply"])
         safe: dict[str, Any] = json_safe(result)
         return safe
 

@@ -21,6 +21,7 @@ from gateway.engine.events import (
 from gateway.engine.protocol import AgentClient, AgentRun, ClientDead, Prompt
 from gateway.turns.narrator import Narrator
 from gateway.turns.scene import Scene
+from gateway.turns.telling import off_loop
 
 _GIVE_UP_GRACE_S = 2.0
 """A hopeless request is given up within 5 seconds, so the ladder is short."""
@@ -117,10 +118,10 @@ class Conversing:
         if isinstance(event, SessionReady) and self.on_session is not None:
             await self.on_session(event)
         if isinstance(event, ToolReturned):
-            event = replace(event, text=self._scene.teller.clipped(event.text))
+            event = replace(event, text=await off_loop(self._scene.teller.clipped, event.text))
         if isinstance(event, ToolCalled) and self.only_words:
             return
-        self.narrator.tell(event)
+        await self.narrator.tell(event)
         evidence.take(event, self._scene.parts.now())
         if isinstance(event, ToolReturned):
             use = evidence.tools.get(event.tool_use_id)

@@ -20,6 +20,7 @@ from gateway.turns.evidence import ToolUse
 from gateway.turns.guards import DoomLoop
 from gateway.turns.pieces import Pieces
 from gateway.turns.scene import Scene
+from gateway.turns.telling import off_loop
 
 HOPELESS = frozenset({400, 401, 403, 404})
 """Statuses of the model's service that asking again does not change."""
@@ -39,7 +40,7 @@ class Narrator:
         self._thinking_pieces = Pieces(scene.teller.mask)
         self.on_first_text: Callable[[], None] = lambda: None
 
-    def tell(self, event: EngineEvent) -> None:
+    async def tell(self, event: EngineEvent) -> None:
         """Tell an event that is not in the evidence yet."""
         scene = self._scene
         if not isinstance(event, Observed | ThinkingDelta):
@@ -50,21 +51,21 @@ class Narrator:
                 if not event.solicited:
                     scene.parts.metrics.unsolicited_messages_total.inc()
             case ToolCalled():
-                self._tool_called(event)
+                await self._tool_called(event)
             case ThinkingDelta():
-                self._emit_thinking(self._thinking_pieces.feed(event.text))
+                self._emit_thinking(await off_loop(self._thinking_pieces.feed, event.text))
             case ModelRetrying():
                 self._retrying(event)
             case _:
-                self._tell_text(event)
+                await self._tell_text(event)
 
-    def _tell_text(self, event: EngineEvent) -> None:
+    async def _tell_text(self, event: EngineEvent) -> None:
         match event:
             case TextDelta():
-                self._text(event.text)
+                await self._text(event.text)
             case TextDone():
                 if not self._scene.evidence.partial:
-                    self._text(event.text)
+                    await self._text(event.text)
                 self._emit_text(self._text_pieces.rest())
             case MessageBegun():
                 self._text_pieces.rest()  # the answer was broken off and begins again
@@ -73,11 +74,11 @@ class Narrator:
             case _:
                 return
 
-    def _text(self, text: str) -> None:
+    async def _text(self, text: str) -> None:
         """Tell a piece of text; a new block, or one begun again, stands apart from the last."""
         if self._spoken and not self._scene.evidence.partial:
             self._apart = "\n\n"
-        self._emit_text(self._text_pieces.feed(text))
+        self._emit_text(await off_loop(self._text_pieces.feed, text))
 
     def _emit_text(self, text: str) -> None:
         if not text:
@@ -92,16 +93,17 @@ class Narrator:
         if text:
             self._scene.events.emit("thinking.delta", text=text)
 
-    def _tool_called(self, call: ToolCalled) -> None:
+    async def _tool_called(self, call: ToolCalled) -> None:
         scene = self._scene
         summary = scene.teller.summary(call.input)
+        shown = await off_loop(scene.teller.input, call.input)
         scene.evidence.tool_called(call, summary, scene.parts.now())
         scene.events.emit(
             "tool.started",
             tool_use_id=call.tool_use_id,
             name=call.name,
             summary=summary,
-            input=scene.teller.input(call.input),
+            input=shown,
         )
         scene.call_seen.set()
         scene.call_seen = anyio.Event()

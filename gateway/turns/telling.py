@@ -8,17 +8,22 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeVar
+
+import anyio.to_thread
 
 from gateway.jsonsafe import clean_text, json_safe, json_text
-from gateway.observability.masking import mask_leaves
+from gateway.observability.masking import clip, mask_leaves
 
 SUMMARY_CHARS = 160
 OUTPUT_CHARS = 8_000
-INPUT_CHARS = 8_000
 
 _READ_CHARS = 32_000
-"""What is looked through for secrets on the event loop; the rest is left out before."""
+"""The part of a long text that is searched for secrets; the rest is left out before."""
+_SUMMARY_READ_CHARS = 1_200
+"""Masked for a summary: more than is shown, so that a secret at the cut is seen whole."""
+_INLINE_CHARS = 1_000
+"""A longer text is masked in a worker thread, because hostile text takes milliseconds."""
 
 _KEYS = (
     "command",
@@ -38,6 +43,7 @@ _FULL_STOP = r"[/\\]?(?=\.(?!\w))"
 _ENDS = r"[/\\]?(?![\w-]|\.\w)"
 
 Mask = Callable[[str], str]
+_T = TypeVar("_T")
 
 
 class Teller:
@@ -64,24 +70,13 @@ class Teller:
         return self._line(json_text(tool_input)) if tool_input else ""
 
     def input(self, tool_input: Mapping[str, Any]) -> dict[str, Any]:
-        """Give a tool's input with every text in it fit to be shown, and what is under a telling key."""
-        shown = {str(key): self._value(value) for key, value in json_safe(tool_input).items()}
-        masked: dict[str, Any] = mask_leaves(shown, self.mask)
+        """Return a tool's input with every string clipped and masked, and the values of secret keys."""
+        masked: dict[str, Any] = mask_leaves(json_safe(tool_input), self.clipped)
         return masked
 
-    def _value(self, value: Any) -> Any:
-        match value:
-            case str():
-                return self.clipped(value, INPUT_CHARS)
-            case list():
-                return [self._value(one) for one in value]
-            case dict():
-                return {key: self._value(one) for key, one in value.items()}
-            case _:
-                return value
-
     def _line(self, text: str) -> str:
-        line = " ".join(self.text(clip(text, _READ_CHARS)).split())
+        head = " ".join(clip(text, _READ_CHARS).split())[:_SUMMARY_READ_CHARS]
+        line = " ".join(self.text(head).split())
         return line if len(line) <= SUMMARY_CHARS else f"{line[: SUMMARY_CHARS - 1]}…"
 
 
@@ -91,12 +86,24 @@ def make_teller_blocking(workspace: PurePath, mask: Mask) -> Teller:
     return Teller((absolute, os.path.realpath(workspace)), mask)
 
 
-def clip(text: str, limit: int = OUTPUT_CHARS) -> str:
-    """Keep head and tail of a long text and say how much is left out between."""
-    if len(text) <= limit:
-        return text
-    half = limit // 2
-    return f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
+async def off_loop(work: Callable[[Any], _T], value: Any) -> _T:
+    """Apply `work` to a text or a mapping of texts, in a worker thread unless the value is short."""
+    if count_chars(value, _INLINE_CHARS) <= _INLINE_CHARS:
+        return work(value)
+    return await anyio.to_thread.run_sync(work, value)
+
+
+def count_chars(value: Any, enough: int) -> int:
+    """Count the characters in a JSON value, and one for each item; stop when there are `enough`."""
+    count, waiting = 0, [value]
+    while waiting and count <= enough:
+        item = waiting.pop()
+        count += len(item) if isinstance(item, str) else 1
+        if isinstance(item, Mapping):
+            waiting += [*item.keys(), *item.values()]
+        elif isinstance(item, list | tuple):
+            waiting += item
+    return count
 
 
 def _root_pattern(roots: tuple[str, ...]) -> re.Pattern[str]:

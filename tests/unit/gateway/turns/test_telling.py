@@ -1,3 +1,4 @@
+import threading
 from functools import partial
 from pathlib import Path
 
@@ -5,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.observability.masking import clip
 from gateway.turns.telling import (
-    INPUT_CHARS,
     OUTPUT_CHARS,
     SUMMARY_CHARS,
     Teller,
-    clip,
     make_teller_blocking,
+    off_loop,
 )
 from policies.secrets import mask_secrets
 
@@ -102,7 +103,7 @@ def test_a_tools_input_is_shown_without_secrets_server_paths_and_endless_texts()
     assert shown["file_path"] == "a.txt"
     assert KEY not in str(shown)
     assert shown["edits"][0]["at"] == {"path": "b"}
-    assert len(shown["content"]) < INPUT_CHARS + 100
+    assert len(shown["content"]) < OUTPUT_CHARS + 100
     assert (shown["count"], shown["flag"]) == (3, True)
 
 
@@ -114,3 +115,16 @@ def test_clipping_keeps_head_and_tail_and_short_texts_whole(text: str, limit: in
     else:
         assert clipped.startswith(text[: limit // 2])
         assert clipped.endswith(text[-(limit // 2) :])
+
+
+@pytest.mark.anyio
+async def test_a_long_text_is_masked_in_a_worker_thread_and_a_short_one_at_once() -> None:
+    loop_thread = threading.get_ident()
+
+    def where(_: object) -> int:
+        return threading.get_ident()
+
+    assert await off_loop(where, "短 short") == loop_thread
+    assert await off_loop(where, "x" * 2_000) != loop_thread
+    assert await off_loop(where, {"edits": [{"new": "x" * 500, "x" * 600: 1}]}) != loop_thread
+    assert await off_loop(where, {"items": [0] * 2_000}) != loop_thread
