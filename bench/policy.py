@@ -24,9 +24,11 @@ from policies.verdict import Allow
 from tests.support.policy_cases import ReadyCase, ready_cases
 from tests.unit.policies.fabricated import PROVIDERS, fake
 from tests.unit.policies.fabricated_places import KEYED
+from tests.unit.policies.held_out import ordinary_cases, secret_cases
 
 PROCESS_LINES = 20_000
 LIBRARY_LINES = 50_000
+HELD_OUT_SEEDS = range(10)
 
 
 @dataclass(frozen=True)
@@ -204,7 +206,8 @@ def _measure_secrets(rounds: int) -> dict[str, Any]:
         for name, lines in (("log", ordinary), ("library", library))
     }
     figures: dict[str, Any] = {
-        "secrets found": f"{len(secrets) - len(missed)} of {len(secrets)}",
+        **_measure_held_out(),
+        "secrets found (tuned set)": f"{len(secrets) - len(missed)} of {len(secrets)}",
         "log lines harmed": f"{len(harmed['log'])} of {len(ordinary)}",
         "library lines harmed": f"{len(harmed['library'])} of {len(library)}",
         "log lines per second": _rate(ordinary, rounds),
@@ -215,6 +218,18 @@ def _measure_secrets(rounds: int) -> dict[str, Any]:
         for line in lines:
             print(f"  {name}: {line.strip()[:140]}")
     return figures
+
+
+def _measure_held_out() -> dict[str, str]:
+    """Count misses and false masks on cases that the code was not tuned on."""
+    secrets = [case for seed in HELD_OUT_SEEDS for case in secret_cases(seed)]
+    ordinary = [case for seed in HELD_OUT_SEEDS for case in ordinary_cases(seed)]
+    missed = sum(case.is_missed(mask_secrets(case.text)) for case in secrets)
+    harmed = sum(mask_secrets(case.text) != case.text for case in ordinary)
+    return {
+        "missed (held-out set)": f"{missed} of {len(secrets)}",
+        "harmed (held-out set)": f"{harmed} of {len(ordinary)}",
+    }
 
 
 def _is_shown(secret: str, text: str) -> bool:
