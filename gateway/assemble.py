@@ -258,6 +258,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     background.start_soon(keep_running, "journal", journal.run, on_failure)
     await _recover(parts, engine, log, journal, chat, turn_memory)
     background.start_soon(pool.run, on_failure)
+    background.start_soon(keep_running, "search_purge", conversations.purge.run, on_failure)
     _watch(metrics, pool, lanes, log)
     return Services(
         settings=settings,

@@ -35,7 +35,6 @@ from memory.clock import Now
 _log = logging.getLogger(__name__)
 
 _RETRY_AFTER_S = 5
-_ALL_TURNS = 1_000_000
 
 
 class Chat:
@@ -402,7 +401,7 @@ class Chat:
             raise NotFound("There is no such turn in this conversation.")
         if turn.state != "completed":
             raise Conflict("This turn is not finished yet.", code="turn_not_finished")
-        point = await self._fork_point(turn)
+        point = await self._turns.fork_point(conversation.id, turn.seq)
         fork = replace(
             fresh_conversation(user_id, self._now(), like=conversation, title=conversation.title),
             session_id=point.session_id if point else None,
@@ -423,16 +422,6 @@ class Chat:
         """
         conversation = await self._conversation(user_id, conversation_id)
         return await self._memory.tools_of(conversation.id)
-
-    async def _fork_point(self, turn: Turn) -> Turn | None:
-        """Give the last turn up to this one in which the model said something; None: no one."""
-        history = await self._turns.history(
-            turn.conversation_id, limit=_ALL_TURNS, before_seq=turn.seq + 1
-        )
-        for one in reversed(history):
-            if one.session_id is not None and one.last_entry_id is not None:
-                return one
-        return None
 
     async def take_back(self, user_id: UserId, conversation_id: str, turn_id: str) -> None:
         """Take a queued message back; its turn is over without having run.

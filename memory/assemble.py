@@ -369,7 +369,7 @@ async def _build(
         backfill=backfill,
         deliveries=deliveries,
         deliver_to=deliver_to,
-        purge=WordPurge(database),
+        purge=WordPurge(database, "item_words"),
         now=now,
         _writer=writer,
         _forgetting=Forgetting(

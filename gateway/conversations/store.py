@@ -50,7 +50,7 @@ class ConversationStore(Protocol):
     """Conversations, their turns apart."""
 
     async def create(self, conversation: Conversation) -> None:
-        """Add a conversation; its `turns` is counted, not taken over.
+        """Add a conversation. Its `turns` starts at 0 and follows the turns that are written.
 
         Raises:
             StoreConflict: its id is taken.
@@ -150,6 +150,10 @@ class TurnStore(Protocol):
         self, conversation_id: ConversationId, *, limit: int, before_seq: int | None = None
     ) -> Sequence[Turn]:
         """List the last `limit` turns (before `before_seq`) that were not taken back, oldest first."""
+        ...
+
+    async def fork_point(self, conversation_id: ConversationId, until_seq: int) -> Turn | None:
+        """Return the last turn up to `until_seq` that left an agent session and an entry in it."""
         ...
 
     async def copy_history(

@@ -47,9 +47,11 @@ from tests.support.wrong_conversation_stores import (
     Strict,
     Thorough,
     TrustingCursor,
+    Unbounded,
     Unordered,
     Unowned,
     unshielded,
+    without_trigger,
 )
 
 FAILURES = (
@@ -77,7 +79,7 @@ def opening(directory: Path, name: str, make: Replacement) -> Any:
 
 
 CS, TS, ES = ConversationStoreSuite(), TurnStoreSuite(), EventStoreSuite()
-WRONG = [
+WRONG: list[tuple[str, Any, Callable[..., Awaitable[None]], dict[str, Any]]] = [
     ("conversations", Unowned, CS.test_another_users_conversation_is_not_there, {}),
     ("conversations", Overwriting, CS.test_an_id_is_given_once, {}),
     (
@@ -148,6 +150,24 @@ WRONG = [
         {},
     ),
     ("turns", Unordered, TS.test_the_history_is_the_last_turns_oldest_first, {}),
+    *[
+        ("turns", without_trigger(trigger), CS.test_turns_are_counted_but_those_taken_back, {})
+        for trigger in ("turn_counted", "turn_taken_back")
+    ],
+    *[
+        ("turns", without_trigger(trigger), CS.test_a_search_knows_what_is_there_now, {})
+        for trigger in (
+            "completed_turn_indexed",
+            "title_indexed",
+            "changed_title_indexed",
+        )
+    ],
+    (
+        "turns",
+        Unbounded,
+        TS.test_a_fork_point_is_the_last_turn_that_left_a_session_and_an_entry,
+        {},
+    ),
     ("turns", Remembering, TS.test_what_was_read_is_a_copy, {}),
     (
         "turns",

@@ -268,6 +268,33 @@ class Referring(SqliteTurnStore):
         )
 
 
+def without_trigger(trigger: str) -> type[SqliteTurnStore]:
+    """Make a store that leaves out a part of what it keeps beside the turns."""
+
+    class Without(SqliteTurnStore):
+        async def accept(
+            self,
+            turn: Turn,
+            *,
+            create: Conversation | None = None,
+            key: IdempotencyKey | None = None,
+        ) -> Turn:
+            await self._database.write(
+                lambda writer: writer.execute(f"DROP TRIGGER IF EXISTS {trigger}")
+            )
+            return await super().accept(turn, create=create, key=key)
+
+    return Without
+
+
+class Unbounded(SqliteTurnStore):
+    """Branches off after the wanted turn."""
+
+    async def fork_point(self, conversation_id: ConversationId, until_seq: int) -> Turn | None:
+        del until_seq
+        return await super().fork_point(conversation_id, 1_000_000)
+
+
 class CString(SqliteTurnStore):
     """Ends a text at its first NUL."""
 

@@ -8,12 +8,14 @@ from datetime import datetime
 from hashlib import sha256
 
 from gateway.conversations.model import Conversation, ConversationChange, Page
-from gateway.conversations.sqlite.rows import CONVERSATION_COLUMNS, conversation_of
+from gateway.conversations.sqlite.rows import conversation_of
+from gateway.conversations.sqlite.search import matching_blocking
 from gateway.conversations.store import KEY_OUTLIVES, UnknownCursor
 from gateway.ids import ConversationId, UserId
 from memory.clock import rfc3339
 from memory.errors import StoreUnavailable
 from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.word_purge import WordPurge
 
 
 def insert_conversation(writer: sqlite3.Connection, one: Conversation) -> None:
@@ -45,6 +47,8 @@ class SqliteConversationStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.purge = WordPurge(database, "search_words")
+        """Takes the words of deleted conversations out of the search index while it runs."""
 
     async def create(self, conversation: Conversation) -> None:
         """See `ConversationStore.create`."""
@@ -53,8 +57,7 @@ class SqliteConversationStore:
     async def get(self, conversation_id: ConversationId, user_id: UserId) -> Conversation | None:
         """See `ConversationStore.get`."""
         row = await self._database.row(
-            f"SELECT {CONVERSATION_COLUMNS} FROM conversations c WHERE c.id = ? AND c.user_id = ?",  # noqa: S608
-            (conversation_id, user_id),
+            "SELECT * FROM conversations WHERE id = ? AND user_id = ?", (conversation_id, user_id)
         )
         return None if row is None else conversation_of(row)
 
@@ -66,18 +69,19 @@ class SqliteConversationStore:
         if cursor is not None:
             where.append("(c.last_activity_at, c.id) < (?, ?)")
             values += _place_of(cursor, user_id)
-        if query:
-            where.append(
-                "(instr(casefold(c.title), ?) OR EXISTS (SELECT 1 FROM turns t"
-                " WHERE t.conversation_id = c.id AND t.state != 'withdrawn'"
-                " AND instr(casefold(t.message), ?)))"
-            )  # LIKE has wildcards, ends at a NUL and refuses long patterns
-            values += [query.casefold()] * 2
-        rows = await self._database.rows(
-            f"SELECT {CONVERSATION_COLUMNS} FROM conversations c WHERE {' AND '.join(where)}"  # noqa: S608
-            " ORDER BY c.last_activity_at DESC, c.id DESC LIMIT ?",
-            (*values, limit + 1),
-        )
+
+        def work(reader: sqlite3.Connection) -> list[sqlite3.Row]:
+            if query:
+                found = matching_blocking(reader, user_id, query)
+                where.append(found.condition)
+                values.extend(found.values)
+            return reader.execute(
+                f"SELECT c.* FROM conversations c WHERE {' AND '.join(where)}"  # noqa: S608
+                " ORDER BY c.last_activity_at DESC, c.id DESC LIMIT ?",
+                (*values, limit + 1),
+            ).fetchall()
+
+        rows = await self._database.read(work)
         found = [conversation_of(row) for row in rows[:limit]]
         more = len(rows) > len(found) > 0
         return Page(conversations=found, next_cursor=_cursor(found[-1]) if more else None)
@@ -146,6 +150,7 @@ class SqliteConversationStore:
             writer.execute("DELETE FROM conversations WHERE id = ?", (conversation_id,))
 
         await self._database.write(work)
+        self.purge.wake()
         with suppress(StoreUnavailable):  # it is deleted; its text stays in the log a while more
             await self._database.checkpoint()
 

@@ -77,8 +77,10 @@ class SqliteEventStore:
         """See `EventStore.after`."""
         if turn_id is not None:
             rows = await self._database.rows(
-                "SELECT * FROM events WHERE turn_id = ? AND seq > ? ORDER BY seq LIMIT ?",
-                (turn_id, seq, limit),
+                "SELECT * FROM events WHERE turn_id = :turn_id AND seq > :seq AND n >"
+                " coalesce((SELECT n FROM events WHERE seq = :seq AND turn_id = :turn_id), 0)"
+                " ORDER BY n LIMIT :limit",
+                {"turn_id": turn_id, "seq": seq, "limit": limit},
             )
         else:
             rows = await self._database.rows(

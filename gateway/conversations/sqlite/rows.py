@@ -7,12 +7,9 @@ from gateway.conversations.model import Conversation, Turn, TurnEvent
 from memory.clock import from_rfc3339
 from memory.stores.sqlite.database import Row
 
-CONVERSATION_COLUMNS = """c.*, (SELECT count(*) FROM turns t
-  WHERE t.conversation_id = c.id AND t.state != 'withdrawn') AS turns"""
-
 
 def conversation_of(row: Row) -> Conversation:
-    """Read a row of `CONVERSATION_COLUMNS`."""
+    """Read a row of `conversations`."""
     return Conversation(
         id=row["id"],
         user_id=row["user_id"],

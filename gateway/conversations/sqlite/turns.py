@@ -10,6 +10,7 @@ from gateway.conversations.model import Conversation, Turn, TurnEvent
 from gateway.conversations.sqlite.conversations import insert_conversation
 from gateway.conversations.sqlite.events import insert_events
 from gateway.conversations.sqlite.rows import turn_of
+from gateway.conversations.sqlite.search import index_copies_blocking
 from gateway.conversations.store import IdempotencyKey, KeyedTurn
 from gateway.ids import ConversationId, TurnId, UserId, new_turn_id
 from gateway.jsonsafe import json_text
@@ -129,6 +130,15 @@ class SqliteTurnStore:
         )
         return [turn_of(row) for row in reversed(rows)]
 
+    async def fork_point(self, conversation_id: ConversationId, until_seq: int) -> Turn | None:
+        """See `TurnStore.fork_point`."""
+        row = await self._database.row(
+            "SELECT * FROM turns WHERE conversation_id = ? AND seq <= ?"
+            " AND session_id IS NOT NULL AND last_entry_id IS NOT NULL ORDER BY seq DESC LIMIT 1",
+            (conversation_id, until_seq),
+        )
+        return None if row is None else turn_of(row)
+
     async def copy_history(
         self, source: ConversationId, until_seq: int, target: Conversation
     ) -> None:
@@ -137,12 +147,27 @@ class SqliteTurnStore:
         def work(writer: sqlite3.Connection) -> None:
             insert_conversation(writer, target)
             rows = writer.execute(
-                "SELECT * FROM turns WHERE conversation_id = ? AND seq <= ?"
+                "SELECT id FROM turns WHERE conversation_id = ? AND seq <= ?"
                 " AND state = 'completed' ORDER BY seq",
                 (source, until_seq),
             ).fetchall()
-            for turn in map(turn_of, rows):
-                _insert_copy(writer, turn, target)
+            writer.executemany(
+                "INSERT INTO turns (id, conversation_id, user_id, seq, message, created_at, state,"
+                " started_at, finished_at, result, session_id, last_entry_id)"
+                " SELECT :id, :target, :user, seq, message, created_at, state, started_at, finished_at,"
+                " json_set(result, '$.turn_id', :id, '$.conversation_id', :target),"
+                " session_id, last_entry_id FROM turns WHERE id = :copied",
+                [
+                    {
+                        "id": new_turn_id(),
+                        "target": target.id,
+                        "user": target.user_id,
+                        "copied": row["id"],
+                    }
+                    for row in rows
+                ],
+            )
+            index_copies_blocking(writer, target.id)
 
         await self._database.write(work)
 
@@ -161,26 +186,4 @@ def _ending(turn: Turn) -> tuple[Any, ...]:
         None if turn.result is None else json_text(turn.result),
         turn.session_id,
         turn.last_entry_id,
-    )
-
-
-def _insert_copy(writer: sqlite3.Connection, turn: Turn, target: Conversation) -> None:
-    copy_id = new_turn_id()
-    result = turn.result
-    if result is not None:
-        result = {**result, "turn_id": copy_id, "conversation_id": target.id}
-    copy = replace(turn, result=result)
-    writer.execute(
-        "INSERT INTO turns (id, conversation_id, user_id, seq, message, created_at, state,"
-        " started_at, finished_at, result, session_id, last_entry_id)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
-        (
-            copy_id,
-            target.id,
-            target.user_id,
-            turn.seq,
-            turn.message,
-            rfc3339(turn.created_at),
-            *_ending(copy),
-        ),
     )

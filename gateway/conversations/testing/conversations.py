@@ -183,6 +183,32 @@ class ConversationStoreSuite:
             page = await stores.conversations.page(ANN, limit=50, query=query)
             assert {one.id.removeprefix("cnv_") for one in page.conversations} == found
 
+    async def test_a_search_knows_what_is_there_now(self, open_stores: OpenStores) -> None:
+        async with open_stores() as stores:
+
+            async def found(query: str) -> set[str]:
+                page = await stores.conversations.page(ANN, limit=9, query=query)
+                return {one.id.removeprefix("cnv_") for one in page.conversations}
+
+            one = await stores.turns.accept(
+                turn(message="部署 failed"), create=conversation(title="t")
+            )
+            for state in ("queued", "running"):
+                assert await found("部署") == {"a"}, state
+                await stores.turns.start(one.id, AT)
+            await stores.turns.finish([ended(one)], [])
+            await stores.turns.finish([ended(one)], [])
+            assert await found("部署") == await found("署 FAIL") == {"a"}
+            await stores.turns.copy_history(one.conversation_id, 1, conversation("f", title="枝"))
+            assert (await found("部署"), await found("枝")) == ({"a", "f"}, {"f"})
+            for title in ("first name", "second name"):
+                await stores.conversations.change(
+                    one.conversation_id, ConversationChange(title=title)
+                )
+            assert (await found("first name"), await found("second")) == (set(), {"a"})
+            await stores.conversations.delete(one.conversation_id, AT)
+            assert (await found("部署"), await found("second")) == ({"f"}, set())
+
     async def test_a_search_is_paged_too(self, open_stores: OpenStores) -> None:
         async with open_stores() as stores:
             for n in range(6):
@@ -233,12 +259,18 @@ class ConversationStoreSuite:
         async with open_stores() as stores:
             await stores.conversations.create(conversation())
             made = [await stores.turns.accept(turn(str(n))) for n in range(3)]
-            await stores.turns.finish([replace(made[1], state="withdrawn")], [])
+            for _ in range(2):
+                await stores.turns.finish([replace(made[1], state="withdrawn")], [])
+            await stores.turns.finish([ended(made[0])], [])
             found = await stores.conversations.get(conversation().id, ANN)
             assert found is not None
             assert found.turns == 2
             page = await stores.conversations.page(ANN, limit=5)
             assert page.conversations == [found]
+            await stores.turns.copy_history(conversation().id, 3, conversation("f"))
+            fork = await stores.conversations.get(ConversationId("cnv_f"), ANN)
+            assert fork is not None
+            assert fork.turns == 1
 
     async def test_a_deletion_takes_turns_and_events_and_nothing_else(
         self, open_stores: OpenStores

@@ -295,6 +295,21 @@ class TurnStoreSuite:
             await stores.conversations.delete(conversation().id, AT)
             assert list(await stores.turns.history(target.id, limit=2)) == [copies[1], later]
 
+    async def test_a_fork_point_is_the_last_turn_that_left_a_session_and_an_entry(
+        self, open_stores: OpenStores
+    ) -> None:
+        async with open_stores() as stores:
+            await stores.conversations.create(conversation())
+            made = [await stores.turns.accept(turn(str(n))) for n in range(4)]
+            said = ended(made[1])
+            silent = ended(made[2], last_entry_id=None)
+            await stores.turns.finish([ended(made[3]), silent, said], [])
+            assert await stores.turns.fork_point(conversation().id, made[0].seq) is None
+            for one in made[1:3]:
+                assert await stores.turns.fork_point(conversation().id, one.seq) == said
+            other = await stores.turns.accept(turn("b1", "b"), create=conversation("b"))
+            assert await stores.turns.fork_point(other.conversation_id, 9) is None
+
     async def test_a_history_is_copied_whole_or_not_at_all(self, open_stores: OpenStores) -> None:
         async with open_stores() as stores:
             for name in "ab":

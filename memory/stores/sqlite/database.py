@@ -19,6 +19,7 @@ import aiosqlite
 import anyio
 
 from memory.errors import StoreConflict, StoreDamaged, StoreUnavailable
+from memory.stores.sqlite.grams import grams
 
 Row = aiosqlite.Row
 T = TypeVar("T")
@@ -127,6 +128,16 @@ class Database:
         found = await self.rows(sql, parameters)
         return found[0] if found else None
 
+    async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run several reading statements on one snapshot; `work` runs in the reader's thread.
+
+        Raises:
+            StoreUnavailable: the file cannot be read, or is closed.
+        """
+        self._require_open()
+        with self._noting_damage(), translating("read"):
+            return await _in_thread_of(self._reader, partial(_read_blocking, work))
+
     async def checkpoint(self) -> bool:
         """Bring what was committed into the file, and empty the log beside it.
 
@@ -211,6 +222,14 @@ def _transact_blocking(work: Callable[[sqlite3.Connection], T], writer: sqlite3.
     return result
 
 
+def _read_blocking(work: Callable[[sqlite3.Connection], T], reader: sqlite3.Connection) -> T:
+    reader.execute("BEGIN")
+    try:
+        return work(reader)
+    finally:
+        reader.rollback()
+
+
 def _checkpoint_blocking(writer: sqlite3.Connection) -> bool:
     writer.execute(f"PRAGMA busy_timeout={_CHECKPOINT_BUSY_MS}")
     try:
@@ -255,8 +274,15 @@ async def _connect(path: Path) -> aiosqlite.Connection:
         raise
 
 
+async def _add_functions(connection: aiosqlite.Connection) -> None:
+    """Add what statements, triggers and migrations may call."""
+    await connection.create_function("casefold", 1, str.casefold, deterministic=True)
+    await connection.create_function("grams", 2, grams, deterministic=True)
+
+
 async def _prepare(writer: aiosqlite.Connection, migrations: Sequence[str]) -> None:
     writer.row_factory = aiosqlite.Row
+    await _add_functions(writer)
     await writer.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
     await _refuse_newer(writer, len(migrations))  # before anything in it is touched
     mode = list(await writer.execute_fetchall("PRAGMA journal_mode=WAL"))
@@ -273,7 +299,7 @@ async def _open_reader(path: Path) -> aiosqlite.Connection:
         reader.row_factory = aiosqlite.Row
         await reader.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
         await reader.execute("PRAGMA query_only=ON")
-        await reader.create_function("casefold", 1, str.casefold, deterministic=True)
+        await _add_functions(reader)
     except BaseException:
         with anyio.CancelScope(shield=True):
             await reader.close()

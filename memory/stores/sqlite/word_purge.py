@@ -42,8 +42,10 @@ def ask_purge_blocking(connection: sqlite3.Connection) -> None:
 class WordPurge:
     """Purges in the background. `run` it in a task group; `wake` it when something was forgotten."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, index: str) -> None:
+        """Make one for a full-text `index` (a table's name) beside a table `word_purge`."""
         self._database = database
+        self._index = index
         self._wakened = anyio.Event()
 
     def wake(self) -> None:
@@ -75,7 +77,7 @@ class WordPurge:
             return False
         asked = int(row["asked"])
         pages = -_PAGES  # the first one puts all segments on one level, so that all are merged
-        while await self._database.write(partial(_merge_blocking, pages=pages)):
+        while await self._database.write(partial(_merge_blocking, index=self._index, pages=pages)):
             pages = _PAGES
             await anyio.sleep(_REST_S)
         while not await self._database.checkpoint():  # noqa: ASYNC110  nothing tells when it is free
@@ -86,8 +88,8 @@ class WordPurge:
         return True
 
 
-def _merge_blocking(connection: sqlite3.Connection, *, pages: int) -> bool:
+def _merge_blocking(connection: sqlite3.Connection, *, index: str, pages: int) -> bool:
     """Merge some pages; False: there is nothing left to merge."""
     before = connection.total_changes
-    connection.execute("INSERT INTO item_words (item_words, rank) VALUES ('merge', ?)", (pages,))
+    connection.execute(f"INSERT INTO {index} ({index}, rank) VALUES ('merge', ?)", (pages,))  # noqa: S608
     return connection.total_changes - before >= _DONE

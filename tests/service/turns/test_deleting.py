@@ -1,8 +1,6 @@
 """A conversation is deleted: with all that belongs to it, and again where it did not come to its end."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -175,18 +173,18 @@ async def test_a_fork_that_was_begun_before_a_deletion_keeps_what_the_model_reme
 async def test_nothing_is_forked_that_is_being_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held, history = Held(), SqliteTurnStore.history
+    held, fork_point = Held(), SqliteTurnStore.fork_point
 
-    async def held_history(
-        self: SqliteTurnStore, conversation_id: ConversationId, **which: Any
-    ) -> Sequence[Turn]:
+    async def held_fork_point(
+        self: SqliteTurnStore, conversation_id: ConversationId, until_seq: int
+    ) -> Turn | None:
         await held.hold()
-        return await history(self, conversation_id, **which)
+        return await fork_point(self, conversation_id, until_seq)
 
     async with running_services(tmp_path) as services:
         first = await ask(services, "hello")
         conversation_id = ConversationId(first["conversation_id"])
-        monkeypatch.setattr(SqliteTurnStore, "history", held_history)
+        monkeypatch.setattr(SqliteTurnStore, "fork_point", held_fork_point)
         refused: list[bool] = []
 
         async def fork() -> None:

@@ -6,29 +6,105 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversations.model import TurnEvent
+from gateway.conversations.model import Conversation, TurnEvent
+from gateway.conversations.sqlite import search
 from gateway.conversations.sqlite.turns import title_of
-from gateway.conversations.testing.values import conversation, turn
+from gateway.conversations.testing.values import (
+    ANN,
+    Stores,
+    conversation,
+    ended,
+    event,
+    turn,
+)
 from gateway.ids import ConversationId, TurnId
+from memory.stores.sqlite.grams import gram_query, grams
 from tests.support.stores import open_file, stores_on
 
 
-async def test_no_query_of_a_busy_server_reads_a_whole_table(tmp_path: Path) -> None:
-    queries = {
-        "SELECT * FROM conversations WHERE user_id = 'u' ORDER BY last_activity_at DESC, id DESC": 1,
-        "SELECT * FROM turns WHERE state IN ('queued', 'running')": 1,
-        "SELECT * FROM turns WHERE conversation_id = 'c' ORDER BY seq DESC": 1,
-        "SELECT * FROM turns WHERE session_id = 's'": 1,
-        "SELECT * FROM events WHERE conversation_id = 'c' AND seq > 5 ORDER BY seq LIMIT 9": 1,
-        "SELECT * FROM events WHERE turn_id = 't' AND n = 1": 1,
-        "SELECT * FROM idempotency WHERE user_id = 'u' AND key = 'k'": 1,
-    }
+async def test_no_query_of_a_busy_server_reads_a_whole_table_or_sorts(tmp_path: Path) -> None:
+    queries: list[str] = []
     async with open_file(tmp_path) as database:
-        for query in queries:
+        stores = stores_on(database)
+        one = await stores.turns.accept(turn(), create=conversation(title="hello"))
+        await stores.turns.finish([ended(one)], [event(1, one, 1)])
+        reader = database._reader  # noqa: SLF001  what it runs shows nowhere else
+        await reader.set_trace_callback(queries.append)
+        await stores.conversations.get(one.conversation_id, ANN)
+        await stores.conversations.page(ANN, limit=9)
+        await stores.conversations.page(ANN, limit=9, query="hello")
+        await stores.turns.get(one.id)
+        await stores.turns.find_key(ANN, "k")
+        await stores.turns.history(one.conversation_id, limit=9)
+        await stores.turns.fork_point(one.conversation_id, 1)
+        await stores.events.find(one.id, 1)
+        await stores.events.last_n(one.id)
+        await stores.events.after(one.conversation_id, 0, limit=9)
+        await stores.events.after(one.conversation_id, 0, limit=9, turn_id=one.id)
+        await reader.set_trace_callback(lambda _: None)
+        selects = [one for one in queries if one.startswith("SELECT") and "'main'." not in one]
+        assert len(selects) >= 12
+        for query in selects:
             plan = [row["detail"] for row in await database.rows(f"EXPLAIN QUERY PLAN {query}")]
-            assert any(step.startswith("SEARCH") for step in plan), (query, plan)
-            assert not any(step.startswith("SCAN") for step in plan), (query, plan)
-            assert "USE TEMP B-TREE FOR ORDER BY" not in plan, (query, plan)
+            whole = [step for step in plan if step.startswith("SCAN") and "VIRTUAL" not in step]
+            assert not whole, (query, plan)
+            if "search" not in query and "json_each" not in query:
+                assert "USE TEMP B-TREE FOR ORDER BY" not in plan, (query, plan)
+
+
+QUERIES = (
+    "部署",
+    "署",
+    "go",
+    "GO",
+    "o",
+    "Übel",
+    "straße",
+    "STRASSE",
+    "50%",
+    "lo wor",
+    "nowhere",
+    "",
+)
+
+
+async def test_a_common_text_is_found_as_a_rare_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond some candidates the messages are read instead of the index: the same answers."""
+    messages = ["部署失败了", "Hello World", "go on", "GO 50%", "übel", "Straße", "部", "x部 署"]
+
+    async def answers(stores: Stores) -> dict[str, list[Conversation]]:
+        return {
+            query: (await stores.conversations.page(ANN, limit=50, query=query)).conversations
+            for query in QUERIES
+        }
+
+    async with open_file(tmp_path) as database:
+        stores = stores_on(database)
+        for n, message in enumerate(messages):
+            one = await stores.turns.accept(
+                turn(str(n), str(n), message=message), create=conversation(str(n), title="t")
+            )
+            await stores.turns.finish([ended(one)], [])
+        rare = await answers(stores)
+        assert [len(rare[query]) for query in QUERIES] == [1, 2, 2, 2, 3, 1, 1, 1, 1, 1, 0, 8]
+        monkeypatch.setattr(search, "_MAX_CANDIDATES", -1)
+        assert await answers(stores) == rare
+
+
+@given(st.text(), st.text(), st.integers(0, 50), st.integers(1, 50))
+def test_a_part_of_a_text_is_among_its_grams(text: str, more: str, at: int, size: int) -> None:
+    whole = f"{text}{more}"
+    part = whole.casefold()[at : at + size]
+    wanted = gram_query(part, "ann")
+    if wanted is None:
+        assert len(part) <= 1
+        return
+    tokens = grams(whole, "ann").split(" ")
+    for term in wanted.split(" AND "):
+        gram = term.removesuffix(" *").strip('"')
+        assert any(one.startswith(gram) if term.endswith("*") else one == gram for one in tokens)
 
 
 async def test_a_lone_surrogate_in_a_message_writes_nothing(tmp_path: Path) -> None:

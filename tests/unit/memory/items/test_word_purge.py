@@ -59,14 +59,14 @@ async def forget(database: Database) -> None:
 async def test_the_words_are_gone_after_a_purge_and_the_rest_is_found(tmp_path: Path) -> None:
     async with open_memory(tmp_path) as database:
         await fill(database)
-        assert not await WordPurge(database).purge(), "nothing asked for one"
+        assert not await WordPurge(database, "item_words").purge(), "nothing asked for one"
         await forget(database)
         assert b"zitronella" in await blocks(database), "else there is nothing to show here"
-        assert await WordPurge(database).purge()
+        assert await WordPurge(database, "item_words").purge()
         assert b"zitronella" not in await blocks(database)
         found = await database.rows("SELECT rowid FROM item_words WHERE item_words MATCH 'kept'")
         assert len(found) == 300
-        assert not await WordPurge(database).purge(), "it is done"
+        assert not await WordPurge(database, "item_words").purge(), "it is done"
     assert b"zitronella" not in (tmp_path / FILE).read_bytes()
 
 
@@ -75,7 +75,7 @@ async def test_one_that_a_crash_cut_off_is_made_at_the_next_start(tmp_path: Path
         await fill(database)
         await forget(database)
     async with open_memory(tmp_path) as database, anyio.create_task_group() as tasks:
-        await tasks.start(WordPurge(database).run)
+        await tasks.start(WordPurge(database, "item_words").run)
         with anyio.fail_after(30):
             while await database.row("SELECT 1 FROM word_purge"):  # noqa: ASYNC110
                 await anyio.sleep(0.01)
@@ -88,19 +88,21 @@ async def test_what_is_asked_for_while_one_goes_on_is_made_too(
 ) -> None:
     merge = word_purge._merge_blocking  # noqa: SLF001  the moment between two of its transactions
 
-    def asked_meanwhile(connection: sqlite3.Connection, *, pages: int) -> bool:
+    def asked_meanwhile(connection: sqlite3.Connection, *, index: str, pages: int) -> bool:
         if pages < 0:
             ask_purge_blocking(connection)
-        return merge(connection, pages=pages)
+        return merge(connection, index=index, pages=pages)
 
     async with open_memory(tmp_path) as database:
         await fill(database)
         await forget(database)
         monkeypatch.setattr(word_purge, "_merge_blocking", asked_meanwhile)
-        assert await WordPurge(database).purge()
+        assert await WordPurge(database, "item_words").purge()
         monkeypatch.setattr(word_purge, "_merge_blocking", merge)
-        assert await WordPurge(database).purge(), "the second one was not made by the first"
-        assert not await WordPurge(database).purge()
+        assert await WordPurge(database, "item_words").purge(), (
+            "the second one was not made by the first"
+        )
+        assert not await WordPurge(database, "item_words").purge()
 
 
 def files_of(directory: Path) -> bytes:
@@ -113,7 +115,7 @@ async def test_its_text_is_gone_from_the_log_beside_the_file_too(tmp_path: Path)
         await fill(database)
         await forget(database)
         assert b"Zitronella" in files_of(tmp_path), "else there is nothing to show here"
-        assert await WordPurge(database).purge()
+        assert await WordPurge(database, "item_words").purge()
         left = files_of(tmp_path)
         assert b"zitronella" not in left.lower()
         assert "甲乙丙".encode() not in left
@@ -139,7 +141,7 @@ async def test_a_purge_waits_for_who_still_reads_the_log(
             other.execute("SELECT count(*) FROM items").fetchone()
             await forget(database)
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(WordPurge(database).purge)
+                tasks.start_soon(WordPurge(database, "item_words").purge)
                 with anyio.fail_after(30):
                     await tried.wait()
                 assert await database.row("SELECT 1 FROM word_purge"), "it is not done"

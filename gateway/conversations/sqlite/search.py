@@ -1,0 +1,78 @@
+"""Which conversations hold a text: candidates from the full-text index, then the texts themselves.
+
+The index finds rare texts without reading any other. A text that many messages hold fills a page from
+the newest conversations, so the messages are read in that order instead.
+"""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gateway.ids import ConversationId, UserId
+from memory.stores.sqlite.grams import gram_query
+
+_MAX_CANDIDATES: Final = 1000
+
+# `instr`, because LIKE has wildcards, ends at a NUL and refuses long patterns.
+_IN_ANY: Final = (
+    "(instr(casefold(c.title), ?) OR EXISTS (SELECT 1 FROM turns t"
+    " WHERE t.conversation_id = c.id AND t.state != 'withdrawn' AND instr(casefold(t.message), ?)))"
+)
+_IN_CANDIDATES: Final = (
+    "c.id IN (SELECT t.id FROM json_each(?) one CROSS JOIN conversations t"
+    " ON t.id = one.value AND instr(casefold(t.title), ?)"
+    " UNION SELECT t.conversation_id FROM json_each(?) one CROSS JOIN turns t"
+    " ON t.id = one.value AND instr(casefold(t.message), ?)"
+    " UNION SELECT conversation_id FROM turns"
+    " WHERE state IN ('queued', 'running') AND instr(casefold(message), ?))"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """A condition on `conversations c` and its values."""
+
+    condition: str
+    values: Sequence[Any]
+
+
+def index_copies_blocking(writer: sqlite3.Connection, conversation_id: ConversationId) -> None:
+    """Index the turns of a conversation that were inserted as completed; triggers index the others."""
+    writer.execute(
+        "INSERT INTO search_texts (conversation_id, turn_id)"
+        " SELECT conversation_id, id FROM turns WHERE conversation_id = ?",
+        (conversation_id,),
+    )
+    writer.execute(
+        "INSERT INTO search_words (rowid, grams) SELECT s.id, grams(t.message, t.user_id)"
+        " FROM turns t CROSS JOIN search_texts s ON s.turn_id = t.id WHERE t.conversation_id = ?",
+        (conversation_id,),
+    )
+
+
+def matching_blocking(reader: sqlite3.Connection, user_id: UserId, query: str) -> Match:
+    """Return the condition under which a user's conversation holds `query`, letter case ignored."""
+    folded = query.casefold()
+    found = _candidates_blocking(reader, user_id, query)
+    if found is None:
+        return Match(condition=_IN_ANY, values=[folded] * 2)
+    titles = json.dumps([row["conversation_id"] for row in found if row["turn_id"] is None])
+    turns = json.dumps([row["turn_id"] for row in found if row["turn_id"] is not None])
+    return Match(condition=_IN_CANDIDATES, values=[titles, folded, turns, folded, folded])
+
+
+def _candidates_blocking(
+    reader: sqlite3.Connection, user_id: UserId, query: str
+) -> list[sqlite3.Row] | None:
+    """Return the texts that may hold `query`; None if there are too many."""
+    wanted = gram_query(query, user_id)
+    if wanted is None:
+        return None
+    found = reader.execute(
+        "SELECT s.conversation_id, s.turn_id FROM search_words w"
+        " CROSS JOIN search_texts s ON s.id = w.rowid WHERE search_words MATCH ? LIMIT ?",
+        (wanted, _MAX_CANDIDATES + 1),
+    ).fetchall()
+    return found if len(found) <= _MAX_CANDIDATES else None

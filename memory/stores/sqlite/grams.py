@@ -1,0 +1,60 @@
+"""Substring search over FTS5, for any script and any length of query.
+
+A text is indexed by the set of its grams: at every position three characters where the first is
+ASCII, two where it is not (a Chinese word often has two). Letter case is folded first. ASCII
+characters other than letters and digits are moved to a private-use block, so that the `ascii`
+tokenizer sees each gram as one token.
+
+A match is necessary, not sufficient: callers compare the texts it finds. The table needs neither
+positions nor columns (`detail=none`, `columnsize=0`, `content=''`).
+"""
+
+from typing import Final
+
+_BLOCK: Final = 0xE000
+_MOVED: Final = {code: _BLOCK + code for code in range(128) if not chr(code).isalnum()}
+_OWNER: Final = "\U000f0000"
+"""Begins the token of an owner; a text that holds it can only cause a candidate too many."""
+_MAX_GRAMS: Final = 16
+"""Grams asked for of a long query; common ones cost more than they exclude."""
+
+
+def grams(text: str, owner: str) -> str:
+    """Return the tokens of an owner's text, separated by spaces; the same set for the same text."""
+    folded = _fold(text)
+    found = {folded[at : at + _length(char)] for at, char in enumerate(folded)}
+    return " ".join([_owner_token(owner), *found])
+
+
+def gram_query(text: str, owner: str) -> str | None:
+    """Return the FTS5 query for an owner's texts that may hold `text`; None if it is too unspecific.
+
+    Too unspecific is a single ASCII character, or nothing: most texts hold it.
+    """
+    folded = _fold(text)
+    places = [at for at, char in enumerate(folded) if at + _length(char) <= len(folded)]
+    if places:
+        step = max(1, len(places) // _MAX_GRAMS)
+        chosen = {folded[at : at + _length(folded[at])] for at in places[::step][:_MAX_GRAMS]}
+        wanted = " AND ".join(f'"{gram}"' for gram in sorted(chosen))
+    elif folded and not (len(folded) == 1 and _is_ascii(folded)):
+        wanted = f'"{folded}" *'
+    else:
+        return None
+    return f'"{_owner_token(owner)}" AND {wanted}'
+
+
+def _fold(text: str) -> str:
+    return text.casefold().translate(_MOVED)
+
+
+def _length(char: str) -> int:
+    return 3 if _is_ascii(char) else 2
+
+
+def _is_ascii(char: str) -> bool:
+    return char.isascii() or _BLOCK <= ord(char) <= _BLOCK + 0x7F
+
+
+def _owner_token(owner: str) -> str:
+    return _OWNER + owner.translate(_MOVED)
