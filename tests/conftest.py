@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 
 HERE = Path(__file__).parent
 _OURS = ("CANDOR_", "ANTHROPIC_", "CLAUDE_")
-_KEPT = {"CANDOR_TEST_BROWSER", "CANDOR_TEST_NO_SKIPS"}
+_KEPT = {"CANDOR_TEST_BROWSER", "CANDOR_TEST_NO_SKIPS", "CANDOR_TEST_SEED"}
 _REAL_CONNECT = socket.socket.connect
 _FIRST = ("fault", "e2e", "browser", "differential", "service")
 """Directories of few, long files, in this order: begun last, one would keep a worker alone at the end."""
