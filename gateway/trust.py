@@ -18,6 +18,7 @@ from pathlib import Path
 from gateway.errors import StartError
 from gateway.settings import Settings
 from policies.protected import fold
+from policies.protected_names import INSTRUCTIONS
 from policies.workspace import FOLDER, Concern, Found, digest_of, find_concerns, is_content
 
 MAX_FILES = 5000
@@ -27,7 +28,7 @@ with which an agent is started: a search of everything would make each start wai
 MAX_FILE_BYTES = 1024 * 1024
 MAX_APPROVALS_BYTES = 16 * 1024 * 1024
 _APPROVALS = "trusted.json"
-_ROOTS = frozenset({".claude", ".mcp.json", "claude.md", "claude.local.md"})
+_ROOTS = frozenset({".claude", ".mcp.json", *INSTRUCTIONS})
 """What the agent program looks for at the top of its folder, in the form of `fold`."""
 
 _WORDS = {

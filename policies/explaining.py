@@ -8,7 +8,12 @@ from pathlib import Path
 
 from policies.checking import SHELL_TOOLS, Request, read_runs
 from policies.paths import has_hidden_character
-from policies.protected_names import READABLE, SECRET_BELOW, SECRET_PATTERNS
+from policies.protected_names import (
+    READABLE,
+    SECRET_BELOW,
+    SECRET_IN_REPOSITORY,
+    SECRET_PATTERNS,
+)
 from policies.rulefile import show_path
 from policies.rules import KNOWN_COMMANDS, KNOWN_WINDOWS_COMMANDS, Rules, shipped_rules
 from policies.verdict import Allow, Ask, Deny, Verdict
@@ -97,7 +102,8 @@ def list_rules(rules: Rules, file: Path | None) -> Iterator[str]:
     yield from _changes("a person is asked", (), {a + b for a, b in zip(asked, paths, strict=True)})
     yield ""
     yield "No file changes these: paths stay inside the workspace and the directories above, and"
-    secrets = " ".join((*SECRET_PATTERNS, *map("/".join, SECRET_BELOW)))
+    in_folders = (*SECRET_BELOW, *((".git", name) for name in SECRET_IN_REPOSITORY))
+    secrets = " ".join((*SECRET_PATTERNS, *map("/".join, in_folders)))
     readable = " and ".join(sorted(READABLE))
     yield from _wrapped("never read or written: ", f"{secrets} (but {readable})")
     yield from _wrapped(

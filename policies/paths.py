@@ -9,6 +9,7 @@ import copy
 import errno
 import os
 import re
+import stat
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -142,6 +143,26 @@ class Place:
             f"{show(acting)} is protected: it may be read, not created, changed, moved or deleted.",
             "Tell the person which change you suggest, so that they can make it.",
         )
+
+    def find_change_fault(self) -> Deny | None:
+        """Refuse changing what must not be changed, and a file whose content has further names."""
+        return self.find_write_fault() or find_shared_fault(self.real, self.given)
+
+
+def find_shared_fault(path: str, shown: str) -> Deny | None:
+    """Refuse writing to a file with more than one hard link: the others may lie outside, or be protected."""
+    try:
+        status = os.stat(path, follow_symlinks=False)  # noqa: PTH116 - the path is resolved
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink == 1:
+        return None
+    return Deny(
+        "hard_link",
+        f"{show(shown)} has {status.st_nlink} hard links: a change would show under its other names, "
+        "wherever they are.",
+        "Copy it to a new name and change the copy.",
+    )
 
 
 class Workspace:

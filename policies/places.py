@@ -81,4 +81,4 @@ def _holds_cwd(workspace: Workspace, place: Place) -> bool:
 def locate_written(workspace: Workspace, operand: str) -> Place | Deny:
     """Find what will be made or changed, or refuse it."""
     place = workspace.locate(operand)
-    return place if isinstance(place, Deny) else place.find_write_fault() or place
+    return place if isinstance(place, Deny) else place.find_change_fault() or place

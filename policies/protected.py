@@ -19,6 +19,7 @@ from policies.protected_names import (
     ACTING_ENDINGS,
     READABLE,
     SECRET_BELOW,
+    SECRET_IN_REPOSITORY,
     SECRET_PATTERNS,
 )
 
@@ -28,7 +29,8 @@ Parts = Sequence[str]
 _SECRET = re.compile("|".join(fnmatch.translate(pattern) for pattern in SECRET_PATTERNS))
 _KEY_IN_NAME_ALONE = re.compile(r"id_[a-z0-9]+[-_][^.]*\..+")
 """A key for one service, `id_rsa_work`, has no extension; `id_rsa_test.py` and `id_rsa_work.pub` are none."""
-_FOLDERS_OF_SECRETS = frozenset(folder for folder, _name in SECRET_BELOW)
+_REPOSITORIES = (".git", "git~1")
+_FOLDERS_OF_SECRETS = frozenset({*(folder for folder, _name in SECRET_BELOW), *_REPOSITORIES})
 
 
 def fold(name: str) -> str:
@@ -61,10 +63,25 @@ def _find_pair(parts: Parts, i: int, pairs: Collection[tuple[str, str]]) -> str 
     return f"{parts[i - 1]}/{parts[i]}"
 
 
+def _find_below(parts: Parts, i: int) -> str | None:
+    """Return the component at `i` with a folder above it, if it is a secret only there."""
+    if _fold_file(parts[i]) in SECRET_IN_REPOSITORY:
+        above = next((part for part in parts[:i] if _is_repository(part)), None)
+        if above is not None:
+            return f"{above}/{parts[i]}"
+    return _find_pair(parts, i, SECRET_BELOW)
+
+
+def _is_repository(part: str) -> bool:
+    """Return whether a folder is a repository's by its name, a bare one included."""
+    name = _fold_file(part)
+    return name in _REPOSITORIES or name.endswith(".git")
+
+
 def find_secret(parts: Parts) -> str | None:
     """Name the first component that is, or holds, a secret; `None`: there is none."""
     for i, part in enumerate(parts):
-        found = part if _is_secret(part) else _find_pair(parts, i, SECRET_BELOW)
+        found = part if _is_secret(part) else _find_below(parts, i)
         if found is not None:
             return found
     return None
@@ -86,12 +103,15 @@ def find_protected_entry(parts: Parts) -> str | None:
     last = parts[-1]
     if _is_secret(last) or _is_acting(last) or (len(parts) == 1 and fold(last) in ACTING_AT_ROOT):
         return last
-    return _find_pair(parts, len(parts) - 1, (*SECRET_BELOW, *ACTING_BELOW))
+    end = len(parts) - 1
+    return _find_below(parts, end) or _find_pair(parts, end, ACTING_BELOW)
 
 
 def may_hold_secret(parts: Parts) -> bool:
-    """Say whether a folder may hold a secret that is one only there, under a name that is anybody's."""
-    return bool(parts) and _fold_file(parts[-1]) in _FOLDERS_OF_SECRETS
+    """Return whether a folder may hold a secret that is one only there, under a name that is anybody's."""
+    if not parts:
+        return False
+    return _fold_file(parts[-1]) in _FOLDERS_OF_SECRETS or any(map(_is_repository, parts))
 
 
 def _any_case(pattern: str) -> str:
@@ -120,5 +140,7 @@ def secret_exclusions() -> str:
     The Grep tool splits its `glob` at white space and hands each piece to `rg --glob`, where the last
     match wins; so these go last. They hold no brace and no comma, which the tool would read otherwise.
     """
-    pairs = (_any_case(f"**/{folder}/{name}") for folder, name in SECRET_BELOW)
+    below = [f"**/{folder}/{name}" for folder, name in SECRET_BELOW]
+    below += [f"**/*.git/**/{name}" for name in SECRET_IN_REPOSITORY]
+    pairs = map(_any_case, below)
     return " ".join(f"!{pattern}" for pattern in (*secret_patterns_any_case(), *pairs))

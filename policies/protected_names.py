@@ -71,6 +71,9 @@ SECRET_PATTERNS = (
 The last one is the gateway's own data, other people's conversations among it.
 """
 
+SECRET_IN_REPOSITORY = ("config", "config.worktree")
+"""Names below a `.git` at any depth, submodules included: addresses in them carry passwords and tokens."""
+
 SECRET_BELOW: Sequence[tuple[str, str]] = (
     (".docker", "config.json"),
     (".cargo", "credentials"),
@@ -79,10 +82,16 @@ SECRET_BELOW: Sequence[tuple[str, str]] = (
 )
 """Folder and name, where the name alone is anybody's: a repository may keep other things in `.docker`."""
 
+INSTRUCTIONS = (
+    *("claude.md", "claude.local.md", "agents.md", "agents.override.md", "agents.local.md"),
+    *("agent.md", "gemini.md", "qwen.md", "crush.md", "warp.md", "copilot-instructions.md"),
+)
+"""Files whose text an agent takes for instructions of the project; ours reads the CLAUDE and AGENTS ones."""
+
 ACTING = frozenset(
     {
         # what the agent itself obeys
-        *(".claude", ".mcp.json", "claude.md", "claude.local.md"),
+        *(".claude", ".mcp.json", *INSTRUCTIONS),
         # version control: hooks, filters, aliases; NTFS and FAT know `.git` as `git~1`, too
         *(".git", "git~1", ".gitconfig", ".gitmodules", ".gitattributes", ".hg", ".hgrc"),
         *(".husky", ".githooks", ".git-hooks", ".pre-commit-config.yaml"),
@@ -101,6 +110,8 @@ ACTING = frozenset(
         # editors and other agents, which run tasks from the folder that they open
         *(".vscode", ".idea", ".devcontainer", ".cursor", ".windsurf", ".codex", ".gemini"),
         *(".devcontainer.json", ".cursorrules", ".windsurfrules", ".zed", ".fleet", ".vim"),
+        *(".clinerules", ".roo", ".roorules", ".kiro", ".junie", ".goosehints", ".rules", ".qwen"),
+        *(".agents", ".amazonq", ".augment", ".continue", ".opencode", ".aider.conf.yml"),
         *(".vimrc", ".gvimrc", ".exrc", "_vimrc", "_gvimrc", "_exrc", ".nvimrc", ".nvim.lua"),
         *(".lvimrc", ".ideavimrc", ".nanorc", "vimfiles"),
         *(".emacs", ".emacs.d", ".spacemacs", ".spacemacs.d", ".doom.d", ".dir-locals.el"),
@@ -118,7 +129,7 @@ _STARTED_FROM_CONFIG = (
 )
 ACTING_BELOW: Sequence[tuple[str, str]] = (
     *((forge, "workflows") for forge in (".github", ".gitea", ".forgejo")),
-    (".github", "actions"),
+    *((".github", part) for part in ("actions", "agents", "chatmodes", "instructions", "prompts")),
     *((".config", program) for program in _STARTED_FROM_CONFIG),
 )
 ACTING_AT_ROOT = frozenset({"logs"})

@@ -30,7 +30,7 @@ OFFERED_TOOLS: tuple[str, ...] = tuple(sorted(shipped_rules().offered_tools))
 MAX_TIMEOUT_MS = 600_000
 MAX_SKILL_ARGS_CHARS = 2000
 
-_SKILL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}(?::[A-Za-z0-9][A-Za-z0-9_-]{0,63})?")
+_SKILL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _SKILL_ARGS = re.compile(r"[^`$!@\\]*")
 _TYPE_NAME = re.compile(r"[a-z0-9_+-]{1,32}")
 
@@ -102,7 +102,7 @@ def _judge_change(call: ToolCall, workspace: Workspace, key: str) -> _Judged:
     place = _locate_file(call, workspace, key)
     if isinstance(place, Deny):
         return place
-    return place.find_write_fault() or _pass_file(call, place, key, changes=True)
+    return place.find_change_fault() or _pass_file(call, place, key, changes=True)
 
 
 def _judge_write(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
@@ -192,10 +192,26 @@ def _judge_bash(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judg
     )
 
 
-def _judge_skill(_gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> _Judged:
+def _is_workspace_skill(workspace: Workspace, name: str) -> bool:
+    """Return whether a skill or a command of this name stands in the workspace's own `.claude`.
+
+    The agent program brings skills of its own, and so do plugins; none of those can be launched.
+    """
+    files = (f".claude/skills/{name}/SKILL.md", f".claude/commands/{name}.md")
+    places = (workspace.locate(f"{workspace.root}/{file}") for file in files)
+    return any(isinstance(place, Place) and Path(place.real).is_file() for place in places)
+
+
+def _judge_skill(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
     args = call.input.get("args", "")
     if not _SKILL_NAME.fullmatch(call.input["skill"]):
         return _refuse_input(call.name, "with a name that no skill has")
+    if not _is_workspace_skill(workspace, call.input["skill"]):
+        return Deny(
+            "unknown_skill",
+            f"The workspace has no skill {show(call.input['skill'])}.",
+            "Launch a skill of .claude/skills, or do the work without one.",
+        )
     if (
         len(args) > MAX_SKILL_ARGS_CHARS
         or not _SKILL_ARGS.fullmatch(args)

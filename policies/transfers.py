@@ -98,8 +98,9 @@ def _judge_copy(inspector: Inspector, source: str, transfer: _Transfer) -> Deny 
         return None
     fault = inspector.inspect_landing(place, landing) or inspector.inspect_links(place)
     if fault is None and source.endswith("/"):  # some systems then copy what is inside it
-        fault = inspector.inspect_landing(place, target) or inspector.inspect_links(target)
-    return fault or inspector.inspect_links(landing if target.is_root else target)
+        fault = inspector.inspect_landing(place, target) or inspector.inspect_overwritten(target)
+    fault = fault or inspector.inspect_overwritten(landing)
+    return fault or (None if target.is_root else inspector.inspect_links(target))
 
 
 def judge_transfer(inspector: Inspector, invocation: Invocation) -> Deny | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from policies.paths import Place, Workspace, show
+from policies.paths import Place, Workspace, find_shared_fault, show
 from policies.protected import find_protected_entry, find_secret
 from policies.verdict import Deny
 
@@ -107,6 +107,14 @@ class Inspector:
             return None if fault is None else _refuse_link(place, entry.parts[-1])
 
         return self._inspect(place.real, judge)
+
+    def inspect_overwritten(self, place: Place) -> Deny | None:
+        """Refuse a folder in which a copy would write through a link, symbolic or hard."""
+
+        def judge(entry: _Entry) -> Deny | None:
+            return find_shared_fault(entry.path, entry.parts[-1])
+
+        return self.inspect_links(place) or self._inspect(place.real, judge)
 
     def inspect_contents(self, place: Place) -> Deny | None:
         """Refuse a folder whose files will all be read, where one holds secrets or a link leads astray."""

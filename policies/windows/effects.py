@@ -61,12 +61,13 @@ def judge_copy(
     inspector: TreeInspector, source: Place, target: Place, landing: Place
 ) -> Deny | None:
     """Judge what stands at `source` being written again at `landing`, which is in or is `target`."""
-    fault = source.find_read_fault() or landing.find_write_fault()
+    fault = source.find_read_fault() or landing.find_change_fault()
     fault = fault or inspector.inspect_turn(source, landing)
     if fault is not None or not Path(source.real).is_dir():
         return fault
     fault = inspector.inspect_landing(source, landing) or inspector.inspect_links(source)
-    return fault or inspector.inspect_links(landing if target.is_root else target)
+    fault = fault or inspector.inspect_overwritten(landing)
+    return fault or (None if target.is_root else inspector.inspect_links(target))
 
 
 def find_landing(workspace: WindowsWorkspace, source: Place, target: Place) -> Place | Deny:

@@ -86,7 +86,7 @@ class Operands:
                 "Make it first with New-Item -ItemType Directory.",
             )
         self.touched.append(place.absolute)
-        return place.find_write_fault() or place
+        return place.find_change_fault() or place
 
 
 def _find_sweep(expansion: Expansion, workspace: WindowsWorkspace) -> Deny | None:

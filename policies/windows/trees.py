@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from policies.paths import Place, show
+from policies.paths import Place, find_shared_fault, show
 from policies.protected import find_acting, find_protected_entry, find_secret
 from policies.verdict import Deny
 from policies.windows.places import WindowsWorkspace
@@ -112,6 +112,14 @@ class TreeInspector:
             )
 
         return self._inspect(place, judge)
+
+    def inspect_overwritten(self, place: Place) -> Deny | None:
+        """Refuse a folder in which a copy would write through a link, symbolic or hard."""
+
+        def judge(entry: Entry) -> Deny | None:
+            return find_shared_fault(entry.path, entry.parts[-1])
+
+        return self.inspect_links(place) or self._inspect(place, judge)
 
     def inspect_turn(self, place: Place, landing: Place) -> Deny | None:
         """Refuse relative links that would lead outside from where they land."""

@@ -137,7 +137,13 @@ def test_links_are_refused_wherever_they_lead(settings: Settings, tmp_path: Path
     (settings.workspace / ".claude" / "skills").symlink_to(outside)
     (settings.workspace / "CLAUDE.md").symlink_to(outside / "SKILL.md")
     (settings.workspace / ".mcp.json").symlink_to(tmp_path / "nowhere")
-    wanted = [(".claude/skills", "link"), (".mcp.json", "link"), ("CLAUDE.md", "link")]
+    (settings.workspace / "AGENTS.md").symlink_to(outside / "SKILL.md")
+    wanted = [
+        ("AGENTS.md", "link"),
+        (".claude/skills", "link"),
+        (".mcp.json", "link"),
+        ("CLAUDE.md", "link"),
+    ]
     assert concerns(settings) == wanted
     assert trust_blocking(settings).concerns == tuple(
         Concern(path=path, what=what) for path, what in wanted

@@ -89,7 +89,7 @@ def test_what_lies_there_may_be_used_as_the_rule_says(
         ("mv -t {P}/ro a.txt", "read_only_directory"),
         ("cat {P}/ro/.env", "secret_file"),
         ("cat {P}/rw/.ssh/id_rsa", "secret_file"),
-        ("cp a.txt {P}/rw/.git/config", "protected_path"),
+        ("cp a.txt {P}/rw/.git/config", "secret_file"),
         ("rm {P}/rw/deep/CLAUDE.md", "protected_path"),
         ("rm -rf {P}/rw/deep", "protected_inside"),
         ("rm -rf {P}/rw", "workspace_root"),

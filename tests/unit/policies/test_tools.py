@@ -28,7 +28,7 @@ HONEST: dict[str, dict[str, Any]] = {
     "Glob": {"pattern": "**/*.py"},
     "Grep": {"pattern": "TODO", "output_mode": "content", "-n": True, "head_limit": 5},
     "Bash": {"command": "ls"},
-    "Skill": {"skill": "memory-capture"},
+    "Skill": {"skill": "demo"},
     "TodoWrite": {"todos": TODOS},
 }
 
@@ -121,7 +121,7 @@ def test_files_outside_secrets_and_folders_are_not_read(shared_workspace: Path) 
 
 
 @pytest.mark.parametrize(
-    "path", [".claude/skills/x/SKILL.md", "CLAUDE.md", ".git/config", ".vscode/x"]
+    "path", [".claude/skills/x/SKILL.md", "CLAUDE.md", "sub/AGENTS.md", ".git/HEAD", ".vscode/x"]
 )
 def test_protected_files_are_not_written(shared_workspace: Path, path: str) -> None:
     assert find_rule(shared_workspace, "Write", file_path=path, content="x") == "protected_path"
@@ -156,9 +156,46 @@ def test_a_skill_is_called_by_a_plain_name(shared_workspace: Path, skill: str) -
 
 
 def test_a_skills_arguments_are_plain_text(shared_workspace: Path) -> None:
-    allow_call(shared_workspace, "Skill", skill="plugin:memory-capture", args="the notes of today")
+    allow_call(shared_workspace, "Skill", skill="demo", args="the notes of today")
     for args in ("!`id`", "$HOME", "@/etc/passwd", "a\nb", "x" * 2001):
-        assert find_rule(shared_workspace, "Skill", skill="a", args=args) == "tool_input"
+        assert find_rule(shared_workspace, "Skill", skill="demo", args=args) == "tool_input"
+
+
+def test_only_the_workspaces_own_skills_are_launched(workspace: Path) -> None:
+    """Not what the agent program brings (`update-config`), nor a plugin's, nor a user's."""
+    commands = workspace / ".claude/commands"
+    commands.mkdir()
+    (commands / "deploy.md").write_text("Deploy.", encoding="utf-8")
+    (workspace / ".claude/skills/away").symlink_to("../../../outdir")
+    (workspace.parent / "outdir/SKILL.md").write_text("Away.", encoding="utf-8")
+    for skill in ("demo", "deploy"):
+        allow_call(workspace, "Skill", skill=skill)
+    for skill in ("update-config", "init", "compact", "away", "skills"):
+        assert find_rule(workspace, "Skill", skill=skill) == "unknown_skill"
+    assert find_rule(workspace, "Skill", skill="plugin:demo") == "tool_input"
+
+
+def test_a_file_with_further_names_is_not_written_to(workspace: Path) -> None:
+    """They may lie outside, and what is written shows there."""
+    shared = workspace / "shared.ipynb"
+    shared.hardlink_to(workspace.parent / "outside.txt")
+    (workspace / "docs/shared.ipynb").hardlink_to(shared)
+    (workspace / "src/docs").mkdir()
+    (workspace / "src/docs/shared.ipynb").write_text("new", encoding="utf-8")
+    writes: list[tuple[str, dict[str, Any]]] = [
+        ("Write", {"file_path": "shared.ipynb", "content": "x"}),
+        ("Edit", {"file_path": "shared.ipynb", "old_string": "a", "new_string": "b"}),
+        ("NotebookEdit", {"notebook_path": "shared.ipynb", "new_source": "x"}),
+        ("Bash", {"command": "cp a.txt shared.ipynb"}),
+        ("Bash", {"command": "cp shared.ipynb docs"}),
+        ("Bash", {"command": "cp -r src/docs ."}),
+        ("Bash", {"command": "cp -r src/docs/ docs"}),
+    ]
+    for tool, given_input in writes:
+        assert find_rule(workspace, tool, **given_input) == "hard_link", given_input
+    allow_call(workspace, "Read", file_path="shared.ipynb")
+    for command in ("cp shared.ipynb own.ipynb", "mv shared.ipynb other.ipynb", "rm shared.ipynb"):
+        allow_call(workspace, "Bash", command=command)
 
 
 def test_a_question_needs_somebody_to_answer(shared_workspace: Path) -> None:

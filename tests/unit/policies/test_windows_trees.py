@@ -46,6 +46,16 @@ def test_links_that_lead_outside_are_refused(workspace: Path) -> None:
         assert isinstance(_judge(workspace, command), Deny), command
 
 
+def test_a_file_with_further_names_is_not_overwritten(workspace: Path) -> None:
+    (workspace / "shared.txt").hardlink_to(workspace.parent / "outside.txt")
+    (workspace / "docs" / "src").mkdir()
+    (workspace / "docs" / "src" / "main.py").hardlink_to(workspace / "shared.txt")
+    for command in ("copy a.txt shared.txt", "Copy-Item -Recurse src docs"):
+        assert _rule(workspace, command) == "hard_link", command
+    assert isinstance(_judge(workspace, "copy shared.txt own.txt"), Allow)
+    assert isinstance(_judge(workspace, "del shared.txt"), Allow)
+
+
 def test_a_folder_that_holds_protected_files_is_not_moved(workspace: Path) -> None:
     (workspace / "src" / ".env").write_text("x", encoding="utf-8")
     assert _rule(workspace, "move src other") == "protected_inside"
