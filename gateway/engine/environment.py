@@ -8,6 +8,7 @@ the agent. Where there is no launcher (Windows) `blanked` empties what is not al
 shell; the flag settings, which stand above them, hold each at what it is here. Everything is pure.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 
 KEEPS = "AGENT_KEEPS_OF_CANDOR"
@@ -111,6 +112,24 @@ _SHELL_OWN = (
 )
 """What the agent program itself says to the shell around a command."""
 
+_FALSE_HERE = [
+    (
+        "- `cd` carries to the next call only in the main session, if the command succeeds and ends inside "
+        "the working directories. Outside them the shell returns to the start folder; otherwise it stays "
+        "where it was. Prefer absolute paths \u2014 `cd` in a compound command can trigger a permission "
+        "prompt. Shell state (env vars, functions) does not persist; the shell is initialized from the "
+        "user's profile.\n"
+    ),
+    (
+        "- IMPORTANT: Avoid using this tool to run `find`, `grep`, `cat`, `head`, `tail`, `sed`, `awk`, or "
+        "`echo` commands, unless explicitly instructed or after you have verified that a dedicated tool "
+        "cannot accomplish your task. Instead, use the appropriate dedicated tool as this will provide a "
+        "much better experience for the user.\n"
+    ),
+]
+"""Lines of the Bash tool's description that do not hold here; the agent program leaves them out, word for
+word. A line that a new version words otherwise stays in: the pinned request of the tests shows it."""
+
 SWITCHED_OFF = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "DISABLE_AUTOUPDATER": "1",
@@ -118,8 +137,19 @@ SWITCHED_OFF = {
     "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",
     # a task list in the workspace would start turns that nobody asked for
     "CLAUDE_CODE_DISABLE_CRON": "1",
+    # its own memory is a folder that the gate forbids; notes live in the workspace
+    "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
+    # the gate denies what these offer
+    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
+    "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS": "1",
+    "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS": "1",
+    "CLAUDE_CODE_DISABLE_POLICY_SKILLS": "1",
+    "CLAUDE_CODE_DISABLE_WORKFLOWS": "1",
+    # without it a tool that cannot be searched for is offered in place of the hidden ones
+    "ENABLE_TOOL_SEARCH": "0",
+    "CLAUDE_CODE_REMOVE_PROMPT_STRINGS": json.dumps(_FALSE_HERE),
 }
-"""What the agent program may not do by itself."""
+"""What the agent program may not do or say by itself."""
 
 
 def _is_kept(name: str, prefixes: tuple[str, ...]) -> bool:

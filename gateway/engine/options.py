@@ -19,6 +19,7 @@ from gateway.engine.mounting import mount
 from gateway.engine.owntools import OwnServer
 from gateway.engine.processes import MARK
 from gateway.engine.protocol import ClientSpec, SessionOrigin
+from gateway.engine.system_prompt import build_system_prompt
 from policies.protected import secret_exclusions
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -57,14 +58,8 @@ _SANDBOXED_BASH: SandboxSettings = {
     "allowUnsandboxedCommands": False,
 }
 
-_GUIDE = """\
-You run inside Candor, a chat gateway, and work in the workspace at your working directory.
-- Files outside the workspace, and protected files inside it, cannot be touched.
-- In Bash only these run, one plain command a call: {commands}. No pipes, redirections, variables, \
-substitutions or `cd`. To find and read use Glob, Grep and Read; to write use Write and Edit.
-- A denied call tells its reason. Follow it, or tell the person plainly what could not be done.
-- Say what really happened. Never claim that something was done when its tool call failed.
-"""
+_BUILT_IN_PLUGINS_OFF = {"cc-plugin-plugin-authoring@builtin": False}
+"""A skill that changes the agent program itself comes with it; the built-in plugin that reads AGENTS.md stays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +127,8 @@ def _flag_settings(setup: AgentSetup, spec: ClientSpec, env: Mapping[str, str]) 
             "disableAllHooks": True,
             "enableAllProjectMcpServers": False,
             **dict.fromkeys(_HELPERS, ""),
+            "attribution": {"commit": "", "pr": ""},
+            "enabledPlugins": _BUILT_IN_PLUGINS_OFF,
             "skillOverrides": dict.fromkeys(_hidden_skills(setup, spec), "off"),
             "claudeMdExcludes": _secrets_as_globs(),
             "cleanupPeriodDays": _KEEP_SESSIONS_DAYS,
@@ -166,9 +163,9 @@ def build_options(
         env=env,
         model=spec.model,
         system_prompt={
-            "type": "preset",
-            "preset": "claude_code",
-            "append": _GUIDE.format(commands=", ".join(setup.shell_commands)),
+            "type": "custom",
+            "prompt": build_system_prompt(setup.tools, setup.shell_commands),
+            "snapshot": False,  # else a resumed session keeps the rules of the day it began
         },
         tools=list(setup.tools),
         allowed_tools=[],  # it approves in advance

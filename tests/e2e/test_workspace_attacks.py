@@ -5,7 +5,6 @@ switched off, by the test alone, the options that an agent is started with still
 no request and no key went elsewhere, canaries that nothing ran.
 """
 
-import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -14,10 +13,7 @@ from typing import Any
 
 import anyio
 import pytest
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gateway.demo.loopback import run_server
-from gateway.demo.server import create_demo_app
 from gateway.engine import options
 from gateway.engine.events import ToolReturned
 from gateway.engine.protocol import SessionOrigin, WorkspaceUntrusted
@@ -27,6 +23,7 @@ from tests.support.engine_talk import Gate, ask, bash, script
 from tests.support.engine_world import RealWorld, real_world
 from tests.support.live_server import LiveServer, started_server
 from tests.support.live_server import script as live_script
+from tests.support.recording_model import recording_model
 from tests.support.workspace_attacks import ATTACKS, Grounds, Listener, listening, skill
 
 pytestmark = pytest.mark.e2e
@@ -301,34 +298,15 @@ def loosen(monkeypatch: pytest.MonkeyPatch) -> None:
 # What is read into the prompt past the gate.
 
 
-class Recorded:
-    """The demo model, with everything that reaches it kept."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-        self.heard = b""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def hear() -> Message:
-            message = await receive()
-            self.heard += message.get("body", b"")
-            return message
-
-        await self.app(scope, hear, send)
-
-
 async def test_no_text_in_the_workspace_brings_a_secret_into_the_prompt(tmp_path: Path) -> None:
     """`@path` in a CLAUDE.md or a skill is read by the agent program itself: no tool is called for it."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    model = Recorded(create_demo_app(cadence_ms=0))
     (tmp_path / "outside.txt").write_text("of-the-outside-4711")
     async with (
-        run_server(model, listener),
+        recording_model() as model,
         real_world(tmp_path, tools=("Skill", "Read")) as world,
         grounds(world.setup.workspace, tmp_path) as (place, _),
     ):
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        model_env = {**world.setup.model_env, "ANTHROPIC_BASE_URL": url}
+        model_env = {**world.setup.model_env, "ANTHROPIC_BASE_URL": model.url}
         world.engine = world.engine_with(model_env=model_env)
         place.lay(
             {

@@ -1,7 +1,6 @@
 """What is frozen when an agent process starts: each line here keeps a door shut."""
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -137,10 +136,17 @@ def test_a_session_is_resumed_or_branched_off() -> None:
     assert told == [(None, False, None), ("s", False, None), ("s", True, "e")]
 
 
-def test_the_model_is_told_what_it_may_run() -> None:
-    prompt = options().system_prompt
+def test_the_model_is_told_what_it_may_run_and_where_its_memory_is() -> None:
+    made = options(tools=("Bash", "Read", "Skill"))
+    prompt = made.system_prompt
     assert isinstance(prompt, dict)
-    assert re.search(r"\bcat, ls\b", str(prompt.get("append")))
+    told = str(prompt.get("prompt"))
+    assert "one plain command a call: cat, ls." in told
+    assert "To read them use Read." in told
+    assert "`memory/`" in told
+    assert made.env["CLAUDE_CODE_DISABLE_AUTO_MEMORY"] == "1"
+    assert "In Bash" not in str(options(tools=("Read",)).system_prompt)
+    assert "workspace" not in str(options(tools=()).system_prompt)
 
 
 def test_what_differs_once_connected_has_another_fingerprint() -> None:
