@@ -28,6 +28,7 @@ from gateway.engine.protocol import ClientSpec, Engine
 from gateway.errors import StartError
 from gateway.instance import InstanceLock, machine_memory_bytes
 from gateway.journal import Journal
+from gateway.lost_data import DATABASE
 from gateway.memory import MissingMemory, ServerMemory, open_server_memory
 from gateway.observability.metrics import Metrics
 from gateway.settings import Settings
@@ -41,15 +42,16 @@ from memory.assemble import Memory
 from memory.background import keep_running
 from memory.clock import utc_now
 from memory.context import MemoryReader
+from memory.errors import StoreDamaged
 from memory.intents.templates import Mask
 from memory.stores.sqlite.database import Database, migrations_of, open_database
+from memory.stores.sqlite.integrity import check_integrity
 from policies.rules import Rules, RulesError, load_rules
 from policies.secrets import mask_secrets
 from policies.tools import Platform, ToolGate
 
 _log = logging.getLogger(__name__)
 
-_DATABASE = "candor.sqlite3"
 _PLATFORM: Platform = "windows" if sys.platform == "win32" else "posix"
 _MEMORY_SHARE = 0.6
 _MEBIBYTE = 1024 * 1024
@@ -143,13 +145,18 @@ async def open_services(
     async with AsyncExitStack() as stack:
         stack.callback(lock.close)
         steps = await anyio.to_thread.run_sync(migrations_of, migrations.__name__)
-        database = await open_database(settings.data_dir / _DATABASE, steps)
+        database = await open_database(settings.data_dir / DATABASE, steps)
         stack.push_async_callback(database.close)
         metrics = Metrics()
         mask = partial(mask_secrets, known=access.secrets)
         remembered = await stack.enter_async_context(
             open_server_memory(
-                settings, metrics, mask=mask, secrets=access.secrets, ask_model=access.ask_model
+                settings,
+                metrics,
+                mask=mask,
+                secrets=access.secrets,
+                ask_model=access.ask_model,
+                has_history=await database.row("SELECT 1 FROM turns LIMIT 1") is not None,
             )
         )
         parts = _Parts(
@@ -163,6 +170,7 @@ async def open_services(
             mask=mask,
         )
         async with anyio.create_task_group() as background:
+            await background.start(check_integrity, database, steps)
             services = await _build(parts, make_engine, background)
             try:
                 yield services
@@ -319,13 +327,18 @@ async def _recover(
     if orphans:
         _log.warning("orphaned_agents_ended", extra={"count": orphans})
     for turn in await turns.unfinished():
-        if turn.state == "running":
-            stored = await events.after(turn.conversation_id, 0, limit=_ALL_EVENTS, turn_id=turn.id)
-            opened = await log.open_turn(turn)
-            conversation = await conversations.get(turn.conversation_id, turn.user_id)
-            await close_crashed(turn, conversation, stored, opened, journal, utc_now(), memory)
-        else:
-            await chat.readmit(turn)
+        try:
+            if turn.state == "running":
+                stored = await events.after(
+                    turn.conversation_id, 0, limit=_ALL_EVENTS, turn_id=turn.id
+                )
+                opened = await log.open_turn(turn)
+                conversation = await conversations.get(turn.conversation_id, turn.user_id)
+                await close_crashed(turn, conversation, stored, opened, journal, utc_now(), memory)
+            else:
+                await chat.readmit(turn)
+        except StoreDamaged:  # the others can be recovered
+            _log.exception("turn_not_recovered", extra={"turn_id": turn.id})
 
 
 def _watch(metrics: Metrics, pool: ClientPool, lanes: Lanes, log: EventLog) -> None:

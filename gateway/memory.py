@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import anyio.to_thread
 
@@ -22,7 +23,7 @@ from gateway.turns.chronicling import TurnMemory
 from gateway.turns.conversation_memory import ConversationMemory
 from gateway.turns.recent import ConversationTools
 from memory.asking import AskModel
-from memory.assemble import Memory, MemoryEvents, MemoryPlan, model_dir, open_memory
+from memory.assemble import FILE, Memory, MemoryEvents, MemoryPlan, model_dir, open_memory
 from memory.backends import memu_cli, memu_server
 from memory.backends.memu_cli import MemuCliBackend
 from memory.backends.memu_embeddings import Embeddings
@@ -49,6 +50,7 @@ from memory.outbox.delivering import DeliveryResult
 from memory.outbox.delivery import Delivery
 from memory.recall.query import ContextPack, QueryPack
 from memory.scope import WORKSPACE_OWNER, Scope
+from memory.stores.sqlite.integrity import holds_nothing_blocking
 from memory.vectors.keeper import BACKEND as VECTORS
 from policies.secrets import mask_secrets
 
@@ -162,8 +164,12 @@ async def open_server_memory(
     mask: Mask,
     secrets: Sequence[str],
     ask_model: AskModel | None,
+    has_history: bool = False,
 ) -> AsyncIterator[ServerMemory]:
     """Open memory while the block runs; one that cannot be opened is told, and left out.
+
+    With `has_history` there were turns before, so an empty database file was emptied: it is left
+    out, too. A missing one is begun anew.
 
     Raises:
         StartError: the memory policy file holds a mistake.
@@ -188,6 +194,8 @@ async def open_server_memory(
     )
     async with AsyncExitStack() as stack:
         try:
+            if has_history:
+                await anyio.to_thread.run_sync(_refuse_emptied_blocking, plan.data_dir / FILE)
             memory = await stack.enter_async_context(
                 open_memory(
                     plan,
@@ -210,6 +218,12 @@ async def open_server_memory(
             raise StartError(str(exc)) from exc
         told.memory = memory
         yield ServerMemory(memory=memory)
+
+
+def _refuse_emptied_blocking(path: Path) -> None:
+    """Raise `StoreUnavailable` where the file is there and holds nothing."""
+    if path.exists() and holds_nothing_blocking(path):
+        raise StoreUnavailable("The database is empty, although there are earlier conversations.")
 
 
 def _backends(settings: Settings) -> list[Backend]:

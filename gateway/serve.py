@@ -34,6 +34,7 @@ from gateway.http.auth import check_exposure
 from gateway.http.peers import local_users_blocking
 from gateway.http.wire import server_config
 from gateway.instance import InstanceLock
+from gateway.lost_data import refuse_lost_database_blocking
 from gateway.settings import Settings
 from gateway.workspace import prepare_workspace_blocking
 from memory.errors import StoreUnavailable
@@ -57,8 +58,8 @@ def prepare_blocking(settings: Settings) -> None:
     """Make what must be there before anything is opened, and see that it is ours to use.
 
     Raises:
-        StartError: the policy file holds a mistake, a directory cannot be made or written, or another
-            server uses it.
+        StartError: the policy file holds a mistake, a directory cannot be made or written, another
+            server uses it, or its database was lost.
     """
     load_policy_blocking(settings)
     try:
@@ -73,6 +74,7 @@ def prepare_blocking(settings: Settings) -> None:
     lock = InstanceLock(settings.data_dir)  # a look alone: `open_services` takes it for good
     try:
         lock.take()
+        refuse_lost_database_blocking(settings)
     finally:
         lock.close()
     prepare_workspace_blocking(settings.workspace, SKILLS)

@@ -61,6 +61,7 @@ from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from memory.stores.sqlite.episodes import SqliteEpisodeStore
+from memory.stores.sqlite.integrity import check_integrity
 from memory.stores.sqlite.items import SqliteItemStore
 from memory.stores.sqlite.notes import SqliteNoteStore
 from memory.stores.sqlite.outbox import SqliteOutboxStore
@@ -220,6 +221,7 @@ async def open_memory(
     try:
         await renew_likenesses(database)
         async with anyio.create_task_group() as loops:
+            await loops.start(check_integrity, database, steps)
             memory = await _build(plan, database, readers, policy, now, draw, told)
             for name, run in _loops(memory, tends=plan.tends).items():
                 await loops.start(keep_running, name, run, told.on_loop_failure)

@@ -23,8 +23,8 @@ from memory.errors import StoreUnavailable
 from memory.stores.sqlite.database import Database
 from tests.support.stores import open_file, stores_on
 
-BALLAST_BYTES = 400_000
-MAX_PAGES = 300
+BALLAST_BYTES = 800_000
+MAX_PAGES = 600
 """More than the small disk holds."""
 
 

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import claude_agent_sdk
+import httpx
 import psutil
 import pytest
 
@@ -175,6 +176,27 @@ def test_a_database_that_cannot_be_used(tmp_path: Path, content: bytes | None) -
     assert sentence.startswith("The database ")
     assert sentence.endswith("Look at the directory of CANDOR_DATA_DIR.")
     assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("state", ["empty", "missing"])
+def test_a_database_that_was_lost_beside_what_belongs_to_it(tmp_path: Path, state: str) -> None:
+    """Nothing is begun anew over it, and `doctor` says the same."""
+    with started_server(tmp_path) as server, httpx.Client(base_url=server.url, timeout=30) as http:
+        asked = http.post("/chat", json={"message": script({"text": "Before."})})
+        assert asked.json()["reply"] == "Before."
+    for file in (tmp_path / "data").glob("candor.sqlite3*"):
+        file.unlink()
+    file = tmp_path / "data" / "candor.sqlite3"
+    if state == "empty":
+        file.touch()
+    sentence = refused(run_app("demo", directory=tmp_path), tmp_path)
+    assert sentence.startswith(
+        f"The database candor.sqlite3 is {state}, but there are agent sessions"
+    )
+    assert (file.stat().st_size if file.exists() else 0) == 0
+    examined = run_app("doctor", directory=tmp_path)
+    assert examined.returncode == 1
+    assert f"fault  {sentence}" in examined.stdout
 
 
 def test_a_user_whom_the_system_does_not_know(tmp_path: Path) -> None:

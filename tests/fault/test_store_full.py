@@ -20,7 +20,7 @@ def small_disk(tmp_path: Path) -> Iterator[list[str]]:
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=800k", "tmpfs", str(disk)],
+        ["mount", "-t", "tmpfs", "-o", "size=1200k", "tmpfs", str(disk)],
         capture_output=True,
         check=False,
     )

@@ -14,7 +14,7 @@ from gateway.conversations.store import KEY_OUTLIVES, UnknownCursor
 from gateway.ids import ConversationId, UserId
 from memory.clock import rfc3339
 from memory.errors import StoreUnavailable
-from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.database import Database, understanding_rows
 from memory.stores.sqlite.word_purge import WordPurge
 
 
@@ -56,10 +56,12 @@ class SqliteConversationStore:
 
     async def get(self, conversation_id: ConversationId, user_id: UserId) -> Conversation | None:
         """See `ConversationStore.get`."""
-        row = await self._database.row(
-            "SELECT * FROM conversations WHERE id = ? AND user_id = ?", (conversation_id, user_id)
+        found = await self._database.values(
+            conversation_of,
+            "SELECT * FROM conversations WHERE id = ? AND user_id = ?",
+            (conversation_id, user_id),
         )
-        return None if row is None else conversation_of(row)
+        return found[0] if found else None
 
     async def page(
         self, user_id: UserId, *, limit: int, cursor: str | None = None, query: str | None = None
@@ -70,21 +72,23 @@ class SqliteConversationStore:
             where.append("(c.last_activity_at, c.id) < (?, ?)")
             values += _place_of(cursor, user_id)
 
-        def work(reader: sqlite3.Connection) -> list[sqlite3.Row]:
+        def work(reader: sqlite3.Connection) -> list[Conversation]:
             if query:
                 found = matching_blocking(reader, user_id, query)
                 where.append(found.condition)
                 values.extend(found.values)
-            return reader.execute(
+            rows = reader.execute(
                 f"SELECT c.* FROM conversations c WHERE {' AND '.join(where)}"  # noqa: S608
                 " ORDER BY c.last_activity_at DESC, c.id DESC LIMIT ?",
                 (*values, limit + 1),
             ).fetchall()
+            with understanding_rows():
+                return [conversation_of(row) for row in rows]
 
-        rows = await self._database.read(work)
-        found = [conversation_of(row) for row in rows[:limit]]
-        more = len(rows) > len(found) > 0
-        return Page(conversations=found, next_cursor=_cursor(found[-1]) if more else None)
+        found = await self._database.read(work)
+        shown = found[:limit]
+        more = len(found) > len(shown) > 0
+        return Page(conversations=shown, next_cursor=_cursor(shown[-1]) if more else None)
 
     async def change(self, conversation_id: ConversationId, change: ConversationChange) -> None:
         """See `ConversationStore.change`."""

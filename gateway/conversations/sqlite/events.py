@@ -76,15 +76,15 @@ class SqliteEventStore:
     ) -> Sequence[TurnEvent]:
         """See `EventStore.after`."""
         if turn_id is not None:
-            rows = await self._database.rows(
+            return await self._database.values(
+                event_of,
                 "SELECT * FROM events WHERE turn_id = :turn_id AND seq > :seq AND n >"
                 " coalesce((SELECT n FROM events WHERE seq = :seq AND turn_id = :turn_id), 0)"
                 " ORDER BY n LIMIT :limit",
                 {"turn_id": turn_id, "seq": seq, "limit": limit},
             )
-        else:
-            rows = await self._database.rows(
-                "SELECT * FROM events WHERE conversation_id = ? AND seq > ? ORDER BY seq LIMIT ?",
-                (conversation_id, seq, limit),
-            )
-        return [event_of(row) for row in rows]
+        return await self._database.values(
+            event_of,
+            "SELECT * FROM events WHERE conversation_id = ? AND seq > ? ORDER BY seq LIMIT ?",
+            (conversation_id, seq, limit),
+        )

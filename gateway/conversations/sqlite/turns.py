@@ -78,8 +78,8 @@ class SqliteTurnStore:
 
     async def get(self, turn_id: TurnId) -> Turn | None:
         """See `TurnStore.get`."""
-        row = await self._database.row("SELECT * FROM turns WHERE id = ?", (turn_id,))
-        return None if row is None else turn_of(row)
+        found = await self._database.values(turn_of, "SELECT * FROM turns WHERE id = ?", (turn_id,))
+        return found[0] if found else None
 
     async def start(self, turn_id: TurnId, at: datetime) -> None:
         """See `TurnStore.start`."""
@@ -114,30 +114,32 @@ class SqliteTurnStore:
 
     async def unfinished(self) -> Sequence[Turn]:
         """See `TurnStore.unfinished`."""
-        rows = await self._database.rows(
-            "SELECT * FROM turns WHERE state IN ('queued', 'running') ORDER BY seq, created_at"
+        return await self._database.values(
+            turn_of,
+            "SELECT * FROM turns WHERE state IN ('queued', 'running') ORDER BY seq, created_at",
         )
-        return [turn_of(row) for row in rows]
 
     async def history(
         self, conversation_id: ConversationId, *, limit: int, before_seq: int | None = None
     ) -> Sequence[Turn]:
         """See `TurnStore.history`."""
-        rows = await self._database.rows(
+        turns = await self._database.values(
+            turn_of,
             "SELECT * FROM turns WHERE conversation_id = ? AND state != 'withdrawn'"
             " AND (? IS NULL OR seq < ?) ORDER BY seq DESC LIMIT ?",
             (conversation_id, before_seq, before_seq, limit),
         )
-        return [turn_of(row) for row in reversed(rows)]
+        return turns[::-1]
 
     async def fork_point(self, conversation_id: ConversationId, until_seq: int) -> Turn | None:
         """See `TurnStore.fork_point`."""
-        row = await self._database.row(
+        found = await self._database.values(
+            turn_of,
             "SELECT * FROM turns WHERE conversation_id = ? AND seq <= ?"
             " AND session_id IS NOT NULL AND last_entry_id IS NOT NULL ORDER BY seq DESC LIMIT 1",
             (conversation_id, until_seq),
         )
-        return None if row is None else turn_of(row)
+        return found[0] if found else None
 
     async def copy_history(
         self, source: ConversationId, until_seq: int, target: Conversation

@@ -15,7 +15,7 @@ from typing import Any, Final
 import anyio.to_thread
 
 from memory.cases.item import fingerprint_of, likeness_of
-from memory.errors import StoreUnavailable
+from memory.errors import StoreDamaged, StoreUnavailable
 from memory.stores.sqlite.case_rows import read_case
 from memory.stores.sqlite.database import Database
 
@@ -70,7 +70,7 @@ def _changed(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     for case_id, revision, *known, value in rows:
         try:
             case = read_case(value)
-        except (ValueError, TypeError, KeyError):
+        except StoreDamaged:
             _log.warning("case_not_readable", extra={"case_id": case_id})
             continue
         present = [fingerprint_of(case.content, case.scope), likeness_of(case.content, case.scope)]

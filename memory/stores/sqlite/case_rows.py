@@ -16,6 +16,7 @@ from memory.cases.case import (
 )
 from memory.clock import from_rfc3339, rfc3339
 from memory.scope import Scope
+from memory.stores.sqlite.database import understanding_rows
 
 Row = Mapping[str, Any] | sqlite3.Row
 
@@ -47,6 +48,7 @@ def write_case(case: Case) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+@understanding_rows()
 def read_case(value: str) -> Case:
     """Read what `write_case` wrote."""
     fields = json.loads(value)
@@ -71,6 +73,7 @@ def write_content(content: CaseContent) -> str:
     return json.dumps(_content_fields(content), ensure_ascii=False)
 
 
+@understanding_rows()
 def vote_of(row: Row) -> Vote:
     """Read a row of `case_votes`."""
     return Vote(
@@ -87,11 +90,13 @@ def vote_of(row: Row) -> Vote:
     )
 
 
+@understanding_rows()
 def related_of(row: Row) -> RelatedCase:
     """Read a relation as one end sees it."""
     return RelatedCase(case_id=row["other"], relation=row["relation"], score=row["score"])
 
 
+@understanding_rows()
 def history_of(row: Row) -> HistoryEntry:
     """Read a row of `case_history`."""
     return HistoryEntry(
@@ -104,6 +109,7 @@ def history_of(row: Row) -> HistoryEntry:
     )
 
 
+@understanding_rows()
 def report_of(row: Row) -> Report:
     """Read a row of `case_reports`."""
     return Report(

@@ -17,7 +17,7 @@ from memory.intents.chronicle import (
     PendingIntent,
     Recording,
 )
-from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.database import Database, understanding_rows
 from memory.stores.sqlite.forgotten import forgotten_at_blocking
 
 _COLUMNS: Final = (
@@ -113,11 +113,11 @@ class SqliteChronicle:
 
     async def intents_of_turn(self, turn_id: str) -> Sequence[IntentRecord]:
         """Give a turn's intents in the order in which they were recorded."""
-        rows = await self._database.rows(
+        return await self._database.values(
+            _record_of,
             f"SELECT {_COLUMNS} FROM intents WHERE turn_id = ? AND {_IS_TOLD} ORDER BY seq",  # noqa: S608
             (turn_id,),
         )
-        return [_record_of(row) for row in rows]
 
     async def unremembered(self, limit: int) -> Sequence[str]:
         """Give ids of ended turns that are not marked as remembered, oldest first."""
@@ -129,19 +129,12 @@ class SqliteChronicle:
 
     async def pending(self, conversation_id: str, owner_id: str) -> Sequence[PendingIntent]:
         """Give what waits for the conversation's next prompt, oldest first."""
-        rows = await self._database.rows(
+        return await self._database.values(
+            _pending_of,
             "SELECT intent_id, text, occurred_at FROM pending_context WHERE conversation_id = ?"
             " AND owner_id = ? AND consumed_by IS NULL ORDER BY seq",
             (conversation_id, owner_id),
         )
-        return [
-            PendingIntent(
-                intent_id=row["intent_id"],
-                text=row["text"],
-                occurred_at=from_rfc3339(row["occurred_at"]),
-            )
-            for row in rows
-        ]
 
     async def consumed(self, intent_ids: Sequence[str], turn_id: str) -> None:
         """Note that these went into a turn's prompt, and drop their words."""
@@ -274,6 +267,15 @@ def _is_place(cursor: str) -> bool:
     return cursor.isascii() and cursor.isdigit() and len(cursor) <= _MAX_CURSOR_DIGITS
 
 
+def _pending_of(row: sqlite3.Row) -> PendingIntent:
+    return PendingIntent(
+        intent_id=row["intent_id"],
+        text=row["text"],
+        occurred_at=from_rfc3339(row["occurred_at"]),
+    )
+
+
+@understanding_rows()
 def _record_of(row: Mapping[str, Any] | sqlite3.Row) -> IntentRecord:
     return IntentRecord(
         id=row["id"],

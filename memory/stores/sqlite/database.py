@@ -6,8 +6,10 @@ function, run whole in that connection's thread: the loop is visited once and no
 and nothing that happens on the loop can leave a transaction half done.
 """
 
+import errno
 import os
 import sqlite3
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -26,10 +28,20 @@ T = TypeVar("T")
 Parameters = Sequence[Any] | Mapping[str, Any]
 """For `?` in their order, or for `:name`."""
 
+_ROOM_BYTES = 65_536
+"""A disk with less room is full: a turn takes about as much."""
 _CHECKPOINT_BUSY_MS = 200
 _BUSY_MS = 5000
 """So long a statement waits for another process, a backup say, that has the file."""
 
+_WHAT_TO_DO = (
+    "Restore it from a backup and restart the server; until then the server uses what it can read."
+)
+FUNCTIONS: Mapping[str, tuple[int, Callable[..., str]]] = {
+    "casefold": (1, str.casefold),
+    "grams": (2, grams),
+}
+"""What statements, triggers and migrations may call, with the number of arguments."""
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _REASONS: dict[int | None, str] = {
     sqlite3.SQLITE_BUSY: "another process holds it",
@@ -63,15 +75,40 @@ def translating(doing: str) -> Iterator[None]:
     try:
         yield
     except OSError as exc:  # of the file itself, before SQLite sees it
-        raise StoreUnavailable(f"The database cannot be {doing}: {exc.strerror}.") from exc
+        is_full = exc.errno in {errno.ENOSPC, errno.EDQUOT}
+        reason = _REASONS[sqlite3.SQLITE_FULL] if is_full else exc.strerror
+        raise StoreUnavailable(f"The database cannot be {doing}: {reason}.") from exc
     except sqlite3.IntegrityError as exc:
         raise StoreConflict("What is stored already contradicts this.") from exc
+    except UnicodeDecodeError as exc:  # SQLite's message quotes the file
+        raise StoreDamaged(f"The database cannot be {doing}: it is damaged.") from exc
     except sqlite3.Error as exc:
         code = getattr(exc, "sqlite_errorcode", None)
         primary = code & 0xFF if isinstance(code, int) else None
+        if _is_foreign(str(exc)):
+            primary = sqlite3.SQLITE_CORRUPT
         error = StoreDamaged if primary in _DAMAGED else StoreUnavailable
         reason = _REASONS.get(primary, "it failed")
         raise error(f"The database cannot be {doing}: {reason}.") from exc
+
+
+def _is_foreign(message: str) -> bool:
+    """Return whether the file holds text or a schema that this program did not write.
+
+    These have no error code of their own. The statements are fixed, so a table or a column can be
+    missing only from the file.
+    """
+    signs = ("Could not decode", "no such table", "no such column")
+    return message.startswith(signs) or " has no column" in message
+
+
+@contextmanager
+def understanding_rows() -> Iterator[None]:
+    """Raise `StoreDamaged` when a stored row cannot be turned into a value; also a decorator."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError) as exc:
+        raise StoreDamaged("The database cannot be read: it is damaged.") from exc
 
 
 class Database:
@@ -138,6 +175,19 @@ class Database:
         with self._noting_damage(), translating("read"):
             return await _in_thread_of(self._reader, partial(_read_blocking, work))
 
+    async def values(
+        self, read: Callable[[aiosqlite.Row], T], sql: str, parameters: Parameters = ()
+    ) -> list[T]:
+        """Read rows as values.
+
+        Raises:
+            StoreDamaged: `read` does not understand a row.
+            StoreUnavailable: the file cannot be read, or is closed.
+        """
+        found = await self.rows(sql, parameters)
+        with self._noting_damage(), understanding_rows():
+            return [read(row) for row in found]
+
     async def checkpoint(self) -> bool:
         """Bring what was committed into the file, and empty the log beside it.
 
@@ -160,15 +210,18 @@ class Database:
     async def ping(self) -> str | None:
         """None when the file can be read and written, else a sentence.
 
-        Really writes: a full disk does not show before the first page is written. What was once found
+        Really writes: a full disk does not show before the first page is written. And not even then
+        while the log beside the file has room for it, so room for more is looked for, too. What was once found
         damaged stays so: it is met only where somebody reads just that page.
         """
         if self._damage is not None:
-            return self._damage
+            return f"{self._damage} {_WHAT_TO_DO}"
         try:
             found = await self.rows("PRAGMA user_version")
             version = int(found[0][0])
             await self.write(lambda writer: writer.execute(f"PRAGMA user_version={version}"))
+            with translating("written"):
+                await anyio.to_thread.run_sync(_probe_room_blocking, self.path.parent)
         except StoreUnavailable as exc:
             return str(exc)
         return None
@@ -230,6 +283,13 @@ def _read_blocking(work: Callable[[sqlite3.Connection], T], reader: sqlite3.Conn
         reader.rollback()
 
 
+def _probe_room_blocking(directory: Path) -> None:
+    """Write and drop a nameless file; raise `OSError` when the disk has no room for it."""
+    with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
+        if file.write(bytes(_ROOM_BYTES)) < _ROOM_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 def _checkpoint_blocking(writer: sqlite3.Connection) -> bool:
     writer.execute(f"PRAGMA busy_timeout={_CHECKPOINT_BUSY_MS}")
     try:
@@ -275,9 +335,8 @@ async def _connect(path: Path) -> aiosqlite.Connection:
 
 
 async def _add_functions(connection: aiosqlite.Connection) -> None:
-    """Add what statements, triggers and migrations may call."""
-    await connection.create_function("casefold", 1, str.casefold, deterministic=True)
-    await connection.create_function("grams", 2, grams, deterministic=True)
+    for name, (arguments, function) in FUNCTIONS.items():
+        await connection.create_function(name, arguments, function, deterministic=True)
 
 
 async def _prepare(writer: aiosqlite.Connection, migrations: Sequence[str]) -> None:

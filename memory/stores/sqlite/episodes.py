@@ -29,7 +29,7 @@ from memory.ids import derived_id
 from memory.outbox.delivery import NewDelivery
 from memory.scope import Scope
 from memory.stores.sqlite.chronicle import mark_remembered_blocking
-from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.database import Database, understanding_rows
 from memory.stores.sqlite.forgotten import is_any_forgotten
 from memory.stores.sqlite.item_rows import COLUMNS, item_of
 from memory.stores.sqlite.items import put_item_blocking
@@ -329,6 +329,7 @@ def write_episode(episode: Episode) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+@understanding_rows()
 def read_episode(value: str) -> Episode:
     """Read what `write_episode` wrote."""
     fields = json.loads(value)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from memory.clock import from_rfc3339, rfc3339
 from memory.items import Item
 from memory.scope import Scope
+from memory.stores.sqlite.database import understanding_rows
 
 COLUMNS: Final = (
     "id, kind, owner_id, labels, title, summary, body, source, tags, conversation_id, turn_id,"
@@ -24,6 +25,7 @@ UPSERT: Final = (
 )
 
 
+@understanding_rows()
 def item_of(row: Mapping[str, Any] | sqlite3.Row) -> Item:
     """Read a row of `COLUMNS`."""
     return Item(

@@ -74,17 +74,22 @@ class SqliteItemStore:
         wanted = [one for one in dict.fromkeys(item_ids) if _can_be_stored(one)]
         found: dict[str, Item] = {}
         for part in (wanted[n : n + _AT_ONCE] for n in range(0, len(wanted), _AT_ONCE)):
-            rows = await self._database.rows(
+            items = await self._database.values(
+                item_of,
                 f"SELECT {COLUMNS} FROM items WHERE id IN ({', '.join('?' * len(part))})",  # noqa: S608
                 part,
             )
-            found |= {row["id"]: item_of(row) for row in rows}
+            found |= {item.id: item for item in items}
         return [found[one] for one in wanted if one in found and scope.covers(found[one].scope)]
 
     async def current(self, item_id: str) -> Item | None:
         """Give an item as it stands now, whoever's it is: for deliveries; None: it is gone."""
-        row = await self._database.row(f"SELECT {COLUMNS} FROM items WHERE id = ?", (item_id,))  # noqa: S608
-        return None if row is None else item_of(row)
+        found = await self._database.values(
+            item_of,
+            f"SELECT {COLUMNS} FROM items WHERE id = ?",  # noqa: S608
+            (item_id,),
+        )
+        return found[0] if found else None
 
     async def search(
         self, text: str, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
@@ -119,20 +124,20 @@ class SqliteItemStore:
             " ORDER BY occurred_at DESC, seq DESC LIMIT ?)"
         )
         owners = scope.readable_owners
-        rows = await self._database.rows(
+        return await self._database.values(
+            item_of,
             f"{' UNION ALL '.join([one_owners] * len(owners))}"
             " ORDER BY occurred_at DESC, seq DESC LIMIT ?",
             (*(value for one in owners for value in (one, *kinds, labels, limit)), limit),
         )
-        return [item_of(row) for row in rows]
 
     async def after(self, seq: int, limit: int) -> list[NumberedItem]:
         """Give items of all owners in the order of writing, those after `seq`."""
-        rows = await self._database.rows(
+        return await self._database.values(
+            lambda row: NumberedItem(seq=row["seq"], item=item_of(row)),
             f"SELECT seq, {COLUMNS} FROM items WHERE seq > ? ORDER BY seq LIMIT ?",  # noqa: S608
             (seq, limit),
         )
-        return [NumberedItem(seq=row["seq"], item=item_of(row)) for row in rows]
 
 
 def _can_be_stored(text: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from memory.clock import from_rfc3339, rfc3339
 from memory.outbox.delivery import Delivery, DeliveryStatus, Link, NewDelivery
 from memory.scope import WORKSPACE_OWNER
-from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.database import Database, understanding_rows
 
 _COLUMNS: Final = (
     "id, backend, operation, item_id, owner_id, revision, idempotency_key, status, attempts,"
@@ -176,12 +176,12 @@ class SqliteOutboxStore:
         before_id: int | None = None,
     ) -> Sequence[Delivery]:
         """List the deliveries of what an owner reads, newest first."""
-        rows = await self._database.rows(
+        return await self._database.values(
+            _delivery_of,
             f"SELECT {_COLUMNS} FROM outbox WHERE owner_id IN (?, ?)"  # noqa: S608
             " AND (? IS NULL OR status = ?) AND (? IS NULL OR id < ?) ORDER BY id DESC LIMIT ?",
             (owner_id, WORKSPACE_OWNER, status, status, before_id, before_id, limit),
         )
-        return [_delivery_of(row) for row in rows]
 
     async def retry(self, delivery_id: int, owner_id: str, now: datetime) -> Delivery | None:
         """Make a dead or pending delivery due now, its attempts forgotten; None: no such one."""
@@ -245,6 +245,7 @@ def _link_blocking(
     )
 
 
+@understanding_rows()
 def _delivery_of(row: Mapping[str, Any] | sqlite3.Row) -> Delivery:
     return Delivery(
         id=row["id"],

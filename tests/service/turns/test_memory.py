@@ -336,3 +336,18 @@ async def test_a_damaged_memory_keeps_nobody_from_talking_and_is_left_as_it_is(
     assert ready["state"] == "unavailable"
     assert str(data) not in ready["detail"]
     assert (data / "memory.sqlite3").read_bytes() == content
+
+
+async def test_an_emptied_memory_is_told_and_not_begun_anew(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        await ask(services, "hello")
+    for one in (tmp_path / "data").glob("memory.sqlite3*"):
+        one.unlink()
+    (tmp_path / "data" / "memory.sqlite3").touch()
+    async with running_services(tmp_path) as services:
+        result = await ask(services, "hello")
+        ready = await services.pings["memory"]()
+    assert (result["outcome"], result["memory"]["degraded"]) == ("answered", ["memory_failed"])
+    assert isinstance(ready, dict)
+    assert "is empty, although there are earlier conversations" in ready["detail"]
+    assert (tmp_path / "data" / "memory.sqlite3").stat().st_size == 0

@@ -46,7 +46,9 @@ async def test_a_file_that_is_damaged_while_it_is_open_is_told(tmp_path: Path) -
     assert await database.ping() is None, "nobody has read there yet"
     with pytest.raises(StoreDamaged, match="read: it is damaged"):
         await words_of(database)
-    assert await database.ping() == "The database cannot be read: it is damaged."
+    told = await database.ping()
+    assert told is not None
+    assert told.startswith("The database cannot be read: it is damaged.")
     with pytest.raises(StoreDamaged, match="written: it is damaged"):
         await insert(database, "x")
     await database.close()
@@ -75,4 +77,42 @@ async def test_errors_are_told_in_our_words(tmp_path: Path, code: int | None, re
         await database.write(work)
     assert str(caught.value) == f"The database cannot be written: {reason}."
     assert caught.value.__cause__ is failure
+    await database.close()
+
+
+async def test_a_schema_that_is_not_text_is_damage(tmp_path: Path) -> None:
+    """SQLite quotes it in its message, which the driver then cannot decode."""
+    database = await opened(tmp_path / "d", [TABLE])
+    await database.close()
+    whole = (tmp_path / "d").read_bytes()
+    (tmp_path / "d").write_bytes(whole.replace(b"tablewordswords", b"tablewor\xffsxords"))
+    with pytest.raises(StoreDamaged, match="opened: it is damaged"):
+        await opened(tmp_path / "d", [TABLE])
+
+
+async def test_a_text_that_is_not_text_is_damage(tmp_path: Path) -> None:
+    database = await opened(tmp_path / "d", [TABLE])
+    await database.write(
+        lambda writer: writer.execute("INSERT INTO words VALUES (CAST(x'ff' AS TEXT))")
+    )
+    with pytest.raises(StoreDamaged):
+        await words_of(database)
+    assert await database.ping() is not None
+    await database.close()
+
+
+async def test_a_row_that_cannot_be_understood_is_damage(tmp_path: Path) -> None:
+    database = await opened(tmp_path / "d", [TABLE])
+    await insert(database, "12", "x")
+    with pytest.raises(StoreDamaged):
+        await database.values(lambda row: int(row["word"]), "SELECT word FROM words")
+    assert await database.ping() is not None
+    await database.close()
+
+
+@pytest.mark.parametrize("sql", ["SELECT letter FROM words", "SELECT * FROM letters"])
+async def test_a_table_or_column_that_is_gone_is_damage(tmp_path: Path, sql: str) -> None:
+    database = await opened(tmp_path / "d", [TABLE])
+    with pytest.raises(StoreDamaged):
+        await database.rows(sql)
     await database.close()

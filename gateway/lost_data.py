@@ -1,0 +1,46 @@
+"""A database of conversations that was lost beside what belongs to it."""
+
+import logging
+from pathlib import Path
+from typing import Final
+
+from gateway.errors import StartError
+from gateway.settings import Settings
+from memory.stores.sqlite.integrity import holds_nothing_blocking
+
+_log = logging.getLogger(__name__)
+
+DATABASE: Final = "candor.sqlite3"
+
+
+def refuse_lost_database_blocking(settings: Settings) -> None:
+    """Refuse to begin anew where earlier conversations have left their traces.
+
+    Agent sessions lie in the data directory beside the database, so without it they are orphans. Logs
+    may be kept elsewhere and for longer: they count only beside a database file that was emptied, and
+    are a warning where the file is missing.
+
+    Raises:
+        StartError: the database is missing or empty, and there are earlier conversations.
+    """
+    path = settings.data_dir / DATABASE
+    if not holds_nothing_blocking(path):
+        return
+    state = "empty" if path.exists() else "missing"
+    has_logs = _has_any(settings.log_dir, "*/trn_*.jsonl")
+    if _has_any(settings.data_dir / "sessions" / "projects", "*/*.jsonl"):
+        traces = "agent sessions of earlier conversations in the data directory"
+    elif has_logs and state == "empty":
+        traces = "logs of earlier turns"
+    else:
+        if has_logs:
+            _log.warning("database_begun_anew", extra={"reason": "there are logs of earlier turns"})
+        return
+    raise StartError(
+        f"The database {DATABASE} is {state}, but there are {traces}. Restore it from a backup, or begin"
+        " anew: move the contents of CANDOR_DATA_DIR and CANDOR_LOG_DIR to another place."
+    )
+
+
+def _has_any(directory: Path, pattern: str) -> bool:
+    return next(directory.glob(pattern), None) is not None

@@ -1,0 +1,112 @@
+"""The check of a whole SQLite file, made once at the start and beside the work on it.
+
+SQLite notices damage only on the pages that it reads. Without this check a server would call itself
+ready until somebody asks for the damaged part.
+"""
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskStatus
+
+from memory.errors import StoreDamaged, StoreUnavailable
+from memory.stores.sqlite.database import FUNCTIONS, Database, translating
+
+_log = logging.getLogger(__name__)
+
+_START_S: Final = 1.0
+"""A start waits so long for the result; the check of a larger file goes on in the background."""
+_STEPS: Final = 10_000
+"""SQLite asks after so many steps, a few milliseconds, whether the check is still wanted."""
+_SCHEMA: Final = (
+    "SELECT type, name, NULL FROM sqlite_master"
+    " UNION SELECT 'column', master.name, info.name"
+    " FROM sqlite_master AS master, pragma_table_info(master.name) AS info"
+)
+
+
+async def check_integrity(
+    database: Database,
+    migrations: Sequence[str],
+    *,
+    start_s: float = _START_S,
+    task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+) -> None:
+    """Check the file and note damage on the database, which tells it in `ping`. For a task group.
+
+    Reports as started when the check is over, or after `start_s` seconds. Cancelled, it stops.
+    """
+    is_over = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_check, database, migrations, is_over)
+        with anyio.move_on_after(start_s):
+            await is_over.wait()
+        task_status.started()
+
+
+async def _check(database: Database, migrations: Sequence[str], is_over: anyio.Event) -> None:
+    given_up = threading.Event()
+    try:
+        await anyio.to_thread.run_sync(
+            check_blocking, database.path, migrations, given_up, abandon_on_cancel=True
+        )
+    except StoreDamaged as exc:
+        database.note_damage(exc)
+        _log.exception("database_damaged", extra={"database": database.path.name})
+    except StoreUnavailable:
+        _log.warning("database_not_checked", exc_info=True)
+    finally:
+        given_up.set()
+        is_over.set()
+
+
+def check_blocking(
+    path: Path, migrations: Sequence[str], given_up: threading.Event | None = None
+) -> None:
+    """Check a database that was brought up to the last migration.
+
+    Raises:
+        StoreDamaged: its pages or its schema are not what SQLite and the migrations have written.
+        StoreUnavailable: it cannot be read, or `given_up` was set.
+    """
+    with translating("checked"), closing(sqlite3.connect(path)) as connection:
+        connection.text_factory = lambda text: text.decode(errors="replace")
+        connection.execute("PRAGMA query_only=ON")
+        if given_up is not None:
+            connection.set_progress_handler(given_up.is_set, _STEPS)
+        found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            raise StoreDamaged("The database is damaged.") from sqlite3.DatabaseError(found)
+        if not _schema_of(migrations) <= set(connection.execute(_SCHEMA)):
+            raise StoreDamaged("The database is damaged: its tables are not those of this program.")
+
+
+def _schema_of(migrations: Sequence[str]) -> set[tuple[str, str, str | None]]:
+    """Return what the migrations make: the tables, indexes, triggers and columns."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for name, (arguments, function) in FUNCTIONS.items():
+            connection.create_function(name, arguments, function, deterministic=True)
+        for migration in migrations:
+            connection.executescript(migration)
+        return set(connection.execute(_SCHEMA))
+
+
+def holds_nothing_blocking(path: Path) -> bool:
+    """Return whether the file is missing or a database without tables; False when it cannot be read.
+
+    A database in use has its tables from its first start on, so one without them was emptied.
+    """
+    if not path.exists() or path.stat().st_size == 0:  # SQLite would drop the log beside it
+        return True
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+    except (sqlite3.Error, UnicodeDecodeError):
+        return False

@@ -1,0 +1,96 @@
+"""Databases with flipped bytes: the server tells the damage, and goes on with what it can read."""
+
+import random
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import anyio
+import pytest
+
+from gateway.assemble import Services
+from gateway.ids import LOCAL_USER
+from memory.errors import StoreDamaged
+from tests.support.services import ask, running_services, script
+
+TURNS = 24
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the directories of a server that has served some turns."""
+    root = tmp_path_factory.mktemp("written")
+
+    async def serve() -> None:
+        async with running_services(root) as services:
+            for n in range(TURNS):
+                await ask(
+                    services,
+                    script({"tool": "Bash", "input": {"command": "ls"}}, {"text": f"{n} 完成"}),
+                )
+            assert services.memory is not None
+            await services.memory.remembering.drain()
+
+    anyio.run(serve)
+    return root
+
+
+def damaged(written: Path, root: Path, name: str, *, flips: int, seed: int) -> Path:
+    """Copy the directories and change some bytes of a database at random."""
+    shutil.copytree(written, root, dirs_exist_ok=True)
+    file = root / "data" / name
+    content, chance = bytearray(file.read_bytes()), random.Random(seed)
+    for _ in range(flips):
+        content[chance.randrange(len(content))] ^= chance.randrange(1, 256)
+    file.write_bytes(content)
+    return root
+
+
+async def told(services: Services, part: str) -> str | None:
+    """Return what `/readyz` says of the damage of a part."""
+    answer = await services.pings[part]()
+    if isinstance(answer, Mapping):
+        return answer["detail"] if answer["state"] == "unavailable" else None
+    return answer
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_a_damaged_memory_ends_no_server(written: Path, tmp_path: Path, seed: int) -> None:
+    await anyio.to_thread.run_sync(lambda: damaged(written, tmp_path, "memory.sqlite3", flips=200, seed=seed))  # fmt: skip
+    async with running_services(tmp_path) as services:
+        result = await ask(services, script({"text": "still here"}))
+        assert (result["outcome"], result["reply"]) == ("answered", "still here")
+        detail = await told(services, "memory")
+        assert detail is not None
+        assert "damaged" in detail
+        assert await told(services, "database") is None
+
+
+async def read_all(services: Services) -> int:
+    """Read all messages; return how many conversations cannot be read because of damage."""
+    failed = 0
+    page, _ = await services.chat.page(LOCAL_USER, limit=100, cursor=None, query=None)
+    for view in page:
+        try:
+            await services.chat.messages(
+                LOCAL_USER, view.conversation.id, limit=100, before_seq=None
+            )
+        except StoreDamaged:
+            failed += 1
+    return failed
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_damaged_conversations_are_told_where_reading_them_fails(
+    written: Path, tmp_path: Path, seed: int
+) -> None:
+    """A file of which the schema is damaged cannot be opened at all; it is refused in a sentence."""
+    await anyio.to_thread.run_sync(lambda: damaged(written, tmp_path, "candor.sqlite3", flips=40, seed=seed))  # fmt: skip
+    with suppress(StoreDamaged):
+        async with running_services(tmp_path) as services:
+            try:
+                failed = await read_all(services)
+            except StoreDamaged:
+                failed = TURNS
+            assert (await told(services, "database") is not None) or not failed
