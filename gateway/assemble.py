@@ -236,6 +236,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
                 doom_loop_threshold=settings.doom_loop_threshold,
                 interrupt_grace_s=settings.interrupt_grace_s,
                 recall_deadline_s=settings.recall_deadline_ms / 1000,
+                model_silence_s=settings.model_silence_s,
             ),
             now=utc_now,
         )

@@ -156,6 +156,11 @@ class Settings:
     turn_timeout_s: float = _setting(
         _seconds(1, 86_400), "A turn may take so long, waiting for approvals not counted.", 600.0
     )
+    model_silence_s: float = _setting(
+        _seconds(1, 86_400),
+        "The model's service may be silent, or fail without a break, for so long.",
+        120.0,
+    )
     max_agent_steps: int = _setting(_whole(1, 10_000), "Model calls that one turn may make.", 200)
     max_budget_usd: float | None = _setting(
         _Form("an amount in US dollars above 0", _dollars),

@@ -294,6 +294,8 @@ class SdkClient:
     def _deliver(self, message: Message) -> None:
         run = self._run
         solicited = self._sorter.is_solicited(message)
+        if run is not None:
+            run.hear(message)
         if run is not None and not isinstance(message, StreamEvent):
             # A piece is no message: the whole one follows, and in a piece a secret is not known.
             run.queue.put(Observed(message=message, solicited=solicited))

@@ -41,6 +41,13 @@ class MessageBegun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MessageEnded:
+    """The model has finished a message, for the reason that its service reports."""
+
+    stop_reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TextDelta:
     """A piece of text as it is streamed."""
 
@@ -130,6 +137,7 @@ EngineEvent = (
     | SessionReady
     | EntryRecorded
     | MessageBegun
+    | MessageEnded
     | TextDelta
     | ThinkingDelta
     | TextDone

@@ -104,6 +104,14 @@ class SessionOrigin:
 class AgentRun(Protocol):
     """One prompt on its way through the agent."""
 
+    @property
+    def heard_at(self) -> float:
+        """Clock time of the last message from the agent process, of whatever kind.
+
+        Infinite while the agent compacts the session: it says nothing until that is done.
+        """
+        ...
+
     def events(self) -> AsyncIterator[EngineEvent]:
         """Give the run's events in order; the last is `RunFinished` or `ClientLost`.
 

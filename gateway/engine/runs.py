@@ -1,11 +1,13 @@
 """A run of the SDK's agent, and what is asked of the task that owns its client."""
 
+import math
 import uuid
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
 import anyio
 import anyio.lowlevel
+from claude_agent_sdk import Message, SystemMessage
 
 from gateway.engine.eventqueue import EventQueue
 from gateway.engine.events import EngineEvent
@@ -19,7 +21,18 @@ class SdkRun:
         """The prompt's, by which its result is known."""
         self.queue = EventQueue()
         self.interrupt_waits = False
+        self.heard_at = anyio.current_time()
+        """See `AgentRun.heard_at`."""
         self._request_interrupt = request_interrupt
+
+    def hear(self, message: Message) -> None:
+        """Note that a message has come, whatever it says."""
+        compacts = (
+            isinstance(message, SystemMessage)
+            and message.subtype == "status"
+            and message.data.get("status") == "compacting"
+        )
+        self.heard_at = math.inf if compacts else anyio.current_time()
 
     def events(self) -> AsyncIterator[EngineEvent]:
         """See `AgentRun.events`."""

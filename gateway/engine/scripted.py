@@ -214,6 +214,8 @@ class ScriptedRun:
         self._own = {one.full_name(tool) for one in servers for tool in one.tools}
         self._uuid = str(uuid.uuid4())
         self._queue = EventQueue()
+        self.heard_at = anyio.current_time()
+        """See `AgentRun.heard_at`."""
         self._begun = False
         self._stop = anyio.Event()
         self._lost = anyio.Event()
@@ -282,6 +284,7 @@ class ScriptedRun:
         )
 
     def _emit(self, event: EngineEvent) -> None:
+        self.heard_at = anyio.current_time()
         self._queue.put(event)
 
     async def _play(self) -> RunFinished:

@@ -20,6 +20,7 @@ from gateway.engine.events import (
     EngineEvent,
     EntryRecorded,
     MessageBegun,
+    MessageEnded,
     ModelFailed,
     ModelRetrying,
     RunFinished,
@@ -60,7 +61,14 @@ def _stream_event(event: dict[str, Any]) -> Iterator[EngineEvent]:
     kind = event.get("type")
     if kind == "message_start":
         yield MessageBegun()
-    elif kind == "content_block_delta" and isinstance(delta := event.get("delta"), dict):
+    elif isinstance(delta := event.get("delta"), dict):
+        yield from _delta(kind, delta)
+
+
+def _delta(kind: object, delta: dict[str, Any]) -> Iterator[EngineEvent]:
+    if kind == "message_delta" and delta.get("stop_reason"):
+        yield MessageEnded(stop_reason=str(delta["stop_reason"]))
+    elif kind == "content_block_delta":
         if delta.get("type") == "text_delta" and delta.get("text"):
             yield TextDelta(text=str(delta["text"]))
         elif delta.get("type") == "thinking_delta" and delta.get("thinking"):

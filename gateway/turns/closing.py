@@ -13,7 +13,7 @@ from typing import Any
 from gateway.engine.events import RunFinished
 from gateway.jsonsafe import json_safe
 from gateway.turns.evidence import Evidence, Notice
-from gateway.turns.reply import Cause, Ending, broke_off
+from gateway.turns.reply import Cause, Ending, broke_off, describe_unusual_stop
 from gateway.turns.result import failure_notice, memory_fields, turn_result
 from gateway.turns.scene import Scene
 from gateway.turns.telling import off_loop
@@ -103,6 +103,7 @@ class Closing:
             cause=scene.control.cause if stopped else self.cause,
             untrusted=scene.untrusted,
             timeout_s=limits.timeout_s,
+            silence_s=limits.model_silence_s,
             doom_loop_threshold=limits.doom_loop_threshold,
         )
 
@@ -111,10 +112,15 @@ class Closing:
         failed = failure_notice(evidence, ending)
         if failed is not None:
             scene.tell_notice(failed)
+        if evidence.text and evidence.context_full and not evidence.prompt_too_long:
+            scene.notice("context_window")
+            return
         if not isinstance(evidence.finish, RunFinished) or evidence.stopped_by is not None:
             return
         if evidence.cut_off:
             scene.notice("max_tokens")
+        if evidence.text and evidence.unusual_stop is not None:
+            scene.tell_notice(describe_unusual_stop(evidence.unusual_stop, scene.language))
         if evidence.text and evidence.refused:
             scene.notice("refusal")
         if evidence.text and broke_off(evidence) and not evidence.model_gave_up:

@@ -19,8 +19,10 @@ from gateway.engine.events import (
     ToolReturned,
 )
 from gateway.engine.protocol import AgentClient, AgentRun, ClientDead, Prompt
+from gateway.turns.evidence import SERVICE_FAILURES
 from gateway.turns.narrator import Narrator
 from gateway.turns.scene import Scene
+from gateway.turns.service_watch import ServiceWatch
 from gateway.turns.telling import off_loop
 
 _GIVE_UP_GRACE_S = 2.0
@@ -36,6 +38,7 @@ class Conversing:
         self._scene = scene
         self.narrator = narrator
         self._run: AgentRun | None = None
+        self._service = ServiceWatch(scene)
         self.on_session: Callable[[SessionReady], Awaitable[None]] | None = None
         self.on_sent: Callable[[], None] = lambda: None
         """Called each time when the agent has a prompt."""
@@ -70,6 +73,7 @@ class Conversing:
             try:
                 self._run = await client.start_run(prompt)
                 self.on_sent()
+                tasks.start_soon(self._service.watch, self._run)
                 await self._read(client, self._run)
             except ClientDead as exc:  # leaves the task group as it is, not in a group
                 death = exc
@@ -101,7 +105,7 @@ class Conversing:
         scene.evidence.stopped_by = scene.control.reason
         if self._run is not None:
             await self._run.interrupt()
-        hopeless = scene.control.reason == "api_error"
+        hopeless = scene.control.reason in {*SERVICE_FAILURES, "context_window"}
         await anyio.sleep(_GIVE_UP_GRACE_S if hopeless else scene.parts.limits.interrupt_grace_s)
         scene.parts.metrics.clients_killed_total.inc()
         if not hopeless:
@@ -119,6 +123,7 @@ class Conversing:
             await self.on_session(event)
         if isinstance(event, ToolReturned):
             event = replace(event, text=await off_loop(self._scene.teller.clipped, event.text))
+        self._service.take(event)
         if isinstance(event, ToolCalled) and self.only_words:
             return
         await self.narrator.tell(event)

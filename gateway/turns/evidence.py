@@ -14,6 +14,7 @@ from gateway.engine.events import (
     EngineEvent,
     EntryRecorded,
     MessageBegun,
+    MessageEnded,
     ModelFailed,
     ModelRetrying,
     RunFinished,
@@ -38,13 +39,27 @@ StopReason = Literal[
     "api_error",
     "engine_crash",
     "refusal",
+    "model_timeout",
+    "context_window",
 ]
+
+SERVICE_FAILURES: frozenset[StopReason | None] = frozenset({"api_error", "model_timeout"})
+"""Stops by which the gateway gives up on the model's service."""
 
 SKILL_FILE = "SKILL.md"
 
-_MAY_COME_LATE: frozenset[StopReason | None] = frozenset({"user_interrupt", "timeout", "api_error"})
+_MAY_COME_LATE: frozenset[StopReason | None] = frozenset(
+    {"user_interrupt", "timeout", *SERVICE_FAILURES}
+)
 """Stops that change nothing where the run had come to its own end before they reached it."""
 _BY_ITSELF = frozenset({None, "completed"})
+_TOO_LONG = frozenset({"prompt_too_long", "blocking_limit"})
+"""Terminal reasons of the agent program: the prompt does not fit into the context window."""
+_REQUEST_TOO_LARGE = 413
+_CONTEXT_FULL = "model_context_window_exceeded"
+_ORDINARY_STOPS = frozenset(
+    {None, "end_turn", "tool_use", "stop_sequence", "max_tokens", "refusal", _CONTEXT_FULL}
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,6 +100,8 @@ class Evidence:
     """The reason of each denied call, by its id."""
     retry: ModelRetrying | None = None
     model_failure: ModelFailed | None = None
+    model_stop: str | None = None
+    """Why the model ended its last message, in its service's own words."""
     finish: RunFinished | ClientLost | None = None
     session_id: str | None = None
     model: str = ""
@@ -119,13 +136,36 @@ class Evidence:
     def model_gave_up(self) -> bool:
         """Whether the model's service failed for good."""
         if self.stopped_by is not None:
-            return self.stopped_by == "api_error"
+            return self.stopped_by in SERVICE_FAILURES
         if self.refused or self.cut_off:
             return False
         by_terms = (
             isinstance(self.finish, RunFinished) and self.finish.terminal_reason == "api_error"
         )
         return self.model_failure is not None or by_terms
+
+    @property
+    def prompt_too_long(self) -> bool:
+        """Whether the service refused the prompt because of its length."""
+        finish = self.finish
+        return isinstance(finish, RunFinished) and (
+            finish.terminal_reason in _TOO_LONG or finish.api_error_status == _REQUEST_TOO_LARGE
+        )
+
+    @property
+    def context_full(self) -> bool:
+        """Whether the model's context window ended the run: the prompt or the answer did not fit."""
+        return self.prompt_too_long or self.model_stop == _CONTEXT_FULL
+
+    @property
+    def unusual_stop(self) -> str | None:
+        """A stop reason of the model's that is no ordinary end, such as `pause_turn`."""
+        return None if self.model_stop in _ORDINARY_STOPS else self.model_stop
+
+    @property
+    def has_open_calls(self) -> bool:
+        """Whether a tool call has not reported back yet."""
+        return any(use.status is None for use in self.tools.values())
 
     @property
     def last_tool(self) -> ToolUse | None:
@@ -136,6 +176,7 @@ class Evidence:
         """Forget how the last run ended, so that the next one's ending can be told."""
         self.finish = None
         self.model_failure = None
+        self.model_stop = None
         self.retry = None
 
     def keep_ending(self, ending: RunFinished | ClientLost | None) -> None:
@@ -151,6 +192,8 @@ class Evidence:
             case SessionReady():
                 self.session_id = event.session_id
                 self.model = event.model
+            case MessageEnded():
+                self.model_stop = event.stop_reason
             case EntryRecorded():
                 self.last_entry_id = event.entry_id
             case MessageBegun() | TextDelta() | TextDone():
@@ -187,7 +230,7 @@ class Evidence:
         open_calls = [use for use in self.tools.values() if use.status is None]
         for use in open_calls:
             denied = use.tool_use_id in self.denials
-            broken = self.stopped_by not in {None, "api_error"}
+            broken = self.stopped_by not in {None, *SERVICE_FAILURES}
             use.status = "denied" if denied else "interrupted" if broken else "unknown"
             use.error = self.denials.get(use.tool_use_id)
             use.duration_ms = elapsed_ms(use.started_at, at)
@@ -232,6 +275,7 @@ class Evidence:
                 use.status = "denied"
         if event.is_error or self.model_failure is not None:
             return
+        self.model_stop = event.stop_reason
         if self.stopped_by in _MAY_COME_LATE and event.terminal_reason in _BY_ITSELF:
             self.stopped_by = None
         if not self.text:

@@ -8,6 +8,7 @@ from gateway.engine.events import (
     ClientLost,
     EngineEvent,
     MessageBegun,
+    MessageEnded,
     ModelRetrying,
     Observed,
     RunFinished,
@@ -56,6 +57,8 @@ class Narrator:
                 self._emit_thinking(await off_loop(self._thinking_pieces.feed, event.text))
             case ModelRetrying():
                 self._retrying(event)
+            case MessageEnded(stop_reason="model_context_window_exceeded"):
+                scene.control.stop("context_window")  # the agent would go on asking
             case _:
                 await self._tell_text(event)
 
@@ -64,8 +67,8 @@ class Narrator:
             case TextDelta():
                 await self._text(event.text)
             case TextDone():
-                if not self._scene.evidence.partial:
-                    await self._text(event.text)
+                if rest := self._rest_of(event.text):
+                    await self._text(rest)
                 self._emit_text(self._text_pieces.rest())
             case MessageBegun():
                 self._text_pieces.rest()  # the answer was broken off and begins again
@@ -73,6 +76,20 @@ class Narrator:
                 self._emit_text(self._text_pieces.rest())
             case _:
                 return
+
+    def _rest_of(self, block: str) -> str:
+        """Return what of a finished block was not streamed; usually nothing.
+
+        After a stream that broke, the agent may ask again without streaming.
+        """
+        streamed = self._scene.evidence.partial
+        if block.startswith(streamed):
+            return block[len(streamed) :]
+        if block.strip() == streamed.strip():
+            return ""
+        self._text_pieces.rest()
+        self._apart = "\n\n" if self._spoken else ""
+        return block
 
     async def _text(self, text: str) -> None:
         """Tell a piece of text; a new block, or one begun again, stands apart from the last."""
@@ -130,6 +147,7 @@ class Narrator:
         scene.parts.metrics.model_retries_total.inc()
         if event.status in HOPELESS:
             scene.control.stop("api_error")
+        if scene.control.is_stopping:
             return
         scene.notice(
             "model_retrying",

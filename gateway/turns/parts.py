@@ -23,6 +23,7 @@ class TurnLimits:
     doom_loop_threshold: int
     interrupt_grace_s: float
     recall_deadline_s: float
+    model_silence_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

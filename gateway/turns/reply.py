@@ -5,12 +5,14 @@ the turn from outside (the model's service, a crash, a stop, a limit), then text
 then a run that broke off, and only then "finished without text".
 """
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 from gateway.engine.events import RunFinished
-from gateway.turns.evidence import Evidence, StopReason, ToolUse
+from gateway.turns.evidence import SERVICE_FAILURES, Evidence, Notice, StopReason, ToolUse
 from gateway.turns.sentences import Language, say
+from gateway.turns.service_failure import describe_service_failure
 
 Outcome = Literal[
     "answered",
@@ -26,6 +28,7 @@ Cause = Literal["left", "shutdown", "crashed", "unavailable", "untrusted", "inte
 """Why a turn ended, where the stop reason alone does not say it."""
 
 _ERROR_CHARS = 300
+_STOP_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _SHOWN_TOOLS = 6
 
 _SUBTYPE_STOPS: dict[str, StopReason] = {
@@ -35,8 +38,6 @@ _SUBTYPE_STOPS: dict[str, StopReason] = {
 _LIMITS: frozenset[StopReason] = frozenset({"doom_loop", "max_turns", "timeout", "budget"})
 _INTERRUPTS: frozenset[StopReason | None] = frozenset({"user_interrupt", "policy_interrupt"})
 _FAULTS: frozenset[Cause | None] = frozenset({"crashed", "unavailable", "untrusted", "internal"})
-_OVERLOADED = 529
-_SERVER_ERRORS = range(500, 600)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,7 @@ class Ending:
     untrusted: str = ""
     """With the cause of that name: what was not approved, in words."""
     timeout_s: float = 0
+    silence_s: float = 0
     doom_loop_threshold: int = 0
 
 
@@ -56,6 +58,8 @@ def stop_reason_of(evidence: Evidence, ending: Ending) -> StopReason:
     """Say why the turn ended."""
     if evidence.stopped_by is not None:
         return evidence.stopped_by
+    if evidence.context_full:
+        return "context_window"
     if evidence.model_gave_up:
         return "api_error"
     if evidence.lost or ending.cause in _FAULTS:
@@ -75,7 +79,7 @@ def outcome_of(evidence: Evidence, ending: Ending) -> Outcome:
         return "interrupted"
     if reason in _LIMITS:
         return "stopped"
-    if reason == "api_error" or evidence.lost or ending.cause in _FAULTS:
+    if _service_failed(evidence, reason) or evidence.lost or ending.cause in _FAULTS:
         return "engine_failed"
     failed = bool(failures(evidence))
     if evidence.text:
@@ -83,6 +87,13 @@ def outcome_of(evidence: Evidence, ending: Ending) -> Outcome:
     if failed:
         return "tool_failed"
     return "interrupted" if broke_off(evidence) else "empty"
+
+
+def _service_failed(evidence: Evidence, reason: StopReason) -> bool:
+    """Whether the model's service ended the turn; an answer cut by a full context is an answer."""
+    if reason == "context_window":
+        return evidence.prompt_too_long or evidence.last_was_tool or not evidence.text
+    return reason in SERVICE_FAILURES
 
 
 def build_reply_text(evidence: Evidence, ending: Ending) -> str:
@@ -136,6 +147,8 @@ def broke_off(evidence: Evidence) -> bool:
         isinstance(evidence.finish, RunFinished)
         and not evidence.refused
         and not evidence.cut_off
+        and not evidence.context_full
+        and evidence.unusual_stop is None
         and evidence.finish.subtype not in _SUBTYPE_STOPS
         and (evidence.finish.subtype == "error_during_execution" or evidence.finish.is_error)
     )
@@ -161,9 +174,19 @@ def _closing(evidence: Evidence, ending: Ending, outcome: Outcome) -> str:
     ).strip()
 
 
+def describe_unusual_stop(stop_reason: str, language: Language) -> Notice:
+    """Report a stop reason of the model's that nobody here acts on."""
+    if stop_reason == "pause_turn":
+        return Notice("pause_turn", say(language, "pause_turn"))
+    shown = stop_reason if _STOP_NAME.fullmatch(stop_reason) else "?"
+    return Notice("unknown_stop_reason", say(language, "unknown_stop_reason", reason=shown))
+
+
 def _nothing_said(evidence: Evidence, ending: Ending) -> str:
     if evidence.refused:
         return say(ending.language, "refusal")
+    if evidence.unusual_stop is not None:
+        return describe_unusual_stop(evidence.unusual_stop, ending.language).message
     if evidence.tools:
         which = describe_tools(list(evidence.tools.values()), ending.language)
         return say(ending.language, "empty_after_tools", which=which)
@@ -176,8 +199,8 @@ def _ending_key(
     """Choose the sentence for an ending from outside, and fill its own places."""
     reason = stop_reason_of(evidence, ending)
     if outcome == "engine_failed":
-        if reason == "api_error":
-            return _api_key(evidence)
+        if reason in {*SERVICE_FAILURES, "context_window"}:
+            return describe_service_failure(evidence, ending.silence_s)
         return _fault_key(ending.cause), {"which": ending.untrusted}
     if reason == "user_interrupt":
         return _interrupt_key(ending.cause), {}
@@ -210,24 +233,3 @@ def _fault_key(cause: Cause | None) -> str:
             return "workspace_untrusted"
         case _:
             return "engine_crash"
-
-
-def _api_key(evidence: Evidence) -> tuple[str, dict[str, object]]:
-    status = api_status(evidence)
-    if status in {400, 401, 403, 404, 429}:
-        return f"api_{status}", {}
-    if status is None:
-        kinds = {"authentication_failed": "api_401", "invalid_request": "api_400"}
-        kinds |= {"rate_limit": "api_429", "model_not_found": "api_404", "billing_error": "api_403"}
-        kind = evidence.model_failure.kind if evidence.model_failure else ""
-        return kinds.get(kind, "api_unreachable"), {}
-    if status == _OVERLOADED or status in _SERVER_ERRORS:
-        return "api_overloaded", {"status": status}
-    return "api_other", {"status": status}
-
-
-def api_status(evidence: Evidence) -> int | None:
-    """Give the HTTP status with which the model's service failed last, if one was told."""
-    if isinstance(evidence.finish, RunFinished) and evidence.finish.api_error_status:
-        return evidence.finish.api_error_status
-    return evidence.retry.status if evidence.retry else None

@@ -84,6 +84,7 @@ def turn_result(
         "reply": build_reply_text(evidence, ending),
         "outcome": outcome_of(evidence, ending),
         "stop_reason": stop_reason_of(evidence, ending),
+        "cause": ending.cause,
         "notices": [asdict(one) for one in evidence.notices],
         "tools": [tool_fields(use) for use in evidence.tools.values()],
         "memory": dict(memory),

@@ -181,6 +181,7 @@ async def close_withdrawn(
         "reply": say(language_of(turn.message), why),
         "outcome": "interrupted",
         "stop_reason": "user_interrupt",
+        "cause": "left" if why == "withdrawn_left" else None,
         "notices": [],
         "tools": [],
         "memory": memory_fields(ContextPack()),

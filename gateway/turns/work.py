@@ -22,6 +22,7 @@ from gateway.turns.casetools import CaseCalls
 from gateway.turns.closing import Closing
 from gateway.turns.control import TurnClock
 from gateway.turns.conversing import Conversing
+from gateway.turns.evidence import SERVICE_FAILURES
 from gateway.turns.gate import TurnGate
 from gateway.turns.guards import DoomLoop, needs_follow_through, needs_summary
 from gateway.turns.loan import Loan
@@ -190,7 +191,7 @@ class TurnWork:
         evidence = self._scene.evidence
         ending = evidence.finish
         await self._ask_again(text)
-        if evidence.stopped_by not in {None, "api_error"}:
+        if evidence.stopped_by not in {None, *SERVICE_FAILURES, "context_window"}:
             return
         failed = evidence.last_was_tool or evidence.model_gave_up or evidence.lost
         if failed or broke_off(evidence):

@@ -146,6 +146,7 @@ def test_a_server_that_dies_in_mid_turn_is_told_as_it_was(
         expect(chat.page.locator("#connection")).to_be_empty()
         expect(chat.turn.reply).to_contain_text("word0 word1 word2")
         expect(chat.turn.reply).to_contain_text("The server stopped unexpectedly")
+        expect(chat.turn.outcome).to_have_text("Not finished: the server stopped unexpectedly")
         expect(chat.turn.tools).to_have_attribute("data-status", "ok")
         chat.page.reload()
         expect(chat.outcomes).to_have_count(2)

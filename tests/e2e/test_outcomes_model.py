@@ -141,8 +141,8 @@ HOPELESS = [
     ),
     Hopeless(
         status=404,
-        english="The model's service does not know the model or the address (404). Check CANDOR_MODEL",
-        chinese="模型服务找不到该模型或地址（404）。请检查 CANDOR_MODEL",
+        english="The model's service does not know the model candor-demo, or ANTHROPIC_BASE_URL leads",
+        chinese="模型服务找不到模型 candor-demo，或者 ANTHROPIC_BASE_URL 指向了别处（404）。",
     ),
 ]
 
@@ -201,12 +201,15 @@ LASTING = {
         {"status": 429},
         "The model's service kept refusing because of too many requests (429).",
     ),
-    "500": ({"status": 500}, "The model's service was overloaded and stayed so (500)."),
+    "500": ({"status": 500}, "The model's service kept failing with an error of its own (500)."),
     "529": ({"status": 529}, "The model's service was overloaded and stayed so (529)."),
-    "dropped": ({"drop": True}, "The model's service could not be reached."),
+    "dropped": (
+        {"drop": True},
+        "The connection to the model's service kept failing (ECONNRESET).",
+    ),
     "dropped in an answer": (
         {"drop": True, "after_chars": 30},
-        "The model's service could not be reached.",
+        "The connection to the model's service kept failing (ECONNRESET).",
     ),
 }
 
@@ -231,6 +234,153 @@ async def test_a_failure_that_lasts_ends_in_a_sentence_in_chinese(
     result, _ = await ask(server, conversation, in_chinese({"status": 529, "times": 50}))
     assert result["outcome"] == "engine_failed"
     assert result["reply"].startswith("模型服务一直过载（529）。")
+
+
+BODIES = {
+    "json": {"raw": "{not json"},
+    "events": {"raw": "event: x\ndata: {oops\n\n", "content_type": "text/event-stream"},
+    "a page": {"raw": "<html>Sign in</html>", "content_type": "text/html"},
+    "another API": {"raw": '{"choices": [{"message": {"content": "hi"}}]}'},
+}
+
+
+@pytest.mark.parametrize("step", BODIES.values(), ids=BODIES.keys())
+async def test_a_body_that_is_no_answer_is_not_called_a_lost_connection(
+    server: LiveServer, conversation: str | None, step: dict[str, Any]
+) -> None:
+    result, _ = await ask(server, conversation, script({**step, "times": 50}))
+    assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "api_error")
+    assert result["reply"].startswith(
+        "The model's service answered with something that is not the Messages API."
+    )
+
+
+CREDIT = "Your credit balance is too low to access the Anthropic API."
+TOO_LONG = "prompt is too long: 215000 tokens > 200000 maximum"
+
+
+@pytest.mark.parametrize(
+    ("message", "stop_reason", "english", "chinese"),
+    [
+        (
+            CREDIT,
+            "api_error",
+            "The account of the model's service has no credit",
+            "模型服务的账户余额不足",
+        ),
+        (
+            TOO_LONG,
+            "context_window",
+            "The conversation with this message is longer",
+            "这个对话加上这条消息",
+        ),
+    ],
+    ids=["credit", "length"],
+)
+async def test_a_refusal_with_a_known_reason_has_its_own_sentence(
+    server: LiveServer, message: str, stop_reason: str, english: str, chinese: str
+) -> None:
+    for write, sentence in ((script, english), (in_chinese, chinese)):
+        step = {"status": 400, "message": message, "times": 50}
+        result, _ = await ask(server, None, write(step))
+        assert (result["outcome"], result["stop_reason"]) == ("engine_failed", stop_reason)
+        assert result["reply"].startswith(sentence)
+
+
+async def test_an_error_event_in_a_stream_is_retried_and_the_answer_streamed_whole(
+    server: LiveServer, conversation: str | None
+) -> None:
+    """The agent asks again without streaming; what was not streamed comes in one piece."""
+    text = "The whole answer, from its beginning to its end."
+    for start in (text, "Something else that was begun."):
+        cut = {"status": 529, "after_chars": 14, "text": start}
+        async with (
+            server.client() as client,
+            client.stream(script(cut, {"text": text}), conversation) as events,
+        ):
+            told = await events.rest()
+        assert (told[-1].data["outcome"], told[-1].data["reply"]) == ("answered", text)
+        streamed = "".join(one.data["text"] for one in told if one.type == "text.delta")
+        assert streamed == text if start == text else streamed.endswith("\n\n" + text)
+
+
+@pytest.mark.parametrize(
+    ("step", "outcome", "stop_reason", "code", "reply"),
+    [
+        (
+            {"stop_reason": "model_context_window_exceeded", "text": "So far."},
+            *("answered", "context_window", ["context_window"], "So far."),
+        ),
+        (
+            {"stop_reason": "model_context_window_exceeded", "empty": True},
+            *("engine_failed", "context_window", []),
+            "The conversation has filled the model's context window",
+        ),
+        (
+            {"stop_reason": "pause_turn", "text": "A moment."},
+            *("answered", "end_turn", ["pause_turn"], "A moment."),
+        ),
+        (
+            {"stop_reason": "pause_turn", "empty": True},
+            *("empty", "end_turn", [], "The model paused before it was finished."),
+        ),
+        (
+            {"stop_reason": "a_new_reason", "text": "Well."},
+            *("answered", "end_turn", ["unknown_stop_reason"], "Well."),
+        ),
+    ],
+    ids=["full with text", "full without", "paused with text", "paused without", "unknown"],
+)
+async def test_why_the_model_stopped_is_told(
+    server: LiveServer,
+    service: Service,
+    step: dict[str, Any],
+    outcome: str,
+    stop_reason: str,
+    code: list[str],
+    reply: str,
+) -> None:
+    before = service.calls
+    result, _ = await ask(server, None, script({**step, "times": 9}))
+    assert (result["outcome"], result["stop_reason"]) == (outcome, stop_reason)
+    assert [one for one, _ in notices(result)] == code
+    assert result["reply"].startswith(reply)
+    assert service.calls <= before + 2, "asked on after the model had said why it stopped"
+
+
+async def test_silence_and_lasting_failure_end_within_the_limit(
+    tmp_path: Path, service: Service
+) -> None:
+    """By itself the agent waits ten minutes for a byte, and asks ten times in growing pauses."""
+    async with running_server(
+        tmp_path,
+        command=None,
+        model="candor-demo",
+        model_silence_s=4,
+        environ={"ANTHROPIC_BASE_URL": service.url, "ANTHROPIC_API_KEY": KEY},
+    ) as server:
+        conversation = server.new_conversation()
+        silent = "The model's service was silent for 4 seconds, so this turn was ended."
+        for write, step, sentence in (
+            (script, {"hang": True}, silent),
+            (in_chinese, {"hang": True, "after_chars": 9}, "模型服务连续 4 秒没有任何响应"),
+        ):
+            result, types = await ask(server, conversation, write(bash("ls"), step))
+            assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "model_timeout")
+            assert sentence in result["reply"]
+            assert [one["status"] for one in result["tools"]] == ["ok"]
+            assert [code for code, _ in notices(result)] == ["model_silent"]
+            assert types.index("notice") < types.index("turn.completed")
+        for step, sentence in (
+            ({"status": 529}, "The model's service was overloaded and stayed so (529)."),
+            ({"drop": True, "after_chars": 9}, "The connection to the model's service kept"),
+        ):
+            result, _ = await ask(server, conversation, script({**step, "times": 50}))
+            assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "api_error")
+            assert sentence in result["reply"]
+            assert 0 < len(notices(result)) < 10
+        result, _ = await ask(server, conversation, script({"text": "Back."}))
+        assert result["reply"] == "Back."
 
 
 async def test_an_answer_that_was_cut_off_and_begun_again_is_there_once(
@@ -267,4 +417,6 @@ async def test_a_service_that_is_not_there(tmp_path: Path) -> None:
         assert server.said().startswith("Candor talks to the model of ANTHROPIC_BASE_URL.")
         result, _ = await ask(server, None, "hello")
         assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "api_error")
-        assert result["reply"].startswith("The model's service could not be reached.")
+        assert result["reply"].startswith(
+            "The model's service could not be reached (ECONNREFUSED)."
+        )

@@ -18,7 +18,7 @@ const LOOKS = {
 };
 
 // These reasons say more than the outcome does; `end_turn` does not.
-const TELLING_REASONS = new Set(["user_interrupt", "policy_interrupt", "doom_loop", "max_turns", "timeout", "budget", "api_error", "engine_crash", "refusal"]);
+const TELLING_REASONS = new Set(["user_interrupt", "policy_interrupt", "doom_loop", "max_turns", "timeout", "budget", "api_error", "model_timeout", "context_window", "engine_crash", "refusal"]);
 
 export function noticeLine(notice) {
   return el("p", { class: "notice", "data-testid": "notice", "data-code": notice.code }, icon("info"), el("span", { dir: "auto" }, showHidden(notice.message)));
@@ -28,7 +28,8 @@ function badge(result) {
   const reason = TELLING_REASONS.has(result.stop_reason) ? wordsFor("stop", result.stop_reason) : "";
   const isWhole = result.outcome === "answered" && !reason;
   const [look, shape] = isWhole ? ["ok", "check"] : LOOKS[result.outcome] ?? ["calm", "info"];
-  const words = [wordsFor("outcome", result.outcome), reason].filter(Boolean).join(" · ");
+  // A cause says who ended the turn where the stop reason alone would name somebody else.
+  const words = result.cause ? wordsFor("cause", result.cause) : [wordsFor("outcome", result.outcome), reason].filter(Boolean).join(" · ");
   return el("span", { class: `outcome is-${look}`, "data-testid": "outcome", "data-outcome": result.outcome, "data-stop-reason": result.stop_reason }, icon(shape), el("span", {}, showHidden(words)));
 }
 

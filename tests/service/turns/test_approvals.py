@@ -33,6 +33,17 @@ async def asked(services: Services, accepted: Any) -> dict[str, Any]:
     return of_kind(events, "approval.requested")[0]
 
 
+async def test_a_question_is_no_silence_of_the_model(tmp_path: Path) -> None:
+    """The model is waited for longer than it may be silent, but not by itself."""
+    async with running_services(tmp_path, approvals="on", model_silence_s=0.2) as services:
+        accepted = await send(services, script(WRITE, DONE))
+        question = await asked(services, accepted)
+        await anyio.sleep(0.5)
+        services.chat.answer_approval(ME, question["approval_id"], "allow")
+        result = await result_of(services, accepted)
+    assert (result["outcome"], result["notices"]) == ("answered", [])
+
+
 async def test_an_allowed_call_runs(tmp_path: Path) -> None:
     async with running_services(tmp_path, approvals="on") as services:
         accepted = await send(services, script(WRITE, DONE))

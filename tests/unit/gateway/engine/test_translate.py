@@ -23,6 +23,7 @@ from gateway.engine.events import (
     EngineEvent,
     EntryRecorded,
     MessageBegun,
+    MessageEnded,
     ModelFailed,
     ModelRetrying,
     RunFinished,
@@ -70,6 +71,11 @@ CALL = ToolUseBlock(id="t", name="Bash", input={"command": "ls"})
         (stream(delta("thinking_delta", thinking="a")), [ThinkingDelta(text="a")]),
         (stream(delta("text_delta", text="")), []),
         (stream(delta("text_delta", text="a"), parent="t"), []),
+        (
+            stream({"type": "message_delta", "delta": {"stop_reason": "pause_turn"}}),
+            [MessageEnded(stop_reason="pause_turn")],
+        ),
+        (stream({"type": "message_delta", "delta": {"stop_reason": None}}), []),
         (stream({"type": "ping"}), []),
         (
             assistant(ThinkingBlock(thinking="hm", signature=""), TextBlock(text="a"), CALL),

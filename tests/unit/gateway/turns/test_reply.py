@@ -238,11 +238,13 @@ def test_a_limit_is_named_with_its_number(stopped_by: StopReason, words: str) ->
         (403, "denied access (403)"),
         (404, "CANDOR_MODEL"),
         (429, "too many requests (429)"),
-        (500, "(500)"),
+        (402, "no credit left"),
+        (413, "longer than the model can read"),
+        (500, "error of its own (500)"),
         (503, "(503)"),
         (529, "overloaded and stayed so (529)"),
         (418, "failed (418)"),
-        (None, "could not be reached"),
+        (None, "not the Messages API"),
     ],
 )
 def test_a_failing_service_is_told_in_a_sentence_that_says_what_to_do(
@@ -259,7 +261,8 @@ def test_a_failing_service_is_told_in_a_sentence_that_says_what_to_do(
     ("kind", "words"),
     [
         ("authentication_failed", "(401)"),
-        ("billing_error", "(403)"),
+        ("billing_error", "no credit left"),
+        ("server_error", "connection to the model's service kept failing."),
         ("invalid_request", "(400)"),
         ("model_not_found", "(404)"),
         ("rate_limit", "(429)"),
@@ -267,6 +270,33 @@ def test_a_failing_service_is_told_in_a_sentence_that_says_what_to_do(
 )
 def test_a_failing_service_without_a_status_is_told_by_its_kind(kind: str, words: str) -> None:
     assert words in build_reply_text(gave_up(None, kind), ending())
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("API Error: lost (ECONNRESET). Try again.", "connection to the model's service kept"),
+        ("API Error: Connection refused (ECONNREFUSED)", "could not be reached (ECONNREFUSED)"),
+        ("Self-signed certificate (DEPTH_ZERO_SELF_SIGNED_CERT).", "(DEPTH_ZERO_SELF_SIGNED_CERT)"),
+        ("Something else (as it happens).", "connection to the model's service kept failing."),
+    ],
+)
+def test_of_the_agents_own_text_only_an_error_code_is_shown(text: str, words: str) -> None:
+    evidence = evidence_of(
+        ModelFailed(kind="server_error", text=text),
+        finished(is_error=True, terminal_reason="api_error"),
+    )
+    assert words in build_reply_text(evidence, ending())
+
+
+def test_the_last_failure_is_named_and_not_an_earlier_one() -> None:
+    retry = ModelRetrying(attempt=1, max_attempts=10, delay_ms=9, status=529, error="x")
+    evidence = evidence_of(
+        retry,
+        ModelFailed(kind="unknown", text="API Error: JSON Parse error"),
+        finished(is_error=True, terminal_reason="api_error"),
+    )
+    assert "not the Messages API" in build_reply_text(evidence, ending())
 
 
 def test_the_status_of_the_last_retry_is_told_where_the_run_ended_without_one() -> None:

@@ -61,6 +61,7 @@ def test_a_turn_result_has_exactly_the_contracts_fields() -> None:
         "reply": "Half done.",
         "outcome": "answered_with_failures",
         "stop_reason": "end_turn",
+        "cause": None,
         "notices": [{"code": "tools_failed", "message": "1 of 2"}],
         "tools": [
             {
