@@ -28,6 +28,7 @@ from gateway.turns.control import TurnControl
 from gateway.turns.conversation_memory import ConversationMemory
 from gateway.turns.lanes import Lanes, Ticket
 from gateway.turns.requests import Accepted, ChatRequest, ConversationView, State, WhenBusy
+from gateway.turns.typed_commands import starts_afresh
 from gateway.turns.unrun import Withdrawal, close_withdrawn
 from gateway.waiting import until_any
 from memory.clock import Now
@@ -117,7 +118,8 @@ class Chat:
         named = None
         if request.conversation_id is not None:
             named = await self._conversation(user_id, request.conversation_id)
-        left = named if request.new_conversation else None
+        leaves = request.new_conversation or starts_afresh(request.message)
+        left = named if leaves else None
         target = named if left is None else None
         self._refuse_when_closed()
         self._refuse_when_full()

@@ -99,6 +99,11 @@ _EN = {
     "journal_lost": "Part of this turn could not be written to the log: {lines} lines are missing.",
     "journal_late": "The log of this turn is not written completely yet; the rest follows.",
     "memory_not_written": "This turn could not be written into memory: it will not be remembered.",
+    "skill_request": "Use the skill {name}: call the Skill tool with this name, then follow its instructions. What the person wrote with it, if anything, follows.",
+    "answered_by_gateway": "The gateway answered this itself; the model was not asked.",
+    "command_clear": "This is a new conversation. It knows nothing of the messages before it; the earlier conversation is kept.",
+    "command_compact": "There is nothing to do: a long conversation is compacted by itself when the model needs it. For a fresh start type /clear.",
+    "command_unknown": "There is no command /{name} here, so nothing was done. What can be typed: /clear for a new conversation, and the skills of this workspace ({skills}). To send this as text, write it into a sentence.",
     "kill": "The agent did not stop when asked, so its process was ended.",
 }
 
@@ -172,6 +177,11 @@ _ZH = {
     "journal_lost": "这一轮的部分日志无法写入：缺少 {lines} 行。",
     "journal_late": "这一轮的日志尚未写完，其余部分稍后写入。",
     "memory_not_written": "这一轮未能写入记忆：以后不会被记起。",
+    "skill_request": "请使用技能 {name}：先用这个名称调用 Skill 工具，再按照其中的说明去做。如果用户还写了别的内容，附在后面。",
+    "answered_by_gateway": "这是网关自己的回答，没有询问模型。",
+    "command_clear": "这是一个新对话，它不知道之前的消息；之前的对话仍然保留。",
+    "command_compact": "无需操作：对话很长时，会在模型需要时自动压缩。想重新开始，请输入 /clear。",
+    "command_unknown": "这里没有命令 /{name}，因此没有执行任何操作。可以输入：/clear 新建对话，以及此工作区的技能（{skills}）。如果想把它作为文字发送，请写成一句话。",
     "kill": "代理没有按要求停止，因此结束了它的进程。",
 }
 

@@ -11,11 +11,12 @@ turn ends with exactly one result, made from evidence.
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
 
 import anyio
 
 from gateway.conversations.model import Conversation
-from gateway.engine.events import ClientLost, RunFinished, SessionReady
+from gateway.engine.events import ClientLost, RunFinished, SessionReady, TextDone
 from gateway.engine.protocol import ClientDead, Prompt
 from gateway.turns.asking import PersonAsker
 from gateway.turns.casetools import CaseCalls
@@ -31,6 +32,13 @@ from gateway.turns.recalling import Recalling
 from gateway.turns.reply import broke_off
 from gateway.turns.scene import Scene
 from gateway.turns.sentences import FOLLOW_SKILL_PROMPT, SUMMARY_PROMPT
+from gateway.turns.typed_commands import (
+    GatewayAnswer,
+    SkillRequest,
+    list_skills_blocking,
+    looks_typed,
+    read_command,
+)
 from memory.errors import StoreUnavailable
 from policies.tools import ToolCall
 from policies.verdict import Allow, Deny
@@ -45,6 +53,7 @@ class TurnWork:
         limits = scene.parts.limits
         self._scene = scene
         self._conversation = conversation
+        self._prompt_text = scene.turn.message
         self._clock = TurnClock(limits.timeout_s)
         self._recalling = Recalling(scene)
         self._loan = Loan(scene)
@@ -87,19 +96,59 @@ class TurnWork:
 
     async def _run(self) -> None:
         scene = self._scene
+        answer = await self._read_command()
         told = scene.chronicle.received(self._conversation, scene.started_at)
         scene.journal.write(
-            "request", message=scene.turn.message, user_id=scene.turn.user_id, **told
+            "request",
+            message=scene.turn.message,
+            user_id=scene.turn.user_id,
+            **({} if self._prompt_text == scene.turn.message else {"prompt": self._prompt_text}),
+            **told,
         )
         scene.events.emit(
             "turn.started", model=scene.evidence.model, log_file=scene.journal.log_file
         )
         await scene.parts.turns.start(scene.turn.id, scene.started_at)
+        if answer is not None:
+            self._answer(answer)
+            return
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._stop_when_time_is_over)
             tasks.start_soon(self._withdraw_questions_when_stopped)
             await self._converse()
             tasks.cancel_scope.cancel()
+
+    async def _read_command(self) -> str | None:
+        """Look for a typed command; return the gateway's own answer to it, if it is for the gateway.
+
+        A request for a skill becomes the prompt instead.
+        """
+        scene = self._scene
+        if not looks_typed(scene.turn.message):
+            return None
+        skills = await anyio.to_thread.run_sync(list_skills_blocking, Path(scene.parts.workspace))
+        match read_command(scene.turn.message, skills):
+            case SkillRequest(name, words):
+                asked = scene.say("skill_request", name=name)
+                self._prompt_text = f"{asked}\n\n{words}" if words else asked
+            case GatewayAnswer(key, name):
+                shown = ", ".join(f"/{one}" for one in skills)
+                scene.evidence.model = ""
+                return scene.say(key, name=name, skills=shown or "–")
+            case None:
+                pass
+        return None
+
+    def _answer(self, text: str) -> None:
+        """Answer without the agent, and say so."""
+        scene = self._scene
+        scene.notice("answered_by_gateway")
+        for event in (
+            TextDone(text=text),
+            RunFinished(subtype="success", is_error=False, result=text, stop_reason="end_turn"),
+        ):
+            self._narrator.tell(event)
+            scene.evidence.take(event, scene.parts.now())
 
     async def _converse(self) -> None:
         try:
@@ -150,7 +199,7 @@ class TurnWork:
     async def _ask_first(self) -> None:
         """Send the person's message; once more to a new client where the first had just died."""
         prompt = Prompt(
-            text=self._scene.turn.message,
+            text=self._prompt_text,
             context=self._recalling.context,
             gatekeeper=self._gate,
             call_own=self._case_calls,

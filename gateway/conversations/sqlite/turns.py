@@ -175,8 +175,13 @@ class SqliteTurnStore:
 
 
 def title_of(message: str) -> str:
-    """Make a conversation's first title: the start of its first message, on one line."""
+    """Make a conversation's first title: the start of its first message, on one line.
+
+    Empty for a message that is one `/word`: the next message says what it is about.
+    """
     line = " ".join(message.split())
+    if line.startswith("/") and " " not in line and "/" not in line[1:]:
+        return ""
     return line if len(line) <= _TITLE_CHARS else f"{line[: _TITLE_CHARS - 1]}…"
 
 

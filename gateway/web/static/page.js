@@ -133,6 +133,10 @@ export class Page {
   // -- what a person does -----------------------------------------------------------------------
 
   async #send(text) {
+    if (text.trim().toLowerCase() === "/clear") {
+      await this.startNew();
+      return;
+    }
     const conversation = this.#conversation;
     const from = conversation.id;
     const key = holdUnsent(from, text);

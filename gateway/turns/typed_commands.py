@@ -1,0 +1,66 @@
+"""Typed commands: a message that is `/name`, with or without words after it.
+
+The agent program never sees one as a command: it would expand the workspace's texts past the gate.
+`/name` of a skill becomes a request to use that skill, which the gate judges like any other call.
+`/clear` starts a new conversation, in `gateway.chat`. What cannot work gets a plain answer without
+the model. Everything else, such as "/etc/hosts is wrong" or "/tmp is full", is text for the model.
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.workspace import SKILL_FILE
+
+_COMMAND = re.compile(r"/([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?:\s+(.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class SkillRequest:
+    """The person asks for a skill of the workspace."""
+
+    name: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayAnswer:
+    """The gateway itself answers, with the sentence `key`."""
+
+    key: str
+    name: str
+
+
+def looks_typed(message: str) -> bool:
+    """Whether a message may be a command at all."""
+    return _COMMAND.fullmatch(message.strip()) is not None
+
+
+def starts_afresh(message: str) -> bool:
+    """Whether a message asks for a new conversation."""
+    return message.strip().lower() == "/clear"
+
+
+def read_command(message: str, skills: Collection[str]) -> SkillRequest | GatewayAnswer | None:
+    """Return what a typed command asks for; None: the message is text for the model."""
+    found = _COMMAND.fullmatch(message.strip())
+    if found is None:
+        return None
+    name, words = found[1], (found[2] or "").strip()
+    if name in skills:
+        return SkillRequest(name, words)
+    if name.lower() == "compact":
+        return GatewayAnswer("command_compact", name)
+    if words:
+        return None
+    return GatewayAnswer("command_clear" if name.lower() == "clear" else "command_unknown", name)
+
+
+def list_skills_blocking(workspace: Path) -> tuple[str, ...]:
+    """List the skills of the workspace, sorted; none where the folder cannot be read."""
+    try:
+        found = [one.parent.name for one in (workspace / ".claude/skills").glob(f"*/{SKILL_FILE}")]
+    except OSError:
+        return ()
+    return tuple(sorted(found))

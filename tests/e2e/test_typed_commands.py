@@ -1,0 +1,89 @@
+"""What a person types after a slash either works or is answered plainly, with the real agent process."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.live_server import LiveServer, script, started_server
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    with started_server(tmp_path_factory.mktemp("commands"), demo_cadence_ms=0) as server:
+        yield server
+
+
+def codes(result: dict[str, Any]) -> list[str]:
+    return [one["code"] for one in result["notices"]]
+
+
+async def test_a_skill_is_used_through_the_gate(server: LiveServer) -> None:
+    """The model gets a request in words, and its call of the skill is judged and written down."""
+    launch = {"tool": "Skill", "input": {"skill": "memory-capture"}, "echo": "prompt"}
+    rest = {"text": "Captured."}, {"on_followup": [{"text": "Followed."}]}
+    message = script(launch, *rest, say="/memory-capture today")
+    async with server.client() as client:
+        result = await client.ask(message)
+    lines = server.journal(result)
+    assert (result["outcome"], result["stop_reason"]) == ("answered", "end_turn")
+    assert [(one["name"], one["status"]) for one in result["tools"]] == [("Skill", "ok")]
+    assert "Use the skill memory-capture: call the Skill tool" in result["reply"]
+    assert "\n\ntoday\n```" in result["reply"]
+    assert [one["tool"] for one in lines if one["kind"] == "permission"] == ["Skill"]
+    assert lines[0]["message"] == message
+    assert lines[0]["prompt"].startswith("Use the skill memory-capture: ")
+
+
+async def test_clear_starts_a_new_conversation(server: LiveServer) -> None:
+    async with server.client() as client:
+        first = await client.ask("my ship is the Beagle")
+        cleared = await client.ask("/clear", first["conversation_id"])
+        assert cleared["conversation_id"] != first["conversation_id"]
+        assert (cleared["outcome"], codes(cleared)) == ("answered", ["answered_by_gateway"])
+        assert cleared["reply"].startswith("This is a new conversation.")
+        messages = await client.get(f"/conversations/{first['conversation_id']}/messages")
+        asked = script({"echo": "messages"})
+        echoed = await client.ask(asked, cleared["conversation_id"])
+        assert "Beagle" not in echoed["reply"]
+        shown = await client.get(f"/conversations/{cleared['conversation_id']}")
+    assert "Beagle" in json.dumps(messages)
+    assert shown["title"].startswith("Please play this.")
+
+
+@pytest.mark.parametrize(
+    ("message", "reply"),
+    [
+        ("/compact", "There is nothing to do: a long conversation is compacted by itself"),
+        ("/compact 请保留文件名和路径的说明", "无需操作：对话很长时"),
+        ("/cost", "There is no command /cost here, so nothing was done."),
+    ],
+)
+async def test_what_cannot_work_is_answered_without_the_model(
+    server: LiveServer, message: str, reply: str
+) -> None:
+    async with server.client() as client:
+        async with client.stream(message) as events:
+            told = await events.rest()
+        result = told[-1].data
+    assert (result["outcome"], result["stop_reason"]) == ("answered", "end_turn")
+    assert result["reply"].startswith(reply)
+    assert codes(result) == ["answered_by_gateway"]
+    assert (result["model"], result["usage"]["input_tokens"]) == ("", 0)
+    assert "".join(one.data["text"] for one in told if one.type == "text.delta") == result["reply"]
+    kinds = [one["kind"] for one in server.journal(result)]
+    assert (kinds[0], kinds[-1]) == ("request", "response")
+    assert "message" not in kinds
+
+
+@pytest.mark.parametrize("words", ["/etc/hosts is wrong", "/tmp is full", "a /clear in between"])
+async def test_words_that_begin_with_a_slash_reach_the_model_as_they_are(
+    server: LiveServer, words: str
+) -> None:
+    async with server.client() as client:
+        result = await client.ask(script({"echo": "prompt"}, say=words))
+    assert result["reply"].startswith(words)
+    assert codes(result) == []
