@@ -110,7 +110,7 @@ class TurnWork:
         )
         await scene.parts.turns.start(scene.turn.id, scene.started_at)
         if answer is not None:
-            self._answer(answer)
+            await self._answer(answer)
             return
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._stop_when_time_is_over)
@@ -139,7 +139,7 @@ class TurnWork:
                 pass
         return None
 
-    def _answer(self, text: str) -> None:
+    async def _answer(self, text: str) -> None:
         """Answer without the agent, and say so."""
         scene = self._scene
         scene.notice("answered_by_gateway")
@@ -147,7 +147,7 @@ class TurnWork:
             TextDone(text=text),
             RunFinished(subtype="success", is_error=False, result=text, stop_reason="end_turn"),
         ):
-            self._narrator.tell(event)
+            await self._narrator.tell(event)
             scene.evidence.take(event, scene.parts.now())
 
     async def _converse(self) -> None:
