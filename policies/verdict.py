@@ -44,6 +44,8 @@ class Deny:
     """What would work instead; `None`: nothing would."""
     interrupt: bool = False
     """Whether the whole run should end, not only this call."""
+    quoted: str | None = None
+    """What a person said about it; the reason holds it as well."""
 
     @property
     def message(self) -> str:

@@ -75,7 +75,7 @@ class RunHooks:
         if isinstance(verdict, Allow):
             changed = verdict.updated_input
             return PermissionResultAllow(updated_input=None if changed is None else dict(changed))
-        return PermissionResultDeny(message=_told(verdict), interrupt=verdict.interrupt)
+        return PermissionResultDeny(message=verdict.message, interrupt=verdict.interrupt)
 
     async def _decide(
         self, name: str, tool_input: dict[str, Any], context: ToolPermissionContext
@@ -112,7 +112,7 @@ class RunHooks:
             "hookSpecificOutput": {
                 "hookEventName": "PreToolUse",
                 "permissionDecision": "deny",
-                "permissionDecisionReason": _told(verdict),
+                "permissionDecisionReason": verdict.message,
             }
         }
 
@@ -150,7 +150,3 @@ class RunHooks:
                 "additionalContext": context,
             }
         }
-
-
-def _told(verdict: Deny) -> str:
-    return f"{verdict.reason} {verdict.hint}" if verdict.hint else verdict.reason

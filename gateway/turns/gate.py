@@ -81,7 +81,7 @@ class TurnGate:
     ask_changes: bool
     """Whether a person is asked about every allowed call that changes something."""
     write_down: PermissionLine
-    show: Callable[[str], str]
+    show: Callable[[Deny], str]
     """Makes a denial's reason fit to be shown to the person."""
     tools_forbidden: bool = False
     """Set for the forced summary."""
@@ -170,7 +170,7 @@ class TurnGate:
 
     def _denied(self, call: ToolCall, verdict: Deny) -> None:
         if verdict is not _STOPPING:  # what the turn's end keeps from running was not denied
-            self.evidence.denials[call.tool_use_id] = self.show(verdict.message)
+            self.evidence.denials[call.tool_use_id] = self.show(verdict)
         self.write_down(call, verdict)
 
 
@@ -188,4 +188,8 @@ def _answered(verdict: Allow | Ask, answer: Answer) -> Allow | Deny:
     if answer.by == "turn_ended":
         return _STOPPING
     said = f" They said: {answer.message}" if answer.message else ""
-    return Deny(rule="approval_denied", reason=f"A person was asked and denied this call.{said}")
+    return Deny(
+        rule="approval_denied",
+        reason=f"A person was asked and denied this call.{said}",
+        quoted=answer.message or None,
+    )

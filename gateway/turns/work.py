@@ -23,6 +23,7 @@ from gateway.turns.casetools import CaseCalls
 from gateway.turns.closing import Closing
 from gateway.turns.control import TurnClock
 from gateway.turns.conversing import Conversing
+from gateway.turns.denial_reasons import describe_denial
 from gateway.turns.evidence import SERVICE_FAILURES
 from gateway.turns.gate import TurnGate
 from gateway.turns.guards import DoomLoop, needs_follow_through, needs_summary
@@ -79,7 +80,7 @@ class TurnWork:
             asker=PersonAsker(scene) if scene.parts.ask_changes else None,
             ask_changes=scene.parts.ask_changes,
             write_down=self._write_permission,
-            show=scene.teller.text,
+            show=self._shown_denial,
         )
 
     async def perform(self) -> None:
@@ -284,6 +285,9 @@ class TurnWork:
     async def _withdraw_questions_when_stopped(self) -> None:
         await self._scene.control.wait_stop()
         self._scene.parts.approvals.end_turn(self._scene.turn.id)
+
+    def _shown_denial(self, verdict: Deny) -> str:
+        return self._scene.teller.text(describe_denial(verdict, self._scene.language))
 
     def _write_permission(self, call: ToolCall, verdict: Allow | Deny) -> None:
         allowed = isinstance(verdict, Allow)

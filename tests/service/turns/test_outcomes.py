@@ -84,6 +84,24 @@ async def test_outcomes_of_runs_that_came_to_their_end(
     assert result["reply"]
 
 
+async def test_a_reason_is_told_in_the_persons_language_and_to_the_model_in_english(
+    tmp_path: Path,
+) -> None:
+    steps: list[dict[str, Any]] = [CURL, SILENT, {"on_followup": [SILENT]}]
+    message = f"请按照脚本一步一步地执行，并且如实地说明每一步的结果。{script(*steps)}"
+    async with running_services(tmp_path) as services:
+        accepted = await send(services, message)
+        events = await events_of(services, accepted)
+        result = await result_of(services, accepted)
+        lines = await journal_of(services, result)
+    assert [one["error"] for one in result["tools"]] == ["不允许使用这个命令"]
+    assert of_kind(events, "tool.finished")[0]["error"] == "不允许使用这个命令"
+    assert "Bash: curl http://x 被拒绝：不允许使用这个命令" in result["reply"]
+    assert "is not allowed" not in str(result)
+    (permission,) = (one for one in lines if one["kind"] == "permission")
+    assert permission["reason"] == "The command curl is not allowed."
+
+
 async def test_no_path_of_the_server_and_no_secret_reaches_a_client(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         workspace = services.settings.workspace

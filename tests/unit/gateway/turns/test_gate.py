@@ -78,7 +78,7 @@ def a_gate(
         asker=person,
         ask_changes=ask_changes,
         write_down=write_down,
-        show=str.upper,
+        show=lambda verdict: verdict.message.upper(),
     )
     gate.lines = lines
     return gate

@@ -1,0 +1,122 @@
+"""Every rule that can deny a call has its reason in Chinese; a new rule without one fails here."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.turns.denial_reasons import CHINESE, describe_denial
+from policies.verdict import Deny
+
+ROOT = Path(__file__).resolve().parents[4]
+TREES = [
+    ast.parse(path.read_text(encoding="utf-8"))
+    for package in ("policies", "gateway")
+    for path in sorted((ROOT / package).rglob("*.py"))
+]
+VERDICTS = {"Deny", "Ask"}
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def rule_argument(call: ast.Call) -> ast.expr:
+    named = [one.value for one in call.keywords if one.arg == "rule"]
+    return [*named, *call.args][0]
+
+
+def verdict_calls(tree: ast.AST) -> Iterator[ast.Call]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id=name)) if name in VERDICTS:
+                yield node
+            case _:
+                pass
+
+
+def texts_in(node: ast.expr) -> Iterator[str]:
+    """Give the rules that an argument may be: a text, or one of two."""
+    if isinstance(node, ast.IfExp):
+        yield from texts_in(node.body)
+        yield from texts_in(node.orelse)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+
+
+def rules_in_tuples(tree: ast.AST) -> Iterator[str]:
+    """Give the rules of tables: tuples of a rule, a sentence and a hint, given on as `Deny(*rule)`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Tuple(elts=[ast.Constant(str(rule)), ast.Constant(str(reason)), _]):
+                if NAME.fullmatch(rule) and reason.endswith("."):
+                    yield rule
+            case _:
+                pass
+
+
+def rules_given_on() -> Iterator[str]:
+    """Give the rules that reach a verdict as a parameter of the function that makes it."""
+    places = {
+        function.name: [one.arg for one in function.args.args].index(name.id)
+        for tree in TREES
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef)
+        for call in verdict_calls(function)
+        if isinstance(name := rule_argument(call), ast.Name)
+    }
+    for tree in TREES:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                place = places.get(node.func.id)
+                if place is not None:
+                    yield from texts_in(node.args[place])
+
+
+def all_rules() -> set[str]:
+    found = set(rules_given_on())
+    for tree in TREES:
+        found |= set(rules_in_tuples(tree))
+        for call in verdict_calls(tree):
+            found |= set(texts_in(rule_argument(call)))
+    return found
+
+
+def test_every_rule_is_found() -> None:
+    """A rule that comes from anywhere else than where this test looks would be missed by it."""
+    known = (ast.Constant, ast.IfExp, ast.Starred, ast.Name)
+    other = {
+        ast.unparse(argument)
+        for tree in TREES
+        for call in verdict_calls(tree)
+        if not isinstance(argument := rule_argument(call), known)
+    }
+    assert other == {"verdict.rule"}, "it is the rule of another verdict"
+    assert len(all_rules()) > 100
+
+
+def test_every_rule_has_its_reason_in_chinese_and_no_other_has() -> None:
+    assert sorted(CHINESE) == sorted(all_rules())
+    for rule, reason in CHINESE.items():
+        assert re.search("[\u4e00-\u9fff]", reason), rule
+        assert not reason.endswith(("。", ".")), "it stands inside a sentence"
+
+
+@pytest.mark.parametrize(
+    ("denial", "english", "chinese"),
+    [
+        (
+            Deny("outside_workspace", "/etc is outside the workspace.", "Use paths inside."),
+            "/etc is outside the workspace. Use paths inside.",
+            "路径在工作区之外",
+        ),
+        (
+            Deny("approval_denied", "A person denied this. They said: Not now", quoted="Not now"),
+            "A person denied this. They said: Not now",
+            "询问过的人拒绝了这次调用，并说：Not now",
+        ),
+        (Deny("not_known_here", "It is so."), "It is so.", "It is so."),
+    ],
+)
+def test_a_reason_is_in_the_persons_language(denial: Deny, english: str, chinese: str) -> None:
+    assert describe_denial(denial, "en") == english
+    assert describe_denial(denial, "zh") == chinese
