@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 
 from policies.paths import show
 
+MAX_DEPTH = 32
+"""How deep a tool's input may be nested."""
+
 _DIGITS = re.compile(r"\d{1,9}(?:\.\d+)?")
 
 
@@ -92,6 +95,19 @@ _INPUTS: Mapping[str, _Inputs] = {
 
 KNOWN_TOOLS = frozenset(_INPUTS)
 """Every built-in tool that the policy can judge, by its exact name."""
+
+
+def is_too_deep(given: object) -> bool:
+    """Return whether an input is nested deeper than any tool needs; an engine may have cut what lies below."""
+    level = [given]
+    for _ in range(MAX_DEPTH):
+        containers = [one for one in level if isinstance(one, Mapping | list)]
+        level = [
+            inner
+            for one in containers
+            for inner in (one.values() if isinstance(one, Mapping) else one)
+        ]
+    return any(isinstance(one, Mapping | list) for one in level)
 
 
 def find_input_fault(tool: str, given: object) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from policies.asks import find_ask_rule, locate_touched
 from policies.bash import describe_approval, judge_command
-from policies.inputs import find_input_fault
+from policies.inputs import find_input_fault, is_too_deep
 from policies.paths import Place, Workspace, has_hidden_character, show
 from policies.patterns import find_grep_glob_fault, find_pattern_fault
 from policies.places import UNREADABLE
@@ -46,6 +46,8 @@ class ToolCall:
     tool_use_id: str = ""
     agent_id: str | None = None
     """The subagent that calls; `None`: the main agent. Both are judged alike."""
+    index: int = 0
+    """The call's number in its turn, from 1; 0 while it has none. `tool_use_id` may repeat."""
 
 
 def _refuse_input(name: str, wrong: str) -> Deny:
@@ -315,6 +317,8 @@ class ToolGate:
 
     def _judge(self, call: ToolCall, workspace: Workspace) -> _Judged:
         rules = self.rules
+        if is_too_deep(call.input):
+            return _refuse_input(call.name, "with an input that is nested too deep")
         if call.name in rules.own_changing_tools or call.name in rules.own_reading_tools:
             changes = call.name in rules.own_changing_tools
             allow = Allow("own_tool", "The tool is one of the gateway's own.", changes=changes)

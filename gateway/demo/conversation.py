@@ -22,6 +22,7 @@ _RETRY_NOTICES = (
 )
 _MACHINE_PREFIXES = (
     "[Request interrupted",
+    "(no content)",
     "Base directory for this skill:",
     "(Re-invocation of /",
     "<command-name>",

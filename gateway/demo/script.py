@@ -51,6 +51,7 @@ from gateway.demo.answer import (
     say,
 )
 from gateway.demo.conversation import Conversation
+from gateway.nesting import depth_of
 
 SCRIPT_ENDED = "(the script has ended)"
 
@@ -164,7 +165,7 @@ def find_script(prompt: str) -> Script | None:
 
 def _parse(body: str) -> object:
     """Read JSON of a depth and with numbers that can be written as JSON again."""
-    if _depth(body) > _MAX_DEPTH:
+    if depth_of(body) > _MAX_DEPTH:
         raise ScriptError(f"the script is nested deeper than {_MAX_DEPTH} levels")
     try:
         return json.loads(body, parse_constant=_no_number, parse_float=_float)
@@ -172,20 +173,6 @@ def _parse(body: str) -> object:
         raise
     except ValueError as exc:
         raise ScriptError(f"the script is not JSON: {exc}") from exc
-
-
-def _depth(body: str) -> int:
-    """How deep brackets are nested outside of strings, before anything recursive reads them."""
-    depth = deepest = 0
-    for mark in _BRACKETS.findall(body):
-        depth += mark in "[{"
-        depth -= mark in "]}"
-        deepest = max(deepest, depth)
-    return deepest
-
-
-# Strings always match, closed or not, so that a text of quotes takes no longer than another.
-_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
 def _no_number(name: str) -> object:

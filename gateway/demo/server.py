@@ -37,9 +37,12 @@ from gateway.demo.wire import (
     stream_text_deltas,
     stream_text_start,
 )
+from gateway.nesting import bound_depth
 
 DEFAULT_CADENCE_MS = 12
 
+_MAX_DEPTH = 200
+"""A call that the model itself nested deeper comes back with the next request, and is cut there."""
 _SESSION_HEADER = "x-claude-code-session-id"
 _GREETING = (
     f"{DEMO_MODEL}: a scripted stand-in for the Messages API. POST /v1/messages to talk to it.\n"
@@ -208,11 +211,9 @@ class _Demo:
 
 async def _read_call(request: Request) -> _Call:
     try:
-        body = json.loads(await request.body())
+        body = json.loads(bound_depth((await request.body()).decode(), _MAX_DEPTH))
     except ValueError as exc:
         raise _BadRequest(f"The request body is not valid JSON: {exc}") from exc
-    except RecursionError as exc:
-        raise _BadRequest("The request body is nested too deep") from exc
     if not isinstance(body, dict):
         raise _BadRequest("The request body must be a JSON object")
     messages = body.get("messages")

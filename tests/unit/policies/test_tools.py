@@ -290,3 +290,24 @@ def test_the_policies_need_little_more_than_the_standard_library() -> None:
     loaded = set(done.stdout.split())
     assert {"policies", "tree_sitter"} <= loaded
     assert not {"pydantic", "structlog", "gateway", "memory", "anyio"} & loaded
+
+
+def test_an_input_nested_deeper_than_any_tool_needs_is_denied(shared_workspace: Path) -> None:
+    """An engine may have cut what lies far below, so what was judged would not be what runs."""
+    own = "mcp__notes__add"
+    gate = ToolGate(
+        shared_workspace, rules=replace(shipped_rules(), own_reading_tools=frozenset({own}))
+    )
+
+    def judge(name: str, depth: int) -> Verdict:
+        nested: Any = "x"
+        for _ in range(depth - 1):
+            nested = [nested] if depth % 2 else {"a": nested}
+        return gate.judge(ToolCall(name=name, input={"todos": nested}, cwd=str(shared_workspace)))
+
+    for name in (own, "TodoWrite"):
+        assert isinstance(judge(name, 32), Allow)
+        for depth in (33, 34, 90):
+            verdict = judge(name, depth)
+            assert isinstance(verdict, Deny)
+            assert verdict.rule == "tool_input"
