@@ -179,7 +179,9 @@ class Settings:
         _seconds(0.1, 120), "An interrupted agent gets so long to stop before it is killed.", 10.0
     )
     doom_loop_threshold: int = _setting(
-        _whole(2, 1000), "The same tool call so many times in a row ends the turn.", 5
+        _whole(2, 1000),
+        "The same tool call, or cycle of two or three, so many times in a row ends the turn.",
+        5,
     )
     approvals: Switch = _setting(
         _choice("off", "on"),

@@ -21,10 +21,18 @@ from claude_agent_sdk import (
     ProcessError,
     StreamEvent,
 )
+from claude_agent_sdk._errors import MessageParseError
 
 from gateway.engine import processes
 from gateway.engine.belonging import TurnSorter
-from gateway.engine.events import ClientLost, Observed, RunFinished, SessionReady
+from gateway.engine.events import (
+    ClientLost,
+    Observed,
+    RunFinished,
+    SessionReady,
+    ToolCalled,
+    ToolReturned,
+)
 from gateway.engine.hooks import RunHooks
 from gateway.engine.protocol import (
     ClientDead,
@@ -35,6 +43,7 @@ from gateway.engine.protocol import (
 )
 from gateway.engine.runs import Interrupt, SdkRun, Send
 from gateway.engine.translate import translate
+from gateway.engine.transport import AgentTransport, repair
 
 _log = logging.getLogger(__name__)
 
@@ -145,10 +154,10 @@ class SdkClient:
         if self._run is not None:  # its reader gave up; what it still tells is not for this one
             self._give_up()
             raise ClientDead("The agent is still at work on a run that was given up.")
-        run = SdkRun(self.request_interrupt)
+        run = SdkRun(self.request_interrupt, prompt.calls_before)
         self._run = run
         self._sorter.begin(run.uuid)
-        self._hooks.begin(prompt)
+        self._hooks.begin(prompt, run.calls)
         command = Send(run, prompt.text)
         try:
             self._commands_in.send_nowait(command)
@@ -207,7 +216,7 @@ class SdkClient:
 
     async def serve(self, options: ClaudeAgentOptions) -> None:
         """Own the SDK's client from connect to disconnect; the engine starts this as a task."""
-        sdk = ClaudeSDKClient(options)
+        sdk = ClaudeSDKClient(options, transport=AgentTransport(options))
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_cancel_at, self._closing, tasks.cancel_scope)
@@ -284,8 +293,15 @@ class SdkClient:
                     self._deliver(message)
             except ProcessError as exc:
                 return exc.exit_code
-            except ClaudeSDKError:  # one message that the SDK cannot parse; the stream goes on
-                _log.warning("agent_message_not_understood", exc_info=True)
+            except MessageParseError as exc:  # the stream goes on
+                repaired = repair(exc)
+                if repaired is None:
+                    _log.warning("agent_message_not_understood", exc_info=True)
+                else:
+                    self._deliver(repaired)
+                continue
+            except ClaudeSDKError:
+                _log.warning("agent_line_not_understood", exc_info=True)
                 continue
             except Exception:  # noqa: BLE001  this client ends and nothing else
                 _log.exception("agent_reader_failed")
@@ -303,14 +319,20 @@ class SdkClient:
             self._set_aside(message)
             return
         for event in translate(message):
-            if isinstance(event, SessionReady):
-                self._session_id = event.session_id
-            if isinstance(event, RunFinished):
-                self._session_id = event.session_id or self._session_id
-                self._end_run(run)
-                run.queue.put(self._with_own_cost(event))
-            else:
-                run.queue.put(event)
+            match event:
+                case ToolCalled():
+                    run.calls.stream(event)
+                case ToolReturned():
+                    run.queue.put(run.calls.take_result(event))
+                case RunFinished():
+                    self._session_id = event.session_id or self._session_id
+                    self._end_run(run)
+                    denied = run.calls.denied_by_agent(getattr(message, "permission_denials", None))
+                    run.queue.put(replace(self._with_own_cost(event), denied_calls=denied))
+                case _:
+                    if isinstance(event, SessionReady):
+                        self._session_id = event.session_id
+                    run.queue.put(event)
 
     def _set_aside(self, message: Message) -> None:
         _log.debug("unsolicited_message", extra={"kind": type(message).__name__})

@@ -73,8 +73,11 @@ class ToolCalled:
     """The model asks for a tool; whether it runs is not said yet."""
 
     tool_use_id: str
+    """The model's own; it may repeat."""
     name: str
     input: Mapping[str, Any]
+    index: int = 0
+    """The call's number in the turn, from 1; a run sets it, and it identifies the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +87,8 @@ class ToolReturned:
     tool_use_id: str
     is_error: bool
     text: str
+    index: int | None = None
+    """The call's number in the turn; None if the result cannot be attributed to one call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +121,8 @@ class RunFinished:
     stop_reason: str | None = None
     api_error_status: int | None = None
     errors: Sequence[str] = ()
-    denied_tool_use_ids: Sequence[str] = ()
+    denied_calls: Sequence[int] = ()
+    """The indexes of the calls that were denied, as far as the agent program lists them."""
     session_id: str | None = None
     usage: Mapping[str, Any] = field(default_factory=dict)
     cost_usd: float = 0.0

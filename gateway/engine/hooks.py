@@ -5,6 +5,7 @@ stands behind it) and again in `can_use_tool`, which every call reaches (`permis
 and which has the last word. Without a run in progress everything is denied.
 """
 
+from dataclasses import replace
 from typing import Any, cast
 
 from claude_agent_sdk import (
@@ -19,8 +20,10 @@ from claude_agent_sdk import (
 from claude_agent_sdk.types import HookEvent
 
 from gateway.engine.asking import first_denial, last_word
+from gateway.engine.calls import RunCalls
 from gateway.engine.owntools import OwnToolCaller
 from gateway.engine.protocol import Prompt
+from gateway.engine.translate import as_object
 from policies.tools import ToolCall
 from policies.verdict import Allow, Deny
 
@@ -31,7 +34,7 @@ _CONTEXT_TIMEOUT_S = 120.0
 """Longer than memory may be configured to take: what was told as shown is shown."""
 
 _MAX_CALLS = 4096
-"""Calls of one run whose working directory is remembered; a run beyond it is denied its calls."""
+"""Calls of one run that are told apart; a run beyond it is denied its calls."""
 
 
 class RunHooks:
@@ -39,19 +42,21 @@ class RunHooks:
 
     def __init__(self) -> None:
         self._prompt: Prompt | None = None
-        self._working_dirs: dict[str, str] = {}
-        self._denied: dict[str, Deny] = {}
-        """Interrupting denials, which only the last word can carry out."""
+        self._calls: RunCalls | None = None
+        self._denied: dict[int, Deny] = {}
+        """Interrupting denials by the call's index; only the last word can carry them out."""
 
-    def begin(self, prompt: Prompt) -> None:
+    def begin(self, prompt: Prompt, calls: RunCalls) -> None:
         """Bind the callbacks to a run."""
         self._prompt = prompt
-        self._working_dirs.clear()
+        self._calls = calls
         self._denied.clear()
 
     def end(self) -> None:
         """Unbind them: from here on every call is denied."""
-        self._prompt = None
+        if self._calls is not None:
+            self._calls.end()
+        self._prompt = self._calls = None
 
     @property
     def own_tools(self) -> OwnToolCaller | None:
@@ -80,26 +85,21 @@ class RunHooks:
     async def _decide(
         self, name: str, tool_input: dict[str, Any], context: ToolPermissionContext
     ) -> Allow | Deny:
-        prompt = self._prompt
-        tool_use_id = context.tool_use_id or ""
-        cwd = self._working_dirs.get(tool_use_id)
-        if prompt is None:
+        prompt, calls = self._prompt, self._calls
+        if prompt is None or calls is None:
             return _NO_RUN
-        if cwd is None:
+        shown = calls.ask(context.tool_use_id or "", name, tool_input)
+        if shown is None:
             return _UNSEEN
-        call = ToolCall(
-            name=name,
-            input=tool_input,
-            cwd=cwd,
-            tool_use_id=tool_use_id,
-            agent_id=context.agent_id,
-        )
+        call = replace(shown, name=name, input=tool_input, agent_id=context.agent_id)
         final = await last_word(prompt.gatekeeper, call)
         if isinstance(final, Allow):
-            if self._prompt is not prompt:
-                return _NO_RUN  # the run ended while it was decided
-            return self._denied.get(tool_use_id, final)
-        return final
+            final = self._denied.get(call.index, final)
+        if isinstance(final, Allow):
+            await calls.allow(call, final)
+        else:
+            calls.deny(call, final)
+        return final if self._prompt is prompt else _NO_RUN  # the run may have ended meanwhile
 
     async def _pre_tool_use(
         self, hook_input: HookInput, tool_use_id: str | None, _context: HookContext
@@ -118,21 +118,25 @@ class RunHooks:
 
     async def _judge(self, told: dict[str, Any], tool_use_id: str) -> Deny | None:
         """Give the denial that stands already, else None; an interrupting one waits for the last word."""
-        prompt = self._prompt
-        if prompt is None or len(self._working_dirs) >= _MAX_CALLS:
+        prompt, calls = self._prompt, self._calls
+        if prompt is None or calls is None or len(calls) >= _MAX_CALLS:
             return _NO_RUN
-        call = ToolCall(
-            name=str(told["tool_name"]),
-            input=told["tool_input"],
-            cwd=str(told["cwd"]),
-            tool_use_id=tool_use_id,
-            agent_id=told.get("agent_id"),
+        call = await calls.show(
+            ToolCall(
+                name=str(told["tool_name"]),
+                input=as_object(told["tool_input"]),
+                cwd=str(told["cwd"]),
+                tool_use_id=tool_use_id,
+                agent_id=told.get("agent_id"),
+            )
         )
-        self._working_dirs[tool_use_id] = call.cwd
         denial = await first_denial(prompt.gatekeeper, call)
-        if denial is not None and denial.interrupt:
-            self._denied[tool_use_id] = denial
+        if denial is None:
             return None
+        if denial.interrupt:
+            self._denied[call.index] = denial
+            return None
+        calls.deny(call, denial)
         return denial
 
     async def _user_prompt_submit(

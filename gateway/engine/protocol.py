@@ -75,6 +75,8 @@ class Prompt:
     so that what is still being looked for then is shown as well; the model waits for it."""
     call_own: OwnToolCaller | None = None
     """Answers the gateway's own tools; None: the run has none."""
+    calls_before: int = 0
+    """How many tool calls the turn has made so far; the run numbers its own from there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

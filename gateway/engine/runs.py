@@ -9,6 +9,7 @@ import anyio
 import anyio.lowlevel
 from claude_agent_sdk import Message, SystemMessage
 
+from gateway.engine.calls import RunCalls
 from gateway.engine.eventqueue import EventQueue
 from gateway.engine.events import EngineEvent
 
@@ -16,10 +17,13 @@ from gateway.engine.events import EngineEvent
 class SdkRun:
     """See `AgentRun`: one prompt in the agent process."""
 
-    def __init__(self, request_interrupt: Callable[["SdkRun"], None]) -> None:
+    def __init__(
+        self, request_interrupt: Callable[["SdkRun"], None], calls_before: int = 0
+    ) -> None:
         self.uuid = str(uuid.uuid4())
         """The prompt's, by which its result is known."""
         self.queue = EventQueue()
+        self.calls = RunCalls(self.queue.put, calls_before=calls_before)
         self.interrupt_waits = False
         self.heard_at = anyio.current_time()
         """See `AgentRun.heard_at`."""

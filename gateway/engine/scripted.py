@@ -44,7 +44,7 @@ from gateway.engine.protocol import (
     SessionGone,
     SessionOrigin,
 )
-from gateway.engine.scripted_steps import Session, Step, calls_of, steps_of
+from gateway.engine.scripted_steps import ScriptedCall, Session, Step, calls_of, steps_of
 from gateway.engine.scripted_tools import run_tool_blocking
 from policies.tools import ToolCall
 from policies.verdict import Deny
@@ -211,6 +211,7 @@ class ScriptedRun:
         self._ready = ready
         self._prompt = prompt
         self._context = ""
+        self._calls = prompt.calls_before
         self._own = {one.full_name(tool) for one in servers for tool in one.tools}
         self._uuid = str(uuid.uuid4())
         self._queue = EventQueue()
@@ -357,30 +358,36 @@ class ScriptedRun:
             case _:
                 return self._prompt.text
 
-    async def _call(self, call: tuple[str, dict[str, Any]]) -> bool:
+    async def _call(self, scripted: ScriptedCall) -> bool:
         """Make one tool call; False when the gate ended the run with it."""
-        name, tool_input = call
-        tool_use_id = f"toolu_{uuid.uuid4().hex}"
-        self._emit(ToolCalled(tool_use_id=tool_use_id, name=name, input=tool_input))
-        try:
-            text = await self._gated(tool_use_id, name, tool_input)
-        except _Refused as refused:
-            self._emit(ToolReturned(tool_use_id=tool_use_id, is_error=True, text=str(refused)))
-            return not refused.interrupt
-        except (OSError, ValueError, KeyError) as exc:
-            self._emit(ToolReturned(tool_use_id=tool_use_id, is_error=True, text=str(exc)))
-            return True
-        self._emit(ToolReturned(tool_use_id=tool_use_id, is_error=False, text=text))
-        return True
-
-    async def _gated(self, tool_use_id: str, name: str, tool_input: dict[str, Any]) -> str:
+        self._calls += 1
         call = ToolCall(
-            name=name,
-            input=tool_input,
+            name=scripted.name,
+            input=scripted.input,
             cwd=str(self._workspace),
-            tool_use_id=tool_use_id,
-            agent_id=None,
+            tool_use_id=scripted.tool_use_id,
+            index=self._calls,
         )
+        self._emit(
+            ToolCalled(
+                tool_use_id=call.tool_use_id, name=call.name, input=call.input, index=call.index
+            )
+        )
+        goes_on, is_error = True, True
+        try:
+            text, is_error = await self._gated(call), False
+        except _Refused as refused:
+            text, goes_on = str(refused), not refused.interrupt
+        except (OSError, ValueError, KeyError) as exc:
+            text = str(exc)
+        self._emit(
+            ToolReturned(
+                tool_use_id=call.tool_use_id, is_error=is_error, text=text, index=call.index
+            )
+        )
+        return goes_on
+
+    async def _gated(self, call: ToolCall) -> str:
         denial = await first_denial(self._prompt.gatekeeper, call)
         if denial is not None and not denial.interrupt:
             raise _Refused(denial)
@@ -389,10 +396,10 @@ class ScriptedRun:
             raise _Refused(decided)
         if denial is not None:
             raise _Refused(denial)
-        runs = tool_input if decided.updated_input is None else dict(decided.updated_input)
-        if name in self._own:
-            answer = await call_own(self._prompt.call_own, name, runs)
+        runs = dict(call.input if decided.updated_input is None else decided.updated_input)
+        if call.name in self._own:
+            answer = await call_own(self._prompt.call_own, call.name, runs)
             if answer.is_error:
                 raise ValueError(answer.text)
             return answer.text
-        return await anyio.to_thread.run_sync(run_tool_blocking, self._workspace, name, runs)
+        return await anyio.to_thread.run_sync(run_tool_blocking, self._workspace, call.name, runs)

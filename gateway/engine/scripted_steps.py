@@ -2,6 +2,7 @@
 
 import json
 import re
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,15 @@ class Session:
     followups: list[Step] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class ScriptedCall:
+    """A tool call of a step."""
+
+    tool_use_id: str
+    name: str
+    input: dict[str, Any]
+
+
 def steps_of(text: str, session: Session) -> list[Step]:
     """List the steps that a prompt asks for; one without a script takes the session's next one."""
     fence = _FENCE.search(text)
@@ -37,12 +47,15 @@ def steps_of(text: str, session: Session) -> list[Step]:
     return steps
 
 
-def calls_of(step: Step) -> list[tuple[str, dict[str, Any]]]:
-    """List the tool calls of a step: name and input."""
+def calls_of(step: Step) -> list[ScriptedCall]:
+    """List the tool calls of a step."""
     step = step.get("repeat", step)
-    calls = [
-        (one.get("name") or one["tool"], one.get("input", {})) for one in step.get("tools", [])
+    calls = [*step.get("tools", []), *([step] if "tool" in step else [])]
+    return [
+        ScriptedCall(
+            tool_use_id=call.get("id") or f"toolu_{uuid.uuid4().hex}",
+            name=call.get("name") or call["tool"],
+            input=call.get("input", {}),
+        )
+        for call in calls
     ]
-    if "tool" in step:
-        calls.append((step["tool"], step.get("input", {})))
-    return calls

@@ -1,7 +1,7 @@
 """SDK messages to engine events: plain functions on values, total over whatever comes."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from claude_agent_sdk import (
@@ -31,9 +31,15 @@ from gateway.engine.events import (
     ToolCalled,
     ToolReturned,
 )
+from gateway.jsonsafe import json_text
 
 _SYNTHETIC = "<synthetic>"
 """The model name under which the agent program speaks for itself."""
+
+NO_NAME = "unnamed"
+"""The name of a call that has none."""
+NO_OBJECT = "input"
+"""The key under which an input stands that is no object."""
 
 
 def translate(message: Message) -> Iterator[EngineEvent]:
@@ -83,12 +89,24 @@ def _assistant(message: AssistantMessage) -> Iterator[EngineEvent]:
     for block in message.content:
         if isinstance(block, ToolUseBlock):
             yield ToolCalled(
-                tool_use_id=block.id,
-                name=block.name,
-                input=block.input,
+                tool_use_id=_as_text(block.id),
+                name=_as_text(block.name) or NO_NAME,
+                input=as_object(block.input),
             )
         elif isinstance(block, TextBlock) and main and message.model != _SYNTHETIC and block.text:
             yield TextDone(text=block.text)
+
+
+def _as_text(value: object) -> str:
+    """Return an id or a name as text: a model may send any JSON value, and None stands for none at all."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json_text(value)
+
+
+def as_object(value: object) -> Mapping[str, Any]:
+    """Return a call's input as the object that it should be."""
+    return value if isinstance(value, dict) else {NO_OBJECT: value}
 
 
 def _entry(message: AssistantMessage | UserMessage) -> Iterator[EngineEvent]:
@@ -106,7 +124,7 @@ def _tool_results(message: UserMessage) -> Iterator[EngineEvent]:
     for block in message.content:
         if isinstance(block, ToolResultBlock):
             yield ToolReturned(
-                tool_use_id=block.tool_use_id,
+                tool_use_id=_as_text(block.tool_use_id),
                 is_error=bool(block.is_error),
                 text=_result_text(block.content),
             )
@@ -125,12 +143,6 @@ def _result_text(content: str | list[dict[str, Any]] | None) -> str:
 
 def _result(message: ResultMessage) -> RunFinished:
     """Read a result; its cost is what the agent process spent since it started."""
-    denials = message.permission_denials
-    denied = [
-        str(one["tool_use_id"])
-        for one in (denials if isinstance(denials, list) else [])
-        if isinstance(one, dict) and one.get("tool_use_id")
-    ]
     return RunFinished(
         subtype=message.subtype,
         is_error=message.is_error,
@@ -139,7 +151,6 @@ def _result(message: ResultMessage) -> RunFinished:
         stop_reason=message.stop_reason,
         api_error_status=message.api_error_status,
         errors=_strings(message.errors),
-        denied_tool_use_ids=tuple(denied),
         session_id=message.session_id,
         usage=message.usage or {},
         cost_usd=_amount(message.total_cost_usd),

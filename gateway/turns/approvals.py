@@ -36,17 +36,20 @@ class Question:
     user_id: UserId
     conversation_id: ConversationId
     turn_id: TurnId
+    index: int
+    """The call's number in its turn."""
     tool_use_id: str
     name: str
     summary: str
     expires_at: datetime
 
-    def fields(self) -> dict[str, str]:
+    def fields(self) -> dict[str, str | int]:
         """Give what clients see of it."""
         return {
             "approval_id": self.id,
             "conversation_id": self.conversation_id,
             "turn_id": self.turn_id,
+            "index": self.index,
             "tool_use_id": self.tool_use_id,
             "name": self.name,
             "summary": self.summary,
@@ -95,6 +98,7 @@ class ApprovalDesk:
             user_id=user_id,
             conversation_id=conversation_id,
             turn_id=turn_id,
+            index=call.index,
             tool_use_id=call.tool_use_id,
             name=call.name,
             summary=summary,

@@ -42,7 +42,7 @@ class PersonAsker:
         """Let the run's reader come to the call first, so that its start is told before the question."""
         scene = self._scene
         with anyio.move_on_after(_WAIT_S):
-            while call.tool_use_id not in scene.evidence.tools:
+            while call.index not in scene.evidence.tools:
                 await scene.call_seen.wait()
 
     async def _wait_until_stored(self) -> None:
@@ -77,6 +77,7 @@ class PersonAsker:
             self._scene.events.emit(
                 "approval.resolved",
                 approval_id=question.id,
+                index=question.index,
                 tool_use_id=question.tool_use_id,
                 decision=answer.decision,
                 by=answer.by,

@@ -103,6 +103,7 @@ class TurnChronicle:
                 where,
                 tool_name=use.name,
                 status=_OUTCOMES.get(use.status, "interrupted"),
+                index=use.index,
                 tool_use_id=use.tool_use_id,
                 args=use.input,
                 result=use.output or use.error or "",
@@ -115,6 +116,7 @@ class TurnChronicle:
         self,
         *,
         allowed: bool,
+        index: int,
         tool_name: str,
         tool_use_id: str,
         rule: str,
@@ -126,6 +128,7 @@ class TurnChronicle:
             lambda where: intent_from_permission(
                 where,
                 allowed=allowed,
+                index=index,
                 tool_name=tool_name,
                 tool_use_id=tool_use_id,
                 rule=rule,

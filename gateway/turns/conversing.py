@@ -15,7 +15,6 @@ from gateway.engine.events import (
     ClientLost,
     EngineEvent,
     SessionReady,
-    ToolCalled,
     ToolReturned,
 )
 from gateway.engine.protocol import AgentClient, AgentRun, ClientDead, Prompt
@@ -42,8 +41,6 @@ class Conversing:
         self.on_session: Callable[[SessionReady], Awaitable[None]] | None = None
         self.on_sent: Callable[[], None] = lambda: None
         """Called each time when the agent has a prompt."""
-        self.only_words = False
-        """Set for the forced summary: its tool calls, all denied, are no part of what was done."""
         self.is_idle = True
         """Whether the client is at rest: no prompt is with it that has not come to its end."""
 
@@ -124,11 +121,9 @@ class Conversing:
         if isinstance(event, ToolReturned):
             event = replace(event, text=await off_loop(self._scene.teller.clipped, event.text))
         self._service.take(event)
-        if isinstance(event, ToolCalled) and self.only_words:
-            return
         await self.narrator.tell(event)
         evidence.take(event, self._scene.parts.now())
         if isinstance(event, ToolReturned):
-            use = evidence.tools.get(event.tool_use_id)
+            use = evidence.tools.get(event.index or 0)
             if use is not None:
                 self.narrator.tool_finished(use)

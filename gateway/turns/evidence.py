@@ -66,6 +66,8 @@ _ORDINARY_STOPS = frozenset(
 class ToolUse:
     """One tool call and what became of it."""
 
+    index: int
+    """The call's number in the turn, from 1; it identifies the call, `tool_use_id` may repeat."""
     tool_use_id: str
     name: str
     input: Mapping[str, Any]
@@ -92,12 +94,13 @@ class Evidence:
 
     blocks: list[str] = field(default_factory=list)
     partial: str = ""
-    tools: dict[str, ToolUse] = field(default_factory=dict)
+    tools: dict[int, ToolUse] = field(default_factory=dict)
+    """The calls by index, in order."""
     notices: list[Notice] = field(default_factory=list)
     stopped_by: StopReason | None = None
     """Why the gateway ended the run; None: it did not."""
-    denials: dict[str, str] = field(default_factory=dict)
-    """The reason of each denied call, by its id."""
+    denials: dict[int, str] = field(default_factory=dict)
+    """The reason of each call that the gate denied, by index."""
     retry: ModelRetrying | None = None
     model_failure: ModelFailed | None = None
     model_stop: str | None = None
@@ -215,13 +218,14 @@ class Evidence:
     def tool_called(self, call: ToolCalled, summary: str, at: datetime) -> ToolUse:
         """Add a tool call."""
         use = ToolUse(
+            index=call.index,
             tool_use_id=call.tool_use_id,
             name=call.name,
             input=call.input,
             summary=summary,
             started_at=at,
         )
-        self.tools[call.tool_use_id] = use
+        self.tools[call.index] = use
         self.last_was_tool = True
         return use
 
@@ -229,10 +233,10 @@ class Evidence:
         """Give the calls that never reported back their status; returns them."""
         open_calls = [use for use in self.tools.values() if use.status is None]
         for use in open_calls:
-            denied = use.tool_use_id in self.denials
+            denied = use.index in self.denials
             broken = self.stopped_by not in {None, *SERVICE_FAILURES}
             use.status = "denied" if denied else "interrupted" if broken else "unknown"
-            use.error = self.denials.get(use.tool_use_id)
+            use.error = self.denials.get(use.index)
             use.duration_ms = elapsed_ms(use.started_at, at)
         return open_calls
 
@@ -250,15 +254,18 @@ class Evidence:
             self.last_was_tool = False
 
     def _tool_returned(self, event: ToolReturned, at: datetime) -> None:
-        """Note what a call returned; of one that did not run, the agent program's text is no output."""
-        use = self.tools.get(event.tool_use_id)
+        """Note what a call returned; of one that did not run, the agent program's text is no output.
+
+        A denied call is denied whatever comes back. A result without a call is of none.
+        """
+        use = None if event.index is None else self.tools.get(event.index)
         if use is None or use.status is not None:
             return
         use.duration_ms = elapsed_ms(use.started_at, at)
-        if not event.is_error:
+        if use.index in self.denials:
+            use.status, use.error = "denied", self.denials[use.index]
+        elif not event.is_error:
             use.status, use.output = "ok", event.text
-        elif event.tool_use_id in self.denials:
-            use.status, use.error = "denied", self.denials[event.tool_use_id]
         elif self.stopped_by is not None:
             use.status = "interrupted"
         else:
@@ -269,8 +276,8 @@ class Evidence:
         for key in ("input_tokens", "output_tokens"):
             value = event.usage.get(key)
             self.usage[key] = self.usage.get(key, 0) + (value if isinstance(value, int) else 0)
-        for tool_use_id in event.denied_tool_use_ids:
-            use = self.tools.get(tool_use_id)
+        for index in event.denied_calls:
+            use = self.tools.get(index)
             if use is not None and use.status == "failed":
                 use.status = "denied"
         if event.is_error or self.model_failure is not None:

@@ -53,7 +53,7 @@ _POLICY_SLOW = Deny(
 )
 _DOOM_LOOP = Deny(
     rule="doom_loop",
-    reason="The same call was made too many times in a row; the turn is ended.",
+    reason="The same calls were repeated too many times in a row; the turn is ended.",
     interrupt=True,
 )
 _STOPPING = Deny(rule="turn_stopping", reason="The turn is being stopped.", interrupt=True)
@@ -89,19 +89,19 @@ class TurnGate:
     _threads: anyio.CapacityLimiter = field(
         default_factory=lambda: anyio.CapacityLimiter(_MOST_STUCK), init=False
     )
-    _judged: dict[str, tuple[Mapping[str, Any], Verdict]] = field(default_factory=dict, init=False)
+    _judged: dict[int, tuple[Mapping[str, Any], Verdict]] = field(default_factory=dict, init=False)
 
     async def judge(self, call: ToolCall) -> Verdict:
         """See `ToolGatekeeper.judge`."""
         verdict = await self._verdict(call)
-        self._judged[call.tool_use_id] = (call.input, verdict)
+        self._judged[call.index] = (call.input, verdict)
         if isinstance(verdict, Deny) and not verdict.interrupt:
             self._denied(call, verdict)
         return verdict
 
     async def decide(self, call: ToolCall) -> Allow | Deny:
         """See `ToolGatekeeper.decide`."""
-        judged_input, verdict = self._judged.pop(call.tool_use_id, (None, None))
+        judged_input, verdict = self._judged.pop(call.index, (None, None))
         if verdict is None or judged_input != call.input:
             verdict = await self._verdict(call)
         elif self.control.is_stopping and not isinstance(verdict, Deny):
@@ -120,7 +120,7 @@ class TurnGate:
     async def _verdict(self, call: ToolCall) -> Verdict:
         if self.tools_forbidden:
             return self._forbid()
-        if self.doom_loop.observe(call.tool_use_id, call.name, call.input):
+        if self.doom_loop.observe(call.index, call.name, call.input):
             self.control.stop("doom_loop")
             return _DOOM_LOOP
         if self.control.is_stopping:
@@ -170,7 +170,7 @@ class TurnGate:
 
     def _denied(self, call: ToolCall, verdict: Deny) -> None:
         if verdict is not _STOPPING:  # what the turn's end keeps from running was not denied
-            self.evidence.denials[call.tool_use_id] = self.show(verdict)
+            self.evidence.denials[call.index] = self.show(verdict)
         self.write_down(call, verdict)
 
 

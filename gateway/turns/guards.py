@@ -1,6 +1,7 @@
 """When a run must be ended or sent on: decisions on evidence, no I/O."""
 
 import json
+from collections import deque
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
@@ -8,32 +9,44 @@ from typing import Any
 from gateway.engine.events import RunFinished
 from gateway.turns.evidence import SKILL_FILE, Evidence, ToolUse
 
+_LONGEST_CYCLE = 3
+_OWN_PREFIX = "mcp__"
+"""Begins the names of tools that are not the agent program's own."""
+
 
 class DoomLoop:
-    """Counts how often the same call was made in a row; different arguments never count.
+    """Detects that one call, or a cycle of two or three, is made `threshold` times in a row.
 
-    Consecutive calls only, in the order in which they are told; each call id counts once.
+    Calls are equal if they do the same; different arguments never count.
     """
 
     def __init__(self, threshold: int) -> None:
         self._threshold = threshold
-        self._last = b""
-        self._count = 0
-        self._seen: set[str] = set()
+        self._recent: deque[bytes] = deque(maxlen=_LONGEST_CYCLE)
+        self._repeats = dict.fromkeys(range(1, _LONGEST_CYCLE + 1), 0)
+        """For each length of a cycle: how many calls in a row equal the one that many calls before."""
+        self._seen: set[int] = set()
 
-    def observe(self, tool_use_id: str, name: str, tool_input: Mapping[str, Any]) -> bool:
-        """Count a call; True when it is the one that makes the loop."""
-        if tool_use_id in self._seen:
+    def observe(self, index: int, name: str, tool_input: Mapping[str, Any]) -> bool:
+        """Count the call of that index, once; return whether it completes a loop."""
+        if index in self._seen:
             return False
-        self._seen.add(tool_use_id)
+        self._seen.add(index)
         call = _fingerprint(name, tool_input)
-        self._count = self._count + 1 if call == self._last else 1
-        self._last = call
-        return self._count >= self._threshold
+        for length in self._repeats:
+            is_repeat = len(self._recent) >= length and self._recent[-length] == call
+            self._repeats[length] = self._repeats[length] + 1 if is_repeat else 0
+        self._recent.append(call)
+        return any(
+            repeats >= length * (self._threshold - 1) for length, repeats in self._repeats.items()
+        )
 
 
 def _fingerprint(name: str, tool_input: Mapping[str, Any]) -> bytes:
-    text = json.dumps([name, tool_input], sort_keys=True, default=str)
+    """Identify what a call does: `description` only comments a call of the agent program's own tools."""
+    is_comment = {"description"} if not name.startswith(_OWN_PREFIX) else set()
+    does = {key: value for key, value in tool_input.items() if key not in is_comment}
+    text = json.dumps([name, does], sort_keys=True, default=str)
     return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 

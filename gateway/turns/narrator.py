@@ -117,6 +117,7 @@ class Narrator:
         scene.evidence.tool_called(call, summary, scene.parts.now())
         scene.events.emit(
             "tool.started",
+            index=call.index,
             tool_use_id=call.tool_use_id,
             name=call.name,
             summary=summary,
@@ -124,12 +125,13 @@ class Narrator:
         )
         scene.call_seen.set()
         scene.call_seen = anyio.Event()
-        if self._doom_loop.observe(call.tool_use_id, call.name, call.input):
+        if self._doom_loop.observe(call.index, call.name, call.input):
             scene.control.stop("doom_loop")
 
     def tool_finished(self, use: ToolUse) -> None:
         """Tell and write down what became of a call."""
         fields = {
+            "index": use.index,
             "tool_use_id": use.tool_use_id,
             "name": use.name,
             "status": use.status,

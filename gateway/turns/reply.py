@@ -6,6 +6,7 @@ then a run that broke off, and only then "finished without text".
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -154,23 +155,27 @@ def broke_off(evidence: Evidence) -> bool:
     )
 
 
-def _done(evidence: Evidence, language: Language) -> str:
-    if not evidence.tools:
-        return ""
-    which = describe_tools(list(evidence.tools.values()), language)
-    return say(language, "done_so_far", which=which)
+def _done(uses: Iterable[ToolUse], language: Language) -> str:
+    which = describe_tools(list(uses), language)
+    return say(language, "done_so_far", which=which) if which else ""
 
 
 def _closing(evidence: Evidence, ending: Ending, outcome: Outcome) -> str:
     language = ending.language
     if outcome == "tool_failed":
-        which = describe_tools(failures(evidence), language)
-        return say(language, "tool_failed", which=which, log_file=ending.log_file)
+        failed = failures(evidence)
+        done = _done((use for use in evidence.tools.values() if use not in failed), language)
+        which = describe_tools(failed, language)
+        return done + say(language, "tool_failed", which=which, log_file=ending.log_file)
     if outcome == "empty":
         return _nothing_said(evidence, ending)
     key, extra = _ending_key(evidence, ending, outcome)
     return say(
-        language, key, done=_done(evidence, language), log_file=ending.log_file, **extra
+        language,
+        key,
+        done=_done(evidence.tools.values(), language),
+        log_file=ending.log_file,
+        **extra,
     ).strip()
 
 

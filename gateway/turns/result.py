@@ -40,6 +40,7 @@ def memory_fields(pack: ContextPack) -> dict[str, Any]:
 def tool_fields(use: ToolUse) -> dict[str, Any]:
     """Give what the turn result says of one call."""
     return {
+        "index": use.index,
         "tool_use_id": use.tool_use_id,
         "name": use.name,
         "summary": use.summary,

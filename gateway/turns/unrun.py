@@ -42,17 +42,34 @@ def _take(evidence: Evidence, kind: str, data: dict[str, Any], at: datetime) -> 
             evidence.partial += data["text"]
         case "tool.started":
             call = ToolCalled(
-                tool_use_id=data["tool_use_id"], name=data["name"], input=data["input"]
+                index=data.get("index", len(evidence.tools) + 1),
+                tool_use_id=data["tool_use_id"],
+                name=data["name"],
+                input=data["input"],
             )
             evidence.tool_called(call, data["summary"], at)
         case "tool.finished":
-            use = evidence.tools[data["tool_use_id"]]
+            use = evidence.tools[_index_of(evidence, data)]
             use.status, use.error = data["status"], data["error"]
             use.duration_ms = data["duration_ms"]
         case "notice":
             evidence.notices.append(Notice(data["code"], data["message"]))
         case _:
             return
+
+
+def _index_of(evidence: Evidence, data: Mapping[str, Any]) -> int:
+    """Return which call an event is about; events stored by version 1.0 have no index.
+
+    Raises:
+        KeyError: no call has the event's `tool_use_id`.
+    """
+    if "index" in data:
+        return int(data["index"])
+    uses = [one for one in evidence.tools.values() if one.tool_use_id == data["tool_use_id"]]
+    if not uses:
+        raise KeyError(data["tool_use_id"])
+    return next((one.index for one in uses if one.status is None), uses[-1].index)
 
 
 async def close_crashed(
@@ -108,7 +125,9 @@ def _cut_off(
     language = language_of(turn.message)
     lines.write("error", where="server", message="the server stopped while this turn was running")
     ending = Ending(language=language, log_file=lines.log_file, cause="crashed")
-    evidence.denials |= dict.fromkeys(_not_allowed(stored), say(language, "nobody_allowed"))
+    evidence.denials |= dict.fromkeys(
+        _not_allowed(stored, evidence), say(language, "nobody_allowed")
+    )
     _tell_ends(stored, evidence.settle(now), events, lines)
     notice = failure_notice(evidence, ending)
     if notice is not None and notice.code not in {one.code for one in evidence.notices}:
@@ -126,14 +145,18 @@ def _cut_off(
     )
 
 
-def _not_allowed(stored: Sequence[TurnEvent]) -> set[str]:
-    """Give the calls that a person was asked about and nobody allowed: none of them ran."""
+def _not_allowed(stored: Sequence[TurnEvent], evidence: Evidence) -> set[int]:
+    """Return the calls that a person was asked about and nobody allowed: none of them ran."""
     told = [(one.type, json.loads(one.data)) for one in stored]
-    asked = {data["tool_use_id"] for kind, data in told if kind == "approval.requested"}
-    return asked - {
-        data["tool_use_id"]
+    allowed = {
+        data["approval_id"]
         for kind, data in told
         if kind == "approval.resolved" and data["decision"] == "allow"
+    }
+    return {
+        _index_of(evidence, data)
+        for kind, data in told
+        if kind == "approval.requested" and data["approval_id"] not in allowed
     }
 
 
@@ -158,6 +181,7 @@ def _tell_ends(
             events.emit(
                 "approval.resolved",
                 approval_id=asked["approval_id"],
+                index=asked.get("index"),
                 tool_use_id=asked["tool_use_id"],
                 decision="deny",
                 by="turn_ended",

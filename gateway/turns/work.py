@@ -232,7 +232,7 @@ class TurnWork:
             self._scene.notice("followed_skill")
             await self._ask_again(FOLLOW_SKILL_PROMPT[language])
         if needs_summary(self._scene.evidence):
-            self._gate.tools_forbidden = self._conversing.only_words = True
+            self._gate.tools_forbidden = True
             self._scene.notice("forced_summary")
             await self._summarise(SUMMARY_PROMPT[language])
 
@@ -251,7 +251,14 @@ class TurnWork:
 
     async def _ask_again(self, text: str) -> None:
         try:
-            await self._ask(Prompt(text=text, gatekeeper=self._gate, call_own=self._case_calls))
+            await self._ask(
+                Prompt(
+                    text=text,
+                    gatekeeper=self._gate,
+                    call_own=self._case_calls,
+                    calls_before=len(self._scene.evidence.tools),
+                )
+            )
         except ClientDead as exc:
             self._scene.evidence.finish = ClientLost(exit_code=None, stderr=(exc.detail,))
             self._note_ending()
@@ -293,6 +300,7 @@ class TurnWork:
         allowed = isinstance(verdict, Allow)
         told = self._scene.chronicle.permission(
             allowed=allowed,
+            index=call.index,
             tool_name=call.name,
             tool_use_id=call.tool_use_id,
             rule=verdict.rule,
@@ -301,6 +309,7 @@ class TurnWork:
         )
         self._scene.journal.write(
             "permission",
+            index=call.index,
             tool=call.name,
             tool_use_id=call.tool_use_id,
             input=call.input,

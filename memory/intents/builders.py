@@ -84,11 +84,12 @@ def intent_from_tool_result(
     tool_use_id: str,
     args: Mapping[str, Any],
     result: str,
+    index: int = 0,
     duration_ms: int | None = None,
 ) -> MemoryIntent:
     """A tool call came back, or was kept from running, or was cut off.
 
-    `result` is what it gave, or the error, or why it did not run.
+    `index` is the call's number in its turn: the model may repeat `tool_use_id`. `result` is what it gave, or the error, or why it did not run.
     """
     name = _tool_name(tool_name)
     payload = {
@@ -99,16 +100,27 @@ def intent_from_tool_result(
         "result": result,
         "duration_ms": duration_ms,
     }
-    return _made(at, f"tool.{name}.{status}", payload, f"{name}: {status}.", tool_use_id)
+    return _made(
+        at, f"tool.{name}.{status}", payload, f"{name}: {status}.", f"{index}:{tool_use_id}"
+    )
 
 
 def intent_from_permission(
-    at: Happening, *, allowed: bool, tool_name: str, tool_use_id: str, rule: str, reason: str
+    at: Happening,
+    *,
+    allowed: bool,
+    tool_name: str,
+    tool_use_id: str,
+    rule: str,
+    reason: str,
+    index: int = 0,
 ) -> MemoryIntent:
-    """The policy decided on a tool call."""
+    """The policy decided on a tool call; `index` as in `intent_from_tool_result`."""
     payload = {"tool_name": tool_name, "tool_use_id": tool_use_id, "rule": rule, "reason": reason}
     what = "allowed" if allowed else "denied"
-    return _made(at, f"permission.{what}", payload, f"{tool_name} was {what}.", tool_use_id)
+    return _made(
+        at, f"permission.{what}", payload, f"{tool_name} was {what}.", f"{index}:{tool_use_id}"
+    )
 
 
 def intent_from_approval_requested(

@@ -49,6 +49,18 @@ def test_a_tool_call_is_shown_while_it_runs_and_then_how_it_went(
     expect(call.get_by_role("button")).to_have_attribute("aria-expanded", "true")
 
 
+def test_calls_that_the_model_gave_one_id_are_shown_each_with_its_own_end(talk: ChatPage) -> None:
+    calls = [
+        {"name": "Bash", "input": {"command": command}, "id": "toolu_same"}
+        for command in ("ls", "cat nothere.txt", "curl http://a.example")
+    ]
+    turn = talk.ask(script({"tools": calls}, {"text": "Three."}))
+
+    turn.expect_end("answered_with_failures")
+    statuses = [one.get_attribute("data-status") for one in turn.tools.all()]
+    assert statuses == ["ok", "failed", "denied"]
+
+
 def test_a_plain_request_is_carried_out_with_a_real_tool(
     talk: ChatPage, server: LiveServer
 ) -> None:

@@ -103,9 +103,10 @@ async def test_a_hook_that_fails_blocks_the_call(
 ) -> None:
     """Hooks fail open unless they are registered to block."""
 
+    judge = RunHooks._judge  # noqa: SLF001
+
     async def fail(self: RunHooks, told: dict[str, Any], tool_use_id: str) -> None:
-        await anyio.lowlevel.checkpoint()
-        self._working_dirs[tool_use_id] = str(told["cwd"])
+        await judge(self, told, tool_use_id)
         raise RuntimeError("broken")
 
     monkeypatch.setattr(RunHooks, "_judge", fail)

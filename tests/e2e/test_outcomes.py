@@ -191,7 +191,9 @@ TABLE = {
         stop_reason="doom_loop",
         tools=["ok", "ok", "ok", "ok", KEPT],
         notices=["tools_failed"],
-        reply=["I stopped this turn: the same call (Bash ls memory) was made 5 times in a row."],
+        reply=[
+            "I stopped this turn: the same calls were repeated 5 times in a row, Bash ls memory last."
+        ],
     ),
     "doom loop, in Chinese": Row(
         message=in_chinese({"repeat": bash("ls memory"), "times": 30}, {"text": "never said"}),
@@ -199,7 +201,7 @@ TABLE = {
         stop_reason="doom_loop",
         tools=["ok", "ok", "ok", "ok", KEPT],
         notices=["tools_failed"],
-        reply=["我停止了这一轮：同一个调用（Bash ls memory）连续执行了 5 次。"],
+        reply=["我停止了这一轮：同样的调用连续重复了 5 次，最后是 Bash ls memory。"],
     ),
     "a loop of denied calls": Row(
         message=script({"repeat": bash("curl a"), "times": 30}, {"text": "never said"}),
@@ -207,7 +209,9 @@ TABLE = {
         stop_reason="doom_loop",
         tools=["denied", "denied", "denied", "denied", KEPT],
         notices=["tools_failed"],
-        reply=["I stopped this turn: the same call (Bash curl a) was made 5 times in a row."],
+        reply=[
+            "I stopped this turn: the same calls were repeated 5 times in a row, Bash curl a last."
+        ],
     ),
     "nothing at all": Row(
         message=script(SILENCE),

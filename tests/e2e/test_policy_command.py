@@ -25,7 +25,7 @@ from policies.checking import Checker
 from policies.rules import shipped_rules
 from policies.tools import ToolCall
 from policies.verdict import Allow, Ask, Deny, Verdict
-from tests.support.engine_talk import prompt
+from tests.support.engine_talk import prompt, unheard_calls
 from tests.support.live_server import (
     ROOT,
     LiveServer,
@@ -128,7 +128,7 @@ class Gatekeeper:
 async def ask_the_hooks(checker: Checker, case: ReadyCase) -> tuple[str, object]:
     """Give the verdict that reaches the agent's process, and the command that it runs instead."""
     hooks = RunHooks()
-    hooks.begin(prompt("hello", Gatekeeper(checker, case.told)))
+    hooks.begin(prompt("hello", Gatekeeper(checker, case.told)), unheard_calls())
     (matcher,) = hooks.matchers()["PreToolUse"]
     told = {
         "tool_name": case.told["tool"],

@@ -41,18 +41,29 @@ def broken_off(**fields: Any) -> RunFinished:
 
 
 def called(tool_use_id: str = "t1", name: str = "Bash", **tool_input: Any) -> ToolCalled:
-    """Give a call, of `ls` where nothing else is said."""
-    return ToolCalled(tool_use_id=tool_use_id, name=name, input=tool_input or {"command": "ls"})
+    """Give a call, of `ls` where nothing else is said; the number in its id is its index."""
+    return ToolCalled(
+        tool_use_id=tool_use_id,
+        name=name,
+        input=tool_input or {"command": "ls"},
+        index=int(tool_use_id[1:]),
+    )
 
 
 def returned(text: str = "a.txt", tool_use_id: str = "t1") -> ToolReturned:
     """Give what a call returned that worked."""
-    return ToolReturned(tool_use_id=tool_use_id, is_error=False, text=text)
+    return _came_back(tool_use_id, text, is_error=False)
 
 
 def failed(text: str = "No such file.", tool_use_id: str = "t1") -> ToolReturned:
     """Give what a call returned that failed."""
-    return ToolReturned(tool_use_id=tool_use_id, is_error=True, text=text)
+    return _came_back(tool_use_id, text, is_error=True)
+
+
+def _came_back(tool_use_id: str, text: str, *, is_error: bool) -> ToolReturned:
+    return ToolReturned(
+        tool_use_id=tool_use_id, is_error=is_error, text=text, index=int(tool_use_id[1:])
+    )
 
 
 def evidence_of(*events: EngineEvent, settled: bool = True, **fields: Any) -> Evidence:
@@ -84,6 +95,7 @@ def tool_call(
         input={"command": "ls"} if tool_input is None else tool_input,
         cwd="/ws",
         tool_use_id=tool_use_id,
+        index=int(tool_use_id[1:]),
     )
 
 

@@ -21,8 +21,9 @@ class FakeSdk:
 
     made: "list[FakeSdk]"
 
-    def __init__(self, options: ClaudeAgentOptions) -> None:
+    def __init__(self, options: ClaudeAgentOptions, transport: object = None) -> None:
         self.options = options
+        self.transport = transport
         self.calls: list[tuple[str, int]] = []
         """What was called, and by which task."""
         self.sent: list[dict[str, Any]] = []

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 import anyio
 import anyio.lowlevel
 
+from gateway.engine.calls import RunCalls
 from gateway.engine.events import (
     ClientLost,
     EngineEvent,
@@ -125,6 +126,11 @@ class LateContext:
         self.asked.set()
         await self._given.wait()
         return self._text
+
+
+def unheard_calls() -> RunCalls:
+    """Make the calls of a run whose message stream nobody reads."""
+    return RunCalls(lambda _: None, stream_lag_s=0)
 
 
 def prompt(

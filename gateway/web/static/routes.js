@@ -2,6 +2,7 @@
 
 import { request, requestJson } from "/static/api.js";
 import { toSettings } from "/static/memory-settings.js";
+import { toCall } from "/static/turn.js";
 
 const path = (...parts) => `/${parts.map(encodeURIComponent).join("/")}`;
 
@@ -38,7 +39,7 @@ function toMessage(raw) {
 export function toApproval(raw) {
   return {
     approvalId: raw.approval_id ?? raw.id,
-    toolUseId: raw.tool_use_id ?? null,
+    ...toCall(raw),
     name: raw.name ?? "",
     summary: raw.summary ?? "",
     expiresAt: raw.expires_at ?? null,

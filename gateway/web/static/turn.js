@@ -21,17 +21,24 @@ function addText(turn, kind, text) {
   else turn.segments.push({ kind, text });
 }
 
-const findTool = (turn, toolUseId) => turn.segments.find((segment) => segment.kind === "tool" && segment.toolUseId === toolUseId);
+/** What identifies a call: its number in the turn. Events of version 1.0 have only the model's id, which may repeat. */
+export const toCall = (data) => ({ index: data.index ?? null, toolUseId: data.tool_use_id ?? null });
+
+const isOf = (call, tool) => (call.index === null || tool.index === null ? tool.toolUseId === call.toolUseId : tool.index === call.index);
+
+const findTool = (turn, call) => turn.segments.find((segment) => segment.kind === "tool" && isOf(call, segment));
 
 function ensureTool(turn, data) {
-  let tool = findTool(turn, data.tool_use_id);
+  const call = toCall(data);
+  let tool = findTool(turn, call);
   if (!tool) {
     tool = {
-      kind: "tool", toolUseId: data.tool_use_id, name: data.name ?? "", summary: "", input: null,
+      kind: "tool", ...call, name: data.name ?? "", summary: "", input: null,
       status: "running", error: null, output: null, duration_ms: null, startedAt_ms: Date.now(),
     };
     turn.segments.push(tool);
   }
+  tool.index ??= call.index;
   return tool;
 }
 
@@ -41,7 +48,7 @@ const takeFields = (target, data, ...names) => {
 
 export function addApproval(turn, approval) {
   if (turn.segments.some((segment) => segment.kind === "approval" && segment.approvalId === approval.approvalId)) return;
-  const tool = findTool(turn, approval.toolUseId);
+  const tool = findTool(turn, approval);
   turn.segments.push({ kind: "approval", ...approval, input: tool?.input ?? null, decision: null, by: null, sent: null });
   if (tool?.status === "running") tool.status = "waiting";
 }
@@ -50,7 +57,7 @@ function resolveApproval(turn, data) {
   const approval = turn.segments.find((segment) => segment.kind === "approval" && segment.approvalId === data.approval_id);
   if (!approval) return;
   Object.assign(approval, { decision: data.decision, by: data.by ?? null });
-  const tool = findTool(turn, approval.toolUseId);
+  const tool = findTool(turn, approval);
   if (tool?.status === "waiting") Object.assign(tool, { status: "running", startedAt_ms: Date.now() });
 }
 

@@ -67,12 +67,14 @@ async def test_an_allowed_call_runs(tmp_path: Path) -> None:
         "turn_id",
         "conversation_id",
         "approval_id",
+        "index",
         "tool_use_id",
         "name",
         "summary",
         "expires_at",
     }
     resolved = of_kind(events, "approval.resolved")[0]
+    assert question["index"] == resolved["index"] == 1
     assert (resolved["decision"], resolved["by"]) == ("allow", "user")
     assert resolved["approval_id"] == question["approval_id"]
 

@@ -203,7 +203,9 @@ async def test_a_loop_below_the_threshold_and_different_calls_are_no_doom_loop(
     async with running_services(tmp_path, doom_loop_threshold=3) as services:
         below = await ask(services, script(LS, LS, {"text": "Fine."}))
         different = await ask(services, script(*reads, {"text": "Fine."}))
-        interleaved = await ask(services, script(*[LS, reads[1]] * 4, {"text": "Fine."}))
+        interleaved = await ask(
+            services, script(*[one for read in reads for one in (LS, read)], {"text": "Fine."})
+        )
     assert [one["outcome"] for one in (below, different, interleaved)] == ["answered"] * 3
 
 

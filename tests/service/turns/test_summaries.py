@@ -32,7 +32,7 @@ async def test_a_silent_run_is_asked_once_for_a_summary(tmp_path: Path) -> None:
     assert codes(result["notices"]) == ["forced_summary"]
 
 
-async def test_a_summary_may_call_no_tool_and_its_calls_are_no_part_of_what_was_done(
+async def test_a_summary_may_call_no_tool_and_what_it_tried_is_reported(
     tmp_path: Path,
 ) -> None:
     write = {"tool": "Write", "input": {"file_path": "new.txt", "content": "x"}}
@@ -41,8 +41,10 @@ async def test_a_summary_may_call_no_tool_and_its_calls_are_no_part_of_what_was_
         result = await ask(services, script(LS, SILENT, {"on_followup": [summary]}))
         lines = await journal_of(services, result)
         assert not (services.settings.workspace / "new.txt").exists()
-    assert [one["name"] for one in result["tools"]] == ["Bash"]
-    assert result["reply"] == "Let me write."
+    tried = [(one["index"], one["name"], one["status"]) for one in result["tools"]]
+    assert tried == [(1, "Bash", "ok"), (2, "Write", "denied")]
+    assert (result["reply"], result["outcome"]) == ("Let me write.", "answered_with_failures")
+    assert codes(result["notices"]) == ["forced_summary", "summary_failed", "tools_failed"]
     assert [one["rule"] for one in lines if one["kind"] == "permission"][-1] == "summary_only"
 
 
@@ -53,9 +55,10 @@ async def test_a_summary_that_only_calls_tools_is_broken_off(tmp_path: Path) -> 
         lines = await journal_of(services, result)
     forbidden = [one for one in lines if one["kind"] == "permission" and one["verdict"] == "deny"]
     assert len(forbidden) == 3, "fifty were to come"
-    assert result["outcome"] == "empty"
-    assert result["reply"].endswith("What it did: Bash: ls succeeded.")
-    assert codes(result["notices"]) == ["forced_summary", "summary_failed"]
+    assert result["outcome"] == "tool_failed"
+    assert [one["status"] for one in result["tools"]] == ["ok", *["denied"] * 3]
+    assert result["reply"].startswith("Until then: Bash: ls succeeded. This was not carried out. ")
+    assert codes(result["notices"]) == ["forced_summary", "summary_failed", "tools_failed"]
 
 
 @pytest.mark.parametrize(

@@ -283,8 +283,13 @@ async def test_a_client_that_cannot_be_connected_says_why(monkeypatch: pytest.Mo
         bench = Bench()
 
         class Refusing(FakeSdk):
-            def __init__(self, options: ClaudeAgentOptions, why: Exception = failure) -> None:
-                super().__init__(options)
+            def __init__(
+                self,
+                options: ClaudeAgentOptions,
+                transport: object = None,
+                why: Exception = failure,
+            ) -> None:
+                super().__init__(options, transport)
                 self.refuse_connect = why
 
         monkeypatch.setattr(client_module, "ClaudeSDKClient", Refusing)

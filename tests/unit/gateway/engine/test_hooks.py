@@ -15,7 +15,7 @@ from claude_agent_sdk import (
 from gateway.engine.hooks import RunHooks
 from policies.tools import ToolCall
 from policies.verdict import Allow, Deny
-from tests.support.engine_talk import Gate, LateContext, prompt
+from tests.support.engine_talk import Gate, LateContext, prompt, unheard_calls
 
 NO = Deny(rule="no", reason="Never.", hint="Do otherwise.")
 STOP = Deny(rule="no", reason="Never.", interrupt=True)
@@ -39,7 +39,7 @@ async def decided(
 
 def begun(gate: Gate, context: str = "") -> RunHooks:
     hooks = RunHooks()
-    hooks.begin(prompt("hello", gate, context))
+    hooks.begin(prompt("hello", gate, context), unheard_calls())
     return hooks
 
 
@@ -48,7 +48,9 @@ async def test_a_call_is_shown_with_the_directory_it_runs_in() -> None:
     hooks = begun(gate)
     assert await judged(hooks) == {}
     assert isinstance(await decided(hooks), PermissionResultAllow)
-    call = ToolCall(name="Bash", input=INPUT, cwd="/ws/deep", tool_use_id="t", agent_id="sub")
+    call = ToolCall(
+        name="Bash", input=INPUT, cwd="/ws/deep", tool_use_id="t", agent_id="sub", index=1
+    )
     assert gate.asked == [("judge", call), ("decide", call)]
 
 
@@ -73,7 +75,7 @@ async def test_a_call_that_was_not_judged_is_denied() -> None:
     hooks = begun(Gate())
     assert isinstance(await decided(hooks, "unseen"), PermissionResultDeny)
     await judged(hooks)
-    hooks.begin(prompt("next", Gate()))
+    hooks.begin(prompt("next", Gate()), unheard_calls())
     assert isinstance(await decided(hooks), PermissionResultDeny)
 
 
@@ -81,7 +83,7 @@ async def test_a_yes_that_comes_after_its_run_is_a_no() -> None:
     class Slow(Gate):
         async def decide(self, call: ToolCall) -> Any:
             hooks.end()
-            hooks.begin(prompt("next"))
+            hooks.begin(prompt("next"), unheard_calls())
             return await super().decide(call)
 
     hooks = begun(Slow())
@@ -128,7 +130,7 @@ async def test_context_is_given_where_there_is_some() -> None:
 async def test_context_that_comes_when_the_run_is_over_is_not_given() -> None:
     hooks = RunHooks()
     late = LateContext()
-    hooks.begin(replace(prompt("hello", Gate()), context=late))
+    hooks.begin(replace(prompt("hello", Gate()), context=late), unheard_calls())
     (matcher,) = hooks.matchers()["UserPromptSubmit"]
     answers: list[object] = []
 
@@ -140,6 +142,6 @@ async def test_context_that_comes_when_the_run_is_over_is_not_given() -> None:
             tasks.start_soon(ask)
             await late.asked.wait()
             hooks.end()
-            hooks.begin(prompt("another", Gate()))
+            hooks.begin(prompt("another", Gate()), unheard_calls())
             late.give("The tea is green.")
     assert answers == [{}]

@@ -132,7 +132,6 @@ def test_a_result_is_read_whole() -> None:
         stop_reason="tool_use",
         api_error_status=529,
         errors=["one"],
-        permission_denials=[{"tool_use_id": "t"}, {"other": 1}, "odd"],
         usage={"input_tokens": 1},
         total_cost_usd=0.5,
     )
@@ -145,12 +144,24 @@ def test_a_result_is_read_whole() -> None:
             stop_reason="tool_use",
             api_error_status=529,
             errors=("one",),
-            denied_tool_use_ids=("t",),
             session_id="s",
             usage={"input_tokens": 1},
             cost_usd=0.5,
         )
     ]
+
+
+@given(call_id=JSON, name=JSON, given_input=JSON)
+def test_any_call_is_read_with_a_text_as_id_and_name_and_an_object_as_input(
+    call_id: Any, name: Any, given_input: Any
+) -> None:
+    (event, _) = events_of(assistant(ToolUseBlock(id=call_id, name=name, input=given_input)))
+    assert isinstance(event, ToolCalled)
+    assert isinstance(event.tool_use_id, str)
+    assert isinstance(event.name, str)
+    assert event.name
+    whole = given_input if isinstance(given_input, dict) else {"input": given_input}
+    assert repr(event.input) == repr(whole)  # NaN equals nothing
 
 
 @given(data=st.dictionaries(st.sampled_from(["session_id", "model", "tools", "skills"]), JSON))

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -86,7 +87,7 @@ def test_a_call_that_worked_is_ok_with_its_output_and_duration() -> None:
 
 
 def test_a_call_that_returned_an_error_failed_with_it() -> None:
-    use = evidence_of(called(), failed("No such file.")).tools["t1"]
+    use = evidence_of(called(), failed("No such file.")).tools[1]
     assert (use.status, use.error) == ("failed", "No such file.")
 
 
@@ -94,10 +95,24 @@ def test_a_denied_call_has_the_policys_reason_and_not_the_agent_programs_words()
     evidence = evidence_of(
         called(),
         failed("The user doesn't want to proceed with this tool use."),
-        denials={"t1": "Not allowed."},
+        denials={1: "Not allowed."},
     )
-    use = evidence.tools["t1"]
+    use = evidence.tools[1]
     assert (use.status, use.error, use.output) == ("denied", "Not allowed.", "")
+
+
+def test_a_denied_call_is_denied_whatever_comes_back() -> None:
+    use = evidence_of(called(), returned("It ran."), denials={1: "Not allowed."}).tools[1]
+    assert (use.status, use.error, use.output) == ("denied", "Not allowed.", "")
+
+
+def test_calls_of_one_id_have_each_their_own_evidence() -> None:
+    first = replace(called("t1"), tool_use_id="same")
+    second = replace(called("t2"), tool_use_id="same")
+    evidence = evidence_of(
+        first, second, replace(returned("Out."), index=None), failed("t2 failed", "t2")
+    )
+    assert [one.status for one in evidence.tools.values()] == ["unknown", "failed"]
 
 
 def test_an_interrupted_call_has_no_error_though_the_agent_program_words_one() -> None:
@@ -106,13 +121,13 @@ def test_an_interrupted_call_has_no_error_though_the_agent_program_words_one() -
         failed("The user doesn't want to proceed with this tool use."),
         stopped_by="user_interrupt",
     )
-    use = evidence.tools["t1"]
+    use = evidence.tools[1]
     assert (use.status, use.error, use.output) == ("interrupted", None, "")
 
 
 def test_a_call_counts_as_denied_where_only_the_agent_program_names_it_so() -> None:
-    evidence = evidence_of(called(), failed("no"), finished(denied_tool_use_ids=("t1", "t9")))
-    assert evidence.tools["t1"].status == "denied"
+    evidence = evidence_of(called(), failed("no"), finished(denied_calls=(1, 9)))
+    assert evidence.tools[1].status == "denied"
 
 
 @pytest.mark.parametrize(
@@ -129,19 +144,19 @@ def test_a_call_without_a_result_is_settled_by_what_ended_the_turn(
     stopped_by: StopReason | None, status: str
 ) -> None:
     evidence = evidence_of(called(), stopped_by=stopped_by)
-    assert evidence.tools["t1"].status == status
+    assert evidence.tools[1].status == status
 
 
 def test_a_denied_call_without_a_result_is_settled_as_denied() -> None:
-    evidence = evidence_of(called(), denials={"t1": "No."}, stopped_by="policy_interrupt")
-    use = evidence.tools["t1"]
+    evidence = evidence_of(called(), denials={1: "No."}, stopped_by="policy_interrupt")
+    use = evidence.tools[1]
     assert (use.status, use.error) == ("denied", "No.")
 
 
 def test_only_open_calls_are_settled_and_a_second_result_changes_nothing() -> None:
     evidence = evidence_of(called(), returned(), failed("late"), called("t2"), settled=False)
     assert [one.tool_use_id for one in evidence.settle(NOON)] == ["t2"]
-    assert evidence.tools["t1"].status == "ok"
+    assert evidence.tools[1].status == "ok"
     assert evidence.settle(NOON) == []
 
 
@@ -187,7 +202,7 @@ def test_a_new_run_forgets_how_the_last_one_ended_but_not_what_was_done() -> Non
     evidence = evidence_of(called(), returned(), ModelFailed(kind="x", text=""), finished())
     evidence.begin_run()
     assert (evidence.finish, evidence.model_failure, evidence.retry) == (None, None, None)
-    assert list(evidence.tools) == ["t1"]
+    assert list(evidence.tools) == [1]
 
 
 def test_the_last_thing_said_is_told_apart_from_the_last_call() -> None:

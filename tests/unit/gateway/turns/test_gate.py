@@ -108,7 +108,7 @@ async def test_the_input_that_the_policy_hands_back_is_what_runs() -> None:
 async def test_a_denied_call_is_kept_with_its_reason_as_it_may_be_shown() -> None:
     gate = a_gate(NO)
     assert await through(gate) == NO
-    assert gate.evidence.denials == {"t1": "IT IS NOT ALLOWED. USE LS."}
+    assert gate.evidence.denials == {1: "IT IS NOT ALLOWED. USE LS."}
     assert gate.lines == [("t1", NO)]
     assert not gate.control.is_stopping
 
@@ -126,7 +126,7 @@ async def test_a_policy_that_raises_denies() -> None:
     assert isinstance(verdict, Deny)
     assert verdict.rule == "policy_error"
     assert "broken" not in verdict.message
-    assert list(gate.evidence.denials) == ["t1"]
+    assert list(gate.evidence.denials) == [1]
 
 
 async def test_a_question_without_anybody_to_ask_is_a_denial() -> None:
@@ -134,7 +134,7 @@ async def test_a_question_without_anybody_to_ask_is_a_denial() -> None:
     verdict = await through(gate)
     assert isinstance(verdict, Deny)
     assert verdict.rule == "ask"
-    assert list(gate.evidence.denials) == ["t1"]
+    assert list(gate.evidence.denials) == [1]
 
 
 async def test_a_person_who_agrees_lets_the_call_run_with_the_policys_input() -> None:
@@ -212,7 +212,7 @@ async def test_the_call_that_makes_a_doom_loop_is_denied_and_ends_the_turn() -> 
     assert isinstance(verdict, Deny)
     assert (verdict.rule, verdict.interrupt) == ("doom_loop", True)
     assert gate.control.reason == "doom_loop"
-    assert list(gate.evidence.denials) == ["t2"]
+    assert list(gate.evidence.denials) == [2]
 
 
 async def test_a_turn_that_is_being_stopped_runs_nothing_more_and_calls_that_no_denial() -> None:
@@ -271,7 +271,7 @@ async def test_what_is_no_verdict_is_a_denial_that_is_told() -> None:
         verdict = await through(gate)
         assert isinstance(verdict, Deny)
         assert verdict.rule == "policy_error"
-        assert gate.evidence.denials.keys() == {"t1"}
+        assert gate.evidence.denials.keys() == {1}
 
 
 async def test_a_policy_that_hangs_denies_and_holds_nothing_up(

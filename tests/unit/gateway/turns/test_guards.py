@@ -11,7 +11,7 @@ TEXT = TextDone(text="I have read it.")
 
 
 def calls(loop: DoomLoop, *inputs: dict[str, Any], name: str = "Read") -> list[bool]:
-    return [loop.observe(f"t{n}", name, one) for n, one in enumerate(inputs)]
+    return [loop.observe(n, name, one) for n, one in enumerate(inputs)]
 
 
 def test_the_same_call_so_many_times_in_a_row_is_a_loop() -> None:
@@ -30,9 +30,23 @@ def test_five_reads_of_five_files_never_count() -> None:
     assert not any(calls(DoomLoop(2), *[{"file_path": f"{n}.txt"} for n in range(5)]))
 
 
-def test_interleaved_calls_never_count() -> None:
-    a, b = {"command": "ls"}, {"command": "ls -l"}
-    assert not any(calls(DoomLoop(2), *[a, b] * 10))
+@pytest.mark.parametrize("length", [2, 3])
+def test_a_cycle_of_two_or_three_calls_made_so_often_is_a_loop(length: int) -> None:
+    cycle = [{"command": f"ls {n}"} for n in range(length)]
+    told = calls(DoomLoop(4), *cycle * 4)
+    assert told == [False] * (4 * length - 1) + [True]
+    assert not any(calls(DoomLoop(4), {"command": "ls"}, *cycle * 3, {"command": "ls"}, *cycle * 3))
+
+
+def test_longer_cycles_and_interleaved_calls_that_differ_never_count() -> None:
+    assert not any(calls(DoomLoop(2), *[{"x": n} for n in range(4)] * 5))
+    assert not any(calls(DoomLoop(2), *[{"x": n // 2 if n % 2 else -1} for n in range(20)]))
+
+
+def test_what_only_comments_a_call_makes_no_other_call() -> None:
+    tries = [{"command": "ls", "description": f"try {n}"} for n in range(3)]
+    assert calls(DoomLoop(3), *tries, name="Bash") == [False, False, True]
+    assert not any(calls(DoomLoop(3), *tries, name="mcp__tracker__report"))
 
 
 def test_a_different_call_between_begins_the_count_again() -> None:
@@ -42,28 +56,28 @@ def test_a_different_call_between_begins_the_count_again() -> None:
 
 def test_the_same_arguments_of_another_tool_are_another_call() -> None:
     loop = DoomLoop(2)
-    assert not loop.observe("t1", "Read", {"path": "a"})
-    assert not loop.observe("t2", "Glob", {"path": "a"})
+    assert not loop.observe(1, "Read", {"path": "a"})
+    assert not loop.observe(2, "Glob", {"path": "a"})
 
 
 def test_the_order_of_arguments_makes_no_difference() -> None:
     loop = DoomLoop(2)
-    assert not loop.observe("t1", "Edit", {"a": 1, "b": [{"c": 2, "d": 3}]})
-    assert loop.observe("t2", "Edit", {"b": [{"d": 3, "c": 2}], "a": 1})
+    assert not loop.observe(1, "Edit", {"a": 1, "b": [{"c": 2, "d": 3}]})
+    assert loop.observe(2, "Edit", {"b": [{"d": 3, "c": 2}], "a": 1})
 
 
 def test_a_call_that_is_told_twice_counts_once() -> None:
     loop = DoomLoop(2)
-    assert not loop.observe("t1", "Read", {})
-    assert not loop.observe("t1", "Read", {})
-    assert loop.observe("t2", "Read", {})
+    assert not loop.observe(1, "Read", {})
+    assert not loop.observe(1, "Read", {})
+    assert loop.observe(2, "Read", {})
 
 
 def test_whatever_is_in_the_arguments_they_can_be_told_apart() -> None:
     loop = DoomLoop(2)
-    assert not loop.observe("t1", "Read", {"x": "\ud800"})
-    assert not loop.observe("t2", "Read", {"x": "\ud801"})
-    assert not loop.observe("t3", "Read", {"x": object})
+    assert not loop.observe(1, "Read", {"x": "\ud800"})
+    assert not loop.observe(2, "Read", {"x": "\ud801"})
+    assert not loop.observe(3, "Read", {"x": object})
 
 
 def test_a_run_that_ended_without_a_word_after_its_calls_needs_a_summary() -> None:

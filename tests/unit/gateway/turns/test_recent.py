@@ -45,7 +45,13 @@ async def test_a_call_counts_when_it_came_back_before_a_restart_and_after_it(
     reader = Memory(None)
     chronicle = TurnChronicle(TurnMemory(reader=reader, tools=live), TURN, is_on=True)
     use = ToolUse(
-        tool_use_id="t1", name="Bash", input={}, summary="", started_at=NOON, status=status
+        index=1,
+        tool_use_id="t1",
+        name="Bash",
+        input={},
+        summary="",
+        started_at=NOON,
+        status=status,
     )
     chronicle.tool(use, NOON)
     seeded = ConversationTools(cast("TurnStore", History(status)))

@@ -221,7 +221,10 @@ def test_what_broke_is_told(cause: Cause | None, start: str) -> None:
 
 @pytest.mark.parametrize(
     ("stopped_by", "words"),
-    [("doom_loop", "(Bash ls) was made 5 times"), ("timeout", "longer than 30 seconds")],
+    [
+        ("doom_loop", "repeated 5 times in a row, Bash ls last"),
+        ("timeout", "longer than 30 seconds"),
+    ],
 )
 def test_a_limit_is_named_with_its_number(stopped_by: StopReason, words: str) -> None:
     evidence = evidence_of(called(), returned(), broken_off(), stopped_by=stopped_by)

@@ -65,6 +65,7 @@ def test_a_turn_result_has_exactly_the_contracts_fields() -> None:
         "notices": [{"code": "tools_failed", "message": "1 of 2"}],
         "tools": [
             {
+                "index": 1,
                 "tool_use_id": "t1",
                 "name": "Bash",
                 "summary": "mv a.txt b.txt",
@@ -73,6 +74,7 @@ def test_a_turn_result_has_exactly_the_contracts_fields() -> None:
                 "duration_ms": 0,
             },
             {
+                "index": 2,
                 "tool_use_id": "t2",
                 "name": "Read",
                 "summary": "c",

@@ -60,3 +60,31 @@ def test_evidence_is_what_the_stored_events_prove() -> None:
 def test_no_events_prove_nothing() -> None:
     evidence = evidence_of([], NOON)
     assert (evidence.text, evidence.tools, evidence.notices) == ("", {}, [])
+
+
+def ended(tool_use_id: str, status: str, **more: Any) -> tuple[str, dict[str, Any]]:
+    told = {"tool_use_id": tool_use_id, "status": status, "error": None, "duration_ms": 7, **more}
+    return "tool.finished", told
+
+
+def test_calls_of_one_id_are_told_apart_by_their_number() -> None:
+    kind, data = started("t1")
+    first, second = (kind, {**data, "index": 1}), (kind, {**data, "index": 2})
+    told = evidence_of(events(first, second, ended("t1", "failed", index=2)), NOON)
+    assert [(one.index, one.status) for one in told.tools.values()] == [(1, None), (2, "failed")]
+
+
+def test_events_of_version_1_0_have_no_number_and_are_paired_in_order() -> None:
+    told = evidence_of(
+        events(
+            started("t1"),
+            started("t2"),
+            started("t1"),
+            ended("t2", "ok"),
+            ended("t1", "failed"),
+            ended("t1", "ok"),
+        ),
+        NOON,
+    )
+    found = [(one.index, one.tool_use_id, one.status) for one in told.tools.values()]
+    assert found == [(1, "t1", "failed"), (2, "t2", "ok"), (3, "t1", "ok")]

@@ -1,0 +1,250 @@
+"""Which call of a run is which.
+
+A call is identified by its position among the calls of the turn. Its `tool_use_id` comes from the model,
+which may repeat it, leave it out or send something else. The message stream, the hooks and the results
+all name a call by that id alone; `RunCalls` pairs them by id, name and input, in order of occurrence.
+Where a pairing is ambiguous, no result is attributed: no call counts as done that may not have run.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import anyio
+
+from gateway.engine.events import ToolCalled, ToolReturned
+from policies.tools import ToolCall
+from policies.verdict import Allow, Deny
+
+STREAM_LAG_S = 0.25
+"""How long a hook waits for its call to come by in the message stream, which is read beside it."""
+
+_REFUSED_BY_AGENT = "<tool_use_error>"
+"""How a result begins when the agent program refused the call before it asked any hook."""
+
+
+@dataclass(slots=True, eq=False)
+class _Call:
+    index: int
+    name: str
+    input: Mapping[str, Any]
+    is_streamed: bool
+    shown: ToolCall | None = None
+    """As the `PreToolUse` hook showed it; the agent program may have completed its input."""
+    answer: Allow | Deny | None = None
+    """What the agent program was told."""
+    has_returned: bool = False
+    is_certain: bool = True
+    """Whether verdict and result are known to be this call's and not another's with its id."""
+
+    @property
+    def shown_cwd(self) -> str:
+        return self.shown.cwd if self.shown else ""
+
+    @property
+    def shown_input(self) -> Mapping[str, Any]:
+        return self.shown.input if self.shown else self.input
+
+    @property
+    def is_running(self) -> bool:
+        return isinstance(self.answer, Allow) and not self.has_returned
+
+
+class RunCalls:
+    """The calls of one run, numbered in the order of the message stream."""
+
+    def __init__(
+        self,
+        tell: Callable[[ToolCalled], None],
+        *,
+        calls_before: int = 0,
+        stream_lag_s: float = STREAM_LAG_S,
+    ) -> None:
+        """Number calls from `calls_before` on; `tell` receives each one once, with its index."""
+        self._tell = tell
+        self._next_index = calls_before + 1
+        self._stream_lag_s = stream_lag_s
+        self._by_index: dict[int, _Call] = {}
+        self._by_id: dict[str, list[_Call]] = {}
+        self._changed = anyio.Event()
+        self._has_ended = False
+
+    def __len__(self) -> int:
+        return len(self._by_index)
+
+    def stream(self, event: ToolCalled) -> None:
+        """Take a call from the message stream."""
+        unseen = [one for one in self._under(event.tool_use_id) if not one.is_streamed]
+        call = self._choose(
+            event.tool_use_id,
+            unseen,
+            lambda one: _grade(one, event.name, one.input, event.input, one.shown_cwd),
+        )
+        if call is None:
+            self._add(event, is_streamed=True)
+        else:
+            call.is_streamed = True
+        self._notify()
+
+    async def show(self, call: ToolCall) -> ToolCall:
+        """Take a call from the `PreToolUse` hook and return it with its index."""
+        grade = _grade_shown(call)
+        with anyio.move_on_after(self._stream_lag_s):
+            while not any(
+                grade(one) < _WEAK
+                for one in self._unshown(call.tool_use_id)
+                if not one.has_returned
+            ):
+                await self._changed.wait()
+        found = self._choose(call.tool_use_id, self._unshown(call.tool_use_id), grade)
+        if found is None:
+            event = ToolCalled(tool_use_id=call.tool_use_id, name=call.name, input=call.input)
+            found = self._add(event, is_streamed=False)
+        elif found.has_returned:  # an earlier result was taken for this call's, wrongly
+            self._doubt(call.tool_use_id, has_returned=True)
+        found.shown = replace(call, index=found.index)
+        return found.shown
+
+    def ask(self, tool_use_id: str, name: str, tool_input: Mapping[str, Any]) -> ToolCall | None:
+        """Return the call that the permission callback asks about, None if no hook was shown it."""
+        waiting = [one for one in self._under(tool_use_id) if one.shown and one.answer is None]
+        call = self._choose(
+            tool_use_id,
+            waiting,
+            lambda one: _grade(one, name, tool_input, one.shown_input, one.shown_cwd),
+        )
+        return None if call is None else call.shown
+
+    async def allow(self, call: ToolCall, verdict: Allow) -> None:
+        """Note that a call runs, as soon as no other with its id does: results are told apart by id."""
+        one = self._by_index[call.index]
+        others = [other for other in self._under(call.tool_use_id) if other is not one]
+        while not self._has_ended and any(other.is_running for other in others):
+            await self._changed.wait()
+        one.answer = verdict
+
+    def end(self) -> None:
+        """Let nothing wait any more: the run is over."""
+        self._has_ended = True
+        self._notify()
+
+    def deny(self, call: ToolCall, verdict: Deny) -> None:
+        """Note that a call does not run."""
+        self._by_index[call.index].answer = verdict
+
+    def take_result(self, event: ToolReturned) -> ToolReturned:
+        """Return a result with the index of its call; without one if it cannot be attributed."""
+        pending = [one for one in self._under(event.tool_use_id) if not one.has_returned]
+        call = _returning(pending, event)
+        if call is None:
+            return event
+        call.has_returned = True
+        self._notify()
+        is_known = call.is_certain and (event.is_error or isinstance(call.answer, Allow))
+        return replace(event, index=call.index) if is_known else event
+
+    def denied_by_agent(self, denials: object) -> tuple[int, ...]:
+        """Return which calls the agent program denied by itself, from its own list of denials."""
+        entries = denials if isinstance(denials, list) else []
+        found = [self._find(entry) for entry in entries if isinstance(entry, dict)]
+        return tuple(one.index for one in found if one is not None)
+
+    def _find(self, denial: Mapping[str, Any]) -> _Call | None:
+        calls = self._under(str(denial.get("tool_use_id")))
+        if len(calls) > 1:
+            name, tool_input = denial.get("tool_name"), denial.get("tool_input")
+            calls = [one for one in calls if (one.name, one.input) == (name, tool_input)]
+        return calls[0] if len(calls) == 1 else None
+
+    def _under(self, tool_use_id: str) -> list[_Call]:
+        return self._by_id.get(tool_use_id, [])
+
+    def _unshown(self, tool_use_id: str) -> list[_Call]:
+        return [one for one in self._under(tool_use_id) if one.shown is None]
+
+    def _add(self, event: ToolCalled, *, is_streamed: bool) -> _Call:
+        call = _Call(self._next_index, event.name, event.input, is_streamed)
+        self._next_index += 1
+        self._by_index[call.index] = call
+        self._by_id.setdefault(event.tool_use_id, []).append(call)
+        self._tell(replace(event, index=call.index))
+        return call
+
+    def _choose(
+        self,
+        tool_use_id: str,
+        candidates: Sequence[_Call],
+        grade: "_Grade",
+    ) -> _Call | None:
+        """Return the candidate that matches best, the first of equals; doubt all where that is a guess."""
+        if not candidates:
+            return None
+        grades = [grade(one) for one in candidates]
+        best = min(grades)
+        found = [one for one, its in zip(candidates, grades, strict=True) if its == best]
+        are_alike = best < _WEAK and all(one.input == found[0].input for one in found)
+        if not are_alike and len(self._under(tool_use_id)) > 1:
+            self._doubt(tool_use_id)
+        return min(found, key=lambda one: one.has_returned)
+
+    def _doubt(self, tool_use_id: str, *, has_returned: bool = False) -> None:
+        for one in self._under(tool_use_id):
+            one.is_certain = False
+            one.has_returned |= has_returned
+        self._notify()
+
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+
+_EQUAL, _RESTATED, _WEAK, _OTHER = range(4)
+
+_Grade = Callable[[_Call], int]
+
+
+def _grade(
+    call: _Call, name: str, full: Mapping[str, Any], given: Mapping[str, Any], cwd: str
+) -> int:
+    """Grade how well a call's name and input match; lower is better. `full` may complete `given`."""
+    if call.name != name:
+        return _OTHER
+    if full == given:
+        return _EQUAL
+    return _RESTATED if given and _restates(full, given, cwd) else _WEAK
+
+
+def _grade_shown(call: ToolCall) -> _Grade:
+    return lambda one: _grade(one, call.name, call.input, one.input, call.cwd)
+
+
+def _restates(full: Mapping[str, Any], given: Mapping[str, Any], cwd: str) -> bool:
+    """Return whether `full` is `given` with defaults filled in and paths made absolute."""
+    return all(key in full and _is_same(full[key], value, cwd) for key, value in given.items())
+
+
+def _is_same(full: object, given: object, cwd: str) -> bool:
+    if full == given:
+        return True
+    if not (isinstance(full, str) and isinstance(given, str) and cwd):
+        return False
+    return full == os.path.normpath(os.path.join(cwd, given))  # noqa: PTH118  follows no link
+
+
+def _returning(pending: Sequence[_Call], event: ToolReturned) -> _Call | None:
+    """Return the call, of those with the result's id, that the result is of."""
+    if len(pending) <= 1:
+        return next(iter(pending), None)
+    running = [one for one in pending if one.is_running]
+    if not event.is_error:
+        return next(iter(running), None)
+    denied = [
+        one for one in pending if isinstance(one.answer, Deny) and one.answer.message in event.text
+    ]
+    if denied:
+        return denied[0]
+    unanswered = [one for one in pending if one.answer is None]
+    if unanswered and (not running or event.text.startswith(_REFUSED_BY_AGENT)):
+        return unanswered[0]
+    return (running or pending)[0]

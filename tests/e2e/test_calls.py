@@ -1,0 +1,201 @@
+"""Tool calls as no API promises them, through the real agent process: none is claimed that did not happen.
+
+A repeated id, an input that is no object, one nested too deep, a name that is no string: each call is
+reported by itself, at its place, with what became of it.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.live_server import LiveClient, LiveServer, bash, script, started_server
+
+pytestmark = pytest.mark.e2e
+
+SAME = {"id": "toolu_same"}
+DONE = {"text": "Done."}
+DEEP = '{"command": ' + "[" * 3000 + "]" * 3000 + "}"
+
+
+def write(path: str | Path, **more: Any) -> dict[str, Any]:
+    return {"name": "Write", "input": {"file_path": str(path), "content": "x"}, **more}
+
+
+def run(command: str, **more: Any) -> dict[str, Any]:
+    return {"name": "Bash", "input": {"command": command}, **more}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    with started_server(tmp_path_factory.mktemp("calls")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def asking_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    with started_server(tmp_path_factory.mktemp("asking"), approvals="on") as server:
+        yield server
+
+
+async def told(server: LiveServer, client: LiveClient, result: dict[str, Any]) -> list[str]:
+    """Return each call's status, the same in the result, the journal and the events, in order."""
+    own = [
+        event.data
+        for event in await client.replay(result["conversation_id"], result["turn_id"])
+        if event.type == "tool.finished"
+    ]
+    lines = [line for line in server.journal(result) if line["kind"] == "tool"]
+    expected = [(one["index"], one["tool_use_id"], one["status"]) for one in result["tools"]]
+    for source in (own, lines):
+        found = sorted((one["index"], one["tool_use_id"], one["status"]) for one in source)
+        assert found == expected
+    assert [index for index, *_ in expected] == list(range(1, len(expected) + 1))
+    return [one["status"] for one in result["tools"]]
+
+
+async def test_an_allowed_and_a_denied_write_under_one_id_are_told_apart(
+    server: LiveServer, tmp_path: Path
+) -> None:
+    outside = tmp_path / "out.txt"
+    async with server.client() as client:
+        for number, inside in enumerate((server.workspace / "in.txt", Path("rel.txt"))):
+            calls = [write(inside, **SAME), write(outside, **SAME)]
+            result = await client.ask(script({"tools": calls[:: -1 if number else 1]}, DONE))
+            assert result["outcome"] == "answered_with_failures"
+            found = await told(server, client, result)
+            assert found == (["denied", "ok"] if number else ["ok", "denied"])
+            verdicts = {
+                (line["index"], line["verdict"])
+                for line in server.journal(result)
+                if line["kind"] == "permission"
+            }
+            assert verdicts == (
+                {(1, "deny"), (2, "allow")} if number else {(1, "allow"), (2, "deny")}
+            )
+            assert (server.workspace / inside).exists()
+            assert not outside.exists()
+
+
+async def test_a_failure_is_not_hidden_by_a_later_success_under_its_id(server: LiveServer) -> None:
+    async with server.client() as client:
+        calls = [run("cat nothere.txt", **SAME), run("ls", **SAME)]
+        for steps in ([{"tools": calls}], [{"tools": [one]} for one in calls]):
+            result = await client.ask(script(*steps, DONE))
+            assert await told(server, client, result) == ["failed", "ok"]
+            assert result["outcome"] == "answered_with_failures"
+            assert "nothere.txt" in result["tools"][0]["error"]
+
+
+async def test_reads_that_run_side_by_side_under_one_id_each_get_their_own_output(
+    server: LiveServer,
+) -> None:
+    for name in ("one", "two", "three"):
+        (server.workspace / f"{name}.md").write_text(name)
+    async with server.client() as client:
+        calls = [
+            {"name": "Read", "input": {"file_path": f"{name}.md"}, **SAME}
+            for name in ("one", "two", "nothere", "three")
+        ]
+        result = await client.ask(script({"tools": calls}, DONE))
+        assert await told(server, client, result) == ["ok", "ok", "failed", "ok"]
+        events = await client.replay(result["conversation_id"], result["turn_id"])
+        outputs = {e.data["index"]: e.data["output"] for e in events if e.type == "tool.finished"}
+        assert [name in outputs[n] for n, name in ((1, "one"), (2, "two"), (4, "three"))] == [
+            True
+        ] * 3
+
+
+async def test_the_same_call_under_one_id_is_a_doom_loop(server: LiveServer) -> None:
+    async with server.client() as client:
+        for step, most in (
+            ({"tools": [run("ls", **SAME)] * 12}, 12),
+            ({"repeat": run("ls", **SAME), "times": 12}, 5),
+        ):
+            result = await client.ask(script(step, DONE))
+            assert (result["outcome"], result["stop_reason"]) == ("stopped", "doom_loop")
+            found = await told(server, client, result)
+            assert found.count("ok") <= 4
+            assert 5 <= len(found) <= most
+
+
+async def test_what_only_comments_a_call_and_a_cycle_of_calls_are_doom_loops(
+    server: LiveServer,
+) -> None:
+    tries = [
+        {"tool": "Bash", "input": {"command": "ls", "description": f"try {n}"}} for n in range(14)
+    ]
+    cycle = [bash("ls"), bash("ls -a"), bash("ls -l")] * 14
+    async with server.client() as client:
+        for steps, ran in ((tries, 4), (cycle, 14)):
+            result = await client.ask(script(*steps, DONE))
+            assert (result["outcome"], result["stop_reason"]) == ("stopped", "doom_loop")
+            assert (await told(server, client, result)).count("ok") == ran
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        run("ls") | {"input": [1, 2]},
+        run("ls") | {"input": "ls"},
+        run("ls") | {"input": 5},
+        run("ls") | {"raw_input": '{"command": '},
+        run("ls") | {"raw_input": DEEP},
+        run("ls") | {"name": 7},
+        run("ls") | {"name": ["Bash"]},
+        run("ls") | {"name": None},
+        run("ls") | {"name": ""},
+        run("ls") | {"id": None},
+        run("ls") | {"id": ["x"]},
+    ],
+    ids=str,
+)
+async def test_a_call_that_is_none_fails_and_the_turn_and_its_other_calls_go_on(
+    server: LiveServer, broken: dict[str, Any]
+) -> None:
+    target = server.workspace / "beside.txt"
+    target.unlink(missing_ok=True)
+    async with server.client() as client:
+        result = await client.ask(script({"tools": [broken, write(target)]}, DONE))
+        assert await told(server, client, result) == ["failed", "ok"]
+        assert (result["outcome"], result["reply"]) == ("answered_with_failures", "Done.")
+        assert target.exists()
+        again = await client.ask(script({"text": "Still here."}), result["conversation_id"])
+        assert again["reply"] == "Still here."
+
+
+async def test_a_call_of_the_forced_summary_is_reported_as_denied(server: LiveServer) -> None:
+    silence = {"empty": True, "times": 2}
+    summary = {"on_followup": [bash("mkdir made"), {"text": "I made the folder."}]}
+    async with server.client() as client:
+        result = await client.ask(script(bash("ls"), silence, summary))
+        assert await told(server, client, result) == ["ok", "denied"]
+        assert result["outcome"] == "answered_with_failures"
+        assert result["tools"][1]["summary"] == "mkdir made"
+        assert [one["code"] for one in result["notices"]] == ["forced_summary", "tools_failed"]
+        assert not (server.workspace / "made").exists()
+
+
+async def test_an_answer_of_a_person_binds_to_the_call_that_was_asked_about(
+    asking_server: LiveServer,
+) -> None:
+    server = asking_server
+    important = server.workspace / "important.txt"
+    important.write_text("keep")
+    calls = [run("mkdir allowed", **SAME), run("rm important.txt", **SAME)]
+    async with server.client() as client:
+        async with client.stream(script({"tools": calls}, DONE)) as events:
+            for index, decision in ((1, "allow"), (2, "deny")):
+                asked = await events.until("approval.requested")
+                assert asked.data["index"] == index
+                path = f"/approvals/{asked.data['approval_id']}"
+                answer = await client.http.post(path, json={"decision": decision})
+                assert answer.status_code == 200
+                resolved = await events.until("approval.resolved")
+                assert (resolved.data["index"], resolved.data["decision"]) == (index, decision)
+            result = (await events.until("turn.completed")).data
+        assert await told(server, client, result) == ["ok", "denied"]
+        assert result["outcome"] == "answered_with_failures"
+        assert (server.workspace / "allowed").is_dir()
+        assert important.exists()
