@@ -16,6 +16,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from gateway.jsonsafe import clean_text, json_safe, json_text
 from gateway.observability.masking import Mask, clip, mask_leaves
+from gateway.observability.repeats import RepeatLimit
 from gateway.observability.terminal import spell_out
 from policies.secrets import mask_secrets
 
@@ -65,6 +66,7 @@ def configure_logging(
         cache_logger_on_first_use=False,
     )
     handler = _OurHandler(target)
+    handler.addFilter(RepeatLimit())
     handler.setFormatter(_formatter(shared, mask, json=json, colours=target.isatty()))
     _install(handler, number)
 
