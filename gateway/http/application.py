@@ -7,7 +7,6 @@ call is opened and closed outside; the app owns nothing.
 """
 
 from http import HTTPStatus
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -38,6 +37,7 @@ from gateway.http.routes import (
 )
 from gateway.http.services import Front, HttpLimits, HttpServices
 from gateway.ids import new_request_id
+from gateway.version import VERSION
 
 _METHODS = ("GET", "HEAD", "POST", "PATCH", "PUT", "DELETE")
 
@@ -63,7 +63,9 @@ def create_app(
     settings = services.settings
     tokens = check_exposure(settings)
     app = FastAPI(
-        openapi_url=None,
+        title="Candor",
+        version=VERSION,
+        openapi_url=None,  # `/openapi.json` is a route of ours, behind the same guards; no pages show it
         redirect_slashes=False,
         responses=ERRORS,
         middleware=[
@@ -80,7 +82,6 @@ def create_app(
         services=services,
         limits=limits or HttpLimits(),
         web_dir=web_dir,
-        version=_version(),
     )
     services.metrics.watch("sse_readers", lambda: front.readers.count)
     app.state.front = front
@@ -93,13 +94,6 @@ def _peer_guard(users: LocalUsers | None) -> list[Middleware]:
     if users is None:
         return []
     return [Middleware(PeerGuard, hold_blocking=users.hold_blocking)]
-
-
-def _version() -> str | None:
-    try:
-        return version("candor")
-    except PackageNotFoundError:
-        return None
 
 
 async def _answer(request: Request, exc: Exception) -> Response:  # noqa: RUF029  as Starlette wants

@@ -1,7 +1,6 @@
 """What the app's own OpenAPI says beyond what FastAPI finds by itself: bodies, and the one error shape.
 
-Routes read their bodies themselves, within limits, so FastAPI does not see them. Nothing here is served;
-`create_app(…).openapi()` gives it to whoever has the program.
+Routes read their bodies themselves, within limits, so FastAPI does not see them.
 """
 
 from typing import Any

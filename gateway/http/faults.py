@@ -109,6 +109,8 @@ def error_answer(
     extra = dict(headers or {})
     if fault.retry_after_s is not None:
         extra["Retry-After"] = str(fault.retry_after_s)
+    if not fault.retryable:  # clients of other services repeat every 409 and 5xx unless told
+        extra["X-Should-Retry"] = "false"
     if fault.status == HTTPStatus.UNAUTHORIZED:
         extra["WWW-Authenticate"] = "Bearer"
     if fault.status == HTTPStatus.BAD_REQUEST:  # where the next request begins is not certain

@@ -107,8 +107,6 @@ class Front:
     limits: HttpLimits
     web_dir: Path
     """Holds `index.html` and `static/`."""
-    version: str | None
-    """None where the program runs from its source."""
     readers: Readers = field(default_factory=Readers)
 
 

@@ -1,4 +1,4 @@
-"""Alive; ready, part by part; metrics."""
+"""Alive; ready, part by part; metrics; the description of the API."""
 
 import logging
 from collections.abc import Mapping
@@ -7,10 +7,12 @@ from typing import Any
 
 import anyio
 from fastapi import APIRouter
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from gateway.http.answers import JsonAnswer
 from gateway.http.services import UNAVAILABLE, AppFront, Ping
+from gateway.version import VERSION
 
 router = APIRouter()
 _log = logging.getLogger(__name__)
@@ -18,13 +20,15 @@ _log = logging.getLogger(__name__)
 _Answer = str | Mapping[str, str] | None
 
 
-@router.api_route("/healthz", methods=["GET", "HEAD"])
-async def healthz() -> Response:  # noqa: RUF029  a plain function would cost a thread
+@router.head("/healthz", include_in_schema=False)
+@router.get("/healthz")
+async def healthz() -> Response:
     """Say that the process answers; nothing else is looked at."""
     return JsonAnswer({"ok": True})
 
 
-@router.api_route("/readyz", methods=["GET", "HEAD"])
+@router.head("/readyz", include_in_schema=False)
+@router.get("/readyz")
 async def readyz(front: AppFront) -> Response:
     """Say whether turns can be run and their logs be kept, and which part is at fault if not: 200 or 503."""
     services = front.services
@@ -35,18 +39,26 @@ async def readyz(front: AppFront) -> Response:
             "ready": ready,
             "demo": services.demo,
             "model": services.model,
-            "version": front.version,
+            "version": VERSION,
             "parts": {name: _part(answer) for name, answer in answers.items()},
         },
         status_code=HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE,
     )
 
 
-@router.api_route("/metrics", methods=["GET", "HEAD"], response_class=PlainTextResponse)
-async def metrics(front: AppFront) -> Response:  # noqa: RUF029  as above
+@router.head("/metrics", include_in_schema=False, response_class=PlainTextResponse)
+@router.get("/metrics", response_class=PlainTextResponse)
+async def metrics(front: AppFront) -> Response:
     """Give all metrics in Prometheus' text format."""
     text, media_type = front.services.metrics.render()
     return Response(text, headers={"Content-Type": media_type})
+
+
+@router.get("/openapi.json")
+async def openapi(request: Request) -> Response:
+    """Describe the API as OpenAPI 3.1."""
+    description = await anyio.to_thread.run_sync(request.app.openapi)  # slow the first time
+    return JsonAnswer(description)
 
 
 async def _ask_all(pings: Mapping[str, Ping], deadline_s: float) -> dict[str, _Answer]:

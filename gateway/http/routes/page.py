@@ -44,13 +44,15 @@ class WebFile:
     etag: str
 
 
-@router.api_route("/", methods=["GET", "HEAD"], response_class=HTMLResponse)
+@router.head("/", include_in_schema=False, response_class=HTMLResponse)
+@router.get("/", response_class=HTMLResponse)
 async def page(request: Request, front: AppFront) -> Response:
     """Give the chat page."""
     return await _serve(request, front, _INDEX)
 
 
-@router.api_route("/static/{name:path}", methods=["GET", "HEAD"], response_class=Response)
+@router.head("/static/{name:path}", include_in_schema=False, response_class=Response)
+@router.get("/static/{name:path}", response_class=Response)
 async def static_file(request: Request, front: AppFront, name: str) -> Response:
     """Give one of the page's files."""
     return await _serve(request, front, f"static/{name}")

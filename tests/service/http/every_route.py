@@ -42,6 +42,7 @@ ROUTES: list[tuple[str, str]] = [
     ("GET", "/healthz"),
     ("GET", "/readyz"),
     ("GET", "/metrics"),
+    ("GET", "/openapi.json"),
     ("GET", "/"),
     ("GET", "/static/{name:path}"),
 ]
@@ -104,9 +105,15 @@ async def send(
 
 def routes_of(app: FastAPI) -> Iterator[tuple[str, str]]:
     """Give every route that answers, as the app itself has them."""
+    for method, path, _ in endpoints_of(app):
+        yield method, path
+
+
+def endpoints_of(app: FastAPI) -> Iterator[tuple[str, str, Any]]:
+    """Give every route with the function that answers it."""
     for section in app.router.routes:
         original = getattr(section, "original_router", None)
         for route in [section] if original is None else original.routes:
             assert isinstance(route, Route), f"{route} is of a kind that this test does not know"
             for method in (route.methods or set()) - {"HEAD"}:
-                yield method, route.path
+                yield method, route.path, route.endpoint

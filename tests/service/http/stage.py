@@ -321,6 +321,7 @@ def assert_error(response: httpx.Response, status: int, code: str) -> Json:
     assert error["code"] == code
     assert error["request_id"] == response.headers["x-request-id"]
     assert isinstance(error["retryable"], bool)
+    assert response.headers.get("x-should-retry") == (None if error["retryable"] else "false")
     assert isinstance(error["details"], dict)
     message = error["message"]
     assert message[0].isupper() or message[0] == "`"

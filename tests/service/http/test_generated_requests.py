@@ -4,7 +4,8 @@ Whatever is sent, the server does not fail, answers in the types and statuses it
 has the one shape. The turns are run by the scripted engine, all else is as in the program.
 """
 
-import warnings
+import inspect
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import anyio.to_thread
 import httpx
 import pytest
 import schemathesis
+from fastapi import FastAPI
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import APIOperation, BaseSchema, Case, GenerationMode
@@ -29,7 +31,8 @@ from schemathesis.checks import (
 )
 
 from gateway.http.application import create_app
-from tests.service.http.every_route import BODIES, ROUTES, WITH_IDS
+from gateway.version import VERSION
+from tests.service.http.every_route import BODIES, ROUTES, WITH_BODY, WITH_IDS, endpoints_of
 from tests.service.http.wired import wired
 from tests.support.services import running_services
 
@@ -49,6 +52,7 @@ CHECKS = [
     unsupported_method,
 ]
 TIMEOUT_S = 20
+_READS = re.compile(r"call\.(?P<how>body|optional_body)\((?P<model>\w+)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ class Live:
     """A server that runs in another thread."""
 
     url: str
+    app: FastAPI
     schema: BaseSchema
     ids: dict[str, str]
     """A conversation, what is in it, and a case."""
@@ -66,18 +71,12 @@ class Live:
 
 
 @asynccontextmanager
-async def serving(directory: Path) -> AsyncIterator[tuple[str, dict[str, object]]]:
-    """Run the gateway, and give its address and its description."""
+async def serving(directory: Path) -> AsyncIterator[tuple[str, FastAPI]]:
+    """Run the gateway, and give its address."""
     async with running_services(directory) as services:
         app = await anyio.to_thread.run_sync(partial(create_app, services))
-        with warnings.catch_warnings():
-            # one function answers GET and HEAD; the description names it twice
-            warnings.filterwarnings(
-                "ignore", message="Duplicate Operation ID", category=UserWarning
-            )
-            description = app.openapi()
         async with wired(app) as port:
-            yield f"http://127.0.0.1:{port}", description
+            yield f"http://127.0.0.1:{port}", app
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +84,9 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     directory = tmp_path_factory.mktemp("generated")
     with (
         anyio.from_thread.start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(serving(directory)) as (url, description),
+        portal.wrap_async_context_manager(serving(directory)) as (url, app),
     ):
+        description = httpx.get(f"{url}/openapi.json", timeout=TIMEOUT_S).json()
         schema = schemathesis.openapi.from_dict(description)
         schema.config.update(base_url=url)
         done = httpx.post(f"{url}/chat", json={"message": "hi"}, timeout=TIMEOUT_S).json()
@@ -95,7 +95,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         ).json()
         names = ("conversation_id", "turn_id", "log_file")
         ids = {name: done[name] for name in names}
-        yield Live(url, schema, {**ids, "case_id": case["case_id"]})
+        yield Live(url, app, schema, {**ids, "case_id": case["case_id"]})
 
 
 def assert_fits(case: Case[Any]) -> None:
@@ -147,29 +147,33 @@ def test_whatever_is_sent_to_what_is_there_the_answer_fits(
     send()
 
 
-def test_the_description_holds_every_body(live: Live) -> None:
-    paths = live.schema.raw_schema["paths"]
-    with_body = {
-        (method, path)
-        for path, operations in paths.items()
-        for method, operation in operations.items()
-        if "requestBody" in operation
-    }
-    assert with_body == {
-        ("post", "/chat"),
-        ("post", "/chat/stream"),
-        ("post", "/new-conversation"),
-        ("patch", "/conversations/{conversation_id}"),
-        ("post", "/conversations/{conversation_id}/fork"),
-        ("post", "/approvals/{approval_id}"),
-        ("post", "/memory/context"),
-        ("post", "/memory/cases"),
-        ("post", "/memory/cases/{case_id}/feedback"),
-        ("post", "/memory/episodes"),
-    }
-    assert "$ref" not in str([paths[path][method]["requestBody"] for method, path in with_body])
+def test_the_description_has_every_route_and_every_body_that_one_reads(live: Live) -> None:
+    """Which body a route reads is found in what it does, so a new one cannot be left out."""
+    described = {}
+    for path, operations in live.schema.raw_schema["paths"].items():
+        for method, operation in operations.items():
+            described[method.upper(), path] = _described(operation.get("requestBody"))
+    read = {}
+    for method, template, endpoint in endpoints_of(live.app):
+        found = _READS.search(inspect.getsource(endpoint))
+        read[method, template.replace(":path", "")] = found and (
+            found["model"],
+            found["how"] == "body",
+        )
+    assert described == read
+    assert len([body for body in read.values() if body]) == len(WITH_BODY)
 
 
-def test_nothing_describes_the_server_to_strangers(live: Live) -> None:
-    for path in ("/openapi.json", "/docs", "/redoc", "/openapi.yaml", "/docs/oauth2-redirect"):
+def _described(body: dict[str, Any] | None) -> tuple[str, bool] | None:
+    """Give the model that a body must fit, and whether there must be one."""
+    if body is None:
+        return None
+    assert "$ref" not in str(body)
+    return body["content"]["application/json"]["schema"]["title"], body["required"]
+
+
+def test_the_description_names_the_version_and_is_shown_on_no_page(live: Live) -> None:
+    assert live.schema.raw_schema["info"] == {"title": "Candor", "version": VERSION}
+    assert httpx.get(f"{live.url}/readyz").json()["version"] == VERSION
+    for path in ("/docs", "/redoc", "/openapi.yaml", "/docs/oauth2-redirect"):
         assert httpx.get(f"{live.url}{path}").status_code == 404

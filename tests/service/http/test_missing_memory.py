@@ -72,7 +72,7 @@ async def test_its_routes_say_what_helps_and_that_trying_again_does_not(
 
 async def test_the_health_of_each_backend_is_told(tmp_path: Path) -> None:
     async with damaged(tmp_path) as (services, _):
-        front = Front(services=services, limits=HttpLimits(), web_dir=tmp_path, version=None)
+        front = Front(services=services, limits=HttpLimits(), web_dir=tmp_path)
         call = Call(request=Request({"type": "http"}), front=front, user_id=ME)
         (vectors,) = (await call.memory_health())["backends"]
     assert (vectors["name"], vectors["state"]) == ("vectors", "unavailable")
