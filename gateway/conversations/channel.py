@@ -7,6 +7,9 @@ import anyio
 
 from gateway.conversations.model import TurnEvent
 
+_MAX_CHARS = 1_000_000
+"""A window holds no more data than this, whatever the number of its events."""
+
 
 class Channel:
     """The window of one conversation and the alarm that wakes its readers."""
@@ -14,6 +17,7 @@ class Channel:
     def __init__(self, floor: int, size: int) -> None:
         self._window: deque[TurnEvent] = deque()
         self._size = size
+        self._chars = 0
         self.floor = floor
         """Every stored event with a higher `seq` is in the window."""
         self.alarm = anyio.Event()
@@ -24,8 +28,11 @@ class Channel:
     def show(self, events: Sequence[TurnEvent]) -> None:
         """Take events that are stored, and wake the readers."""
         self._window.extend(events)
-        while len(self._window) > self._size:
-            self.floor = self._window.popleft().seq
+        self._chars += sum(len(event.data) for event in events)
+        while len(self._window) > self._size or self._chars > _MAX_CHARS:
+            oldest = self._window.popleft()
+            self._chars -= len(oldest.data)
+            self.floor = oldest.seq
         self._ring()
 
     def call(self) -> None:

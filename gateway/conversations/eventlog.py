@@ -33,6 +33,9 @@ _log = logging.getLogger(__name__)
 
 _WINDOW = 1024
 _BATCH = 512
+_FIRST_READ = 16
+_READ_CHARS = 65_536
+"""A reader is given no more at once, unless one event is larger: it keeps that while its client does not read."""
 _MERGE_FROM = 4096
 """Events that wait before deltas are joined: more than a minute's at a full load."""
 _RETRY_S = 0.5
@@ -328,9 +331,10 @@ class EventLog:
             del self._channels[conversation_id]
 
     async def _read(
-        self, conversation_id: ConversationId, seq: int, turn_id: TurnId | None
+        self, conversation_id: ConversationId, seq: int, turn_id: TurnId | None, limit: int
     ) -> Sequence[TurnEvent]:
-        return await self._events.after(conversation_id, seq, limit=self._batch, turn_id=turn_id)
+        limit = min(self._batch, limit)
+        return await self._events.after(conversation_id, seq, limit=limit, turn_id=turn_id)
 
 
 class Subscription:
@@ -349,6 +353,8 @@ class Subscription:
         self._seq = after_seq
         self._channel: Channel | None = None
         self._calls = 0
+        self._read_limit = _FIRST_READ
+        """How many events to read from the store: about `_READ_CHARS` of them, as large as the last ones."""
 
     async def __aenter__(self) -> Self:
         self._channel = self._log._enter(self._conversation_id)  # noqa: SLF001  two halves of one
@@ -385,14 +391,23 @@ class Subscription:
                 if not batch:
                     return []
             else:
-                batch = await self._log._read(self._conversation_id, self._seq, self._turn_id)  # noqa: SLF001
+                batch = await self._read()
                 if not batch:
                     self._seq = floor
                     continue
+            batch = _first_chars(batch)
             self._seq = batch[-1].seq
             mine = [one for one in batch if self._turn_id in {None, one.turn_id}]
             if mine:
                 return mine
+
+    async def _read(self) -> Sequence[TurnEvent]:
+        found = await self._log._read(  # noqa: SLF001
+            self._conversation_id, self._seq, self._turn_id, self._read_limit
+        )
+        chars = sum(len(event.data) for event in found)
+        self._read_limit = max(1, _READ_CHARS * len(found) // max(1, chars))
+        return found
 
     async def until_completed(self, wait_s: float) -> AsyncIterator[list[TurnEvent]]:
         """Give one turn's events up to its last; an empty list for each `wait_s` of silence."""
@@ -401,6 +416,16 @@ class Subscription:
             yield events
             if any(one.type == COMPLETED for one in events):
                 return
+
+
+def _first_chars(events: Sequence[TurnEvent]) -> Sequence[TurnEvent]:
+    """Return the first events with at most `_READ_CHARS` of data together, and at least one."""
+    chars = 0
+    for count, event in enumerate(events):
+        chars += len(event.data)
+        if count and chars > _READ_CHARS:
+            return events[:count]
+    return events
 
 
 async def open_event_log(events: EventStore, turns: TurnStore) -> EventLog:

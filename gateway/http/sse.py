@@ -5,7 +5,7 @@ the client has gone, one that the server stops. Ending the response leaves the s
 ended it, and never touches the turn.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -25,6 +25,7 @@ _CHECK_EVERY_S = 1.0
 """Events of other turns wake a reader of one turn; whether its conversation is gone, the one other
 reason to wake it for nothing, is asked no more often than this."""
 _RETRY_AFTER_S = 5
+_PIECE_CHARS = 16_384
 
 
 class Readers:
@@ -111,7 +112,8 @@ class EventStream(Response):
             stopped = self._stopped
             events = await self._next(0 if stopped else rhythm.wait_s)
             if events:
-                await _send(send, b"".join(map(event_bytes, events)))
+                for piece in stream_pieces(events):
+                    await _send(send, piece)
                 rhythm.sent()
                 if plan.until_completed and any(one.type == COMPLETED for one in events):
                     return
@@ -178,9 +180,22 @@ class _Rhythm:
         return True
 
 
-def event_bytes(event: TurnEvent) -> bytes:
-    """Write an event; its data is one line of JSON already."""
-    return f"id: {event.id}\nevent: {event.type}\ndata: {event.data}\n\n".encode()
+def stream_pieces(events: Iterable[TurnEvent]) -> Iterator[bytes]:
+    """Write events in pieces of bounded size; the data of each is one line of JSON already.
+
+    The server waits after each piece until the client has read enough, so no more than a piece is
+    held for a client that does not read.
+    """
+    text = ""
+    for event in events:
+        text += f"id: {event.id}\nevent: {event.type}\ndata: "
+        for at in range(0, len(event.data), _PIECE_CHARS):
+            text += event.data[at : at + _PIECE_CHARS]
+            if len(text) >= _PIECE_CHARS:
+                yield text.encode()
+                text = ""
+        text += "\n\n"
+    yield text.encode()
 
 
 def error_event(fault: GatewayError, request_id: str) -> bytes:

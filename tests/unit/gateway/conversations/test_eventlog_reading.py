@@ -213,3 +213,25 @@ async def test_events_of_a_deleted_conversation_hold_up_nobody(tmp_path: Path) -
         await kept.complete(ended(two), {})
         assert numbers(await bench.stored("b")) == [1, 2]
         assert await bench.stored("a") == []
+
+
+async def test_a_reader_is_given_no_more_at_once_than_it_may_hold(tmp_path: Path) -> None:
+    """From the window and from the store alike; an event that is larger comes alone."""
+    async with running(tmp_path) as bench:
+        one, events = await bench.begin("a1", "a")
+        async with (
+            bench.log.subscribe(one.conversation_id, 0) as beside,
+            bench.log.subscribe(one.conversation_id, 0) as behind,
+        ):
+            for size in [30_000, 30_000, 30_000, 200_000, 1, 1, *[90_000] * 20]:
+                events.emit("notice", text="x" * size)
+            await bench.until_stored()
+            reads = bench.events.reads
+            for reader in (beside, behind):
+                got: list[TurnEvent] = []
+                while len(got) < 26:
+                    some = await reader.next(0)
+                    assert len(some) == 1 or sum(len(event.data) for event in some) <= 65_536
+                    got += some
+                assert numbers(got) == list(range(1, 27))
+            assert bench.events.reads > reads  # the window holds a million characters, not all

@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 
 from gateway.conversations.model import TurnEvent
 from gateway.errors import ShuttingDown
-from gateway.http.sse import _Rhythm, error_event, event_bytes
+from gateway.http.sse import _Rhythm, error_event, stream_pieces
 from gateway.ids import ConversationId, TurnId
 from gateway.jsonsafe import json_text
 
 
-@given(text=st.text(st.characters(codec=None)))
-def test_whatever_a_text_holds_its_event_is_three_lines_and_a_blank_one(text: str) -> None:
-    event = TurnEvent(
+def delta(text: str) -> TurnEvent:
+    return TurnEvent(
         seq=7,
         conversation_id=ConversationId("cnv_1"),
         turn_id=TurnId("trn_1"),
@@ -24,11 +23,23 @@ def test_whatever_a_text_holds_its_event_is_three_lines_and_a_blank_one(text: st
         type="text.delta",
         data=json_text({"text": text}),
     )
-    written = event_bytes(event).decode()
+
+
+@given(text=st.text(st.characters(codec=None)))
+def test_whatever_a_text_holds_its_event_is_three_lines_and_a_blank_one(text: str) -> None:
+    written = b"".join(stream_pieces([delta(text)])).decode()
     assert "\r" not in written
     first, second, third, *rest = written.split("\n")
     assert (first, second, rest) == ("id: trn_1:3", "event: text.delta", ["", ""])
     assert set(json.loads(third.removeprefix("data: "))) == {"text"}
+
+
+def test_events_large_and_small_are_written_in_pieces_of_bounded_size() -> None:
+    events = [delta(text) for text in ("a" * 100_000, "b", "c", "中" * 50_000, "d")]
+    pieces = list(stream_pieces(events))
+    assert b"".join(pieces) == b"".join(b"".join(stream_pieces([event])) for event in events)
+    assert max(map(len, pieces)) < 3 * 2 * 16_384  # three bytes a Chinese character
+    assert len(pieces) < 20  # small ones go together
 
 
 def test_an_error_event_has_the_one_error_shape_and_no_id() -> None:
