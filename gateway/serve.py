@@ -32,7 +32,7 @@ from gateway.errors import StartError
 from gateway.http.application import create_app
 from gateway.http.auth import check_exposure
 from gateway.http.peers import local_users_blocking
-from gateway.http.wire import server_config
+from gateway.http.wire import SEND_BUFFER_BYTES, Connections, limits_from_system
 from gateway.instance import InstanceLock
 from gateway.lost_data import refuse_lost_database_blocking
 from gateway.settings import Settings
@@ -43,6 +43,8 @@ _log = logging.getLogger(__name__)
 
 _DRAIN_S = 3
 """Connections that are still open after the turns have ended get so long."""
+
+_WAITING_CONNECTIONS = 512
 
 _LAST_WORDS_S = 0.5
 """The same for who is in a hurry: the end of a turn that is told already gets on its way."""
@@ -106,7 +108,7 @@ def listen_blocking(settings: Settings) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        listener = socket.create_server((settings.host, settings.port), family=family, backlog=512)
+        listener = socket.create_server((settings.host, settings.port), family=family)
     except OSError as exc:
         # what Python adds to the system's words is no sentence
         reason = os.strerror(exc.errno) if exc.errno and exc.errno > 0 else exc.strerror
@@ -117,6 +119,7 @@ def listen_blocking(settings: Settings) -> socket.socket:
     # A socket made by number does not tell asyncio that it is TCP, which then leaves Nagle's delay
     # on: 40 ms for each small answer.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
     return listener
 
 
@@ -229,7 +232,10 @@ async def _serve_until_stopped(
     if services.settings.tokens_file is None:
         local_users = await anyio.to_thread.run_sync(local_users_blocking)
     app = create_app(services, local_users=local_users)
-    server = stop.server = _Server(server_config(app, drain_s=_DRAIN_S))
+    metrics = services.metrics
+    connections = Connections(limits_from_system(), metrics.count_dropped_connection)
+    metrics.watch("http_buffered_bytes", lambda: connections.buffered_bytes)
+    server = stop.server = _Server(connections.server_config(app, drain_s=_DRAIN_S))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_go_down, services, server, stop)
         tasks.start_soon(_spare_what_stays, services)
@@ -252,6 +258,12 @@ async def _spare_what_stays(services: Services) -> None:
 
 class _Server(uvicorn.Server):
     """Uvicorn without its signal handlers: the turns end first, then the connections."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen; more connections may wait in the kernel than are accepted at once."""
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(_WAITING_CONNECTIONS)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -35,14 +35,6 @@ class MalformedRequest(GatewayError):
     status = HTTPStatus.BAD_REQUEST
 
 
-class HeadTimeout(GatewayError):
-    """The head of a request did not arrive in time."""
-
-    code = "head_timeout"
-    status = HTTPStatus.REQUEST_TIMEOUT
-    retryable = True
-
-
 class BodyTimeout(GatewayError):
     """The body did not arrive in time."""
 

@@ -38,16 +38,6 @@ _LOOKERS = 2
 """Threads that read the tables at once, so that a crowd of strangers cannot take all threads."""
 
 
-@dataclass(slots=True)
-class Connection:
-    """A connection as its own socket knows it, and what was found out about it."""
-
-    peer: Endpoint | None
-    own: Endpoint | None
-    is_ours: bool | None = None
-    """Whether its peer may be served; None: not looked up yet."""
-
-
 def find_owner(
     table: str, peer: Endpoint, own: Endpoint, *, byteorder: ByteOrder = sys.byteorder
 ) -> int | None:
@@ -58,8 +48,9 @@ def find_owner(
     Raises:
         ValueError: one of the two is no address.
     """
-    for spell in (_spell, _spell_mapped):
-        pair = f" {spell(peer, byteorder)} {spell(own, byteorder)} "
+    for mapped in (False, True):
+        ends = [_spell(end, byteorder, mapped=mapped) for end in (peer, own)]
+        pair = f" {ends[0]} {ends[1]} "
         at = table.find(pair)
         if at < 0:
             continue
@@ -69,25 +60,18 @@ def find_owner(
     return None
 
 
-def _spell(endpoint: Endpoint, byteorder: ByteOrder) -> str:
-    """Write an address as the kernel does: words of four bytes, each in the machine's order."""
-    packed = ipaddress.ip_address(endpoint[0]).packed
-    return _hex(packed, endpoint[1], byteorder)
+def _spell(endpoint: Endpoint, byteorder: ByteOrder, *, mapped: bool) -> str:
+    """Write an address as the kernel does: words of four bytes, each in the machine's order.
 
-
-def _spell_mapped(endpoint: Endpoint, byteorder: ByteOrder) -> str:
-    """The same for a socket of version 6 that speaks version 4."""
+    With `mapped`, an address of version 4 is written as a socket of version 6 has it.
+    """
     address = ipaddress.ip_address(endpoint[0])
+    if mapped and address.version == 4:  # noqa: PLR2004  a version
+        address = ipaddress.IPv6Address(f"::ffff:{address}")
     packed = address.packed
-    if isinstance(address, ipaddress.IPv4Address):
-        packed = ipaddress.IPv6Address(f"::ffff:{address}").packed
-    return _hex(packed, endpoint[1], byteorder)
-
-
-def _hex(packed: bytes, port: int, byteorder: ByteOrder) -> str:
     words = [packed[at : at + 4] for at in range(0, len(packed), 4)]
-    spelt = b"".join(one[::-1] if byteorder == "little" else one for one in words)
-    return f"{spelt.hex().upper()}:{port:04X}"
+    spelt = b"".join(word[::-1] if byteorder == "little" else word for word in words)
+    return f"{spelt.hex().upper()}:{endpoint[1]:04X}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,27 +140,19 @@ class PeerGuard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through from somebody who may be served."""
         if scope["type"] == "http":
-            connection = scope["state"].get("connection") or _connection_of(scope)
-            if connection.is_ours is None:
-                connection.is_ours = await self._is_ours(connection)
-            if not connection.is_ours:
+            # what is known of a connection is kept as long as it is open
+            known: dict[str, bool] = scope["state"].get("connection", {})
+            if "is_ours" not in known:
+                known["is_ours"] = await self._is_ours(scope.get("client"), scope.get("server"))
+            if not known["is_ours"]:
                 raise Forbidden(
                     "Another user of this machine sent this request, and without tokens only the"
                     " user who started the server is served."
                 )
         await self._app(scope, receive, send)
 
-    async def _is_ours(self, connection: Connection) -> bool:
-        peer, own = connection.peer, connection.own
-        if peer is None or own is None:
+    async def _is_ours(self, peer: Endpoint | None, own: Endpoint | None) -> bool:
+        if peer is None or own is None or own[1] is None:
             return False
-        return await run_sync(self._hold_blocking, peer, own, limiter=self._lookers)
-
-
-def _connection_of(scope: Scope) -> Connection:
-    """Make one for a single request, where another server than ours took the connection."""
-    return Connection(_endpoint(scope.get("client")), _endpoint(scope.get("server")))
-
-
-def _endpoint(found: tuple[str, int | None] | None) -> Endpoint | None:
-    return None if found is None or found[1] is None else (found[0], found[1])
+        ends = (peer[0], peer[1]), (own[0], own[1])
+        return await run_sync(self._hold_blocking, *ends, limiter=self._lookers)

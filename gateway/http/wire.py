@@ -1,199 +1,235 @@
-"""The connection itself: what a client may do to it before, between and after its requests.
+"""Connections: how long a client may hold one without using it, and how many there may be.
 
-Uvicorn bounds the pause after an answer and nothing else: a client that never finishes a request's head,
-or feeds a body that nobody reads any more byte by byte, would hold its connection for ever. Here each of
-these has a deadline, and the number of connections a bound: at the bound the one that has waited longest
-without a request makes room. What is no HTTP is answered in the one error shape, too.
+Uvicorn bounds the pause between two requests and nothing else. Here a client that sends no request,
+sends one without end, or does not read its answer is disconnected after `patience_s`. At the bound on
+connections the one that has waited longest without a request makes room. What is not HTTP is answered
+in the one error shape.
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import h11
+import psutil
 import uvicorn
-from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from gateway.errors import GatewayError, Overloaded
-from gateway.http.answers import JsonAnswer
 from gateway.http.edge import PROTECTION
-from gateway.http.faults import HeadTimeout, MalformedRequest, error_answer
-from gateway.http.peers import Connection
+from gateway.http.faults import MalformedRequest, error_answer
 from gateway.ids import new_request_id
 
-_KEEP_ALIVE_S = 30
+SEND_BUFFER_BYTES = 65_536
+"""Of the kernel, for each connection; unless set, it grows to megabytes for a client that does not read."""
 _RETRY_AFTER_S = 5
+_MAX_CONNECTIONS = 800
+_MAX_AT_ONCE = 40
+_CONNECTIONS_SHARE = 1 / 2
+"""Of the free descriptors; the rest is for agents, databases and files."""
+_ACCEPT_SHARE = 1 / 16
+"""Of that rest: so many are accepted in each of the loop's rounds, and it takes four to close one for another."""
+_UVICORN_KEEP_ALIVE_S = 3600
+"""Never reached: `patience_s` is shorter."""
+
+DropReason = Literal["idle", "slow_reader", "room", "full"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireLimits:
-    """How long a connection may do nothing useful, and how many there may be."""
+    """What clients may take."""
 
-    head_deadline_s: float = 15.0
-    """For the head of a request, from the connection's beginning or the head's first byte on."""
-    rest_deadline_s: float = 15.0
-    """For what is left of a body after the answer to it was sent."""
-    max_connections: int = 800
-    """Most systems give a program 1024 open files; the agents and the database need some, too."""
+    patience_s: float = 20.0
+    """For a client to send a whole request, or to read some of what is waiting for it."""
+    max_connections: int = _MAX_CONNECTIONS
+    accept_at_once: int = _MAX_AT_ONCE
 
 
-def server_config(
-    app: ASGIApp, limits: WireLimits | None = None, *, drain_s: int | None = None
-) -> uvicorn.Config:
-    """Say how uvicorn is to serve; connections still open get `drain_s` at the end."""
-    return uvicorn.Config(
-        app,
-        http=_wire_of(limits or WireLimits()),
-        ws="none",  # there is no route for one, so nothing parses it
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,  # else any local process could say that it is somebody else
-        timeout_graceful_shutdown=drain_s,
-        timeout_keep_alive=_KEEP_ALIVE_S,
-    )
+def limits_from_system() -> WireLimits:
+    """Return limits that leave the rest of the server enough file descriptors."""
+    try:
+        process = psutil.Process()
+        free = process.rlimit(psutil.RLIMIT_NOFILE)[0] - process.num_fds()
+    except (AttributeError, OSError, psutil.Error):  # only Linux and FreeBSD report the limit
+        return WireLimits()
+    connections = min(_MAX_CONNECTIONS, max(1, int(free * _CONNECTIONS_SHARE)))
+    at_once = max(1, int((free - connections) * _ACCEPT_SHARE))
+    return WireLimits(max_connections=connections, accept_at_once=min(_MAX_AT_ONCE, at_once))
 
 
-def _wire_of(chosen: WireLimits) -> type[asyncio.Protocol]:
-    class LimitedWire(Wire):
-        limits = chosen
+class Connections:
+    """All connections of a server."""
 
-    return LimitedWire
+    def __init__(
+        self,
+        limits: WireLimits | None = None,
+        on_drop: Callable[[DropReason], None] = lambda _: None,
+    ) -> None:
+        self.limits = limits or WireLimits()
+        self.on_drop = on_drop
+        self.open: set[Wire] = set()
+        self.idle: dict[Wire, None] = {}
+        """Those on which no request is being served, the longest idle first."""
+
+    @property
+    def buffered_bytes(self) -> int:
+        """How much was written that clients have not taken yet; what the kernel holds is not counted."""
+        return sum(wire.buffered_bytes for wire in self.open)
+
+    def server_config(self, app: ASGIApp, *, drain_s: int | None = None) -> uvicorn.Config:
+        """Return how uvicorn serves `app`; connections still open at the end get `drain_s`."""
+
+        class LimitedWire(Wire):
+            shared = self
+
+        return uvicorn.Config(
+            _telling_its_connection(app),
+            http=LimitedWire,
+            ws="none",  # there is no route for one, so nothing parses it
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # else any local process could claim another address
+            timeout_graceful_shutdown=drain_s,
+            timeout_keep_alive=_UVICORN_KEEP_ALIVE_S,
+            backlog=self.limits.accept_at_once,
+        )
+
+
+def _telling_its_connection(app: ASGIApp) -> ASGIApp:
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        wire: Wire = scope["state"]["wire"]
+        wire.change_serving(1)
+        try:
+            await app(scope, receive, send)
+        finally:
+            wire.change_serving(-1)
+
+    return serve
 
 
 class Wire(H11Protocol):
     """One connection of HTTP/1.1."""
 
-    limits: ClassVar[WireLimits] = WireLimits()
+    shared: ClassVar[Connections]
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        server_state: Any,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        state = {**app_state, "wire": self, "connection": {}}
+        super().__init__(config, server_state, state, _loop)
+        self._serving = 0
+        self._is_paused = False
+        self._unread = 0
         self._deadline: asyncio.TimerHandle | None = None
-        self._heard = False
-        """Whether a byte has come."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
-        """Take the connection, or make room for it, or turn it away."""
+        """Accept the connection, making room for it if necessary, or refuse it."""
         super().connection_made(transport)
-        known = Connection(self.client, _numbered(self.server))
-        self.app_state = {**self.app_state, "connection": known}
-        self._mind_waiting()
-        if len(self.connections) > self.limits.max_connections:
-            self._make_room()
-
-    def data_received(self, data: bytes) -> None:
-        """Take what came."""
-        self._heard = True
-        super().data_received(data)
-        self._mind_waiting()
-
-    def on_response_complete(self) -> None:
-        """Go on after an answer."""
-        super().on_response_complete()
-        self._mind_waiting()
+        ours = self.shared
+        if len(ours.open) >= ours.limits.max_connections:
+            longest_idle = next(iter(ours.idle), None)
+            if longest_idle is None:
+                ours.on_drop("full")
+                self._refuse(
+                    Overloaded(
+                        "Too many connections are open; try again in a moment.",
+                        retry_after_s=_RETRY_AFTER_S,
+                    )
+                )
+                return
+            longest_idle.drop("room")
+        ours.open.add(self)
+        self._await_client()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let go of everything."""
-        self._disarm()
+        """Release everything."""
+        self._forget()
         super().connection_lost(exc)
 
+    def pause_writing(self) -> None:
+        """Start the deadline for a client that does not read."""
+        super().pause_writing()
+        self._is_paused = True
+        self._await_client()
+
+    def resume_writing(self) -> None:
+        """Go on writing."""
+        super().resume_writing()
+        self._is_paused = False
+        self._await_client()
+
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP; uvicorn calls this. `msg` is its own and says nothing."""
+        """Answer what is not HTTP; uvicorn calls this with a message of its own."""
         del msg
         self._refuse(MalformedRequest("This is no request that can be read as HTTP/1.1."))
 
-    def _should_upgrade(self) -> bool:
-        return False
-
     @property
-    def is_waiting(self) -> bool:
-        """Whether no request is being served here."""
-        cycle: RequestResponseCycle | None = self.cycle
-        return cycle is None or cycle.response_complete
+    def buffered_bytes(self) -> int:
+        """How much waits for the client to read."""
+        return self.transport.get_write_buffer_size()
 
-    @property
-    def is_open(self) -> bool:
-        """Whether it is not being closed yet."""
-        return not self.transport.is_closing()
+    def change_serving(self, by: int) -> None:
+        """Count the requests being served: two for a moment when they are pipelined."""
+        self._serving += by
+        self._await_client()
 
-    @property
-    def waits_until(self) -> float:
-        """When the waiting ends, in the loop's time; the earliest has waited longest."""
-        timer = self._deadline or self.timeout_keep_alive_task
-        return 0.0 if timer is None else timer.when()
+    def drop(self, reason: DropReason) -> None:
+        """Cut the connection."""
+        self.shared.on_drop(reason)
+        self._forget()
+        self.transport.abort()
 
-    def _mind_waiting(self) -> None:
-        """Hold a deadline while a client is awaited, but in the pause that uvicorn bounds itself."""
-        paused = self.timeout_keep_alive_task is not None
-        if not self.is_waiting or paused or self.transport.is_closing():
-            self._disarm()
-        elif self._deadline is None:
-            rest = self.conn.their_state is h11.SEND_BODY
-            within = self.limits.rest_deadline_s if rest else self.limits.head_deadline_s
-            self._deadline = self.loop.call_later(within, self._too_late)
-
-    def _disarm(self) -> None:
+    def _await_client(self) -> None:
+        """Hold a deadline as long as it is for the client to do something."""
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
-
-    def _too_late(self) -> None:
-        self._deadline = None
-        if self.transport.is_closing() or not self.is_waiting:
+        self.shared.idle.pop(self, None)
+        if self not in self.shared.open:
             return
-        if self._heard and self.conn.our_state is h11.IDLE:
-            self._refuse(HeadTimeout("The head of the request did not arrive in time."))
-        else:
-            self.transport.abort()
+        if not self._serving:
+            self.shared.idle[self] = None
+        if self._is_paused or not self._serving:
+            self._unread = self.buffered_bytes
+            patience_s = self.shared.limits.patience_s
+            self._deadline = self.loop.call_later(patience_s, self._check_client)
 
-    def _make_room(self) -> None:
-        waiting = [
-            one
-            for one in self.connections
-            if isinstance(one, Wire) and one is not self and one.is_waiting and one.is_open
-        ]
-        if waiting:
-            min(waiting, key=lambda one: one.waits_until).transport.abort()
+    def _check_client(self) -> None:
+        unread = self.buffered_bytes
+        if 0 < unread < self._unread:
+            self._await_client()
         else:
-            self._refuse(
-                Overloaded(
-                    "Too many connections are open; try again in a moment.",
-                    retry_after_s=_RETRY_AFTER_S,
-                )
-            )
+            self.drop("slow_reader" if unread else "idle")
+
+    def _forget(self) -> None:
+        self.shared.open.discard(self)
+        self._await_client()
 
     def _refuse(self, fault: GatewayError) -> None:
         """Answer outside of any request, and close; after an answer has begun, only close."""
-        self._disarm()
-        if not self.is_waiting:
-            self.cycle.disconnected = True  # whatever is being made there goes nowhere now
-            self.cycle.message_event.set()
-        if self.conn.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
+        self._forget()
+        if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            self.transport.write(_bytes_of(fault))
+            self.transport.close()
+        else:
             self.transport.abort()
-            return
-        for event in _events_of(fault):
-            self.transport.write(self.conn.send(event) or b"")
-        self.transport.close()
 
 
-def _events_of(fault: GatewayError) -> list[h11.Event]:
+def _bytes_of(fault: GatewayError) -> bytes:
     request_id = new_request_id()
-    answer: JsonAnswer = error_answer(fault, request_id, {**PROTECTION, "Connection": "close"})
-    headers = [
-        *answer.raw_headers,
-        (b"x-request-id", request_id.encode()),
-        (b"cache-control", b"no-store"),
-    ]
-    reason = HTTPStatus(answer.status_code).phrase.encode()
-    return [
-        h11.Response(status_code=answer.status_code, headers=headers, reason=reason),
-        h11.Data(data=bytes(answer.body)),
-        h11.EndOfMessage(),
-    ]
-
-
-def _numbered(server: tuple[str, int | None] | None) -> tuple[str, int] | None:
-    return None if server is None or server[1] is None else (server[0], server[1])
+    answer = error_answer(fault, request_id, {**PROTECTION, "Connection": "close"})
+    answer.headers["X-Request-ID"] = request_id
+    answer.headers["Cache-Control"] = "no-store"
+    status = HTTPStatus(answer.status_code)
+    lines = [b"HTTP/1.1 %d %s" % (status, status.phrase.encode())]
+    lines += [b"%s: %s" % header for header in answer.raw_headers]
+    return b"\r\n".join([*lines, b"", bytes(answer.body)])

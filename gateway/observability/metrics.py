@@ -20,6 +20,7 @@ GaugeName = Literal[
     "queued_turns",
     "event_backlog",
     "sse_readers",
+    "http_buffered_bytes",
 ]
 
 OTHER = "other"
@@ -65,6 +66,7 @@ _GAUGES: Final[dict[GaugeName, str]] = {
     "queued_turns": "Turns that wait in their conversation's lane.",
     "event_backlog": "Events that wait to be stored.",
     "sse_readers": "Readers of event streams.",
+    "http_buffered_bytes": "Bytes that clients were sent and have not taken yet.",
 }
 
 log = logging.getLogger(__name__)
@@ -127,6 +129,10 @@ class Metrics:
     def count_background_failure(self, loop: str) -> None:
         """Count a background loop that failed and is started again."""
         self.background_failures_total.labels(loop=loop).inc()
+
+    def count_dropped_connection(self, reason: str) -> None:
+        """Count a connection that the server ended: one of `wire.DropReason`."""
+        self.connections_dropped_total.labels(reason=reason).inc()
 
     def count_http_request(self, route: str, method: str, status: int) -> None:
         """Count an answer; `route` is the route's template, never the path that was asked for."""
@@ -205,6 +211,9 @@ class Metrics:
         )
         self.background_failures_total = self._counter(
             "background_failures", "Failures of background loops, each started again.", "loop"
+        )
+        self.connections_dropped_total = self._counter(
+            "connections_dropped", "Connections that the server ended, by why.", "reason"
         )
         self.http_requests_total = self._counter(
             "http_requests", "HTTP requests answered.", "route", "method", "status"

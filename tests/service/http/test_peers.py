@@ -12,7 +12,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from gateway.http.peers import Connection, Endpoint, LocalUsers, PeerGuard, local_users_blocking
+from gateway.http.peers import Endpoint, LocalUsers, PeerGuard, local_users_blocking
 from tests.service.http.stage import assert_error, staged
 from tests.service.http.wired import HOST, raw, wired
 
@@ -173,6 +173,6 @@ async def test_a_connection_without_an_address_is_refused() -> None:
         raise AssertionError
 
     guard = PeerGuard(app, hold_blocking=lambda *_: True)
-    scope = {"type": "http", "state": {"connection": Connection(None, ("127.0.0.1", 1))}}
+    scope: Any = {"type": "http", "state": {}, "client": None, "server": ("127.0.0.1", 1)}
     with pytest.raises(Exception, match="Another user"):
         await guard(scope, lambda: None, lambda _: None)  # type: ignore[arg-type,return-value]

@@ -14,7 +14,7 @@ from tests.service.http.stage import HOLD, LIMIT_S, Stage, staged
 from tests.service.http.wired import HOST, Answer, RawClient, raw, wired
 
 PULSE = b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n"
-SOON = WireLimits(head_deadline_s=0.05, rest_deadline_s=0.05)
+SOON = WireLimits(patience_s=0.05)
 QUICK = HttpLimits(body_deadline_s=0.05)
 
 
@@ -71,10 +71,9 @@ async def test_a_connection_on_which_nothing_comes_is_closed(tmp_path: Path) -> 
         assert await client.is_closed()
 
 
-async def test_half_a_head_is_waited_for_no_longer_than_its_deadline(tmp_path: Path) -> None:
+async def test_half_a_head_is_waited_for_no_longer_than_the_deadline(tmp_path: Path) -> None:
     async with on_the_wire(tmp_path, SOON) as (_, port), raw(port) as client:
         await client.send(b"GET /healthz HTTP/1.1\r\nHost: 127.0")
-        await assert_refused(client, 408, "head_timeout")
         assert await client.is_closed()
 
 
@@ -85,7 +84,7 @@ async def test_a_head_that_comes_byte_by_byte_gains_no_time_with_each(tmp_path: 
         anyio.create_task_group() as tasks,
     ):
         tasks.start_soon(drip, client, b"GET /healthz HTTP/1.1\r\nX-Slow: " + b"a" * 100_000)
-        await assert_refused(client, 408, "head_timeout")
+        assert await client.is_closed()
         tasks.cancel_scope.cancel()
 
 
@@ -96,7 +95,6 @@ async def test_a_second_head_on_the_same_connection_has_a_deadline_too(tmp_path:
         assert first is not None
         assert first.status == 200
         await client.send(b"GET /he")
-        await assert_refused(client, 408, "head_timeout")
         assert await client.is_closed()
 
 

@@ -12,7 +12,7 @@ import uvicorn
 from anyio.abc import SocketStream
 from starlette.types import ASGIApp
 
-from gateway.http.wire import WireLimits, server_config
+from gateway.http.wire import SEND_BUFFER_BYTES, Connections, WireLimits
 from tests.service.http.stage import LIMIT_S
 
 HOST = b"Host: 127.0.0.1\r\n"
@@ -33,13 +33,19 @@ class _Server(uvicorn.Server):
 
 @asynccontextmanager
 async def wired(
-    app: ASGIApp, limits: WireLimits | None = None, *, host: str = "127.0.0.1"
+    app: ASGIApp,
+    limits: WireLimits | None = None,
+    *,
+    host: str = "127.0.0.1",
+    connections: Connections | None = None,
 ) -> AsyncIterator[int]:
     """Serve `app` as the program does, and give the port; open connections are cut at the end."""
-    server = _Server(server_config(app, limits, drain_s=1))
+    connections = connections or Connections(limits)
+    server = _Server(connections.server_config(app, drain_s=1))
     server.config.load()
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, 0), family=family) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server._serve, [listener])  # noqa: SLF001  `serve` would take the signals
             await server.listening.wait()
