@@ -135,6 +135,19 @@ def test_a_running_conversation_can_be_left_and_is_marked_until_it_is_over(chat:
     expect(chat.open_item).to_have_attribute("data-state", "idle")
 
 
+def test_clear_starts_a_new_conversation(chat: ChatPage) -> None:
+    chat.ask("my boat is the Otter")
+    address = chat.page.url
+    chat.send("/clear")
+
+    expect(chat.get("welcome")).to_be_visible()
+    expect(chat.composer).to_have_value("")
+    assert chat.page.url != address
+    chat.item("my boat").get_by_role("button").first.click()
+    expect(chat.outcomes).to_have_count(1)
+    expect(chat.composer).to_have_value("")
+
+
 def test_another_tab_of_the_browser_shows_at_once_what_is_said_in_this_one(
     talk: ChatPage,
 ) -> None:

@@ -134,6 +134,7 @@ export class Page {
 
   async #send(text) {
     if (text.trim().toLowerCase() === "/clear") {
+      keepDraft(this.#conversation.id, this.#composer.text);
       await this.startNew();
       return;
     }

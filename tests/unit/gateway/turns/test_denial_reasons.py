@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,7 @@ def rules_given_on() -> Iterator[str]:
                     yield from texts_in(node.args[place])
 
 
+@cache
 def all_rules() -> set[str]:
     found = set(rules_given_on())
     for tree in TREES:
