@@ -139,9 +139,9 @@ def test_links_are_refused_wherever_they_lead(settings: Settings, tmp_path: Path
     (settings.workspace / ".mcp.json").symlink_to(tmp_path / "nowhere")
     (settings.workspace / "AGENTS.md").symlink_to(outside / "SKILL.md")
     wanted = [
-        ("AGENTS.md", "link"),
         (".claude/skills", "link"),
         (".mcp.json", "link"),
+        ("AGENTS.md", "link"),
         ("CLAUDE.md", "link"),
     ]
     assert concerns(settings) == wanted
