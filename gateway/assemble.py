@@ -31,6 +31,7 @@ from gateway.journal import Journal
 from gateway.lost_data import DATABASE
 from gateway.memory import MissingMemory, ServerMemory, open_server_memory
 from gateway.observability.metrics import Metrics
+from gateway.observability.paths import PathView, make_path_view_blocking
 from gateway.settings import Settings
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.chronicling import TurnMemory
@@ -52,6 +53,7 @@ from policies.tools import Platform, ToolGate
 
 _log = logging.getLogger(__name__)
 
+_PROGRAM = Path(__file__).resolve().parent.parent
 _PLATFORM: Platform = "windows" if sys.platform == "win32" else "posix"
 _MEMORY_SHARE = 0.6
 _MEBIBYTE = 1024 * 1024
@@ -168,6 +170,7 @@ async def open_services(
             rules=rules,
             metrics=metrics,
             mask=mask,
+            paths=await anyio.to_thread.run_sync(_view_paths_blocking, settings),
         )
         async with anyio.create_task_group() as background:
             await background.start(check_integrity, database, steps)
@@ -181,6 +184,14 @@ async def open_services(
                     with anyio.move_on_after(_CLOSE_S):
                         await services.pool.close()
                 background.cancel_scope.cancel()
+
+
+def _view_paths_blocking(settings: Settings) -> PathView:
+    """Make the view of paths that clients get: the server keeps its own files to itself."""
+    server = [settings.data_dir, settings.log_dir, _PROGRAM]
+    if sys.prefix != sys.base_prefix:  # else it is the system's own folder
+        server.append(Path(sys.prefix))
+    return make_path_view_blocking(settings.workspace, server)
 
 
 def _take_lock_blocking(data_dir: Path) -> InstanceLock:
@@ -203,6 +214,7 @@ class _Parts:
     rules: Rules
     metrics: Metrics
     mask: Mask
+    paths: PathView
 
 
 async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) -> Services:
@@ -210,7 +222,11 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     turns, events = SqliteTurnStore(parts.database), SqliteEventStore(parts.database)
     conversations = SqliteConversationStore(parts.database)
     turn_memory = parts.memory.for_turns(turns, metrics, parts.reader)
-    journal = Journal(settings.log_dir, mask=mask, on_lost=metrics.journal_lines_lost_total.inc)
+    journal = Journal(
+        settings.log_dir,
+        mask=lambda text: mask(parts.paths.shown(text)),  # clients read it at /logs
+        on_lost=metrics.journal_lines_lost_total.inc,
+    )
     log = await open_event_log(events, turns)
     engine = make_engine(background)
     pool = ClientPool(engine, ClientSpec(model=access.model), _pool_limits(settings), background)
@@ -229,6 +245,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             metrics=metrics,
             mask=mask,
             workspace=settings.workspace,
+            paths=parts.paths,
             default_model=access.model,
             charges=not access.demo,
             limits=TurnLimits(

@@ -8,7 +8,7 @@ from policies.verdict import Allow, Ask, Deny
 
 _log = logging.getLogger(__name__)
 
-_BROKEN = Deny(rule="policy_error", reason="The policy could not judge this call, so it is denied.")
+BROKEN = Deny(rule="policy_error", reason="The policy could not judge this call, so it is denied.")
 
 
 async def first_denial(gatekeeper: ToolGatekeeper, call: ToolCall) -> Deny | None:
@@ -17,10 +17,10 @@ async def first_denial(gatekeeper: ToolGatekeeper, call: ToolCall) -> Deny | Non
         verdict: object = await gatekeeper.judge(call)
     except Exception:  # noqa: BLE001  a failing gate is a closed one
         _log.exception("gatekeeper_failed")
-        return _BROKEN
+        return BROKEN
     if isinstance(verdict, Deny):
         return verdict
-    return None if isinstance(verdict, Allow | Ask) else _BROKEN
+    return None if isinstance(verdict, Allow | Ask) else BROKEN
 
 
 async def last_word(gatekeeper: ToolGatekeeper, call: ToolCall) -> Allow | Deny:
@@ -29,5 +29,5 @@ async def last_word(gatekeeper: ToolGatekeeper, call: ToolCall) -> Allow | Deny:
         verdict: object = await gatekeeper.decide(call)
     except Exception:  # noqa: BLE001  a failing gate is a closed one
         _log.exception("gatekeeper_failed")
-        return _BROKEN
-    return verdict if isinstance(verdict, Allow | Deny) else _BROKEN
+        return BROKEN
+    return verdict if isinstance(verdict, Allow | Deny) else BROKEN

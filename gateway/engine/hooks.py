@@ -5,6 +5,7 @@ stands behind it) and again in `can_use_tool`, which every call reaches (`permis
 and which has the last word. Without a run in progress everything is denied.
 """
 
+import logging
 from dataclasses import replace
 from typing import Any, cast
 
@@ -19,13 +20,16 @@ from claude_agent_sdk import (
 )
 from claude_agent_sdk.types import HookEvent
 
-from gateway.engine.asking import first_denial, last_word
+from gateway.engine.asking import BROKEN, first_denial, last_word
 from gateway.engine.calls import RunCalls
 from gateway.engine.owntools import OwnToolCaller
 from gateway.engine.protocol import Prompt
+from gateway.engine.tool_output import SHORTENED_TOOLS, shorten_result
 from gateway.engine.translate import as_object
 from policies.tools import ToolCall
 from policies.verdict import Allow, Deny
+
+_log = logging.getLogger(__name__)
 
 _NO_RUN = Deny(rule="no_run", reason="No turn is running that this call could belong to.")
 _UNSEEN = Deny(rule="unseen_call", reason="The call was not shown to the policy, so it is denied.")
@@ -67,6 +71,7 @@ class RunHooks:
         """Give the SDK's registration of these callbacks."""
         return {
             "PreToolUse": [HookMatcher(hooks=[self._pre_tool_use], on_failure="block")],
+            "PostToolUse": [HookMatcher(matcher=SHORTENED_TOOLS, hooks=[shorten_result])],
             "UserPromptSubmit": [
                 HookMatcher(hooks=[self._user_prompt_submit], timeout=_CONTEXT_TIMEOUT_S)
             ],
@@ -105,7 +110,11 @@ class RunHooks:
         self, hook_input: HookInput, tool_use_id: str | None, _context: HookContext
     ) -> HookJSONOutput:
         told = cast("dict[str, Any]", hook_input)
-        verdict = await self._judge(told, tool_use_id or str(told.get("tool_use_id") or ""))
+        try:
+            verdict = await self._judge(told, tool_use_id or str(told.get("tool_use_id") or ""))
+        except Exception:  # noqa: BLE001  the agent program would block as well, in words of its own
+            _log.exception("hook_failed")
+            verdict = BROKEN
         if verdict is None:
             return {}
         return {

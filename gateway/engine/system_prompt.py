@@ -27,7 +27,7 @@ _TOOLS = """
 (secrets, configuration that acts) are protected.
 - A gate judges every call before it runs. A denial states its reason, from the gateway's policy or from the \
 person. Follow it, or tell the person plainly what could not be done; do not repeat the call unchanged.
-- Long results are shortened in the middle. Ask for the part that you need.
+- A long result is cut, and its end says how much is missing. Ask for the part that you need.
 """
 
 _SHELL = """\

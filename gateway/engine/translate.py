@@ -31,6 +31,7 @@ from gateway.engine.events import (
     ToolCalled,
     ToolReturned,
 )
+from gateway.engine.tool_output import plain_result
 from gateway.jsonsafe import json_text
 
 _SYNTHETIC = "<synthetic>"
@@ -126,7 +127,7 @@ def _tool_results(message: UserMessage) -> Iterator[EngineEvent]:
             yield ToolReturned(
                 tool_use_id=_as_text(block.tool_use_id),
                 is_error=bool(block.is_error),
-                text=_result_text(block.content),
+                text=plain_result(_result_text(block.content)),
             )
 
 

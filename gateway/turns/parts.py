@@ -8,6 +8,7 @@ from gateway.conversations.store import ConversationStore, TurnStore
 from gateway.engine.pool import ClientPool
 from gateway.journal import Journal
 from gateway.observability.metrics import Metrics
+from gateway.observability.paths import PathView
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.chronicling import TurnMemory
 from gateway.turns.gate import Policy
@@ -43,6 +44,7 @@ class TurnParts:
     metrics: Metrics
     mask: Mask
     workspace: PurePath
+    paths: PathView
     default_model: str | None
     charges: bool
     """Whether the model costs money: the demo model does not, whatever the agent program reckons."""

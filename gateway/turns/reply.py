@@ -136,8 +136,7 @@ def _shown_name(tool: str) -> str:
 
 def _short(error: str | None) -> str:
     """Give an error's text as a part of a sentence: one line, no full stop."""
-    plain = (error or "").replace("<tool_use_error>", "").replace("</tool_use_error>", "")
-    line = " ".join(plain.split())
+    line = " ".join((error or "").split())
     short = line if len(line) <= _ERROR_CHARS else f"{line[: _ERROR_CHARS - 1]}…"
     return short.rstrip(" .。")
 

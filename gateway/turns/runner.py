@@ -1,14 +1,12 @@
 """Runs turns from their queue to their stored results."""
 
-import anyio
-
 from gateway.conversations.eventlog import TurnEvents
 from gateway.conversations.model import Conversation, Turn
 from gateway.turns.control import TurnControl
 from gateway.turns.evidence import Evidence
 from gateway.turns.parts import TurnLimits, TurnParts
 from gateway.turns.scene import Scene
-from gateway.turns.telling import Teller, make_teller_blocking
+from gateway.turns.telling import Teller
 from gateway.turns.work import TurnWork
 
 __all__ = ["TurnLimits", "TurnParts", "TurnRunner"]
@@ -19,7 +17,7 @@ class TurnRunner:
 
     def __init__(self, parts: TurnParts) -> None:
         self._parts = parts
-        self._teller: Teller | None = None
+        self._teller = Teller(parts.paths, parts.mask)
 
     async def run(
         self, turn: Turn, conversation: Conversation, events: TurnEvents, control: TurnControl
@@ -32,15 +30,8 @@ class TurnRunner:
             conversation=conversation,
             events=events,
             control=control,
-            teller=await self._told(),
+            teller=self._teller,
             evidence=Evidence(model=conversation.model or parts.default_model or ""),
             started_at=parts.now(),
         )
         await TurnWork(scene, conversation).perform()
-
-    async def _told(self) -> Teller:
-        if self._teller is None:
-            self._teller = await anyio.to_thread.run_sync(
-                make_teller_blocking, self._parts.workspace, self._parts.mask
-            )
-        return self._teller

@@ -1,19 +1,17 @@
 """How what tools were asked and said is told to people and stored: the one way out for such texts.
 
-No path of the server above the workspace, no secret, nothing that UTF-8 cannot carry, and nothing
+No path of the server, no secret, nothing that UTF-8 cannot carry, and nothing
 endless passes here.
 """
 
-import os
-import re
 from collections.abc import Callable, Mapping
-from pathlib import PurePath
 from typing import Any, TypeVar
 
 import anyio.to_thread
 
 from gateway.jsonsafe import clean_text, json_safe, json_text
 from gateway.observability.masking import clip, mask_leaves
+from gateway.observability.paths import PathView
 
 SUMMARY_CHARS = 160
 OUTPUT_CHARS = 8_000
@@ -38,24 +36,20 @@ _KEYS = (
     "prompt",
 )
 
-_GOES_ON = r"""[/\\](?=[^\s'"`,;:)\]}>])"""
-_FULL_STOP = r"[/\\]?(?=\.(?!\w))"
-_ENDS = r"[/\\]?(?![\w-]|\.\w)"
-
 Mask = Callable[[str], str]
 _T = TypeVar("_T")
 
 
 class Teller:
-    """Makes texts fit to be shown. Made once for a workspace."""
+    """Makes texts fit to be shown. Made once for a server."""
 
-    def __init__(self, roots: tuple[str, ...], mask: Mask) -> None:
+    def __init__(self, paths: PathView, mask: Mask) -> None:
         self.mask = mask
-        self._root = _root_pattern(roots)
+        self._paths = paths
 
     def text(self, text: str) -> str:
         """Mask secrets and tell paths as they are seen from the workspace."""
-        return self.mask(self._root.sub(_from_workspace, clean_text(text)))
+        return self.mask(self._paths.shown(clean_text(text)))
 
     def clipped(self, text: str, limit: int = OUTPUT_CHARS) -> str:
         """Give a long text's head and tail; a secret at the cut is masked before it is cut."""
@@ -80,12 +74,6 @@ class Teller:
         return line if len(line) <= SUMMARY_CHARS else f"{line[: SUMMARY_CHARS - 1]}…"
 
 
-def make_teller_blocking(workspace: PurePath, mask: Mask) -> Teller:
-    """Make the teller of a workspace, known by its spelling and by where its links lead."""
-    absolute = os.path.abspath(workspace)  # noqa: PTH100  tidies the spelling, follows no link
-    return Teller((absolute, os.path.realpath(workspace)), mask)
-
-
 async def off_loop(work: Callable[[Any], _T], value: Any) -> _T:
     """Apply `work` to a text or a mapping of texts, in a worker thread unless the value is short."""
     if count_chars(value, _INLINE_CHARS) <= _INLINE_CHARS:
@@ -104,17 +92,3 @@ def count_chars(value: Any, enough: int) -> int:
         elif isinstance(item, list | tuple):
             waiting += item
     return count
-
-
-def _root_pattern(roots: tuple[str, ...]) -> re.Pattern[str]:
-    """Match a root as a whole folder's name: what goes on below it, or the root alone."""
-    longest_first = sorted({one.rstrip("/\\") for one in roots if len(one) > 1}, key=len)[::-1]
-    names = "|".join(map(re.escape, longest_first)) or "(?!)"
-    ends = rf"(?P<below>{_GOES_ON})|(?P<stop>{_FULL_STOP})|{_ENDS}"
-    return re.compile(rf"(?<!\w)(?:{names})(?:{ends})")
-
-
-def _from_workspace(found: re.Match[str]) -> str:
-    if found["below"]:
-        return ""
-    return "." if found["stop"] is None else "the workspace"

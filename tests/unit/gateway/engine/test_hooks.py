@@ -145,3 +145,12 @@ async def test_context_that_comes_when_the_run_is_over_is_not_given() -> None:
             hooks.begin(prompt("another", Gate()), unheard_calls())
             late.give("The tea is green.")
     assert answers == [{}]
+
+
+async def test_a_hook_that_breaks_denies_in_our_words() -> None:
+    hooks = begun(Gate())
+    (matcher,) = hooks.matchers()["PreToolUse"]
+    told = await matcher.hooks[0](cast("HookInput", {"tool_name": "Bash"}), "t", CONTEXT)
+    output = cast("dict[str, Any]", told)["hookSpecificOutput"]
+    assert output["permissionDecision"] == "deny"
+    assert output["permissionDecisionReason"].startswith("The policy could not judge")

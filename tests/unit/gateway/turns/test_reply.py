@@ -341,10 +341,8 @@ def test_no_reply_has_a_doubled_full_stop_or_is_without_a_reason(
             assert doubled not in reply
 
 
-def test_tags_and_lines_of_a_tools_error_do_not_reach_the_sentence() -> None:
-    evidence = evidence_of(
-        called(), failed("<tool_use_error>File\n  is missing.</tool_use_error>"), finished()
-    )
+def test_the_lines_of_a_tools_error_do_not_reach_the_sentence() -> None:
+    evidence = evidence_of(called(), failed("File\n  is missing."), finished())
     assert "failed: File is missing.\n" in build_reply_text(evidence, ending())
 
 

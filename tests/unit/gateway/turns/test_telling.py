@@ -7,17 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.observability.masking import clip
+from gateway.observability.paths import HIDDEN, PathView, make_path_view_blocking
 from gateway.turns.telling import (
     OUTPUT_CHARS,
     SUMMARY_CHARS,
     Teller,
-    make_teller_blocking,
     off_loop,
 )
 from policies.secrets import mask_secrets
 
 KEY = "sk-ant-api03-abcdefghijklmnop0123456789"
-TELLER = Teller(("/srv/app/ws",), partial(mask_secrets, known=("known-secret-4711",)))
+PATHS = PathView(["/srv/app/ws"], ["/srv/app", "/var/candor data"])
+TELLER = Teller(PATHS, partial(mask_secrets, known=("known-secret-4711",)))
 
 
 @pytest.mark.parametrize(
@@ -31,28 +32,33 @@ TELLER = Teller(("/srv/app/ws",), partial(mask_secrets, known=("known-secret-471
         ("'/srv/app/ws/'", "'.'"),
         ("file:///srv/app/ws/a.txt", "file://a.txt"),
         ("/srv/app/ws/.env and /srv/app/ws/记忆.md", ".env and 记忆.md"),
-        ("/srv/app/ws2/a.txt", "/srv/app/ws2/a.txt"),
-        ("/srv/app/ws-old", "/srv/app/ws-old"),
-        ("/srv/app/ws.bak", "/srv/app/ws.bak"),
+        ("/srv/app/ws2/a.txt", HIDDEN),
+        ("/srv/app/ws-old, gone", f"{HIDDEN}, gone"),
+        ("saved to: /srv/app/.candor/记录/x.txt\nText", f"saved to: {HIDDEN}\nText"),
+        ("'/var/candor data/a'", f"'{HIDDEN}'"),
+        ("in /srv/app.", f"in {HIDDEN}."),
+        ("/srv/apple and /mnt/srv/app2", "/srv/apple and /mnt/srv/app2"),
         ("nothing here", "nothing here"),
         ("", ""),
     ],
 )
-def test_paths_are_told_from_the_workspace(text: str, shown: str) -> None:
+def test_paths_are_told_from_the_workspace_and_the_servers_not_at_all(
+    text: str, shown: str
+) -> None:
     assert TELLER.text(text) == shown
 
 
 def test_a_workspace_behind_a_link_is_known_by_both_its_names(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    teller = make_teller_blocking(tmp_path / "link", str)
-    assert teller.text(f"{tmp_path}/link/a {tmp_path}/real/b") == "a b"
+    paths = make_path_view_blocking(tmp_path / "link")
+    assert paths.shown(f"{tmp_path}/link/a {tmp_path}/real/b") == "a b"
 
 
 def test_a_workspace_that_is_named_relatively_is_known_by_its_full_name() -> None:
-    teller = make_teller_blocking(Path("workspace"), str)
-    assert teller.text(f"{Path.cwd()}/workspace/a.txt") == "a.txt"
-    assert teller.text("my workspace/a.txt") == "my workspace/a.txt"
+    paths = make_path_view_blocking(Path("workspace"))
+    assert paths.shown(f"{Path.cwd()}/workspace/a.txt") == "a.txt"
+    assert paths.shown("my workspace/a.txt") == "my workspace/a.txt"
 
 
 def test_secrets_are_masked_and_surrogates_replaced() -> None:

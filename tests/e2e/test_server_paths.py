@@ -1,0 +1,88 @@
+"""Where the server keeps its files is told to nobody: not to clients, and not to the model."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from gateway.engine.events import ToolReturned
+from tests.support.engine_talk import ask, script
+from tests.support.engine_world import real_world
+from tests.support.live_server import LiveServer, bash, started_server
+from tests.support.live_server import script as live_script
+from tests.support.recording_model import recording_model
+
+pytestmark = pytest.mark.e2e
+
+TOOLS = ("Bash", "Edit", "Glob", "Grep", "Read", "Skill", "Write")
+STEPS = (
+    bash("cat long.txt"),
+    bash("cat long.txt missing.txt"),
+    {"tool": "Grep", "input": {"pattern": "行", "output_mode": "content", "head_limit": 0}},
+    {"tool": "Read", "input": {"file_path": "missing.txt"}},
+    {"tool": "Read", "input": {"file_path": "long.txt"}},
+    {"tool": "Write", "input": {"file_path": "a.txt", "content": "x"}},
+    {"tool": "Edit", "input": {"file_path": "a.txt", "old_string": "z", "new_string": "y"}},
+    {"tool": "Skill", "input": {"skill": "greet"}},
+    {"tool": "Skill", "input": {"skill": "update-config"}},
+    bash("ls | wc"),
+    {"text": "done"},
+)
+"""Calls that succeed, fail, are denied, and return more than is shown."""
+
+
+def lay_workspace(workspace: Path) -> None:
+    """Lay a long file and a skill."""
+    (workspace / "long.txt").write_text("第一行 and more\n" * 40_000, encoding="utf-8")
+    (workspace / ".claude/skills/greet").mkdir(parents=True, exist_ok=True)
+    (workspace / ".claude/skills/greet/SKILL.md").write_text("Say good morning.", encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    with started_server(tmp_path_factory.mktemp("somewhere")) as server:
+        lay_workspace(server.workspace)
+        yield server
+
+
+async def test_no_answer_to_a_client_holds_a_path_of_the_server(server: LiveServer) -> None:
+    async with server.client() as client:
+        result = await client.ask(live_script(*STEPS))
+        assert {use["status"] for use in result["tools"]} == {"ok", "failed", "denied"}
+        conversation = result["conversation_id"]
+        events = await client.replay(conversation, result["turn_id"])
+        answers = [json.dumps(result), *(json.dumps(event.data) for event in events)]
+        paths = ["/conversations", f"/conversations/{conversation}", "/logs", "/readyz", "/metrics"]
+        paths += [f"/conversations/{conversation}/messages", f"/logs/{result['log_file']}"]
+        for path in paths:
+            answer = await client.http.get(path)
+            assert answer.status_code == 200, path
+            answers.append(f"{path} {answer.text}")
+    root = server.workspace.parent
+    for told in answers:
+        found = re.search(rf".{{0,80}}{root}.{{0,80}}", told)
+        assert found is None, found
+        # the log keeps each message of the agent program as it came
+        assert told.startswith("/logs/") or not re.search("tool_use_error|hook error", told)
+    outputs = [event.data.get("output", "") for event in events]
+    assert any(output.startswith("File created successfully at: a.txt") for output in outputs)
+
+
+async def test_the_model_sees_no_path_above_the_workspace(tmp_path: Path) -> None:
+    async with recording_model() as model, real_world(tmp_path, tools=TOOLS) as world:
+        workspace = world.setup.workspace
+        await anyio.to_thread.run_sync(lay_workspace, workspace)
+        model_env = {**world.setup.model_env, "ANTHROPIC_BASE_URL": model.url}
+        world.engine = world.engine_with(model_env=model_env)
+        told = await ask(await world.connect(), script(*STEPS))
+    heard = json.dumps([one | {"metadata": {}} for one in model.requests], ensure_ascii=False)
+    above = re.search(rf".{{0,80}}{tmp_path}.{{0,80}}", heard.replace(str(workspace), "."))
+    assert above is None, above
+    results = told.all(ToolReturned)
+    assert len(results) == len(STEPS) - 1
+    for result in (results[0], results[2]):
+        assert "第一行 and more\n" in result.text
+        assert "left out here" in result.text
