@@ -37,6 +37,7 @@ from gateway.instance import InstanceLock
 from gateway.lost_data import refuse_lost_database_blocking
 from gateway.settings import Settings
 from gateway.workspace import prepare_workspace_blocking
+from memory.background import keep_running
 from memory.errors import StoreUnavailable
 
 _log = logging.getLogger(__name__)
@@ -239,6 +240,9 @@ async def _serve_until_stopped(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_go_down, services, server, stop)
         tasks.start_soon(_spare_what_stays, services)
+        if app.state.tokens is not None:
+            failed = metrics.count_background_failure
+            tasks.start_soon(keep_running, "tokens", app.state.tokens.watch, failed)
         announce()
         await server.serve([listener])
         tasks.cancel_scope.cancel()

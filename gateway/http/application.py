@@ -85,6 +85,7 @@ def create_app(
     )
     services.metrics.watch("sse_readers", lambda: front.readers.count)
     app.state.front = front
+    app.state.tokens = tokens
     for section in (chat, conversations, events, approvals, cases, memory, logs, health, page):
         app.include_router(section.router)
     return app

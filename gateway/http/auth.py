@@ -3,28 +3,49 @@
 What needs no user is listed; a route that is added later needs one.
 """
 
+import ipaddress
+import math
+from functools import partial
+from http import HTTPStatus
+from typing import Final
+
+import anyio
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gateway.errors import StartError, Unauthorised
+from gateway.errors import GatewayError, StartError, Unauthorised
 from gateway.http.hosts import is_loopback
-from gateway.http.tokens import Tokens, load_tokens
+from gateway.http.tokens import TokenFile
 from gateway.ids import LOCAL_USER, UserId
+from gateway.rate_limit import RateLimit
 from gateway.settings import Settings
 
 _OPEN_PATHS = frozenset({"/", "/healthz"})
 _OPEN_FOLDER = "/static/"
 _SCHEME = "bearer"
 
+_BURST: Final = 10
+_EVERY_S: Final = 6.0
+_MAX_ADDRESSES: Final = 4096
+_NETWORK_BITS: Final = 64
+"""Of an address of version 6; who has one address of such a network has all."""
 
-def check_exposure(settings: Settings) -> Tokens | None:
-    """Give the tokens that let people in; None: on loopback, everybody is the local user. Blocking.
+
+class TooManyAttempts(GatewayError):
+    """Too many tokens that are not known came from this address."""
+
+    code = "too_many_attempts"
+    status = HTTPStatus.TOO_MANY_REQUESTS
+
+
+def check_exposure(settings: Settings) -> TokenFile | None:
+    """Return the tokens that let people in; None: on loopback, everybody is the local user. Blocking.
 
     Raises:
         StartError: others can reach the server and no tokens are configured, or they cannot be read.
     """
     if settings.tokens_file is not None:
-        return load_tokens(settings.tokens_file)
+        return TokenFile(settings.tokens_file)
     if not is_loopback(settings.host):
         raise StartError(
             f"CANDOR_HOST={settings.host} can be reached from other machines: set"
@@ -35,26 +56,59 @@ def check_exposure(settings: Settings) -> Tokens | None:
 
 
 class TokenGuard:
-    """Puts the user's id into the request's state; refuses who has no token where one is needed."""
+    """Puts the user's id into the request's state; refuses who has no token where one is needed.
 
-    def __init__(self, app: ASGIApp, *, tokens: Tokens | None) -> None:
+    Unknown tokens are rate-limited for each address. A known one is always let through: behind a proxy all
+    users have one address, and a token of 256 bits is not guessed.
+    """
+
+    def __init__(self, app: ASGIApp, *, tokens: TokenFile | None) -> None:
         self._app = app
         self._tokens = tokens
+        self._unknown: RateLimit[str] = RateLimit(
+            burst=_BURST, every_s=_EVERY_S, max_keys=_MAX_ADDRESSES
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through with its user."""
         if scope["type"] == "http" and not _is_open(scope["path"]):
-            scope["state"]["user_id"] = self._user(Headers(scope=scope).getlist("authorization"))
+            if self._tokens is None:
+                user_id, wait_revoked = LOCAL_USER, anyio.sleep_forever
+            else:
+                token = _token_of(scope)
+                user_id = self._user(self._tokens, token, _network(scope))
+                wait_revoked = partial(self._tokens.wait_revoked, token)
+            scope["state"].update(user_id=user_id, wait_revoked=wait_revoked)
         await self._app(scope, receive, send)
 
-    def _user(self, given: list[str]) -> UserId:
-        if self._tokens is None:
-            return LOCAL_USER
-        scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-        user_id = self._tokens.user_of(token.strip()) if scheme.lower() == _SCHEME else None
-        if user_id is None:
-            raise Unauthorised("This server needs a token: send `Authorization: Bearer …`.")
-        return user_id
+    def _user(self, tokens: TokenFile, token: str, network: str) -> UserId:
+        user_id = tokens.user_of(token)
+        if user_id is not None:
+            return user_id
+        if token and not self._unknown.take(network):
+            raise TooManyAttempts(
+                "Too many unknown tokens came from this address.",
+                retry_after_s=math.ceil(self._unknown.wait_s(network)),
+            )
+        raise Unauthorised("This server needs a token: send `Authorization: Bearer …`.")
+
+
+def _token_of(scope: Scope) -> str:
+    """Return the token that a request carries; empty if it carries none, or several."""
+    given = Headers(scope=scope).getlist("authorization")
+    scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+    return token.strip() if scheme.lower() == _SCHEME else ""
+
+
+def _network(scope: Scope) -> str:
+    host = (scope.get("client") or ("",))[0]
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return str(host)
+    if isinstance(address, ipaddress.IPv4Address):
+        return host
+    return str(ipaddress.ip_network((int(address), _NETWORK_BITS), strict=False))
 
 
 def _is_open(path: str) -> bool:

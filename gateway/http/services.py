@@ -165,6 +165,7 @@ class Call:
             until_completed=until_completed,
             check=partial(self.chat.get, self.user_id, conversation_id),
             wait_stopped=self.chat.wait_shut_down,
+            wait_revoked=self.request.state.wait_revoked,
             keep_alive_s=self.front.limits.keep_alive_s,
             readers=self.front.readers,
             request_id=self.request_id,

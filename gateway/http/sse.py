@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from gateway.conversations.eventlog import Subscription
 from gateway.conversations.model import COMPLETED, TurnEvent
-from gateway.errors import GatewayError, NotFound, ShuttingDown
+from gateway.errors import GatewayError, NotFound, ShuttingDown, Unauthorised
 from gateway.http.faults import error_body, fault_of
 from gateway.jsonsafe import json_text
 
@@ -55,6 +55,8 @@ class StreamPlan:
     """Raises `NotFound` when the conversation is gone."""
     wait_stopped: Callable[[], Awaitable[None]]
     """Returns when the server goes down and no turn runs any more."""
+    wait_revoked: Callable[[], Awaitable[None]]
+    """Returns when the reader's token is no longer known."""
     keep_alive_s: float
     readers: Readers
     request_id: str
@@ -71,6 +73,7 @@ class EventStream(Response):
         self._plan = plan
         self._waiting: anyio.CancelScope | None = None
         self._stopped = False
+        self._revoked = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         """Send the stream until it ends, the client goes or the server stops."""
@@ -81,6 +84,7 @@ class EventStream(Response):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._watch_client, receive, tasks.cancel_scope)
             tasks.start_soon(self._watch_server)
+            tasks.start_soon(self._watch_token)
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             await self._stream(send)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -94,6 +98,14 @@ class EventStream(Response):
     async def _watch_server(self) -> None:
         await self._plan.wait_stopped()
         self._stopped = True
+        self._stop_waiting()
+
+    async def _watch_token(self) -> None:
+        await self._plan.wait_revoked()
+        self._revoked = True
+        self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
         if self._waiting is not None:
             self._waiting.cancel()
 
@@ -110,7 +122,9 @@ class EventStream(Response):
         rhythm = _Rhythm(plan.keep_alive_s)
         while True:
             stopped = self._stopped
-            events = await self._next(0 if stopped else rhythm.wait_s)
+            events = await self._next(0 if stopped or self._revoked else rhythm.wait_s)
+            if self._revoked:
+                raise Unauthorised("The token of this stream is no longer valid.")
             if events:
                 for piece in stream_pieces(events):
                     await _send(send, piece)

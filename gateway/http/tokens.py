@@ -1,4 +1,4 @@
-"""Who may use the server: a file of names and hashed tokens, and the check against it.
+"""Who may use the server: a file of names and hashed tokens, read again whenever it changes.
 
     # one line a token; a name may have several
     ada 3f79bb7b435b05321651daefd374cdc681dc06faa65e374e38337b88ca046dea
@@ -7,6 +7,8 @@ The file holds hashes alone, so reading it lets nobody in; the token itself is s
 is made.
 """
 
+import errno
+import logging
 import os
 import re
 import secrets
@@ -16,8 +18,13 @@ from hashlib import sha256
 from hmac import compare_digest
 from pathlib import Path
 
+import anyio
+from anyio.to_thread import run_sync
+
 from gateway.errors import StartError
 from gateway.ids import UserId
+
+_log = logging.getLogger(__name__)
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -25,6 +32,9 @@ _PREFIX = "candor_"
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _ROOT = 0
 _MAX_FILE_BYTES = 1_048_576
+_LOOK_EVERY_S = 0.5
+_FINAL = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR})
+"""What a file that cannot be read fails with for good; another error, such as no descriptor, passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +51,65 @@ class Tokens:
             if compare_digest(given, known):
                 found = user_id
         return found
+
+
+class TokenFile:
+    """The tokens of a file as it is now. `watch` must be running to notice changes.
+
+    A changed file that cannot be used lets nobody in until it can.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen = self._loaded = _signature(path)
+        self._tokens = load_tokens(path)
+        self._changed = anyio.Event()
+
+    def user_of(self, token: str) -> UserId | None:
+        """See `Tokens.user_of`."""
+        return self._tokens.user_of(token)
+
+    async def wait_revoked(self, token: str) -> None:
+        """Return when a token no longer lets in who it lets in now."""
+        user_id = self.user_of(token)
+        while user_id is not None and self.user_of(token) == user_id:
+            await self._changed.wait()
+
+    async def watch(self) -> None:
+        """Read the file again whenever it has changed, until cancelled."""
+        while True:
+            await anyio.sleep(_LOOK_EVERY_S)
+            if await run_sync(self.look_blocking):
+                self._changed.set()
+                self._changed = anyio.Event()
+
+    def look_blocking(self) -> bool:
+        """Read a changed file once it has stayed the same between two looks; return whether it was read.
+
+        An editor may have written half of it at the first look.
+        """
+        before, self._seen = self._seen, _signature(self._path)
+        if self._seen != before or self._seen == self._loaded:
+            return False
+        try:
+            self._tokens = load_tokens(self._path)
+        except StartError as exc:
+            if isinstance(exc.__cause__, OSError) and exc.__cause__.errno not in _FINAL:
+                _log.warning("tokens_not_read", extra={"reason": str(exc)})
+                return False
+            _log.error("tokens_not_usable", extra={"reason": str(exc)})
+            self._tokens = Tokens(())
+        self._loaded = self._seen
+        return True
+
+
+def _signature(path: Path) -> tuple[int, ...]:
+    """Return what changes when a file does."""
+    try:
+        found = path.stat()
+    except OSError as exc:
+        return (exc.errno or 0,)
+    return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_mode)
 
 
 def make_token(name: str) -> tuple[str, str]:

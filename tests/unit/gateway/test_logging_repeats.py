@@ -44,12 +44,6 @@ def test_other_records_are_not_held_back() -> None:
     assert limit.filter(record("turn_failed"))
 
 
-def test_the_kinds_that_are_remembered_are_bounded() -> None:
-    limit = RepeatLimit(Clock())
-    assert all(limit.filter(record(f"event {n}")) for n in range(10_000))
-    assert len(limit._buckets) <= 500  # noqa: SLF001
-
-
 @pytest.mark.parametrize("get", [logging.getLogger, structlog.get_logger])
 def test_the_log_is_limited_for_both_sorts_of_loggers(get: type) -> None:
     stream = Stream()

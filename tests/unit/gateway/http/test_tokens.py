@@ -1,5 +1,6 @@
 """The tokens file."""
 
+import errno
 import os
 from hashlib import sha256
 from hmac import compare_digest
@@ -9,7 +10,7 @@ import pytest
 
 from gateway.errors import StartError
 from gateway.http.auth import check_exposure
-from gateway.http.tokens import load_tokens, make_token, read_tokens
+from gateway.http.tokens import TokenFile, load_tokens, make_token, read_tokens
 from gateway.settings import Settings
 
 
@@ -139,3 +140,53 @@ def test_on_loopback_no_tokens_are_needed(host: str) -> None:
 def test_a_tokens_file_that_is_named_must_be_there_on_loopback_too(tmp_path: Path) -> None:
     with pytest.raises(StartError):
         check_exposure(Settings(tokens_file=tmp_path / "missing"))
+
+
+def test_a_changed_file_counts_once_it_has_stayed_the_same(tmp_path: Path) -> None:
+    ada, ada_line = make_token("ada")
+    bob, bob_line = make_token("bob")
+    file = TokenFile(path := _file(tmp_path, f"{ada_line}\n{bob_line}\n"))
+    assert not file.look_blocking()
+    path.write_text("half a li", encoding="utf-8")
+    assert not file.look_blocking()
+    path.write_text(f"{bob_line}\n", encoding="utf-8")
+    assert (file.look_blocking(), file.user_of(ada)) == (False, "ada")
+    assert (file.look_blocking(), file.user_of(ada), file.user_of(bob)) == (True, None, "bob")
+    assert not file.look_blocking()
+
+
+@pytest.mark.parametrize("how", ["gone", "wrong", "open to others"])
+def test_a_file_that_can_no_longer_be_used_lets_nobody_in_until_it_can(
+    tmp_path: Path, how: str
+) -> None:
+    ada, line = make_token("ada")
+    file = TokenFile(path := _file(tmp_path, line))
+    match how:
+        case "gone":
+            path.unlink()
+        case "wrong":
+            path.write_text(f"{line}\nbob", encoding="utf-8")
+        case _:
+            path.chmod(0o666)
+    assert [file.look_blocking() for _ in range(3)] == [False, True, False]
+    assert file.user_of(ada) is None
+    _file(tmp_path, line)
+    assert [file.look_blocking() for _ in range(2)] == [False, True]
+    assert file.user_of(ada) == "ada"
+
+
+def test_a_fault_that_passes_locks_nobody_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (ada, ada_line), (bob, bob_line) = make_token("ada"), make_token("bob")
+    file = TokenFile(path := _file(tmp_path, ada_line))
+    path.write_text(bob_line, encoding="utf-8")
+    file.look_blocking()
+    with monkeypatch.context() as patch:
+
+        def fail(*_: object) -> None:
+            raise OSError(errno.EMFILE, "Too many open files")
+
+        patch.setattr(Path, "open", fail)
+        assert (file.look_blocking(), file.user_of(ada)) == (False, "ada")
+    assert (file.look_blocking(), file.user_of(ada), file.user_of(bob)) == (True, None, "bob")
