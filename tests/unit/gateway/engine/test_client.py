@@ -1,5 +1,6 @@
 """The client's own rules, on a stand-in for the SDK: who calls it, what is taken, what is bounded."""
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -11,6 +12,7 @@ from claude_agent_sdk import (
     CLIConnectionError,
     Message,
     ProcessError,
+    StreamEvent,
     SystemMessage,
 )
 
@@ -328,3 +330,23 @@ async def test_text_is_streamed_before_it_is_read() -> None:
         bench.sdk.give(result(uuids=[run.uuid]))
         await until(lambda: run.queue.is_ended)  # drained although nobody reads
         assert len((await read(run)).all(TextDelta)) == 500
+
+
+async def test_whatever_the_agent_sends_is_heard() -> None:
+    """A tool's input that is being written has no event of ours, and is no silence."""
+    piece = {"type": "content_block_delta", "delta": {"type": "input_json_delta"}}
+    async with opened() as bench:
+        run = await bench.begin()
+        run.heard_at = 0
+        bench.sdk.give(StreamEvent(uuid="u", session_id="s", event=piece))
+        await until(lambda: run.heard_at > 0)
+        assert run.heard_at <= anyio.current_time()
+
+
+async def test_an_agent_that_compacts_is_not_silent() -> None:
+    async with opened() as bench:
+        run = await bench.begin()
+        bench.sdk.give(SystemMessage(subtype="status", data={"status": "compacting"}))
+        await until(lambda: run.heard_at == math.inf)
+        bench.sdk.give(SystemMessage(subtype="status", data={"status": None}))
+        await until(lambda: run.heard_at < math.inf)
