@@ -52,8 +52,11 @@ def limits_from_system() -> WireLimits:
     """Return limits that leave the rest of the server enough file descriptors."""
     try:
         process = psutil.Process()
-        free = process.rlimit(psutil.RLIMIT_NOFILE)[0] - process.num_fds()
+        limit = process.rlimit(psutil.RLIMIT_NOFILE)[0]
+        free = limit - process.num_fds()
     except (AttributeError, OSError, psutil.Error):  # only Linux and FreeBSD report the limit
+        return WireLimits()
+    if limit == psutil.RLIM_INFINITY:
         return WireLimits()
     connections = min(_MAX_CONNECTIONS, max(1, int(free * _CONNECTIONS_SHARE)))
     at_once = max(1, int((free - connections) * _ACCEPT_SHARE))

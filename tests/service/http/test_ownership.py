@@ -19,7 +19,7 @@ from tests.service.http.reading import reading
 from tests.service.http.stage import ASK, HOLD, Json, Stage, assert_error, staged
 
 _ID = re.compile(r"\{(\w+)(?::path)?\}")
-NOT_OWNED = {"/", "/healthz", "/readyz", "/metrics", "/static/{name:path}"}
+NOT_OWNED = {"/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/static/{name:path}"}
 """The page and the server's own state, which are the same for everybody."""
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from gateway.engine.pool import ClientPool
 from tests.support.engine_talk import until
+from tests.support.engine_watched import WatchedClient
 from tests.unit.gateway.engine.open_pool import OTHER, opened, watched
 
 
@@ -160,3 +161,25 @@ async def test_a_client_that_died_in_its_turn_is_put_away_at_release(tmp_path: P
         bench.pool.release("a")
         await until(lambda: bench.engine.live == 0)
         assert bench.pool.live_count == 0
+
+
+async def test_processes_that_cannot_be_measured_are_counted_and_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.engine.pool._MEASURE_EVERY_S", 0)
+    faults = [OSError("no descriptor is left")]
+
+    def memory_bytes_blocking(_: WatchedClient) -> int:
+        if faults:
+            raise faults.pop()
+        return 7
+
+    monkeypatch.setattr(WatchedClient, "memory_bytes_blocking", memory_bytes_blocking)
+    failed: list[str] = []
+    async with opened(tmp_path, run=False) as bench, anyio.create_task_group() as tasks:
+        await bench.turn("a")
+        tasks.start_soon(bench.pool.run, failed.append)
+        while bench.pool.memory_bytes != 7:  # noqa: ASYNC110  measuring tells nobody
+            await anyio.sleep(0.01)
+        assert failed == ["pool_memory"]
+        tasks.cancel_scope.cancel()
