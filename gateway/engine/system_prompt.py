@@ -25,8 +25,8 @@ _TOOLS = """
 # Tools
 - You work in the workspace, your working directory. Files outside it cannot be touched, and some inside it \
 (secrets, configuration that acts) are protected.
-- A gate judges every call before it runs. A denial states its reason, from the gateway's policy or from the \
-person. Follow it, or tell the person plainly what could not be done; do not repeat the call unchanged.
+- A gate judges every call before it runs. A denial may be called a hook error; it states its reason, from the \
+gateway's policy or from the person. Follow it, or tell the person plainly what could not be done; do not repeat the call unchanged.
 - A long result is cut, and its end says how much is missing. Ask for the part that you need.
 """
 
