@@ -298,7 +298,10 @@ def loosen(monkeypatch: pytest.MonkeyPatch) -> None:
 # What is read into the prompt past the gate.
 
 
-async def test_no_text_in_the_workspace_brings_a_secret_into_the_prompt(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["CLAUDE.md", "AGENTS.md"])
+async def test_no_text_in_the_workspace_brings_a_secret_into_the_prompt(
+    tmp_path: Path, name: str
+) -> None:
     """`@path` in a CLAUDE.md or a skill is read by the agent program itself: no tool is called for it."""
     (tmp_path / "outside.txt").write_text("of-the-outside-4711")
     async with (
@@ -313,9 +316,9 @@ async def test_no_text_in_the_workspace_brings_a_secret_into_the_prompt(tmp_path
                 ".env": "TOKEN=of-the-env-4711",
                 "deep/id_rsa": "of-the-key-4711",
                 "deep/notes.md": "of-the-notes-4711",
-                "deep/CLAUDE.md": "deeper-4711 @../.env @id_rsa",
-                "CLAUDE.md": f"read-4711 @.env @deep/id_rsa @deep/notes.md @{tmp_path}/outside.txt",
-                "../CLAUDE.md": "of-the-parent-4711",
+                f"deep/{name}": "deeper-4711 @../.env @id_rsa",
+                name: f"read-4711 @.env @deep/id_rsa @deep/notes.md @{tmp_path}/outside.txt",
+                f"../{name}": "of-the-parent-4711",
                 ".claude/skills/evil/SKILL.md": skill(
                     body=f"followed-4711 @.env @deep/id_rsa @{tmp_path}/outside.txt"
                 ),
