@@ -54,7 +54,7 @@ class Narrator:
             case ToolCalled():
                 await self._tool_called(event)
             case ThinkingDelta():
-                self._emit_thinking(await off_loop(self._thinking_pieces.feed, event.text))
+                self._emit_thinking(await self._fed(self._thinking_pieces, event.text))
             case ModelRetrying():
                 self._retrying(event)
             case MessageEnded(stop_reason="model_context_window_exceeded"):
@@ -95,7 +95,10 @@ class Narrator:
         """Tell a piece of text; a new block, or one begun again, stands apart from the last."""
         if self._spoken and not self._scene.evidence.partial:
             self._apart = "\n\n"
-        self._emit_text(await off_loop(self._text_pieces.feed, text))
+        self._emit_text(await self._fed(self._text_pieces, text))
+
+    async def _fed(self, pieces: Pieces, text: str) -> str:
+        return await off_loop(pieces.feed, text, more_chars=pieces.waiting_chars)
 
     def _emit_text(self, text: str) -> None:
         if not text:

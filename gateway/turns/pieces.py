@@ -7,7 +7,7 @@ a word like `password`. All before it is told at once; Chinese text has no words
 
 from collections.abc import Callable
 
-from policies.open_secrets import settled_chars
+from policies.secrets.stream import settled_chars
 
 
 class Pieces:
@@ -16,6 +16,11 @@ class Pieces:
     def __init__(self, mask: Callable[[str], str]) -> None:
         self._mask = mask
         self._held = ""
+
+    @property
+    def waiting_chars(self) -> int:
+        """The number of characters that wait for what follows."""
+        return len(self._held)
 
     def feed(self, piece: str) -> str:
         """Take a piece; gives what can be told now, perhaps nothing."""

@@ -74,9 +74,12 @@ class Teller:
         return line if len(line) <= SUMMARY_CHARS else f"{line[: SUMMARY_CHARS - 1]}…"
 
 
-async def off_loop(work: Callable[[Any], _T], value: Any) -> _T:
-    """Apply `work` to a text or a mapping of texts, in a worker thread unless the value is short."""
-    if count_chars(value, _INLINE_CHARS) <= _INLINE_CHARS:
+async def off_loop(work: Callable[[Any], _T], value: Any, *, more_chars: int = 0) -> _T:
+    """Apply `work` to a text or a mapping of texts, in a worker thread unless the value is short.
+
+    `more_chars` is what `work` reads beside the value.
+    """
+    if more_chars + count_chars(value, _INLINE_CHARS) <= _INLINE_CHARS:
         return work(value)
     return await anyio.to_thread.run_sync(work, value)
 

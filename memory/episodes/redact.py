@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from typing import Final
 
-from policies.masks import substitute
-from policies.secrets import mask_secrets_counted
+from policies.secrets import Masked, mask_secrets_counted
 
 _INNER_ENDS: Final = r"(?:internal|intranet|intra|corp|lan|local|localdomain|private|home\.arpa)"
 _INNER_LABELS: Final = frozenset({"internal", "intranet", "intra", "corp", "lan"})
@@ -88,9 +87,24 @@ def redact_addresses(text: str) -> Redacted:
     count = 0
     for sign, pattern, replace in _PLACES:
         if sign in text:
-            masked = substitute(text, pattern, replace)
+            masked = _substitute(text, pattern, replace)
             text, count = masked.text, count + masked.count
     return Redacted(text, count)
+
+
+def _substitute(
+    text: str, pattern: re.Pattern[str], replace: Callable[[re.Match[str]], str]
+) -> Masked:
+    """Replace what a pattern finds; what `replace` returns unchanged does not count."""
+    count = 0
+
+    def count_and_replace(match: re.Match[str]) -> str:
+        nonlocal count
+        replaced = replace(match)
+        count += replaced != match[0]
+        return replaced
+
+    return Masked(pattern.sub(count_and_replace, text), count)
 
 
 def _url(match: re.Match[str]) -> str:

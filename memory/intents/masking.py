@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from policies.masks import MASK
+from policies.secrets.text import MASK
 
 Mask = Callable[[str], str]
 """Masks the secrets in a text. The same text, the same result; masking twice changes nothing."""

@@ -2,9 +2,9 @@
 
 import pytest
 
-from policies.masks import MASK
-from policies.open_secrets import settled_chars
 from policies.secrets import mask_secrets, mask_secrets_counted
+from policies.secrets.stream import settled_chars
+from policies.secrets.text import MASK
 from tests.unit.policies.fabricated import fake
 
 RANDOM = "Zq9vTr" + "7mKp2x"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.masks import MASK, Masked
 from policies.secrets import mask_secrets, mask_secrets_counted
+from policies.secrets.text import MASK, Masked
 from tests.unit.policies.fabricated import (
     ALNUM,
     KEY_BLOCKS,

@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.turns.pieces import Pieces
-from policies.open_secrets import MOST_WAITING_CHARS
 from policies.secrets import MASK, mask_secrets
+from policies.secrets.stream import MOST_WAITING_CHARS
 from tests.unit.policies.fabricated import PROVIDERS, fake, key_block
 from tests.unit.policies.fabricated_places import KEYED
 from tests.unit.policies.ordinary import LINES

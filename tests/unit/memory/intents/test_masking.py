@@ -12,8 +12,8 @@ from memory.intents.masking import (
     masked_payload,
     masked_text,
 )
-from policies.masks import MASK
 from policies.secrets import mask_secrets
+from policies.secrets.text import MASK
 
 KNOWN = "Vq7-geheim/口令+x9Tz"
 LONG = "".join(f"geheim/{n:03}~" for n in range(90))

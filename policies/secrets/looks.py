@@ -77,7 +77,7 @@ def is_dotted_token(value: str) -> bool:
     """Whether what stands between dots is too random for names of a program: `s.xWZHK56l0v1x4mmjYlYcPd9V`."""
     return _DOTTED.fullmatch(value) is not None and any(
         len(part) >= _LONG_CHARS
-        and sum(one.isdigit() for one in part) >= _MIN_PART_DIGITS
+        and sum(map(str.isdigit, part)) >= _MIN_PART_DIGITS
         and looks_random(part)
         for part in value.split(".")
     )
@@ -85,7 +85,7 @@ def is_dotted_token(value: str) -> bool:
 
 def is_mixed(value: str) -> bool:
     """Whether a value holds letters and digits both, as few words do."""
-    return any(one.isdigit() for one in value) and any(one.isalpha() for one in value)
+    return any(map(str.isdigit, value)) and any(map(str.isalpha, value))
 
 
 def is_technical(value: str) -> bool:
@@ -121,7 +121,7 @@ def looks_scattered(value: str) -> bool:
 
 def looks_made(value: str) -> bool:
     """Whether no person wrote this: scattered letters of both sizes, and digits."""
-    digits = sum(one.isdigit() for one in value)
+    digits = sum(map(str.isdigit, value))
     return (
         value.lower() != value != value.upper()
         and digits >= _MIN_MADE_DIGITS

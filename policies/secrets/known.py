@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from urllib.parse import quote, quote_plus
 
-from policies.masks import MASK, mask_value
-from policies.secret_shadow import Page, Shadow
+from policies.secrets.text import MASK, Masked, Plain, mask_spans, mask_value
 
 MIN_KNOWN_CHARS = 6
 """A shorter known value would mask ordinary words."""
@@ -24,27 +23,26 @@ _IN_DOUBLE_QUOTES = re.compile(r"[\\\"$`]")
 _PERCENT = re.compile(r"%[0-9A-F]{2}")
 
 
-def mask_known(text: str, known: Sequence[str]) -> Page:
-    """Mask the known values in a text; those that are too short to be told apart stay.
-
-    First as they are written, then in the text's shadow: full-width letters and invisible characters hide
-    none of them.
-    """
+def mask_known(text: str, known: Sequence[str]) -> Masked:
+    """Mask the known values in a text as written, and then as the plain text shows them."""
     forms = _forms(tuple(known))
     count = 0
     for form, mask in forms:
         if form in text:
             count += text.count(form)
             text = text.replace(form, mask)
-    page = Page(text)
-    page.count = count
-    if page.read != text:
-        for form, mask in forms:
-            plain = Shadow.of(form).text
-            if len(plain) >= MIN_KNOWN_CHARS and plain in page.read:
-                found = re.finditer(re.escape(plain), page.read)
-                page.mask([(*one.span(), mask) for one in found])
-    return page
+    plain = Plain.of(text)
+    if plain.text != text:
+        folded = {Plain.of(form).text for form, _ in forms}
+        spans = [
+            match.span()
+            for form in folded
+            if len(form) >= MIN_KNOWN_CHARS and form in plain.text
+            for match in re.finditer(re.escape(form), plain.text)
+        ]
+        masked = mask_spans(text, plain, spans)
+        return Masked(masked.text, count + masked.count)
+    return Masked(text, count)
 
 
 @lru_cache(maxsize=64)

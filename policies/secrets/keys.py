@@ -1,0 +1,110 @@
+"""The names under which secrets stand, and where in a text they are.
+
+Names for what people choose (`password`, `口令`) and for what machines make (`token`, `密钥`), also as parts
+of longer names and as ASCII JSON writes them.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from policies.secrets.text import words
+
+_CHINESE_PHRASES = (
+    *("密码", "密碼", "口令", "通行码", "通行碼", "提取码", "提取碼"),
+    *("密 码", "密  码", "密 碼", "密  碼", "口 令"),  # as wide as the names beside them
+)
+_CHINESE_TOKENS = words(
+    "密钥 密鑰 秘钥 秘鑰 金鑰 令牌 权杖 權杖 私钥 私鑰 凭证 憑證 凭据 憑據 授权码 授權碼 激活码 啟用碼"
+)
+CHINESE_KEYS = (*_CHINESE_PHRASES, *_CHINESE_TOKENS)
+
+
+def any_of(words: tuple[str, ...]) -> str:
+    """Match words, also as ASCII JSON escapes them, once or more often."""
+    escaped = ("".join(rf"\\[\\]{{0,6}}u{ord(char):04x}" for char in word) for word in words)
+    return "|".join((*words, *escaped))
+
+
+_PHRASE_KEYS = rf"pass(?:word|wd|phrase|code)|pwd|{any_of(_CHINESE_PHRASES)}"
+_OPAQUE_KEYS = (
+    r"token|secret[_\-]?key[_\-]?base|secret[_\-]?key|secret|api[_\- ]?key|"
+    r"access[_\-]?key(?:[_\-]?id)?|private[_\-]?key|account[_\-]?key|shared[_\-]?access[_\-]?key|"
+    r"auth[_\-]?key|client[_\-]key[_\-]data|signing[_\-]?key|encryption[_\-]?key|license[_\-]?key|"
+    rf"credentials?|{any_of(_CHINESE_TOKENS)}"
+)
+_LOOSE_KEYS = (
+    r"pass(?![a-z0-9])|pw(?![a-z0-9])|psk(?![a-z0-9])"
+    r"|key(?<=[a-z0-9][_\-]key)(?![a-z0-9_])|key(?<=[a-z0-9]key)(?![a-z0-9_])"
+    r"|pat(?<=_pat)(?![a-z0-9])|auth(?<=[_\"]auth)(?![a-z0-9_])"
+)
+"""Much stands under these that is no secret: the name before them decides, or the value."""
+_KEY = re.compile(rf"(?P<phrase>{_PHRASE_KEYS})|(?P<opaque>{_OPAQUE_KEYS})|{_LOOSE_KEYS}")
+_LOGINS = words(
+    "admin become bind db ftp imap ldap login mail mysql pg postgres redis root smtp ssh sudo wifi "
+    "wpa"
+)
+"""`SMTP_PASS`, `dbPass`, `root_pw` mean as much as the whole word."""
+_LOCKS = words(
+    "admin aes app application bot client consumer deploy developer device function hmac ingest jwt "
+    "master openai project role root sas server service storage subscription webhook write anthropic "
+    "gemini"
+)
+"""Keys that open something in any spelling: `MASTER_KEY`, `appKey`, `x-functions-key`."""
+_OPENS_NOTHING = words(
+    "public pub cache primary partition sort foreign idempotency host object row range hash dedup "
+    "group lookup known gpg pgp ssh index map"
+)
+"""Other settings in capitals, `ACME_KEY`, are keys whose value decides; `CACHE_KEY`, `GPG_KEY` are none."""
+_KEY_WORDS = ("pass", "pw", "psk", "_pat", "auth", "token", "secret", "key", "credential")
+"""One of them is in every ASCII text with a key; a search for plain words is the fastest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key in a text."""
+
+    start: int
+    end: int
+    is_phrase: bool
+    """Whether people choose what stands under it, so that any word may be it."""
+    is_loose: bool = False
+    """Whether the value itself has to look like a secret."""
+
+
+def keys_in(text: str) -> Iterator[Key]:
+    """Yield the keys in a text in order."""
+    low = text.replace("İ", "i").lower()  # the one character whose small form is longer
+    if not _may_hold_key(low):
+        return
+    for match in _KEY.finditer(low):
+        if match.lastgroup is not None:
+            yield Key(*match.span(), is_phrase=match.lastgroup == "phrase")
+        elif (key := _loose_key(text, low, match)) is not None:
+            yield key
+
+
+def _may_hold_key(low: str) -> bool:
+    for word in _KEY_WORDS:  # not `any`: each line is searched, and a loop is twice as fast
+        if word in low:
+            return True
+    return not low.isascii() or "\\u" in low
+
+
+def _loose_key(text: str, low: str, match: re.Match[str]) -> Key | None:
+    (start, end), word = match.span(), match[0]
+    before = start - 1 if low[start - 1 : start] in ("_", "-") else start
+    if word == "key":
+        opens = low.endswith(_LOCKS, 0, before) or (
+            low.startswith("_", before)
+            and text[before - 1 : end].isupper()
+            and not low.endswith(_OPENS_NOTHING, 0, before)
+        )
+        return Key(start, end, is_phrase=False, is_loose=True) if opens else None
+    if word in ("pat", "auth"):
+        return Key(start, end, is_phrase=False, is_loose=True)
+    if low.endswith(_LOGINS, 0, before):
+        return Key(start, end, is_phrase=True)
+    if "a" <= low[start - 1 : start] <= "z" and text[start - 1 : end].islower():
+        return None  # the end of another word: compass, bypass
+    return Key(start, end, is_phrase=True, is_loose=word != "psk")

@@ -1,0 +1,107 @@
+"""How much of a text that is still coming can be masked and shown already.
+
+A piece border can cut a secret in two, or part it from its key. So what a secret could still come of is
+buffered: the unfinished word, a key until its value is over, a line with a program that takes passwords,
+a key block. Text that is cut only where this module allows gives in pieces what it gives as a whole.
+"""
+
+import re
+from collections.abc import Iterator
+
+from policies.secrets.keys import CHINESE_KEYS, keys_in
+from policies.secrets.places import BLOCK_BEGIN, BLOCK_END
+from policies.secrets.text import MASK, Plain, Span
+
+MOST_WAITING_CHARS = 4_096
+"""More is shown as it comes: no secret of a known form is that long on one line."""
+MOST_BLOCK_CHARS = 16_384
+"""The longest key blocks are a little shorter."""
+
+_SIGNS = r"(?:[ \t\"'\\*_`~\[\](){}|<>=:：,→+“「『‘\-]|是|为|為|爲|\r?\n[ \t]{0,40}(?=[\"'\w]|\Z))"
+_LINK_WORDS = (
+    r"(?:has|have|been|is|was|are|were|will|be|now|still|currently|just|again|temporarily|always|set|changed?"
+    r"|reset|updated?|rotated?|switched|back|to|v(?:a(?:l(?:ue?)?)?)?|none|(?:for|of|on|in|at)(?:[ \t]{1,4}[^\s…]{1,40}){0,5})"
+    r"(?![A-Za-z0-9])"
+    r"|[(（][^()（）\n…]{0,40}[)）]?"
+    r"|[已经經现現在目前应應该該就还還仍依然默认認暂暫时時临臨统統一被都将將会會要重新先又再修改变變更换換设設置定调調整配成到如下发發告诉訴给給你用了]{1,12}"
+)
+_BEFORE_QUOTE = r"[\s=:：(\[{,>|是为為爲了给給到成\\*_`~+]"
+_BARE = r"[^\s\"'\\;<>，。；、！？“”「」『』…]*"
+_ASSIGNED_BEFORE = "|".join(rf"(?<=[=:：>|是为為爲][ \t]{{{blanks}}})" for blanks in range(6))
+_VALUE = (
+    rf"(?:(?<={_BEFORE_QUOTE}\")(?:[^\"\\\n…]|\\[^\n])*\\?|(?<={_BEFORE_QUOTE}')[^'\\\n…]*\\*|(?<=[“「『])[^”」』\n…]*"
+    # what follows an assigned name shows whether it is code
+    rf"|(?:{_ASSIGNED_BEFORE}){_BARE}[ \t]{{0,8}}(?:\|[ \t]?\w{{0,16}}[ \t]{{0,8}})?(?:[,=][ \t]{{0,8}}[\"']?{_BARE})?"
+    r"|[!-~]*)"
+)
+_AFTER_KEY = re.compile(
+    rf"{_SIGNS}{{0,64}}(?:(?:{_LINK_WORDS}){_SIGNS}{{0,16}}){{0,8}}{_VALUE}", re.IGNORECASE
+)
+"""All that the reading of a key may depend on, or more."""
+_BEGUN = sorted({word[:end] for word in CHINESE_KEYS for end in range(1, len(word))}, reverse=True)
+_OPEN = re.compile(
+    # the beginning of a block, of a key, or of what stands before one
+    r"-----BEGIN [A-Z0-9 ]{0,60}-{0,5}|"
+    rf"api[ \t]?|(?:{'|'.join(_BEGUN)})\Z|(?:with|encrypted|by|as)[ \t]{{1,4}}[a-z]{{0,8}}"
+    r"|(?:bearer|basic|token|digest|apikey)[ \t]{0,4}[A-Za-z0-9._~+/=\-]*"
+    r"|login(?:[ \t]{1,8}[^\s…]*){0,3}"
+    r"|auth=\([^)\n]{0,400}"
+    r"|(?:--|(?<![A-Za-z0-9_])-)[A-Za-z0-9_\-]{0,60}[ \t]{0,4}[\"']?[^\s\"'\\;|<>…]*"
+    r"|<(?:[A-Za-z_:][A-Za-z0-9_:.\-]{0,63}(?:[ \t][^<>…\n]{0,200})?(?:>[^<>\s…]*(?:</?)?)?)?",
+    re.IGNORECASE,
+)
+_LINE = re.compile(
+    r"(?:(?:cookie|authorization|identified|sshpass|mysql|mysqldump|mysqladmin|mariadb"
+    r"|redis-cli|curl|docker|podman|helm|7z|7za|7zr|rar|unrar|zip|unzip|sqlcmd|bcp|mosquitto_[ps]ub|openssl"
+    r"|htpasswd|requirepass|masterauth|ssh-keygen|smbclient|smbmap|rpcclient|ldap[a-z]{3,6}|echo|printf"
+    r"|convertto-securestring)(?![A-Za-z0-9_])|(?<![^ \t])(?:-u|--user(?:name)?)(?![A-Za-z0-9_]))[^\n]*+",
+    re.IGNORECASE,
+)
+"""What makes the rest of its line wait: it may hold a password anywhere."""
+
+
+def settled_chars(text: str) -> int:
+    """Return how many characters can be masked by themselves: what follows changes nothing in them."""
+    plain = Plain.of(text)
+    read = plain.text
+    blocks = list(_blocks(read))
+    open_block = bool(blocks) and blocks[-1][1] == len(read)
+    if len(text) > (MOST_BLOCK_CHARS if open_block else MOST_WAITING_CHARS):
+        return len(text)
+    at = _before_word(read, len(read))
+    for start, end in sorted([*blocks, *_undivided(read)], reverse=True):
+        if start < at <= end:
+            at = _before_word(read, start)
+    return plain.source_start(at)
+
+
+def _undivided(text: str) -> Iterator[Span]:
+    """Yield what must not be cut, each as far as its reading may reach."""
+    for match in _LINE.finditer(text):
+        yield match.span()
+    for key in keys_in(text):
+        after = _AFTER_KEY.match(text, key.end)
+        end = key.end if after is None else after.end()
+        yield key.start, end - (end < len(text))  # nothing that follows the end belongs to it
+    at = 0
+    while (begun := _OPEN.search(text, at)) is not None:
+        yield begun.span()
+        at = begun.start() + 1  # another may begin inside, and reach further
+
+
+def _blocks(text: str) -> Iterator[Span]:
+    """Yield key blocks; one without an end goes to the end of the text."""
+    at = 0
+    while (begin := BLOCK_BEGIN.search(text, at)) is not None:
+        end = BLOCK_END.search(text, begin.end())
+        yield begin.start(), len(text) if end is None else end.end() - 1
+        at = len(text) if end is None else end.end()
+
+
+def _before_word(text: str, at: int) -> int:
+    """Go back over the word at a position, and over the blanks and the comma before it."""
+    while at and ("!" <= text[at - 1] <= "~" or text[at - 1] == MASK[0]):
+        at -= 1
+    while at and text[at - 1] in " \t":
+        at -= 1
+    return at - 1 if at and text[at - 1] == "," else at
