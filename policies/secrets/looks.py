@@ -110,8 +110,8 @@ def looks_random(value: str) -> bool:
     if len(value) < _MIN_CHARS or _is_something_else(value):
         return False
     plain = _TECHNICAL.sub("", value)
-    parts = _JOINTS.split(plain)
-    return any(len(part) >= _MIN_DENSE_CHARS and _is_dense(part) for part in parts)
+    parts = [part for part in _JOINTS.split(plain) if len(part) >= _MIN_DENSE_CHARS]
+    return any(map(_is_dense, parts))
 
 
 def looks_scattered(value: str) -> bool:

@@ -17,7 +17,7 @@ MOST_WAITING_CHARS = 4_096
 MOST_BLOCK_CHARS = 16_384
 """The longest key blocks are a little shorter."""
 
-_SIGNS = r"(?:[ \t\"'\\*_`~\[\](){}|<>=:：,→+“「『‘\-]|是|为|為|爲|\r?\n[ \t]{0,40}(?=[\"'\w]|\Z))"
+_SIGNS = r"(?:[ \t\"'\\*_`~\[\]){}|<>=:：,→+“「『‘\-]|是|为|為|爲|\r?\n[ \t]{0,40}(?=[\"'\w]|\Z))"
 _LINK_WORDS = (
     r"(?:has|have|been|is|was|are|were|will|be|now|still|currently|just|again|temporarily|always|set|changed?"
     r"|reset|updated?|rotated?|switched|back|to|v(?:a(?:l(?:ue?)?)?)?|none|(?:for|of|on|in|at)(?:[ \t]{1,4}[^\s…]{1,40}){0,5})"
