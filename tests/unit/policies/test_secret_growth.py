@@ -120,7 +120,7 @@ UNITS = [
     "\x1b[31m",
     "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/",
 ]
-_MOST_CALLS_A_CHAR = 12
+_MOST_CALLS_A_CHAR = 16
 
 
 def _text(unit: str, length: int) -> str:
@@ -146,7 +146,7 @@ def _count_calls(text: str) -> int:
 def test_each_character_costs_a_bounded_number_of_calls(unit: str) -> None:
     few, many = _count_calls(_text(unit, 1_000)), _count_calls(_text(unit, 8_000))
     assert many - few <= 7_000 * _MOST_CALLS_A_CHAR
-    assert many <= 8 * few + 1_000
+    assert many <= 9 * few + 1_000  # a square would be 64 times as much
 
 
 @pytest.mark.soak
