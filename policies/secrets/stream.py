@@ -20,7 +20,7 @@ MOST_BLOCK_CHARS = 16_384
 _SIGNS = r"(?:[ \t\"'\\*_`~\[\]){}|<>=:：,→+“「『‘\-]|是|为|為|爲|\r?\n[ \t]{0,40}(?=[\"'\w]|\Z))"
 _LINK_WORDS = (
     r"(?:has|have|been|is|was|are|were|will|be|now|still|currently|just|again|temporarily|always|set|changed?"
-    r"|reset|updated?|rotated?|switched|back|to|v(?:a(?:l(?:ue?)?)?)?|none|(?:for|of|on|in|at)(?:[ \t]{1,4}[^\s…]{1,40}){0,5})"
+    r"|reset|updated?|rotated?|switched|back|to|v[a-z]{0,4}|none|(?:for|of|on|in|at)(?:[ \t]{1,4}[^\s…]{1,40}){0,5})"
     r"(?![A-Za-z0-9])"
     r"|[(（][^()（）\n…]{0,40}[)）]?"
     r"|[已经經现現在目前应應该該就还還仍依然默认認暂暫时時临臨统統一被都将將会會要重新先又再修改变變更换換设設置定调調整配成到如下发發告诉訴给給你用了]{1,12}"
