@@ -165,18 +165,6 @@ async def test_a_call_that_is_none_fails_and_the_turn_and_its_other_calls_go_on(
         assert again["reply"] == "Still here."
 
 
-async def test_a_call_of_the_forced_summary_is_reported_as_denied(server: LiveServer) -> None:
-    silence = {"empty": True, "times": 2}
-    summary = {"on_followup": [bash("mkdir made"), {"text": "I made the folder."}]}
-    async with server.client() as client:
-        result = await client.ask(script(bash("ls"), silence, summary))
-        assert await told(server, client, result) == ["ok", "denied"]
-        assert result["outcome"] == "answered_with_failures"
-        assert result["tools"][1]["summary"] == "mkdir made"
-        assert [one["code"] for one in result["notices"]] == ["forced_summary", "tools_failed"]
-        assert not (server.workspace / "made").exists()
-
-
 async def test_an_answer_of_a_person_binds_to_the_call_that_was_asked_about(
     asking_server: LiveServer,
 ) -> None:

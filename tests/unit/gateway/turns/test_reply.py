@@ -47,7 +47,7 @@ def gave_up(status: int | None, kind: str = "overloaded") -> Evidence:
             "end_turn",
         ),
         (
-            evidence_of(called(), failed(), TEXT, finished(), denials={"t1": "No."}),
+            evidence_of(called(), failed(), TEXT, finished(), denials={1: "No."}),
             None,
             "answered_with_failures",
             "end_turn",
@@ -55,7 +55,7 @@ def gave_up(status: int | None, kind: str = "overloaded") -> Evidence:
         (evidence_of(called(), TEXT, finished()), None, "answered_with_failures", "end_turn"),
         (evidence_of(called(), failed(), finished()), None, "tool_failed", "end_turn"),
         (
-            evidence_of(called(), failed(), finished(), denials={"t1": "No."}),
+            evidence_of(called(), failed(), finished(), denials={1: "No."}),
             None,
             "tool_failed",
             "end_turn",
@@ -80,7 +80,7 @@ def gave_up(status: int | None, kind: str = "overloaded") -> Evidence:
         ),
         (evidence_of(broken_off()), None, "interrupted", "engine_crash"),
         (
-            evidence_of(broken_off(), denials={"t1": "No."}),
+            evidence_of(broken_off(), denials={1: "No."}),
             None,
             "interrupted",
             "policy_interrupt",
@@ -176,7 +176,7 @@ def test_an_interrupting_deny_is_told_with_its_reason() -> None:
         called(),
         failed("The user doesn't want to proceed with this tool use."),
         broken_off(),
-        denials={"t1": "Bash is not allowed here."},
+        denials={1: "Bash is not allowed here."},
         stopped_by="policy_interrupt",
     )
     reply = build_reply_text(evidence, ending())
@@ -333,7 +333,7 @@ def test_no_reply_has_a_doubled_full_stop_or_is_without_a_reason(
     for evidence in (
         evidence_of(called(), failed(error), finished()),
         evidence_of(called(), failed(error), broken_off(), stopped_by="timeout"),
-        evidence_of(called(), broken_off(), denials={"t1": error}, stopped_by="policy_interrupt"),
+        evidence_of(called(), broken_off(), denials={1: error}, stopped_by="policy_interrupt"),
         evidence_of(called(), failed(error), ClientLost(exit_code=1)),
     ):
         reply = build_reply_text(evidence, ending(language))
