@@ -278,6 +278,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         memory=parts.memory.for_conversations(turn_memory.tools),
         max_turns=settings.max_running_turns,
         now=utc_now,
+        start_fields=runner.started_fields,
     )
     on_failure = metrics.count_background_failure
     background.start_soon(keep_running, "events", log.run, on_failure)
@@ -314,7 +315,9 @@ async def _run_ticket(
     ticket: Ticket, conversations: SqliteConversationStore, runner: TurnRunner
 ) -> None:
     """Run a turn with its conversation as it is now; one that was deleted has no turns to run."""
-    conversation = await conversations.get(ticket.turn.conversation_id, ticket.turn.user_id)
+    conversation = ticket.conversation or await conversations.get(
+        ticket.turn.conversation_id, ticket.turn.user_id
+    )
     if conversation is not None:
         await runner.run(ticket.turn, conversation, ticket.events, ticket.control)
 

@@ -4,8 +4,9 @@ Every call names the user; what belongs to another user is not there (`NotFound`
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import anyio
@@ -36,6 +37,10 @@ from memory.clock import Now
 _log = logging.getLogger(__name__)
 
 _RETRY_AFTER_S = 5
+_ACCEPTING_S = 5.0
+"""How long a shutdown waits for a message that is being stored."""
+
+StartFields = Callable[[Turn, Conversation], dict[str, Any]]
 
 
 class Chat:
@@ -55,7 +60,13 @@ class Chat:
         memory: ConversationMemory,
         max_turns: int,
         now: Now,
+        start_fields: StartFields | None = None,
     ) -> None:
+        """Put it together.
+
+        `start_fields` returns what `turn.started` says of a turn that is accepted into a free lane,
+        so that acceptance and start are one write; None: each turn is queued first.
+        """
         self._conversations = conversations
         self._turns = turns
         self._events = events
@@ -67,6 +78,7 @@ class Chat:
         self._approvals = approvals
         self._max_turns = max_turns
         self._now = now
+        self._start_fields = start_fields
         self._live: dict[TurnId, TurnControl] = {}
         self._deleting: set[ConversationId] = set()
         self._accepting = anyio.Lock()
@@ -156,11 +168,28 @@ class Chat:
             message=request.message,
             created_at=self._now(),
         )
-        turn = await self._turns.accept(turn, create=fresh, key=key)
-        self._enqueue(
-            turn, Ticket(turn=turn, events=self._log.open_new_turn(turn), control=TurnControl())
-        )
+        with anyio.CancelScope(shield=True):  # what is stored must be in its lane
+            ticket = await self._store_turn(
+                turn, target, partial(self._turns.accept, create=fresh, key=key)
+            )
+            self._enqueue(ticket.turn, ticket)
         return Accepted(conversation_id=target.id, turn_id=turn.id)
+
+    async def _store_turn(
+        self, turn: Turn, conversation: Conversation, accept: Callable[..., Awaitable[Turn]]
+    ) -> Ticket:
+        """Store a message: with the start of its turn if the lane is free, else queued."""
+        if self._start_fields is None or self._lanes.is_busy(conversation.id):
+            turn = await accept(turn)
+            return Ticket(turn=turn, events=self._log.open_new_turn(turn), control=TurnControl())
+        turn = replace(turn, state="running", started_at=turn.created_at)
+        turn, events = await self._log.begin_turn(
+            turn,
+            "turn.started",
+            self._start_fields(turn, conversation),
+            lambda first: accept(turn, events=first),
+        )
+        return Ticket(turn=turn, events=events, control=TurnControl(), conversation=conversation)
 
     def _enqueue(self, turn: Turn, ticket: Ticket) -> None:
         self._live[turn.id] = ticket.control
@@ -463,6 +492,9 @@ class Chat:
     async def shut_down(self, *, grace_s: float) -> None:
         """Take nothing more; let running turns finish for a while, then end them honestly."""
         self._closed = True
+        with anyio.move_on_after(_ACCEPTING_S):  # a turn that is stored as running must run
+            async with self._accepting:
+                pass
         await self._lanes.close(grace_s=grace_s)
         self._shutting_down.set()
 

@@ -1,7 +1,8 @@
 """The events of all turns: stored first, then shown, read from the log by any number of readers.
 
 Each turn has one `TurnEvents` that numbers its events. Whatever was emitted meanwhile is committed
-together by one writer task, so durability costs a commit a batch and not one a word. Readers get
+together by one writer task, and deltas that follow a delta wait some milliseconds for more, so
+durability costs a commit a batch and not one a word. Readers get
 an event only when it is stored: what a client has seen is there after a crash. Each conversation
 that is being read keeps a window of its last events in memory; a reader that is further behind
 reads the store.
@@ -15,10 +16,10 @@ writing them down fails, and a turn that ends keeps its conversation's lane unti
 import json
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import anyio
 
@@ -31,6 +32,8 @@ from memory.errors import StoreConflict, StoreUnavailable
 
 _log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 _WINDOW = 1024
 _BATCH = 512
 _FIRST_READ = 16
@@ -38,6 +41,8 @@ _READ_CHARS = 65_536
 """A reader is given no more at once, unless one event is larger: it keeps that while its client does not read."""
 _MERGE_FROM = 4096
 """Events that wait before deltas are joined: more than a minute's at a full load."""
+_LINGER_S = 0.02
+"""How long deltas that follow another delta wait for more, so that they share a commit."""
 _RETRY_S = 0.5
 _PATIENCE_S = 20.0
 """So long a store may fail before whoever waits for an answer is told."""
@@ -49,11 +54,15 @@ _DELTAS = frozenset({"text.delta", "thinking.delta"})
 class _Waiting:
     """An event that waits to be stored, or how a turn ended, or both; or a mark alone: what was before it."""
 
-    __slots__ = ("ending", "event", "more", "sealed", "stored")
+    __slots__ = ("ending", "event", "is_urgent", "more", "sealed", "stored")
 
-    def __init__(self, event: TurnEvent | None, ending: Turn | None = None) -> None:
+    def __init__(
+        self, event: TurnEvent | None, ending: Turn | None = None, *, is_urgent: bool = True
+    ) -> None:
         self.event = event
         self.ending = ending
+        self.is_urgent = is_urgent
+        """Whether it is stored at once; others wait a little for more to be stored with."""
         self.stored = None if event is not None and ending is None else anyio.Event()
         """Set when it is; None where nobody waits for that."""
         self.more: list[str] = []
@@ -91,7 +100,9 @@ class TurnEvents:
             return
         if kind in _DELTAS and self._join(kind, fields):
             return
-        self._last = _Waiting(self._make(kind, fields))
+        before = self._last.event if self._last is not None else None
+        goes_on = kind in _DELTAS and before is not None and before.type in _DELTAS
+        self._last = _Waiting(self._make(kind, fields), is_urgent=not goes_on)
         self._log.enqueue(self._last)
 
     def _join(self, kind: str, fields: dict[str, Any]) -> bool:
@@ -183,6 +194,9 @@ class EventLog:
         self._retry_s = retry_s
         self._pending: deque[_Waiting] = deque()
         self._work = anyio.Event()
+        self._urgent = anyio.Event()
+        self._storing = anyio.Lock()
+        """Held from the choice of `seq` numbers until what carries them is stored."""
         self._patience_s = patience_s
         self._failing_since: float | None = None
         self._stuck = anyio.Event()
@@ -206,10 +220,40 @@ class EventLog:
         """Begin writing the events of a turn that has none yet."""
         return TurnEvents(self, turn, 0)
 
+    async def begin_turn(
+        self,
+        turn: Turn,
+        kind: str,
+        fields: dict[str, Any],
+        store: Callable[[Sequence[TurnEvent]], Awaitable[T]],
+    ) -> tuple[T, TurnEvents]:
+        """Store a new turn's first event in the transaction of `store`, which is given it, and show it.
+
+        While events cannot be stored `store` gets none, and the event is stored later like any other.
+        What `store` raises is raised, and nothing is shown.
+        """
+        events = self.open_new_turn(turn)
+        async with self._storing:
+            if self._failing_since is None:
+                made = events._make(kind, fields)
+                first = replace(made, seq=self._stored_seq + 1)
+                try:
+                    stored = await store([first])
+                except StoreConflict:
+                    self._stored_seq = max(self._stored_seq, await self._events.last_seq())
+                    raise
+                self._show([first])
+                return stored, events
+        stored = await store([])
+        events.emit(kind, **fields)
+        return stored, events
+
     def enqueue(self, waiting: _Waiting) -> None:
         """Take an event for storing."""
         self._pending.append(waiting)
         self._work.set()
+        if waiting.is_urgent:
+            self._urgent.set()
 
     async def run(self) -> None:
         """Store what is emitted, in order, for ever; when cancelled, what waits is stored first."""
@@ -218,19 +262,25 @@ class EventLog:
         try:
             while True:
                 await self._work.wait()
-                self._work = anyio.Event()
+                with anyio.move_on_after(_LINGER_S):
+                    await self._urgent.wait()
+                self._work, self._urgent = anyio.Event(), anyio.Event()
                 while not await self._store_pending():  # noqa: ASYNC110  a disk tells nobody
                     await anyio.sleep(self._retry_s)
         finally:
             with anyio.move_on_after(_LAST_TRY_S, shield=True):
-                await self._store_pending()
+                while self._pending and await self._store_pending():
+                    pass
 
     async def _store_pending(self) -> bool:
-        """Store all that waits; False as soon as the store cannot be written."""
-        while self._pending:
-            batch = list(islice(self._pending, self._batch))
+        """Store all that waits now; False as soon as the store cannot be written."""
+        count = len(self._pending)
+        while count > 0:
+            batch = list(islice(self._pending, min(count, self._batch)))
+            count -= len(batch)
             try:
-                await self._store_apart(batch)
+                async with self._storing:
+                    await self._store_apart(batch)
             except StoreUnavailable:
                 self._note_failure()
                 return False

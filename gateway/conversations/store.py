@@ -104,10 +104,12 @@ class TurnStore(Protocol):
         *,
         create: Conversation | None = None,
         key: IdempotencyKey | None = None,
+        events: Sequence[TurnEvent] = (),
     ) -> Turn:
-        """Write a queued turn down, with a new conversation where one is given, atomically.
+        """Write a queued or running turn down with its first events, atomically.
 
-        The turn's `seq` is given here, from 1 within its conversation without gaps. The
+        A new conversation is created with it where one is given. The events are stored as
+        `EventStore.append` does it. The turn's `seq` is given here, from 1 within its conversation without gaps. The
         conversation's last activity moves, never back, and its title is taken from the message
         where it has none.
 

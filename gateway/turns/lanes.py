@@ -13,7 +13,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway.conversations.eventlog import TurnEvents
-from gateway.conversations.model import Turn
+from gateway.conversations.model import Conversation, Turn
 from gateway.ids import ConversationId, TurnId
 from gateway.turns.control import TurnControl
 
@@ -25,8 +25,11 @@ class Ticket:
     """A turn in a lane."""
 
     turn: Turn
+    """Queued; or running, if it was accepted into a free lane."""
     events: TurnEvents
     control: TurnControl
+    conversation: Conversation | None = None
+    """As it was when a turn was accepted as running; None for one that was queued."""
 
 
 RunTurn = Callable[[Ticket], Awaitable[None]]
@@ -86,13 +89,19 @@ class Lanes:
         return [one for one in lane.waiting if one is not current] if lane else []
 
     def join(self, ticket: Ticket) -> int:
-        """Put a turn at the end of its lane; give its place: 0 runs at once, 1 is next, and so on."""
+        """Put a turn at the end of its lane; give its place: 0 runs at once, 1 is next, and so on.
+
+        A turn that is running already must find its lane free, and the lanes open.
+        """
         lane = self._lanes.get(ticket.turn.conversation_id)
         if lane is not None:
             lane.waiting.append(ticket)
             return len(lane.waiting) - (lane.running is None and not self._closed)
         lane = self._lanes[ticket.turn.conversation_id] = _Lane()
-        lane.waiting.append(ticket)
+        if ticket.turn.state == "running":
+            lane.running = ticket
+        else:
+            lane.waiting.append(ticket)
         if not self._closed:
             self._tasks.start_soon(self._run, ticket.turn.conversation_id, lane)
         return 0
@@ -135,8 +144,8 @@ class Lanes:
 
     async def _run(self, conversation_id: ConversationId, lane: _Lane) -> None:
         try:
-            while lane.waiting and not self._closed:
-                lane.running = lane.waiting.popleft()
+            while lane.running is not None or (lane.waiting and not self._closed):
+                lane.running = lane.running or lane.waiting.popleft()
                 try:
                     await self._run_turn(lane.running)
                 except Exception:  # noqa: BLE001  one turn must not stop those behind it

@@ -1,7 +1,10 @@
 """Runs turns from their queue to their stored results."""
 
+from typing import Any
+
 from gateway.conversations.eventlog import TurnEvents
 from gateway.conversations.model import Conversation, Turn
+from gateway.journal.files import log_file_name
 from gateway.turns.control import TurnControl
 from gateway.turns.evidence import Evidence
 from gateway.turns.parts import TurnLimits, TurnParts
@@ -22,7 +25,10 @@ class TurnRunner:
     async def run(
         self, turn: Turn, conversation: Conversation, events: TurnEvents, control: TurnControl
     ) -> None:
-        """Run a queued turn to its stored result. Never raises but on cancellation."""
+        """Run a queued turn, or one accepted as running, to its stored result.
+
+        Never raises except on cancellation.
+        """
         parts = self._parts
         scene = Scene(
             parts=parts,
@@ -31,7 +37,15 @@ class TurnRunner:
             events=events,
             control=control,
             teller=self._teller,
-            evidence=Evidence(model=conversation.model or parts.default_model or ""),
-            started_at=parts.now(),
+            evidence=Evidence(model=self._model_of(conversation)),
+            started_at=turn.started_at or parts.now(),
         )
         await TurnWork(scene, conversation).perform()
+
+    def started_fields(self, turn: Turn, conversation: Conversation) -> dict[str, Any]:
+        """Return the fields of `turn.started` for a turn that starts at its `started_at`."""
+        log_file = log_file_name(turn.id, turn.started_at or self._parts.now())
+        return {"model": self._model_of(conversation), "log_file": log_file}
+
+    def _model_of(self, conversation: Conversation) -> str:
+        return conversation.model or self._parts.default_model or ""

@@ -3,8 +3,8 @@
     started → client → the prompt → guards → result → told
                          memory ↗
 
-No prompt is sent before the start is stored: a turn that a crash finds queued was never asked, and may
-run again. The prompt does not wait for memory, but the model does. Whatever happens in between, the
+No prompt is sent before the start is stored, with the message itself where its lane was free: a turn
+that a crash finds queued was never asked, and may run again. The prompt does not wait for memory, but the model does. Whatever happens in between, the
 turn ends with exactly one result, made from evidence.
 """
 
@@ -106,10 +106,11 @@ class TurnWork:
             **({} if self._prompt_text == scene.turn.message else {"prompt": self._prompt_text}),
             **told,
         )
-        scene.events.emit(
-            "turn.started", model=scene.evidence.model, log_file=scene.journal.log_file
-        )
-        await scene.parts.turns.start(scene.turn.id, scene.started_at)
+        if scene.turn.state == "queued":
+            scene.events.emit(
+                "turn.started", model=scene.evidence.model, log_file=scene.journal.log_file
+            )
+            await scene.parts.turns.start(scene.turn.id, scene.started_at)
         if answer is not None:
             await self._answer(answer)
             return

@@ -113,7 +113,10 @@ class Chronicle(Protocol):
         ...
 
     async def unremembered(self, limit: int) -> Sequence[str]:
-        """Give ids of ended turns, of all owners, that are not marked as remembered, oldest first."""
+        """Give ids of ended turns, of all owners, that are not marked as remembered, oldest first.
+
+        A turn whose `turn.completed` says `tool_calls: 0` is marked when that is recorded.
+        """
         ...
 
     async def pending(self, conversation_id: str, owner_id: str) -> Sequence[PendingIntent]:

@@ -255,7 +255,11 @@ class ChronicleSuite:
         async with open_chronicle() as opened:
             await opened.chronicle.record([recording("1", turn_id="trn_0")])
             given = [ended(one, owner_id=one, told=one != "c") for one in "cab"]
-            await opened.chronicle.record(given)
+            called = [ended("d", payload={"tool_calls": 1}), ended("e", payload={"tool_calls": 0})]
+            await opened.chronicle.record([*given, *called])
+            waiting_turns = await opened.chronicle.unremembered(9)
+            assert (waiting_turns[-1], len(waiting_turns)) == ("trn_d", 4), "no call, no episode"
+            await opened.mark_remembered("trn_d")
             assert list(await opened.chronicle.unremembered(9)) == ["trn_c", "trn_a", "trn_b"]
             assert list(await opened.chronicle.unremembered(2)) == ["trn_c", "trn_a"]
             await opened.mark_remembered("trn_c")

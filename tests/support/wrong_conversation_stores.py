@@ -159,9 +159,10 @@ class Racing(SqliteTurnStore):
         *,
         create: Conversation | None = None,
         key: IdempotencyKey | None = None,
+        events: Sequence[TurnEvent] = (),
     ) -> Turn:
         row = await self._database.row("SELECT count(*) AS n FROM turns")
-        accepted = await super().accept(turn, create=create, key=key)
+        accepted = await super().accept(turn, create=create, key=key, events=events)
         return replace(accepted, seq=(row["n"] if row else 0) + 1)
 
 
@@ -174,6 +175,7 @@ class InTwoSteps(SqliteTurnStore):
         *,
         create: Conversation | None = None,
         key: IdempotencyKey | None = None,
+        events: Sequence[TurnEvent] = (),
     ) -> Turn:
         if create is not None:
             await self._database.write(lambda writer: insert_conversation(writer, create))
@@ -278,11 +280,12 @@ def without_trigger(trigger: str) -> type[SqliteTurnStore]:
             *,
             create: Conversation | None = None,
             key: IdempotencyKey | None = None,
+            events: Sequence[TurnEvent] = (),
         ) -> Turn:
             await self._database.write(
                 lambda writer: writer.execute(f"DROP TRIGGER IF EXISTS {trigger}")
             )
-            return await super().accept(turn, create=create, key=key)
+            return await super().accept(turn, create=create, key=key, events=events)
 
     return Without
 
@@ -304,9 +307,12 @@ class CString(SqliteTurnStore):
         *,
         create: Conversation | None = None,
         key: IdempotencyKey | None = None,
+        events: Sequence[TurnEvent] = (),
     ) -> Turn:
         message = turn.message.partition("\0")[0]
-        return await super().accept(replace(turn, message=message), create=create, key=key)
+        return await super().accept(
+            replace(turn, message=message), create=create, key=key, events=events
+        )
 
 
 class Fragile(SqliteTurnStore):

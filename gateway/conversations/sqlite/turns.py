@@ -32,6 +32,7 @@ class SqliteTurnStore:
         *,
         create: Conversation | None = None,
         key: IdempotencyKey | None = None,
+        events: Sequence[TurnEvent] = (),
     ) -> Turn:
         """See `TurnStore.accept`."""
 
@@ -40,14 +41,16 @@ class SqliteTurnStore:
                 insert_conversation(writer, create)
             rows = writer.execute(
                 "INSERT INTO turns (id, conversation_id, user_id, seq, state, message,"
-                " created_at) SELECT ?, ?, ?, coalesce(max(seq), 0) + 1, 'queued', ?, ?"
+                " created_at, started_at) SELECT ?, ?, ?, coalesce(max(seq), 0) + 1, ?, ?, ?, ?"
                 " FROM turns WHERE conversation_id = ? RETURNING seq",
                 (
                     turn.id,
                     turn.conversation_id,
                     turn.user_id,
+                    turn.state,
                     turn.message,
                     rfc3339(turn.created_at),
+                    None if turn.started_at is None else rfc3339(turn.started_at),
                     turn.conversation_id,
                 ),
             ).fetchall()
@@ -62,6 +65,7 @@ class SqliteTurnStore:
                     " VALUES (?, ?, ?, ?)",
                     (turn.user_id, key.key, key.request_hash, turn.id),
                 )
+            insert_events(writer, events)
             return replace(turn, seq=rows[0]["seq"])
 
         return await self._database.write(work)

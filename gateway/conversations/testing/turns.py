@@ -58,6 +58,25 @@ class TurnStoreSuite:
             assert again is not None
             assert again.result == {"notices": []}
 
+    async def test_a_turn_may_be_accepted_as_running_with_its_first_event(
+        self, open_stores: OpenStores
+    ) -> None:
+        async with open_stores() as stores:
+            running = turn(state="running", started_at=AT)
+            one = await stores.turns.accept(
+                running, create=conversation(), events=[event(1, running, 1)]
+            )
+            assert one == replace(running, seq=1)
+            assert await stores.turns.get(one.id) == one
+            assert list(await stores.turns.unfinished()) == [one]
+            assert list(await stores.events.after(one.conversation_id, 0, limit=9)) == [
+                event(1, one, 1)
+            ]
+            clash = replace(running, id=TurnId("trn_b1"))
+            with pytest.raises(StoreConflict):
+                await stores.turns.accept(clash, events=[event(1, clash, 1)])
+            assert await stores.turns.get(clash.id) is None
+
     async def test_a_lone_surrogate_in_a_result_does_not_stop_it(
         self, open_stores: OpenStores
     ) -> None:

@@ -216,9 +216,11 @@ def _is_new(connection: sqlite3.Connection, one: Recording) -> bool:
             ),
         )
     if one.key == "turn.completed" and one.turn_id is not None:
+        is_bare = one.record is not None and one.record.payload.get("tool_calls") == 0
         connection.execute(
-            "INSERT OR IGNORE INTO ended_turns (turn_id, seq) VALUES (?, ?)", (one.turn_id, seq)
-        )
+            "INSERT OR IGNORE INTO ended_turns (turn_id, seq, remembered_at) VALUES (?, ?, ?)",
+            (one.turn_id, seq, rfc3339(one.occurred_at) if is_bare else None),
+        )  # a turn without calls leaves no episode, see `memory.episodes.remembering`
     _count_fields(connection, one)
     return True
 

@@ -1,5 +1,6 @@
 """A turn begins: its start is stored, its prompt sent, and memory asked beside it."""
 
+import json
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from gateway.assemble import Services
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.protocol import Prompt
 from gateway.engine.scripted import ScriptedClient, ScriptedRun
@@ -102,12 +104,38 @@ async def reached(event: anyio.Event) -> None:
     await anyio.wait_all_tasks_blocked()
 
 
+async def send_into_queue(services: Services, prompts: list[str]) -> Accepted:
+    """Send a message behind a running turn, then end that one: the message's start is stored by itself."""
+    running = await send(services, HANG)
+    await begun(services, running)
+    accepted = await send(services, "hello", running.conversation_id)
+    await services.chat.interrupt(ME, running.conversation_id)
+    await result_of(services, running)
+    prompts.clear()
+    return accepted
+
+
+async def test_a_message_into_a_free_lane_is_accepted_and_started_in_one(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        accepted = await send(services, HANG)
+        (stored,) = await services.chat.messages(
+            ME, accepted.conversation_id, limit=9, before_seq=None
+        )
+        async with services.chat.follow_turn(accepted) as events:
+            first = (await events.next(0))[0]
+        await services.chat.interrupt(ME, accepted.conversation_id)
+        result = await result_of(services, accepted)
+    assert (stored.state, stored.started_at) == ("running", stored.created_at)
+    assert (first.type, first.id) == ("turn.started", f"{accepted.turn_id}:1")
+    assert json.loads(first.data)["log_file"] == result["log_file"]
+
+
 async def test_no_prompt_is_sent_before_the_start_is_stored(
     tmp_path: Path, prompts: list[str], hold_starts: Callable[[], Held]
 ) -> None:
     async with running_services(tmp_path) as services:
         held = hold_starts()
-        accepted = await send(services, "hello")
+        accepted = await send_into_queue(services, prompts)
         await reached(held.begun)
         sent_before = list(prompts)
         held.goes_on.set()
@@ -122,7 +150,7 @@ async def test_a_turn_that_was_killed_before_its_start_was_stored_runs_after_the
     before, after = tmp_path / "before", tmp_path / "after"
     async with running_services(before) as services:
         held = hold_starts()
-        accepted = await send(services, "hello")
+        accepted = await send_into_queue(services, prompts)
         await reached(held.begun)
         await copy_as_after_a_crash(services, after)
         sessions = same_sessions(services)
@@ -139,7 +167,7 @@ async def test_a_stop_while_the_start_is_stored_sends_nothing_and_is_told(
 ) -> None:
     async with running_services(tmp_path) as services:
         held = hold_starts()
-        accepted = await send(services, "hello")
+        accepted = await send_into_queue(services, prompts)
         await reached(held.begun)
         await services.chat.interrupt(ME, accepted.conversation_id)
         held.goes_on.set()
@@ -158,7 +186,7 @@ async def test_a_start_that_cannot_be_stored_sends_nothing(
     async with running_services(tmp_path) as services:
         with monkeypatch.context() as patched:
             patched.setattr(SqliteTurnStore, "start", fail)
-            result = await ask(services, "hello")
+            result = await result_of(services, await send_into_queue(services, prompts))
         assert_nothing_is_left(services)
     assert (prompts, result["outcome"]) == ([], "engine_failed")
 

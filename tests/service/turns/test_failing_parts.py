@@ -90,7 +90,6 @@ async def test_whatever_fails_in_making_the_result_there_is_one(
         "gateway.turns.loan.Loan.take",
         "gateway.turns.narrator.Narrator.tell",
         "gateway.turns.work.TurnWork._send_on",
-        "gateway.conversations.sqlite.turns.SqliteTurnStore.start",
     ],
 )
 async def test_whatever_fails_in_the_run_the_turn_ends_and_the_lane_goes_on(

@@ -4,8 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import anyio
+import pytest
 
-from gateway.conversations.testing.values import ended, event
+from gateway.conversations import eventlog
+from gateway.conversations.model import Turn
+from gateway.conversations.testing.values import AT, conversation, ended, event, turn
+from gateway.ids import TurnId
+from memory.errors import StoreConflict
 from tests.unit.gateway.conversations.faulty_log import numbers, running, take, texts
 
 
@@ -72,3 +77,56 @@ async def test_after_a_conflict_the_log_goes_on_behind_what_is_stored(tmp_path: 
         await events.complete(ended(one), {})
         assert [(one.seq, one.n) for one in await bench.stored("a")] == [(6, 1), (7, 2), (8, 3)]
         assert bench.disk.writes == [["trn_a1:1"], ["trn_a1:2", "trn_a1:3"]]
+
+
+async def test_deltas_that_follow_a_delta_share_a_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one is stored at once; what follows waits a little, unless something else comes."""
+    monkeypatch.setattr(eventlog, "_LINGER_S", 1000)
+    async with running(tmp_path) as bench:
+        one, events = await bench.begin("a1", "a")
+        for kind in ("turn.started", "text.delta"):
+            events.emit(kind, text="first")
+            await bench.until_stored()
+        for _ in range(5):
+            events.emit("text.delta", text="more")
+            await anyio.lowlevel.checkpoint()
+        await events.complete(ended(one), {})
+        assert [len(batch) for batch in bench.disk.writes] == [1, 1, 6]
+
+
+async def test_a_turns_first_event_is_stored_and_shown_with_the_turn(tmp_path: Path) -> None:
+    async with running(tmp_path) as bench:
+        await bench.stores.conversations.create(conversation())
+        new = turn(state="running", started_at=AT)
+
+        async def begin(name: str) -> Turn:
+            given = replace(new, id=TurnId(f"trn_{name}"))
+            stored, events = await bench.log.begin_turn(
+                given,
+                "turn.started",
+                {"text": name},
+                lambda first: bench.stores.turns.accept(given, events=first),
+            )
+            events.emit("notice", text="then")
+            await events.flush()
+            return stored
+
+        async with bench.log.subscribe(new.conversation_id, 0) as reader:
+            await begin("a1")
+            assert texts(await take(reader, 2)) == ["a1", "then"]
+            with pytest.raises(StoreConflict):
+                await begin("a1")
+            bench.disk.full = True
+            failing = await bench.stores.turns.accept(turn("x"))
+            bench.log.open_new_turn(failing).emit("notice", text="waits")
+            while not bench.disk.refused:
+                await anyio.lowlevel.checkpoint()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(begin, "a2")
+                while bench.log.backlog < 3:
+                    await anyio.lowlevel.checkpoint()
+                bench.disk.full = False
+            assert texts(await take(reader, 3)) == ["waits", "a2", "then"]
+        assert texts(await bench.stored()) == ["a1", "then", "waits", "a2", "then"]
