@@ -4,11 +4,13 @@ import argparse
 
 import anyio
 
-from bench import first_text, many_conversations, policy, streams
+from bench import first_text, flushes, growth, many_conversations, policy, streams
 from bench.report import describe_machine
 
 BENCHMARKS = {
     "first_text": first_text.run,
+    "flushes": flushes.run,
+    "growth": growth.run,
     "many_conversations": many_conversations.run,
     "policy": policy.run,
     "streams": streams.run,

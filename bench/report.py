@@ -32,10 +32,10 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def show(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-    print(title)
-    for row in [header, ["-" * one for one in widths], *rows]:
-        print("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)))
+    """Print a Markdown table."""
+    print(f"{title}\n")
+    for row in [header, ["---"] * len(header), *rows]:
+        print(f"| {' | '.join(row)} |")
     print()
 
 

@@ -58,11 +58,29 @@ class Connection:
         line = data.rsplit(b"event: turn.completed\ndata: ", 1)[1].split(b"\n", 1)[0]
         return first, json.loads(line)
 
+    async def call(
+        self, method: str, path: str, body: dict[str, Any] | None = None
+    ) -> tuple[float, Any]:
+        """Send a request that is answered with JSON; gives the seconds it took, and the answer."""
+        begin = time.perf_counter()
+        await self._stream.send(_request(self._port, path, body or {}, method=method))
+        data = b""
+        while b"\r\n\r\n" not in data:
+            data += await self._stream.receive()
+        head, _, content = data.partition(b"\r\n\r\n")
+        assert b" 20" in head.split(b"\r\n")[0], data
+        length = 0
+        if b"content-length:" in head.lower():
+            length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+        while len(content) < length:
+            content += await self._stream.receive()
+        return time.perf_counter() - begin, json.loads(content) if content else None
 
-def _request(port: int, path: str, body: dict[str, Any]) -> bytes:
-    content = json.dumps(body).encode()
+
+def _request(port: int, path: str, body: dict[str, Any], *, method: str = "POST") -> bytes:
+    content = json.dumps(body).encode() if body else b""
     head = (
-        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+        f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(content)}\r\n\r\n"
     )
     return head.encode() + content
