@@ -244,9 +244,9 @@ TABLE = {
     ),
     "forced summary": Row(
         message=script(bash("ls memory"), SILENCE, {"on_followup": [{"text": "I listed it."}]}),
-        outcome="answered_with_failures",
-        tools=["ok", "denied"],
-        notices=["forced_summary", "tools_failed"],
+        outcome="answered",
+        tools=["ok"],
+        notices=["forced_summary"],
         reply=["I listed it."],
     ),
     "forced summary that calls tools": Row(
