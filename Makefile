@@ -32,9 +32,11 @@ $(STAMP): $(LOCK) scripts/find-python
 test: setup
 	@sh scripts/find-browser > $(VENV)/browser
 	@sh scripts/find-sandbox
+	@sh scripts/find-compiler
 	@CANDOR_TEST_BROWSER="$$(cat $(VENV)/browser)" $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 soak: setup
+	@sh scripts/find-compiler
 	@$(BIN)/python -m pytest -m soak tests
 
 check: setup

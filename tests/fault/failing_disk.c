@@ -1,6 +1,6 @@
 /* Preloaded into a process, it lets the n-th file operation of a kind below one directory fail.
 
-   `failing_disk_arm` says which one; FAILING_DISK in the environment ("kind nth error lasting root",
+   With a period each `period`-th one after it fails, too. `failing_disk_arm` says which; FAILING_DISK in the environment ("kind nth period error root",
    and a file for the report in FAILING_DISK_REPORT) arms it before the program starts. Children are
    left alone: the constructor takes itself out of their environment, and a fork does not count. */
 
@@ -25,8 +25,9 @@ static struct {
     size_t root_length;
     int kind;
     long nth;
+    long period;
     int error;
-    int lasting;
+    atomic_long failed;
     pid_t owner;
     atomic_long seen[KINDS];
     char hit[PATH_MAX];
@@ -35,13 +36,14 @@ static struct {
 
 #define REAL(name) __typeof__(&name) real = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
 
-void failing_disk_arm(const char *root, int kind, long nth, int error, int lasting)
+void failing_disk_arm(const char *root, int kind, long nth, long period, int error)
 {
     snprintf(disk.root, sizeof disk.root, "%s", root);
     disk.kind = kind;
     disk.nth = nth;
+    disk.period = period;
     disk.error = error;
-    disk.lasting = lasting;
+    atomic_store(&disk.failed, 0);
     disk.owner = getpid();
     disk.hit[0] = 0;
     for (int one = 0; one < KINDS; one++)
@@ -49,20 +51,20 @@ void failing_disk_arm(const char *root, int kind, long nth, int error, int lasti
     disk.root_length = strlen(root);
 }
 
-void failing_disk_disarm(void) { disk.nth = 0; }
-
 long failing_disk_seen(int kind) { return atomic_load(&disk.seen[kind]); }
+
+long failing_disk_failed(void) { return atomic_load(&disk.failed); }
 
 const char *failing_disk_hit(void) { return disk.hit; }
 
 __attribute__((constructor)) static void arm_from_environment(void)
 {
     const char *order = getenv("FAILING_DISK"), *report = getenv("FAILING_DISK_REPORT");
-    int kind, error, lasting;
-    long nth;
+    int kind, error;
+    long nth, period;
     char root[PATH_MAX];
-    if (order && sscanf(order, "%d %ld %d %d %4095[^\n]", &kind, &nth, &error, &lasting, root) == 5) {
-        failing_disk_arm(root, kind, nth, error, lasting);
+    if (order && sscanf(order, "%d %ld %ld %d %4095[^\n]", &kind, &nth, &period, &error, root) == 5) {
+        failing_disk_arm(root, kind, nth, period, error);
         snprintf(disk.report, sizeof disk.report, "%s", report ? report : "");
         unsetenv("LD_PRELOAD");
         unsetenv("FAILING_DISK");
@@ -88,10 +90,12 @@ static int fails(int kind, const char *path)
         || strncmp(path, disk.root, disk.root_length) != 0)
         return 0;
     long n = atomic_fetch_add(&disk.seen[kind], 1) + 1;
-    if (!disk.nth || kind != disk.kind || n < disk.nth || (n > disk.nth && !disk.lasting))
+    if (!disk.nth || kind != disk.kind || n < disk.nth)
         return 0;
-    if (n == disk.nth)
-        note(path);
+    if (n > disk.nth && (!disk.period || (n - disk.nth) % disk.period))
+        return 0;
+    atomic_fetch_add(&disk.failed, 1);
+    note(path);
     errno = disk.error;
     return 1;
 }

@@ -350,6 +350,10 @@ async def _prepare(writer: aiosqlite.Connection, migrations: Sequence[str]) -> N
     for pragma in ("synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
         await writer.execute(f"PRAGMA {pragma}")
     await _migrate(writer, migrations)
+    # where the file cannot be opened for writing, SQLite opens it for reading without a word
+    await writer.execute("BEGIN IMMEDIATE")
+    await writer.execute(f"PRAGMA user_version={len(migrations)}")
+    await writer.execute("ROLLBACK")
 
 
 async def _open_reader(path: Path) -> aiosqlite.Connection:

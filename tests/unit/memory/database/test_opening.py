@@ -95,3 +95,16 @@ async def test_the_files_are_this_users_alone_and_what_is_deleted_is_zeroed(tmp_
 async def test_a_place_where_no_file_can_be_is_told(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="cannot be opened"):
         await opened(tmp_path / "none" / "a.sqlite3", [TABLE])
+
+
+async def test_a_file_that_opens_for_reading_alone_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite falls back to that when no descriptor is left for a moment, and would never write again."""
+    await (await opened(tmp_path / "d", [TABLE])).close()
+    connect = aiosqlite.connect
+    monkeypatch.setattr(
+        aiosqlite, "connect", lambda path, **more: connect(f"file:{path}?mode=ro", uri=True, **more)
+    )
+    with pytest.raises(StoreUnavailable, match="opened: it is read-only"):
+        await opened(tmp_path / "d", [TABLE])
