@@ -46,6 +46,10 @@ class Gateway:
     names: Iterator[int] = field(default_factory=itertools.count)
     conversation_id: str = ""
     results: list[Mapping[str, Any]] = field(default_factory=list)
+    statuses: set[str] = field(default_factory=set)
+    """Of all calls so far."""
+    decisions: set[str] = field(default_factory=set)
+    """Of the person who was asked."""
 
     def play(self, turn: ModelTurn) -> TurnFacts:
         """Run one turn whose answers are these."""
@@ -67,6 +71,7 @@ class Gateway:
             escaped=self.escaped(),
         )
         self.results.append(facts.result)
+        self.statuses |= {call["status"] for call in facts.result["tools"]}
         return facts
 
     def _events(self, body: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -77,9 +82,11 @@ class Gateway:
                 event = _event(block)
                 if event[1] == "approval.requested":
                     mark = MARK.search(event[2]["summary"])
-                    denied = mark is not None and int(mark[0].split("_")[1]) % 2 == 0
-                    decision = {"decision": "deny" if denied else "allow"}
-                    self.http.post(f"/approvals/{event[2]['approval_id']}", json=decision)
+                    denied = mark is not None and sum(map(int, mark[0][1:].split("_"))) % 2 == 0
+                    decision = "deny" if denied else "allow"
+                    self.decisions.add(decision)
+                    place = f"/approvals/{event[2]['approval_id']}"
+                    self.http.post(place, json={"decision": decision})
                 yield event
 
     def escaped(self) -> list[str]:
@@ -243,7 +250,9 @@ def test_results_tell_what_happened_whatever_the_model_sends(gateway: Gateway) -
 
 
 def test_results_tell_what_a_person_denied_whatever_the_model_sends(asking: Gateway) -> None:
-    run_many(asking, IN_ORDINARY_RUN // 4, chosen=2)
+    run_many(asking, IN_ORDINARY_RUN // 4, chosen=6)
+    assert asking.decisions == {"allow", "deny"}
+    assert {"ok", "failed", "denied"} <= asking.statuses
 
 
 @pytest.mark.soak
