@@ -62,6 +62,7 @@ def _nest(depth: int) -> list[Any]:
         ("Bash", {"command": "ls", "timeout": "9" * LONG}),
         ("Bash", {"command": "ls " + "'" * LONG}),
         ("Bash", _nest(10_000)),
+        ("TodoWrite", {"todos": _nest(50_000)}),
         ("x" * LONG, {}),
         ("Read", dict.fromkeys(map(str, range(10_000)), "x")),
     ],
@@ -80,7 +81,6 @@ def test_what_is_too_long_or_too_deep_is_denied_at_once(
 @pytest.mark.parametrize(
     ("tool", "given_input"),
     [
-        ("TodoWrite", {"todos": _nest(50_000)}),
         ("Write", {"file_path": "a.txt", "content": "(" * 1_000_000}),
         ("Grep", {"pattern": "(" * LONG}),
     ],

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from policies.protected import secret_exclusions
-from policies.protected_names import SECRET_BELOW, SECRET_PATTERNS
+from policies.protected_names import SECRET_BELOW, SECRET_IN_REPOSITORY, SECRET_PATTERNS
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Deny
 from tests.unit.policies.judging import allow_call, find_rule
@@ -135,7 +135,8 @@ def test_grep_is_told_last_of_all_to_leave_out_secrets(shared_workspace: Path) -
 
 def test_the_exclusions_survive_the_tools_own_splitting() -> None:
     pieces = secret_exclusions().split()
-    assert len(pieces) == len(SECRET_PATTERNS) + len(SECRET_BELOW)
+    assert len(pieces) == len((*SECRET_PATTERNS, *SECRET_BELOW, *SECRET_IN_REPOSITORY))
+    assert "!**/*.[gG][iI][tT]/**/[cC][oO][nN][fF][iI][gG]" in pieces
     assert "!**/.[dD][oO][cC][kK][eE][rR]/[cC][oO][nN][fF][iI][gG].[jJ][sS][oO][nN]" in pieces
     assert {"!.[eE][nN][vV]*", "!*.[pP]12", "![iI][dD]_[rR][sS][aA]"} <= set(pieces)
     assert (
