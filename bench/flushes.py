@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from subprocess import DEVNULL
 
 import anyio
 
@@ -74,7 +75,7 @@ async def _counted(
 @asynccontextmanager
 async def _traced(pid: int, output: Path) -> AsyncIterator[None]:
     command = ["strace", "-f", "-qq", "-y", "-e", "trace=fsync,fdatasync", "-o", str(output)]
-    process = await anyio.open_process([*command, "-p", str(pid)], stdout=None, stderr=None)
+    process = await anyio.open_process([*command, "-p", str(pid)], stdout=DEVNULL, stderr=DEVNULL)
     await anyio.sleep(1)
     try:
         yield
