@@ -8,11 +8,13 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from gateway.engine.events import RunFinished
 from gateway.jsonsafe import json_safe
 from gateway.turns.evidence import Evidence, Notice
+from gateway.turns.pieces import mask_in_parts
 from gateway.turns.reply import Cause, Ending, broke_off, describe_unusual_stop
 from gateway.turns.result import failure_notice, memory_fields, turn_result
 from gateway.turns.scene import Scene
@@ -90,7 +92,9 @@ class Closing:
             started_at=scene.started_at,
             finished_at=finished_at,
         )
-        result["reply"] = await off_loop(scene.teller.mask, result["reply"])
+        result["reply"] = await off_loop(
+            partial(mask_in_parts, mask=scene.teller.mask), result["reply"]
+        )
         safe: dict[str, Any] = json_safe(result)
         return safe
 

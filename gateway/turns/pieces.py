@@ -9,6 +9,15 @@ from collections.abc import Callable
 
 from policies.secrets.stream import settled_chars
 
+_PART_CHARS = 2_000
+"""A longer piece is masked in parts: a search in one long text would keep other threads waiting."""
+
+
+def mask_in_parts(text: str, mask: Callable[[str], str]) -> str:
+    """Mask a text of any length as a stream is masked."""
+    pieces = Pieces(mask)
+    return pieces.feed(text) + pieces.rest()
+
 
 class Pieces:
     """The pieces of one block of text."""
@@ -24,7 +33,12 @@ class Pieces:
 
     def feed(self, piece: str) -> str:
         """Take a piece; gives what can be told now, perhaps nothing."""
-        text = self._held + piece
+        return "".join(
+            self._feed(piece[at : at + _PART_CHARS]) for at in range(0, len(piece), _PART_CHARS)
+        )
+
+    def _feed(self, part: str) -> str:
+        text = self._held + part
         at = settled_chars(text)
         self._held = text[at:]
         return self._mask(text[:at])

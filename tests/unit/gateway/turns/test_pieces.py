@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gateway.turns.pieces import Pieces
+from gateway.turns.pieces import Pieces, mask_in_parts
 from policies.secrets import MASK, mask_secrets
 from policies.secrets.stream import MOST_WAITING_CHARS
 from tests.unit.policies.fabricated import PROVIDERS, fake, key_block
@@ -130,3 +130,15 @@ def test_an_endless_run_is_not_held_for_ever() -> None:
 
     shown = sum(len(block.feed("a" * 1000)) for _ in range(50))
     assert shown >= 50_000 - MOST_WAITING_CHARS - 1000
+
+
+def test_a_long_text_is_masked_in_bounded_parts_as_the_whole_would_be() -> None:
+    text = f"{'中文 and words, ' * 600}\n密码：{KEY}\n" * 3
+    lengths: list[int] = []
+
+    def mask(part: str) -> str:
+        lengths.append(len(part))
+        return mask_secrets(part)
+
+    assert mask_in_parts(text, mask) == mask_secrets(text)
+    assert max(lengths) <= 2 * MOST_WAITING_CHARS
