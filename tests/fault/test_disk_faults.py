@@ -101,7 +101,7 @@ def drawn(chance: random.Random, first: Counts, start: Counts, all_: Counts) -> 
                 nth = start[kind] + chance.randint(1, min(period, all_[kind] - start[kind]))
                 points.append((kind, error, nth, chance.choice([period, period, 1]), False))
             else:
-                points.append((kind, error, chance.randint(1, start[kind]), 0, False))
+                points.append((kind, error, chance.randint(1, start[kind] or all_[kind]), 0, False))
     return points
 
 
