@@ -20,8 +20,6 @@ from tests.support.live_server import LiveClient, LiveServer, script, start_serv
 
 EARLY = ("turn.started", "tool.started", "tool.finished", "text.delta")
 DONE = "turn.completed"
-_SHARE_COMPLETED = 0.45
-"""Of the moments; some of the others come so late that the turn ends before the server does."""
 _LONGEST_PAUSE_MS = 40
 _WORDS = "word " * 12
 _WAIT_S = 60.0
@@ -56,18 +54,20 @@ class Round:
 
 
 def schedule(seed: int, count: int) -> list[Round]:
-    """Return the rounds of a seed."""
+    """Return the rounds of a seed; half of them, in a drawn order, kill after the turn's end."""
     draw = random.Random(seed)
-    return [_round(draw, number) for number in range(count)]
+    moments = [DONE if number % 2 else draw.choice(EARLY) for number in range(count)]
+    draw.shuffle(moments)
+    return [_round(draw, number, after) for number, after in enumerate(moments)]
 
 
-def _round(draw: random.Random, number: int) -> Round:
+def _round(draw: random.Random, number: int, after: str) -> Round:
     return Round(
         number=number,
         fresh=draw.random() < 0.3,
         queue=draw.random() < 0.3,
         episode=draw.random() < 0.3,
-        after=DONE if draw.random() < _SHARE_COMPLETED else draw.choice(EARLY),
+        after=after,
         pause_ms=draw.randint(0, _LONGEST_PAUSE_MS),
     )
 
