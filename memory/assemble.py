@@ -25,7 +25,7 @@ from memory.background import OnFailure, keep_running
 from memory.cases.book import CaseBook
 from memory.cases.finder import CaseFinder
 from memory.cases.reading import CaseReading
-from memory.cases.sections import SectionComparer
+from memory.cases.similarity import SectionComparer
 from memory.cases.tools import CaseTools
 from memory.clock import Now
 from memory.embeddings.hashed import HashedEmbedder
@@ -56,7 +56,7 @@ from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
 from memory.scope import Scope
 from memory.stores.sqlite import migrations
-from memory.stores.sqlite.case_likeness import renew_likenesses
+from memory.stores.sqlite.case_fingerprints import renew_fingerprints
 from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database, migrations_of, open_database
@@ -219,7 +219,7 @@ async def open_memory(
     database = await open_database(plan.data_dir / FILE, steps)
     readers = Readers(database.path, on_damage=database.note_damage)
     try:
-        await renew_likenesses(database)
+        await renew_fingerprints(database)
         async with anyio.create_task_group() as loops:
             await loops.start(check_integrity, database, steps)
             memory = await _build(plan, database, readers, policy, now, draw, told)

@@ -17,15 +17,16 @@ import anyio
 from memory.cases.case import Case, CaseCaller, CaseContent, RelatedCase, Signal, Vote
 from memory.cases.changes import may_change, owns, recorded, rewritten, taken_in, voted
 from memory.cases.deciding import Deciding, InTurn, deciding_anew
+from memory.cases.dedup import CaseDedup
 from memory.cases.input import SentCase, new_content, read_case
 from memory.cases.lifecycle import raised
-from memory.cases.merging import united, without_room
+from memory.cases.merging import absorbed, without_room
 from memory.cases.nearby import Candidates
-from memory.cases.relating import relate, relate_anew
+from memory.cases.relations import relate, relate_anew
 from memory.cases.results import MAX_UNREVIEWED, CaseRefused, FeedbackAnswer, UpsertAnswer
 from memory.cases.revision import Revision, revision_of
-from memory.cases.sections import SectionSimilarity
 from memory.cases.settling import Settling
+from memory.cases.similarity import SectionComparer, SectionSimilarity
 from memory.cases.store import CaseStore
 from memory.cases.telling import (
     of_both_sides,
@@ -36,7 +37,6 @@ from memory.cases.telling import (
     of_updated,
     of_vote,
 )
-from memory.cases.telling_again import Comparer, TellingAgain
 from memory.cases.votes import tally, with_vote
 from memory.clock import Now
 from memory.errors import StoreConflict, StoreUnavailable
@@ -57,7 +57,7 @@ class CaseBook:
         self,
         store: CaseStore,
         candidates: Candidates,
-        comparer: Comparer,
+        comparer: SectionComparer,
         *,
         now: Now,
         known_secrets: Sequence[str] = (),
@@ -71,7 +71,7 @@ class CaseBook:
         self._new_id = new_id
         self._settling = Settling(store, now=now, on_change=on_change)
         self._deciding = Deciding()
-        self._tellings = TellingAgain(store, comparer, self._deciding)
+        self._dedup = CaseDedup(store, self._deciding)
         self._writing = InTurn()
 
     async def upsert(self, caller: CaseCaller, sent: object) -> UpsertAnswer:
@@ -114,11 +114,12 @@ class CaseBook:
 
     async def _record(self, caller: CaseCaller, sent: SentCase) -> UpsertAnswer:
         content, stated = new_content(sent)
+        same = await self._dedup.same(content, caller.scope)
+        if same is not None:
+            return await self._take_in(caller, same, content, stated)
         nearby = await self._candidates.candidates(content, caller.scope, _CANDIDATES)
-        compared = await self._tellings.compare(content, caller.scope, nearby.cases)
-        if compared.same is not None:
-            return await self._take_in(caller, compared.same, content, stated)
-        relations = await self._deciding.run(partial(relate, content, nearby.cases, compared.alike))
+        similarities = await self._comparer.compare(content, nearby.cases)
+        relations = await self._deciding.run(partial(relate, content, nearby.cases, similarities))
         case_id, at = self._new_id(), self._settling.moment()
         change = await self._deciding.run(
             partial(recorded, caller, case_id, content, stated, at=at, relations=relations)
@@ -146,13 +147,13 @@ class CaseBook:
             votes = await self._settling.votes(case)
             # what its surroundings would add plays no part where they are not the caller's to change
             new = content if may_change(caller, case, votes) else _around(content, case)
-            if await self._tellings.said_before(caller, case, new):
+            if await self._dedup.said_before(caller, case, new):
                 return await self._told_before(caller, case, votes, stated, known)
             reports, at = await self._settling.newest_reports(case), self._settling.moment()
             told = partial(taken_in, caller, case, content, at=at, reports=reports)
             surer = raised(case, votes, stated)
             change = await self._deciding.run(partial(told, votes=votes, stated=surer))
-            full = without_room(case.content.metadata, new.metadata)
+            full = without_room(case.content.metadata, replace(new.metadata, related_services=()))
             near = known
             if (now := change.case.content) != case.content:
                 relations = await self._deciding.run(partial(relate_anew, now, beside, alike))
@@ -205,8 +206,12 @@ class CaseBook:
         content = decided.content
         nearby = await self._candidates.candidates(content, case.scope, _CANDIDATES + 1)
         found = [one for one in nearby.cases if one.case_id != case.case_id]
-        compared = await self._tellings.compare(content, case.scope, found, but=case.case_id)
-        twin = compared.same if content != case.content else None
+        similarities = await self._comparer.compare(content, found)
+        twin = (
+            await self._dedup.same(content, case.scope, exclude=case.case_id)
+            if content != case.content
+            else None
+        )
         if twin is not None and twin.lifecycle in {"rejected", "stale"}:
             was = "was found wrong" if twin.lifecycle == "rejected" else "is stale"
             raise CaseRefused(
@@ -216,7 +221,7 @@ class CaseBook:
             )
         beside = await self._settling.related_to(case)
         alike = await self._comparer.compare(content, beside)
-        relate_all = partial(relate_anew, content, beside, alike, found, compared.alike)
+        relate_all = partial(relate_anew, content, beside, alike, found, similarities)
         relations = await self._deciding.run(relate_all)
         similar = await self._settling.named(caller, relations)
 
@@ -299,7 +304,7 @@ class CaseBook:
 
 def _adds_to(known: CaseContent, told: CaseContent) -> bool:
     """Whether a telling knows more of the surroundings than a case."""
-    return united(known.metadata, told.metadata) != known.metadata
+    return absorbed(known.metadata, told.metadata) != known.metadata
 
 
 def _around(content: CaseContent, case: Case) -> CaseContent:

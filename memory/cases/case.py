@@ -54,8 +54,6 @@ class Case:
     scope: Scope
     """Whose it is, and for which app and environment; a label of None: for every one. Never changes."""
     content: CaseContent
-    own_metadata: CaseMetadata | None = None
-    """What it said itself of the surroundings, before reports added to `content`; None: they added nothing."""
     stated_confidence: float
     """What its author said, 0 to 1; votes move `confidence` from there."""
     confidence: float

@@ -18,8 +18,9 @@ from memory.cases.case import (
     Report,
     Vote,
 )
+from memory.cases.fingerprint import fingerprint_of
 from memory.cases.input import TEXT_FIELDS
-from memory.cases.item import fingerprint_of, likeness_of, to_item
+from memory.cases.item import to_item
 from memory.cases.lifecycle import (
     after_revision,
     after_vote,
@@ -28,8 +29,7 @@ from memory.cases.lifecycle import (
     with_stated,
 )
 from memory.cases.lines import clipped
-from memory.cases.merging import changed_fields, united
-from memory.cases.own_telling import after_report, after_rewriting
+from memory.cases.merging import absorbed, changed_fields
 from memory.cases.store import CaseChange
 from memory.cases.votes import cast, with_vote
 
@@ -85,7 +85,7 @@ def taken_in(
     """
     metadata = case.content.metadata
     if may_change(caller, case, votes):
-        metadata = united(metadata, content.metadata)
+        metadata = absorbed(metadata, content.metadata)
     after = replace(
         case,
         content=replace(case.content, metadata=metadata),
@@ -93,7 +93,6 @@ def taken_in(
         revision=case.revision + 1,
         updated_at=at,
     )
-    after = after_report(case, after)
     if stated is not None:
         after = with_stated(after, votes, stated)
     told: dict[str, object] = {"report": after.reports}
@@ -138,7 +137,6 @@ def rewritten(
     )
     if after is case:
         return None
-    after = after_rewriting(case, after)
     fields = changed_fields(case.content, content)
     told: dict[str, object] = {"fields": fields}
     if kept := _replaced(case.content, fields):
@@ -204,7 +202,6 @@ def _change(
         case=after,
         expected_revision=_NEW if before is None else before.revision,
         fingerprint=fingerprint_of(after.content, after.scope),
-        likeness=likeness_of(after.content, after.scope),
         history=told,
         item=to_item(after, reports),
     )

@@ -8,12 +8,10 @@ app, and nothing else takes a place.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Final, Protocol
 
 from memory.cases.case import Case, CaseCaller, CaseContent, Vote
 from memory.cases.deciding import Deciding
-from memory.cases.keywords import with_keywords
 from memory.cases.nearby import Nearby
 from memory.cases.noting import note_shown
 from memory.cases.ranking import Candidate, RankedCase, rank
@@ -85,9 +83,8 @@ class CaseFinder:
         """
         question, count = _question(query), _count(top_k)
         scope = case_scope(caller)
-        asked = await self._deciding.run(partial(with_keywords, question))
         found = await self._search.search(
-            asked,
+            question,
             scope=scope,
             kinds=("case",),
             limit=_POOL,
@@ -124,7 +121,7 @@ class CaseFinder:
         )
         texts = (content.symptom_summary, content.root_cause, content.diagnosis)
         found = await self._search.search(
-            await self._deciding.run(lambda: [with_keywords(one) for one in texts]),
+            texts,
             scope=wanted,
             kinds=("case",),
             limit=_POOL,

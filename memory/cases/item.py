@@ -1,18 +1,13 @@
 """A case as search sees it."""
 
-import hashlib
-import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from memory.cases.agreement import heavy
 from memory.cases.case import Case, CaseContent, Report
-from memory.cases.keywords import keywords
-from memory.cases.lines import flat, one_line
-from memory.cases.wording import kind_of, telling_words
+from memory.cases.fingerprint import plain_words
+from memory.cases.lines import one_line
 from memory.items import Item
-from memory.scope import Scope
 
 MAX_TITLE_CHARS: Final = 120
 MAX_SUMMARY_CHARS: Final = 300
@@ -22,7 +17,6 @@ MAX_TOLD_REPORTS: Final = 5
 MAX_REPORT_CHARS: Final = 1_000
 """Of what one of them adds."""
 
-_FINGERPRINT_BYTES: Final = 16
 _MARKS: Final = re.compile(r"^\s*(?:[-*•#>]+|\d{1,3}\.)\s+|[=_\-*~]{4,}|`|\*\*", re.MULTILINE)
 """Marks of Markdown: in one line they only take room."""
 _MAX_COMPARED_CHARS: Final = 8_000
@@ -54,37 +48,6 @@ def to_item(case: Case, reports: Sequence[Report] = ()) -> Item | None:
     )
 
 
-def fingerprint_of(content: CaseContent, scope: Scope) -> bytes:
-    """Give what stands for exactly these words in this scope; letters' case and white space apart.
-
-    Metadata play no part: they grow with each like report.
-    """
-    texts = (content.symptom_summary, content.diagnosis, content.root_cause, content.resolution)
-    told = [
-        *(scope.owner_id, scope.app_code, scope.environment),
-        *(flat(one).casefold() for one in texts),
-    ]
-    return _digest(told)
-
-
-def likeness_of(content: CaseContent, scope: Scope) -> bytes:
-    """Give what all cases of this scope have in common that may be told of the same incident.
-
-    The matters that the root cause names; where it names none, its telling words; where there is no root
-    cause, those of everything. Occasions play no part, nor do metadata. It narrows; whether two cases are
-    the same says `is_same`.
-    """
-    cause = {one for one in telling_words(content.root_cause) if kind_of(one) != "bearing"}
-    matters = heavy(cause) or cause
-    texts = (content.symptom_summary, content.diagnosis, content.resolution)
-    whole = [] if matters else [sorted({*telling_words(one)}) for one in texts]
-    return _digest([scope.owner_id, scope.app_code, scope.environment, sorted(matters), whole])
-
-
-def _digest(told: Sequence[object]) -> bytes:
-    return hashlib.sha256(json.dumps(told).encode()).digest()[:_FINGERPRINT_BYTES]
-
-
 def _summary(content: CaseContent) -> str:
     """Say in one line why it happened and what helped."""
     told = (
@@ -104,14 +67,13 @@ def _body(content: CaseContent, reports: Sequence[Report]) -> str:
         ("Diagnosis", content.diagnosis),
         ("Resolution", content.resolution),
     )
-    words = [
+    names = [
         *(known.failure_layer, known.runtime, known.middleware, known.application_name),
         *(known.region, *known.related_services, *known.tags),
     ]
-    around = ", ".join(dict.fromkeys(one for one in words if one))
+    around = ", ".join(dict.fromkeys(one for one in names if one))
     added = "\n\n".join(_added(content, reports))
-    names = ", ".join(keywords(content.root_cause, content.symptom_summary, content.diagnosis))
-    told = (*sections, ("Where", around), ("Keywords", names), ("Reported as well", added))
+    told = (*sections, ("Where", around), ("Reported as well", added))
     return "\n\n".join(f"## {name}\n\n{text}" for name, text in told if text)
 
 
@@ -138,8 +100,8 @@ def _sentences(content: CaseContent) -> Iterator[str]:
 
 
 def _alike(sentence: str) -> frozenset[str]:
-    """Bring a sentence to what it shares with those that say the same of another occasion."""
-    return frozenset(telling_words(sentence))
+    """Return the words by which a sentence is the same as that of another occasion."""
+    return frozenset(plain_words(sentence))
 
 
 def _source(case: Case) -> str:

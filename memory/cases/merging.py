@@ -66,6 +66,15 @@ def united(one: CaseMetadata, other: CaseMetadata) -> CaseMetadata:
     )
 
 
+def absorbed(own: CaseMetadata, reported: CaseMetadata) -> CaseMetadata:
+    """Return the surroundings of a case that takes a report in: gaps are filled, tags add up.
+
+    Its services stay its own: with those of all reports it would fit a report that contradicts it.
+    """
+    services = own.related_services or reported.related_services
+    return replace(united(own, reported), related_services=services)
+
+
 def changed_fields(before: CaseContent, after: CaseContent) -> list[str]:
     """Name the fields in which two contents differ."""
     names: list[str] = [one for one in TEXT_FIELDS if getattr(before, one) != getattr(after, one)]

@@ -29,9 +29,7 @@ class CaseChange:
     expected_revision: int
     """The revision that the decision was made on; 0: the case is new."""
     fingerprint: bytes
-    """Stands for exactly these words in exactly this scope."""
-    likeness: bytes
-    """Stands for its telling words in this scope: what tells of the same has the same."""
+    """See `fingerprint_of`."""
     history: Sequence[HistoryEntry]
     item: Item | None
     """What search finds of it from now on; None: nothing."""
@@ -51,14 +49,7 @@ class CaseStore(Protocol):
         ...
 
     async def by_fingerprint(self, fingerprint: bytes, owner_id: str) -> list[Case]:
-        """Give the owner's cases with exactly these words and this scope, oldest first."""
-        ...
-
-    async def hidden_like(self, likeness: bytes, owner_id: str, *, limit: int) -> list[Case]:
-        """Give so many of the owner's cases with this likeness that search does not show.
-
-        Those that are rejected or stale come before unsure ones, each by their ids.
-        """
+        """Return the owner's cases with this fingerprint, hidden ones too, oldest first."""
         ...
 
     async def apply(self, change: CaseChange) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from memory.cases.case import Case
-from memory.cases.item import fingerprint_of
+from memory.cases.fingerprint import fingerprint_of
 from memory.cases.lines import clipped, flat
 from memory.cases.results import CaseSummary, FeedbackTally
 

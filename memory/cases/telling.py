@@ -23,9 +23,7 @@ FOUND_RIGHT: Final = (
 _FULL: Final = (
     "No room was left in {} for all names ({} each); a list that a person sends takes its place."
 )
-_NOT_ALL: Final = (
-    "Not all of the search took part ({}), so a case that tells the same may be there already."
-)
+_NOT_ALL: Final = "Not all of the search took part ({}), so related cases may be missing."
 _BOTH_SIDES: Final = (
     "helpful={} and signal={} contradict each other; what speaks against the case counts."
 )
@@ -42,7 +40,7 @@ def of_full(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def of_new(case: Case, degraded: Sequence[Degradation] = ()) -> tuple[str, ...]:
-    """Tell of a case that was recorded; `degraded`: what did not take part in looking for one like it."""
+    """Return the notes on a new case; `degraded`: parts of the search for related cases that failed."""
     told = (_NOT_ALL.format(", ".join(degraded)),) if degraded else ()
     return (*told, *_hidden(case))
 

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from memory.cases.fingerprint import words
 from memory.cases.ranking import RankedCase
-from memory.cases.wording import telling_words
+from memory.recall.wording import STOP_TERMS
+from memory.terms import terms
 
 _POOL: Final = 40
 _AGAIN: Final = 0.5
@@ -62,7 +64,8 @@ def _scored(one: RankedCase, before: Sequence[frozenset[str]]) -> float:
 
 
 def _cause(one: RankedCase) -> frozenset[str]:
-    return frozenset(telling_words(one.case.content.root_cause))
+    cause = " ".join(words(one.case.content.root_cause))
+    return frozenset(terms(cause)) - STOP_TERMS
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -6,8 +6,9 @@ from typing import Any
 import anyio
 import pytest
 
-from memory.cases.case import Lifecycle, Report
-from memory.cases.item import fingerprint_of, likeness_of, to_item
+from memory.cases.case import Report
+from memory.cases.fingerprint import fingerprint_of
+from memory.cases.item import to_item
 from memory.cases.store import CaseChange
 from memory.errors import StoreConflict
 from memory.scope import Scope
@@ -91,38 +92,6 @@ class CaseKeepingSuite:
             changed = next_of(first, case_fields={"content": case("4").content})
             await opened.store.apply(changed)
             assert await opened.store.by_fingerprint(fingerprint, "ann") == [second]
-
-    async def test_what_search_hides_is_found_by_its_likeness(self, open_cases: Opening) -> None:
-        one = case("1")
-        told: list[tuple[str, Lifecycle, float]] = [
-            ("5", "rejected", 0.8),
-            ("4", "stale", 0.8),
-            ("3", "draft", 0.4),
-            ("2", "accepted", 0.8),
-        ]
-        others = [
-            replace(case(name), content=one.content, lifecycle=lifecycle, confidence=confidence)
-            for name, lifecycle, confidence in told
-        ]
-        likeness = likeness_of(one.content, ANN)
-        elsewhere = replace(one.content, root_cause="the disk of the host is full")
-        async with open_cases() as opened:
-            for shown in (one, *others, case("6", lifecycle="stale", content=elsewhere)):
-                await opened.store.apply(new(shown))
-            hidden = [others[1], others[0], others[2]]
-            assert await opened.store.hidden_like(likeness, "ann", limit=9) == hidden
-            assert await opened.store.hidden_like(likeness, "ann", limit=2) == hidden[:2]
-            assert await opened.store.hidden_like(likeness, "bob", limit=9) == []
-            wrong = next_of(one, case_fields={"lifecycle": "rejected"})
-            await opened.store.apply(wrong)
-            found = await opened.store.hidden_like(likeness, "ann", limit=9)
-            assert found == [wrong.case, *hidden]
-            back = next_of(others[1], case_fields={"lifecycle": "draft"})
-            other = next_of(others[2], case_fields={"content": elsewhere})
-            for change in (back, other):
-                await opened.store.apply(change)
-            found = await opened.store.hidden_like(likeness, "ann", limit=9)
-            assert found == [wrong.case, others[0]]
 
     async def test_a_decision_on_an_older_state_is_refused_whole(self, open_cases: Opening) -> None:
         one = case()

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memory.cases.case import Case, CaseContent, CaseMetadata, HistoryEntry, RelatedCase, Vote
-from memory.cases.item import fingerprint_of, likeness_of, to_item
+from memory.cases.fingerprint import fingerprint_of
+from memory.cases.item import to_item
 from memory.cases.store import CaseChange, CaseStore
 from memory.items import Item
 from memory.scope import Scope
@@ -83,7 +84,6 @@ def _change(one: Case, expected_revision: int, **fields: Any) -> CaseChange:
         case=one,
         expected_revision=expected_revision,
         fingerprint=fingerprint_of(one.content, one.scope),
-        likeness=likeness_of(one.content, one.scope),
         history=[entry("created" if expected_revision == 0 else "updated")],
         item=to_item(one),
     )

@@ -14,7 +14,7 @@ from memory.cases.calling import sees
 from memory.cases.case import Case, CaseCaller, CaseContent
 from memory.cases.nearby import Nearby
 from memory.cases.results import FeedbackAnswer, UpsertAnswer
-from memory.cases.sections import SectionComparer
+from memory.cases.similarity import SectionComparer
 from memory.clock import Now
 from memory.embeddings.hashed import HashedEmbedder
 from memory.items import Item

@@ -27,9 +27,6 @@ def write_case(case: Case) -> str:
         "case_id": case.case_id,
         "scope": {"owner_id": case.scope.owner_id, **case.scope.labels},
         "content": _content_fields(case.content),
-        "own_metadata": (
-            None if case.own_metadata is None else _metadata_fields(case.own_metadata)
-        ),
         "stated_confidence": case.stated_confidence,
         "confidence": case.confidence,
         "lifecycle": case.lifecycle,
@@ -52,13 +49,13 @@ def write_case(case: Case) -> str:
 def read_case(value: str) -> Case:
     """Read what `write_case` wrote."""
     fields = json.loads(value)
-    last, own = fields["last_feedback_at"], fields.get("own_metadata")
+    fields.pop("own_metadata", None)  # written by earlier versions
+    last = fields["last_feedback_at"]
     return Case(
         **{
             **fields,
             "scope": Scope(**fields["scope"]),
             "content": _content_of(fields["content"]),
-            "own_metadata": None if own is None else _metadata_of(own),
             "authors": tuple(fields["authors"]),
             "review_reasons": tuple(fields["review_reasons"]),
             "last_feedback_at": from_rfc3339(last) if last is not None else None,

@@ -6,8 +6,6 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-import anyio.to_thread
-
 from memory.cases.case import Case, HistoryEntry, RelatedCase, Report, Vote
 from memory.cases.store import CaseChange
 from memory.clock import Now, rfc3339
@@ -59,25 +57,13 @@ class SqliteCaseStore:
         return [found[one] for one in dict.fromkeys(case_ids) if one in found]
 
     async def by_fingerprint(self, fingerprint: bytes, owner_id: str) -> list[Case]:
-        """Give the owner's cases with exactly these words and this scope, oldest first."""
+        """See `CaseStore.by_fingerprint`."""
         rows = await self._database.rows(
             "SELECT value FROM cases WHERE owner_id = ? AND fingerprint = ?",
             (owner_id, fingerprint),
         )
         found = [read_case(row["value"]) for row in rows]
         return sorted(found, key=lambda one: (one.created_at, one.case_id))
-
-    async def hidden_like(self, likeness: bytes, owner_id: str, *, limit: int) -> list[Case]:
-        """Give so many of the owner's cases with this likeness that search does not show, the judged first."""
-        rows = await self._database.rows(
-            "SELECT value FROM cases WHERE owner_id = ? AND likeness = ? AND is_findable = 0"
-            " ORDER BY lifecycle IN ('rejected', 'stale') DESC, case_id LIMIT ?",
-            (owner_id, likeness, max(0, limit)),
-        )
-        values = [row["value"] for row in rows]
-        return await anyio.to_thread.run_sync(
-            lambda: [read_case(one) for one in values], abandon_on_cancel=True
-        )
 
     async def apply(self, change: CaseChange) -> None:
         """Write a change, whole."""
@@ -261,13 +247,12 @@ def _put_case(connection: sqlite3.Connection, change: CaseChange) -> None:
     case, value = change.case, write_case(change.case)
     if change.expected_revision == 0:
         connection.execute(
-            "INSERT INTO cases (case_id, owner_id, fingerprint, likeness, is_findable, lifecycle,"
-            " revision, value) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO cases (case_id, owner_id, fingerprint, is_findable, lifecycle,"
+            " revision, value) VALUES (?, ?, ?, ?, ?, ?, ?)",
             (
                 case.case_id,
                 case.scope.owner_id,
                 change.fingerprint,
-                change.likeness,
                 int(case.is_findable),
                 case.lifecycle,
                 case.revision,
@@ -276,13 +261,12 @@ def _put_case(connection: sqlite3.Connection, change: CaseChange) -> None:
         )
         return
     written = connection.execute(
-        "UPDATE cases SET fingerprint = ?, likeness = ?, is_findable = ?, lifecycle = ?,"
+        "UPDATE cases SET fingerprint = ?, is_findable = ?, lifecycle = ?,"
         " revision = ?, value = ?"
         " WHERE case_id = ? AND revision = ?"
         " AND json_extract(value, '$.scope') = json_extract(?, '$.scope')",
         (
             change.fingerprint,
-            change.likeness,
             int(case.is_findable),
             case.lifecycle,
             case.revision,

@@ -9,7 +9,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from memory.cases import changes, sections, telling_again
+from memory.cases import changes, dedup, similarity
 from memory.cases.case import Report
 from memory.cases.item import to_item
 from memory.cases.reading import CaseReading
@@ -74,15 +74,13 @@ async def vote(world: CaseWorld, case_id: str) -> None:
 @pytest.mark.parametrize(
     ("room", "name", "work"),
     [
-        (telling_again, "is_same", again),
-        (telling_again, "are_at_odds", again),
-        (telling_again, "fingerprint_of", again),
-        (telling_again, "likeness_of", again),
+        (dedup, "fingerprint_of", again),
+        (similarity, "numbers", anew),
         (changes, "to_item", again),
         (changes, "to_item", anew),
         (changes, "to_item", rewrite),
         (changes, "to_item", vote),
-        (telling_again, "is_same", rewrite),
+        (dedup, "fingerprint_of", rewrite),
     ],
     ids=lambda one: getattr(one, "__name__", str(one)).rpartition(".")[2],
 )
@@ -113,8 +111,8 @@ async def test_the_loop_goes_on_turning_while_it_is_decided(
 
 @pytest.mark.parametrize(
     ("room", "name"),
-    [(telling_again, "is_same"), (changes, "to_item"), (sections, "telling_words")],
-    ids=["same", "item", "sections"],
+    [(dedup, "fingerprint_of"), (changes, "to_item")],
+    ids=["same", "item"],
 )
 async def test_the_limit_of_the_tools_cuts_a_decision_and_nothing_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: Any, name: str

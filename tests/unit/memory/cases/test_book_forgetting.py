@@ -64,7 +64,14 @@ async def test_nothing_of_a_case_is_left_and_the_rest_stays(tmp_path: Path) -> N
         staging = caller("cnv_2", environment="staging")
         kept = (await world.upsert(staging, **INCIDENT)).case.case_id
         other = (await world.upsert(caller("cnv_3"), **OTHER_INCIDENT)).case.case_id
-        again = {**INCIDENT, "symptom_summary": f"checkout answers 503, a {WORD} says"}
+        told = (await world.case(gone)).content
+        again = {
+            **INCIDENT,
+            "symptom_summary": told.symptom_summary,
+            "diagnosis": told.diagnosis,
+            "root_cause": told.root_cause,
+            "resolution": f"{INCIDENT['resolution']}, a {WORD} says",
+        }
         assert (await world.upsert(caller("cnv_4"), **again)).case.case_id == gone
         await world.vote(caller("cnv_5"), gone, helpful=True)
         await world.store.note_shown("cnv_6", dict.fromkeys([gone, other], 1))

@@ -91,6 +91,6 @@ async def test_of_the_same_told_twice_the_one_that_can_be_found_takes_it(tmp_pat
         shown = (await world.upsert(caller("cnv_2"), **OTHER_INCIDENT)).case.case_id
         await world.upsert(caller("cnv_2"), **retold(INCIDENT), case_id=shown)
         await world.vote(caller("cnv_3"), hidden, signal="stale")
-        told = {**INCIDENT, "symptom_summary": f"{INCIDENT['symptom_summary']} at 11:11"}
+        told = {**INCIDENT, "symptom_summary": f"{INCIDENT['symptom_summary']} (11:11)"}
         answer = await world.upsert(caller("cnv_4"), **told)
         assert (answer.status, answer.case.case_id) == ("merged", shown)

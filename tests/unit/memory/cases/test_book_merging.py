@@ -8,7 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from memory.cases.item import fingerprint_of, likeness_of, to_item
+from memory.cases.fingerprint import fingerprint_of
+from memory.cases.item import to_item
 from memory.cases.store import CaseChange
 from memory.testing.case_values import ANN
 from tests.support.cases import (
@@ -130,7 +131,7 @@ async def test_a_conversation_that_reported_something_like_it_may_tell_more(
     tmp_path: Path,
 ) -> None:
     async with case_world(tmp_path) as world:
-        await world.upsert(caller(), **INCIDENT)
+        await world.upsert(caller(), **numbered(INCIDENT, 0))
         await world.upsert(caller("cnv_2"), **numbered(INCIDENT, 1))
         answer = await world.upsert(caller("cnv_2"), **numbered(INCIDENT, 2))
         assert (answer.status, answer.case.reports) == ("merged", 2)
@@ -151,7 +152,6 @@ async def test_of_two_cases_that_say_exactly_this_the_one_that_can_be_found_take
                 case=alike,
                 expected_revision=1,
                 fingerprint=fingerprint_of(content, ANN),
-                likeness=likeness_of(content, ANN),
                 history=[],
                 item=to_item(alike),
             )
@@ -183,6 +183,7 @@ async def test_what_a_report_adds_is_searched_with_the_case_whatever_happens_the
         await world.upsert(caller(), case_id=one, symptom_summary="checkout is down")
         assert "pgbouncer-reload" in await body()
         for n in range(5):
-            again = {**INCIDENT, "resolution": f"{INCIDENT['resolution']} {'step' * n}"}
+            steps = f"{INCIDENT['resolution']} {'step' * n}"
+            again = {**INCIDENT, "symptom_summary": "checkout is down", "resolution": steps}
             assert (await world.upsert(caller(f"cnv_r{n}"), **again)).status == "merged"
         assert "pgbouncer-reload" not in await body(), "the newest five are searched"

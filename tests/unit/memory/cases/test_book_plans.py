@@ -58,7 +58,6 @@ async def everything_once(store: SqliteCaseStore) -> None:
     one = case("1")
     await store.get(ids, "ann")
     await store.by_fingerprint(b"f" * 16, "ann")
-    await store.hidden_like(b"l" * 16, "ann", limit=9)
     await store.votes(ids)
     await store.related(ids)
     await store.history("cas_1", limit=9)

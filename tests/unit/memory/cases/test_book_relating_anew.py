@@ -31,19 +31,6 @@ async def test_surroundings_that_a_merged_report_adds_part_what_was_taken_for_on
         ] * 2
 
 
-async def test_surroundings_that_it_adds_can_make_one_of_what_seemed_two(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        here = {**INCIDENT, "metadata": {"related_services": ["checkout"]}}
-        one = (await world.upsert(caller(), **here)).case.case_id
-        there = {**INCIDENT, "metadata": {"related_services": ["basket"]}}
-        other = await world.upsert(caller("cnv_2", environment="staging"), **there)
-        assert [known.relation for known in other.similar_cases] == ["surface_similar"]
-        both = {**retold(INCIDENT), "metadata": {"related_services": ["checkout", "basket"]}}
-        merged = await world.upsert(caller("cnv_3"), **both)
-        assert (merged.status, merged.case.case_id) == ("merged", one)
-        assert [known.relation for known in merged.similar_cases] == ["same_root_cause"]
-
-
 async def test_no_number_of_look_alikes_stands_before_one_cause(tmp_path: Path) -> None:
     def told(layer: str, **fields: Any) -> dict[str, Any]:
         return {**INCIDENT, "metadata": {"failure_layer": layer}, **fields}

@@ -3,12 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from memory.cases.item import MAX_TOLD_REPORTS
 from memory.cases.markdown import MAX_REPORTS as MAX_IN_MARKDOWN
 from memory.cases.reading import MAX_REPORTS, CaseReading
-from tests.support.cases import INCIDENT, INCIDENT_ZH, CaseWorld, caller, case_world
+from tests.support.cases import INCIDENT, CaseWorld, caller, case_world
 
 
 def retold(incident: Any, n: int, *, code: str = "") -> dict[str, Any]:
@@ -22,21 +20,6 @@ def retold(incident: Any, n: int, *, code: str = "") -> dict[str, Any]:
 async def body(world: CaseWorld) -> str:
     ((text,),) = [tuple(one) for one in await world.database.rows("SELECT body FROM items")]
     return str(text)
-
-
-@pytest.mark.parametrize("incident", [INCIDENT, INCIDENT_ZH], ids=["en", "zh"])
-async def test_what_an_older_report_contradicts_is_a_case_of_its_own_however_many_came_since(
-    tmp_path: Path, incident: Any
-) -> None:
-    async with case_world(tmp_path) as world:
-        first = (await world.upsert(caller(), **incident)).case.case_id
-        told = [retold(incident, 1, code="ORA-00018"), *(retold(incident, n) for n in (2, 3, 4))]
-        answers = [await world.upsert(caller(f"cnv_r{n}"), **one) for n, one in enumerate(told)]
-        assert [one.status for one in answers] == ["merged"] * 4
-        other = await world.upsert(caller("cnv_9"), **retold(incident, 5, code="ORA-12519"))
-        assert other.status == "created"
-        same = await world.upsert(caller("cnv_8"), **retold(incident, 6, code="ORA-00018"))
-        assert (same.status, same.case.case_id) == ("merged", first)
 
 
 async def test_what_the_newest_few_add_is_searched_and_told_whoever_told_it(tmp_path: Path) -> None:

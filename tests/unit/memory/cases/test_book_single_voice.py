@@ -221,38 +221,6 @@ async def test_what_stood_in_the_metadata_stays_in_the_history(tmp_path: Path) -
         }
 
 
-@pytest.mark.parametrize("last", ["opposite", "elsewhere"])
-async def test_what_a_report_contradicts_is_a_case_of_its_own(tmp_path: Path, last: str) -> None:
-    """Both fit what the first one says, which says less; they do not fit each other."""
-    base = {
-        **INCIDENT,
-        "resolution": "changed the limit of the pool",
-        "metadata": {"related_services": ["checkout"]},
-    }
-    one = {
-        **base,
-        "resolution": "changed the limit of the pool; raised max connections of the pool",
-    }
-    other: dict[str, Any] = {
-        **base,
-        "resolution": "changed the limit of the pool; lowered max connections of the pool",
-    }
-    if last == "elsewhere":
-        one = {**base, "diagnosis": f"{base['diagnosis']} ORA-00018"}
-        other = {**base, "diagnosis": f"{base['diagnosis']} ORA-12519"}
-    async with case_world(tmp_path) as world:
-        first = (await world.upsert(caller(), **base)).case.case_id
-        answers = [
-            await world.upsert(caller("cnv_2"), **one),
-            await world.upsert(caller("cnv_3"), **other),
-            await world.upsert(
-                caller("cnv_4"), **{**one, "symptom_summary": "checkout: 503 after the deploy"}
-            ),
-        ]
-        assert [answer.status for answer in answers] == ["merged", "created", "merged"]
-        assert answers[0].case.case_id == answers[2].case.case_id == first
-
-
 async def test_a_persons_call_made_twice_is_no_second_report(tmp_path: Path) -> None:
     async with case_world(tmp_path) as world:
         await recorded(world)
@@ -264,25 +232,3 @@ async def test_a_persons_call_made_twice_is_no_second_report(tmp_path: Path) -> 
         told = [await world.upsert(caller("cnv_9"), **retold(9))]
         told += [await world.upsert(one, **retold(9)) for one in branches]
         assert [one.status for one in told] == ["merged", "unchanged", "unchanged"]
-
-
-async def test_many_unsure_decoys_do_not_bring_back_what_was_found_wrong(tmp_path: Path) -> None:
-    ids = iter([f"cas_{n:03d}" for n in range(130)] + ["cas_zz"])
-    async with case_world(tmp_path, new_id=lambda: next(ids)) as world:
-        for n in range(130):
-            decoy = {
-                **INCIDENT,
-                "diagnosis": f"{OTHER_INCIDENT['diagnosis']} of host {'abcdefghijklm'[n % 13] * (n + 3)}",
-                "symptom_summary": retold()["symptom_summary"],
-                "metadata": {"application_name": f"decoy {n}", "related_services": [f"s{n}"]},
-                "confidence": 0.1,
-            }
-            await world.upsert(caller("cnv_evil"), **decoy)
-        wrong = await recorded(
-            world, confidence=0.3, symptom_summary=f"shoppers wait, {INCIDENT['symptom_summary']}"
-        )
-        await world.vote(caller("cnv_2"), wrong.case_id, helpful=False)
-        assert (await world.case(wrong.case_id)).lifecycle == "rejected"
-        assert await world.count() > 60
-        again = await world.upsert(caller("cnv_3"), **retold(confidence=1.0))
-        assert (again.status, again.case.case_id) == ("merged", wrong.case_id)

@@ -58,15 +58,17 @@ class Partly(Listed):
 
 
 @BOTH
-async def test_where_not_all_was_looked_at_a_new_case_may_be_a_second_one_and_that_is_told(
+async def test_where_not_all_of_the_search_took_part_the_answer_names_it(
     tmp_path: Path, incident: Any
 ) -> None:
     async with case_world(tmp_path) as first:
         await first.upsert(caller(), **incident)
         partly = Partly(first.database, first.store)
         async with case_world(tmp_path, candidates=partly) as world:
-            answer = await world.upsert(caller("cnv_2"), **retold(incident))
+            answer = await world.upsert(
+                caller("cnv_2"), **{**retold(incident), "root_cause": "unknown"}
+            )
         assert answer.status == "created"
         (told,) = answer.notes
         assert "fulltext_error, vector_timeout" in told
-        assert "may be there already" in told
+        assert "related cases may be missing" in told

@@ -16,6 +16,8 @@ BEFORE = next(n for n, one in enumerate(MIGRATIONS) if "cases_in_rows" in one)
 CASES = [
     (f"cas_{n}", "ann", b"f%d" % n, b"like", n % 2, "draft", n, f'{{"n": {n}}}') for n in range(5)
 ]
+LIKENESS = 3
+"""The place of a column that a later migration takes away, with its index."""
 BELONGING: dict[str, list[tuple[object, ...]]] = {
     "case_votes": [("cas_1", "cnv_1", 1, None, "shop", None, "2026-11-20T00:00:00Z", 1)],
     "case_relations": [("cas_1", "cas_2", "same_root_cause", 0.9)],
@@ -52,9 +54,12 @@ async def test_all_of_it_is_there_afterwards(tmp_path: Path, table: str) -> None
     indexes = await an_old_one(tmp_path)
     async with open_memory(tmp_path) as database:
         rows = [tuple(one) for one in await database.rows(f"SELECT * FROM {table}")]
-        before: list[tuple[object, ...]] = [*CASES] if table == "cases" else BELONGING[table]
+        kept = [(*one[:LIKENESS], *one[LIKENESS + 1 :]) for one in CASES]
+        before: list[tuple[object, ...]] = [*kept] if table == "cases" else BELONGING[table]
         assert rows == [(*one, *LATER.get(table, ())) for one in before]
-        assert [tuple(one) for one in await database.rows(SCHEMA)] == indexes
+        assert [tuple(one) for one in await database.rows(SCHEMA)] == [
+            one for one in indexes if one[0] != "cases_like"
+        ]
         assert await database.rows("PRAGMA foreign_key_check") == []
         assert [one[0] for one in await database.rows("SELECT rowid FROM cases")] == [1, 2, 3, 4, 5]
 

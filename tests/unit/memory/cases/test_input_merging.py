@@ -5,13 +5,7 @@ from typing import Any
 
 from memory.cases.case import CaseContent, CaseMetadata, Report
 from memory.cases.input import MAX_NAMES, read_case
-from memory.cases.item import (
-    MAX_SUMMARY_CHARS,
-    MAX_TITLE_CHARS,
-    fingerprint_of,
-    likeness_of,
-    to_item,
-)
+from memory.cases.item import MAX_SUMMARY_CHARS, MAX_TITLE_CHARS, to_item
 from memory.cases.merging import changed_fields, revised, united
 from memory.testing.case_values import ANN, AT, case
 
@@ -130,24 +124,6 @@ def test_what_search_must_not_find_has_no_item() -> None:
     assert to_item(case(confidence=0.5, lifecycle="accepted")) is not None
 
 
-def test_a_fingerprint_stands_for_words_and_scope_and_not_for_white_space_or_metadata() -> None:
-    told = fingerprint_of(BEFORE, ANN)
-    spaced = replace(BEFORE, diagnosis=" The pool\n is  exhausted ")
-
-    assert fingerprint_of(spaced, ANN) == told
-    assert fingerprint_of(replace(BEFORE, metadata=CaseMetadata()), ANN) == told
-    assert len(told) == 16
-    others = [
-        fingerprint_of(replace(BEFORE, root_cause="a leak 2"), ANN),
-        fingerprint_of(replace(BEFORE, symptom_summary="支付 503"), ANN),
-        fingerprint_of(replace(BEFORE, diagnosis="the pool", resolution="is exhausted"), ANN),
-        fingerprint_of(BEFORE, replace(ANN, app_code=None)),
-        fingerprint_of(BEFORE, replace(ANN, environment="staging")),
-        fingerprint_of(BEFORE, replace(ANN, owner_id="bob")),
-    ]
-    assert len({told, *others}) == 7
-
-
 def report_of(**texts: Any) -> Report:
     return Report(content=replace(case().content, **texts), conversation_id="cnv_2", at=AT)
 
@@ -176,25 +152,3 @@ def test_of_reports_the_newest_few_are_searched_each_with_so_much() -> None:
     assert all(chr(97 + n) * 40 in body for n in range(2, 7))
     added = body[body.index("## Reported as well") :]
     assert max(map(len, added.split("\n\n"))) == 1_000
-
-
-def test_a_likeness_stands_for_what_the_cause_names_and_the_scope() -> None:
-    cause = replace(BEFORE, root_cause="The connection pool leaked 20 connections at 10:42")
-    told = likeness_of(cause, ANN)
-    again = replace(cause, diagnosis="other", root_cause="Connection pool: 7 connections leaked")
-    assert likeness_of(again, ANN) == told
-    assert len(told) == 16
-    without = replace(BEFORE, root_cause="", diagnosis="seen 3 times", resolution="restart")
-    words = replace(BEFORE, root_cause="the zorblax of the quux")
-    others = [
-        likeness_of(replace(cause, root_cause="The disk is full"), ANN),
-        likeness_of(without, ANN),
-        likeness_of(replace(without, diagnosis="seen in the heap"), ANN),
-        likeness_of(words, ANN),
-        likeness_of(replace(words, root_cause="the frobnitz of the quux"), ANN),
-        likeness_of(cause, replace(ANN, app_code=None)),
-        likeness_of(cause, replace(ANN, environment="staging")),
-        likeness_of(cause, replace(ANN, owner_id="bob")),
-    ]
-    assert len({told, *others}) == 9
-    assert likeness_of(replace(without, diagnosis="seen 4 times"), ANN) == others[1]

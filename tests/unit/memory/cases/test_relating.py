@@ -1,8 +1,8 @@
 """The relations of one case: which, how many, and in which order."""
 
 from memory.cases.case import CaseMetadata, RelatedCase
-from memory.cases.relating import relate
-from memory.cases.sections import SectionSimilarity
+from memory.cases.relations import relate
+from memory.cases.similarity import SectionSimilarity
 from tests.unit.memory.cases.judged import make_case, make_content
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.cases.relations import FLOOR, classify, weighted
-from memory.cases.sections import SectionSimilarity
+from memory.cases.similarity import SectionSimilarity
 from memory.cases.structure import Structure
 
 NO_CONFLICT = Structure()

@@ -1,4 +1,4 @@
-"""Cases from before the rules for their likeness changed are known by the present ones once memory is open."""
+"""Cases from before the rules of fingerprints changed are known by the present ones once memory is open."""
 
 import sqlite3
 from collections.abc import AsyncIterator
@@ -13,8 +13,8 @@ from memory import assemble
 from memory.assemble import Memory, MemoryPlan
 from memory.clock import utc_now
 from memory.errors import StoreUnavailable
-from memory.stores.sqlite import case_likeness
-from memory.stores.sqlite.case_likeness import renew_likenesses, rules_digest_blocking
+from memory.stores.sqlite import case_fingerprints
+from memory.stores.sqlite.case_fingerprints import renew_fingerprints, rules_digest_blocking
 from memory.stores.sqlite.database import Database
 from policies.secrets import mask_secrets
 from tests.support.cases import (
@@ -28,7 +28,7 @@ from tests.support.cases import (
 )
 from tests.support.episodes import FILE, open_memory
 
-KEYS = "SELECT case_id, fingerprint, likeness FROM cases ORDER BY case_id"
+KEYS = "SELECT case_id, fingerprint FROM cases ORDER BY case_id"
 TOLD = (INCIDENT, INCIDENT_ZH, OTHER_INCIDENT)
 
 
@@ -55,7 +55,7 @@ async def made_by_older_rules(world: CaseWorld) -> list[tuple[Any, ...]]:
         await world.upsert(caller(), **told)
     now = await keys(world.database)
     await world.database.write(
-        lambda writer: writer.execute("UPDATE cases SET fingerprint = x'00', likeness = x'00'")
+        lambda writer: writer.execute("UPDATE cases SET fingerprint = x'00'")
     )
     return now
 
@@ -68,9 +68,9 @@ async def test_what_was_found_wrong_under_older_rules_does_not_come_back_as_new(
         made = await world.upsert(caller(), **{**told, "confidence": 0.3})
         await world.vote(caller("cnv_2"), made.case.case_id, helpful=False)
         await world.database.write(
-            lambda writer: writer.execute("UPDATE cases SET fingerprint = x'00', likeness = x'00'")
+            lambda writer: writer.execute("UPDATE cases SET fingerprint = x'00'")
         )
-        await renew_likenesses(world.database)
+        await renew_fingerprints(world.database)
         again = await world.upsert(caller("cnv_3"), **retold(told))
         assert (again.status, again.case.case_id) == ("merged", made.case.case_id)
         assert again.case.lifecycle == "rejected"
@@ -89,27 +89,27 @@ async def test_memory_renews_them_before_it_is_open(tmp_path: Path) -> None:
 async def test_all_are_renewed_a_few_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr(case_likeness, "_AT_ONCE", at_once)
+    monkeypatch.setattr(case_fingerprints, "_AT_ONCE", at_once)
     async with case_world(tmp_path) as world:
         now = await made_by_older_rules(world)
-        await renew_likenesses(world.database)
+        await renew_fingerprints(world.database)
         assert await keys(world.database) == now
 
 
 async def test_under_the_same_rules_nothing_is_read_nor_written(tmp_path: Path) -> None:
     async with case_world(tmp_path) as world:
-        await renew_likenesses(world.database)
+        await renew_fingerprints(world.database)
         await made_by_older_rules(world)
         older = await keys(world.database)
-        await renew_likenesses(world.database)
+        await renew_fingerprints(world.database)
         assert await keys(world.database) == older
         await world.database.write(
-            lambda writer: writer.execute("UPDATE case_likeness_rules SET digest = x'00'")
+            lambda writer: writer.execute("UPDATE case_fingerprint_rules SET digest = x'00'")
         )
-        await renew_likenesses(world.database)
+        await renew_fingerprints(world.database)
         assert await keys(world.database) != older
         rules = await anyio.to_thread.run_sync(rules_digest_blocking)
-        rows = await world.database.rows("SELECT digest FROM case_likeness_rules")
+        rows = await world.database.rows("SELECT digest FROM case_fingerprint_rules")
         assert [one[0] for one in rows] == [rules]
 
 
@@ -122,7 +122,7 @@ async def test_what_cannot_be_read_stays_and_holds_up_nothing(tmp_path: Path) ->
                 "UPDATE cases SET value = '{}' WHERE case_id = ?", (damaged,)
             )
         )
-        await renew_likenesses(world.database)
+        await renew_fingerprints(world.database)
         renewed = await keys(world.database)
         assert [renewed[0], renewed[2]] == [now[0], now[2]]
 
@@ -138,9 +138,9 @@ async def test_where_it_cannot_be_written_memory_opens_and_it_is_done_the_next_t
 
         with monkeypatch.context() as broken:
             broken.setattr(world.database, "write", full)
-            await renew_likenesses(world.database)
+            await renew_fingerprints(world.database)
         with closing(sqlite3.connect(tmp_path / FILE)) as connection:
-            assert connection.execute("SELECT * FROM case_likeness_rules").fetchall() == []
+            assert connection.execute("SELECT * FROM case_fingerprint_rules").fetchall() == []
     async with open_memory(tmp_path) as database:
-        await renew_likenesses(database)
+        await renew_fingerprints(database)
         assert await keys(database) == now
