@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import PurePath
 
 HIDDEN = "[a path of the server]"
@@ -16,10 +16,25 @@ _REST = r"""(?:[/\\][^\s'"`,;:)\]}>]*)?(?![\w-])"""
 class PathView:
     """Rewrites the paths in a text. The workspace may lie in a folder of the server: it comes first."""
 
-    def __init__(self, workspace: Iterable[str], server: Iterable[str] = ()) -> None:
+    def __init__(self, workspace: Collection[str], server: Collection[str] = ()) -> None:
         ends = rf"(?P<below>{_GOES_ON})|(?P<stop>{_FULL_STOP})|{_ENDS}"
         self._workspace = re.compile(rf"(?<!\w)(?:{_any_of(workspace)})(?:{ends})")
         self._server = re.compile(rf"(?<!\w)(?:{_any_of(server)}){_REST}")
+        folders = [*_spelled(workspace), *_spelled(server)]
+        self._spaced = [folder for folder in folders if re.search(r"\s", folder)]
+
+    def settled_chars(self, text: str) -> int:
+        """Return how many characters of a text that is still coming cannot be part of a folder's name.
+
+        Only a name with a blank counts: a caller does not cut words.
+        """
+        lengths = (
+            length
+            for folder in self._spaced
+            for length in range(len(folder), 0, -1)
+            if text.endswith(folder[:length])
+        )
+        return len(text) - max(lengths, default=0)
 
     def shown(self, text: str) -> str:
         """Return a text with the workspace's paths made relative and the server's left out."""
@@ -28,8 +43,12 @@ class PathView:
 
 def _any_of(folders: Iterable[str]) -> str:
     """Return a pattern for the folders, the longest first; of none it matches nothing."""
-    longest_first = sorted({one.rstrip("/\\") for one in folders if len(one) > 1}, key=len)[::-1]
+    longest_first = sorted(_spelled(folders), key=len)[::-1]
     return "|".join(map(re.escape, longest_first)) or "(?!)"
+
+
+def _spelled(folders: Iterable[str]) -> set[str]:
+    return {folder.rstrip("/\\") for folder in folders if len(folder) > 1}
 
 
 def _from_workspace(found: re.Match[str]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from gateway.engine.events import RunFinished
 from gateway.jsonsafe import json_safe
 from gateway.turns.evidence import Evidence, Notice
-from gateway.turns.pieces import mask_in_parts
+from gateway.turns.pieces import shown_in_parts
 from gateway.turns.reply import Cause, Ending, broke_off, describe_unusual_stop
 from gateway.turns.result import failure_notice, memory_fields, turn_result
 from gateway.turns.scene import Scene
@@ -93,7 +93,7 @@ class Closing:
             finished_at=finished_at,
         )
         result["reply"] = await off_loop(
-            partial(mask_in_parts, mask=scene.teller.mask), result["reply"]
+            partial(shown_in_parts, teller=scene.teller), result["reply"]
         )
         safe: dict[str, Any] = json_safe(result)
         return safe

@@ -71,6 +71,7 @@ class ToolUse:
     tool_use_id: str
     name: str
     input: Mapping[str, Any]
+    """As people see it: masked, clipped, paths relative to the workspace."""
     summary: str
     started_at: datetime
     status: ToolStatus | None = None

@@ -1,6 +1,7 @@
 """What happens in a run, told to readers as it happens, and written down."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import anyio
 
@@ -37,8 +38,8 @@ class Narrator:
         self._doom_loop = doom_loop
         self._spoken = False
         self._apart = ""
-        self._text_pieces = Pieces(scene.teller.mask)
-        self._thinking_pieces = Pieces(scene.teller.mask)
+        self._text_pieces = Pieces(scene.teller)
+        self._thinking_pieces = Pieces(scene.teller)
         self.on_first_text: Callable[[], None] = lambda: None
 
     async def tell(self, event: EngineEvent) -> None:
@@ -117,7 +118,7 @@ class Narrator:
         scene = self._scene
         summary = scene.teller.summary(call.input)
         shown = await off_loop(scene.teller.input, call.input)
-        scene.evidence.tool_called(call, summary, scene.parts.now())
+        scene.evidence.tool_called(replace(call, input=shown), summary, scene.parts.now())
         scene.events.emit(
             "tool.started",
             index=call.index,

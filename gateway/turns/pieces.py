@@ -1,29 +1,28 @@
-"""Streamed text, masked although it comes in pieces.
+"""Streamed text, made fit to be shown although it comes in pieces.
 
-The model's service cuts where it likes, also in the middle of a secret, and half a secret is not
+The model's service cuts where it likes, also in the middle of a secret or a path, and half of one is not
 recognised. So what a secret could still come of waits: mostly the unfinished word, a little more behind
 a word like `password`. All before it is told at once; Chinese text has no words to wait for.
 """
 
-from collections.abc import Callable
-
+from gateway.turns.telling import Teller
 from policies.secrets.stream import settled_chars
 
 _PART_CHARS = 2_000
 """A longer piece is masked in parts: a search in one long text would keep other threads waiting."""
 
 
-def mask_in_parts(text: str, mask: Callable[[str], str]) -> str:
-    """Mask a text of any length as a stream is masked."""
-    pieces = Pieces(mask)
+def shown_in_parts(text: str, teller: Teller) -> str:
+    """Return a text of any length as a stream of it is shown."""
+    pieces = Pieces(teller)
     return pieces.feed(text) + pieces.rest()
 
 
 class Pieces:
     """The pieces of one block of text."""
 
-    def __init__(self, mask: Callable[[str], str]) -> None:
-        self._mask = mask
+    def __init__(self, teller: Teller) -> None:
+        self._teller = teller
         self._held = ""
 
     @property
@@ -39,11 +38,11 @@ class Pieces:
 
     def _feed(self, part: str) -> str:
         text = self._held + part
-        at = settled_chars(text)
+        at = self._teller.paths.settled_chars(text[: settled_chars(text)])
         self._held = text[at:]
-        return self._mask(text[:at])
+        return self._teller.text(text[:at])
 
     def rest(self) -> str:
         """Give what still waited; the block is over."""
         held, self._held = self._held, ""
-        return self._mask(held)
+        return self._teller.text(held)

@@ -45,11 +45,11 @@ class Teller:
 
     def __init__(self, paths: PathView, mask: Mask) -> None:
         self.mask = mask
-        self._paths = paths
+        self.paths = paths
 
     def text(self, text: str) -> str:
         """Mask secrets and tell paths as they are seen from the workspace."""
-        return self.mask(self._paths.shown(clean_text(text)))
+        return self.mask(self.paths.shown(clean_text(text)))
 
     def clipped(self, text: str, limit: int = OUTPUT_CHARS) -> str:
         """Give a long text's head and tail; a secret at the cut is masked before it is cut."""
