@@ -1,7 +1,7 @@
 """Tokens of known providers, as data: what each begins with and what follows.
 
-The formats are facts about the providers. They were compared with the rules of gitleaks (MIT licence) and
-the plugins of detect-secrets (Apache License 2.0); no text of either is copied here.
+The formats are facts about the providers. They were compared with the rules of gitleaks (MIT licence); no
+text of theirs is copied here.
 
 A line holds prefixes, a colon and a regular expression for the rest. Each rest reads on in one class of
 characters or is bounded, so the time is linear. `W` stands for a letter, digit, `_` or `-`.

@@ -28,7 +28,7 @@ from gateway.settings import settings_rows
 from tests.support.warm_starts import POSSIBLE, WarmProcess, start_warm
 
 ROOT = Path(__file__).resolve().parents[2]
-START_S = 40.0
+START_S = 120.0
 STOP_S = 40.0
 DEADLINE_S = 60.0
 """What one test may take with its server, whatever it waits for; only ever reached when it hangs."""

@@ -192,7 +192,8 @@ async def test_a_result_that_was_taken_for_a_call_that_had_yet_to_run_makes_both
     run.streams(INSIDE, OUTSIDE)
     await run.runs(INSIDE)
     assert run.result(REFUSED, is_error=True) == 2  # in truth the first one's
-    await run.runs(OUTSIDE)
+    with anyio.fail_after(10):
+        await run.runs(OUTSIDE)
     assert run.result() is None
 
 
