@@ -133,10 +133,12 @@ def _judge_glob(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Jud
     return fault or _pass(call, place.absolute)
 
 
-def _find_start_fault(workspace: Workspace) -> Deny | None:
-    """Refuse searching from a folder that makes secrets of names in it: ripgrep matches below it alone."""
-    here = workspace.locate(workspace.cwd)
-    if isinstance(here, Deny) or not may_hold_secret(here.real_parts):
+def _find_start_fault(workspace: Workspace, place: Place) -> Deny | None:
+    """Refuse searching from or in a folder that makes secrets of names in it: ripgrep matches below it alone."""
+    starts = (workspace.locate(workspace.cwd), place)
+    found = (one for one in starts if isinstance(one, Place) and may_hold_secret(one.real_parts))
+    here = next(found, None)
+    if here is None:
         return None
     return Deny(
         "search_start",
@@ -152,7 +154,9 @@ def _judge_grep(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Jud
     if "type" in call.input and not _TYPE_NAME.fullmatch(call.input["type"]):
         return _refuse_input(call.name, "with an unknown file type")
     glob = call.input.get("glob", "")
-    fault = _find_start_fault(workspace) or find_grep_glob_fault(glob, workspace.enter(place))
+    fault = _find_start_fault(workspace, place) or find_grep_glob_fault(
+        glob, workspace.enter(place)
+    )
     if fault is not None:
         return fault
     allow = Allow(
