@@ -15,14 +15,17 @@ from gateway.engine.events import (
     ClientLost,
     EngineEvent,
     SessionReady,
+    ToolCalled,
     ToolReturned,
 )
 from gateway.engine.protocol import AgentClient, AgentRun, ClientDead, Prompt
 from gateway.turns.evidence import SERVICE_FAILURES
 from gateway.turns.narrator import Narrator
+from gateway.turns.reply import broke_off
 from gateway.turns.scene import Scene
 from gateway.turns.service_watch import ServiceWatch
 from gateway.turns.telling import off_loop
+from policies.tools import ToolCall
 
 _GIVE_UP_GRACE_S = 2.0
 """A hopeless request is given up within 5 seconds, so the ladder is short."""
@@ -33,10 +36,18 @@ _LOST_GRACE_S = 10.0
 class Conversing:
     """The prompts of one turn, one after another."""
 
-    def __init__(self, scene: Scene, narrator: Narrator) -> None:
+    def __init__(
+        self,
+        scene: Scene,
+        narrator: Narrator,
+        judge_unasked: Callable[[ToolCall], Awaitable[None]],
+    ) -> None:
+        """Make one; `judge_unasked` judges a failed call that the agent program may not have asked about."""
         self._scene = scene
         self.narrator = narrator
         self._run: AgentRun | None = None
+        self._judge_unasked = judge_unasked
+        self._calls: dict[int, ToolCalled] = {}
         self._service = ServiceWatch(scene)
         self.on_session: Callable[[SessionReady], Awaitable[None]] | None = None
         self.on_sent: Callable[[], None] = lambda: None
@@ -60,7 +71,9 @@ class Conversing:
                 raise
             evidence.stopped_by = control.reason
             evidence.finish = ClientLost(exit_code=None)
-        self.is_idle = evidence.finish is not None and not evidence.lost
+        # an agent that breaks off by itself is ending: it must not get the next prompt
+        broken = evidence.stopped_by is None and broke_off(evidence) and not evidence.model_gave_up
+        self.is_idle = evidence.finish is not None and not evidence.lost and not broken
 
     async def _converse(self, client: AgentClient, prompt: Prompt) -> None:
         death: ClientDead | None = None
@@ -118,8 +131,11 @@ class Conversing:
             evidence.stopped_by = self._scene.control.reason
         if isinstance(event, SessionReady) and self.on_session is not None:
             await self.on_session(event)
+        if isinstance(event, ToolCalled):
+            self._calls[event.index] = event
         if isinstance(event, ToolReturned):
             event = replace(event, text=await off_loop(self._scene.teller.clipped, event.text))
+            await self._judge_if_unasked(event)
         self._service.take(event)
         await self.narrator.tell(event)
         evidence.take(event, self._scene.parts.now())
@@ -127,3 +143,17 @@ class Conversing:
             use = evidence.tools.get(event.index or 0)
             if use is not None:
                 self.narrator.tool_finished(use)
+
+    async def _judge_if_unasked(self, event: ToolReturned) -> None:
+        call = self._calls.get(event.index or 0)
+        if call is None or not event.is_error:
+            return
+        await self._judge_unasked(
+            ToolCall(
+                name=call.name,
+                input=call.input,
+                cwd=str(self._scene.parts.workspace),
+                tool_use_id=call.tool_use_id,
+                index=call.index,
+            )
+        )

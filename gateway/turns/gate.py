@@ -89,15 +89,29 @@ class TurnGate:
     _threads: anyio.CapacityLimiter = field(
         default_factory=lambda: anyio.CapacityLimiter(_MOST_STUCK), init=False
     )
+    _asked: set[int] = field(default_factory=set, init=False)
+    """The calls that the agent program asked about."""
     _judged: dict[int, tuple[Mapping[str, Any], Verdict]] = field(default_factory=dict, init=False)
 
     async def judge(self, call: ToolCall) -> Verdict:
         """See `ToolGatekeeper.judge`."""
+        self._asked.add(call.index)
         verdict = await self._verdict(call)
         self._judged[call.index] = (call.input, verdict)
         if isinstance(verdict, Deny) and not verdict.interrupt:
             self._denied(call, verdict)
         return verdict
+
+    async def judge_unasked(self, call: ToolCall) -> None:
+        """Judge a call that the agent program refused before it asked; a denial is put into the evidence.
+
+        The program looks at the file before it asks. Its reason would tell what lies outside the workspace.
+        """
+        if call.index in self._asked:
+            return
+        verdict = _TOOLS_FORBIDDEN if self.tools_forbidden else await self._ask_policy(call)
+        if isinstance(verdict, Deny):
+            self._denied(call, verdict)
 
     async def decide(self, call: ToolCall) -> Allow | Deny:
         """See `ToolGatekeeper.decide`."""

@@ -67,10 +67,6 @@ class TurnWork:
             if cases is not None and conversation.uses_cases
             else None
         )
-        self._conversing = Conversing(scene, self._narrator)
-        self._conversing.on_session = self._session_ready
-        self._sent = anyio.Event()
-        self._conversing.on_sent = self._sent.set
         self._gate = TurnGate(
             policy=scene.parts.policy,
             evidence=scene.evidence,
@@ -82,6 +78,10 @@ class TurnWork:
             write_down=self._write_permission,
             show=self._shown_denial,
         )
+        self._conversing = Conversing(scene, self._narrator, self._gate.judge_unasked)
+        self._conversing.on_session = self._session_ready
+        self._sent = anyio.Event()
+        self._conversing.on_sent = self._sent.set
 
     async def perform(self) -> None:
         """Do everything, from the first event to the last."""
@@ -305,7 +305,7 @@ class TurnWork:
             tool_name=call.name,
             tool_use_id=call.tool_use_id,
             rule=verdict.rule,
-            reason=verdict.reason,
+            reason=self._scene.teller.text(verdict.reason),
             at=self._scene.parts.now(),
         )
         self._scene.journal.write(

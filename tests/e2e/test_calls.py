@@ -165,6 +165,40 @@ async def test_a_call_that_is_none_fails_and_the_turn_and_its_other_calls_go_on(
         assert again["reply"] == "Still here."
 
 
+async def test_a_call_outside_tells_nothing_of_what_lies_there(
+    server: LiveServer, tmp_path: Path
+) -> None:
+    """The agent program looks at a file before it asks the gate, and its reason would tell what it saw."""
+    there, missing = tmp_path / "there.key", tmp_path / "there.txt"
+    there.write_text("x")
+    edit = {"old_string": "x", "new_string": "y"}
+    calls = [
+        {"name": name, "input": {"file_path": str(path), **more}}
+        for path in (there, missing)
+        for name, more in (("Edit", edit), ("Write", {"content": "y"}), ("Read", {}))
+    ]
+    async with server.client() as client:
+        result = await client.ask(script(*({"tools": [call]} for call in calls), DONE))
+        assert await told(server, client, result) == ["denied"] * 6
+    reasons = [call["error"].replace("there.key", "there.txt") for call in result["tools"]]
+    assert reasons[:3] == reasons[3:]
+    judged = [line for line in server.journal(result) if line["kind"] == "permission"]
+    assert [(line["index"], line["verdict"]) for line in judged] == [
+        (index, "deny") for index in range(1, 7)
+    ]
+
+
+async def test_an_agent_that_breaks_off_by_itself_does_not_get_the_next_message(
+    server: LiveServer,
+) -> None:
+    async with server.client() as client:
+        for _ in range(2):
+            nameless = [{"name": 5, "input": {}}]
+            broken = await client.ask(script({"tools": nameless}, DONE))
+            after = await client.ask(script(DONE), broken["conversation_id"])
+            assert (after["outcome"], after["reply"]) == ("answered", "Done.")
+
+
 async def test_an_answer_of_a_person_binds_to_the_call_that_was_asked_about(
     asking_server: LiveServer,
 ) -> None:
