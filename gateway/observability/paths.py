@@ -2,10 +2,11 @@
 
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import PurePath
 
 HIDDEN = "[a path of the server]"
+_TOP_PARTS = 2
 
 _GOES_ON = r"""[/\\](?=[^\s'"`,;:)\]}>])"""
 _FULL_STOP = r"[/\\]?(?=\.(?!\w))"
@@ -20,6 +21,9 @@ class PathView:
         ends = rf"(?P<below>{_GOES_ON})|(?P<stop>{_FULL_STOP})|{_ENDS}"
         self._workspace = re.compile(rf"(?<!\w)(?:{_any_of(workspace)})(?:{ends})")
         self._server = re.compile(rf"(?<!\w)(?:{_any_of(server)}){_REST}")
+        above = {folder: up for one in _spelled(workspace) for folder, up in _folders_above(one)}
+        self._above = re.compile(rf"(?<!\w)(?P<folder>{_any_of(above)})(?=[/\\])")
+        self._ways_up = above
         folders = [*_spelled(workspace), *_spelled(server)]
         self._spaced = [folder for folder in folders if re.search(r"\s", folder)]
 
@@ -37,8 +41,9 @@ class PathView:
         return len(text) - max(lengths, default=0)
 
     def shown(self, text: str) -> str:
-        """Return a text with the workspace's paths made relative and the server's left out."""
-        return self._server.sub(HIDDEN, self._workspace.sub(_from_workspace, text))
+        """Return a text with paths of the workspace and beside it made relative and the server's left out."""
+        own = self._server.sub(HIDDEN, self._workspace.sub(_from_workspace, text))
+        return self._above.sub(lambda found: self._ways_up[found["folder"]], own)
 
 
 def _any_of(folders: Iterable[str]) -> str:
@@ -49,6 +54,13 @@ def _any_of(folders: Iterable[str]) -> str:
 
 def _spelled(folders: Iterable[str]) -> set[str]:
     return {folder.rstrip("/\\") for folder in folders if len(folder) > 1}
+
+
+def _folders_above(workspace: str) -> Iterator[tuple[str, str]]:
+    """Yield the folders above the workspace with the way up to each; not the top ones, such as `/home`."""
+    for count, folder in enumerate(PurePath(workspace).parents, start=1):
+        if len(folder.parts) > _TOP_PARTS:
+            yield str(folder), "/".join([".."] * count)
 
 
 def _from_workspace(found: re.Match[str]) -> str:

@@ -116,16 +116,22 @@ class Narrator:
 
     async def _tool_called(self, call: ToolCalled) -> None:
         scene = self._scene
+        told = scene.teller.text
+        shown = replace(
+            call,
+            tool_use_id=told(call.tool_use_id),
+            name=told(call.name),
+            input=await off_loop(scene.teller.input, call.input),
+        )
         summary = scene.teller.summary(call.input)
-        shown = await off_loop(scene.teller.input, call.input)
-        scene.evidence.tool_called(replace(call, input=shown), summary, scene.parts.now())
+        scene.evidence.tool_called(shown, summary, scene.parts.now())
         scene.events.emit(
             "tool.started",
-            index=call.index,
-            tool_use_id=call.tool_use_id,
-            name=call.name,
+            index=shown.index,
+            tool_use_id=shown.tool_use_id,
+            name=shown.name,
             summary=summary,
-            input=shown,
+            input=shown.input,
         )
         scene.call_seen.set()
         scene.call_seen = anyio.Event()
