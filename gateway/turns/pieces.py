@@ -8,6 +8,7 @@ a word like `password`. All before it is told at once; Chinese text has no words
 from gateway.turns.telling import Teller
 from policies.secrets.stream import settled_chars
 
+_SHORT_CHARS = 200
 _PART_CHARS = 2_000
 """A longer piece is masked in parts: a search in one long text would keep other threads waiting."""
 
@@ -23,6 +24,7 @@ class Pieces:
 
     def __init__(self, teller: Teller) -> None:
         self._teller = teller
+        self._look_at_chars = 0
         self._held = ""
 
     @property
@@ -38,11 +40,17 @@ class Pieces:
 
     def _feed(self, part: str) -> str:
         text = self._held + part
+        if len(text) < self._look_at_chars:
+            self._held = text
+            return ""
         at = self._teller.paths.settled_chars(text[: settled_chars(text)])
         self._held = text[at:]
+        # each look reads all that waits: long waits are looked at again when they have grown by an eighth
+        waits = len(self._held)
+        self._look_at_chars = waits + waits // 8 if waits > _SHORT_CHARS else 0
         return self._teller.text(text[:at])
 
     def rest(self) -> str:
         """Give what still waited; the block is over."""
-        held, self._held = self._held, ""
+        held, self._held, self._look_at_chars = self._held, "", 0
         return self._teller.text(held)

@@ -9,10 +9,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.observability.paths import PathView
+from gateway.turns import pieces
 from gateway.turns.pieces import Pieces, shown_in_parts
 from gateway.turns.telling import Teller
 from policies.secrets import MASK, mask_secrets
-from policies.secrets.stream import MOST_WAITING_CHARS
+from policies.secrets.stream import MOST_WAITING_CHARS, settled_chars
 from tests.unit.policies.fabricated import PROVIDERS, fake, key_block
 from tests.unit.policies.fabricated_places import KEYED
 from tests.unit.policies.ordinary import LINES
@@ -134,6 +135,22 @@ def test_a_path_is_shown_from_the_workspace_wherever_it_is_cut(text: str, shown:
     for at in range(len(text) + 1):
         assert "".join(told([text[:at], text[at:]])) == shown, text[:at]
     assert "".join(told([*text])) == shown
+
+
+@pytest.mark.parametrize("shape", ["密码：", "A_KEY=", "token:[", "password: "])
+def test_what_waits_long_is_not_read_again_with_every_piece(
+    shape: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+
+    def counted(text: str) -> int:
+        read.append(len(text))
+        return settled_chars(text)
+
+    monkeypatch.setattr(pieces, "settled_chars", counted)
+    text = shape * 1_500
+    told([text[at : at + 5] for at in range(0, len(text), 5)])
+    assert sum(read) < 40 * len(text)
 
 
 def test_a_finished_word_is_told_at_once_and_the_unfinished_one_waits() -> None:
