@@ -152,6 +152,8 @@ _RULES = joined(
     [
         rules(
             lambda f: UseSkill(f["name"], f["text"].strip()),
+            r"use the skill (?P<name>[\w:-]+): call the skill tool .+? follows\.(?P<text>.*)",
+            r"请?使用技能\s*(?P<name>[\w:-]+)：先用这个名称调用.+?附在后面。(?P<text>.*)",
             r"/(?P<name>[\w:-]+)(?:\s+(?P<text>.*))?",
             r"(?:use|run|invoke|call|follow|apply)\s+(?:the\s+)?(?P<name>[\w:-]+)\s+skill(?:\s*(?:,|:|to|for|with|on|and)\s*(?P<text>.+))?",
             r"(?:使用|用|运行|调用)\s*(?P<name>[\w:-]+)\s*(?:技能|skill)(?:[，,：:\s]*(?P<text>.+))?",

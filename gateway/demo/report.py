@@ -1,6 +1,7 @@
 """The closing words after tool calls: what the tools really returned, and plainly what failed."""
 
 import json
+import re
 from collections.abc import Sequence
 
 from gateway.demo.calling import Missing, Round, read_lines
@@ -27,6 +28,10 @@ from gateway.demo.intents import (
 )
 
 _MAX_QUOTED_CHARS = 3000
+
+
+_WRAPPING = re.compile(r"\APreToolUse:\S+ hook error: |</?tool_use_error>")
+"""What the agent program puts around the reason of a call that failed."""
 
 
 def report(intent: ToolIntent, rounds: Sequence[Round], language: Language) -> str:
@@ -79,7 +84,7 @@ def describe(outcome: ToolOutcome) -> str:
 def _own_words(outcome: ToolOutcome) -> str:
     """The tool's text; for a file that was read, its lines without their numbers."""
     if outcome.is_error:
-        return outcome.text.strip()
+        return _WRAPPING.sub("", outcome.text).strip()
     lines = read_lines(outcome.text) if outcome.name == "Read" else []
     if outcome.name.endswith("memory_case_search"):
         lines = _case_lines(outcome.text)

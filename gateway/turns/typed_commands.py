@@ -13,7 +13,8 @@ from pathlib import Path
 
 from gateway.workspace import SKILL_FILE
 
-_COMMAND = re.compile(r"/([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?:\s+(.*))?", re.DOTALL)
+_COMMAND = re.compile(r"[/／]([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?:\s+(.*))?", re.DOTALL)
+"""With either slash: Chinese keyboards type the wide one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ def looks_typed(message: str) -> bool:
 
 def starts_afresh(message: str) -> bool:
     """Whether a message asks for a new conversation."""
-    return message.strip().lower() == "/clear"
+    return message.strip().lower() in {"/clear", "／clear"}
 
 
 def read_command(message: str, skills: Collection[str]) -> SkillRequest | GatewayAnswer | None:

@@ -38,6 +38,19 @@ async def test_a_skill_is_used_through_the_gate(server: LiveServer) -> None:
     assert lines[0]["prompt"].startswith("Use the skill memory-capture: ")
 
 
+@pytest.mark.parametrize(
+    "message", ["/memory-capture I prefer tabs", "／memory-capture 我喜欢用制表符"]
+)
+async def test_the_demo_model_follows_a_typed_skill(server: LiveServer, message: str) -> None:
+    async with server.client() as client:
+        result = await client.ask(message)
+    assert result["outcome"] == "answered"
+    assert {"Skill", "Write"} <= {call["name"] for call in result["tools"]} or {
+        "Skill",
+        "Edit",
+    } <= {call["name"] for call in result["tools"]}
+
+
 async def test_clear_starts_a_new_conversation(server: LiveServer) -> None:
     async with server.client() as client:
         first = await client.ask("my ship is the Beagle")

@@ -24,6 +24,7 @@ SKILLS = ("memory-capture", "deploy_it")
         ("/deploy_it 到测试环境", SkillRequest("deploy_it", "到测试环境")),
         ("/clear", GatewayAnswer("command_clear", "clear")),
         ("/CLEAR", GatewayAnswer("command_clear", "CLEAR")),
+        ("／clear", GatewayAnswer("command_clear", "clear")),
         ("/compact", GatewayAnswer("command_compact", "compact")),
         ("/compact keep the names", GatewayAnswer("command_compact", "compact")),
         ("/Memory-Capture", GatewayAnswer("command_unknown", "Memory-Capture")),
