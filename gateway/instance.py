@@ -28,6 +28,7 @@ class InstanceLock:
                 f"The lock in the data directory cannot be opened ({exc.strerror}); "
                 "set CANDOR_DATA_DIR to a directory that can be written."
             ) from exc
+        self._directory = _open_directory(data_dir)
 
     def take(self) -> None:
         """Take the lock, waiting a moment for whoever merely looks at it; blocking.
@@ -38,7 +39,7 @@ class InstanceLock:
         if not self._is_taken():
             self._file.seek(0)
             holder = _name_of(self._file)
-            self._file.close()
+            self.close()
             raise StartError(
                 f"Another Candor server ({holder}) uses this data directory; stop it, or give "
                 "this one its own with CANDOR_DATA_DIR."
@@ -50,7 +51,9 @@ class InstanceLock:
 
     def _is_taken(self) -> bool:
         for _ in range(_TRIES):
-            if _lock(self._file.fileno()):
+            if _lock(self._file.fileno()) and (
+                self._directory is None or _lock(self._directory)  # the file may have been removed
+            ):
                 return True
             sleep(_BETWEEN_TRIES_S)
         return False
@@ -58,6 +61,14 @@ class InstanceLock:
     def close(self) -> None:
         """Let the directory go. Idempotent."""
         self._file.close()
+        if self._directory is not None:
+            os.close(self._directory)
+            self._directory = None
+
+
+def _open_directory(path: Path) -> int | None:
+    """Open a directory to be locked itself; None where the system cannot."""
+    return os.open(path, os.O_RDONLY) if os.name == "posix" else None
 
 
 _HOLDER_CHARS = 300

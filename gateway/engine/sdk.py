@@ -53,6 +53,8 @@ class SdkEngine:
         self._setup = setup
         self._tasks = tasks
         self._on_unsolicited = on_unsolicited
+        self._last_failure: str | None = None
+        """Why the last start of an agent failed; None: it did not."""
 
     @property
     def _config_dir(self) -> Path:
@@ -76,9 +78,12 @@ class SdkEngine:
             if origin.resume is not None:
                 client.count_cost_from(await self._spent_usd(origin.resume))
             await client.wait_connected()
-        except BaseException:
+        except BaseException as exc:
+            if isinstance(exc, EngineUnavailable):
+                self._last_failure = str(exc)
             await client.kill()
             raise
+        self._last_failure = None
         return client
 
     async def _look_at_the_workspace(self) -> None:
@@ -121,6 +126,8 @@ class SdkEngine:
         """See `Engine.ping`."""
         if not await anyio.to_thread.run_sync(self._setup.cli_path.is_file):
             return "The agent program is missing; install claude-agent-sdk again."
+        if not await anyio.to_thread.run_sync(self._setup.workspace.is_dir):
+            return "The workspace is missing; make the directory again, or set CANDOR_WORKSPACE."
         try:
             await self._look_at_the_workspace()
         except WorkspaceUntrusted:
@@ -130,7 +137,7 @@ class SdkEngine:
             )
         except EngineUnavailable as exc:
             return str(exc)
-        return None
+        return self._last_failure
 
 
 def require_agent_program() -> Path:

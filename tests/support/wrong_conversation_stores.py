@@ -387,4 +387,4 @@ class Unshielded(Database):
 
 
 def unshielded(database: Database) -> Database:
-    return Unshielded(database.path, database._writer, database._reader)  # noqa: SLF001  the same file
+    return Unshielded(database.path, database._writer, database._reader, database._identity)  # noqa: SLF001  the same file

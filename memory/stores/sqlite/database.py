@@ -111,13 +111,26 @@ def understanding_rows() -> Iterator[None]:
         raise StoreDamaged("The database cannot be read: it is damaged.") from exc
 
 
+FileIdentity = tuple[int, int] | None
+
+_REPLACED = (
+    "The database's file was removed or replaced while the server was running, so that what is stored now"
+    " is lost at the next start. Stop the server and put the file back."
+)
+
+
 class Database:
     """An open SQLite file. Made by `open_database`; close it."""
 
     def __init__(
-        self, path: Path, writer: aiosqlite.Connection, reader: aiosqlite.Connection
+        self,
+        path: Path,
+        writer: aiosqlite.Connection,
+        reader: aiosqlite.Connection,
+        identity: FileIdentity,
     ) -> None:
         self.path = path
+        self._identity = identity
         self._writer = writer
         self._reader = reader
         self._writing = anyio.Lock()
@@ -222,6 +235,8 @@ class Database:
             await self.write(lambda writer: writer.execute(f"PRAGMA user_version={version}"))
             with translating("written"):
                 await anyio.to_thread.run_sync(_probe_room_blocking, self.path.parent)
+            if await anyio.to_thread.run_sync(_identity_blocking, self.path) != self._identity:
+                return _REPLACED
         except StoreUnavailable as exc:
             return str(exc)
         return None
@@ -306,7 +321,7 @@ async def open_database(path: Path, migrations: Sequence[str]) -> Database:
         StoreUnavailable: it cannot be opened, or a newer program has written it.
     """
     with translating("opened"):
-        await anyio.to_thread.run_sync(_touch_blocking, path)
+        identity = await anyio.to_thread.run_sync(_touch_blocking, path)
         writer = await _connect(path)
         try:
             await _prepare(writer, migrations)
@@ -315,12 +330,22 @@ async def open_database(path: Path, migrations: Sequence[str]) -> Database:
             with anyio.CancelScope(shield=True):
                 await writer.close()
             raise
-    return Database(path, writer, reader)
+    return Database(path, writer, reader, identity)
 
 
-def _touch_blocking(path: Path) -> None:
+def _touch_blocking(path: Path) -> FileIdentity:
     """Make the file if it is missing, for this user alone; the files beside it take after it."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    return _identity_blocking(path)
+
+
+def _identity_blocking(path: Path) -> FileIdentity:
+    """Return what tells a file from another that takes its place; None if there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 async def _connect(path: Path) -> aiosqlite.Connection:
