@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 
 from gateway.conversations.eventlog import EventLog, Subscription
-from gateway.conversations.fresh import fresh_conversation
+from gateway.conversations.fresh import forked_conversation, fresh_conversation
 from gateway.conversations.model import Conversation, ConversationChange, Turn
 from gateway.conversations.store import (
     ConversationStore,
@@ -22,11 +22,12 @@ from gateway.conversations.store import (
 )
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import Engine
-from gateway.errors import Busy, Conflict, NotFound, NotStored, Overloaded, ShuttingDown
+from gateway.errors import Busy, Conflict, NotFound, Overloaded, ShuttingDown
 from gateway.ids import ConversationId, TurnId, UserId, new_turn_id
 from gateway.turns.approvals import ApprovalDesk, Decision, Question, Remember
 from gateway.turns.control import TurnControl
 from gateway.turns.conversation_memory import ConversationMemory
+from gateway.turns.finished import RETRY_AFTER_S, finished_result
 from gateway.turns.lanes import Lanes, Ticket
 from gateway.turns.requests import Accepted, ChatRequest, ConversationView, State, WhenBusy
 from gateway.turns.typed_commands import starts_afresh
@@ -36,7 +37,6 @@ from memory.clock import Now
 
 _log = logging.getLogger(__name__)
 
-_RETRY_AFTER_S = 5
 _ACCEPTING_S = 5.0
 """How long a shutdown waits for a message that is being stored."""
 
@@ -210,12 +210,12 @@ class Chat:
 
     def _refuse_when_closed(self) -> None:
         if self._closed:
-            raise ShuttingDown("The server is shutting down.", retry_after_s=_RETRY_AFTER_S)
+            raise ShuttingDown("The server is shutting down.", retry_after_s=RETRY_AFTER_S)
 
     def _refuse_when_full(self) -> None:
         if len(self._live) >= self._max_turns:
             raise Overloaded(
-                "Too many turns are waiting; try again in a moment.", retry_after_s=_RETRY_AFTER_S
+                "Too many turns are waiting; try again in a moment.", retry_after_s=RETRY_AFTER_S
             )
 
     async def _replayed(self, user_id: UserId, request: ChatRequest) -> Accepted | None:
@@ -235,9 +235,7 @@ class Chat:
         return Accepted(conversation_id=turn.conversation_id, turn_id=turn.id)
 
     def _mind_the_running_turn(self, conversation_id: ConversationId, when_busy: WhenBusy) -> None:
-        if not self._lanes.is_busy(conversation_id):
-            return
-        if when_busy == "reject":
+        if when_busy == "reject" and self._lanes.is_busy(conversation_id):
             raise Busy("A turn is running in this conversation.")
         current = self._lanes.current(conversation_id)
         if when_busy == "interrupt" and current is not None:
@@ -248,8 +246,7 @@ class Chat:
 
         Raises:
             NotFound: no such turn, or it was deleted meanwhile.
-            ShuttingDown: the server stops before the turn ran; it runs after the next start.
-            NotStored: nothing could be stored for a while; the turn goes on, and its result waits for that.
+            ShuttingDown, NotStored: see `finished_result`.
         """
         control = self._live.get(turn_id)
         if control is not None:
@@ -257,18 +254,7 @@ class Chat:
         turn = await self._turns.get(turn_id)
         if turn is None or turn.user_id != user_id:
             raise NotFound("There is no such turn.")
-        if turn.result is None and not self._shutting_down.is_set():
-            raise NotStored(
-                "The server's storage cannot be written right now. The message was taken; its answer is kept"
-                " and stands among the conversation's messages as soon as there is room.",
-                details={"conversation_id": turn.conversation_id, "turn_id": turn.id},
-            )
-        if turn.result is None:
-            raise ShuttingDown(
-                "The server is shutting down; the message is kept and is answered after its start.",
-                retry_after_s=_RETRY_AFTER_S,
-            )
-        return turn.result
+        return finished_result(turn, is_shutting_down=self._shutting_down.is_set())
 
     def follow_turn(self, accepted: Accepted) -> Subscription:
         """Read a turn's events from its first one; `async with` it."""
@@ -433,12 +419,7 @@ class Chat:
         if turn.state != "completed":
             raise Conflict("This turn is not finished yet.", code="turn_not_finished")
         point = await self._turns.fork_point(conversation.id, turn.seq)
-        fork = replace(
-            fresh_conversation(user_id, self._now(), like=conversation, title=conversation.title),
-            session_id=point.session_id if point else None,
-            fork_at=point.last_entry_id if point else None,
-            root_id=conversation.root_id or conversation.id,
-        )
+        fork = forked_conversation(conversation, point, self._now())
         async with self._accepting:  # a deletion waits, or has begun and there is nothing to copy
             await self._conversation(user_id, conversation_id)
             await self._turns.copy_history(conversation.id, turn.seq, fork)

@@ -1,8 +1,9 @@
 """Conversations that begin."""
 
+from dataclasses import replace
 from datetime import datetime
 
-from gateway.conversations.model import Conversation
+from gateway.conversations.model import Conversation, Turn
 from gateway.ids import UserId, new_conversation_id
 
 
@@ -24,4 +25,16 @@ def fresh_conversation(
         created_at=now,
         last_activity_at=now,
         turns=0,
+    )
+
+
+def forked_conversation(
+    conversation: Conversation, last: Turn | None, now: datetime
+) -> Conversation:
+    """Return a conversation that branches off; `last`: the last turn that it remembers, if any left a session."""
+    return replace(
+        fresh_conversation(conversation.user_id, now, like=conversation, title=conversation.title),
+        session_id=last.session_id if last else None,
+        fork_at=last.last_entry_id if last else None,
+        root_id=conversation.root_id or conversation.id,
     )

@@ -43,8 +43,8 @@ class DoomLoop:
 
 
 def _fingerprint(name: str, tool_input: Mapping[str, Any]) -> bytes:
-    """Identify what a call does: `description` only comments a call of the agent program's own tools."""
-    is_comment = {"description"} if not name.startswith(_OWN_PREFIX) else set()
+    """Identify what a call does; a description and a time limit change nothing of what the agent's own tools do."""
+    is_comment = {"description", "timeout"} if not name.startswith(_OWN_PREFIX) else set()
     does = {key: value for key, value in tool_input.items() if key not in is_comment}
     text = json.dumps([name, does], sort_keys=True, default=str)
     return sha256(text.encode("utf-8", "surrogatepass")).digest()

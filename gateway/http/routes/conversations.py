@@ -30,7 +30,7 @@ async def list_conversations(
     """List the user's conversations, newest first."""
     try:
         views, next_cursor = await call.chat.page(
-            call.user_id, limit=limit, cursor=cursor or None, query=q or None
+            call.user_id, limit=limit, cursor=cursor or None, query=q.strip() or None
         )
     except UnknownCursor as exc:
         raise unknown_place("cursor") from exc
