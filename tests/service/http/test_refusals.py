@@ -1,7 +1,6 @@
 """Every route refuses the same things in the same shape, and each answer is protected."""
 
 import logging
-import sqlite3
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -115,11 +114,7 @@ async def test_a_fault_of_our_own_tells_nothing_but_the_request_id_and_is_logged
 
 async def test_a_store_that_cannot_be_read_is_told_as_a_fault_that_passes(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
-
-        def drop(writer: sqlite3.Connection) -> None:
-            writer.execute("DROP TABLE conversations")
-
-        await stage.database.write(drop)
+        await stage.database.close()
         answer = await stage.client().get("/conversations")
         error = assert_error(answer, 503, "storage_unavailable")
         assert error["retryable"] is True
