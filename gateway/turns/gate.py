@@ -42,6 +42,8 @@ _JUDGE_S = 20.0
 _MOST_STUCK = 4
 """Worker threads that judgements of one turn may hold: one that hangs cannot be ended."""
 _MOST_FORBIDDEN = 3
+_LOOKS_FIRST = frozenset({"Read", "Write", "Edit", "NotebookEdit", "Glob", "Grep"})
+"""Tools whose files the agent program looks at before it asks."""
 _TOOLS_FORBIDDEN = Deny(
     rule="summary_only", reason="No tool may be called now.", hint="Answer in words alone."
 )
@@ -107,10 +109,10 @@ class TurnGate:
 
         The program looks at the file before it asks. Its reason would tell what lies outside the workspace.
         """
-        if call.index in self._asked:
+        if call.index in self._asked or call.name not in _LOOKS_FIRST:
             return
         verdict = _TOOLS_FORBIDDEN if self.tools_forbidden else await self._ask_policy(call)
-        if isinstance(verdict, Deny):
+        if isinstance(verdict, Deny) and verdict.rule != "tool_input":
             self._denied(call, verdict)
 
     async def decide(self, call: ToolCall) -> Allow | Deny:

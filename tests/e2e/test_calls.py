@@ -180,8 +180,8 @@ async def test_a_call_outside_tells_nothing_of_what_lies_there(
     async with server.client() as client:
         result = await client.ask(script(*({"tools": [call]} for call in calls), DONE))
         assert await told(server, client, result) == ["denied"] * 6
-    reasons = [call["error"].replace("there.key", "there.txt") for call in result["tools"]]
-    assert reasons[:3] == reasons[3:]
+    reasons = {call["error"].partition(" is outside ")[2] for call in result["tools"]}
+    assert len(reasons) == 1
     judged = [line for line in server.journal(result) if line["kind"] == "permission"]
     assert [(line["index"], line["verdict"]) for line in judged] == [
         (index, "deny") for index in range(1, 7)

@@ -22,7 +22,7 @@ from tests.support.killing import KillPoints, kill_at_each
 async def record(world: CaseWorld) -> None:
     """Record one, tell it once more, and record one that is related to it, and one in Chinese."""
     await world.upsert(caller("cnv_1"), **INCIDENT)
-    again = {**INCIDENT, "symptom_summary": "checkout answers 503 after the deploy of 14:05"}
+    again = {**INCIDENT, "symptom_summary": "checkout answers 503 after the deploy (14:05)"}
     await world.upsert(caller("cnv_2"), **again)
     await world.upsert(caller("cnv_3", environment="staging"), **INCIDENT)
     await world.upsert(caller("cnv_4"), **INCIDENT_ZH)
