@@ -117,10 +117,13 @@ def test_grep_does_not_start_in_a_folder_whose_name_it_would_not_see(workspace: 
     for folder in (".docker", "项目/.Config", "docker"):
         (workspace / folder).mkdir(parents=True)
         (workspace / folder / "config.json").write_text("{}", encoding="utf-8")
-        given = ToolCall(name="Grep", input={"pattern": "x"}, cwd=str(workspace / folder))
-        verdict = ToolGate(workspace).judge(given)
-        assert verdict.rule == ("grep_inside" if folder == "docker" else "search_start")
-        allow_call(workspace, "Grep", pattern="x", path=folder)
+        starts = (
+            ({"pattern": "x"}, workspace / folder),
+            ({"pattern": "x", "path": folder}, workspace),
+        )
+        for asked, cwd in starts:
+            verdict = ToolGate(workspace).judge(ToolCall(name="Grep", input=asked, cwd=str(cwd)))
+            assert verdict.rule == ("grep_inside" if folder == "docker" else "search_start")
 
 
 def test_grep_is_told_last_of_all_to_leave_out_secrets(shared_workspace: Path) -> None:
