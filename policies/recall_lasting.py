@@ -103,7 +103,7 @@ _FIELD: Final = re.compile(
     re.IGNORECASE,
 )
 _DENIED: Final = re.compile(
-    r"\b(?:no|without|(?:not|isn't|nor|lacks?|never)(?:\san?)?)\s(?:(?:any|known|other|further|listed|documented|such|real)\s){0,2}"
+    r"\b(?:no|without|(?:not|isn't|nor|lacks?|never)(?:\san?)?)[^\S\n](?:(?:any|known|other|further|listed|documented|such|real)[^\S\n]){0,2}"
     r"(?:(?:known[\s\-])?(?:issues?|bugs?|problems?)|warnings?|cautions?|gotchas?|caveats?|pitfalls?|traps?|limitations?"
     r"|work[\s\-]?arounds?|owners?|maintainers?|on-?call|escalation|credentials?|fix\sfor|(?:point\sof\s)?contacts?)\b"
     r"|(?:无|没有?|未(?:发现|设|知|提供)|不是|并非|不算)(?:任何|什么|已知的?|相关的?|明确的?|其他|一个){0,2}"

