@@ -1,7 +1,7 @@
 """Why a request could not be served, in words for the person who sent it.
 
     GatewayError
-      BadRequest · TooLarge · Unauthorised · Forbidden · NotFound · Conflict (Busy) · Overloaded
+      UnprocessableEntity · TooLarge · Unauthorized · Forbidden · NotFound · Conflict (Busy) · Overloaded
       · ShuttingDown · NotStored
 
 A turn that went wrong is no error: its turn result says so. Message texts never hold exception
@@ -47,7 +47,7 @@ class GatewayError(Exception):
         }
 
 
-class BadRequest(GatewayError):
+class UnprocessableEntity(GatewayError):
     """A body or parameter does not validate."""
 
     code = "invalid_request"
@@ -61,7 +61,7 @@ class TooLarge(GatewayError):
     status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 
 
-class Unauthorised(GatewayError):
+class Unauthorized(GatewayError):
     """Tokens are configured and the request carries none that is known."""
 
     code = "unauthorised"

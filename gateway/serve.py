@@ -31,8 +31,8 @@ from gateway.assemble import (
 from gateway.errors import StartError
 from gateway.http.application import create_app
 from gateway.http.auth import check_exposure
+from gateway.http.connections import SEND_BUFFER_BYTES, Connections, limits_from_system
 from gateway.http.peers import local_users_blocking
-from gateway.http.wire import SEND_BUFFER_BYTES, Connections, limits_from_system
 from gateway.instance import InstanceLock
 from gateway.lost_data import refuse_lost_database_blocking
 from gateway.settings import Settings

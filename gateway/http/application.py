@@ -19,10 +19,11 @@ from starlette.routing import Match
 
 from gateway.http.auth import TokenGuard, check_exposure
 from gateway.http.bodies import BodyLimit
-from gateway.http.description import ERRORS
-from gateway.http.edge import ErrorEdge, ResponseHeaders
-from gateway.http.faults import MethodNotAllowed, error_answer, fault_of
+from gateway.http.context import AppState, HttpLimits, HttpServices
+from gateway.http.exception_handlers import MethodNotAllowed, error_response, to_gateway_error
 from gateway.http.hosts import HostGuard, own_hosts
+from gateway.http.middleware import ErrorMiddleware, ResponseHeaders
+from gateway.http.openapi import ERRORS
 from gateway.http.peers import LocalUsers, PeerGuard
 from gateway.http.routes import (
     approvals,
@@ -35,7 +36,6 @@ from gateway.http.routes import (
     memory,
     page,
 )
-from gateway.http.services import Front, HttpLimits, HttpServices
 from gateway.ids import new_request_id
 from gateway.version import VERSION
 
@@ -70,7 +70,7 @@ def create_app(
         responses=ERRORS,
         middleware=[
             Middleware(ResponseHeaders, metrics=services.metrics, new_request_id=new_request_id),
-            Middleware(ErrorEdge),
+            Middleware(ErrorMiddleware),
             *_peer_guard(None if tokens else local_users),
             Middleware(HostGuard, own=own_hosts(settings.host)),
             Middleware(BodyLimit, max_bytes=settings.max_body_bytes),
@@ -78,13 +78,13 @@ def create_app(
         ],
         exception_handlers={HTTPException: _answer, RequestValidationError: _answer},
     )
-    front = Front(
+    state = AppState(
         services=services,
         limits=limits or HttpLimits(),
         web_dir=web_dir,
     )
-    services.metrics.watch("sse_readers", lambda: front.readers.count)
-    app.state.front = front
+    services.metrics.watch("sse_readers", lambda: state.readers.count)
+    app.state.gateway = state
     app.state.tokens = tokens
     for section in (chat, conversations, events, approvals, cases, memory, logs, health, page):
         app.include_router(section.router)
@@ -101,8 +101,8 @@ async def _answer(request: Request, exc: Exception) -> Response:  # noqa: RUF029
     request_id: str = request.state.request_id
     if isinstance(exc, HTTPException) and exc.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         fault = MethodNotAllowed("This route does not take this method.")
-        return error_answer(fault, request_id, {"Allow": ", ".join(_allowed(request))})
-    return error_answer(fault_of(exc, request_id), request_id)
+        return error_response(fault, request_id, {"Allow": ", ".join(_allowed(request))})
+    return error_response(to_gateway_error(exc, request_id), request_id)
 
 
 def _allowed(request: Request) -> list[str]:

@@ -13,7 +13,7 @@ import anyio
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gateway.errors import GatewayError, StartError, Unauthorised
+from gateway.errors import GatewayError, StartError, Unauthorized
 from gateway.http.hosts import is_loopback
 from gateway.http.tokens import TokenFile
 from gateway.ids import LOCAL_USER, UserId
@@ -90,7 +90,7 @@ class TokenGuard:
                 "Too many unknown tokens came from this address.",
                 retry_after_s=math.ceil(self._unknown.wait_s(network)),
             )
-        raise Unauthorised("This server needs a token: send `Authorization: Bearer …`.")
+        raise Unauthorized("This server needs a token: send `Authorization: Bearer …`.")
 
 
 def _token_of(scope: Scope) -> str:

@@ -13,10 +13,10 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gateway.errors import BadRequest, TooLarge
-from gateway.http.complaints import complain
-from gateway.http.faults import BodyTimeout, MalformedRequest
+from gateway.errors import TooLarge, UnprocessableEntity
+from gateway.http.exception_handlers import BodyTimeout, MalformedRequest
 from gateway.http.schemas import Body
+from gateway.http.validation_errors import validation_error
 
 BodyT = TypeVar("BodyT", bound=Body)
 
@@ -46,7 +46,7 @@ class BodyLimit:
         if "content-length" in headers and "transfer-encoding" in headers:
             raise MalformedRequest("A body may have a length or come in pieces, not both.")
         if not (said.isascii() and said.isdigit()):
-            raise BadRequest("The Content-Length is not a number.")
+            raise UnprocessableEntity("The Content-Length is not a number.")
         if len(said.lstrip("0")) > len(str(self._max_bytes)) or int(said) > self._max_bytes:
             raise self._too_large()
         if scope["method"] not in _READING_METHODS and headers.get("content-type"):
@@ -74,13 +74,13 @@ async def read_body(request: Request, model: type[BodyT], deadline_s: float) -> 
     """Read the body as JSON that fits `model`.
 
     Raises:
-        BadRequest: it does not fit; one sentence says where.
+        UnprocessableEntity: it does not fit; one sentence says where.
         TooLarge: it is over the limit.
         BodyTimeout: it did not arrive within `deadline_s`.
     """
     found = await read_optional_body(request, model, deadline_s)
     if found is None:
-        raise BadRequest("The body is empty; send a JSON object.")
+        raise UnprocessableEntity("The body is empty; send a JSON object.")
     return found
 
 
@@ -103,37 +103,37 @@ def _check_type(headers: Headers) -> None:
     """Refuse what a page elsewhere can make a browser send without being asked first."""
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != _JSON or len(headers.getlist("content-type")) != 1:
-        raise BadRequest(f"Send the body as {_JSON}, with that Content-Type.")
+        raise UnprocessableEntity(f"Send the body as {_JSON}, with that Content-Type.")
 
 
 def parse_body(raw: bytes, model: type[BodyT]) -> BodyT:
     """Read JSON that fits `model`; duplicate keys: the last one counts.
 
     Raises:
-        BadRequest: it does not fit; one sentence says where.
+        UnprocessableEntity: it does not fit; one sentence says where.
     """
     try:
         return model.model_validate(_json_value(raw))
     except ValidationError as exc:
-        raise complain(exc.errors(include_url=False, include_input=False)) from None
+        raise validation_error(exc.errors(include_url=False, include_input=False)) from None
 
 
 def _json_value(raw: bytes) -> Any:
     if raw.startswith(_BOM):
-        raise BadRequest("The body begins with a byte order mark; send plain UTF-8.")
+        raise UnprocessableEntity("The body begins with a byte order mark; send plain UTF-8.")
     try:
         return json.loads(raw.decode(), parse_constant=_no_such_number)
     except UnicodeDecodeError:
-        raise BadRequest("The body is not UTF-8.") from None
+        raise UnprocessableEntity("The body is not UTF-8.") from None
     except RecursionError:
-        raise BadRequest("The body is nested too deeply.") from None
+        raise UnprocessableEntity("The body is nested too deeply.") from None
     except json.JSONDecodeError as exc:
-        raise BadRequest(
+        raise UnprocessableEntity(
             f"The body is not JSON: line {exc.lineno}, column {exc.colno} cannot be read."
         ) from None
     except ValueError:
-        raise BadRequest("The body holds a number that cannot be read.") from None
+        raise UnprocessableEntity("The body holds a number that cannot be read.") from None
 
 
 def _no_such_number(name: str) -> NoReturn:
-    raise BadRequest(f"The body is not JSON: there is no number {name} in it.")
+    raise UnprocessableEntity(f"The body is not JSON: there is no number {name} in it.")

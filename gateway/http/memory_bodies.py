@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, model_validator
 
-from gateway.http.complaints import bad_field, field_name
 from gateway.http.schemas import Body, Label, Message, Name, without_nul
+from gateway.http.validation_errors import bad_field, field_name
 from memory.cases.case import Signal
 from memory.episodes.episode import EpisodeDraft, EpisodeType, Sections
 from memory.recall.query import DEFAULT_BUDGET_CHARS, RECALLED_KINDS, Mode, QueryPack
@@ -121,7 +121,7 @@ class CaseBody(Body):
         """Refuse NUL and half characters anywhere in the case.
 
         Raises:
-            BadRequest: there is one; it names the field.
+            UnprocessableEntity: there is one; it names the field.
         """
         left: list[tuple[tuple[str | int, ...], Any]] = [(("case",), self.case)]
         while left:

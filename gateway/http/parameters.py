@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import Query
 
-from gateway.errors import BadRequest
-from gateway.http.complaints import bad_field
+from gateway.errors import UnprocessableEntity
+from gateway.http.validation_errors import bad_field
 
 MAX_LIMIT = 200
 MAX_PARAMETER_CHARS = 500
@@ -21,7 +21,7 @@ def read_switch(name: str, text: str) -> bool:
     """Read `1` or `0`.
 
     Raises:
-        BadRequest: it is neither.
+        UnprocessableEntity: it is neither.
     """
     if text.lower() not in _SWITCH:
         raise bad_field(name, f"`{name}` must be 1 or 0.")
@@ -32,7 +32,7 @@ def read_place(name: str, text: str) -> int | None:
     """Read a place in a list as this server gave it out; None: none was given.
 
     Raises:
-        BadRequest: it was not given out.
+        UnprocessableEntity: it was not given out.
     """
     if not text:
         return None
@@ -41,7 +41,7 @@ def read_place(name: str, text: str) -> int | None:
     return int(text)
 
 
-def unknown_place(name: str) -> BadRequest:
+def unknown_place(name: str) -> UnprocessableEntity:
     """Make the error about a place in a list that was never given out."""
     return bad_field(name, f"`{name}` is not a place that this server gave out.")
 

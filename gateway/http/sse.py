@@ -15,8 +15,8 @@ from starlette.types import Receive, Scope, Send
 
 from gateway.conversations.eventlog import Subscription
 from gateway.conversations.model import COMPLETED, TurnEvent
-from gateway.errors import GatewayError, NotFound, ShuttingDown, Unauthorised
-from gateway.http.faults import error_body, fault_of
+from gateway.errors import GatewayError, NotFound, ShuttingDown, Unauthorized
+from gateway.http.exception_handlers import error_body, to_gateway_error
 from gateway.jsonsafe import json_text
 
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -113,8 +113,8 @@ class EventStream(Response):
         try:
             async with self._plan.subscription:
                 await self._follow(send)
-        except Exception as exc:  # noqa: BLE001  the edge of a stream: logged by `fault_of`, told
-            fault = fault_of(exc, self._plan.request_id)
+        except Exception as exc:  # noqa: BLE001  the edge of a stream: logged by `to_gateway_error`, told
+            fault = to_gateway_error(exc, self._plan.request_id)
             await _send(send, error_event(fault, self._plan.request_id))
 
     async def _follow(self, send: Send) -> None:
@@ -124,7 +124,7 @@ class EventStream(Response):
             stopped = self._stopped
             events = await self._next(0 if stopped or self._revoked else rhythm.wait_s)
             if self._revoked:
-                raise Unauthorised("The token of this stream is no longer valid.")
+                raise Unauthorized("The token of this stream is no longer valid.")
             if events:
                 for piece in stream_pieces(events):
                     await _send(send, piece)

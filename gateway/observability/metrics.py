@@ -131,7 +131,7 @@ class Metrics:
         self.background_failures_total.labels(loop=loop).inc()
 
     def count_dropped_connection(self, reason: str) -> None:
-        """Count a connection that the server ended: one of `wire.DropReason`."""
+        """Count a connection that the server ended: one of `DropReason` in `gateway.http.connections`."""
         self.connections_dropped_total.labels(reason=reason).inc()
 
     def count_http_request(self, route: str, method: str, status: int) -> None:

@@ -13,14 +13,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from gateway.errors import BadRequest, GatewayError, NotFound
-from gateway.http.answers import JsonAnswer
-from gateway.http.complaints import bad_field
-from gateway.http.description import takes
+from gateway.errors import GatewayError, NotFound, UnprocessableEntity
+from gateway.http.context import Context, RequestContext
+from gateway.http.json_response import JsonResponse
 from gateway.http.memory_bodies import CaseBody, FeedbackBody
+from gateway.http.openapi import takes
 from gateway.http.parameters import Parameter
 from gateway.http.schemas import MAX_NAME_CHARS
-from gateway.http.services import Call, Caller
+from gateway.http.validation_errors import bad_field
 from gateway.turns.casefields import feedback_fields, search_fields, upsert_fields, whole_fields
 from memory.cases.case import CaseCaller
 from memory.cases.results import DEFAULT_TOP_K, Code, Refusal, WholeCase
@@ -47,17 +47,17 @@ _Count = Annotated[int | None, Query()]
 
 
 @router.post("/memory/cases", openapi_extra=takes(CaseBody), status_code=HTTPStatus.CREATED)
-async def record_case(call: Caller) -> Response:
+async def record_case(context: Context) -> Response:
     """Record a case, or change one: 201 for a new one, 200 where it was changed, merged, or the same."""
-    body = await call.body(CaseBody)
+    body = await context.body(CaseBody)
     body.refuse_what_is_no_text()
-    caller = await _caller(call, body.conversation_id, body.app_code, body.environment)
-    answer = await call.memory.cases.upsert(caller, body.case)
+    caller = await _caller(context, body.conversation_id, body.app_code, body.environment)
+    answer = await context.memory.cases.upsert(caller, body.case)
     if isinstance(answer, Refusal):
         raise _fault(answer)
-    whole = await _whole(call, caller, answer.case.case_id)
+    whole = await _whole(context, caller, answer.case.case_id)
     created = answer.status == "created"
-    return JsonAnswer(
+    return JsonResponse(
         {**whole_fields(whole), **upsert_fields(answer)},
         status_code=HTTPStatus.CREATED if created else HTTPStatus.OK,
     )
@@ -65,7 +65,7 @@ async def record_case(call: Caller) -> Response:
 
 @router.get("/memory/cases/search")
 async def search_cases(
-    call: Caller,
+    context: Context,
     q: _Text = "",
     query: _Text = "",
     top_k: _Count = None,
@@ -75,9 +75,9 @@ async def search_cases(
     conversation_id: Parameter = "",
 ) -> Response:
     """Find cases, best first. `query` and `limit` are other names of `q` and `top_k`."""
-    caller = await _caller(call, conversation_id, app_code, environment)
+    caller = await _caller(context, conversation_id, app_code, environment)
     count = top_k if top_k is not None else limit
-    answer = await call.memory.cases.search(
+    answer = await context.memory.cases.search(
         caller, q or query, DEFAULT_TOP_K if count is None else count
     )
     if isinstance(answer, Refusal):
@@ -85,33 +85,33 @@ async def search_cases(
         if top_k is None and limit is not None:
             said["top_k"] = "limit"
         raise _fault(answer, said)
-    return JsonAnswer(search_fields(answer))
+    return JsonResponse(search_fields(answer))
 
 
 @router.get("/memory/cases/{case_id}")
-async def show_case(call: Caller, case_id: str, conversation_id: Parameter = "") -> Response:
+async def show_case(context: Context, case_id: str, conversation_id: Parameter = "") -> Response:
     """Give a case whole, as JSON and as Markdown, whatever its lifecycle."""
-    caller = await _caller(call, conversation_id)
-    return JsonAnswer(whole_fields(await _whole(call, caller, case_id)))
+    caller = await _caller(context, conversation_id)
+    return JsonResponse(whole_fields(await _whole(context, caller, case_id)))
 
 
 @router.post("/memory/cases/{case_id}/feedback", openapi_extra=takes(FeedbackBody))
-async def judge_case(call: Caller, case_id: str) -> Response:
+async def judge_case(context: Context, case_id: str) -> Response:
     """Take a vote on a case, and give the case as it stands then."""
-    body = await call.body(FeedbackBody)
-    caller = await _caller(call, body.conversation_id, body.app_code, body.environment)
-    answer = await call.memory.cases.feedback(
+    body = await context.body(FeedbackBody)
+    caller = await _caller(context, body.conversation_id, body.app_code, body.environment)
+    answer = await context.memory.cases.feedback(
         caller, case_id, helpful=body.helpful, signal=body.signal
     )
     if isinstance(answer, Refusal):
         raise _fault(answer)
-    whole = await _whole(call, caller, case_id)
+    whole = await _whole(context, caller, case_id)
     told = whole_fields(whole, report_chars=_MAX_TOLD_REPORT_CHARS)
-    return JsonAnswer({**told, **feedback_fields(answer)})
+    return JsonResponse({**told, **feedback_fields(answer)})
 
 
 async def _caller(
-    call: Call,
+    context: RequestContext,
     conversation_id: str | None,
     app_code: str | None = None,
     environment: str | None = None,
@@ -125,12 +125,12 @@ async def _caller(
     tools: tuple[str, ...] = ()
     root_id: str | None = None
     if conversation_id:
-        known = (await call.chat.get(call.user_id, conversation_id)).conversation
+        known = (await context.chat.get(context.user_id, conversation_id)).conversation
         labels = {name: given or getattr(known, name) for name, given in labels.items()}
-        tools = await call.chat.recent_tools(call.user_id, conversation_id)
+        tools = await context.chat.recent_tools(context.user_id, conversation_id)
         root_id = known.root_id
     return CaseCaller(
-        scope=Scope(owner_id=call.user_id, **labels),
+        scope=Scope(owner_id=context.user_id, **labels),
         conversation_id=conversation_id or None,
         root_id=root_id,
         by="person",
@@ -139,11 +139,11 @@ async def _caller(
     )
 
 
-async def _whole(call: Call, caller: CaseCaller, case_id: str) -> WholeCase:
+async def _whole(context: RequestContext, caller: CaseCaller, case_id: str) -> WholeCase:
     everywhere = replace(
         caller, scope=Scope(owner_id=caller.scope.owner_id), active_tools=(), only_environment=False
     )
-    answer = await call.memory.cases.render(everywhere, [case_id])
+    answer = await context.memory.cases.render(everywhere, [case_id])
     if isinstance(answer, Refusal):
         raise _fault(answer)
     return answer.cases[0]
@@ -163,7 +163,7 @@ def _fault(refusal: Refusal, said: Mapping[str, str] = MappingProxyType({})) -> 
     for ours, theirs in said.items():
         message = message.replace(f"`{ours}`", f"`{theirs}`")
     fault: GatewayError = bad_field(said.get(name, name), message)
-    return BadRequest(message, details={**fault.details, **details})
+    return UnprocessableEntity(message, details={**fault.details, **details})
 
 
 def _field(refusal: Refusal) -> str:

@@ -5,21 +5,21 @@ from http import HTTPStatus
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from gateway.http.answers import JsonAnswer
-from gateway.http.description import EVENTS, takes
+from gateway.http.context import Context
+from gateway.http.json_response import JsonResponse
+from gateway.http.openapi import EVENTS, takes
 from gateway.http.schemas import ChatBody
-from gateway.http.services import Caller
 from gateway.http.sse import EventStream
 
 router = APIRouter()
 
 
 @router.post("/chat", openapi_extra=takes(ChatBody))
-async def chat(call: Caller) -> Response:
+async def chat(context: Context) -> Response:
     """Answer with the turn result; a client that goes away leaves the turn running."""
-    body = await call.body(ChatBody)
-    accepted = await call.chat.accept(call.user_id, body.request())
-    return JsonAnswer(await call.chat.result(call.user_id, accepted.turn_id))
+    body = await context.body(ChatBody)
+    accepted = await context.chat.accept(context.user_id, body.request())
+    return JsonResponse(await context.chat.result(context.user_id, accepted.turn_id))
 
 
 @router.post(
@@ -29,11 +29,11 @@ async def chat(call: Caller) -> Response:
     openapi_extra=takes(ChatBody),
     response_class=EventStream,
 )
-async def chat_stream(call: Caller) -> Response:
+async def chat_stream(context: Context) -> Response:
     """Answer with the turn's events as they are stored; the last is `turn.completed`."""
-    body = await call.body(ChatBody)
-    accepted = await call.chat.accept(call.user_id, body.request())
-    subscription = call.chat.follow_turn(accepted)
+    body = await context.body(ChatBody)
+    accepted = await context.chat.accept(context.user_id, body.request())
+    subscription = context.chat.follow_turn(accepted)
     return EventStream(
-        call.stream_plan(subscription, accepted.conversation_id, until_completed=True)
+        context.stream_plan(subscription, accepted.conversation_id, until_completed=True)
     )

@@ -5,9 +5,9 @@ from http import HTTPStatus
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from gateway.http.description import EVENTS
+from gateway.http.context import Context
+from gateway.http.openapi import EVENTS
 from gateway.http.parameters import Parameter
-from gateway.http.services import Caller
 from gateway.http.sse import EventStream
 
 router = APIRouter()
@@ -19,8 +19,8 @@ router = APIRouter()
     responses=EVENTS,
     response_class=EventStream,
 )
-async def events(call: Caller, conversation_id: str, after: Parameter = "") -> Response:
+async def events(context: Context, conversation_id: str, after: Parameter = "") -> Response:
     """Follow a conversation; `Last-Event-ID` goes before `after`."""
-    last_seen = call.request.headers.get("last-event-id") or after or None
-    subscription = await call.chat.follow(call.user_id, conversation_id, last_seen)
-    return EventStream(call.stream_plan(subscription, conversation_id, until_completed=False))
+    last_seen = context.request.headers.get("last-event-id") or after or None
+    subscription = await context.chat.follow(context.user_id, conversation_id, last_seen)
+    return EventStream(context.stream_plan(subscription, conversation_id, until_completed=False))

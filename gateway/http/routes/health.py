@@ -10,8 +10,8 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from gateway.http.answers import JsonAnswer
-from gateway.http.services import UNAVAILABLE, AppFront, Ping
+from gateway.http.context import UNAVAILABLE, Ping, State
+from gateway.http.json_response import JsonResponse
 from gateway.version import VERSION
 
 router = APIRouter()
@@ -24,17 +24,17 @@ _Answer = str | Mapping[str, str] | None
 @router.get("/healthz")
 async def healthz() -> Response:
     """Say that the process answers; nothing else is looked at."""
-    return JsonAnswer({"ok": True})
+    return JsonResponse({"ok": True})
 
 
 @router.head("/readyz", include_in_schema=False)
 @router.get("/readyz")
-async def readyz(front: AppFront) -> Response:
+async def readyz(state: State) -> Response:
     """Say whether turns can be run and their logs be kept, and which part is at fault if not: 200 or 503."""
-    services = front.services
-    answers = await _ask_all(services.pings, front.limits.ping_deadline_s)
+    services = state.services
+    answers = await _ask_all(services.pings, state.limits.ping_deadline_s)
     ready = not services.chat.is_closed and not any(map(_is_fault, answers.values()))
-    return JsonAnswer(
+    return JsonResponse(
         {
             "ready": ready,
             "demo": services.demo,
@@ -48,9 +48,9 @@ async def readyz(front: AppFront) -> Response:
 
 @router.head("/metrics", include_in_schema=False, response_class=PlainTextResponse)
 @router.get("/metrics", response_class=PlainTextResponse)
-async def metrics(front: AppFront) -> Response:
+async def metrics(state: State) -> Response:
     """Give all metrics in Prometheus' text format."""
-    text, media_type = front.services.metrics.render()
+    text, media_type = state.services.metrics.render()
     return Response(text, headers={"Content-Type": media_type})
 
 
@@ -58,7 +58,7 @@ async def metrics(front: AppFront) -> Response:
 async def openapi(request: Request) -> Response:
     """Describe the API as OpenAPI 3.1."""
     description = await anyio.to_thread.run_sync(request.app.openapi)  # slow the first time
-    return JsonAnswer(description)
+    return JsonResponse(description)
 
 
 async def _ask_all(pings: Mapping[str, Ping], deadline_s: float) -> dict[str, _Answer]:

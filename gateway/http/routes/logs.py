@@ -8,10 +8,10 @@ from fastapi import APIRouter
 from starlette.responses import Response, StreamingResponse
 
 from gateway.errors import NotFound
-from gateway.http.answers import JsonAnswer
-from gateway.http.complaints import bad_field
+from gateway.http.context import Context, RequestContext
+from gateway.http.json_response import JsonResponse
 from gateway.http.parameters import DEFAULT_LIMIT, Limit, Parameter
-from gateway.http.services import Call, Caller
+from gateway.http.validation_errors import bad_field
 from gateway.http.views import log_fields
 from gateway.journal import LogEntry, LogLine, LogPage, list_logs, read_log
 
@@ -24,29 +24,35 @@ _MAX_LOOKS = 10
 
 @router.get("/logs")
 async def list_own_logs(
-    call: Caller,
+    context: Context,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Parameter = "",
     conversation_id: Parameter = "",
 ) -> Response:
     """List the logs of the user's turns, newest first. A page may be short and have a next one."""
     if conversation_id:
-        await call.chat.get(call.user_id, conversation_id)
+        await context.chat.get(context.user_id, conversation_id)
     own: list[LogEntry] = []
     place = cursor or None
     for _ in range(_MAX_LOOKS):
-        page = await _page(call, limit - len(own), place, conversation_id or None)
-        own += [one for one in page.entries if await call.chat.owns_turn(call.user_id, one.turn_id)]
+        page = await _page(context, limit - len(own), place, conversation_id or None)
+        own += [
+            one
+            for one in page.entries
+            if await context.chat.owns_turn(context.user_id, one.turn_id)
+        ]
         place = page.next_cursor
         if place is None or len(own) == limit:
             break
-    return JsonAnswer({"logs": [log_fields(one) for one in own], "next_cursor": place})
+    return JsonResponse({"logs": [log_fields(one) for one in own], "next_cursor": place})
 
 
-async def _page(call: Call, limit: int, cursor: str | None, conversation_id: str | None) -> LogPage:
+async def _page(
+    context: RequestContext, limit: int, cursor: str | None, conversation_id: str | None
+) -> LogPage:
     read = partial(
         list_logs,
-        call.front.services.settings.log_dir,
+        context.state.services.settings.log_dir,
         limit=limit,
         cursor=cursor,
         conversation_id=conversation_id,
@@ -64,13 +70,13 @@ class JsonLines(StreamingResponse):
 
 
 @router.get("/logs/{log_file:path}", response_class=JsonLines)
-async def show_log(call: Caller, log_file: str) -> Response:
+async def show_log(context: Context, log_file: str) -> Response:
     """Give one log as JSON lines. The name is looked up in the list, never opened as it stands."""
     turn_id = log_file.rpartition("/")[2].removesuffix(".jsonl")
     lines = None
-    if await call.chat.owns_turn(call.user_id, turn_id):
+    if await context.chat.owns_turn(context.user_id, turn_id):
         lines = await anyio.to_thread.run_sync(
-            read_log, call.front.services.settings.log_dir, log_file
+            read_log, context.state.services.settings.log_dir, log_file
         )
     if lines is None:
         raise NotFound("There is no such log.")

@@ -12,9 +12,8 @@ from pydantic import AfterValidator
 from starlette.responses import Response
 
 from gateway.errors import NotFound
-from gateway.http.answers import JsonAnswer
-from gateway.http.complaints import bad_field
-from gateway.http.description import takes
+from gateway.http.context import Context, RequestContext
+from gateway.http.json_response import JsonResponse
 from gateway.http.memory_bodies import EpisodeBody, QueryBody, ScopeBody
 from gateway.http.memory_views import (
     context_fields,
@@ -24,9 +23,10 @@ from gateway.http.memory_views import (
     whole_item_fields,
     written_fields,
 )
+from gateway.http.openapi import takes
 from gateway.http.parameters import DEFAULT_LIMIT, Limit, Parameter, read_place
 from gateway.http.schemas import MAX_NAME_CHARS, label, name_or_nothing
-from gateway.http.services import Call, Caller
+from gateway.http.validation_errors import bad_field
 from gateway.turns.casefields import whole_fields
 from memory.cases.calling import label_of
 from memory.cases.case import CaseCaller
@@ -67,7 +67,7 @@ def _labels(
 
 @router.get("/memory/search")
 async def search_memory(
-    call: Caller,
+    context: Context,
     labels: Annotated[ScopeBody, Depends(_labels)],
     q: _Text,
     kinds: Parameter = "",
@@ -75,66 +75,66 @@ async def search_memory(
 ) -> Response:
     """Find notes, episodes and cases, best first."""
     wanted = _kinds(kinds)
-    scope = labels.scope(call.user_id)
+    scope = labels.scope(context.user_id)
     if wanted == ("case",):  # one without an app or environment holds for every one
         scope = SearchScope(
             owner_id=scope.owner_id, or_without=("app_code", "environment"), **scope.labels
         )
-    found = await call.memory.search.search(q, scope=scope, kinds=wanted, limit=limit)
-    return JsonAnswer(found_fields(found))
+    found = await context.memory.search.search(q, scope=scope, kinds=wanted, limit=limit)
+    return JsonResponse(found_fields(found))
 
 
 @router.post("/memory/context", openapi_extra=takes(QueryBody))
-async def build_context(call: Caller) -> Response:
+async def build_context(context: Context) -> Response:
     """Give what would be injected into a prompt; nothing counts as shown by this."""
-    body = await call.body(QueryBody)
+    body = await context.body(QueryBody)
     tools: tuple[str, ...] = ()
     if body.conversation_id is not None:
-        tools = await call.chat.recent_tools(call.user_id, body.conversation_id)
-    pack = await call.memory.reader.recall(body.query(call.user_id, tools))
-    return JsonAnswer(context_fields(pack))
+        tools = await context.chat.recent_tools(context.user_id, body.conversation_id)
+    pack = await context.memory.reader.recall(body.query(context.user_id, tools))
+    return JsonResponse(context_fields(pack))
 
 
 @router.get("/memory/items/{item_id}")
-async def show_item(call: Caller, item_id: str) -> Response:
+async def show_item(context: Context, item_id: str) -> Response:
     """Show one item whole, with where it comes from and what backends made of it."""
-    scope = Scope(owner_id=call.user_id)
-    item = await call.memory.items.get(item_id, scope)
+    scope = Scope(owner_id=context.user_id)
+    item = await context.memory.items.get(item_id, scope)
     if item is None:
-        return await _hidden_case(call, item_id)
-    episode = await call.memory.episodes.get(item_id, scope) if item.kind == "episode" else None
-    links = await call.memory.outbox.links_of(item_id)
-    return JsonAnswer(whole_item_fields(item, episode, links))
+        return await _hidden_case(context, item_id)
+    episode = await context.memory.episodes.get(item_id, scope) if item.kind == "episode" else None
+    links = await context.memory.outbox.links_of(item_id)
+    return JsonResponse(whole_item_fields(item, episode, links))
 
 
-async def _hidden_case(call: Caller, item_id: str) -> Response:
+async def _hidden_case(context: Context, item_id: str) -> Response:
     """Show a case that search does not show; it can be forgotten by its id as well."""
-    caller = CaseCaller(scope=Scope(owner_id=call.user_id), by="person")
-    answer = await call.memory.cases.render(caller, [item_id])
+    caller = CaseCaller(scope=Scope(owner_id=context.user_id), by="person")
+    answer = await context.memory.cases.render(caller, [item_id])
     if isinstance(answer, Refusal):
         raise _no_item()
-    return JsonAnswer({"id": item_id, "kind": "case", **whole_fields(answer.cases[0])})
+    return JsonResponse({"id": item_id, "kind": "case", **whole_fields(answer.cases[0])})
 
 
 @router.delete("/memory/items/{item_id}", status_code=HTTPStatus.NO_CONTENT)
-async def forget_item(call: Caller, item_id: str) -> Response:
+async def forget_item(context: Context, item_id: str) -> Response:
     """Forget an item everywhere; the chronicle keeps only that something was forgotten."""
-    if not await call.memory.forget(item_id, Scope(owner_id=call.user_id)):
+    if not await context.memory.forget(item_id, Scope(owner_id=context.user_id)):
         raise _no_item()
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
 @router.post("/memory/episodes", status_code=HTTPStatus.CREATED, openapi_extra=takes(EpisodeBody))
-async def write_episode(call: Caller) -> Response:
+async def write_episode(context: Context) -> Response:
     """Take an episode: stored, merged into one that is like it, or refused with the reason."""
-    body = await call.body(EpisodeBody)
-    written = await call.memory.write(body.draft(call.user_id))
-    return JsonAnswer(written_fields(written), status_code=HTTPStatus.CREATED)
+    body = await context.body(EpisodeBody)
+    written = await context.memory.write(body.draft(context.user_id))
+    return JsonResponse(written_fields(written), status_code=HTTPStatus.CREATED)
 
 
 @router.get("/memory/intents")
 async def list_intents(
-    call: Caller,
+    context: Context,
     key: Parameter = "",
     conversation_id: Parameter = "",
     limit: Limit = DEFAULT_LIMIT,
@@ -143,57 +143,59 @@ async def list_intents(
     """List the chronicle, newest first."""
     if cursor:
         read_place("cursor", cursor)
-    page = await call.memory.chronicle.page(
-        call.user_id,
+    page = await context.memory.chronicle.page(
+        context.user_id,
         key=key or None,
         conversation_id=conversation_id or None,
         limit=limit,
         cursor=cursor or None,
     )
     if conversation_id and not page.records:
-        await _refuse_unknown(call, conversation_id)
-    return JsonAnswer(
+        await _refuse_unknown(context, conversation_id)
+    return JsonResponse(
         {"intents": [intent_fields(one) for one in page.records], "next_cursor": page.next_cursor}
     )
 
 
-async def _refuse_unknown(call: Call, conversation_id: str) -> None:
+async def _refuse_unknown(context: RequestContext, conversation_id: str) -> None:
     """Refuse a conversation that is not there and of which nothing is told any more."""
-    told = await call.memory.chronicle.page(call.user_id, conversation_id=conversation_id, limit=1)
+    told = await context.memory.chronicle.page(
+        context.user_id, conversation_id=conversation_id, limit=1
+    )
     if not told.records:
-        await call.chat.get(call.user_id, conversation_id)
+        await context.chat.get(context.user_id, conversation_id)
 
 
 @router.get("/memory/outbox")
 async def list_deliveries(
-    call: Caller, status: Parameter = "", limit: Limit = DEFAULT_LIMIT, cursor: Parameter = ""
+    context: Context, status: Parameter = "", limit: Limit = DEFAULT_LIMIT, cursor: Parameter = ""
 ) -> Response:
     """List the deliveries of what the caller reads, newest first."""
-    page = await call.memory.outbox.page(
-        call.user_id, _status(status), limit=limit + 1, before_id=read_place("cursor", cursor)
+    page = await context.memory.outbox.page(
+        context.user_id, _status(status), limit=limit + 1, before_id=read_place("cursor", cursor)
     )
     more = len(page) > limit
     deliveries = [delivery_fields(one) for one in page[:limit]]
-    return JsonAnswer(
+    return JsonResponse(
         {"deliveries": deliveries, "next_cursor": deliveries[-1]["id"] if more else None}
     )
 
 
 @router.post("/memory/outbox/{delivery_id}/retry")
-async def retry_delivery(call: Caller, delivery_id: str) -> Response:
+async def retry_delivery(context: Context, delivery_id: str) -> Response:
     """Make a delivery that is dead or waits due now."""
     if not (delivery_id.isascii() and delivery_id.isdigit() and len(delivery_id) <= _MAX_DIGITS):
         raise _no_delivery()
-    delivery = await call.memory.retry(int(delivery_id), call.user_id)
+    delivery = await context.memory.retry(int(delivery_id), context.user_id)
     if delivery is None:
         raise _no_delivery()
-    return JsonAnswer(delivery_fields(delivery))
+    return JsonResponse(delivery_fields(delivery))
 
 
 @router.get("/memory/health")
-async def show_health(call: Caller) -> Response:
+async def show_health(context: Context) -> Response:
     """Tell how each backend is."""
-    return JsonAnswer(await call.memory_health())
+    return JsonResponse(await context.memory_health())
 
 
 _MAX_DIGITS = 15

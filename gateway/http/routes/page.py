@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from gateway.errors import NotFound
-from gateway.http.services import AppFront
+from gateway.http.context import State
 
 router = APIRouter()
 
@@ -46,20 +46,20 @@ class WebFile:
 
 @router.head("/", include_in_schema=False, response_class=HTMLResponse)
 @router.get("/", response_class=HTMLResponse)
-async def page(request: Request, front: AppFront) -> Response:
+async def page(request: Request, state: State) -> Response:
     """Give the chat page."""
-    return await _serve(request, front, _INDEX)
+    return await _serve(request, state, _INDEX)
 
 
 @router.head("/static/{name:path}", include_in_schema=False, response_class=Response)
 @router.get("/static/{name:path}", response_class=Response)
-async def static_file(request: Request, front: AppFront, name: str) -> Response:
+async def static_file(request: Request, state: State, name: str) -> Response:
     """Give one of the page's files."""
-    return await _serve(request, front, f"static/{name}")
+    return await _serve(request, state, f"static/{name}")
 
 
-async def _serve(request: Request, front: AppFront, name: str) -> Response:
-    file = await anyio.to_thread.run_sync(read_web_file_blocking, front.web_dir, name)
+async def _serve(request: Request, state: State, name: str) -> Response:
+    file = await anyio.to_thread.run_sync(read_web_file_blocking, state.web_dir, name)
     if file is None:
         raise NotFound("There is no such file.")
     headers = {"ETag": file.etag, "Cache-Control": "no-cache"}

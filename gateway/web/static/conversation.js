@@ -8,14 +8,14 @@ import {
 } from "/static/routes.js";
 import { readEvents } from "/static/sse.js";
 import { addApproval, isUnfinished, newTurn } from "/static/turn.js";
-import { TurnBook, parseData } from "/static/turn-book.js";
+import { TurnStore, parseData } from "/static/turn-store.js";
 
 // The same idempotency key makes repeating safe; more often than this the reader is asked.
 const MAX_SEND_ATTEMPTS = 3;
 
 export class Conversation {
   id;
-  #book = new TurnBook();
+  #store = new TurnStore();
   #page;
   #closing = new AbortController();
   #following = null;
@@ -48,15 +48,15 @@ export class Conversation {
   }
 
   get turns() {
-    return this.#book.turns;
+    return this.#store.turns;
   }
 
   get isBusy() {
-    return this.#book.isBusy;
+    return this.#store.isBusy;
   }
 
   get activeTurn() {
-    return this.#book.activeTurn;
+    return this.#store.activeTurn;
   }
 
   /** Stop reading; the turns themselves go on. */
@@ -77,7 +77,7 @@ export class Conversation {
     // Reading the latest again does not change how far back the reader went.
     if (!this.#hasLoaded) this.#earlier = earlier;
     this.#hasLoaded = true;
-    this.#book.merge(messages, summary);
+    this.#store.merge(messages, summary);
     this.settings = summary.settings;
     this.#unread = Math.max(0, summary.turnCount - this.turns.length);
     this.#page.turnsChanged();
@@ -100,7 +100,7 @@ export class Conversation {
     const { messages, earlier } = await listMessages(this.id, { before: this.#earlier, signal: this.#closing.signal });
     this.#earlier = earlier;
     const before = this.turns.length;
-    this.#book.mergeEarlier(messages);
+    this.#store.mergeEarlier(messages);
     this.#unread = Math.max(0, this.#unread - (this.turns.length - before));
   }
 
@@ -109,7 +109,7 @@ export class Conversation {
   /** False when an event before this one is missing and the stream must be taken up again from an earlier place. */
   #take(event) {
     if (event.type === "error") throw errorFromShape(parseData(event));
-    const change = this.#book.take(event);
+    const change = this.#store.take(event);
     if (change === "gap") return false;
     if (change !== "seen") this.#tell(event.type, change);
     return true;
@@ -137,7 +137,7 @@ export class Conversation {
     this.#following = following;
     follow({
       conversationId: this.id,
-      position: () => this.#book.position,
+      position: () => this.#store.position,
       take: (event) => this.#take(event),
       connected: (isConnected) => this.#page.connected(isConnected),
       signal: AbortSignal.any([this.#closing.signal, following.signal]),
@@ -148,7 +148,7 @@ export class Conversation {
 
   /** Another stream may have brought the last event that was waited for. */
   #followNoLonger() {
-    if (this.#book.position !== null) return;
+    if (this.#store.position !== null) return;
     this.#following?.abort();
     this.#following = null;
     this.#page.connected(true);
@@ -171,7 +171,7 @@ export class Conversation {
     const accepted = this.#lastSend.then(() => this.#sendAccepted(turn, idempotencyKey));
     this.#lastSend = accepted.catch(() => {});
     return accepted.catch((error) => {
-      this.#book.drop(turn);
+      this.#store.drop(turn);
       this.#page.turnsChanged();
       throw error;
     });
@@ -219,7 +219,7 @@ export class Conversation {
   }
 
   #accept(turn, data) {
-    this.#book.bind(turn, data?.turn_id ?? null);
+    this.#store.bind(turn, data?.turn_id ?? null);
     this.#begin(data.conversation_id);
     this.#page.turnsChanged();
   }
@@ -268,7 +268,7 @@ export class Conversation {
     this.#page.turnsChanged(turn);
     try {
       await takeBackTurn(this.id, turn.turnId);
-      this.#book.drop(turn);
+      this.#store.drop(turn);
       this.#followNoLonger();
       this.#page.turnsChanged();
       return turn.text;

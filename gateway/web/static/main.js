@@ -10,7 +10,7 @@ import { readReadiness } from "/static/routes.js";
 import { startShortcuts } from "/static/shortcuts.js";
 import { askForToken } from "/static/sign-in.js";
 import { showHidden } from "/static/visible.js";
-import { showWall } from "/static/wall.js";
+import { showSandbox } from "/static/sandbox-badge.js";
 
 async function showReadiness() {
   const readiness = await readReadiness().catch(() => ({}));
@@ -18,7 +18,7 @@ async function showReadiness() {
   const words = [model, readiness.demo ? t("demo_short") : ""].filter(Boolean).join(" · ");
   byId("model").textContent = words;
   byId("model").hidden = !words;
-  showWall(byId("wall"), readiness.parts?.sandbox?.kind);
+  showSandbox(byId("wall"), readiness.parts?.sandbox?.kind);
   if (readiness.demo) showDemoBanner(byId("banner"), model);
 }
 

@@ -25,8 +25,8 @@ from gateway.engine.pool import ClientPool, PoolLimits
 from gateway.engine.protocol import ClientSpec
 from gateway.engine.scripted import ScriptedEngine
 from gateway.http.application import create_app
+from gateway.http.context import HttpLimits, Ping
 from gateway.http.peers import LocalUsers
-from gateway.http.services import HttpLimits, Ping
 from gateway.http.tokens import make_token
 from gateway.memory import MissingMemory
 from gateway.observability.metrics import Metrics

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import anyio.abc
 
-from gateway.http.services import HttpLimits
+from gateway.http.context import HttpLimits
 from tests.service.http.stage import LIMIT_S, Stage, assert_error, staged
 
 HEAD = (

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.service.http.stage import Json, Stage, assert_error, staged
-from tests.service.http.test_wire import JSON, post
+from tests.service.http.test_connections import JSON, post
 from tests.service.http.wired import raw, wired
 
 OWN = "127.0.0.1:8000"

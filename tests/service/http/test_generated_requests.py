@@ -52,7 +52,7 @@ CHECKS = [
     unsupported_method,
 ]
 TIMEOUT_S = 20
-_READS = re.compile(r"call\.(?P<how>body|optional_body)\((?P<model>\w+)\)")
+_READS = re.compile(r"context\.(?P<how>body|optional_body)\((?P<model>\w+)\)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 
-from gateway.http.services import HttpLimits
+from gateway.http.context import HttpLimits
 from gateway.version import VERSION
 from tests.service.http.stage import staged
 

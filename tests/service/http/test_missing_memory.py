@@ -13,7 +13,7 @@ from starlette.requests import Request
 from gateway.assemble import Services
 from gateway.conversations.model import ConversationChange
 from gateway.http.application import create_app
-from gateway.http.services import Call, Front, HttpLimits
+from gateway.http.context import AppState, HttpLimits, RequestContext
 from gateway.ids import LOCAL_USER as ME
 from memory.assemble import FILE
 from tests.service.http.stage import assert_error
@@ -72,9 +72,9 @@ async def test_its_routes_say_what_helps_and_that_trying_again_does_not(
 
 async def test_the_health_of_each_backend_is_told(tmp_path: Path) -> None:
     async with damaged(tmp_path) as (services, _):
-        front = Front(services=services, limits=HttpLimits(), web_dir=tmp_path)
-        call = Call(request=Request({"type": "http"}), front=front, user_id=ME)
-        (vectors,) = (await call.memory_health())["backends"]
+        state = AppState(services=services, limits=HttpLimits(), web_dir=tmp_path)
+        context = RequestContext(request=Request({"type": "http"}), state=state, user_id=ME)
+        (vectors,) = (await context.memory_health())["backends"]
     assert (vectors["name"], vectors["state"]) == ("vectors", "unavailable")
     assert "damaged" in vectors["detail"]
 

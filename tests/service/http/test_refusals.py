@@ -98,8 +98,8 @@ async def test_a_fault_of_our_own_tells_nothing_but_the_request_id_and_is_logged
             monkeypatch.setattr(stage.chat, name, fail)
         monkeypatch.setattr(stage.chat, "approvals", None)
         monkeypatch.setattr(stage.chat, "answer_approval", None)
-        broken = replace(stage.app.state.front.services, memory=cast("Memory", object()))
-        stage.app.state.front = replace(stage.app.state.front, services=broken)
+        broken = replace(stage.app.state.gateway.services, memory=cast("Memory", object()))
+        stage.app.state.gateway = replace(stage.app.state.gateway, services=broken)
         for method, template in ROUTES:
             if template in OPEN | {"/readyz", "/metrics", "/logs", "/openapi.json"}:
                 continue

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 
 from gateway.conversations.sqlite.turns import SqliteTurnStore
-from gateway.http.wire import Connections, WireLimits
+from gateway.http.connections import ConnectionLimits, Connections
 from gateway.ids import TurnId
 from tests.service.http.stage import HOLD, Stage, staged
 from tests.service.http.wired import HOST, wired
@@ -44,7 +44,7 @@ class Here:
 @asynccontextmanager
 async def with_a_long_conversation(directory: Path, patience_s: float) -> AsyncIterator[Here]:
     dropped: Counter[str] = Counter()
-    limits = WireLimits(patience_s=patience_s)
+    limits = ConnectionLimits(patience_s=patience_s)
     connections = Connections(limits, lambda reason: dropped.update([reason]))
     with anyio.fail_after(DEADLINE_S):
         async with (

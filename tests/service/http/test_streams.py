@@ -7,7 +7,7 @@ import anyio
 import httpx
 import pytest
 
-from gateway.http.services import HttpLimits
+from gateway.http.context import HttpLimits
 from tests.service.http.reading import Event, EventReader, reading
 from tests.service.http.stage import DEAF, HOLD, LIMIT_S, LONG, Json, Stage, staged
 

@@ -12,7 +12,7 @@ import uvicorn
 from anyio.abc import SocketStream
 from starlette.types import ASGIApp
 
-from gateway.http.wire import SEND_BUFFER_BYTES, Connections, WireLimits
+from gateway.http.connections import SEND_BUFFER_BYTES, ConnectionLimits, Connections
 from tests.service.http.stage import LIMIT_S
 
 HOST = b"Host: 127.0.0.1\r\n"
@@ -34,7 +34,7 @@ class _Server(uvicorn.Server):
 @asynccontextmanager
 async def wired(
     app: ASGIApp,
-    limits: WireLimits | None = None,
+    limits: ConnectionLimits | None = None,
     *,
     host: str = "127.0.0.1",
     connections: Connections | None = None,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway.errors import BadRequest
+from gateway.errors import UnprocessableEntity
 from gateway.http.bodies import parse_body
 from gateway.http.episode_input import read_episode
 from gateway.http.memory_bodies import EpisodeBody
@@ -308,7 +308,7 @@ def test_what_is_wrong_with_the_input_as_a_whole_is_said_of_the_input(
 def test_what_a_request_may_not_hold_is_refused_with_the_same_sentence(
     shell: Shell, body: Any
 ) -> None:
-    with pytest.raises(BadRequest) as refused:
+    with pytest.raises(UnprocessableEntity) as refused:
         parse_body(json.dumps(body).encode(), EpisodeBody)
     assert shell("write", given=body) == (BAD_ARGUMENTS, f"{refused.value.message}\n")
     assert shell("export") == (0, "")

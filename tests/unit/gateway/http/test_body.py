@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.conversations.model import ConversationChange
-from gateway.errors import BadRequest
+from gateway.errors import UnprocessableEntity
 from gateway.http.bodies import parse_body
-from gateway.http.complaints import complain, field_name
 from gateway.http.schemas import ChatBody, ConversationBody
+from gateway.http.validation_errors import field_name, validation_error
 
 
 def test_the_last_of_two_equal_keys_counts() -> None:
@@ -44,13 +44,13 @@ def test_a_message_has_at_most_two_hundred_thousand_characters(chars: int, *, fi
     if fits:
         assert len(parse_body(raw, ChatBody).message) == chars
     else:
-        with pytest.raises(BadRequest):
+        with pytest.raises(UnprocessableEntity):
             parse_body(raw, ChatBody)
 
 
 @given(st.binary())
 def test_any_bytes_are_a_body_or_a_bad_request(raw: bytes) -> None:
-    with pytest.raises(BadRequest):
+    with pytest.raises(UnprocessableEntity):
         parse_body(raw, ChatBody)
 
 
@@ -65,7 +65,7 @@ JSON = st.recursive(
 def test_any_json_is_a_sound_body_or_one_short_sentence(value: dict[str, Any]) -> None:
     try:
         body = parse_body(json.dumps(value).encode(), ChatBody)
-    except BadRequest as exc:
+    except UnprocessableEntity as exc:
         sentence = exc.message
     else:
         sentence = "It fits."
@@ -84,7 +84,7 @@ def test_a_field_is_named_as_a_person_would() -> None:
 
 
 def test_a_fault_of_a_kind_that_is_not_known_is_told_all_the_same() -> None:
-    fault = complain([{"type": "new_kind", "loc": ("body", "x"), "msg": "secret"}])
+    fault = validation_error([{"type": "new_kind", "loc": ("body", "x"), "msg": "secret"}])
     assert fault.message == "`x` is not valid."
 
 
@@ -105,5 +105,5 @@ def test_a_fault_of_a_kind_that_is_not_known_is_told_all_the_same() -> None:
     ids=lambda one: str(one)[:20],
 )
 def test_the_sentence_says_what_is_wrong_with_a_body(raw: bytes, word: str) -> None:
-    with pytest.raises(BadRequest, match=word):
+    with pytest.raises(UnprocessableEntity, match=word):
         parse_body(raw, ChatBody)

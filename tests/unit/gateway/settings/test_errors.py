@@ -6,9 +6,9 @@ from gateway import errors
 from gateway.errors import Busy, GatewayError, NotFound, Overloaded, StartError
 
 KINDS = {
-    "BadRequest": ("invalid_request", 422, False),
+    "UnprocessableEntity": ("invalid_request", 422, False),
     "TooLarge": ("body_too_large", 413, False),
-    "Unauthorised": ("unauthorised", 401, False),
+    "Unauthorized": ("unauthorised", 401, False),
     "Forbidden": ("forbidden", 403, False),
     "NotFound": ("not_found", 404, False),
     "Conflict": ("conflict", 409, False),

@@ -7,8 +7,8 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gateway.http.faults import error_answer, fault_of
-from gateway.http.services import HttpMetrics
+from gateway.http.context import HttpMetrics
+from gateway.http.exception_handlers import error_response, to_gateway_error
 from gateway.observability.logging import bind_turn
 
 _log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ def _template(scope: Scope) -> str:
     return path if isinstance(path, str) else "none"
 
 
-class ErrorEdge:
+class ErrorMiddleware:
     """Turns whatever is raised below into the one error shape.
 
     After the response has begun nothing can be said any more: the connection is cut instead.
@@ -94,7 +94,7 @@ class ErrorEdge:
                 await self._app(scope, receive, watched)
         except ClientDisconnect:
             _log.debug("client_left", extra={"request_id": request_id})
-        except Exception as exc:  # noqa: BLE001  the edge: logged by `fault_of`, told in the one shape
-            fault = fault_of(exc, request_id)
+        except Exception as exc:  # noqa: BLE001  the edge: logged by `to_gateway_error`, told in the one shape
+            fault = to_gateway_error(exc, request_id)
             if not begun:
-                await error_answer(fault, request_id)(scope, receive, send)
+                await error_response(fault, request_id)(scope, receive, send)

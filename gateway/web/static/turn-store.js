@@ -15,7 +15,7 @@ export function parseData(event) {
   }
 }
 
-export class TurnBook {
+export class TurnStore {
   /** In order; the array itself stays the same for those who draw it. */
   turns = [];
   #ledger = new Ledger();

@@ -7,14 +7,14 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.http.edge import PROTECTION
-from gateway.http.services import HttpLimits
-from gateway.http.wire import WireLimits
+from gateway.http.connections import ConnectionLimits
+from gateway.http.context import HttpLimits
+from gateway.http.middleware import PROTECTION
 from tests.service.http.stage import HOLD, LIMIT_S, Stage, staged
 from tests.service.http.wired import HOST, Answer, RawClient, raw, wired
 
 PULSE = b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n"
-SOON = WireLimits(patience_s=0.05)
+SOON = ConnectionLimits(patience_s=0.05)
 QUICK = HttpLimits(body_deadline_s=0.05)
 
 
@@ -28,7 +28,7 @@ JSON = b"Content-Type: application/json"
 
 @asynccontextmanager
 async def on_the_wire(
-    directory: Path, limits: WireLimits | None = None
+    directory: Path, limits: ConnectionLimits | None = None
 ) -> AsyncIterator[tuple[Stage, int]]:
     async with staged(directory) as stage, wired(stage.app, limits) as port:
         yield stage, port
@@ -146,7 +146,7 @@ async def _until_another_was_cut(port: int) -> None:
 
 
 async def test_many_idle_connections_do_not_keep_a_client_out(tmp_path: Path) -> None:
-    few = WireLimits(max_connections=20)
+    few = ConnectionLimits(max_connections=20)
     async with on_the_wire(tmp_path, few) as (_, port), AsyncExitStack() as stack:
         idle = [await stack.enter_async_context(raw(port)) for _ in range(60)]
         for half in idle[::2]:
@@ -159,7 +159,7 @@ async def test_many_idle_connections_do_not_keep_a_client_out(tmp_path: Path) ->
 async def test_where_every_connection_is_served_one_more_is_told_to_come_back(
     tmp_path: Path,
 ) -> None:
-    one = WireLimits(max_connections=1)
+    one = ConnectionLimits(max_connections=1)
     async with on_the_wire(tmp_path, one) as (stage, port), raw(port) as busy:
         body = b'{"message": "%s"}' % HOLD.encode()
         head = post(b"/chat/stream", JSON, b"Content-Length: %d" % len(body), body=body)

@@ -6,7 +6,7 @@ The sentence never holds what the client sent, but for a field's name, clipped.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gateway.errors import BadRequest
+from gateway.errors import UnprocessableEntity
 from gateway.jsonsafe import clean_text
 
 _MAX_NAME_CHARS = 80
@@ -38,7 +38,7 @@ _SENTENCES: Mapping[str, str] = {
 }
 
 
-def complain(errors: Sequence[Mapping[str, Any]]) -> BadRequest:
+def validation_error(errors: Sequence[Mapping[str, Any]]) -> UnprocessableEntity:
     """Make the error out of pydantic's list; the first one is told."""
     first = errors[0]
     name = field_name(first.get("loc", ()))
@@ -48,9 +48,9 @@ def complain(errors: Sequence[Mapping[str, Any]]) -> BadRequest:
     return bad_field(name, template.format(**{**values, "field": f"`{name}`"}))
 
 
-def bad_field(name: str, sentence: str) -> BadRequest:
+def bad_field(name: str, sentence: str) -> UnprocessableEntity:
     """Make the error about one field."""
-    return BadRequest(sentence, details={"field": name})
+    return UnprocessableEntity(sentence, details={"field": name})
 
 
 def field_name(loc: Sequence[str | int]) -> str:

@@ -19,8 +19,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from gateway.errors import GatewayError, Overloaded
-from gateway.http.edge import PROTECTION
-from gateway.http.faults import MalformedRequest, error_answer
+from gateway.http.exception_handlers import MalformedRequest, error_response
+from gateway.http.middleware import PROTECTION
 from gateway.ids import new_request_id
 
 SEND_BUFFER_BYTES = 65_536
@@ -39,7 +39,7 @@ DropReason = Literal["idle", "slow_reader", "room", "full"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WireLimits:
+class ConnectionLimits:
     """What clients may take."""
 
     patience_s: float = 20.0
@@ -48,19 +48,19 @@ class WireLimits:
     accept_at_once: int = _MAX_AT_ONCE
 
 
-def limits_from_system() -> WireLimits:
+def limits_from_system() -> ConnectionLimits:
     """Return limits that leave the rest of the server enough file descriptors."""
     try:
         process = psutil.Process()
         limit = process.rlimit(psutil.RLIMIT_NOFILE)[0]
         free = limit - process.num_fds()
     except (AttributeError, OSError, psutil.Error):  # only Linux and FreeBSD report the limit
-        return WireLimits()
+        return ConnectionLimits()
     if limit == psutil.RLIM_INFINITY:
-        return WireLimits()
+        return ConnectionLimits()
     connections = min(_MAX_CONNECTIONS, max(1, int(free * _CONNECTIONS_SHARE)))
     at_once = max(1, int((free - connections) * _ACCEPT_SHARE))
-    return WireLimits(max_connections=connections, accept_at_once=min(_MAX_AT_ONCE, at_once))
+    return ConnectionLimits(max_connections=connections, accept_at_once=min(_MAX_AT_ONCE, at_once))
 
 
 class Connections:
@@ -68,29 +68,29 @@ class Connections:
 
     def __init__(
         self,
-        limits: WireLimits | None = None,
+        limits: ConnectionLimits | None = None,
         on_drop: Callable[[DropReason], None] = lambda _: None,
     ) -> None:
-        self.limits = limits or WireLimits()
+        self.limits = limits or ConnectionLimits()
         self.on_drop = on_drop
-        self.open: set[Wire] = set()
-        self.idle: dict[Wire, None] = {}
+        self.open: set[Connection] = set()
+        self.idle: dict[Connection, None] = {}
         """Those on which no request is being served, the longest idle first."""
 
     @property
     def buffered_bytes(self) -> int:
         """How much was written that clients have not taken yet; what the kernel holds is not counted."""
-        return sum(wire.buffered_bytes for wire in self.open)
+        return sum(connection.buffered_bytes for connection in self.open)
 
     def server_config(self, app: ASGIApp, *, drain_s: int | None = None) -> uvicorn.Config:
         """Return how uvicorn serves `app`; connections still open at the end get `drain_s`."""
 
-        class LimitedWire(Wire):
+        class LimitedConnection(Connection):
             shared = self
 
         return uvicorn.Config(
-            _telling_its_connection(app),
-            http=LimitedWire,
+            _counting_requests(app),
+            http=LimitedConnection,
             ws="none",  # there is no route for one, so nothing parses it
             lifespan="off",
             log_config=None,
@@ -103,19 +103,19 @@ class Connections:
         )
 
 
-def _telling_its_connection(app: ASGIApp) -> ASGIApp:
+def _counting_requests(app: ASGIApp) -> ASGIApp:
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        wire: Wire = scope["state"]["wire"]
-        wire.change_serving(1)
+        connection: Connection = scope["state"]["wire"]
+        connection.change_serving(1)
         try:
             await app(scope, receive, send)
         finally:
-            wire.change_serving(-1)
+            connection.change_serving(-1)
 
     return serve
 
 
-class Wire(H11Protocol):
+class Connection(H11Protocol):
     """One connection of HTTP/1.1."""
 
     shared: ClassVar[Connections]
@@ -229,7 +229,7 @@ class Wire(H11Protocol):
 
 def _bytes_of(fault: GatewayError) -> bytes:
     request_id = new_request_id()
-    answer = error_answer(fault, request_id, {**PROTECTION, "Connection": "close"})
+    answer = error_response(fault, request_id, {**PROTECTION, "Connection": "close"})
     answer.headers["X-Request-ID"] = request_id
     answer.headers["Cache-Control"] = "no-store"
     status = HTTPStatus(answer.status_code)

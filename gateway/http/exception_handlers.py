@@ -12,8 +12,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from gateway.errors import GatewayError, NotFound
-from gateway.http.answers import JsonAnswer
-from gateway.http.complaints import complain
+from gateway.http.json_response import JsonResponse
+from gateway.http.validation_errors import validation_error
 from memory.errors import StoreDamaged, StoreUnavailable
 
 _log = logging.getLogger(__name__)
@@ -65,13 +65,13 @@ class MemoryNotOpened(GatewayError):
     status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
-def fault_of(exc: Exception, request_id: str) -> GatewayError:
+def to_gateway_error(exc: Exception, request_id: str) -> GatewayError:
     """Say in words for the client what was raised; what is our own failure is logged."""
     match exc:
         case GatewayError():
             return exc
         case RequestValidationError():
-            return complain(exc.errors())
+            return validation_error(exc.errors())
         case HTTPException(status_code=HTTPStatus.NOT_FOUND):
             return NotFound("There is no such route.")
         case StoreDamaged():
@@ -94,9 +94,9 @@ def fault_of(exc: Exception, request_id: str) -> GatewayError:
     )
 
 
-def error_answer(
+def error_response(
     fault: GatewayError, request_id: str, headers: Mapping[str, str] | None = None
-) -> JsonAnswer:
+) -> JsonResponse:
     """Write a fault as the response of the contract."""
     extra = dict(headers or {})
     if fault.retry_after_s is not None:
@@ -107,7 +107,7 @@ def error_answer(
         extra["WWW-Authenticate"] = "Bearer"
     if fault.status == HTTPStatus.BAD_REQUEST:  # where the next request begins is not certain
         extra["Connection"] = "close"
-    return JsonAnswer(error_body(fault, request_id), status_code=fault.status, headers=extra)
+    return JsonResponse(error_body(fault, request_id), status_code=fault.status, headers=extra)
 
 
 def error_body(fault: GatewayError, request_id: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from gateway.chat import Chat
 from gateway.conversations.eventlog import Subscription
 from gateway.http.bodies import BodyT, read_body, read_optional_body
-from gateway.http.faults import MemoryNotOpened
+from gateway.http.exception_handlers import MemoryNotOpened
 from gateway.http.memory_views import health_fields, missing_health_fields
 from gateway.http.sse import Readers, StreamPlan
 from gateway.ids import UserId
@@ -100,7 +100,7 @@ class HttpLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Front:
+class AppState:
     """What the app was made with."""
 
     services: HttpServices
@@ -111,17 +111,17 @@ class Front:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class RequestContext:
     """One request, as a route sees it."""
 
     request: Request
-    front: Front
+    state: AppState
     user_id: UserId
 
     @property
     def chat(self) -> Chat:
         """What can be done."""
-        return self.front.services.chat
+        return self.state.services.chat
 
     @property
     def memory(self) -> Memory:
@@ -130,7 +130,7 @@ class Call:
         Raises:
             MemoryNotOpened: it could not be opened.
         """
-        services = self.front.services
+        services = self.state.services
         if services.memory is None:
             missing = services.missing_memory
             raise MemoryNotOpened(missing.reason if missing is not None else "Memory is off.")
@@ -138,7 +138,7 @@ class Call:
 
     async def memory_health(self) -> dict[str, Any]:
         """Tell how each place of delivery is, also where memory could not be opened."""
-        missing = self.front.services.missing_memory
+        missing = self.state.services.missing_memory
         if missing is not None:
             return missing_health_fields(missing.backends, UNAVAILABLE, missing.reason)
         return health_fields(await self.memory.health())
@@ -150,11 +150,11 @@ class Call:
 
     async def body(self, model: type[BodyT]) -> BodyT:
         """Read the body; see `read_body`."""
-        return await read_body(self.request, model, self.front.limits.body_deadline_s)
+        return await read_body(self.request, model, self.state.limits.body_deadline_s)
 
     async def optional_body(self, model: type[BodyT]) -> BodyT | None:
         """Read the body, if there is one."""
-        return await read_optional_body(self.request, model, self.front.limits.body_deadline_s)
+        return await read_optional_body(self.request, model, self.state.limits.body_deadline_s)
 
     def stream_plan(
         self, subscription: Subscription, conversation_id: str, *, until_completed: bool
@@ -166,22 +166,24 @@ class Call:
             check=partial(self.chat.get, self.user_id, conversation_id),
             wait_stopped=self.chat.wait_shut_down,
             wait_revoked=self.request.state.wait_revoked,
-            keep_alive_s=self.front.limits.keep_alive_s,
-            readers=self.front.readers,
+            keep_alive_s=self.state.limits.keep_alive_s,
+            readers=self.state.readers,
             request_id=self.request_id,
         )
 
 
-async def front_of(request: Request) -> Front:  # noqa: RUF029  a plain one would cost a thread
+async def state_of(request: Request) -> AppState:  # noqa: RUF029  a plain one would cost a thread
     """Give what the app was made with."""
-    front: Front = request.app.state.front
-    return front
+    state: AppState = request.app.state.gateway
+    return state
 
 
-async def call_of(request: Request) -> Call:
+async def context_of(request: Request) -> RequestContext:
     """Gather what a route knows of its call."""
-    return Call(request=request, front=await front_of(request), user_id=request.state.user_id)
+    return RequestContext(
+        request=request, state=await state_of(request), user_id=request.state.user_id
+    )
 
 
-AppFront = Annotated[Front, Depends(front_of)]
-Caller = Annotated[Call, Depends(call_of)]
+State = Annotated[AppState, Depends(state_of)]
+Context = Annotated[RequestContext, Depends(context_of)]

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from gateway.jsonsafe import json_text
 
 
-class JsonAnswer(Response):
+class JsonResponse(Response):
     """JSON in UTF-8."""
 
     media_type = "application/json"

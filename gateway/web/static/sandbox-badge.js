@@ -6,7 +6,7 @@ import { icon } from "/static/icons.js";
 
 const KINDS = new Set(["landlock", "bubblewrap", "off"]);
 
-export function showWall(place, kind) {
+export function showSandbox(place, kind) {
   if (!KINDS.has(kind)) return;
   place.title = t(`wall_${kind}_means`);
   place.classList.toggle("is-off", kind === "off");

@@ -3,7 +3,7 @@
 import psutil
 import pytest
 
-from gateway.http.wire import WireLimits, limits_from_system
+from gateway.http.connections import ConnectionLimits, limits_from_system
 
 pytestmark = pytest.mark.skipif(
     not hasattr(psutil.Process, "rlimit"), reason="this system does not report its limit"
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.skipif(
 OPEN = 24
 
 
-def limits_with(monkeypatch: pytest.MonkeyPatch, descriptors: int) -> WireLimits:
+def limits_with(monkeypatch: pytest.MonkeyPatch, descriptors: int) -> ConnectionLimits:
     monkeypatch.setattr(psutil.Process, "rlimit", lambda *_: (descriptors, descriptors))
     monkeypatch.setattr(psutil.Process, "num_fds", lambda _: OPEN)
     return limits_from_system()
@@ -30,11 +30,13 @@ def test_a_third_of_the_descriptors_is_left_for_everything_else(
 def test_a_server_without_descriptors_takes_one_connection(
     monkeypatch: pytest.MonkeyPatch, descriptors: int
 ) -> None:
-    assert limits_with(monkeypatch, descriptors) == WireLimits(max_connections=1, accept_at_once=1)
+    assert limits_with(monkeypatch, descriptors) == ConnectionLimits(
+        max_connections=1, accept_at_once=1
+    )
 
 
 @pytest.mark.parametrize("descriptors", [1_000_000, psutil.RLIM_INFINITY])
 def test_more_descriptors_than_needed_change_nothing(
     monkeypatch: pytest.MonkeyPatch, descriptors: int
 ) -> None:
-    assert limits_with(monkeypatch, descriptors) == WireLimits()
+    assert limits_with(monkeypatch, descriptors) == ConnectionLimits()
