@@ -19,12 +19,12 @@ from memory.items import Item
 from memory.itemstore import NumberedItem
 from memory.outbox.backend import Backend, BackendHealth, BackendUnavailable, DeliveryRefused
 from memory.outbox.delivery import Link
-from memory.testing.backends import BackendSuite, OpenBackend, Opening
 from memory.vectors.chroma import ChromaVectorIndex
 from memory.vectors.exact import ExactVectorIndex
 from memory.vectors.keeper import VectorKeeper
 from memory.vectors.protocol import VectorIndex
 from memory.vectors.state import IndexState
+from tests.conformance.suites.backends import BackendSuite, OpenBackend, Opening
 from tests.unit.memory.backends.memu_services import FakeEmbeddings, FakeMemuServer, served
 
 FAILURES = (AssertionError, pytest.fail.Exception, BackendUnavailable, DeliveryRefused, KeyError)

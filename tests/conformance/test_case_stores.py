@@ -15,9 +15,9 @@ from memory.stores.sqlite import case_rows
 from memory.stores.sqlite import cases as sqlite_cases
 from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.database import Database
-from memory.testing.case_values import ANN, TEXTS, Opening
-from memory.testing.cases import CaseStoreSuite
-from memory.testing.cutting import cut_by_scope, cut_by_task
+from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
+from tests.conformance.suites.case_values import ANN, TEXTS, Opening
+from tests.conformance.suites.cases import CaseStoreSuite
 from tests.support.cases import cases_on, opening
 
 FAILURES = (AssertionError, pytest.fail.Exception, StoreConflict, StoreUnavailable, KeyError)

@@ -20,8 +20,8 @@ from memory.stores.sqlite.chronicle import (
     scrub_blocking,
 )
 from memory.stores.sqlite.database import Database
-from memory.testing.chronicle import AT, ChronicleSuite, OpenChronicle, Opening
-from memory.testing.cutting import cut_by_scope, cut_by_task
+from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
+from tests.conformance.suites.chronicle import AT, ChronicleSuite, OpenChronicle, Opening
 from tests.support.episodes import open_memory
 
 FAILURES = (

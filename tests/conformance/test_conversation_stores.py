@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.conversations.testing.conversations import ConversationStoreSuite
-from gateway.conversations.testing.events import EventStoreSuite
-from gateway.conversations.testing.turns import TurnStoreSuite
-from gateway.conversations.testing.values import OpenStores
+from tests.conformance.suites.conversation_values import OpenStores
+from tests.conformance.suites.conversations import ConversationStoreSuite
+from tests.conformance.suites.events import EventStoreSuite
+from tests.conformance.suites.turns import TurnStoreSuite
 from tests.support.stores import sqlite_stores
 
 

@@ -11,13 +11,13 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.conversations.testing.conversations import ConversationStoreSuite
-from gateway.conversations.testing.events import EventStoreSuite
-from gateway.conversations.testing.turns import TurnStoreSuite
-from gateway.conversations.testing.values import Stores
 from memory.errors import StoreConflict, StoreUnavailable
 from memory.stores.sqlite.database import Database
-from memory.testing.cutting import cut_by_scope, cut_by_task
+from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
+from tests.conformance.suites.conversation_values import Stores
+from tests.conformance.suites.conversations import ConversationStoreSuite
+from tests.conformance.suites.events import EventStoreSuite
+from tests.conformance.suites.turns import TurnStoreSuite
 from tests.support.stores import open_file, stores_on
 from tests.support.wrong_conversation_stores import (
     ByTheClock,

@@ -7,7 +7,7 @@ import pytest
 
 from memory.embeddings.hashed import HashedEmbedder
 from memory.embeddings.protocol import Embedder
-from memory.testing.embedders import EmbedderSuite
+from tests.conformance.suites.embedders import EmbedderSuite
 
 
 class TestHashed(EmbedderSuite):

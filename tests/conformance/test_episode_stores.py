@@ -20,8 +20,8 @@ from memory.scope import Scope
 from memory.stores.sqlite import episodes as sqlite_episodes
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.episodes import SqliteEpisodeStore, read_episode
-from memory.testing.cutting import cut_by_scope, cut_by_task
-from memory.testing.episodes import BOB, EpisodeStoreSuite, OpenEpisodes, Opening
+from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
+from tests.conformance.suites.episodes import BOB, EpisodeStoreSuite, OpenEpisodes, Opening
 from tests.support.episodes import open_memory, opened_on
 
 FAILURES = (AssertionError, pytest.fail.Exception, StoreConflict, StoreUnavailable)

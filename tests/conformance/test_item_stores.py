@@ -19,8 +19,8 @@ from memory.stores.sqlite import item_words, items, word_scoring, word_search
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqliteItemStore, delete_item_blocking, put_item_blocking
 from memory.stores.sqlite.readers import Readers
-from memory.testing.item_values import Opening, OpenItems
-from memory.testing.items import ItemStoreSuite
+from tests.conformance.suites.item_values import Opening, OpenItems
+from tests.conformance.suites.items import ItemStoreSuite
 from tests.support.episodes import open_memory
 
 FAILURES = (AssertionError, pytest.fail.Exception, StoreConflict, StoreUnavailable)

@@ -14,7 +14,7 @@ from memory.errors import StoreConflict, StoreUnavailable
 from memory.outbox.delivery import Delivery, Link, NewDelivery
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.outbox import SqliteOutboxStore, enqueue_blocking, withdraw_blocking
-from memory.testing.outbox import Opening, OpenOutbox, OutboxStoreSuite
+from tests.conformance.suites.outbox import Opening, OpenOutbox, OutboxStoreSuite
 from tests.support.episodes import open_memory
 
 FAILURES = (AssertionError, ValueError, pytest.fail.Exception, StoreConflict, StoreUnavailable)

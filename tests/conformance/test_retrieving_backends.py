@@ -15,8 +15,8 @@ from memory.items import Item
 from memory.outbox.backend import Backend, BackendHealth, BackendUnavailable, DeliveryRefused
 from memory.outbox.delivery import Link
 from memory.scope import Scope
-from memory.testing.backends import OpenBackend, Opening
-from memory.testing.retrieving import RetrievingSuite
+from tests.conformance.suites.backends import OpenBackend, Opening
+from tests.conformance.suites.retrieving_backends import RetrievingSuite
 from tests.unit.memory.backends.memu_services import (
     FakeEmbeddings,
     FakeMemuServer,

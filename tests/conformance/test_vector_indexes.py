@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from memory.embeddings.protocol import Vector
-from memory.testing.vectors import DIMENSION, EAST, VectorIndexSuite, entry
 from memory.vectors import chroma
 from memory.vectors.chroma import ChromaVectorIndex
 from memory.vectors.exact import ExactVectorIndex
 from memory.vectors.protocol import VectorEntry, VectorHit, VectorIndex
+from tests.conformance.suites.vectors import DIMENSION, EAST, VectorIndexSuite, entry
 
 
 class TestExact(VectorIndexSuite):

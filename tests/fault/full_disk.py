@@ -18,9 +18,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from gateway.conversations.eventlog import EventLog
 from gateway.conversations.model import Turn
-from gateway.conversations.testing.values import Stores, conversation, ended, turn
 from memory.errors import StoreUnavailable
 from memory.stores.sqlite.database import Database
+from tests.conformance.suites.conversation_values import Stores, conversation, ended, turn
 from tests.support.stores import open_file, stores_on
 
 BALLAST_BYTES = 800_000

@@ -23,7 +23,7 @@ from memory.outbox.delivery import NewDelivery
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import put_item_blocking
 from memory.stores.sqlite.outbox import enqueue_blocking
-from memory.testing.backends import item
+from tests.conformance.suites.backends import item
 from tests.fault.outbox_program import drain
 from tests.support.episodes import AT, open_memory
 

@@ -14,8 +14,8 @@ import anyio
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from gateway.conversations.testing.values import ANN, conversation
 from memory.errors import StoreUnavailable
+from tests.conformance.suites.conversation_values import ANN, conversation
 from tests.support.stores import FILE, open_file, stores_on
 
 NOBODY = 65534

@@ -12,7 +12,7 @@ from memory.cases.case import Case
 from memory.cases.item import to_item
 from memory.cases.votes import confidence_of
 from memory.stores.sqlite.item_rows import COLUMNS, item_of
-from memory.testing.case_values import BACKENDS
+from tests.conformance.suites.case_values import BACKENDS
 from tests.fault.cases_program import forget, ids, judge, record
 from tests.support.cases import CaseWorld, case_world
 

@@ -8,8 +8,8 @@ import anyio
 import anyio.streams.text
 import pytest
 
-from gateway.conversations.testing.values import ANN, Stores
 from gateway.ids import ConversationId, TurnId
+from tests.conformance.suites.conversation_values import ANN, Stores
 from tests.support.stores import open_file, stores_on
 
 SCRIPT = Path(__file__).with_name("writing_until_killed.py")

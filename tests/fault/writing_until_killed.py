@@ -13,7 +13,13 @@ import anyio
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from gateway.conversations.store import IdempotencyKey
-from gateway.conversations.testing.values import conversation, ended, event, last_event, turn
+from tests.conformance.suites.conversation_values import (
+    conversation,
+    ended,
+    event,
+    last_event,
+    turn,
+)
 from tests.support.stores import open_file, stores_on
 
 

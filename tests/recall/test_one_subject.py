@@ -7,7 +7,7 @@ import pytest
 
 from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
 from memory.stores.sqlite.readers import Readers
-from memory.testing.item_values import ANN, item
+from tests.conformance.suites.item_values import ANN, item
 from tests.support.episodes import open_memory
 
 ENGLISH = [

@@ -22,7 +22,7 @@ from memory.scope import Scope
 from memory.stores.sqlite.cases import SqliteCaseStore, delete_case_blocking
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.item_rows import COLUMNS, item_of
-from memory.testing.case_values import AT, BACKENDS, OpenCases, Opening
+from tests.conformance.suites.case_values import AT, BACKENDS, OpenCases, Opening
 from tests.support.episodes import open_memory
 
 Making = Callable[[Database, Now], SqliteCaseStore]

@@ -20,8 +20,8 @@ from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from memory.stores.sqlite.episodes import SqliteEpisodeStore
 from memory.stores.sqlite.item_rows import COLUMNS, item_of
-from memory.testing.episodes import OpenEpisodes
 from policies.secrets import mask_secrets
+from tests.conformance.suites.episodes import OpenEpisodes
 
 FILE = "memory.sqlite3"
 MIGRATIONS = migrations_of(migrations.__name__)

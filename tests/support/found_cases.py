@@ -17,7 +17,7 @@ from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqliteItemStore
 from memory.stores.sqlite.readers import Readers
-from memory.testing.case_values import new, next_of
+from tests.conformance.suites.case_values import new, next_of
 from tests.support.episodes import open_memory
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

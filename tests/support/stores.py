@@ -8,8 +8,8 @@ from gateway.conversations import migrations
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
-from gateway.conversations.testing.values import OpenStores, Stores
 from memory.stores.sqlite.database import Database, migrations_of, open_database
+from tests.conformance.suites.conversation_values import OpenStores, Stores
 
 FILE = "candor.sqlite3"
 MIGRATIONS = migrations_of(migrations.__name__)

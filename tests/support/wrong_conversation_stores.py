@@ -12,11 +12,11 @@ from gateway.conversations.sqlite.conversations import SqliteConversationStore, 
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.conversations.store import IdempotencyKey, KeyedTurn, UnknownCursor
-from gateway.conversations.testing.values import AT
 from gateway.ids import ConversationId, TurnId, UserId
 from memory.clock import rfc3339
 from memory.errors import StoreConflict
 from memory.stores.sqlite.database import Database, _in_thread_of
+from tests.conformance.suites.conversation_values import AT
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]

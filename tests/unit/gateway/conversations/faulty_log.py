@@ -14,11 +14,11 @@ from gateway.conversations.eventlog import EventLog, Subscription, TurnEvents
 from gateway.conversations.model import Turn, TurnEvent
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
-from gateway.conversations.testing.values import Stores, conversation, turn
 from gateway.ids import ConversationId, TurnId
 from memory.background import keep_running
 from memory.errors import StoreConflict, StoreUnavailable
 from memory.stores.sqlite.database import Database
+from tests.conformance.suites.conversation_values import Stores, conversation, turn
 from tests.support.stores import open_file, stores_on
 
 WAIT_S = 60

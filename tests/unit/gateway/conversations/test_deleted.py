@@ -5,7 +5,7 @@ from pathlib import Path
 import anyio
 
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
-from gateway.conversations.testing.values import ANN, conversation, ended, event, turn
+from tests.conformance.suites.conversation_values import ANN, conversation, ended, event, turn
 from tests.support.stores import open_file, stores_on
 
 SECRET = "Nachtfalke 甲乙丙"

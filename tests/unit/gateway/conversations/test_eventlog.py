@@ -8,7 +8,7 @@ import anyio.lowlevel
 
 from gateway.conversations.eventlog import open_event_log
 from gateway.conversations.model import COMPLETED
-from gateway.conversations.testing.values import ended
+from tests.conformance.suites.conversation_values import ended
 from tests.support.stores import open_file, stores_on
 from tests.unit.gateway.conversations.faulty_log import WAIT_S, numbers, running, take
 

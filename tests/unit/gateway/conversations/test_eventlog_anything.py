@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from gateway.conversations.eventlog import TurnEvents
 from gateway.conversations.model import COMPLETED, Turn, TurnEvent
-from gateway.conversations.testing.values import ended
 from gateway.ids import ConversationId, TurnId
+from tests.conformance.suites.conversation_values import ended
 from tests.unit.gateway.conversations.faulty_log import LONG_S, Bench, numbers, running
 
 STEPS = st.lists(

@@ -9,7 +9,7 @@ import anyio.lowlevel
 import pytest
 
 from gateway.conversations.model import COMPLETED
-from gateway.conversations.testing.values import ended
+from tests.conformance.suites.conversation_values import ended
 from tests.unit.gateway.conversations.faulty_log import numbers, running, take, texts
 
 

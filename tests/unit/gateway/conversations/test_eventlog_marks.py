@@ -8,9 +8,9 @@ import pytest
 
 from gateway.conversations import eventlog
 from gateway.conversations.model import Turn
-from gateway.conversations.testing.values import AT, conversation, ended, event, turn
 from gateway.ids import TurnId
 from memory.errors import StoreConflict
+from tests.conformance.suites.conversation_values import AT, conversation, ended, event, turn
 from tests.unit.gateway.conversations.faulty_log import numbers, running, take, texts
 
 

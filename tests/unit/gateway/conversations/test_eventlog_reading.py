@@ -9,8 +9,8 @@ import anyio.lowlevel
 import pytest
 
 from gateway.conversations.model import TurnEvent
-from gateway.conversations.testing.values import AT, ended
 from gateway.ids import ConversationId
+from tests.conformance.suites.conversation_values import AT, ended
 from tests.unit.gateway.conversations.faulty_log import LONG_S, numbers, running, take
 
 

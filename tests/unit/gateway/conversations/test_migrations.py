@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from gateway.conversations.store import KeyedTurn
-from gateway.conversations.testing.values import ANN, AT
 from gateway.ids import ConversationId, TurnId
 from memory.stores.sqlite.database import open_database
+from tests.conformance.suites.conversation_values import ANN, AT
 from tests.support.stores import FILE, MIGRATIONS, open_file, stores_on
 
 _AT = "'2026-11-20T12:00:00.000Z'"

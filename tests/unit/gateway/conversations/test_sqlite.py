@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from gateway.conversations.model import Conversation, TurnEvent
 from gateway.conversations.sqlite import search
 from gateway.conversations.sqlite.turns import title_of
-from gateway.conversations.testing.values import (
+from gateway.ids import ConversationId, TurnId
+from memory.stores.sqlite.grams import gram_query, grams
+from tests.conformance.suites.conversation_values import (
     ANN,
     Stores,
     conversation,
@@ -17,8 +19,6 @@ from gateway.conversations.testing.values import (
     event,
     turn,
 )
-from gateway.ids import ConversationId, TurnId
-from memory.stores.sqlite.grams import gram_query, grams
 from tests.support.stores import open_file, stores_on
 
 

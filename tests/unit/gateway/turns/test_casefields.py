@@ -5,7 +5,7 @@ from dataclasses import replace
 from gateway.turns.casefields import whole_fields
 from memory.cases.case import Report
 from memory.cases.results import FeedbackTally, WholeCase
-from memory.testing.case_values import AT, case
+from tests.conformance.suites.case_values import AT, case
 
 
 def test_a_report_tells_its_diagnosis_and_resolution_where_the_case_says_otherwise() -> None:

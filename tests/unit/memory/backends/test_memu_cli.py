@@ -9,7 +9,7 @@ from anyio.abc import SocketAttribute, SocketStream
 
 from memory.outbox.backend import BackendUnavailable, DeliveryRefused
 from memory.scope import Scope
-from memory.testing.backends import item
+from tests.conformance.suites.backends import item
 from tests.unit.memory.backends.memu_services import (
     DIMENSION,
     FakeEmbeddings,

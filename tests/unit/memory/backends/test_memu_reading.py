@@ -17,7 +17,7 @@ from memory.backends.memu_embeddings import EmbeddingService
 from memory.backends.memu_lines import NearLines
 from memory.outbox.backend import BackendUnavailable, DeliveryRefused
 from memory.scope import Scope
-from memory.testing.backends import item
+from tests.conformance.suites.backends import item
 from tests.unit.memory.backends.memu_services import FakeEmbeddings, Reply, vector_of
 from tests.unit.memory.backends.open_memu import WAIT_S, opened
 

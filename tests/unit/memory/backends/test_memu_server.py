@@ -11,7 +11,7 @@ import pytest
 from memory.backends.memu_server import LEFT_BEHIND, MemuServerBackend, MemuServerLimits
 from memory.outbox.backend import BackendUnavailable, DeliveryRefused
 from memory.scope import Scope
-from memory.testing.backends import item
+from tests.conformance.suites.backends import item
 from tests.unit.memory.backends.memu_services import FakeMemuServer, Reply, served
 
 WAIT_S = 30

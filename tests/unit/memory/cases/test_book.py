@@ -8,7 +8,7 @@ import pytest
 from memory.cases.case import CaseCaller, HistoryEntry
 from memory.cases.results import CaseRefused
 from memory.scope import Scope
-from memory.testing.case_values import ANN
+from tests.conformance.suites.case_values import ANN
 from tests.support.cases import (
     INCIDENT,
     INCIDENT_ZH,

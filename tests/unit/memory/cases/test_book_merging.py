@@ -11,7 +11,7 @@ import pytest
 from memory.cases.fingerprint import fingerprint_of
 from memory.cases.item import to_item
 from memory.cases.store import CaseChange
-from memory.testing.case_values import ANN
+from tests.conformance.suites.case_values import ANN
 from tests.support.cases import (
     INCIDENT,
     INCIDENT_ZH,

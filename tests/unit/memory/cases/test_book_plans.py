@@ -9,7 +9,7 @@ import pytest
 
 from memory.cases.case import Report
 from memory.stores.sqlite.cases import SqliteCaseStore, delete_case_blocking
-from memory.testing.case_values import case, new, next_of, related, vote
+from tests.conformance.suites.case_values import case, new, next_of, related, vote
 from tests.support.cases import cases_on, ticking
 from tests.support.episodes import open_memory
 

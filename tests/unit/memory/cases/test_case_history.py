@@ -8,7 +8,7 @@ import pytest
 
 from memory.cases.case import HistoryEntry
 from memory.cases.store import MAX_KEPT_REPORTS, MAX_KEPT_VOTINGS
-from memory.testing.case_values import AT, next_of
+from tests.conformance.suites.case_values import AT, next_of
 from tests.support.cases import INCIDENT, INCIDENT_ZH, CaseWorld, caller, case_world
 
 MANY = 2 * MAX_KEPT_REPORTS

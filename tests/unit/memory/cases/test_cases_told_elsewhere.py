@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memory.stores.sqlite.cases import SqliteCaseStore
-from memory.testing.case_values import BACKENDS
+from tests.conformance.suites.case_values import BACKENDS
 from tests.support.cases import INCIDENT, CaseWorld, Listed, caller, case_world, ticking
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from memory.cases.case import CaseContent, CaseMetadata
 from memory.cases.fingerprint import MAX_CHARS, fingerprint_of, same_texts
-from memory.testing.case_values import ANN
+from tests.conformance.suites.case_values import ANN
 
 BEFORE = CaseContent(
     symptom_summary="checkout answers 503",

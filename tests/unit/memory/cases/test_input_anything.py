@@ -11,7 +11,7 @@ from memory.cases.input import MAX_CHARS, MAX_NAME_CHARS, MAX_NAMES, WRITABLE, S
 from memory.cases.results import CaseRefused
 from memory.stores.sqlite.case_rows import read_case as read_row
 from memory.stores.sqlite.case_rows import write_case
-from memory.testing.case_values import case
+from tests.conformance.suites.case_values import case
 
 TEXTS = st.text(max_size=400) | st.sampled_from(["unknown", "无", "a\ud800b", "\x00", "x" * 30_000])
 NUMBERS = st.integers() | st.floats()

@@ -7,7 +7,7 @@ from memory.cases.case import CaseContent, CaseMetadata, Report
 from memory.cases.input import MAX_NAMES, read_case
 from memory.cases.item import MAX_SUMMARY_CHARS, MAX_TITLE_CHARS, to_item
 from memory.cases.merging import changed_fields, revised, united
-from memory.testing.case_values import ANN, AT, case
+from tests.conformance.suites.case_values import ANN, AT, case
 
 BEFORE = CaseContent(
     symptom_summary="checkout answers 503",

@@ -26,7 +26,7 @@ from memory.cases.tools import CaseTools
 from memory.errors import StoreUnavailable
 from memory.scope import Scope
 from memory.stores.sqlite.cases import SqliteCaseStore
-from memory.testing.case_values import ANN, case
+from tests.conformance.suites.case_values import ANN, case
 from tests.support.cases import INCIDENT, OTHER_INCIDENT, CaseWorld, caller, case_world, ticking
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from memory.errors import StoreConflict
 from memory.stores.sqlite.chronicle import SqliteChronicle, mark_remembered_blocking
-from memory.testing.chronicle import AT, ended, recording, waiting
+from tests.conformance.suites.chronicle import AT, ended, recording, waiting
 from tests.support.episodes import open_memory
 
 

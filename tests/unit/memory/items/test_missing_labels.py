@@ -11,7 +11,7 @@ from memory.scope import LABELS, Scope, SearchScope
 from memory.stores.sqlite.item_words import label_tokens, scope_tokens
 from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
 from memory.stores.sqlite.readers import Readers
-from memory.testing.item_values import ANN, item
+from tests.conformance.suites.item_values import ANN, item
 from tests.support.episodes import open_memory
 from tests.unit.memory.items.test_index import opened
 

@@ -18,8 +18,8 @@ from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
 from memory.stores.sqlite.word_counts import WordCounts
 from memory.stores.sqlite.word_owning import Owning
 from memory.stores.sqlite.word_search import FoundRow, WordSearch
-from memory.testing.item_values import Opening
-from memory.testing.items import ItemStoreSuite
+from tests.conformance.suites.item_values import Opening
+from tests.conformance.suites.items import ItemStoreSuite
 from tests.conformance.test_item_stores import opening
 from tests.support.episodes import MIGRATIONS
 from tests.unit.memory.items.test_index import item, opened

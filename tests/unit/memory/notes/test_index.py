@@ -13,7 +13,7 @@ from memory.intents.templates import Mask
 from memory.notes import index as index_module
 from memory.notes.folder import NoteFile, NoteText, read_note_blocking
 from memory.notes.index import Scanned
-from memory.testing.cutting import Cut, both_cuts
+from tests.conformance.suites.cancellation import Cut, both_cuts
 from tests.unit.memory.notes.folders import SECRET
 from tests.unit.memory.notes.indexed import ITEMS, NOTES, Indexed, change, indexing
 

@@ -21,7 +21,7 @@ from memory.outbox.delivering import Delivering, DeliveryLimits
 from memory.outbox.delivery import Delivery, Link, NewDelivery, Operation
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.outbox import SqliteOutboxStore, enqueue_blocking, withdraw_blocking
-from memory.testing.backends import item
+from tests.conformance.suites.backends import item
 from tests.support.episodes import open_memory
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

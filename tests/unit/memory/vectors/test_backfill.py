@@ -14,9 +14,9 @@ from memory.outbox.delivery import Delivery, NewDelivery
 from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
 from memory.stores.sqlite.outbox import SqliteOutboxStore, enqueue_blocking
 from memory.stores.sqlite.vectors import SqliteVectorDeliveries
-from memory.testing.item_values import AT, item
 from memory.vectors import backfill
 from memory.vectors.backfill import VectorBackfill
+from tests.conformance.suites.item_values import AT, item
 from tests.support.episodes import open_memory
 
 

@@ -4,7 +4,10 @@ import anyio
 import pytest
 
 from gateway.conversations.model import Turn
-from gateway.conversations.testing.values import (
+from gateway.ids import ConversationId, TurnId
+from memory.errors import StoreConflict
+from tests.conformance.suites.cancellation import Cut, both_cuts
+from tests.conformance.suites.conversation_values import (
     AT,
     WAIT_S,
     OpenStores,
@@ -13,9 +16,6 @@ from gateway.conversations.testing.values import (
     event,
     turn,
 )
-from gateway.ids import ConversationId, TurnId
-from memory.errors import StoreConflict
-from memory.testing.cutting import Cut, both_cuts
 
 
 class EventStoreSuite:

@@ -19,7 +19,7 @@ from memory.episodes.likeness import likeness_of
 from memory.episodes.store import MAX_VARIANTS, MERGE_WINDOW, EpisodeStore, NewEpisode, Put
 from memory.items import Item
 from memory.scope import Scope
-from memory.testing.cutting import Cut, both_cuts
+from tests.conformance.suites.cancellation import Cut, both_cuts
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ANN, BOB = Scope(owner_id="ann"), Scope(owner_id="bob")

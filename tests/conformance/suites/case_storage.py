@@ -12,7 +12,8 @@ from memory.cases.item import to_item
 from memory.cases.store import CaseChange
 from memory.errors import StoreConflict
 from memory.scope import Scope
-from memory.testing.case_values import (
+from tests.conformance.suites.cancellation import Cut, both_cuts
+from tests.conformance.suites.case_values import (
     ANN,
     AT,
     BOB,
@@ -27,7 +28,6 @@ from memory.testing.case_values import (
     related,
     vote,
 )
-from memory.testing.cutting import Cut, both_cuts
 
 
 class CaseKeepingSuite:

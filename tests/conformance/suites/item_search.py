@@ -8,7 +8,7 @@ import anyio.lowlevel
 import pytest
 
 from memory.items import ItemKind
-from memory.testing.item_values import ANN, BOB, Opening, dialogue, found, item
+from tests.conformance.suites.item_values import ANN, BOB, Opening, dialogue, found, item
 
 QUESTIONS = (
     "",

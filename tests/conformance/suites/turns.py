@@ -7,7 +7,10 @@ import anyio
 import pytest
 
 from gateway.conversations.store import IdempotencyKey, KeyedTurn
-from gateway.conversations.testing.values import (
+from gateway.ids import ConversationId, TurnId
+from memory.errors import StoreConflict
+from tests.conformance.suites.cancellation import Cut, both_cuts
+from tests.conformance.suites.conversation_values import (
     ANN,
     AT,
     BOB,
@@ -21,9 +24,6 @@ from gateway.conversations.testing.values import (
     last_event,
     turn,
 )
-from gateway.ids import ConversationId, TurnId
-from memory.errors import StoreConflict
-from memory.testing.cutting import Cut, both_cuts
 
 
 class TurnStoreSuite:

@@ -4,8 +4,8 @@
 fixture `open_cases` and nothing else. Needs pytest and pytest-asyncio; nothing that serves imports it.
 """
 
-from memory.testing.case_belongings import CaseBelongingsSuite
-from memory.testing.case_keeping import CaseKeepingSuite
+from tests.conformance.suites.case_records import CaseBelongingsSuite
+from tests.conformance.suites.case_storage import CaseKeepingSuite
 
 
 class CaseStoreSuite(CaseKeepingSuite, CaseBelongingsSuite):

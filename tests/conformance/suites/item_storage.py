@@ -8,7 +8,7 @@ import pytest
 
 from memory.errors import StoreConflict
 from memory.scope import WORKSPACE_OWNER, Scope, SearchScope
-from memory.testing.item_values import ANN, AT, BOB, TEXTS, Opening, found, item
+from tests.conformance.suites.item_values import ANN, AT, BOB, TEXTS, Opening, found, item
 
 
 class ItemKeepingSuite:

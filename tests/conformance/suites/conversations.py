@@ -14,7 +14,10 @@ from gateway.conversations.store import (
     KeyedTurn,
     UnknownCursor,
 )
-from gateway.conversations.testing.values import (
+from gateway.ids import ConversationId
+from memory.errors import StoreConflict
+from tests.conformance.suites.cancellation import Cut, both_cuts
+from tests.conformance.suites.conversation_values import (
     ANN,
     AT,
     BOB,
@@ -28,9 +31,6 @@ from gateway.conversations.testing.values import (
     event,
     turn,
 )
-from gateway.ids import ConversationId
-from memory.errors import StoreConflict
-from memory.testing.cutting import Cut, both_cuts
 
 TITLES = {
     "percent": "50% off",

@@ -12,7 +12,7 @@ import anyio
 
 from memory.outbox.backend import RetrievingBackend
 from memory.scope import WORKSPACE_OWNER, Scope
-from memory.testing.backends import TEXTS, WAIT_S, OpenBackend, Opening, forget, item, put
+from tests.conformance.suites.backends import TEXTS, WAIT_S, OpenBackend, Opening, forget, item, put
 
 ANN = Scope(owner_id="ann")
 BOB = Scope(owner_id="bob")

@@ -12,7 +12,7 @@ from memory.cases.store import (
     MAX_KEPT_REPORTS,
     MAX_KEPT_VOTINGS,
 )
-from memory.testing.case_values import (
+from tests.conformance.suites.case_values import (
     ANN,
     AT,
     BOB,

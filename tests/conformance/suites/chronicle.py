@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from memory.intents.chronicle import Chronicle, IntentRecord, ObservedField, Recording
-from memory.testing.cutting import Cut, both_cuts
+from tests.conformance.suites.cancellation import Cut, both_cuts
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 WAIT_S = 30
