@@ -30,7 +30,7 @@ from gateway.engine.sidequery import SideQuery
 from gateway.errors import StartError
 from gateway.settings import Settings
 from gateway.trust import approvals_file
-from gateway.turns.casetools import CASE_SERVER
+from gateway.turns.case_tools import CASE_SERVER
 from policies.rules import Rules
 
 _log = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from anyio.abc import TaskGroup
 
 from gateway.chat import Chat
 from gateway.conversations import migrations
-from gateway.conversations.eventlog import EventLog, open_event_log
+from gateway.conversations.event_log import EventLog, open_event_log
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
@@ -34,10 +34,10 @@ from gateway.observability.metrics import Metrics
 from gateway.observability.paths import PathView, make_path_view_blocking
 from gateway.settings import Settings
 from gateway.turns.approvals import ApprovalDesk
-from gateway.turns.chronicling import TurnMemory
 from gateway.turns.lanes import Lanes, Ticket
 from gateway.turns.runner import TurnLimits, TurnParts, TurnRunner
-from gateway.turns.unrun import close_crashed
+from gateway.turns.turn_memory import TurnMemory
+from gateway.turns.turn_recovery import close_crashed
 from memory.asking import AskModel
 from memory.assemble import Memory
 from memory.background import keep_running

@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 
-from gateway.conversations.eventlog import EventLog, Subscription
+from gateway.conversations.event_log import EventLog, Subscription
 from gateway.conversations.fresh import forked_conversation, fresh_conversation
 from gateway.conversations.model import Conversation, ConversationChange, Turn
 from gateway.conversations.store import (
@@ -30,8 +30,8 @@ from gateway.turns.conversation_memory import ConversationMemory
 from gateway.turns.finished import RETRY_AFTER_S, finished_result
 from gateway.turns.lanes import Lanes, Ticket
 from gateway.turns.requests import Accepted, ChatRequest, ConversationView, State, WhenBusy
+from gateway.turns.turn_recovery import Withdrawal, close_withdrawn
 from gateway.turns.typed_commands import starts_afresh
-from gateway.turns.unrun import Withdrawal, close_withdrawn
 from gateway.waiting import until_any
 from memory.clock import Now
 

@@ -19,9 +19,9 @@ from gateway.errors import StartError
 from gateway.ids import LOCAL_USER
 from gateway.observability.metrics import Metrics
 from gateway.settings import Memu, Settings
-from gateway.turns.chronicling import TurnMemory
 from gateway.turns.conversation_memory import ConversationMemory
-from gateway.turns.recent import ConversationTools
+from gateway.turns.conversation_tools import ConversationTools
+from gateway.turns.turn_memory import TurnMemory
 from memory.asking import AskModel
 from memory.assemble import FILE, Memory, MemoryEvents, MemoryPlan, model_dir, open_memory
 from memory.backends import memu_cli, memu_server

@@ -10,7 +10,7 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from gateway.chat import Chat
-from gateway.conversations.eventlog import Subscription
+from gateway.conversations.event_log import Subscription
 from gateway.http.bodies import BodyT, read_body, read_optional_body
 from gateway.http.exception_handlers import MemoryNotOpened
 from gateway.http.memory_views import health_fields, missing_health_fields

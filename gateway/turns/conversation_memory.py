@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from gateway.conversations.model import Conversation
-from gateway.turns.recent import ConversationTools
+from gateway.turns.conversation_tools import ConversationTools
 from memory.intents.builders import ConversationChange, Happening, intent_from_conversation
 from memory.intents.intent import MemoryIntent
 

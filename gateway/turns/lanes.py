@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import anyio
 from anyio.abc import TaskGroup
 
-from gateway.conversations.eventlog import TurnEvents
+from gateway.conversations.event_log import TurnEvents
 from gateway.conversations.model import Conversation, Turn
 from gateway.ids import ConversationId, TurnId
 from gateway.turns.control import TurnControl

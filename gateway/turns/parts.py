@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from gateway.conversations.eventlog import EventLog
+from gateway.conversations.event_log import EventLog
 from gateway.conversations.store import ConversationStore, TurnStore
 from gateway.engine.pool import ClientPool
 from gateway.journal import Journal
 from gateway.observability.metrics import Metrics
 from gateway.observability.paths import PathView
 from gateway.turns.approvals import ApprovalDesk
-from gateway.turns.chronicling import TurnMemory
 from gateway.turns.gate import Policy
-from gateway.turns.telling import Mask
+from gateway.turns.sanitizer import Mask
+from gateway.turns.turn_memory import TurnMemory
 from memory.clock import Now
 
 

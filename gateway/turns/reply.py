@@ -102,7 +102,7 @@ def build_reply_text(evidence: Evidence, ending: Ending) -> str:
     outcome = outcome_of(evidence, ending)
     if outcome in {"answered", "answered_with_failures"}:
         return evidence.text
-    closing = _closing(evidence, ending, outcome)
+    closing = _completion(evidence, ending, outcome)
     if evidence.text:
         return f"{evidence.text}\n\n{closing}"
     return closing
@@ -159,7 +159,7 @@ def _done(uses: Iterable[ToolUse], language: Language) -> str:
     return say(language, "done_so_far", which=which) if which else ""
 
 
-def _closing(evidence: Evidence, ending: Ending, outcome: Outcome) -> str:
+def _completion(evidence: Evidence, ending: Ending, outcome: Outcome) -> str:
     language = ending.language
     if outcome == "tool_failed":
         failed = failures(evidence)

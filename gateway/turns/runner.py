@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from gateway.conversations.eventlog import TurnEvents
+from gateway.conversations.event_log import TurnEvents
 from gateway.conversations.model import Conversation, Turn
 from gateway.journal.files import log_file_name
+from gateway.turns.context import TurnContext
 from gateway.turns.control import TurnControl
 from gateway.turns.evidence import Evidence
 from gateway.turns.parts import TurnLimits, TurnParts
-from gateway.turns.scene import Scene
-from gateway.turns.telling import Teller
+from gateway.turns.sanitizer import OutputSanitizer
 from gateway.turns.work import TurnWork
 
 __all__ = ["TurnLimits", "TurnParts", "TurnRunner"]
@@ -20,7 +20,7 @@ class TurnRunner:
 
     def __init__(self, parts: TurnParts) -> None:
         self._parts = parts
-        self._teller = Teller(parts.paths, parts.mask)
+        self._sanitizer = OutputSanitizer(parts.paths, parts.mask)
 
     async def run(
         self, turn: Turn, conversation: Conversation, events: TurnEvents, control: TurnControl
@@ -30,17 +30,17 @@ class TurnRunner:
         Never raises except on cancellation.
         """
         parts = self._parts
-        scene = Scene(
+        context = TurnContext(
             parts=parts,
             turn=turn,
             conversation=conversation,
             events=events,
             control=control,
-            teller=self._teller,
+            sanitizer=self._sanitizer,
             evidence=Evidence(model=self._model_of(conversation)),
             started_at=turn.started_at or parts.now(),
         )
-        await TurnWork(scene, conversation).perform()
+        await TurnWork(context, conversation).perform()
 
     def started_fields(self, turn: Turn, conversation: Conversation) -> dict[str, Any]:
         """Return the fields of `turn.started` for a turn that starts at its `started_at`."""

@@ -8,7 +8,7 @@ import anyio
 
 from gateway.engine.events import EngineEvent, ModelRetrying, TextDone, ToolCalled
 from gateway.engine.protocol import AgentRun
-from gateway.turns.scene import Scene
+from gateway.turns.context import TurnContext
 
 NOTICE_S = 15.0
 """Silence is reported to the person after so long, or after half of the limit where that is less."""
@@ -17,9 +17,9 @@ NOTICE_S = 15.0
 class ServiceWatch:
     """Watches the model's service over the runs of one turn."""
 
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        self._limit_s = scene.parts.limits.model_silence_s
+    def __init__(self, context: TurnContext) -> None:
+        self._context = context
+        self._limit_s = context.parts.limits.model_silence_s
         self._notice_s = min(NOTICE_S, self._limit_s / 2)
         self._noticed = False
         self._retry_at = 0.0
@@ -35,7 +35,7 @@ class ServiceWatch:
             if self._failing_since is None:
                 self._failing_since = now
             if self._retry_at - self._failing_since > self._limit_s:
-                self._scene.control.stop("api_error")
+                self._context.control.stop("api_error")
 
     async def watch(self, run: AgentRun) -> None:
         """Wait for a silence that is too long and stop the turn; cancel it when the run has ended."""
@@ -44,13 +44,13 @@ class ServiceWatch:
             if silent_s >= self._notice_s and not self._noticed:
                 self._noticed = True
                 seconds, limit = f"{self._notice_s:g}", f"{self._limit_s:g}"
-                self._scene.notice("model_silent", seconds=seconds, limit=limit)
+                self._context.notice("model_silent", seconds=seconds, limit=limit)
             threshold_s = self._limit_s if self._noticed else self._notice_s
             await anyio.sleep(threshold_s - silent_s)
             silent_s = self._silent_s(run)
-        self._scene.control.stop("model_timeout")
+        self._context.control.stop("model_timeout")
 
     def _silent_s(self, run: AgentRun) -> float:
-        if self._scene.evidence.has_open_calls:
+        if self._context.evidence.has_open_calls:
             return 0.0
         return max(0.0, anyio.current_time() - max(run.heard_at, self._retry_at))

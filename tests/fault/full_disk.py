@@ -16,7 +16,7 @@ import anyio
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from gateway.conversations.eventlog import EventLog
+from gateway.conversations.event_log import EventLog
 from gateway.conversations.model import Turn
 from memory.errors import StoreUnavailable
 from memory.stores.sqlite.database import Database

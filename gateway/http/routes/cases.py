@@ -21,7 +21,7 @@ from gateway.http.openapi import takes
 from gateway.http.parameters import Parameter
 from gateway.http.schemas import MAX_NAME_CHARS
 from gateway.http.validation_errors import bad_field
-from gateway.turns.casefields import feedback_fields, search_fields, upsert_fields, whole_fields
+from gateway.turns.case_fields import feedback_fields, search_fields, upsert_fields, whole_fields
 from memory.cases.case import CaseCaller
 from memory.cases.results import DEFAULT_TOP_K, Code, Refusal, WholeCase
 from memory.errors import StoreUnavailable

@@ -17,7 +17,7 @@ from fastapi import FastAPI
 
 from gateway.chat import Chat
 from gateway.conversations import migrations
-from gateway.conversations.eventlog import EventLog, open_event_log
+from gateway.conversations.event_log import EventLog, open_event_log
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
@@ -33,8 +33,8 @@ from gateway.observability.metrics import Metrics
 from gateway.settings import Settings
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.conversation_memory import ConversationMemory
+from gateway.turns.conversation_tools import ConversationTools
 from gateway.turns.lanes import Lanes, Ticket
-from gateway.turns.recent import ConversationTools
 from memory.assemble import Memory, MemoryPlan, open_memory
 from memory.clock import rfc3339, utc_now
 from memory.stores.sqlite.database import Database, migrations_of, open_database

@@ -15,8 +15,8 @@ from gateway.engine.protocol import Prompt
 from gateway.engine.scripted import ScriptedClient, ScriptedRun
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import TurnId
-from gateway.turns.recalling import Recalling
 from gateway.turns.requests import Accepted
+from gateway.turns.turn_recall import TurnRecall
 from memory.errors import StoreUnavailable
 from memory.recall.query import ContextPack, QueryPack
 from tests.support.builders import REMEMBERED, Memory
@@ -272,9 +272,9 @@ async def test_what_waits_for_a_prompt_waits_on_where_the_agent_died_before_it_w
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answered = anyio.Event()
-    settle = Recalling.settle
+    settle = TurnRecall.settle
 
-    def settle_and_tell(recalling: Recalling) -> None:
+    def settle_and_tell(recalling: TurnRecall) -> None:
         settle(recalling)
         answered.set()
 
@@ -289,7 +289,7 @@ async def test_what_waits_for_a_prompt_waits_on_where_the_agent_died_before_it_w
         await services.chat.interrupt(ME, running.conversation_id)
         await result_of(services, running)
         with monkeypatch.context() as patched:
-            patched.setattr(Recalling, "settle", settle_and_tell)
+            patched.setattr(TurnRecall, "settle", settle_and_tell)
             patched.setattr(ScriptedRun, "_play", die)
             died = await ask(services, "hello", running.conversation_id)
         told = await ask(services, ECHO, running.conversation_id)

@@ -11,7 +11,7 @@ from gateway.assemble import Services
 from gateway.conversations.model import ConversationChange
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import ConversationId
-from gateway.turns.casetools import CASE_SERVER
+from gateway.turns.case_tools import CASE_SERVER
 from memory.scope import Scope
 from tests.support.services import (
     ask,

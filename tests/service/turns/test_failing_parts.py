@@ -63,7 +63,7 @@ async def test_lines_that_the_journal_lost_are_told_in_the_result_and_if_it_can_
 async def test_whatever_fails_in_making_the_result_there_is_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    real = getattr(__import__("gateway.turns.closing", fromlist=[place]), place)
+    real = getattr(__import__("gateway.turns.completion", fromlist=[place]), place)
     failed: list[bool] = []
 
     def fail_once(*args: Any, **kwargs: Any) -> Any:
@@ -72,7 +72,7 @@ async def test_whatever_fails_in_making_the_result_there_is_one(
             raise RuntimeError("broken")
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(f"gateway.turns.closing.{place}", fail_once)
+    monkeypatch.setattr(f"gateway.turns.completion.{place}", fail_once)
     async with running_services(tmp_path) as services:
         accepted = await send(services, "hello")
         result = await result_of(services, accepted)
@@ -86,9 +86,9 @@ async def test_whatever_fails_in_making_the_result_there_is_one(
 @pytest.mark.parametrize(
     "place",
     [
-        "gateway.turns.recalling.Recalling.tell",
-        "gateway.turns.loan.Loan.take",
-        "gateway.turns.narrator.Narrator.tell",
+        "gateway.turns.turn_recall.TurnRecall.tell",
+        "gateway.turns.client_lease.ClientLease.take",
+        "gateway.turns.event_emitter.EventEmitter.tell",
         "gateway.turns.work.TurnWork._send_on",
     ],
 )

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
-from gateway.conversations.eventlog import EventLog, Subscription, TurnEvents
+from gateway.conversations.event_log import EventLog, Subscription, TurnEvents
 from gateway.conversations.model import Turn, TurnEvent
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore

@@ -3,7 +3,7 @@ from typing import cast
 
 import anyio
 
-from gateway.conversations.eventlog import TurnEvents
+from gateway.conversations.event_log import TurnEvents
 from gateway.conversations.model import Turn
 from gateway.ids import ConversationId, TurnId, UserId
 from gateway.turns.control import TurnControl

@@ -3,32 +3,32 @@
 import anyio
 
 from gateway.turns.approvals import Answer, Question
-from gateway.turns.scene import Scene
+from gateway.turns.context import TurnContext
 from policies.tools import ToolCall
 
 _WAIT_S = 1.0
 """A call of which no reader hears is asked about all the same."""
 
 
-class PersonAsker:
+class ApprovalRequester:
     """See `Asker`."""
 
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
+    def __init__(self, context: TurnContext) -> None:
+        self._context = context
 
     async def __call__(self, call: ToolCall) -> tuple[Question | None, Answer]:
         """Ask and wait; whatever becomes of the question is told."""
-        scene, turn = self._scene, self._scene.turn
+        context, turn = self._context, self._context.turn
         asked: list[Question] = []
         answer = Answer(decision="deny", by="turn_ended")
         await self._wait_until_told(call)
         try:
-            _, answer = await scene.parts.approvals.ask(
+            _, answer = await context.parts.approvals.ask(
                 call,
                 user_id=turn.user_id,
                 conversation_id=turn.conversation_id,
                 turn_id=turn.id,
-                summary=scene.teller.summary(call.input),
+                summary=context.sanitizer.summary(call.input),
                 announce=lambda question: self._announce(question, asked),
             )
         finally:
@@ -40,10 +40,10 @@ class PersonAsker:
 
     async def _wait_until_told(self, call: ToolCall) -> None:
         """Let the run's reader come to the call first, so that its start is told before the question."""
-        scene = self._scene
+        context = self._context
         with anyio.move_on_after(_WAIT_S):
-            while call.index not in scene.evidence.tools:
-                await scene.call_seen.wait()
+            while call.index not in context.evidence.tools:
+                await context.call_seen.wait()
 
     async def _wait_until_stored(self) -> None:
         """Let no call run before its permission is stored: after a crash, one without it did not run.
@@ -53,28 +53,28 @@ class PersonAsker:
         async with anyio.create_task_group() as tasks:
 
             async def give_up() -> None:
-                await self._scene.control.wait_stop()
+                await self._context.control.wait_stop()
                 tasks.cancel_scope.cancel()
 
             tasks.start_soon(give_up)
-            await self._scene.events.flush()
+            await self._context.events.flush()
             tasks.cancel_scope.cancel()
 
     def _announce(self, question: Question, asked: list[Question]) -> None:
         asked.append(question)
         fields = question.fields()
         del fields["conversation_id"], fields["turn_id"]  # the event carries them
-        self._scene.events.emit("approval.requested", **fields)
-        self._scene.chronicle.asked(
-            question.id, question.name, question.summary, self._scene.parts.now()
+        self._context.events.emit("approval.requested", **fields)
+        self._context.chronicle.asked(
+            question.id, question.name, question.summary, self._context.parts.now()
         )
 
     def _resolved(self, question: Question, answer: Answer) -> None:
-        if not self._scene.is_over:
-            self._scene.chronicle.answered(
-                question.id, answer.decision, answer.by, self._scene.parts.now()
+        if not self._context.is_over:
+            self._context.chronicle.answered(
+                question.id, answer.decision, answer.by, self._context.parts.now()
             )
-            self._scene.events.emit(
+            self._context.events.emit(
                 "approval.resolved",
                 approval_id=question.id,
                 index=question.index,

@@ -40,7 +40,7 @@ Mask = Callable[[str], str]
 _T = TypeVar("_T")
 
 
-class Teller:
+class OutputSanitizer:
     """Makes texts fit to be shown. Made once for a server."""
 
     def __init__(self, paths: PathView, mask: Mask) -> None:

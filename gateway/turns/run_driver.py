@@ -19,12 +19,12 @@ from gateway.engine.events import (
     ToolReturned,
 )
 from gateway.engine.protocol import AgentClient, AgentRun, ClientDead, Prompt
+from gateway.turns.context import TurnContext
+from gateway.turns.event_emitter import EventEmitter
 from gateway.turns.evidence import SERVICE_FAILURES
-from gateway.turns.narrator import Narrator
 from gateway.turns.reply import broke_off
-from gateway.turns.scene import Scene
+from gateway.turns.sanitizer import off_loop
 from gateway.turns.service_watch import ServiceWatch
-from gateway.turns.telling import off_loop
 from policies.tools import ToolCall
 
 _GIVE_UP_GRACE_S = 2.0
@@ -33,22 +33,22 @@ _LOST_GRACE_S = 10.0
 """A killed agent's run tells its end at once; one that does not is not waited for."""
 
 
-class Conversing:
+class RunDriver:
     """The prompts of one turn, one after another."""
 
     def __init__(
         self,
-        scene: Scene,
-        narrator: Narrator,
+        context: TurnContext,
+        emitter: EventEmitter,
         judge_unasked: Callable[[ToolCall], Awaitable[None]],
     ) -> None:
         """Make one; `judge_unasked` judges a failed call that the agent program may not have asked about."""
-        self._scene = scene
-        self.narrator = narrator
+        self._context = context
+        self.emitter = emitter
         self._run: AgentRun | None = None
         self._judge_unasked = judge_unasked
         self._calls: dict[int, ToolCalled] = {}
-        self._service = ServiceWatch(scene)
+        self._service = ServiceWatch(context)
         self.on_session: Callable[[SessionReady], Awaitable[None]] | None = None
         self.on_sent: Callable[[], None] = lambda: None
         """Called each time when the agent has a prompt."""
@@ -61,7 +61,7 @@ class Conversing:
         Raises:
             ClientDead: the process had ended; nothing was sent.
         """
-        evidence, control = self._scene.evidence, self._scene.control
+        evidence, control = self._context.evidence, self._context.control
         evidence.begin_run()
         self.is_idle = False
         try:
@@ -94,7 +94,7 @@ class Conversing:
     async def _read(self, client: AgentClient, run: AgentRun) -> None:
         """Take all events; where one cannot be taken, the agent is killed and drained all the same."""
         fault: Exception | None = None
-        if self._scene.control.is_stopping:  # told to stop while the prompt was on its way
+        if self._context.control.is_stopping:  # told to stop while the prompt was on its way
             await run.interrupt()
         async for event in run.events():
             if fault is not None:
@@ -108,41 +108,41 @@ class Conversing:
             raise fault
 
     async def _stop_when_told(self, client: AgentClient, reading: anyio.CancelScope) -> None:
-        scene = self._scene
-        await scene.control.wait_stop()
-        if scene.evidence.finish is not None:
+        context = self._context
+        await context.control.wait_stop()
+        if context.evidence.finish is not None:
             return  # the run had ended by then
-        scene.evidence.stopped_by = scene.control.reason
+        context.evidence.stopped_by = context.control.reason
         if self._run is not None:
             await self._run.interrupt()
-        hopeless = scene.control.reason in {*SERVICE_FAILURES, "context_window"}
-        await anyio.sleep(_GIVE_UP_GRACE_S if hopeless else scene.parts.limits.interrupt_grace_s)
-        scene.parts.metrics.clients_killed_total.inc()
+        hopeless = context.control.reason in {*SERVICE_FAILURES, "context_window"}
+        await anyio.sleep(_GIVE_UP_GRACE_S if hopeless else context.parts.limits.interrupt_grace_s)
+        context.parts.metrics.clients_killed_total.inc()
         if not hopeless:
-            scene.notice("kill")
+            context.notice("kill")
         await client.kill()
         await anyio.sleep(_LOST_GRACE_S)
-        scene.evidence.finish = ClientLost(exit_code=None)
+        context.evidence.finish = ClientLost(exit_code=None)
         reading.cancel()
 
     async def _take(self, event: EngineEvent) -> None:
-        evidence = self._scene.evidence
-        if self._scene.control.is_stopping:
-            evidence.stopped_by = self._scene.control.reason
+        evidence = self._context.evidence
+        if self._context.control.is_stopping:
+            evidence.stopped_by = self._context.control.reason
         if isinstance(event, SessionReady) and self.on_session is not None:
             await self.on_session(event)
         if isinstance(event, ToolCalled):
             self._calls[event.index] = event
         if isinstance(event, ToolReturned):
-            event = replace(event, text=await off_loop(self._scene.teller.clipped, event.text))
+            event = replace(event, text=await off_loop(self._context.sanitizer.clipped, event.text))
             await self._judge_if_unasked(event)
         self._service.take(event)
-        await self.narrator.tell(event)
-        evidence.take(event, self._scene.parts.now())
+        await self.emitter.tell(event)
+        evidence.take(event, self._context.parts.now())
         if isinstance(event, ToolReturned):
             use = evidence.tools.get(event.index or 0)
             if use is not None:
-                self.narrator.tool_finished(use)
+                self.emitter.tool_finished(use)
 
     async def _judge_if_unasked(self, event: ToolReturned) -> None:
         call = self._calls.get(event.index or 0)
@@ -152,7 +152,7 @@ class Conversing:
             ToolCall(
                 name=call.name,
                 input=call.input,
-                cwd=str(self._scene.parts.workspace),
+                cwd=str(self._context.parts.workspace),
                 tool_use_id=call.tool_use_id,
                 index=call.index,
             )

@@ -10,8 +10,8 @@ from typing import Any, Final
 import anyio
 
 from gateway.conversations.model import Conversation
+from gateway.turns.context import TurnContext
 from gateway.turns.result import memory_fields
-from gateway.turns.scene import Scene
 from memory.errors import StoreUnavailable
 from memory.recall.query import RECALLED_KINDS, ContextPack, QueryPack
 from memory.scope import Scope
@@ -22,11 +22,11 @@ _OWN_SHARE: Final = 0.8
 """Of the deadline: memory leaves its slow parts out by then, and still has time to say so."""
 
 
-class Recalling:
+class TurnRecall:
     """What memory gave to one turn, and the one line in the journal that says so."""
 
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
+    def __init__(self, context: TurnContext) -> None:
+        self._context = context
         self._is_told = False
         self._pending: tuple[str, ...] = ()
         self._is_shown = False
@@ -67,13 +67,13 @@ class Recalling:
         if self._is_told:
             return
         self._is_told = True
-        told = self._scene.chronicle.recalled(self.fields, self._scene.parts.now())
+        told = self._context.chronicle.recalled(self.fields, self._context.parts.now())
         intent = {"intent": told["intent"]} if "intent" in told else {}
-        self._scene.journal.write("context", **self.fields, text=self.text, **intent)
+        self._context.journal.write("context", **self.fields, text=self.text, **intent)
         if any(self.fields.values()):
-            self._scene.events.emit("memory.injected", **self.fields)
+            self._context.events.emit("memory.injected", **self.fields)
         for reason in self.fields["degraded"]:
-            self._scene.parts.metrics.count_recall_degraded(reason)
+            self._context.parts.metrics.count_recall_degraded(reason)
 
     async def sent(self) -> None:
         """Note it if the text went in: what waited for this prompt waits no longer."""
@@ -83,12 +83,12 @@ class Recalling:
         if not ids:
             return
         try:
-            await self._scene.parts.memory.consumed(ids, self._scene.turn.id)
+            await self._context.parts.memory.consumed(ids, self._context.turn.id)
         except StoreUnavailable:
             _log.exception("pending_context_not_marked")
 
     async def _recalled(self) -> ContextPack:
-        parts, turn = self._scene.parts, self._scene.turn
+        parts, turn = self._context.parts, self._context.turn
         deadline_s = parts.limits.recall_deadline_s
         try:
             with anyio.move_on_after(deadline_s):

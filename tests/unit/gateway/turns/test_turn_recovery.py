@@ -3,7 +3,7 @@ from typing import Any
 
 from gateway.conversations.model import TurnEvent
 from gateway.ids import ConversationId, TurnId
-from gateway.turns.unrun import evidence_of
+from gateway.turns.turn_recovery import evidence_of
 from tests.support.builders import NOON
 
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from gateway.conversations.model import Conversation
 from gateway.engine.owntools import OwnAnswer, OwnServer, OwnTool
-from gateway.turns.casefields import feedback_fields, refusal_fields, search_fields, upsert_fields
-from gateway.turns.recent import ConversationTools
+from gateway.turns.case_fields import feedback_fields, refusal_fields, search_fields, upsert_fields
+from gateway.turns.conversation_tools import ConversationTools
 from memory.cases import schemas
 from memory.cases.case import CaseCaller
 from memory.cases.lines import clipped, flat

@@ -9,9 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.observability.paths import PathView
-from gateway.turns import pieces
-from gateway.turns.pieces import Pieces, shown_in_parts
-from gateway.turns.telling import Teller
+from gateway.turns import stream_masker
+from gateway.turns.sanitizer import OutputSanitizer
+from gateway.turns.stream_masker import StreamMasker, shown_in_parts
 from policies.secrets import MASK, mask_secrets
 from policies.secrets.stream import MOST_WAITING_CHARS, settled_chars
 from tests.unit.policies.fabricated import PROVIDERS, fake, key_block
@@ -40,12 +40,12 @@ WORKSPACE = "/srv/my work/space"
 SERVER = "/srv/candor/data"
 
 
-def teller(mask: Callable[[str], str] = mask_secrets) -> Teller:
-    return Teller(PathView([WORKSPACE], [SERVER]), mask)
+def sanitizer(mask: Callable[[str], str] = mask_secrets) -> OutputSanitizer:
+    return OutputSanitizer(PathView([WORKSPACE], [SERVER]), mask)
 
 
 def told(pieces: list[str], mask: Callable[[str], str] = mask_secrets) -> list[str]:
-    block = Pieces(teller(mask))
+    block = StreamMasker(sanitizer(mask))
     return [*(block.feed(one) for one in pieces), block.rest()]
 
 
@@ -110,7 +110,7 @@ def test_what_is_told_of_any_text_is_what_the_whole_would_be(text: str, places: 
 
 @given(st.lists(st.text(max_size=8), max_size=30))
 def test_what_is_told_is_what_came(pieces: list[str]) -> None:
-    block = Pieces(teller(lambda text: text))
+    block = StreamMasker(sanitizer(lambda text: text))
 
     assert "".join([*(block.feed(one) for one in pieces), block.rest()]) == "".join(pieces)
 
@@ -147,7 +147,7 @@ def test_what_waits_long_is_not_read_again_with_every_piece(
         read.append(len(text))
         return settled_chars(text)
 
-    monkeypatch.setattr(pieces, "settled_chars", counted)
+    monkeypatch.setattr(stream_masker, "settled_chars", counted)
     text = shape * 1_500
     told([text[at : at + 5] for at in range(0, len(text), 5)])
     assert sum(read) < 40 * len(text)
@@ -168,7 +168,7 @@ def test_chinese_never_waits() -> None:
 
 
 def test_an_endless_run_is_not_held_for_ever() -> None:
-    block = Pieces(teller(lambda text: text))
+    block = StreamMasker(sanitizer(lambda text: text))
 
     shown = sum(len(block.feed("a" * 1000)) for _ in range(50))
     assert shown >= 50_000 - MOST_WAITING_CHARS - 1000
@@ -182,5 +182,5 @@ def test_a_long_text_is_masked_in_bounded_parts_as_the_whole_would_be() -> None:
         lengths.append(len(part))
         return mask_secrets(part)
 
-    assert shown_in_parts(text, teller(mask)) == mask_secrets(text)
+    assert shown_in_parts(text, sanitizer(mask)) == mask_secrets(text)
     assert max(lengths) <= 2 * MOST_WAITING_CHARS

@@ -13,19 +13,19 @@ from gateway.engine.protocol import (
     SessionOrigin,
     WorkspaceUntrusted,
 )
-from gateway.turns.casetools import CASE_SERVER
+from gateway.turns.case_tools import CASE_SERVER
+from gateway.turns.context import TurnContext
 from gateway.turns.reply import Cause
-from gateway.turns.scene import Scene
 from gateway.turns.sentences import describe_concerns
 
 _log = logging.getLogger(__name__)
 
 
-class Loan:
+class ClientLease:
     """The lease of one turn. `take` may be cancelled; what it got is given back all the same."""
 
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
+    def __init__(self, context: TurnContext) -> None:
+        self._context = context
         self._lease: Lease | None = None
         self.refusal: Cause = "unavailable"
         """Why there is no client, once `take` or `replace` has said so."""
@@ -37,7 +37,7 @@ class Loan:
 
     async def take(self, conversation: Conversation, *, after_death: bool = False) -> bool:
         """Get the conversation's client, and tell what it lost; False when none can be had."""
-        parts = self._scene.parts
+        parts = self._context.parts
         has_cases = conversation.uses_cases and parts.memory.cases is not None
         spec = ClientSpec(
             model=conversation.model or parts.default_model,
@@ -49,21 +49,23 @@ class Loan:
         except EngineError as exc:
             if isinstance(exc, WorkspaceUntrusted):
                 self.refusal = "untrusted"
-                self._scene.untrusted = describe_concerns(exc.concerns, self._scene.language)
-            self._scene.journal.write("error", where="engine", message=str(exc), detail=exc.detail)
+                self._context.untrusted = describe_concerns(exc.concerns, self._context.language)
+            self._context.journal.write(
+                "error", where="engine", message=str(exc), detail=exc.detail
+            )
             return False
         parts.metrics.clients_connected_total.labels(origin=self._lease.origin).inc()
         if self._lease.session_lost:
             parts.metrics.sessions_lost_total.inc()
-            self._scene.notice("session_lost")
+            self._context.notice("session_lost")
         elif self._lease.client_died or after_death:
-            self._scene.notice("client_restarted")
+            self._context.notice("client_restarted")
         return True
 
     async def replace(self, conversation: Conversation) -> bool:
         """Get another client for one that had died; False when none can be had."""
         with anyio.CancelScope(shield=True):
-            await self._scene.parts.pool.discard(conversation.id)
+            await self._context.parts.pool.discard(conversation.id)
         self._lease = None
         return await self.take(conversation, after_death=True)
 
@@ -72,7 +74,7 @@ class Loan:
         if self._lease is None:
             return
         self._lease = None
-        pool, conversation_id = self._scene.parts.pool, self._scene.turn.conversation_id
+        pool, conversation_id = self._context.parts.pool, self._context.turn.conversation_id
         try:
             if is_idle:
                 pool.release(conversation_id)

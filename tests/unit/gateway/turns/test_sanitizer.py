@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 
 from gateway.observability.masking import clip
 from gateway.observability.paths import HIDDEN, PathView, make_path_view_blocking
-from gateway.turns.telling import (
+from gateway.turns.sanitizer import (
     OUTPUT_CHARS,
     SUMMARY_CHARS,
-    Teller,
+    OutputSanitizer,
     off_loop,
 )
 from policies.secrets import mask_secrets
 
 KEY = "sk-ant-api03-abcdefghijklmnop0123456789"
 PATHS = PathView(["/srv/app/ws"], ["/srv/app", "/var/candor data"])
-TELLER = Teller(PATHS, partial(mask_secrets, known=("known-secret-4711",)))
+TELLER = OutputSanitizer(PATHS, partial(mask_secrets, known=("known-secret-4711",)))
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from gateway.conversations.model import Conversation, Turn
+from gateway.turns.conversation_tools import CAME_BACK, ConversationTools
 from gateway.turns.evidence import ToolStatus, ToolUse
-from gateway.turns.recent import CAME_BACK, ConversationTools
 from memory.cases.tools import CaseTools
 from memory.context import MemoryReader
 from memory.errors import StoreUnavailable

@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.conversations import eventlog
+from gateway.conversations import event_log
 from gateway.conversations.model import Turn
 from gateway.ids import TurnId
 from memory.errors import StoreConflict
@@ -83,7 +83,7 @@ async def test_deltas_that_follow_a_delta_share_a_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first one is stored at once; what follows waits a little, unless something else comes."""
-    monkeypatch.setattr(eventlog, "_LINGER_S", 1000)
+    monkeypatch.setattr(event_log, "_LINGER_S", 1000)
     async with running(tmp_path) as bench:
         one, events = await bench.begin("a1", "a")
         for kind in ("turn.started", "text.delta"):

@@ -4,11 +4,11 @@ from typing import Any, cast
 import anyio
 
 from gateway.ids import LOCAL_USER
+from gateway.turns.approval_request import ApprovalRequester
 from gateway.turns.approvals import ApprovalDesk
-from gateway.turns.asking import PersonAsker
+from gateway.turns.context import TurnContext
 from gateway.turns.control import TurnControl
 from gateway.turns.evidence import Evidence
-from gateway.turns.scene import Scene
 from tests.support.builders import NOON, called, tool_call
 
 
@@ -28,31 +28,31 @@ class Events:
         await self.is_stored.wait()
 
 
-def scene_with(events: Events, desk: ApprovalDesk) -> Scene:
+def context_with(events: Events, desk: ApprovalDesk) -> TurnContext:
     evidence = Evidence()
     evidence.tool_called(called(), "ls", NOON)
     nothing = SimpleNamespace(asked=lambda *_: {}, answered=lambda *_: {})
-    scene = SimpleNamespace(
+    context = SimpleNamespace(
         turn=SimpleNamespace(user_id=LOCAL_USER, conversation_id="cnv_1", id="trn_1"),
         parts=SimpleNamespace(approvals=desk, now=lambda: NOON),
-        teller=SimpleNamespace(summary=lambda _: "ls"),
+        sanitizer=SimpleNamespace(summary=lambda _: "ls"),
         control=TurnControl(),
         events=events,
         chronicle=nothing,
         evidence=evidence,
         is_over=False,
     )
-    return cast("Scene", scene)
+    return cast("TurnContext", context)
 
 
 async def test_a_permission_counts_when_it_is_stored_and_a_stopped_turn_waits_for_no_disk() -> None:
     for stopped in (False, True):
         events, desk = Events(), ApprovalDesk(timeout_s=60, now=lambda: NOON)
-        scene = scene_with(events, desk)
+        context = context_with(events, desk)
         answers: list[str] = []
 
-        async def ask(scene: Scene = scene, answers: list[str] = answers) -> None:
-            _, answer = await PersonAsker(scene)(tool_call())
+        async def ask(context: TurnContext = context, answers: list[str] = answers) -> None:
+            _, answer = await ApprovalRequester(context)(tool_call())
             answers.append(answer.decision)
 
         with anyio.fail_after(5):
@@ -66,7 +66,7 @@ async def test_a_permission_counts_when_it_is_stored_and_a_stopped_turn_waits_fo
                 assert events.told == ["approval.requested", "approval.resolved"]
                 assert answers == []
                 if stopped:
-                    scene.control.stop("user_interrupt")
+                    context.control.stop("user_interrupt")
                 else:
                     events.is_stored.set()
         assert answers == ["allow"]
@@ -75,5 +75,5 @@ async def test_a_permission_counts_when_it_is_stored_and_a_stopped_turn_waits_fo
 async def test_a_denial_waits_for_no_disk() -> None:
     events, desk = Events(), ApprovalDesk(timeout_s=0, now=lambda: NOON)
     with anyio.fail_after(5):
-        _, answer = await PersonAsker(scene_with(events, desk))(tool_call())
+        _, answer = await ApprovalRequester(context_with(events, desk))(tool_call())
     assert (answer.decision, answer.by) == ("deny", "timeout")

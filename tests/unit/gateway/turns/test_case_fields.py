@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gateway.turns.casefields import whole_fields
+from gateway.turns.case_fields import whole_fields
 from memory.cases.case import Report
 from memory.cases.results import FeedbackTally, WholeCase
 from tests.conformance.suites.case_values import AT, case

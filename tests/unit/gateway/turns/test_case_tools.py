@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gateway.turns.casetools import CaseCalls
+from gateway.turns.case_tools import CaseCalls
 from memory.cases import schemas
 from memory.cases.case import CaseCaller
 from memory.cases.results import FeedbackAnswer, FeedbackTally, Refusal, SearchAnswer, UpsertAnswer

@@ -5,19 +5,19 @@ from datetime import datetime
 
 import anyio
 
-from gateway.conversations.eventlog import TurnEvents
+from gateway.conversations.event_log import TurnEvents
 from gateway.conversations.model import Conversation, Turn
 from gateway.journal import TurnJournal
-from gateway.turns.chronicling import TurnChronicle
 from gateway.turns.control import TurnControl
 from gateway.turns.evidence import Evidence, Notice
 from gateway.turns.parts import TurnParts
+from gateway.turns.sanitizer import OutputSanitizer
 from gateway.turns.sentences import Language, language_of, say
-from gateway.turns.telling import Teller
+from gateway.turns.turn_memory import TurnChronicle
 
 
 @dataclass(slots=True, kw_only=True)
-class Scene:
+class TurnContext:
     """The turn, where it is told and written down, and what is known of it so far."""
 
     parts: TurnParts
@@ -26,7 +26,7 @@ class Scene:
     """As it was when the turn began."""
     events: TurnEvents
     control: TurnControl
-    teller: Teller
+    sanitizer: OutputSanitizer
     evidence: Evidence
     started_at: datetime
     untrusted: str = ""

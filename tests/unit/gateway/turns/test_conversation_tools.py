@@ -9,9 +9,9 @@ import pytest
 from gateway.conversations.model import Turn
 from gateway.conversations.store import TurnStore
 from gateway.ids import ConversationId, TurnId, UserId
-from gateway.turns.chronicling import TurnChronicle, TurnMemory
+from gateway.turns.conversation_tools import ConversationTools
 from gateway.turns.evidence import ToolStatus, ToolUse
-from gateway.turns.recent import ConversationTools
+from gateway.turns.turn_memory import TurnChronicle, TurnMemory
 from tests.support.builders import NOON, Memory
 
 STATUSES: tuple[ToolStatus | None, ...] = (*get_args(ToolStatus), None)

@@ -10,7 +10,7 @@ from anyio.abc import TaskGroup
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.conversations.eventlog import TurnEvents
+from gateway.conversations.event_log import TurnEvents
 from gateway.conversations.model import COMPLETED, Turn, TurnEvent
 from gateway.ids import ConversationId, TurnId
 from tests.conformance.suites.conversation_values import ended

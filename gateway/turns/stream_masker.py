@@ -5,7 +5,7 @@ recognised. So what a secret could still come of waits: mostly the unfinished wo
 a word like `password`. All before it is told at once; Chinese text has no words to wait for.
 """
 
-from gateway.turns.telling import Teller
+from gateway.turns.sanitizer import OutputSanitizer
 from policies.secrets.stream import settled_chars
 
 _SHORT_CHARS = 200
@@ -13,17 +13,17 @@ _PART_CHARS = 2_000
 """A longer piece is masked in parts: a search in one long text would keep other threads waiting."""
 
 
-def shown_in_parts(text: str, teller: Teller) -> str:
+def shown_in_parts(text: str, sanitizer: OutputSanitizer) -> str:
     """Return a text of any length as a stream of it is shown."""
-    pieces = Pieces(teller)
-    return pieces.feed(text) + pieces.rest()
+    masker = StreamMasker(sanitizer)
+    return masker.feed(text) + masker.rest()
 
 
-class Pieces:
-    """The pieces of one block of text."""
+class StreamMasker:
+    """Masks the pieces of one block of text."""
 
-    def __init__(self, teller: Teller) -> None:
-        self._teller = teller
+    def __init__(self, sanitizer: OutputSanitizer) -> None:
+        self._sanitizer = sanitizer
         self._look_at_chars = 0
         self._held = ""
 
@@ -43,14 +43,14 @@ class Pieces:
         if len(text) < self._look_at_chars:
             self._held = text
             return ""
-        at = self._teller.paths.settled_chars(text[: settled_chars(text)])
+        at = self._sanitizer.paths.settled_chars(text[: settled_chars(text)])
         self._held = text[at:]
         # each look reads all that waits: long waits are looked at again when they have grown by an eighth
         waits = len(self._held)
         self._look_at_chars = waits + waits // 8 if waits > _SHORT_CHARS else 0
-        return self._teller.text(text[:at])
+        return self._sanitizer.text(text[:at])
 
     def rest(self) -> str:
         """Give what still waited; the block is over."""
         held, self._held, self._look_at_chars = self._held, "", 0
-        return self._teller.text(held)
+        return self._sanitizer.text(held)

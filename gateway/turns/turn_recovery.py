@@ -10,16 +10,16 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from gateway.conversations.eventlog import TurnEvents
+from gateway.conversations.event_log import TurnEvents
 from gateway.conversations.model import Conversation, Turn, TurnEvent
 from gateway.engine.events import ToolCalled
 from gateway.journal import Journal, TurnJournal
-from gateway.turns.chronicling import TurnChronicle, TurnMemory
+from gateway.turns.conversation_tools import ConversationTools
 from gateway.turns.evidence import Evidence, Notice, ToolUse
-from gateway.turns.recent import ConversationTools
 from gateway.turns.reply import Ending
 from gateway.turns.result import failure_notice, memory_fields, tool_fields, turn_result
 from gateway.turns.sentences import language_of, say
+from gateway.turns.turn_memory import TurnChronicle, TurnMemory
 from memory.clock import rfc3339
 from memory.recall.query import ContextPack
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 
-from gateway.conversations.eventlog import open_event_log
+from gateway.conversations.event_log import open_event_log
 from gateway.conversations.model import COMPLETED
 from tests.conformance.suites.conversation_values import ended
 from tests.support.stores import open_file, stores_on
