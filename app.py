@@ -207,7 +207,7 @@ def _memory(options: argparse.Namespace, settings: Settings, environ: Mapping[st
 def _trust(settings: Settings, *, yes: bool) -> int:
     """Show what the workspace's own configuration would do, and approve it after a yes."""
     from gateway.trust import review_blocking, trust_blocking  # noqa: PLC0415
-    from policies.explaining import printable  # noqa: PLC0415
+    from policies.explain import printable  # noqa: PLC0415
 
     report = review_blocking(settings)
     for line in report.lines():

@@ -17,7 +17,7 @@ from bench.log_lines import library_lines, ordinary_lines
 from bench.naive_policies import NAIVE
 from bench.report import median, percentile, save, show
 from bench.stand_in import ROOT, clean_environ
-from policies.checking import Checker
+from policies.check import Checker
 from policies.rules import shipped_rules
 from policies.secrets import mask_secrets
 from policies.verdict import Allow

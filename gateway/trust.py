@@ -17,9 +17,9 @@ from pathlib import Path
 
 from gateway.errors import StartError
 from gateway.settings import Settings
-from policies.protected import fold
-from policies.protected_names import INSTRUCTIONS
-from policies.workspace import FOLDER, Concern, Found, digest_of, find_concerns, is_content
+from policies.configuration import FOLDER, Concern, Found, digest_of, find_concerns, is_content
+from policies.paths.protected import fold
+from policies.paths.protected_names import INSTRUCTIONS
 
 MAX_FILES = 5000
 MAX_ENTRIES = 10_000

@@ -1,8 +1,7 @@
 """What may happen: pure decisions, with the standard library alone."""
 
-from policies.bash import validate_bash_command
 from policies.secrets import mask_secrets
-from policies.tools import OFFERED_TOOLS, ToolCall, ToolGate
+from policies.tools import OFFERED_TOOLS, ToolCall, ToolGate, validate_bash_command
 from policies.verdict import Allow, Ask, Deny, Verdict, strictest
 
 __all__ = [

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TextIO
 
-from policies.checking import BadCall, Checker, check_lines, read_json, read_lines
-from policies.explaining import explain, list_rules, printable
+from policies.check import BadCall, Checker, check_lines, read_json, read_lines
+from policies.explain import explain, list_rules, printable
 from policies.rules import RulesError, load_rules
 
 BAD_ARGUMENTS = 2

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from policies.paths import show
+from policies.paths.workspace import show
 
 MAX_DEPTH = 32
 """How deep a tool's input may be nested."""

@@ -12,13 +12,13 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from policies.commands import GRAMMARS
 from policies.inputs import KNOWN_TOOLS
-from policies.paths import ExtraDirectory, find_form_fault, show
-from policies.protected import find_acting, find_secret
-from policies.rulefile import RuleFile, RulesError, Section, show_path, suggest
+from policies.paths.protected import find_acting, find_secret
+from policies.paths.workspace import ExtraDirectory, find_form_fault, show
+from policies.rule_file import RuleFile, RulesError, Section, show_path, suggest
+from policies.shell.commands import GRAMMARS
 from policies.web import ANY_HOST, read_listed_host
-from policies.windows.command import KNOWN_COMMANDS as KNOWN_WINDOWS_COMMANDS
+from policies.windows.judge import KNOWN_COMMANDS as KNOWN_WINDOWS_COMMANDS
 
 __all__ = [
     "KNOWN_COMMANDS",

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from policies.asks import find_ask_rule, locate_touched
-from policies.bash import describe_approval, judge_command
+from policies.ask_rules import find_ask_rule, locate_touched
 from policies.inputs import find_input_fault, is_too_deep
-from policies.paths import Place, Workspace, has_hidden_character, show
-from policies.patterns import find_grep_glob_fault, find_pattern_fault
-from policies.places import UNREADABLE
-from policies.protected import may_hold_secret, secret_exclusions
+from policies.paths.access import UNREADABLE
+from policies.paths.patterns import find_grep_glob_fault, find_pattern_fault
+from policies.paths.protected import may_hold_secret, secret_exclusions
+from policies.paths.workspace import Place, Workspace, has_hidden_character, show
 from policies.rules import Rules, shipped_rules
+from policies.shell.judge import describe_approval, judge_command
 from policies.verdict import Allow, Ask, Deny, Verdict
 from policies.web import find_url_fault
 from policies.windows import WindowsWorkspace, judge_windows_command
@@ -351,3 +351,15 @@ class ToolGate:
         what = passed.command or call.name
         reason = f"A rule of this gateway wants a person to be asked about {show(what)}."
         return Ask("ask_rule", reason, allow.updated_input, allow.changes)
+
+
+def validate_bash_command(
+    command: str, *, root: Path, cwd: Path | str, rules: Rules | None = None
+) -> Verdict:
+    """Judge one POSIX command line.
+
+    Relative paths start from `cwd`, which must be inside `root`. An `Allow` carries
+    `{"command": line}`: the same command quoted anew, which is what has to run.
+    """
+    call = ToolCall(name="Bash", input={"command": command}, cwd=str(cwd))
+    return ToolGate(root, rules=rules).judge(call)

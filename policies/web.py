@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import idna
 
-from policies.paths import has_hidden_character, show
+from policies.paths.workspace import has_hidden_character, show
 from policies.verdict import Deny
 
 ANY_HOST = "*"

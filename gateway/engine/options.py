@@ -20,7 +20,7 @@ from gateway.engine.owntools import OwnServer
 from gateway.engine.processes import MARK
 from gateway.engine.protocol import ClientSpec, SessionOrigin
 from gateway.engine.system_prompt import build_system_prompt
-from policies.protected import secret_exclusions
+from policies.paths.protected import secret_exclusions
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """The longest line of the agent's that is read; the SDK's own 1 MiB breaks the session (SDK #58)."""

@@ -10,9 +10,9 @@ from typing import Protocol
 
 from gateway.engine.events import EngineEvent
 from gateway.engine.owntools import OwnServer, OwnToolCaller
+from policies.configuration import Concern
 from policies.tools import ToolCall
 from policies.verdict import Allow, Deny, Verdict
-from policies.workspace import Concern
 
 
 class EngineError(Exception):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from policies.workspace import Concern
+from policies.configuration import Concern
 
 Language = Literal["en", "zh"]
 

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from memory.intents.templates import Mask
-from policies.protected import find_protected_entry
+from policies.paths.protected import find_protected_entry
 
 FOLDER: Final = "memory"
 ENDINGS: Final = frozenset({".md", ".yaml", ".yml"})

@@ -10,12 +10,11 @@ links share. Short (8.3) names are refused as spelled and reckoned with in patte
 """
 
 from policies.windows.approval import WindowsApproval
-from policies.windows.command import judge_windows_command, validate_windows_command
-from policies.windows.places import WindowsWorkspace
+from policies.windows.judge import judge_windows_command
+from policies.windows.workspace import WindowsWorkspace
 
 __all__ = [
     "WindowsApproval",
     "WindowsWorkspace",
     "judge_windows_command",
-    "validate_windows_command",
 ]

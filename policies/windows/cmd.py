@@ -7,15 +7,15 @@ pattern takes are judged here and found again by cmd.
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from policies.paths import Place, show
+from policies.paths.workspace import Place, show
 from policies.verdict import Deny
 from policies.windows.approval import WindowsApproval
 from policies.windows.cmd_words import CmdWords, quote_for_cmd, split_cmd_words
 from policies.windows.effects import judge_move, judge_removal, judge_transfers, refuse_root
 from policies.windows.operands import Operands
-from policies.windows.places import WindowsWorkspace
 from policies.windows.trees import TreeInspector
 from policies.windows.wildcards import has_wildcard, read_pattern
+from policies.windows.workspace import WindowsWorkspace
 
 SWITCHES: Mapping[str, frozenset[str]] = {
     "del": frozenset({"/f", "/q", "/s"}),

@@ -7,7 +7,7 @@ brackets are a pattern to PowerShell, - begins a parameter there, and / begins a
 import re
 from dataclasses import dataclass
 
-from policies.paths import show
+from policies.paths.workspace import show
 from policies.verdict import Deny
 from policies.windows.lines import (
     BLANK,
@@ -20,7 +20,7 @@ from policies.windows.lines import (
     refuse_many_words,
     refuse_unclosed,
 )
-from policies.windows.places import WindowsWorkspace
+from policies.windows.workspace import WindowsWorkspace
 
 _QUOTE = "Put the name in double quotes."
 _RENAME = "Use Remove-Item, Move-Item or Copy-Item with the name in single quotes."

@@ -6,10 +6,10 @@ Links are followed throughout: cmd empties the folder that a link names, and Pow
 from collections.abc import Sequence
 from pathlib import Path
 
-from policies.paths import Place
+from policies.paths.workspace import Place
 from policies.verdict import Deny
-from policies.windows.places import WindowsWorkspace
 from policies.windows.trees import TreeInspector
+from policies.windows.workspace import WindowsWorkspace
 
 
 def refuse_root() -> Deny:

@@ -3,11 +3,11 @@
 import os
 from pathlib import Path
 
-from policies.paths import Place, show
+from policies.paths.workspace import Place, show
 from policies.verdict import Deny
 from policies.windows.effects import find_here, fold_parts
-from policies.windows.places import WindowsWorkspace
 from policies.windows.wildcards import Budget, Dialect, Expansion, expand, has_wildcard
+from policies.windows.workspace import WindowsWorkspace
 
 _LOOK = "Look with Get-ChildItem which names there are."
 

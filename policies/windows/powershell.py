@@ -5,15 +5,15 @@ Names without wildcards are handed on with -LiteralPath, so that brackets in the
 
 from collections.abc import Callable, Mapping
 
-from policies.paths import Place, show
+from policies.paths.workspace import Place, show
 from policies.verdict import Deny
 from policies.windows.approval import WindowsApproval
-from policies.windows.binding import CMDLETS, Bound, bind
+from policies.windows.cmdlets import CMDLETS, Bound, bind
 from policies.windows.effects import judge_removal, judge_transfers
 from policies.windows.operands import Operands
-from policies.windows.places import WindowsWorkspace
 from policies.windows.powershell_words import quote_for_powershell, split_powershell_words
 from policies.windows.trees import TreeInspector
+from policies.windows.workspace import WindowsWorkspace
 
 MAX_RUN_CHARS = 30_000
 

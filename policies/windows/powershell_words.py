@@ -6,7 +6,7 @@ would look into are refused, so that a value is what is written.
 
 from dataclasses import dataclass
 
-from policies.paths import show
+from policies.paths.workspace import show
 from policies.verdict import Deny
 from policies.windows.lines import (
     BLANK,

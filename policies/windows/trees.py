@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from policies.paths import Place, find_shared_fault, show
-from policies.protected import find_acting, find_protected_entry, find_secret
+from policies.paths.protected import find_acting, find_protected_entry, find_secret
+from policies.paths.workspace import Place, find_shared_fault, show
 from policies.verdict import Deny
-from policies.windows.places import WindowsWorkspace
+from policies.windows.workspace import WindowsWorkspace
 
 MAX_TREE_ENTRIES = 50_000
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from policies.paths import Place, show
+from policies.paths.workspace import Place, show
 from policies.verdict import Deny
-from policies.windows.forms import find_colon_fault, find_name_fault, unify
-from policies.windows.places import WindowsWorkspace
+from policies.windows.path_spelling import find_colon_fault, find_name_fault, unify
+from policies.windows.workspace import WindowsWorkspace
 
 MAX_EXAMINED = 20_000
 MAX_HITS = 2000

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
-from policies.commands import GRAMMARS, Grammar
+from policies.shell.commands import GRAMMARS, Grammar
 from tests.unit.policies.corpus import read_cases
 
 T = TypeVar("T")

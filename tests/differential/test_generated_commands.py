@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, seed, settings
 from hypothesis import strategies as st
 
-from policies.paths import ExtraDirectory
+from policies.paths.workspace import ExtraDirectory
 from policies.rules import KNOWN_COMMANDS, shipped_rules
 from policies.tools import ToolGate
 from policies.verdict import Allow

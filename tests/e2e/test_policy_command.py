@@ -21,7 +21,7 @@ from claude_agent_sdk import (
 )
 
 from gateway.engine.hooks import RunHooks
-from policies.checking import Checker
+from policies.check import Checker
 from policies.rules import shipped_rules
 from policies.tools import ToolCall
 from policies.verdict import Allow, Ask, Deny, Verdict

@@ -11,7 +11,7 @@ from gateway import trust
 from gateway.errors import StartError
 from gateway.settings import Settings
 from gateway.trust import review_blocking, review_folder_blocking, trust_blocking
-from policies.workspace import Concern
+from policies.configuration import Concern
 
 HOOKS = json.dumps({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x"}]}]}})
 

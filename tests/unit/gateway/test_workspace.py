@@ -14,7 +14,7 @@ import pytest
 
 from gateway.errors import StartError
 from gateway.workspace import MANIFEST, prepare_workspace_blocking, skill_names
-from policies.bash import validate_bash_command
+from policies.tools import validate_bash_command
 from policies.verdict import Allow
 
 REPOSITORY = Path(__file__).parents[3]

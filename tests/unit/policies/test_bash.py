@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from policies.bash import validate_bash_command
+from policies.tools import validate_bash_command
 from policies.verdict import Allow, Deny
 
 
@@ -273,7 +273,7 @@ def test_a_source_must_say_under_which_name_it_lands(workspace: Path) -> None:
 def test_a_folder_too_large_to_be_looked_through_is_refused(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("policies.trees.MAX_TREE_ENTRIES", 3)
+    monkeypatch.setattr("policies.paths.trees.MAX_TREE_ENTRIES", 3)
     assert denied_rule("rm -rf build", workspace) == "tree_too_large"
     assert run_line("rm -rf img", workspace) == "rm -r -f -- img"
 
@@ -281,14 +281,14 @@ def test_a_folder_too_large_to_be_looked_through_is_refused(
 def test_the_bound_on_looking_through_folders_holds_for_the_whole_command(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("policies.trees.MAX_TREE_ENTRIES", 5)
+    monkeypatch.setattr("policies.paths.trees.MAX_TREE_ENTRIES", 5)
     assert denied_rule("rm -rf build build build", workspace) == "tree_too_large"
 
 
 def test_whatever_goes_wrong_inside_is_a_denial(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("policies.bash.divide", lambda *_: 1 / 0)
+    monkeypatch.setattr("policies.shell.judge.divide", lambda *_: 1 / 0)
     assert denied_rule("ls", workspace) == "policy_error"
     verdict = validate_bash_command(7, root=workspace, cwd=workspace)  # type: ignore[arg-type]
     assert isinstance(verdict, Deny)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from policies.bash import validate_bash_command
-from policies.commands import GRAMMARS
-from policies.paths import Place, Workspace
+from policies.paths.workspace import Place, Workspace
 from policies.rules import shipped_rules
+from policies.shell.commands import GRAMMARS
+from policies.tools import validate_bash_command
 from policies.verdict import Allow, Deny, Verdict
 from tests.unit.policies.corpus import build_workspace
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from policies.bash import validate_bash_command
+from policies.tools import validate_bash_command
 from policies.verdict import Allow
 from tests.unit.policies.corpus import Case, build_workspace, fill, read_cases, run_shell
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from policies.checking import MAX_LINE_BYTES, Checker, check_lines, read_lines
+from policies.check import MAX_LINE_BYTES, Checker, check_lines, read_lines
 from policies.rules import AskRule, shipped_rules
 
 READ = {"id": 1, "tool": "Read", "input": {"file_path": "a.txt"}}

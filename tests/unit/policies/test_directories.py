@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from policies.bash import validate_bash_command
-from policies.commands import GRAMMARS
-from policies.paths import ExtraDirectory, Place, Workspace
+from policies.paths.workspace import ExtraDirectory, Place, Workspace
 from policies.rules import AskRule, Rules, shipped_rules
-from policies.tools import ToolCall, ToolGate
+from policies.shell.commands import GRAMMARS
+from policies.tools import ToolCall, ToolGate, validate_bash_command
 from policies.verdict import Allow, Ask, Deny, Verdict
 
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from policies.bash import MAX_RUN_CHARS, validate_bash_command
-from policies.commands import GRAMMARS
-from policies.protected import secret_folders_any_case
-from policies.protected_names import SECRET_PATTERNS
+from policies.paths.protected import secret_folders_any_case
+from policies.paths.protected_names import SECRET_PATTERNS
 from policies.rules import Rules, shipped_rules
+from policies.shell.commands import GRAMMARS
+from policies.shell.judge import MAX_RUN_CHARS
+from policies.tools import validate_bash_command
 from policies.verdict import Allow, Deny, Verdict
 from tests.unit.policies.corpus import build_workspace
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from policies.globs import Budget, expand
-from policies.paths import Workspace
+from policies.paths.workspace import Workspace
+from policies.shell.globs import Budget, expand
+from policies.shell.words import Word, split_words
 from policies.verdict import Deny
-from policies.words import Word, split_words
 
 
 def _word(text: str) -> Word:

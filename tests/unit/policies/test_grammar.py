@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policies.bash import validate_bash_command
-from policies.grammar import read_words
+from policies.shell.grammar import read_words
+from policies.shell.words import split_words
+from policies.tools import validate_bash_command
 from policies.verdict import Deny
-from policies.words import split_words
 
 _NAMES = st.text(
     alphabet=st.characters(
@@ -98,7 +98,7 @@ def test_where_the_grammar_stumbles_the_command_is_denied(
 def test_a_disagreement_denies_under_its_own_rule(
     shared_workspace: Path, monkeypatch: pytest.MonkeyPatch, second: tuple[str, ...] | None
 ) -> None:
-    monkeypatch.setattr("policies.bash.read_words", lambda _: second)
+    monkeypatch.setattr("policies.shell.judge.read_words", lambda _: second)
     verdict = validate_bash_command("ls a.txt", root=shared_workspace, cwd=shared_workspace)
     assert isinstance(verdict, Deny)
     assert verdict.rule == "parsers_disagree"

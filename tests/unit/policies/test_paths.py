@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from policies.paths import Place, Workspace, find_form_fault, show
-from policies.protected import find_acting, find_protected_entry, find_secret
+from policies.paths.protected import find_acting, find_protected_entry, find_secret
+from policies.paths.workspace import Place, Workspace, find_form_fault, show
 from policies.verdict import Deny
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from policies.protected import secret_exclusions
-from policies.protected_names import SECRET_BELOW, SECRET_IN_REPOSITORY, SECRET_PATTERNS
+from policies.paths.protected import secret_exclusions
+from policies.paths.protected_names import SECRET_BELOW, SECRET_IN_REPOSITORY, SECRET_PATTERNS
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Deny
 from tests.unit.policies.judging import allow_call, find_rule

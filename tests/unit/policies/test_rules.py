@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from policies.commands import GRAMMARS
 from policies.inputs import KNOWN_TOOLS
-from policies.paths import ExtraDirectory
-from policies.rulefile import MAX_FILE_BYTES
+from policies.paths.workspace import ExtraDirectory
+from policies.rule_file import MAX_FILE_BYTES
 from policies.rules import (
     SHIPPED,
     AskRule,
@@ -19,6 +18,7 @@ from policies.rules import (
     load_rules,
     shipped_rules,
 )
+from policies.shell.commands import GRAMMARS
 
 FIELD = {"cat", "cp", "ls", "mkdir", "mv", "rm"}
 FURTHER = {

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from policies.bash import validate_bash_command
 from policies.rules import shipped_rules
-from policies.tools import OFFERED_TOOLS, Platform, ToolCall, ToolGate
+from policies.tools import OFFERED_TOOLS, Platform, ToolCall, ToolGate, validate_bash_command
 from policies.verdict import Allow, Ask, Deny, Verdict
 from tests.unit.policies.judging import allow_call, find_rule
 

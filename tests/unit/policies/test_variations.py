@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from policies.bash import validate_bash_command
-from policies.commands import GRAMMARS
 from policies.inputs import KNOWN_TOOLS
 from policies.rules import shipped_rules
-from policies.tools import ToolCall, ToolGate
+from policies.shell.commands import GRAMMARS
+from policies.tools import ToolCall, ToolGate, validate_bash_command
 from policies.verdict import Allow, Deny
 from tests.unit.policies.corpus import build_workspace
 

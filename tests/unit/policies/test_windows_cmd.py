@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from policies.verdict import Allow, Deny, Verdict
-from policies.windows import validate_windows_command
+from tests.unit.policies.judging import validate_windows_command
 
 
 def _judge(root: Path, command: str, *, cwd: str | None = None) -> Verdict:
@@ -333,7 +333,7 @@ def test_a_working_directory_outside_refuses_everything(workspace: Path) -> None
 def test_only_listed_commands_run(workspace: Path) -> None:
     def judge(command: str) -> Verdict:
         return validate_windows_command(
-            command, root=workspace, cwd=workspace, commands={"copy", "Get-ChildItem"}
+            command, root=workspace, cwd=workspace, commands=frozenset({"copy", "Get-ChildItem"})
         )
 
     assert isinstance(judge("copy a.txt c.txt"), Allow)

@@ -10,8 +10,8 @@ import pytest
 
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Allow, Deny, Verdict
-from policies.windows import validate_windows_command
 from tests.unit.policies.corpus import CORPUS, build_workspace, fill
+from tests.unit.policies.judging import validate_windows_command
 
 FILE_TOOLS = {"Read", "Write", "Edit", "NotebookEdit", "Glob", "Grep"}
 COMMAND_TOOLS = {"Bash", "PowerShell"}

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from policies.paths import ExtraDirectory, Place
+from policies.paths.workspace import ExtraDirectory, Place
 from policies.verdict import Deny
-from policies.windows.forms import is_rooted, refuse_rooted
-from policies.windows.places import WindowsWorkspace, _strip_root
+from policies.windows.path_spelling import is_rooted, refuse_rooted
+from policies.windows.workspace import WindowsWorkspace, _strip_root
 
 
 def _locate(root: Path, path: str, *, cwd: str | None = None) -> Place | Deny:

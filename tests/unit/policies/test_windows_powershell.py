@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from policies.verdict import Allow, Deny, Verdict
-from policies.windows import WindowsWorkspace, judge_windows_command, validate_windows_command
+from policies.windows import WindowsWorkspace, judge_windows_command
 from policies.windows.approval import WindowsApproval
-from policies.windows.command import KNOWN_COMMANDS, Shell
+from policies.windows.judge import KNOWN_COMMANDS, Shell
+from tests.unit.policies.judging import validate_windows_command
 
 
 def _judge(root: Path, command: str, *, shell: Shell = "any") -> Verdict:

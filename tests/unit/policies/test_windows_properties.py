@@ -11,10 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from policies.paths import Place
+from policies.paths.workspace import Place
 from policies.verdict import Allow, Deny, Verdict
-from policies.windows import WindowsWorkspace, validate_windows_command
+from policies.windows import WindowsWorkspace
 from policies.windows.wildcards import Pattern, read_pattern
+from tests.unit.policies.judging import validate_windows_command
 
 _VERBS = st.sampled_from(
     [

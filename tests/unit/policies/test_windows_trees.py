@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from policies.verdict import Allow, Deny, Verdict
-from policies.windows import validate_windows_command
+from tests.unit.policies.judging import validate_windows_command
 
 
 def _judge(root: Path, command: str, *, cwd: str | None = None) -> Verdict:

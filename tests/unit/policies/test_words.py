@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from policies.shell.words import MAX_COMMAND_CHARS, split_words
 from policies.verdict import Deny
-from policies.words import MAX_COMMAND_CHARS, split_words
 
 
 def _texts(command: str) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.workspace import Concern, Found, digest_of, find_concerns, is_content
+from policies.configuration import Concern, Found, digest_of, find_concerns, is_content
 
 SETTINGS = ".claude/settings.json"
 SKILL = ".claude/skills/mine/SKILL.md"

@@ -12,7 +12,7 @@ from gateway.turns.sentences import (
     language_of,
     say,
 )
-from policies.workspace import Concern
+from policies.configuration import Concern
 
 MADE_OF_PARTS = {
     *(f"tool_line_{one}" for one in ("ok", "failed", "denied", "interrupted", "unknown")),

@@ -6,18 +6,18 @@ makes them there; `cp` reads here and makes there; `mkdir` and `touch` make.
 
 from collections.abc import Callable, Mapping
 
-from policies.options import Invocation
-from policies.paths import Workspace, show
-from policies.places import (
+from policies.paths.access import (
     locate_content,
     locate_made,
     locate_read,
     locate_removed,
     locate_written,
 )
-from policies.protected import may_hold_secret
-from policies.transfers import judge_transfer
-from policies.trees import Inspector
+from policies.paths.protected import may_hold_secret
+from policies.paths.trees import Inspector
+from policies.paths.workspace import Workspace, show
+from policies.shell.options import Invocation
+from policies.shell.transfers import judge_transfer
 from policies.verdict import Deny
 
 

@@ -10,9 +10,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from policies.paths import ExtraDirectory, Place, Workspace, show
+from policies.paths.workspace import ExtraDirectory, Place, Workspace, show
 from policies.verdict import Deny
-from policies.windows.forms import (
+from policies.windows.path_spelling import (
     find_colon_fault,
     find_name_fault,
     find_text_fault,

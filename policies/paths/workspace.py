@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from policies.protected import find_acting, find_secret
+from policies.paths.protected import find_acting, find_secret
 from policies.verdict import Deny
 
 MAX_PATH_BYTES = 4095

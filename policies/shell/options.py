@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from policies.commands import GRAMMARS
-from policies.paths import show
+from policies.paths.workspace import show
+from policies.shell.commands import GRAMMARS
 from policies.verdict import Deny
 
 _SHORTHAND = re.compile(r"-\d{1,9}")

@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from policies.options import Invocation, divide
-from policies.paths import show
-from policies.protected import secret_folders_any_case, secret_patterns_any_case
+from policies.paths.protected import secret_folders_any_case, secret_patterns_any_case
+from policies.paths.workspace import show
+from policies.shell.options import Invocation, divide
 from policies.verdict import Deny
 
 MAX_EXPRESSION_WORDS = 100

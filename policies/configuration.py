@@ -20,8 +20,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from policies.frontmatter import find_acting_keys, has_shell_command
-from policies.protected import fold
+from policies.front_matter import find_acting_keys, has_shell_command
+from policies.paths.protected import fold
 
 Trouble: TypeAlias = Literal["link", "unreadable", "too_large", "too_many"]
 """Why a file cannot even be judged; such a concern cannot be approved."""

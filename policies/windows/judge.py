@@ -1,4 +1,4 @@
-"""Judges one command line on Windows: `validate_windows_command`.
+"""Judges one command line on Windows: `judge_windows_command`.
 
 The first word says which rules hold: `del`, `move`, `copy` and `ren` are cmd's, a name such as
 `Remove-Item` is PowerShell's. Whichever shell gets the line, it must do nothing but what was judged.
@@ -6,17 +6,16 @@ The first word says which rules hold: `del`, `move`, `copy` and `ren` are cmd's,
 
 import re
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Literal
 
-from policies.paths import show
-from policies.verdict import Deny, Verdict
+from policies.paths.workspace import show
+from policies.verdict import Deny
 from policies.windows.approval import WindowsApproval
-from policies.windows.binding import CMDLETS
 from policies.windows.cmd import SWITCHES, judge_cmd
+from policies.windows.cmdlets import CMDLETS
 from policies.windows.lines import BLANK, find_line_fault, find_plain_fault
-from policies.windows.places import WindowsWorkspace
 from policies.windows.powershell import judge_powershell
+from policies.windows.workspace import WindowsWorkspace
 
 Shell = Literal["any", "powershell"]
 
@@ -131,23 +130,3 @@ def judge_windows_command(
         return fault
     judge = judge_cmd if verb in SWITCHES else judge_powershell
     return judge(verb, line[len(verb) :], workspace)
-
-
-def validate_windows_command(
-    command: str,
-    *,
-    root: Path,
-    cwd: Path | str,
-    shell: Shell = "any",
-    commands: Collection[str] = KNOWN_COMMANDS,
-) -> Verdict:
-    """Judge a command line as `judge_windows_command` does; never raises.
-
-    Relative paths start from `cwd`, which must be inside `root`. An `Allow` carries
-    `{"command": line}`: the same command quoted anew, which is what has to run.
-    """
-    try:
-        judged = judge_windows_command(command, WindowsWorkspace(root, cwd), commands, shell=shell)
-        return judged if isinstance(judged, Deny) else judged.describe()
-    except Exception as fault:  # noqa: BLE001 - whatever goes wrong in a gate must close it
-        return Deny("policy_error", f"The policy failed on this command ({type(fault).__name__}).")

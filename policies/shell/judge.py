@@ -1,4 +1,4 @@
-"""Judges one POSIX command line: `validate_bash_command`.
+"""Judges one POSIX command line: `judge_command`.
 
 One allowed command, literal words, listed options, paths inside. What comes out of an allowed command is a
 line quoted anew from the judged words, globs already expanded, so that the shell has nothing left to
@@ -12,18 +12,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from policies.commands import GRAMMARS
-from policies.effects import CHANGING, judge_effects
-from policies.globs import Budget, Expansion, expand
-from policies.grammar import read_words
-from policies.options import Invocation, divide
-from policies.paths import Workspace
-from policies.places import UNREADABLE
-from policies.rules import Rules, shipped_rules
-from policies.searches import divide_find, divide_grep
-from policies.unknown_commands import refuse_command
-from policies.verdict import Allow, Deny, Verdict
-from policies.words import Word, split_words
+from policies.paths.workspace import Workspace
+from policies.shell.commands import GRAMMARS
+from policies.shell.effects import CHANGING, judge_effects
+from policies.shell.globs import Budget, Expansion, expand
+from policies.shell.grammar import read_words
+from policies.shell.options import Invocation, divide
+from policies.shell.searches import divide_find, divide_grep
+from policies.shell.unknown_commands import refuse_command
+from policies.shell.words import Word, split_words
+from policies.verdict import Allow, Deny
 
 MAX_RUN_CHARS = 30_000
 
@@ -145,7 +143,7 @@ def _quote(word: str) -> str:
 
 
 def judge_command(command: str, workspace: Workspace, commands: Collection[str]) -> Approval | Deny:
-    """Judge a command line by the commands that are allowed; see `validate_bash_command`."""
+    """Judge a command line by the commands that are allowed."""
     words = split_words(command)
     if isinstance(words, Deny):
         return words
@@ -179,21 +177,3 @@ def describe_approval(approval: Approval) -> Allow:
         {"command": approval.line},
         changes=name in CHANGING,
     )
-
-
-def validate_bash_command(
-    command: str, *, root: Path, cwd: Path | str, rules: Rules | None = None
-) -> Verdict:
-    """Judge a command line; never raises.
-
-    Relative paths start from `cwd`, which must be inside `root`. An `Allow` carries
-    `{"command": line}`: the same command quoted anew, which is what has to run.
-    """
-    rules = shipped_rules() if rules is None else rules
-    try:
-        judged = judge_command(command, Workspace(root, cwd, rules.directories), rules.commands)
-    except OSError:
-        return UNREADABLE
-    except Exception as fault:  # noqa: BLE001 - whatever goes wrong in a gate must close it
-        return Deny("policy_error", f"The policy failed on this command ({type(fault).__name__}).")
-    return judged if isinstance(judged, Deny) else describe_approval(judged)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from policies.paths import show
+from policies.paths.workspace import show
 from policies.verdict import Deny
 from policies.windows.powershell_words import Argument, Element
 

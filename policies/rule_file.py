@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from policies.paths import show
+from policies.paths.workspace import show
 
 MAX_FILE_BYTES = 256 * 1024
 

@@ -7,7 +7,7 @@ file than it seems. All of that is refused by its spelling, whether or not it wo
 import re
 import unicodedata
 
-from policies.paths import MAX_NAME_BYTES, MAX_PATH_BYTES, has_hidden_character, show
+from policies.paths.workspace import MAX_NAME_BYTES, MAX_PATH_BYTES, has_hidden_character, show
 from policies.verdict import Deny
 
 _PLAIN = "Write the path plainly, relative to the workspace, as in src\\main.py."

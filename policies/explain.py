@@ -6,15 +6,15 @@ import textwrap
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from policies.checking import SHELL_TOOLS, Request, read_runs
-from policies.paths import has_hidden_character
-from policies.protected_names import (
+from policies.check import SHELL_TOOLS, Request, read_runs
+from policies.paths.protected_names import (
     READABLE,
     SECRET_BELOW,
     SECRET_IN_REPOSITORY,
     SECRET_PATTERNS,
 )
-from policies.rulefile import show_path
+from policies.paths.workspace import has_hidden_character
+from policies.rule_file import show_path
 from policies.rules import KNOWN_COMMANDS, KNOWN_WINDOWS_COMMANDS, Rules, shipped_rules
 from policies.verdict import Allow, Ask, Deny, Verdict
 

@@ -8,8 +8,8 @@ import fnmatch
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from policies.paths import Place, Workspace
-from policies.protected import fold
+from policies.paths.protected import fold
+from policies.paths.workspace import Place, Workspace
 from policies.rules import AskRule, Rules
 
 _ANY_DEPTH = "**"

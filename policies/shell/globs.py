@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from policies.paths import Workspace, show
+from policies.paths.workspace import Workspace, show
+from policies.shell.words import Word
 from policies.verdict import Deny
-from policies.words import Word
 
 MAX_HITS = 500
 MAX_EXAMINED = 20_000

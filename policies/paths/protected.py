@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Sequence
 
-from policies.protected_names import (
+from policies.paths.protected_names import (
     ACTING,
     ACTING_AT_ROOT,
     ACTING_BELOW,

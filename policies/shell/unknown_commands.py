@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from policies.paths import show
+from policies.paths.workspace import show
 from policies.verdict import Deny
 
 _ONE_COMMAND = "Run one command in each call, by its plain name."

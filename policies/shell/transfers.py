@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from policies.options import Invocation
-from policies.paths import Place, Workspace, show
-from policies.places import locate_removed, locate_written
-from policies.trees import Inspector
+from policies.paths.access import locate_removed, locate_written
+from policies.paths.trees import Inspector
+from policies.paths.workspace import Place, Workspace, show
+from policies.shell.options import Invocation
 from policies.verdict import Deny
 
 _KEEPS_LINKS = ("recursive", "no-dereference", "P", "d")

@@ -9,9 +9,9 @@ import fnmatch
 import re
 from collections.abc import Iterator
 
-from policies.paths import Workspace, find_form_fault, show
-from policies.protected import find_secret, fold
-from policies.protected_names import SECRET_PATTERNS
+from policies.paths.protected import find_secret, fold
+from policies.paths.protected_names import SECRET_PATTERNS
+from policies.paths.workspace import Workspace, find_form_fault, show
 from policies.verdict import Deny
 
 MAX_PATTERN_CHARS = 1024

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from policies.paths import Place, Workspace, find_shared_fault, show
-from policies.protected import find_protected_entry, find_secret
+from policies.paths.protected import find_protected_entry, find_secret
+from policies.paths.workspace import Place, Workspace, find_shared_fault, show
 from policies.verdict import Deny
 
 MAX_TREE_ENTRIES = 50_000

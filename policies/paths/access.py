@@ -4,7 +4,7 @@ import os
 import stat
 from pathlib import Path
 
-from policies.paths import Place, Workspace, show
+from policies.paths.workspace import Place, Workspace, show
 from policies.verdict import Deny
 
 UNREADABLE = Deny(

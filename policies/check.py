@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, get_args
 
-from policies.paths import show
+from policies.paths.workspace import show
 from policies.rules import KNOWN_COMMANDS, Rules
 from policies.tools import Platform, ToolCall, ToolGate
 from policies.verdict import Allow, Ask, Deny, Verdict
