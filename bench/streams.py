@@ -71,17 +71,20 @@ async def _read_all(port: int) -> tuple[list[float], list[int]]:
         )
         async with await anyio.connect_tcp("127.0.0.1", port) as stream:
             await stream.send(head.encode() + body)
-            rest, count = b"", 0
-            while b"event: turn.completed" not in rest:
+            rest, count, text = b"", 0, ""
+            while True:
                 rest += await stream.receive()
                 now = time.monotonic_ns()
-                *events, rest = rest.split(b"\n\n") if b"turn.completed" not in rest else [rest]
+                *events, rest = rest.split(b"\n\n")
                 for event in events:
                     if b"event: text.delta" in event:
-                        data = json.loads(event.split(b"data: ", 1)[1])
-                        delays.append((now - int(data["text"].split()[0])) / 1e6)
-                        count += 1
-            counts.append(count + rest.count(b"event: text.delta"))
+                        text += json.loads(event.split(b"data: ", 1)[1])["text"]
+                *readings, text = text.split(" ")  # masking may cut the text elsewhere
+                delays.extend((now - int(reading)) / 1e6 for reading in readings)
+                count += len(readings)
+                if any(b"event: turn.completed" in event for event in events):
+                    break
+            counts.append(count + bool(text))
 
     async with anyio.create_task_group() as tasks:
         for number in range(STREAMS):

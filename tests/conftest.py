@@ -73,7 +73,10 @@ def _connect_to_loopback(self: socket.socket, address: Any) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _blocking_calls_fail() -> Iterator[BlockBuster]:
-    """Fail a test whose event loop runs into a blocking call of ours."""
+def _blocking_calls_fail(request: pytest.FixtureRequest) -> Iterator[BlockBuster | None]:
+    """Fail an asynchronous test whose event loop runs into a blocking call of ours."""
+    if request.node.get_closest_marker("asyncio") is None:
+        yield None
+        return
     with blockbuster_ctx(scanned_modules=["gateway", "memory", "policies"]) as guard:
         yield guard
