@@ -12,8 +12,8 @@ from bench.recall_memory import line, memory_of
 from bench.recall_plain import PLAIN, PlainIndex
 from bench.recall_scores import Scores, digest
 from bench.report import show
-from memory.recall.arms import ArmAnswer, ArmName, Candidate, Question
 from memory.recall.fuse import Fusion
+from memory.recall.retrievers import Candidate, Question, RetrieverAnswer, RetrieverName
 from memory.scope import Scope
 
 FILES = {
@@ -46,16 +46,16 @@ class Part:
 
 
 class GivenRanks:
-    """A vector arm whose answers are known beforehand."""
+    """A vector retriever whose answers are known beforehand."""
 
-    name: ArmName = "vector"
+    name: RetrieverName = "vector"
 
     def __init__(self) -> None:
         self.ids: Sequence[str] = ()
 
-    async def find(self, question: Question, *, limit: int) -> ArmAnswer:
+    async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
         del question
-        return ArmAnswer(
+        return RetrieverAnswer(
             candidates=[Candidate(item_id=one, strength=0.5) for one in self.ids[:limit]]
         )
 

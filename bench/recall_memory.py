@@ -12,8 +12,8 @@ import anyio
 from memory.clock import utc_now
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.episodes.writer import MemoryWriter
-from memory.recall.arms import Arm, FulltextArm
 from memory.recall.fuse import Fusion
+from memory.recall.retrievers import FulltextRetriever, Retriever
 from memory.recall.search import MemorySearch
 from memory.scope import Scope
 from memory.stores.sqlite import migrations
@@ -35,9 +35,9 @@ class Memory:
     items: SqliteItemStore
     writer: MemoryWriter
 
-    def search(self, *more_arms: Arm, fusion: Fusion | None = None) -> MemorySearch:
-        arms: list[Arm] = [FulltextArm(self.items), *more_arms]
-        return MemorySearch(self.items, arms, now=utc_now, fusion=fusion)
+    def search(self, *more_arms: Retriever, fusion: Fusion | None = None) -> MemorySearch:
+        retrievers: list[Retriever] = [FulltextRetriever(self.items), *more_arms]
+        return MemorySearch(self.items, retrievers, now=utc_now, fusion=fusion)
 
     async def write_all(self, drafts: Sequence[EpisodeDraft]) -> None:
         for start in range(0, len(drafts), BATCH):

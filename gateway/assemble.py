@@ -38,13 +38,13 @@ from gateway.turns.lanes import Lanes, Ticket
 from gateway.turns.runner import TurnLimits, TurnParts, TurnRunner
 from gateway.turns.turn_memory import TurnMemory
 from gateway.turns.turn_recovery import close_crashed
-from memory.asking import AskModel
 from memory.assemble import Memory
 from memory.background import keep_running
 from memory.clock import utc_now
 from memory.context import MemoryReader
 from memory.errors import StoreDamaged
 from memory.intents.templates import Mask
+from memory.small_model import AskModel
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from memory.stores.sqlite.integrity import check_integrity
 from policies.rules import Rules, RulesError, load_rules

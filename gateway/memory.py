@@ -22,7 +22,6 @@ from gateway.settings import Memu, Settings
 from gateway.turns.conversation_memory import ConversationMemory
 from gateway.turns.conversation_tools import ConversationTools
 from gateway.turns.turn_memory import TurnMemory
-from memory.asking import AskModel
 from memory.assemble import FILE, Memory, MemoryEvents, MemoryPlan, model_dir, open_memory
 from memory.backends import memu_cli, memu_server
 from memory.backends.memu_cli import MemuCliBackend
@@ -50,6 +49,7 @@ from memory.outbox.delivering import DeliveryResult
 from memory.outbox.delivery import Delivery
 from memory.recall.query import ContextPack, QueryPack
 from memory.scope import WORKSPACE_OWNER, Scope
+from memory.small_model import AskModel
 from memory.stores.sqlite.integrity import holds_nothing_blocking
 from memory.vectors.keeper import BACKEND as VECTORS
 from policies.secrets import mask_secrets

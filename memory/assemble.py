@@ -1,7 +1,7 @@
 """Puts memory together and takes it apart again: the one place that knows all of its adapters.
 
     database → stores → vectors, memU → search → reader
-                      → writer ← remembering ← chronicle ← recorder
+                      → writer ← episode worker ← chronicle ← recorder
                       → outbox → deliveries
 
 `open_memory` gives what others work with. Its loops live as long as the block runs.
@@ -19,12 +19,11 @@ from typing import Final, Literal
 import anyio
 import anyio.to_thread
 
-from memory.asking import AskModel
-from memory.backends.memu_arm import memu_arms
+from memory.backends.memu_retriever import memu_retrievers
 from memory.background import OnFailure, keep_running
 from memory.cases.book import CaseBook
+from memory.cases.case_reader import CaseReader
 from memory.cases.finder import CaseFinder
-from memory.cases.reading import CaseReading
 from memory.cases.similarity import SectionComparer
 from memory.cases.tools import CaseTools
 from memory.clock import Now
@@ -32,9 +31,9 @@ from memory.embeddings.hashed import HashedEmbedder
 from memory.embeddings.minilm import MiniLmEmbedder, is_present_blocking
 from memory.embeddings.protocol import Embedder
 from memory.episodes.episode import EpisodeDraft, Written
+from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.extract import Extractor
-from memory.episodes.remembering import Remembering
-from memory.episodes.telling import TellingWriter
+from memory.episodes.notifying_writer import NotifyingWriter
 from memory.episodes.writer import MemoryWriter
 from memory.forgetting import Forgetting
 from memory.intents.chronicle import Chronicle
@@ -50,11 +49,12 @@ from memory.outbox.backend import Backend
 from memory.outbox.breaker import Breaker, BreakerLimits, BreakerState
 from memory.outbox.delivering import Delivering, DeliveryResult, OutboxHealth
 from memory.outbox.delivery import Delivery
-from memory.recall.arms import Arm, FulltextArm
 from memory.recall.reader import RecallReader
+from memory.recall.retrievers import FulltextRetriever, Retriever
 from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
 from memory.scope import Scope
+from memory.small_model import AskModel
 from memory.stores.sqlite import migrations
 from memory.stores.sqlite.case_fingerprints import renew_fingerprints
 from memory.stores.sqlite.cases import SqliteCaseStore
@@ -71,7 +71,7 @@ from memory.stores.sqlite.word_purge import WordPurge
 from memory.vectors.backfill import VectorBackfill
 from memory.vectors.chroma import ChromaVectorIndex
 from memory.vectors.keeper import BACKEND as VECTORS
-from memory.vectors.keeper import VectorArm, VectorKeeper
+from memory.vectors.keeper import VectorKeeper, VectorRetriever
 from memory.vectors.probe import is_sound_blocking
 
 _log = logging.getLogger(__name__)
@@ -135,7 +135,7 @@ class Memory:
     cases: CaseTools
     queue: IntentQueue
     database: Database
-    remembering: Remembering
+    episode_worker: EpisodeWorker
     vectors: VectorKeeper | None
     backfill: VectorBackfill | None
     deliveries: Sequence[Delivering]
@@ -143,7 +143,7 @@ class Memory:
     """Places of delivery, those that another process serves included."""
     purge: WordPurge
     now: Now
-    _writer: TellingWriter
+    _writer: NotifyingWriter
     _forgetting: Forgetting
 
     async def write(self, draft: EpisodeDraft) -> Written:
@@ -173,7 +173,7 @@ class Memory:
 
     def turn_ended(self) -> None:
         """Say that a turn's intents are recorded: its episode can be made, and it may have written notes."""
-        self.remembering.wake()
+        self.episode_worker.wake()
         self.notes.wake()
 
     def notes_changed(self) -> None:
@@ -245,7 +245,7 @@ def _loops(memory: Memory, *, tends: bool) -> dict[str, Callable[[], Awaitable[N
         loops["vector_backfill"] = memory.backfill.run
     loops |= {f"delivery_{delivery.name}": delivery.run for delivery in memory.deliveries}
     if tends:
-        loops |= {"episodes": memory.remembering.run, "notes": memory.notes.run}
+        loops |= {"episodes": memory.episode_worker.run, "notes": memory.notes.run}
     return loops | {"intents": memory.queue.run, "word_purge": memory.purge.run}
 
 
@@ -309,7 +309,7 @@ async def _build(
         for backend in served
     ]
     episodes = SqliteEpisodeStore(database, now)
-    writer = TellingWriter(
+    writer = NotifyingWriter(
         MemoryWriter(episodes, deliver_to=deliver_to, known_secrets=plan.known_secrets, now=now),
         told.on_episode,
         waking,
@@ -319,13 +319,15 @@ async def _build(
         SqliteNoteStore(database, deliver_to=deliver_to, recording=recorder.recording, now=now),
         plan.mask,
     )
-    arms: list[Arm] = [FulltextArm(items)]
+    retrievers: list[Retriever] = [FulltextRetriever(items)]
     if vectors is not None:
-        arms.append(VectorArm(vectors))
-    arms += memu_arms(plan.backends, now=now, mask=plan.mask, on_breaker=told.on_breaker)
+        retrievers.append(VectorRetriever(vectors))
+    retrievers += memu_retrievers(
+        plan.backends, now=now, mask=plan.mask, on_breaker=told.on_breaker
+    )
     search = MemorySearch(
         items,
-        arms,
+        retrievers,
         now=now,
         on_words_alone=backfill.note if backfill is not None else lambda _: None,
     )
@@ -355,10 +357,10 @@ async def _build(
         episodes=episodes,
         outbox=outbox,
         notes=notes,
-        cases=CaseTools(book, finder, CaseReading(cases)),
+        cases=CaseTools(book, finder, CaseReader(cases)),
         queue=IntentQueue(recorder),
         database=database,
-        remembering=Remembering(
+        episode_worker=EpisodeWorker(
             ChronicleTurns(chronicle),
             writer,
             episodes,

@@ -36,7 +36,7 @@ from gateway.demo.intents import (
     WriteFile,
 )
 from gateway.demo.patterns import QUOTES, folder_of, joined, name, name_zh, path_of, rules, words_of
-from memory.notes.asking import asks_about_memory
+from memory.notes.memory_questions import asks_about_memory
 
 _CHINESE = re.compile(r"[\u4e00-\u9fff]")
 _POLITE = re.compile(

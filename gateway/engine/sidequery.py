@@ -19,7 +19,7 @@ from gateway.engine.protocol import (
     Prompt,
     SessionOrigin,
 )
-from memory.asking import ModelUnavailable
+from memory.small_model import ModelUnavailable
 from policies.tools import ToolCall
 from policies.verdict import Allow, Deny
 

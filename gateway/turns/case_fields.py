@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from memory.cases.case import Case, HistoryEntry, RelatedCase, Report
-from memory.cases.lines import clipped
 from memory.cases.results import (
     CaseSummary,
     FeedbackAnswer,
@@ -15,6 +14,7 @@ from memory.cases.results import (
     WholeCase,
 )
 from memory.clock import rfc3339
+from memory.text_lines import clipped
 
 
 def search_fields(answer: SearchAnswer) -> dict[str, Any]:

@@ -15,10 +15,10 @@ from gateway.turns.case_fields import feedback_fields, refusal_fields, search_fi
 from gateway.turns.conversation_tools import ConversationTools
 from memory.cases import schemas
 from memory.cases.case import CaseCaller
-from memory.cases.lines import clipped, flat
 from memory.cases.results import Refusal, RenderAnswer
 from memory.cases.tools import CaseTools
 from memory.scope import Scope
+from memory.text_lines import clipped, flat
 from policies.secrets import mask_secrets
 
 _MAX_NAMES: Final = 20

@@ -14,21 +14,7 @@ from typing import Final
 
 import anyio
 
-from memory.cases.case import Case, CaseCaller, CaseContent, RelatedCase, Signal, Vote
-from memory.cases.changes import may_change, owns, recorded, rewritten, taken_in, voted
-from memory.cases.deciding import Deciding, InTurn, deciding_anew
-from memory.cases.dedup import CaseDedup
-from memory.cases.input import SentCase, new_content, read_case
-from memory.cases.lifecycle import raised
-from memory.cases.merging import absorbed, without_room
-from memory.cases.nearby import Candidates
-from memory.cases.relations import relate, relate_anew
-from memory.cases.results import MAX_UNREVIEWED, CaseRefused, FeedbackAnswer, UpsertAnswer
-from memory.cases.revision import Revision, revision_of
-from memory.cases.settling import Settling
-from memory.cases.similarity import SectionComparer, SectionSimilarity
-from memory.cases.store import CaseStore
-from memory.cases.telling import (
+from memory.cases.answer_notes import (
     of_both_sides,
     of_full,
     of_merged,
@@ -37,6 +23,20 @@ from memory.cases.telling import (
     of_updated,
     of_vote,
 )
+from memory.cases.case import Case, CaseCaller, CaseContent, RelatedCase, Signal, Vote
+from memory.cases.case_dedup import CaseDedup
+from memory.cases.changes import may_change, owns, recorded, rewritten, taken_in, voted
+from memory.cases.content_merge import absorbed, without_room
+from memory.cases.input import SentCase, new_content, read_case
+from memory.cases.lifecycle import raised
+from memory.cases.nearby import Candidates
+from memory.cases.relations import relate, relate_anew
+from memory.cases.results import MAX_UNREVIEWED, CaseRefused, FeedbackAnswer, UpsertAnswer
+from memory.cases.retry import Deciding, InTurn, deciding_anew
+from memory.cases.revision import Revision, revision_of
+from memory.cases.similarity import SectionComparer, SectionSimilarity
+from memory.cases.store import CaseStore
+from memory.cases.unit_of_work import UnitOfWork
 from memory.cases.votes import tally, with_vote
 from memory.clock import Now
 from memory.errors import StoreConflict, StoreUnavailable
@@ -69,7 +69,7 @@ class CaseBook:
         self._comparer = comparer
         self._known_secrets = tuple(known_secrets)
         self._new_id = new_id
-        self._settling = Settling(store, now=now, on_change=on_change)
+        self._settling = UnitOfWork(store, now=now, on_change=on_change)
         self._deciding = Deciding()
         self._dedup = CaseDedup(store, self._deciding)
         self._writing = InTurn()

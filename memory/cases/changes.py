@@ -18,6 +18,7 @@ from memory.cases.case import (
     Report,
     Vote,
 )
+from memory.cases.content_merge import absorbed, changed_fields
 from memory.cases.fingerprint import fingerprint_of
 from memory.cases.input import TEXT_FIELDS
 from memory.cases.item import to_item
@@ -28,10 +29,9 @@ from memory.cases.lifecycle import (
     review_reasons_of,
     with_stated,
 )
-from memory.cases.lines import clipped
-from memory.cases.merging import absorbed, changed_fields
 from memory.cases.store import CaseChange
 from memory.cases.votes import cast, with_vote
+from memory.text_lines import clipped
 
 MAX_KEPT_CHARS: Final = 2_000
 """Of each text that a rewriting replaces; so much of it stays in the history."""

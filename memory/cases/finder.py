@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from memory.cases.case import Case, CaseCaller, CaseContent, Vote
-from memory.cases.deciding import Deciding
 from memory.cases.nearby import Nearby
 from memory.cases.noting import note_shown
 from memory.cases.ranking import Candidate, RankedCase, rank
 from memory.cases.results import DEFAULT_TOP_K, MAX_TOP_K, CaseRefused, SearchAnswer
+from memory.cases.retry import Deciding
 from memory.cases.store import CaseStore
 from memory.cases.summary import Shown, summarize
 from memory.cases.variety import varied

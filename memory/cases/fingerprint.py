@@ -12,8 +12,8 @@ import unicodedata
 from typing import Final
 
 from memory.cases.case import CaseContent
-from memory.cases.lines import flat
 from memory.scope import Scope
+from memory.text_lines import flat
 
 MAX_CHARS: Final = 8_000
 """Characters of a section that are read, from its beginning."""

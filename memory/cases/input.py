@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
 from memory.cases.case import FAILURE_LAYERS, CaseContent, CaseMetadata, FailureLayer
-from memory.cases.lines import flat, one_line
 from memory.cases.results import CaseRefused
+from memory.text_lines import flat, one_line
 from policies.secrets import mask_secrets_counted
 
 TextField = Literal["symptom_summary", "diagnosis", "resolution", "root_cause"]

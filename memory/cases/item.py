@@ -6,8 +6,8 @@ from typing import Final
 
 from memory.cases.case import Case, CaseContent, Report
 from memory.cases.fingerprint import plain_words
-from memory.cases.lines import one_line
 from memory.items import Item
+from memory.text_lines import one_line
 
 MAX_TITLE_CHARS: Final = 120
 MAX_SUMMARY_CHARS: Final = 300

@@ -18,9 +18,9 @@ from memory.cases.case import (
     Report,
     ReviewReason,
 )
-from memory.cases.lines import clipped, flat
 from memory.cases.results import MAX_TOLD_RELATED, FeedbackTally
 from memory.clock import rfc3339
+from memory.text_lines import clipped, flat
 
 MAX_REPORTS: Final = 5
 _SHORT_CHARS: Final = 200

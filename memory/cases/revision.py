@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from memory.cases.answer_notes import FOUND_RIGHT, NOT_REPLACED, NOT_STATED, of_full
 from memory.cases.case import Case, CaseCaller, CaseContent, Report, Vote
 from memory.cases.changes import is_reachable, may_change, owns, rewritten
+from memory.cases.content_merge import Place, changed_fields, held_back, revised, without_room
 from memory.cases.input import SentCase
 from memory.cases.lifecycle import restated
-from memory.cases.merging import Place, changed_fields, held_back, revised, without_room
 from memory.cases.results import CaseRefused
 from memory.cases.store import CaseChange
-from memory.cases.telling import FOUND_RIGHT, NOT_REPLACED, NOT_STATED, of_full
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ from typing import Final
 
 from memory.cases.case import Case
 from memory.cases.fingerprint import fingerprint_of
-from memory.cases.lines import clipped, flat
 from memory.cases.results import CaseSummary, FeedbackTally
+from memory.text_lines import clipped, flat
 
 PREVIEW_CHARS: Final = 300
 _TEXT_CHARS: Final = 540

@@ -11,9 +11,9 @@ from typing import Final, Protocol, TypeVar
 import anyio
 
 from memory.cases.book import CaseBook
-from memory.cases.calling import normalised
+from memory.cases.caller import normalised
 from memory.cases.case import SIGNALS, CaseCaller, Signal
-from memory.cases.reading import CaseReading
+from memory.cases.case_reader import CaseReader
 from memory.cases.results import (
     DEFAULT_TOP_K,
     MAX_RENDERED,
@@ -57,7 +57,7 @@ class CaseTools:
     """
 
     def __init__(
-        self, book: CaseBook, finder: Finder, reading: CaseReading, *, limit_s: float = LIMIT_S
+        self, book: CaseBook, finder: Finder, reading: CaseReader, *, limit_s: float = LIMIT_S
     ) -> None:
         self._book = book
         self._finder = finder

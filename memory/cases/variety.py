@@ -10,7 +10,7 @@ from typing import Final
 
 from memory.cases.fingerprint import words
 from memory.cases.ranking import RankedCase
-from memory.recall.wording import STOP_TERMS
+from memory.recall.question_words import STOP_TERMS
 from memory.terms import terms
 
 _POOL: Final = 40

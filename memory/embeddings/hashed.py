@@ -13,7 +13,7 @@ from functools import lru_cache
 from math import log, sqrt
 from typing import Final
 
-from memory.recall.wording import STOP_TERMS
+from memory.recall.question_words import STOP_TERMS
 from memory.terms import terms
 
 DIMENSION: Final = 512

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import anyio
 
-from memory.asking import AskModel, ModelUnavailable
 from memory.clock import Now
 from memory.episodes.clipping.clip import clip_text
 from memory.episodes.episode import EpisodeDraft
@@ -22,6 +21,7 @@ from memory.episodes.item import one_line
 from memory.episodes.likeness import words_of
 from memory.episodes.markdown import HEADINGS
 from memory.episodes.redact import redact
+from memory.small_model import AskModel, ModelUnavailable
 from policies.memory_sink import refuse_worthless, without_unsavable
 
 EXTRACTION_GUARD: Final = """\

@@ -18,7 +18,7 @@ from difflib import SequenceMatcher
 from typing import Final
 
 from memory.episodes.episode import Episode
-from memory.episodes.wording import LIGHT, canonical, is_telling
+from memory.episodes.word_classes import LIGHT, canonical, is_telling
 
 SKETCH_SIZE: Final = 6
 MIN_SHARED_MARKS: Final = 2

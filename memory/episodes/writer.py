@@ -12,7 +12,7 @@ import anyio.to_thread
 from memory.clock import Now
 from memory.episodes.episode import Episode, EpisodeDraft, Written
 from memory.episodes.likeness import likeness_of
-from memory.episodes.preparing import Prepared, prepare, with_recalled, without_what_may_repeat
+from memory.episodes.preparation import Prepared, prepare, with_recalled, without_what_may_repeat
 from memory.episodes.store import EpisodeStore, NewEpisode, Put
 from memory.ids import new_episode_id
 from memory.scope import Scope

@@ -13,8 +13,6 @@ from anyio.abc import TaskStatus
 from memory.errors import StoreUnavailable
 from memory.intents.templates import Mask
 from memory.items import Item
-from memory.notes.asking import asks_about_memory
-from memory.notes.context import Telling, tell_notes_async
 from memory.notes.folder import (
     NoteFile,
     NoteText,
@@ -22,8 +20,10 @@ from memory.notes.folder import (
     read_note_blocking,
     remove_note_blocking,
 )
-from memory.notes.items import items_of
-from memory.recall.told_notes import ToldNotes
+from memory.notes.memory_questions import asks_about_memory
+from memory.notes.notes_context import Telling, tell_notes_async
+from memory.notes.sections import items_of
+from memory.recall.quoted_notes import QuotedNotes
 
 _log = logging.getLogger(__name__)
 
@@ -159,7 +159,7 @@ class NoteIndex:
 
     async def content(
         self, text: str, *, budget_chars: int, most_items: int, active_tools: Sequence[str]
-    ) -> ToldNotes:
+    ) -> QuotedNotes:
         """Give the notes as they go in beside a message that asks about memory."""
         telling = Telling(
             budget_chars=budget_chars,

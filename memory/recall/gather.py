@@ -1,4 +1,4 @@
-"""Asks all arms side by side, each for each query, none longer than it may take."""
+"""Asks all retrievers side by side, each for each query, none longer than it may take."""
 
 import logging
 from collections.abc import Sequence
@@ -8,20 +8,20 @@ from typing import Final
 
 import anyio
 
-from memory.recall.arms import Arm, ArmAnswer, ArmName, Candidate, Question
 from memory.recall.fuse import Ranked
 from memory.recall.query import Degradation
+from memory.recall.retrievers import Candidate, Question, Retriever, RetrieverAnswer, RetrieverName
 
 _log = logging.getLogger(__name__)
 
 _DEPTH: Final = 60
-"""Items that each arm is asked for: as deep as fusion was measured to gain from."""
-_TOO_SLOW: Final[dict[ArmName, Degradation]] = {
+"""Items that each retriever is asked for: as deep as fusion was measured to gain from."""
+_TOO_SLOW: Final[dict[RetrieverName, Degradation]] = {
     "fulltext": "fulltext_timeout",
     "vector": "vector_timeout",
     "memu": "memu_timeout",
 }
-_BROKEN: Final[dict[ArmName, Degradation]] = {
+_BROKEN: Final[dict[RetrieverName, Degradation]] = {
     "fulltext": "fulltext_error",
     "vector": "vector_error",
     "memu": "memu_error",
@@ -30,7 +30,7 @@ _BROKEN: Final[dict[ArmName, Degradation]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """What the arms found, in the order of the queries and the arms."""
+    """What the retrievers found, in the order of the queries and the retrievers."""
 
     found: Sequence[Ranked] = ()
     weak: Sequence[Ranked] = ()
@@ -38,30 +38,34 @@ class Gathered:
     """Each reason once."""
 
 
-async def gather(arms: Sequence[Arm], questions: Sequence[Question], *, bound_s: float) -> Gathered:
-    """Ask; an arm that is slow or broken is left out and named, and the others' answers stand."""
-    answers: dict[tuple[int, int], ArmAnswer] = {}
+async def gather(
+    retrievers: Sequence[Retriever], questions: Sequence[Question], *, bound_s: float
+) -> Gathered:
+    """Ask; a retriever that is slow or broken is left out and named, and the others' answers stand."""
+    answers: dict[tuple[int, int], RetrieverAnswer] = {}
 
-    async def ask(place: tuple[int, int], arm: Arm, question: Question) -> None:
-        answers[place] = await _answer(arm, question, bound_s)
+    async def ask(place: tuple[int, int], retriever: Retriever, question: Question) -> None:
+        answers[place] = await _answer(retriever, question, bound_s)
 
     asked = {
-        (row, column): (arm, question)
+        (row, column): (retriever, question)
         for row, question in enumerate(questions)
-        for column, arm in enumerate(arms)
+        for column, retriever in enumerate(retrievers)
     }
     async with anyio.create_task_group() as tasks:
-        for place, (arm, question) in asked.items():
-            tasks.start_soon(ask, place, arm, question)
+        for place, (retriever, question) in asked.items():
+            tasks.start_soon(ask, place, retriever, question)
     ordered = [(asked[place][0].name, answers[place]) for place in asked]
     sure = {each.item_id for _, one in ordered for each in one.candidates}
     return Gathered(
         found=[
-            Ranked(arm=name, candidates=[*one.candidates, *_among(one.seconded, sure)])
+            Ranked(retriever=name, candidates=[*one.candidates, *_among(one.seconded, sure)])
             for name, one in ordered
         ],
         weak=[
-            Ranked(arm=name, candidates=[*one.weak, *_among(one.seconded, sure, are_in=False)])
+            Ranked(
+                retriever=name, candidates=[*one.weak, *_among(one.seconded, sure, are_in=False)]
+            )
             for name, one in ordered
         ],
         degraded=tuple(dict.fromkeys(reason for _, one in ordered for reason in one.degraded)),
@@ -74,12 +78,12 @@ def _among(
     return [one for one in candidates if (one.item_id in ids) is are_in]
 
 
-async def _answer(arm: Arm, question: Question, bound_s: float) -> ArmAnswer:
+async def _answer(retriever: Retriever, question: Question, bound_s: float) -> RetrieverAnswer:
     try:
         with anyio.fail_after(bound_s):
-            return await arm.find(question, limit=_DEPTH)
+            return await retriever.find(question, limit=_DEPTH)
     except TimeoutError:
-        return ArmAnswer(degraded=(_TOO_SLOW[arm.name],))
-    except Exception:  # noqa: BLE001  an arm that breaks must not take the others along
-        _log.exception("recall_arm_broke", extra={"arm": arm.name})
-        return ArmAnswer(degraded=(_BROKEN[arm.name],))
+        return RetrieverAnswer(degraded=(_TOO_SLOW[retriever.name],))
+    except Exception:  # noqa: BLE001  a retriever that breaks must not take the others along
+        _log.exception("recall_retriever_failed", extra={"retriever": retriever.name})
+        return RetrieverAnswer(degraded=(_BROKEN[retriever.name],))

@@ -68,9 +68,9 @@ class Hit:
     score: float
     """Above 0; the best of a list is at most 1. Comparable within one answer only."""
     why: str
-    """In plain words: which arms found it at which place, what raised or lowered it."""
+    """In plain words: which retrievers found it at which place, what raised or lowered it."""
     fit: float = 0.0
-    """0 to 1: how well it fits by the arms' own measures, where `score` knows places alone."""
+    """0 to 1: how well it fits by the retrievers' own measures, where `score` knows places alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

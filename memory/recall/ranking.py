@@ -16,7 +16,7 @@ from memory.recall.fuse import Fused, Place
 MAX_RECENCY_BOOST: Final = 0.1
 _HALF_WAY_DAYS: Final = 90.0
 _DAY_S: Final = 86_400.0
-_ARMS: Final = {"fulltext": "its words", "vector": "its meaning", "memu": "memU"}
+_RETRIEVERS: Final = {"fulltext": "its words", "vector": "its meaning", "memu": "memU"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ def _age_days(item: Item, now: datetime) -> float:
 
 
 def _why(places: Sequence[Place], item: Item, now: datetime) -> str:
-    found = " and ".join(f"{_ARMS[one.arm]} ({_place(one)})" for one in places)
+    found = " and ".join(f"{_RETRIEVERS[one.retriever]} ({_place(one)})" for one in places)
     return f"found by {found}; {_age(item, now)}"
 
 

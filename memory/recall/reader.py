@@ -14,12 +14,12 @@ import anyio
 import anyio.to_thread
 
 from memory.intents.snapshot import PendingText
-from memory.recall.holding import hold_back, without_held_back_lines
 from memory.recall.pack import Pieces, pack
 from memory.recall.query import MAX_ITEMS, ContextPack, Degradation, Found, QueryPack
+from memory.recall.quoted_notes import QuotedNotes
 from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
-from memory.recall.told_notes import ToldNotes
+from memory.recall.stale_schema import split_stale, without_stale_lines
 from memory.scope import WORKSPACE_OWNER, Scope
 
 _log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class AboutMemory(Protocol):
 
     async def content(
         self, text: str, *, budget_chars: int, most_items: int, active_tools: Sequence[str]
-    ) -> ToldNotes:
+    ) -> QuotedNotes:
         """Give the notes as they go in, without what is held back while these tools are in use."""
         ...
 
@@ -65,7 +65,7 @@ class _Before:
     """What goes in before what was found."""
 
     pending: PendingText = field(default_factory=PendingText)
-    notes: ToldNotes = field(default_factory=ToldNotes)
+    notes: QuotedNotes = field(default_factory=QuotedNotes)
     degraded: list[Degradation] = field(default_factory=list)
 
 
@@ -204,17 +204,17 @@ def _left_s(ends_at: float | None) -> float | None:
 
 
 async def _filtered(text: str, active_tools: Sequence[str]) -> str:
-    """Filter a quotation in a worker thread, as `hold_back` does items."""
+    """Filter a quotation in a worker thread, as `split_stale` does items."""
     if not text or not active_tools:
         return text
     return await anyio.to_thread.run_sync(
-        without_held_back_lines, text, active_tools, abandon_on_cancel=True
+        without_stale_lines, text, active_tools, abandon_on_cancel=True
     )
 
 
 async def _filtered_again(found: Found, active_tools: Sequence[str]) -> Found:
     """Hold back once more: no path leads around the filter, whatever a model chose."""
-    shown, held = await hold_back([one.item for one in found.hits], active_tools)
+    shown, held = await split_stale([one.item for one in found.hits], active_tools)
     ids = {one.id for one in shown}
     return replace(
         found,

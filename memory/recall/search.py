@@ -1,8 +1,8 @@
-"""Search: the arms side by side, then the filter, then the order.
+"""Search: the retrievers side by side, then the filter, then the order.
 
-    arms, each within the deadline → items of the scope → stale tools held back → fused and ranked
+    retrievers, each within the deadline → items of the scope → stale tools held back → fused and ranked
 
-An arm that is slow or broken is left out and named. What is held back is held back before anything is
+A retriever that is slow or broken is left out and named. What is held back is held back before anything is
 scored, so that it takes nobody's place.
 """
 
@@ -15,12 +15,12 @@ import anyio
 
 from memory.clock import Now
 from memory.items import KINDS, Item, ItemKind
-from memory.recall.arms import Arm, ArmName, Question
 from memory.recall.fuse import Fusion, Ranked, fuse
 from memory.recall.gather import Gathered, gather
-from memory.recall.holding import hold_back
 from memory.recall.query import Degradation, Found, HeldBack, Hit
 from memory.recall.ranking import rank
+from memory.recall.retrievers import Question, Retriever, RetrieverName
+from memory.recall.stale_schema import split_stale
 from memory.scope import Scope
 
 _log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ _MAX_WEAK: Final = 30
 _HEAD_CHARS: Final = 1000
 _TAIL_CHARS: Final = 2999
 """Of a long question: what is wanted stands before or after what was pasted into it."""
-_ARMS_SHARE: Final = 0.85
+_RETRIEVERS_SHARE: Final = 0.85
 """Of a deadline; the rest is for reading the items."""
 
 
@@ -38,8 +38,8 @@ _ARMS_SHARE: Final = 0.85
 class SearchLimits:
     """What bounds one search."""
 
-    arm_s: float = 5.0
-    """An arm that was given no nearer deadline."""
+    retriever_s: float = 5.0
+    """A retriever that was given no nearer deadline."""
 
 
 class ItemSource(Protocol):
@@ -56,7 +56,7 @@ class MemorySearch:
     def __init__(
         self,
         items: ItemSource,
-        arms: Sequence[Arm],
+        retrievers: Sequence[Retriever],
         *,
         now: Now,
         fusion: Fusion | None = None,
@@ -65,7 +65,7 @@ class MemorySearch:
     ) -> None:
         """Make one; `on_words_alone` is told what words found and meaning did not: it may be lacking there."""
         self._items = items
-        self._arms = arms
+        self._arms = retrievers
         self._now = now
         self._fusion = fusion or Fusion()
         self._limits = limits or SearchLimits()
@@ -91,9 +91,9 @@ class MemorySearch:
             Question(text=_bounded(one), scope=scope, kinds=kinds)
             for one in [one for one in queries if one.strip()][:_MAX_QUERIES]
         ]
-        whole_s = self._limits.arm_s if deadline_s is None else max(0.0, deadline_s)
+        whole_s = self._limits.retriever_s if deadline_s is None else max(0.0, deadline_s)
         ends_at = anyio.current_time() + whole_s
-        gathered = await gather(self._arms, questions, bound_s=whole_s * _ARMS_SHARE)
+        gathered = await gather(self._arms, questions, bound_s=whole_s * _RETRIEVERS_SHARE)
         try:
             with anyio.fail_after(max(0.0, ends_at - anyio.current_time())):
                 read = await self._read(gathered, scope)
@@ -102,7 +102,9 @@ class MemorySearch:
         except Exception:  # noqa: BLE001  whatever is wrong with the store, the turn goes on without memory
             _log.exception("items_not_read")
             return Found(degraded=_with(gathered.degraded, "fulltext_error"))
-        shown, held_back = await hold_back([one for one in read if one.kind in kinds], active_tools)
+        shown, held_back = await split_stale(
+            [one for one in read if one.kind in kinds], active_tools
+        )
         kept = {one.id: one for one in shown}
         found = self._hits(gathered.found, kept, self._fusion)
         taken = {one.item.id for one in found}
@@ -135,8 +137,13 @@ class MemorySearch:
 
 
 def _by_words_alone(found: Sequence[Ranked]) -> list[str]:
-    def ids(arm: ArmName) -> dict[str, None]:
-        return {each.item_id: None for one in found if one.arm == arm for each in one.candidates}
+    def ids(retriever: RetrieverName) -> dict[str, None]:
+        return {
+            each.item_id: None
+            for one in found
+            if one.retriever == retriever
+            for each in one.candidates
+        }
 
     near = ids("vector")
     return [one for one in ids("fulltext") if one not in near]

@@ -13,8 +13,8 @@ from typing import Final
 
 import anyio
 
-from memory.asking import AskModel, ModelUnavailable
 from memory.recall.query import Degradation, Found, Hit
+from memory.small_model import AskModel, ModelUnavailable
 
 _log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Keeps the vector index: a place of delivery, an arm of the search, and what mends it.
+"""Keeps the vector index: a place of delivery, a retriever of the search, and what mends it.
 
 The database is the truth. An index that is missing, damaged, made by another model or short of items is
 made anew out of it in the background; until then the search goes on by words alone and says so. While it
@@ -20,7 +20,7 @@ from memory.items import Item
 from memory.itemstore import NumberedItem
 from memory.outbox.backend import BackendHealth, BackendUnavailable
 from memory.outbox.delivery import Link
-from memory.recall.arms import ArmAnswer, ArmName, Candidate, Question
+from memory.recall.retrievers import Candidate, Question, RetrieverAnswer, RetrieverName
 from memory.vectors.protocol import (
     DimensionMismatch,
     IndexUnavailable,
@@ -102,24 +102,24 @@ class VectorKeeper:
         self._set("rebuilding", "It is being made anew.")
         self._broken.set()
 
-    async def find(self, question: Question, *, limit: int) -> ArmAnswer:
+    async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
         """Find what is near in meaning."""
         if self._state == "rebuilding":
             is_missed = bool(await self._source.after(0, 1))  # nothing is, where nothing is stored
-            return ArmAnswer(degraded=("vector_rebuilding",) if is_missed else ())
+            return RetrieverAnswer(degraded=("vector_rebuilding",) if is_missed else ())
         if self._state == "failing":
-            return ArmAnswer(degraded=("vector_error",))
+            return RetrieverAnswer(degraded=("vector_error",))
         vector = (await self._embed([question.text[-_MAX_QUESTION_CHARS:]]))[0]
         if not any(vector):
-            return ArmAnswer()
+            return RetrieverAnswer()
         try:
             hits = await self._index.nearest(vector, question.scope.readable_owners, limit=limit)
         except (IndexUnavailable, DimensionMismatch):
             self.rebuild()
-            return ArmAnswer(degraded=("vector_error",))
+            return RetrieverAnswer(degraded=("vector_error",))
         least = self._least_similarity
         near = [one for one in hits if one.similarity >= least]
-        return ArmAnswer(
+        return RetrieverAnswer(
             candidates=[
                 Candidate(
                     item_id=one.item_id,
@@ -255,15 +255,15 @@ class VectorKeeper:
             self._settled = anyio.Event()
 
 
-class VectorArm:
-    """The keeper as an arm of the search."""
+class VectorRetriever:
+    """The keeper as a retriever of the search."""
 
-    name: ArmName = "vector"
+    name: RetrieverName = "vector"
 
     def __init__(self, keeper: VectorKeeper) -> None:
         self._keeper = keeper
 
-    async def find(self, question: Question, *, limit: int) -> ArmAnswer:
+    async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
         """Find what is near in meaning."""
         return await self._keeper.find(question, limit=limit)
 

@@ -13,7 +13,7 @@ import pytest
 from memory.errors import StoreConflict, StoreUnavailable
 from memory.items import KINDS, Item, ItemKind
 from memory.itemstore import NumberedItem, WordHit
-from memory.recall import wording
+from memory.recall import question_words
 from memory.scope import Scope
 from memory.stores.sqlite import item_words, items, word_scoring, word_search
 from memory.stores.sqlite.database import Database
@@ -236,13 +236,13 @@ WRONG_PARTS: list[tuple[Any, str, Any, Any, dict[str, Any]]] = [
         {"question": "NEAR"},
     ),
     (
-        wording,
+        question_words,
         "_is_stop",
         lambda _: False,
         S.test_what_has_none_of_the_words_is_not_found,
         {"question": "what is the"},
     ),
-    (wording, "MAX_QUESTION_CHARS", 0, S.test_the_end_of_a_long_question_counts, {}),
+    (question_words, "MAX_QUESTION_CHARS", 0, S.test_the_end_of_a_long_question_counts, {}),
     (
         word_scoring,
         "_COLUMNS",

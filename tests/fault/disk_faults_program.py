@@ -173,7 +173,7 @@ async def look(root: Path, notes: Notes, problems: list[str]) -> None:
         for row in notes.read("accepted"):
             problems += await look_at_turn(services, row, said.get(row["turn_id"]))
         if services.memory is not None:
-            await services.memory.remembering.drain()
+            await services.memory.episode_worker.drain()
             items = await services.memory.items.newest(DRAFT.scope, kinds=KINDS, limit=99)
             if notes.read("episode") and not any(one.title == DRAFT.title for one in items):
                 problems.append("an episode that was taken is gone")

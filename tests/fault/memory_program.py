@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from memory.episodes.remembering import Remembering
+from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.writer import MemoryWriter
 from memory.forgetting import Forgetting
 from memory.ids import derived_id
@@ -44,7 +44,7 @@ async def remember(database: Database) -> int:
     """Remember whatever waits."""
     store = opened_on(database).store
     writer = MemoryWriter(store, deliver_to=["vector", "memu"], now=lambda: AT)
-    return await Remembering(ChronicleTurns(SqliteChronicle(database)), writer, store).drain()
+    return await EpisodeWorker(ChronicleTurns(SqliteChronicle(database)), writer, store).drain()
 
 
 async def prepare_remembered(directory: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from memory.cases.book import CaseBook
-from memory.cases.calling import sees
+from memory.cases.caller import sees
 from memory.cases.case import Case, CaseCaller, CaseContent
 from memory.cases.nearby import Nearby
 from memory.cases.results import FeedbackAnswer, UpsertAnswer

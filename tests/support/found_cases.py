@@ -10,7 +10,7 @@ from typing import Any
 from memory.cases.case import Case, CaseCaller, CaseContent, Vote
 from memory.cases.finder import CaseFinder
 from memory.errors import StoreUnavailable
-from memory.recall.arms import Arm, FulltextArm
+from memory.recall.retrievers import FulltextRetriever, Retriever
 from memory.recall.search import MemorySearch
 from memory.scope import Scope
 from memory.stores.sqlite.cases import SqliteCaseStore
@@ -126,8 +126,8 @@ class FoundCases:
 
 
 @asynccontextmanager
-async def open_finder(directory: Path, *arms: Arm) -> AsyncIterator[FoundCases]:
-    """Open a finder by words, and by these arms, on a directory while the block runs."""
+async def open_finder(directory: Path, *retrievers: Retriever) -> AsyncIterator[FoundCases]:
+    """Open a finder by words, and by these retrievers, on a directory while the block runs."""
     directory.mkdir(exist_ok=True)
     async with open_memory(directory) as database:
         readers = Readers(database.path)
@@ -136,7 +136,7 @@ async def open_finder(directory: Path, *arms: Arm) -> AsyncIterator[FoundCases]:
             WatchedCaseStore(database),
             Noted(),
         )
-        search = MemorySearch(items, [FulltextArm(items), *arms], now=lambda: AT)
+        search = MemorySearch(items, [FulltextRetriever(items), *retrievers], now=lambda: AT)
         finder = CaseFinder(search, store, now=lambda: AT, backfill=noted)
         try:
             yield FoundCases(finder=finder, store=store, backfill=noted)

@@ -1,4 +1,4 @@
-"""Items, arms and models that do as a test says, for recall."""
+"""Items, retrievers and models that do as a test says, for recall."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,9 +8,9 @@ import anyio
 
 from memory.intents.snapshot import PendingText
 from memory.items import Item
-from memory.recall.arms import ArmAnswer, ArmName, Candidate, Question
 from memory.recall.query import Degradation, Hit
-from memory.recall.told_notes import ToldNotes
+from memory.recall.quoted_notes import QuotedNotes
+from memory.recall.retrievers import Candidate, Question, RetrieverAnswer, RetrieverName
 from memory.scope import Scope
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -58,36 +58,36 @@ class Shelf:
 
 @dataclass
 class GivingArm:
-    """An arm that gives what it was told, and notes what it was asked."""
+    """A retriever that gives what it was told, and notes what it was asked."""
 
-    name: ArmName = "fulltext"
-    answer: ArmAnswer = field(default_factory=ArmAnswer)
+    name: RetrieverName = "fulltext"
+    answer: RetrieverAnswer = field(default_factory=RetrieverAnswer)
     asked: list[Question] = field(default_factory=list)
 
     @classmethod
     def of(
-        cls, *item_ids: str, weak: Sequence[str] = (), name: ArmName = "fulltext"
+        cls, *item_ids: str, weak: Sequence[str] = (), name: RetrieverName = "fulltext"
     ) -> "GivingArm":
         candidates = [Candidate(item_id=one, strength=0.9) for one in item_ids]
         weaker = [Candidate(item_id=one, strength=0.1) for one in weak]
-        return cls(name, ArmAnswer(candidates=candidates, weak=weaker))
+        return cls(name, RetrieverAnswer(candidates=candidates, weak=weaker))
 
     def degraded(self, *reasons: Degradation) -> "GivingArm":
         return GivingArm(self.name, replace(self.answer, degraded=reasons))
 
-    async def find(self, question: Question, *, limit: int) -> ArmAnswer:
+    async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
         self.asked.append(question)
         return self.answer
 
 
 @dataclass
 class StuckArm:
-    """An arm that never answers, and notes that it was stopped."""
+    """A retriever that never answers, and notes that it was stopped."""
 
-    name: ArmName = "vector"
+    name: RetrieverName = "vector"
     is_stopped: bool = False
 
-    async def find(self, question: Question, *, limit: int) -> ArmAnswer:
+    async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
         try:
             await anyio.sleep_forever()
         finally:
@@ -97,11 +97,11 @@ class StuckArm:
 
 @dataclass
 class BrokenArm:
-    """An arm that breaks."""
+    """A retriever that breaks."""
 
-    name: ArmName = "vector"
+    name: RetrieverName = "vector"
 
-    async def find(self, question: Question, *, limit: int) -> ArmAnswer:
+    async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
         raise OSError("the index is gone")
 
 
@@ -146,7 +146,7 @@ class Waiting:
 class Notes:
     """Notes for messages that have the word memory."""
 
-    told: ToldNotes = field(default_factory=ToldNotes)
+    told: QuotedNotes = field(default_factory=QuotedNotes)
     breaks_with: Exception | None = None
     is_stuck: bool = False
 
@@ -157,7 +157,7 @@ class Notes:
 
     async def content(
         self, text: str, *, budget_chars: int, most_items: int, active_tools: Sequence[str]
-    ) -> ToldNotes:
+    ) -> QuotedNotes:
         self.asked.append((text, budget_chars, most_items, tuple(active_tools)))
         if self.is_stuck:
             await anyio.sleep_forever()

@@ -28,7 +28,7 @@ from gateway.http.parameters import DEFAULT_LIMIT, Limit, Parameter, read_place
 from gateway.http.schemas import MAX_NAME_CHARS, label, name_or_nothing
 from gateway.http.validation_errors import bad_field
 from gateway.turns.case_fields import whole_fields
-from memory.cases.calling import label_of
+from memory.cases.caller import label_of
 from memory.cases.case import CaseCaller
 from memory.cases.results import Refusal
 from memory.items import KINDS, ItemKind

@@ -220,7 +220,7 @@ def _is_new(connection: sqlite3.Connection, one: Recording) -> bool:
         connection.execute(
             "INSERT OR IGNORE INTO ended_turns (turn_id, seq, remembered_at) VALUES (?, ?, ?)",
             (one.turn_id, seq, rfc3339(one.occurred_at) if is_bare else None),
-        )  # a turn without calls leaves no episode, see `memory.episodes.remembering`
+        )  # a turn without calls leaves no episode, see `memory.episodes.episode_worker`
     _count_fields(connection, one)
     return True
 

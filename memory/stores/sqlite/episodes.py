@@ -14,6 +14,7 @@ from typing import Any
 
 from memory.clock import Now, from_rfc3339, rfc3339
 from memory.episodes.episode import Episode, Sections, Variant
+from memory.episodes.episode_merge import merged, room_of, tags_key_of
 from memory.episodes.item import to_item
 from memory.episodes.likeness import (
     MIN_SHARED_MARKS,
@@ -23,7 +24,6 @@ from memory.episodes.likeness import (
     tell_the_same,
     words_of,
 )
-from memory.episodes.merging import merged, room_of, tags_key_of
 from memory.episodes.store import MAX_CANDIDATES, MERGE_WINDOW, NewEpisode, Put
 from memory.ids import derived_id
 from memory.outbox.delivery import NewDelivery

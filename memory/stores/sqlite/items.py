@@ -7,7 +7,7 @@ from typing import Final
 
 from memory.items import KINDS, Item, ItemKind
 from memory.itemstore import NumberedItem, WordHit
-from memory.recall.wording import Wording
+from memory.recall.question_words import QuestionWords
 from memory.scope import Scope
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.item_rows import COLUMNS, UPSERT, item_of, values_of
@@ -95,7 +95,7 @@ class SqliteItemStore:
         self, text: str, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
     ) -> list[WordHit]:
         """Find the items that have words of `text`, best first; see `ItemStore.search`."""
-        search = WordSearch(Wording.of(text), scope, kinds, limit, self._counts, self._owning)
+        search = WordSearch(QuestionWords.of(text), scope, kinds, limit, self._counts, self._owning)
         rows = await self._readers.run(search.run_blocking)
         return [
             WordHit(

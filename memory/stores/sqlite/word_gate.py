@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from memory.recall.wording import ASKING_TERMS, Wording
+from memory.recall.question_words import ASKING_TERMS, QuestionWords
 from memory.stores.sqlite.word_counts import COMMON
 from memory.stores.sqlite.word_scoring import rarity
 
@@ -37,7 +37,7 @@ class Gate:
     """So much of it at least one row must have."""
 
     @classmethod
-    def of(cls, wording: Wording, count: Callable[[str], int], total: int) -> "Gate":
+    def of(cls, wording: QuestionWords, count: Callable[[str], int], total: int) -> "Gate":
         """Weigh a question's words by how many rows of all have them; without words its characters.
 
         A word that stands nowhere counts as asked, but for no more than those that are known do on
@@ -78,7 +78,7 @@ class Gate:
         )
 
 
-def _expected(wording: Wording) -> Mapping[str, float]:
+def _expected(wording: QuestionWords) -> Mapping[str, float]:
     """Give what a row is expected to have: the words of the matter, or whatever else there is."""
     of_the_matter = {
         one: weight for one, weight in wording.weights.items() if one not in ASKING_TERMS

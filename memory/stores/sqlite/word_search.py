@@ -15,7 +15,7 @@ from heapq import nlargest, nsmallest
 from typing import Final
 
 from memory.items import KINDS, ItemKind
-from memory.recall.wording import Wording
+from memory.recall.question_words import QuestionWords
 from memory.scope import Scope
 from memory.stores.sqlite.item_words import case_token, kind_token, label_tokens, owner_token
 from memory.stores.sqlite.word_counts import (
@@ -65,7 +65,7 @@ class FoundRow:
 class WordSearch:
     """One search, ready to be run on a connection."""
 
-    wording: Wording
+    wording: QuestionWords
     scope: Scope
     kinds: Sequence[ItemKind] = KINDS
     limit: int = 50

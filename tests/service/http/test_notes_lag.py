@@ -11,9 +11,9 @@ import anyio.to_thread
 import pytest
 from blockbuster import BlockBuster
 
-from memory.notes import context, index
+from memory.notes import index, notes_context
 from memory.notes.folder import NoteText, read_note_blocking
-from memory.recall.told_notes import ToldNotes
+from memory.recall.quoted_notes import QuotedNotes
 from tests.service.http.reading import reading
 from tests.service.http.stage import LONG, Json, Stage, staged
 from tests.support.services import ask, result_of, running_services, script, send
@@ -51,7 +51,7 @@ class Gate:
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     made = Gate()
-    monkeypatch.setattr(context, "read_note_blocking", made.read)
+    monkeypatch.setattr(notes_context, "read_note_blocking", made.read)
     yield made
     made.may_go_on.set()
 
@@ -97,10 +97,10 @@ def on_the_loop(
 
     async def content(
         self: index.NoteIndex, text: str, *, budget_chars: int, **_: object
-    ) -> ToldNotes:
+    ) -> QuotedNotes:
         await anyio.lowlevel.checkpoint()
-        telling = context.Telling(budget_chars=budget_chars)
-        return context.tell_notes(self._workspace, text, telling)
+        telling = notes_context.Telling(budget_chars=budget_chars)
+        return notes_context.tell_notes(self._workspace, text, telling)
 
     _blocking_calls_fail.deactivate()
     gate.waits_s = ON_THE_LOOP_S

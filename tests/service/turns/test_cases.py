@@ -131,6 +131,6 @@ async def test_no_prompt_has_a_case_in_it_and_no_episode_repeats_one(tmp_path: P
         asked = await ask(services, "checkout 503 after deploy?", first)
         assert asked["memory"]["injected"] == []
         assert services.memory is not None
-        await services.memory.remembering.drain()
+        await services.memory.episode_worker.drain()
         items = (await services.memory.search.search("503 deploy", scope=Scope(owner_id=ME))).hits
         assert [one.item.kind for one in items] == ["case"]

@@ -203,7 +203,7 @@ async def test_a_turn_that_a_crash_cut_off_is_remembered_under_its_conversations
     async with running_services(tmp_path / "after") as services:
         await result_of(services, accepted)
         memory = memory_of(services)
-        await memory.remembering.drain()
+        await memory.episode_worker.drain()
         (episode,) = await memory.items.newest(Scope(owner_id=ME), kinds=["episode"], limit=9)
     assert (episode.scope.app_code, episode.scope.environment) == ("ocean", "prod")
 

@@ -30,7 +30,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     script({"tool": "Bash", "input": {"command": "ls"}}, {"text": f"{n} 完成"}),
                 )
             assert services.memory is not None
-            await services.memory.remembering.drain()
+            await services.memory.episode_worker.drain()
 
     anyio.run(serve)
     return root

@@ -51,7 +51,7 @@ async def intents_of(services: Services, **which: Any) -> list[IntentRecord]:
 async def episodes_of(services: Services, owner_id: str = ME) -> list[str]:
     """Give the titles of all episodes, once everything that ended is remembered."""
     memory = memory_of(services)
-    await memory.remembering.drain()
+    await memory.episode_worker.drain()
     found = await memory.items.newest(Scope(owner_id=owner_id), kinds=["episode"], limit=50)
     return [one.title for one in found]
 

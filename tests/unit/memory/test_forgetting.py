@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio.lowlevel
 import pytest
 
-from memory.episodes.remembering import Remembering
+from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.writer import MemoryWriter
 from memory.forgetting import Forgetting
 from memory.intents.builders import Happening, intent_from_memory_injected
@@ -46,7 +46,7 @@ async def remember(database: Database, turn_id: str, command: str) -> None:
     await recorder_on(database).record_intents(turn_intents(turn_id, command=command))
     store = opened_on(database).store
     writer = MemoryWriter(store, deliver_to=["vector", "memu"], now=lambda: AT)
-    await Remembering(ChronicleTurns(SqliteChronicle(database)), writer, store).drain()
+    await EpisodeWorker(ChronicleTurns(SqliteChronicle(database)), writer, store).drain()
 
 
 async def ids(database: Database) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memory.episodes.episode import EpisodeDraft
-from memory.episodes.remembering import Remembering
+from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.writer import MemoryWriter
 from memory.forgetting import Forgetting
 from memory.intents.builders import (
@@ -78,11 +78,11 @@ def shown() -> MemoryIntent:
     return turn()[1]
 
 
-def remembering(database: Database, extraction: "Thinking | None" = None) -> Remembering:
+def remembering(database: Database, extraction: "Thinking | None" = None) -> EpisodeWorker:
     store = SqliteEpisodeStore(database, lambda: LATER)
     writer = MemoryWriter(store, deliver_to=[], now=lambda: LATER)
     turns = ChronicleTurns(SqliteChronicle(database))
-    return Remembering(turns, writer, store, extraction=extraction)
+    return EpisodeWorker(turns, writer, store, extraction=extraction)
 
 
 async def remembered(database: Database) -> str:
@@ -189,7 +189,7 @@ async def test_it_is_no_part_of_it_either_where_it_goes_while_the_episode_is_mad
         await recorder_on(database).record_intents(turn())
         store = SqliteEpisodeStore(database, lambda: LATER)
         writer = MemoryWriter(store, deliver_to=[], now=lambda: LATER)
-        await Remembering(ReadBefore(SqliteChronicle(database)), writer, store).drain()
+        await EpisodeWorker(ReadBefore(SqliteChronicle(database)), writer, store).drain()
         assert WORD not in await remembered(database)
 
 

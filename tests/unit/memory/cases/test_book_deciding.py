@@ -9,10 +9,10 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from memory.cases import changes, dedup, similarity
+from memory.cases import case_dedup, changes, similarity
 from memory.cases.case import Report
+from memory.cases.case_reader import CaseReader
 from memory.cases.item import to_item
-from memory.cases.reading import CaseReading
 from memory.cases.results import Refusal
 from memory.cases.tools import CaseTools
 from tests.support.cases import INCIDENT, OTHER_INCIDENT, CaseWorld, caller, case_world
@@ -74,13 +74,13 @@ async def vote(world: CaseWorld, case_id: str) -> None:
 @pytest.mark.parametrize(
     ("room", "name", "work"),
     [
-        (dedup, "fingerprint_of", again),
+        (case_dedup, "fingerprint_of", again),
         (similarity, "numbers", anew),
         (changes, "to_item", again),
         (changes, "to_item", anew),
         (changes, "to_item", rewrite),
         (changes, "to_item", vote),
-        (dedup, "fingerprint_of", rewrite),
+        (case_dedup, "fingerprint_of", rewrite),
     ],
     ids=lambda one: getattr(one, "__name__", str(one)).rpartition(".")[2],
 )
@@ -111,7 +111,7 @@ async def test_the_loop_goes_on_turning_while_it_is_decided(
 
 @pytest.mark.parametrize(
     ("room", "name"),
-    [(dedup, "fingerprint_of"), (changes, "to_item")],
+    [(case_dedup, "fingerprint_of"), (changes, "to_item")],
     ids=["same", "item"],
 )
 async def test_the_limit_of_the_tools_cuts_a_decision_and_nothing_is_written(
@@ -121,7 +121,7 @@ async def test_the_limit_of_the_tools_cuts_a_decision_and_nothing_is_written(
         one = (await world.upsert(caller(), **INCIDENT)).case
         slow = Slow(getattr(room, name))
         monkeypatch.setattr(room, name, slow)
-        tools = CaseTools(world.book, NOTHING, CaseReading(world.store), limit_s=0.05)
+        tools = CaseTools(world.book, NOTHING, CaseReader(world.store), limit_s=0.05)
         try:
             with anyio.fail_after(_SOON_S):
                 answer = await tools.upsert(caller("cnv_2"), AGAIN)
@@ -132,7 +132,7 @@ async def test_the_limit_of_the_tools_cuts_a_decision_and_nothing_is_written(
         assert slow.began.is_set()
         assert await world.case(one.case_id) == one
         monkeypatch.undo()
-        later = CaseTools(world.book, NOTHING, CaseReading(world.store))
+        later = CaseTools(world.book, NOTHING, CaseReader(world.store))
         told = await later.upsert(caller("cnv_2"), AGAIN)
         assert told.code == "OK", "who gave up holds nobody up"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memory.cases.reading import CaseReading
+from memory.cases.case_reader import CaseReader
 from memory.cases.results import MAX_TOLD_RELATED
 from tests.support.cases import INCIDENT, INCIDENT_ZH, caller, case_world, retold
 
@@ -45,7 +45,7 @@ async def test_no_number_of_look_alikes_stands_before_one_cause(tmp_path: Path) 
         for n in range(MAX_TOLD_RELATED + 2):
             await world.upsert(caller(f"cnv_c{n}", environment=f"e{n}"), **told("network"))
         updated = await world.upsert(caller(), case_id=one, metadata={"region": "eu"})
-        ((whole,), _) = await CaseReading(world.store).whole(caller("cnv_9"), [one])
+        ((whole,), _) = await CaseReader(world.store).whole(caller("cnv_9"), [one])
         for named in (updated.similar_cases, whole.similar_cases):
             assert len(named) == MAX_TOLD_RELATED
             assert named[0].case_id == true.case.case_id

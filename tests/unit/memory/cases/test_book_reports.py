@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from memory.cases.case_reader import MAX_REPORTS, CaseReader
 from memory.cases.item import MAX_TOLD_REPORTS
 from memory.cases.markdown import MAX_REPORTS as MAX_IN_MARKDOWN
-from memory.cases.reading import MAX_REPORTS, CaseReading
 from tests.support.cases import INCIDENT, CaseWorld, caller, case_world
 
 
@@ -43,7 +43,7 @@ async def test_what_the_newest_few_add_is_searched_and_told_whoever_told_it(tmp_
             assert answer.status == "merged"
         searched = await body(world)
         assert [word in searched for word in words] == [False] * 6 + [True] * 5
-        ((whole,), _) = await CaseReading(world.store).whole(caller("cnv_9"), [one])
+        ((whole,), _) = await CaseReader(world.store).whole(caller("cnv_9"), [one])
         told = [report.content.resolution for report in whole.reports]
         assert [word in text for word, text in zip(words[1:], told, strict=True)] == [True] * 10
         shown = whole.markdown
@@ -58,7 +58,7 @@ async def test_one_conversation_pushes_out_no_report_of_another(tmp_path: Path) 
         for n in range(1, 12):
             loud = await world.upsert(caller("cnv_loud"), **retold(INCIDENT, n))
             assert (loud.status, loud.case.reports) == ("merged", n + 1)
-        ((whole,), _) = await CaseReading(world.store).whole(caller("cnv_9"), [one])
+        ((whole,), _) = await CaseReader(world.store).whole(caller("cnv_9"), [one])
         voices = [report.conversation_id for report in whole.reports]
         assert voices == ["cnv_2", *["cnv_loud"] * 3]
         assert "scanner valve" in whole.markdown

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memory.cases.reading import CaseReading
+from memory.cases.case_reader import CaseReader
 from memory.cases.results import FeedbackTally
 from memory.cases.store import CaseChange
 from memory.stores.sqlite.cases import SqliteCaseStore
@@ -31,7 +31,7 @@ async def recorded(world: CaseWorld, told: Any = INCIDENT) -> str:
 
 async def show(world: CaseWorld, case_id: str, *names: str) -> None:
     for name in names:
-        await CaseReading(world.store).whole(caller(name), [case_id])
+        await CaseReader(world.store).whole(caller(name), [case_id])
 
 
 async def revisions(world: CaseWorld, case_id: str) -> list[int]:

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from memory.cases.case import Case
-from memory.cases.reading import CaseReading
+from memory.cases.case_reader import CaseReader
 from memory.cases.results import FeedbackTally
 from tests.support.cases import INCIDENT, INCIDENT_ZH, CaseWorld, caller, case_world
 
@@ -132,7 +132,7 @@ async def test_a_branch_votes_as_its_root_and_has_nothing_of_its_own_to_judge(
             told = await world.vote(voter, one.case_id, helpful=True)
             assert (told.feedback.helpful, told.feedback.conversations) == (1, 0)
         other = (await world.upsert(caller("cnv_0"), **INCIDENT_ZH)).case
-        await CaseReading(world.store).whole(branch, [one.case_id, other.case_id])
+        await CaseReader(world.store).whole(branch, [one.case_id, other.case_id])
         asked = await world.vote(twig, one.case_id, signal="high_risk")
         assert asked.unreviewed_cases == [other.case_id]
         judged = await world.vote(caller("cnv_1"), other.case_id, helpful=True)

@@ -73,8 +73,8 @@ async def test_of_two_that_fit_alike_the_one_that_helped_comes_first(tmp_path: P
 
 
 async def test_a_weak_match_is_found_below_the_rest_and_called_one(tmp_path: Path) -> None:
-    arm = GivingArm.of(weak=["cas_weak", "cas_fits"], name="vector")
-    async with open_finder(tmp_path, arm) as opened:
+    retriever = GivingArm.of(weak=["cas_weak", "cas_fits"], name="vector")
+    async with open_finder(tmp_path, retriever) as opened:
         late = make_case("weak", "orders come late", diagnosis="a wrong timetable", confidence=1.0)
         await opened.put(late, make_case("fits", POOL))
         answer = await opened.finder.find(caller(), "pool exhausted")

@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from memory.cases.case import CaseContent, CaseMetadata, Report
+from memory.cases.content_merge import changed_fields, revised, united
 from memory.cases.input import MAX_NAMES, read_case
 from memory.cases.item import MAX_SUMMARY_CHARS, MAX_TITLE_CHARS, to_item
-from memory.cases.merging import changed_fields, revised, united
 from tests.conformance.suites.case_values import ANN, AT, case
 
 BEFORE = CaseContent(

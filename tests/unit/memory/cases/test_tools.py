@@ -11,10 +11,10 @@ import anyio.lowlevel
 import pytest
 
 from memory.cases import noting
-from memory.cases.calling import sees
+from memory.cases.caller import sees
 from memory.cases.case import Case, CaseCaller, CaseContent
+from memory.cases.case_reader import CaseReader
 from memory.cases.nearby import Nearby
-from memory.cases.reading import CaseReading
 from memory.cases.results import (
     FeedbackAnswer,
     Refusal,
@@ -74,7 +74,7 @@ async def tool_world(
 ) -> AsyncIterator[ToolWorld]:
     async with case_world(directory, **options) as world:
         finder = Asked()
-        tools = CaseTools(world.book, finder, CaseReading(world.store), limit_s=limit_s)
+        tools = CaseTools(world.book, finder, CaseReader(world.store), limit_s=limit_s)
         yield ToolWorld(world=world, tools=tools, finder=finder)
 
 
@@ -245,7 +245,7 @@ async def test_a_case_is_read_where_that_cannot_be_noted(
         one = await opened.record()
         store = Unwritable(opened.world.database, ticking(), deliver_to=())
         with anyio.fail_after(30):
-            whole, missing = await CaseReading(store).whole(caller("cnv_2"), [one.case_id])
+            whole, missing = await CaseReader(store).whole(caller("cnv_2"), [one.case_id])
         assert ([each.case for each in whole], missing) == ([one], [])
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from memory.cases.case import CaseCaller
-from memory.cases.reading import CaseReading
+from memory.cases.case_reader import CaseReader
 from memory.cases.results import SearchAnswer
 from memory.cases.tools import CaseTools
 from tests.support.cases import INCIDENT, INCIDENT_ZH, OTHER_INCIDENT, caller, case_world
@@ -42,6 +42,6 @@ async def test_a_case_that_search_hides_is_read_and_not_asked_to_be_judged(
     async with case_world(tmp_path) as world:
         unsure = (await world.upsert(caller(), **{**incident, "confidence": 0.3})).case.case_id
         found = (await world.upsert(caller(), **OTHER_INCIDENT)).case.case_id
-        whole, _ = await CaseReading(world.store).whole(caller("cnv_2"), [unsure, found])
+        whole, _ = await CaseReader(world.store).whole(caller("cnv_2"), [unsure, found])
         assert [one.case.case_id for one in whole] == [unsure, found]
         assert await world.store.unreviewed("cnv_2", "ann", limit=9) == [found]

@@ -8,10 +8,10 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from memory.asking import ModelUnavailable
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.episodes.extract import EXTRACTION_GUARD, Extractor, read_answer
 from memory.scope import Scope
+from memory.small_model import ModelUnavailable
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 DRAFT = EpisodeDraft(

@@ -10,9 +10,9 @@ import anyio
 import pytest
 
 from memory.episodes.episode import EpisodeDraft, Sections
+from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.from_turn import draft_of
-from memory.episodes.preparing import prepare
-from memory.episodes.remembering import Remembering
+from memory.episodes.preparation import prepare
 from memory.episodes.turn import ToolCall, Turn
 from memory.episodes.writer import MemoryWriter
 from memory.ids import new_episode_id
@@ -269,7 +269,7 @@ async def test_a_turn_out_of_the_chronicle_becomes_one_episode(tmp_path: Path) -
             ]
         )
         turns = ChronicleTurns(SqliteChronicle(database))
-        remembering = Remembering(turns, writer_on(database), opened.store)
+        remembering = EpisodeWorker(turns, writer_on(database), opened.store)
         assert await remembering.drain() == 1
         assert await remembering.drain() == 0
         rows = await database.rows("SELECT episode_id FROM episodes")

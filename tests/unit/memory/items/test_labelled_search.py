@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from memory.items import KINDS, ItemKind
-from memory.recall.wording import Wording
+from memory.recall.question_words import QuestionWords
 from memory.scope import Scope, SearchScope
 from memory.stores.sqlite import word_counts, word_search
 from memory.stores.sqlite.items import put_item_blocking
@@ -25,7 +25,7 @@ def found(
     with closing(opened()) as connection:
         for name, body, theirs, kind in rows:
             put_item_blocking(connection, replace(item(name, body, scope=theirs), kind=kind))
-        asked = WordSearch(Wording.of(text), scope, KINDS, limit)
+        asked = WordSearch(QuestionWords.of(text), scope, KINDS, limit)
         return [one.item_id for one in asked.run_blocking(connection)]
 
 

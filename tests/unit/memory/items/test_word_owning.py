@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.items import KINDS, Item, ItemKind
-from memory.recall.wording import Wording
+from memory.recall.question_words import QuestionWords
 from memory.scope import Scope, SearchScope
 from memory.stores.sqlite import word_counts, word_owning, word_search
 from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
@@ -113,7 +113,7 @@ def search(
     kinds: tuple[ItemKind, ...] = KINDS,
     owning: Owning | None = None,
 ) -> list[FoundRow]:
-    asked = WordSearch(Wording.of(text), scope, kinds, 5, WordCounts(), owning or Owning())
+    asked = WordSearch(QuestionWords.of(text), scope, kinds, 5, WordCounts(), owning or Owning())
     return asked.run_blocking(connection)
 
 

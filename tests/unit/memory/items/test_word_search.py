@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memory.recall.wording import Wording
+from memory.recall.question_words import QuestionWords
 from memory.scope import Scope
 from memory.stores.sqlite import word_counts, word_gate, word_search
 from memory.stores.sqlite.items import put_item_blocking
@@ -28,7 +28,7 @@ def connection() -> Iterator[sqlite3.Connection]:
 
 
 def search(connection: sqlite3.Connection, text: str, scope: Scope | None = None) -> list[FoundRow]:
-    asked = WordSearch(Wording.of(text), scope or Scope(owner_id="ann"))
+    asked = WordSearch(QuestionWords.of(text), scope or Scope(owner_id="ann"))
     return asked.run_blocking(connection)
 
 

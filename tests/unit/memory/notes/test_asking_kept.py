@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.notes.asking import asks_about_memory
+from memory.notes.memory_questions import asks_about_memory
 
 ASKS = (
     "Show me everything you have stored about me.",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.notes.asking import asks_about_memory
+from memory.notes.memory_questions import asks_about_memory
 
 BEFORE = (
     "shared virtual physical gpu cpu video heap stack flash main free used available total peak max"

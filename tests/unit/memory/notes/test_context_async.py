@@ -13,7 +13,7 @@ import anyio.to_thread
 import pytest
 from blockbuster import BlockBuster
 
-from memory.notes.context import build_memory_context, build_memory_context_async
+from memory.notes.notes_context import build_memory_context, build_memory_context_async
 from tests.unit.memory.notes.folders import MANY, many_notes, workspace_with
 
 ASK = "what do you remember about the deploy window?"

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.items import Item
-from memory.notes.context import Telling, tell_notes
 from memory.notes.folder import list_notes_blocking, read_note_blocking
-from memory.notes.items import items_of
-from memory.recall.holding import hold_back_blocking
+from memory.notes.notes_context import Telling, tell_notes
+from memory.notes.sections import items_of
 from memory.recall.query import MAX_ITEMS
-from memory.recall.told_notes import ToldNotes
+from memory.recall.quoted_notes import QuotedNotes
+from memory.recall.stale_schema import split_stale_blocking
 from policies.secrets import mask_secrets
 from tests.unit.memory.notes.folders import workspace_with
 
@@ -39,7 +39,7 @@ def told(
     budget: int = 3000,
     most_items: int = MAX_ITEMS,
     tools: Sequence[str] = IN_USE,
-) -> ToldNotes:
+) -> QuotedNotes:
     telling = Telling(budget_chars=budget, most_items=most_items, active_tools=tools)
     return tell_notes(workspace, message, telling)
 
@@ -243,7 +243,7 @@ def test_what_goes_in_is_what_the_filter_of_items_lets_through(
             if (note := read_note_blocking(workspace, file, mask_secrets))
             for one in items_of(note)
         ]
-    shown, held = hold_back_blocking(found, IN_USE)
+    shown, held = split_stale_blocking(found, IN_USE)
     assert {one.item.id for one in notes.items} == {one.id for one in shown}
     assert {one.id for one in notes.held_back} == {one.id for one in held}
     for item in found:

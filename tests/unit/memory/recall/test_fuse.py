@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.recall.arms import ArmName, Candidate
 from memory.recall.fuse import Fused, Fusion, Place, Ranked, fuse
+from memory.recall.retrievers import Candidate, RetrieverName
 
 
-def ranked(arm: ArmName, *ids: str) -> Ranked:
+def ranked(retriever: RetrieverName, *ids: str) -> Ranked:
     return Ranked(
-        arm=arm,
+        retriever=retriever,
         candidates=[Candidate(item_id=one, strength=1 / (n + 2)) for n, one in enumerate(ids)],
     )
 
@@ -35,10 +35,10 @@ def test_the_score_is_the_sum_of_weights_by_place() -> None:
 def test_each_item_tells_where_every_arm_had_it() -> None:
     fused = fuse([ranked("fulltext", "a", "b"), ranked("vector", "b")], Fusion())
     assert {one.item_id: one.places for one in fused} == {
-        "a": (Place(arm="fulltext", rank=1, strength=1 / 2),),
+        "a": (Place(retriever="fulltext", rank=1, strength=1 / 2),),
         "b": (
-            Place(arm="vector", rank=1, strength=1 / 2),
-            Place(arm="fulltext", rank=2, strength=1 / 3),
+            Place(retriever="vector", rank=1, strength=1 / 2),
+            Place(retriever="fulltext", rank=2, strength=1 / 3),
         ),
     }
 
@@ -56,9 +56,9 @@ def test_an_item_counts_once_for_several_queries_with_its_best_place() -> None:
     assert twice[0].score == once[0].score
 
 
-def near(arm: ArmName, **nearness: float | None) -> Ranked:
+def near(retriever: RetrieverName, **nearness: float | None) -> Ranked:
     return Ranked(
-        arm=arm,
+        retriever=retriever,
         candidates=[
             Candidate(item_id=name, strength=0.25, nearness=one) for name, one in nearness.items()
         ],
@@ -73,7 +73,7 @@ def fits(*lists: Ranked) -> dict[str, float]:
 def test_the_fit_is_the_weighted_sum_of_what_the_arms_measured() -> None:
     found = fits(near("fulltext", a=1.0, b=0.5), near("vector", b=0.75, c=0.5))
     assert found == pytest.approx({"a": 0.76, "b": 0.6, "c": 0.44}), (
-        "what an arm lacks is not far off"
+        "what a retriever lacks is not far off"
     )
 
 

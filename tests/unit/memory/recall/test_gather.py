@@ -1,4 +1,4 @@
-"""The arms are asked side by side."""
+"""The retrievers are asked side by side."""
 
 from dataclasses import dataclass, field
 
@@ -6,24 +6,30 @@ import anyio
 
 from memory.items import KINDS
 from memory.itemstore import WordHit
-from memory.recall.arms import ArmAnswer, ArmName, Candidate, FulltextArm, Question
 from memory.recall.gather import gather
+from memory.recall.retrievers import (
+    Candidate,
+    FulltextRetriever,
+    Question,
+    RetrieverAnswer,
+    RetrieverName,
+)
 from tests.support.recall import ANN, GivingArm, StuckArm
 
 
 @dataclass
-class MeetingArm:
+class MeetingRetriever:
     """Answers once the other one has been asked, too."""
 
-    name: ArmName
+    name: RetrieverName
     arrived: anyio.Event
     other: anyio.Event
     found: list[Candidate] = field(default_factory=list)
 
-    async def find(self, question: Question, *, limit: int) -> ArmAnswer:
+    async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
         self.arrived.set()
         await self.other.wait()
-        return ArmAnswer(candidates=self.found)
+        return RetrieverAnswer(candidates=self.found)
 
 
 def question(text: str = "tea") -> Question:
@@ -32,20 +38,23 @@ def question(text: str = "tea") -> Question:
 
 async def test_no_arm_waits_for_another() -> None:
     here, there = anyio.Event(), anyio.Event()
-    arms = [MeetingArm("fulltext", here, there), MeetingArm("vector", there, here)]
+    retrievers = [
+        MeetingRetriever("fulltext", here, there),
+        MeetingRetriever("vector", there, here),
+    ]
     with anyio.fail_after(5):
-        gathered = await gather(arms, [question()], bound_s=5)
+        gathered = await gather(retrievers, [question()], bound_s=5)
     assert gathered.degraded == ()
 
 
 async def test_the_order_is_that_of_the_questions_and_arms_whoever_answers_first() -> None:
     done = anyio.Event()
     done.set()
-    late = MeetingArm("fulltext", done, done, [Candidate(item_id="late", strength=1)])
+    late = MeetingRetriever("fulltext", done, done, [Candidate(item_id="late", strength=1)])
     gathered = await gather(
         [late, GivingArm.of("soon", name="vector")], [question("a"), question("b")], bound_s=5
     )
-    assert [one.arm for one in gathered.found] == ["fulltext", "vector"] * 2
+    assert [one.retriever for one in gathered.found] == ["fulltext", "vector"] * 2
 
 
 async def test_a_slow_arm_is_named_once_for_all_questions() -> None:
@@ -70,7 +79,7 @@ class WordStore:
 
 async def test_full_text_parts_what_is_about_the_question_from_what_is_not() -> None:
     store = WordStore()
-    answer = await FulltextArm(store).find(question(), limit=7)
+    answer = await FulltextRetriever(store).find(question(), limit=7)
     assert answer.candidates == [Candidate(item_id="not_good", strength=0.8, nearness=1.0)]
     assert answer.weak == [Candidate(item_id="not_far", strength=0.1, nearness=0.5)]
     assert store.asked == [("tea", 7)]

@@ -18,7 +18,7 @@ from memory.recall.query import (
     HeldBack,
     Hit,
 )
-from memory.recall.told_notes import ToldItem, ToldNotes
+from memory.recall.quoted_notes import QuotedItem, QuotedNotes
 from tests.support.recall import make_hit, make_item
 
 LEAD = "Memory, found for this message."
@@ -138,13 +138,13 @@ def test_what_is_held_back_is_told_by_its_id_alone() -> None:
     assert made.text == ""
 
 
-def told(*items: Item, partly: Sequence[Item] = (), held: Sequence[str] = ()) -> ToldNotes:
+def told(*items: Item, partly: Sequence[Item] = (), held: Sequence[str] = ()) -> QuotedNotes:
     """Notes that quote items: whole ones, then some of which only the beginning stands there."""
     quoted = [
-        ToldItem(item=one, line=f"> {one.body[:9]}", is_whole=one not in partly)
+        QuotedItem(item=one, line=f"> {one.body[:9]}", is_whole=one not in partly)
         for one in (*items, *partly)
     ]
-    return ToldNotes(
+    return QuotedNotes(
         text="\n".join(["Answer from these:", *(one.line for one in quoted)]),
         items=quoted,
         held_back=[HeldBack(id=one, reason="stale_tool_schema") for one in held],
@@ -152,7 +152,7 @@ def told(*items: Item, partly: Sequence[Item] = (), held: Sequence[str] = ()) ->
 
 
 def packed_with(
-    notes: ToldNotes,
+    notes: QuotedNotes,
     *found: Item,
     held: Sequence[str] = (),
     budget: int = 6000,
@@ -281,7 +281,7 @@ def test_no_items_exceed_the_budget_or_leave_the_quotation(
     are_told: list[bool | None],
 ) -> None:
     quoted = [
-        ToldItem(item=hit.item, line=f"> {hit.item.id}", is_whole=is_whole)
+        QuotedItem(item=hit.item, line=f"> {hit.item.id}", is_whole=is_whole)
         for hit, is_whole in zip(hits, are_told, strict=False)
         if is_whole is not None
     ]
@@ -292,7 +292,7 @@ def test_no_items_exceed_the_budget_or_leave_the_quotation(
             budget_chars=budget,
             queries=["q"],
             before=before,
-            notes=ToldNotes(text=text, items=quoted) if quoted else ToldNotes(),
+            notes=QuotedNotes(text=text, items=quoted) if quoted else QuotedNotes(),
         )
     )
 

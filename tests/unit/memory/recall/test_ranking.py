@@ -13,8 +13,8 @@ from memory.recall.ranking import MAX_RECENCY_BOOST, rank
 from memory.scope import Scope
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-WORDS = Place(arm="fulltext", rank=3, strength=0.75)
-MEANING = Place(arm="vector", rank=1, strength=0.5)
+WORDS = Place(retriever="fulltext", rank=3, strength=0.75)
+MEANING = Place(retriever="vector", rank=1, strength=0.5)
 
 
 def found(

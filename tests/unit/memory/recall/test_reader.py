@@ -7,14 +7,14 @@ from datetime import timedelta
 import anyio
 import pytest
 
-from memory.asking import ModelUnavailable
 from memory.errors import StoreUnavailable
-from memory.recall.arms import Arm
 from memory.recall.query import ContextPack, Found, HeldBack, QueryPack
+from memory.recall.quoted_notes import QuotedItem, QuotedNotes
 from memory.recall.reader import RecallReader
+from memory.recall.retrievers import Retriever
 from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
-from memory.recall.told_notes import ToldItem, ToldNotes
+from memory.small_model import ModelUnavailable
 from tests.support.recall import (
     ANN,
     AT,
@@ -44,13 +44,13 @@ QUERY = QueryPack(
 
 
 def reader_on(
-    *arms: Arm,
+    *retrievers: Retriever,
     model: Model | None = None,
     pending: Waiting | None = None,
     notes: Notes | None = None,
 ) -> RecallReader:
     return RecallReader(
-        MemorySearch(SHELF, arms, now=lambda: AT + timedelta(days=1)),
+        MemorySearch(SHELF, retrievers, now=lambda: AT + timedelta(days=1)),
         selector=None if model is None else Selector(model, timeout_s=0.05),
         pending=pending,
         about_memory=notes,
@@ -61,9 +61,9 @@ EVERYTHING = GivingArm.of("not_stale", "not_stale_en", "not_path", "not_tea")
 VECTORS = GivingArm.of("not_stale", "not_path", name="vector")
 ALL_IDS = '["not_stale", "not_stale_en", "not_path", "epi_unknown"]'
 LEAD = "Answer from these."
-QUOTED = ToldNotes(
+QUOTED = QuotedNotes(
     text=f"{LEAD}\n\nmemory/not_path.md:\n> {PATH.summary}",
-    items=[ToldItem(item=PATH, line=f"> {PATH.summary}", is_whole=True)],
+    items=[QuotedItem(item=PATH, line=f"> {PATH.summary}", is_whole=True)],
     held_back=[HeldBack(id="not_stale", reason="stale_tool_schema")],
 )
 TOLD = (
@@ -72,7 +72,7 @@ TOLD = (
 
 PATHS: Sequence[tuple[str, RecallReader, QueryPack]] = [
     ("rag", reader_on(EVERYTHING), QUERY),
-    ("rag with both arms", reader_on(EVERYTHING, VECTORS), QUERY),
+    ("rag with both retrievers", reader_on(EVERYTHING, VECTORS), QUERY),
     ("vectors alone", reader_on(BrokenArm("fulltext"), VECTORS), QUERY),
     ("vectors broken", reader_on(EVERYTHING, BrokenArm()), QUERY),
     ("vectors slow", reader_on(EVERYTHING, StuckArm()), replace(QUERY, deadline_s=0.05)),

@@ -1,4 +1,4 @@
-"""Search: the arms side by side, the filter before the order."""
+"""Search: the retrievers side by side, the filter before the order."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -8,8 +8,8 @@ import anyio.lowlevel
 import pytest
 
 from memory.errors import StoreUnavailable
-from memory.recall.arms import Arm
 from memory.recall.query import HeldBack
+from memory.recall.retrievers import Retriever
 from memory.recall.search import MemorySearch
 from memory.scope import WORKSPACE_OWNER, Scope
 from tests.support.recall import (
@@ -28,8 +28,8 @@ OWNER = make_item("not_owner", "article-list-query 负责人：平台组，参�
 IN_USE = ("mcp__ata__article-list-query",)
 
 
-def search_on(shelf: Shelf, *arms: Arm) -> MemorySearch:
-    return MemorySearch(shelf, arms, now=lambda: AT + timedelta(days=1))
+def search_on(shelf: Shelf, *retrievers: Retriever) -> MemorySearch:
+    return MemorySearch(shelf, retrievers, now=lambda: AT + timedelta(days=1))
 
 
 async def test_what_the_arms_found_comes_fused_with_the_reasons() -> None:
@@ -65,8 +65,8 @@ async def test_a_broken_arm_is_left_out_and_named() -> None:
 
 
 async def test_what_an_arm_says_of_itself_is_told_once() -> None:
-    arm = GivingArm.of("not_tea", name="vector").degraded("vector_rebuilding")
-    found = await search_on(Shelf.of(TEA), arm).search(["a", "b"], scope=ANN)
+    retriever = GivingArm.of("not_tea", name="vector").degraded("vector_rebuilding")
+    found = await search_on(Shelf.of(TEA), retriever).search(["a", "b"], scope=ANN)
     assert found.degraded == ("vector_rebuilding",)
 
 
@@ -128,8 +128,8 @@ async def test_items_of_others_and_of_other_kinds_and_labels_are_not_found() -> 
     bobs = make_item("not_bobs", "tea", scope=Scope(owner_id="bob"))
     ours = make_item("not_ours", "tea", scope=Scope(owner_id=WORKSPACE_OWNER))
     labelled = make_item("not_lab", "tea", scope=Scope(owner_id="ann", project_id="p"))
-    arm = GivingArm.of("not_bobs", "not_ours", "not_lab", "not_tea")
-    search = search_on(Shelf.of(bobs, ours, labelled, TEA), arm)
+    retriever = GivingArm.of("not_bobs", "not_ours", "not_lab", "not_tea")
+    search = search_on(Shelf.of(bobs, ours, labelled, TEA), retriever)
 
     everything = await search.search("tea", scope=ANN)
     narrow = await search.search("tea", scope=Scope(owner_id="ann", project_id="p"))
@@ -142,24 +142,24 @@ async def test_items_of_others_and_of_other_kinds_and_labels_are_not_found() -> 
 
 @pytest.mark.parametrize("q", ["", "  \n", [], ["", " "]])
 async def test_an_empty_question_asks_nobody(q: str | list[str]) -> None:
-    arm = GivingArm.of("not_tea")
-    found = await search_on(Shelf.of(TEA), arm).search(q, scope=ANN)
-    assert (found.hits, arm.asked) == ([], [])
+    retriever = GivingArm.of("not_tea")
+    found = await search_on(Shelf.of(TEA), retriever).search(q, scope=ANN)
+    assert (found.hits, retriever.asked) == ([], [])
 
 
 async def test_of_a_long_question_the_beginning_and_the_end_are_asked() -> None:
-    arm = GivingArm.of()
-    await search_on(Shelf.of(), arm).search("first " + "x" * 200_000 + " last", scope=ANN)
-    (asked,) = arm.asked
+    retriever = GivingArm.of()
+    await search_on(Shelf.of(), retriever).search("first " + "x" * 200_000 + " last", scope=ANN)
+    (asked,) = retriever.asked
     assert len(asked.text) <= 4000
     assert asked.text.startswith("first ")
     assert asked.text.endswith(" last")
 
 
 async def test_of_many_questions_eight_are_asked() -> None:
-    arm = GivingArm.of()
-    await search_on(Shelf.of(), arm).search([f"q{n}" for n in range(50)], scope=ANN)
-    assert sorted(one.text for one in arm.asked) == [f"q{n}" for n in range(8)]
+    retriever = GivingArm.of()
+    await search_on(Shelf.of(), retriever).search([f"q{n}" for n in range(50)], scope=ANN)
+    assert sorted(one.text for one in retriever.asked) == [f"q{n}" for n in range(8)]
 
 
 async def test_a_store_that_cannot_be_read_is_named_and_nothing_is_shown() -> None:

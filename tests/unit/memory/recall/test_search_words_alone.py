@@ -9,10 +9,10 @@ from tests.support.recall import ANN, AT, GivingArm, Shelf, StuckArm, make_item
 TEA, MILK, BREAD = (make_item(f"not_{one}", one) for one in ("tea", "milk", "bread"))
 
 
-def telling(told: list[Sequence[str]], *arms: GivingArm | StuckArm) -> MemorySearch:
+def telling(told: list[Sequence[str]], *retrievers: GivingArm | StuckArm) -> MemorySearch:
     return MemorySearch(
         Shelf.of(TEA, MILK),
-        arms,
+        retrievers,
         now=lambda: AT + timedelta(days=1),
         on_words_alone=told.append,
     )

@@ -1,4 +1,4 @@
-"""What an arm names without a measure lifts what another is sure of, and shows nothing by itself."""
+"""What a retriever names without a measure lifts what another is sure of, and shows nothing by itself."""
 
 from collections.abc import Sequence
 
@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.recall.arms import Arm, ArmAnswer, Candidate
 from memory.recall.fuse import DEFAULT_WEIGHTS, Fusion, Ranked, fuse
 from memory.recall.query import QueryPack
 from memory.recall.reader import RecallReader
+from memory.recall.retrievers import Candidate, Retriever, RetrieverAnswer
 from memory.recall.search import MemorySearch
 from memory.scope import WORKSPACE_OWNER, Scope
 from tests.support.recall import ANN, AT, GivingArm, Shelf, make_item
@@ -20,21 +20,21 @@ SHELF = Shelf.of(*(make_item(one, "tea 茶") for one in IDS))
 
 
 def naming(*ids: str) -> GivingArm:
-    """An arm that names ids, as memU does."""
-    return GivingArm("memu", ArmAnswer(seconded=_unmeasured(ids)))
+    """A retriever that names ids, as memU does."""
+    return GivingArm("memu", RetrieverAnswer(seconded=_unmeasured(ids)))
 
 
 def _unmeasured(ids: Sequence[str]) -> list[Candidate]:
     return [Candidate(item_id=one, strength=None) for one in ids]
 
 
-def search_on(*arms: Arm, shelf: Shelf = SHELF) -> MemorySearch:
-    return MemorySearch(shelf, arms, now=lambda: AT)
+def search_on(*retrievers: Retriever, shelf: Shelf = SHELF) -> MemorySearch:
+    return MemorySearch(shelf, retrievers, now=lambda: AT)
 
 
-async def found(*arms: Arm, shelf: Shelf = SHELF) -> tuple[list[str], list[str]]:
+async def found(*retrievers: Retriever, shelf: Shelf = SHELF) -> tuple[list[str], list[str]]:
     """Give the ids that are shown, and the weak ones."""
-    answer = await search_on(*arms, shelf=shelf).search("tea", scope=ANN, limit=40)
+    answer = await search_on(*retrievers, shelf=shelf).search("tea", scope=ANN, limit=40)
     return [one.item.id for one in answer.hits], [one.item.id for one in answer.weak]
 
 
@@ -79,9 +79,9 @@ async def test_among_the_weak_what_is_named_is_not_lost_behind_what_shares_a_wor
 async def test_whatever_is_named_just_the_same_items_are_shown(
     words: list[str], vectors: list[str], named: list[str]
 ) -> None:
-    arms = [GivingArm.of(*words), GivingArm.of(*vectors, name="vector")]
-    without, _ = await found(*arms)
-    with_names, weak = await found(*arms, naming(*named))
+    retrievers = [GivingArm.of(*words), GivingArm.of(*vectors, name="vector")]
+    without, _ = await found(*retrievers)
+    with_names, weak = await found(*retrievers, naming(*named))
     assert sorted(with_names) == sorted(without)
     assert set(named) <= {*with_names, *weak}
 
@@ -89,8 +89,8 @@ async def test_whatever_is_named_just_the_same_items_are_shown(
 def fused(named: Sequence[str]) -> list[str]:
     words = [Candidate(item_id=one, strength=0.9) for one in TWENTY]
     lists = [
-        Ranked(arm="fulltext", candidates=words),
-        Ranked(arm="memu", candidates=_unmeasured(named)),
+        Ranked(retriever="fulltext", candidates=words),
+        Ranked(retriever="memu", candidates=_unmeasured(named)),
     ]
     return [one.item_id for one in fuse(lists, Fusion())]
 

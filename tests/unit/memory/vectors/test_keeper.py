@@ -12,7 +12,7 @@ from memory.embeddings.protocol import Vector
 from memory.items import KINDS, Item
 from memory.itemstore import NumberedItem
 from memory.outbox.backend import BackendUnavailable
-from memory.recall.arms import Question
+from memory.recall.retrievers import Question
 from memory.scope import Scope
 from memory.vectors.exact import ExactVectorIndex
 from memory.vectors.keeper import VectorKeeper

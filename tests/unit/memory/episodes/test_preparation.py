@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.episodes.clipping.clip import MAX_EPISODE_CHARS
-from memory.episodes.echoes import recalled_of, without_echoes
 from memory.episodes.episode import SECTIONS, EpisodeDraft, Kept, Sections, Variant
-from memory.episodes.preparing import MAX_TAG_CHARS, MAX_TAGS, Prepared, prepare
+from memory.episodes.preparation import MAX_TAG_CHARS, MAX_TAGS, Prepared, prepare
+from memory.episodes.self_reference import recalled_of, without_self_reference
 from memory.scope import Scope
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -280,5 +280,5 @@ def test_what_differs_from_what_was_recalled_is_kept(news: str) -> None:
 
 
 def test_without_anything_recalled_nothing_is_an_echo() -> None:
-    assert without_echoes(NOTE, recalled_of([])) == NOTE
-    assert without_echoes("yes. no.\n", recalled_of([NOTE])) == "yes. no.\n"
+    assert without_self_reference(NOTE, recalled_of([])) == NOTE
+    assert without_self_reference("yes. no.\n", recalled_of([NOTE])) == "yes. no.\n"

@@ -8,7 +8,7 @@ from memory.episodes.writer import MemoryWriter
 
 
 @dataclass(slots=True)
-class TellingWriter:
+class NotifyingWriter:
     """The writer; says what became of a draft, and that there is something to deliver."""
 
     writer: MemoryWriter

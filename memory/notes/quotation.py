@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from memory.items import Item
-from memory.notes.items import Piece
-from memory.recall.holding import Holding
+from memory.notes.sections import Piece
 from memory.recall.query import HeldBack
-from memory.recall.told_notes import ToldItem
+from memory.recall.quoted_notes import QuotedItem
+from memory.recall.stale_schema import StaleSchemaFilter
 
 LEAST_LINE: Final = 40
 """Of a line that does not fit whole its beginning goes in, where there is room for so much."""
@@ -30,7 +30,7 @@ class Quoted:
     """A quotation; without text there was no room even for a part of its first line, or no line."""
 
     text: str = ""
-    items: Sequence[ToldItem] = ()
+    items: Sequence[QuotedItem] = ()
     held_back: Sequence[HeldBack] = ()
 
 
@@ -51,7 +51,7 @@ class _Gathered:
     is_all: bool = True
 
 
-def quote(name: str, pieces: Iterable[Piece], bounds: Bounds, holding: Holding) -> Quoted:
+def quote(name: str, pieces: Iterable[Piece], bounds: Bounds, holding: StaleSchemaFilter) -> Quoted:
     """Quote a note under its name: whole where there is room, or else its beginning.
 
     No more pieces are taken, or judged, than have room.
@@ -68,7 +68,9 @@ def quote(name: str, pieces: Iterable[Piece], bounds: Bounds, holding: Holding) 
     return Quoted(text=text, items=_told(kept, lines), held_back=found.held_back)
 
 
-def _gather(pieces: Iterable[Piece], room: int, most_items: int, holding: Holding) -> _Gathered:
+def _gather(
+    pieces: Iterable[Piece], room: int, most_items: int, holding: StaleSchemaFilter
+) -> _Gathered:
     """Give the lines of what may be shown, until they are more than there is room for."""
     found = _Gathered()
     chars = taken = 0
@@ -117,16 +119,16 @@ def _beginning(lines: Sequence[_Line], room: int) -> list[_Line]:
     return kept
 
 
-def _told(kept: Sequence[_Line], lines: Sequence[_Line]) -> list[ToldItem]:
+def _told(kept: Sequence[_Line], lines: Sequence[_Line]) -> list[QuotedItem]:
     """Say which items the kept lines are from, and whether they are all of theirs."""
-    told: list[ToldItem] = []
+    told: list[QuotedItem] = []
     for item in {one.item.id: one.item for one in kept}.values():
         mine = [one for one in kept if one.item.id == item.id]
         first = next((one for one in mine if _says_something(one)), None)
         if first is not None:
             count = sum(one.item.id == item.id for one in lines)
             is_whole = len(mine) == count and all(one.is_whole for one in mine)
-            told.append(ToldItem(item=item, line=first.text.strip("\n"), is_whole=is_whole))
+            told.append(QuotedItem(item=item, line=first.text.strip("\n"), is_whole=is_whole))
     return told
 
 

@@ -1,4 +1,4 @@
-"""memU as an arm: left out and named where it does not answer, and left alone where it often did not."""
+"""memU as a retriever: left out and named where it does not answer, and left alone where it often did not."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from memory.backends.memu_arm import MemuArm
+from memory.backends.memu_retriever import MemuRetriever
 from memory.items import KINDS, Item, ItemKind
 from memory.outbox.backend import (
     Backend,
@@ -18,8 +18,8 @@ from memory.outbox.backend import (
 )
 from memory.outbox.breaker import BreakerLimits, BreakerState
 from memory.outbox.delivery import Link
-from memory.recall.arms import Candidate, Question
 from memory.recall.gather import Gathered, gather
+from memory.recall.retrievers import Candidate, Question
 from memory.scope import Scope
 from tests.support.recall import ANN, AT
 
@@ -43,13 +43,13 @@ class Memu(Backend):
         return self.ids
 
     async def put(self, item: Item, idempotency_key: str) -> Sequence[Link]:
-        raise AssertionError("an arm delivers nothing")
+        raise AssertionError("a retriever delivers nothing")
 
     async def forget(self, item_id: str, links: Sequence[Link], idempotency_key: str) -> None:
-        raise AssertionError("an arm delivers nothing")
+        raise AssertionError("a retriever delivers nothing")
 
     async def close(self) -> None:
-        raise AssertionError("an arm closes nothing")
+        raise AssertionError("a retriever closes nothing")
 
     async def check(self) -> BackendHealth:
         await anyio.lowlevel.checkpoint()
@@ -58,15 +58,15 @@ class Memu(Backend):
 
 @dataclass
 class World:
-    """An arm on memU, with a clock that is set by hand."""
+    """A retriever on memU, with a clock that is set by hand."""
 
     memu: Memu = field(default_factory=Memu)
     now: datetime = AT
     told: list[BreakerState] = field(default_factory=list)
-    arm: MemuArm = field(init=False)
+    retriever: MemuRetriever = field(init=False)
 
     def __post_init__(self) -> None:
-        self.arm = MemuArm(
+        self.retriever = MemuRetriever(
             self.memu,
             now=lambda: self.now,
             mask=lambda text: text.replace("hunter2", "[masked]"),
@@ -79,7 +79,7 @@ class World:
     ) -> Gathered:
         with anyio.fail_after(WAIT_S):
             return await gather(
-                [self.arm], [Question(text=text, scope=ANN, kinds=kinds)], bound_s=bound_s
+                [self.retriever], [Question(text=text, scope=ANN, kinds=kinds)], bound_s=bound_s
             )
 
     async def degraded(self, times: int = 1, bound_s: float = WAIT_S) -> list[str]:
@@ -99,7 +99,7 @@ AWAY = failing(BackendUnavailable("memU cannot be reached."))
 
 async def test_it_is_asked_in_the_name_of_who_asks_for_five_and_without_secrets() -> None:
     world = World()
-    answer = await world.arm.find(
+    answer = await world.retriever.find(
         Question(text="密码 hunter2 of the gateway", scope=ANN, kinds=KINDS), limit=60
     )
     assert world.memu.asked == [("密码 [masked] of the gateway", ANN, 5)]

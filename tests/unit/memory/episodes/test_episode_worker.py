@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from memory.episodes.episode import EpisodeDraft, Written
-from memory.episodes.remembering import Remembering
+from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.turn import ToolCall, Turn
 from memory.errors import StoreUnavailable
 
@@ -60,17 +60,17 @@ class Memory:
 
 async def test_turns_are_written_oldest_first_and_marked() -> None:
     memory = Memory("a", "talk", "gone", "b")
-    assert await Remembering(memory, memory, memory).drain() == 4
+    assert await EpisodeWorker(memory, memory, memory).drain() == 4
     assert memory.written == ["a", "b"]
     assert memory.marked == ["talk", "gone"]
-    assert await Remembering(memory, memory, memory).drain() == 0
+    assert await EpisodeWorker(memory, memory, memory).drain() == 0
 
 
 async def test_one_bad_turn_does_not_stop_the_rest_and_stays() -> None:
     memory = Memory(*(f"t{n}" for n in range(120)))
     memory.bad = {f"t{n}" for n in range(60)}
     told: list[str] = []
-    remembering = Remembering(
+    remembering = EpisodeWorker(
         memory, memory, memory, on_bad_turn=lambda turn_id, exc: told.append(f"{turn_id}: {exc}")
     )
     assert await remembering.drain() == 60
@@ -84,7 +84,7 @@ async def test_one_bad_turn_does_not_stop_the_rest_and_stays() -> None:
 async def test_a_store_that_is_away_is_told_and_nothing_is_skipped() -> None:
     memory = Memory("a", "b")
     memory.down = 1
-    remembering = Remembering(memory, memory, memory)
+    remembering = EpisodeWorker(memory, memory, memory)
     with pytest.raises(StoreUnavailable):
         await remembering.drain()
     assert await remembering.drain() == 2
@@ -92,7 +92,7 @@ async def test_a_store_that_is_away_is_told_and_nothing_is_skipped() -> None:
 
 async def test_it_runs_at_its_start_and_whenever_it_is_woken() -> None:
     memory = Memory("a")
-    remembering = Remembering(memory, memory, memory)
+    remembering = EpisodeWorker(memory, memory, memory)
     with anyio.fail_after(5):
         async with anyio.create_task_group() as group:
             first = memory.progressed
@@ -110,7 +110,7 @@ async def test_it_runs_at_its_start_and_whenever_it_is_woken() -> None:
 async def test_it_goes_on_after_the_store_was_away() -> None:
     memory = Memory("a")
     memory.down = 1
-    remembering = Remembering(memory, memory, memory)
+    remembering = EpisodeWorker(memory, memory, memory)
     with anyio.fail_after(5):
         async with anyio.create_task_group() as group:
             failed = memory.progressed

@@ -5,12 +5,12 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import TypeVar
 
-from memory.cases.calling import sees
+from memory.cases.caller import sees
 from memory.cases.case import Case, CaseCaller, RelatedCase, Report, Vote
-from memory.cases.deciding import InTurn
+from memory.cases.case_reader import named_to
 from memory.cases.item import MAX_TOLD_REPORTS
-from memory.cases.reading import named_to
 from memory.cases.results import MAX_TOLD_RELATED, CaseRefused
+from memory.cases.retry import InTurn
 from memory.cases.store import CaseChange, CaseStore
 from memory.clock import Now, from_rfc3339, rfc3339
 from memory.errors import StoreConflict
@@ -18,7 +18,7 @@ from memory.errors import StoreConflict
 T = TypeVar("T")
 
 
-class Settling:
+class UnitOfWork:
     """Reads what decisions are made on, and writes them; safe to use from many tasks."""
 
     def __init__(self, store: CaseStore, *, now: Now, on_change: Callable[[], None]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from memory.episodes.likeness import words_of
-from memory.episodes.wording import is_telling
+from memory.episodes.word_classes import is_telling
 
 _LEAD: Final = re.compile(
     r"^[\s\-*•>]*(?:(?:according to|based on|from|as (?:noted|recorded) in|per) (?:my|our|the|your) "
@@ -44,7 +44,7 @@ def recalled_of(texts: Sequence[str]) -> Recalled:
     )
 
 
-def without_echoes(text: str, recalled: Recalled, *, output_only: bool = False) -> str:
+def without_self_reference(text: str, recalled: Recalled, *, output_only: bool = False) -> str:
     """Give the text without the sentences that only repeat; the same text where none does.
 
     With `output_only` the lines at the margin stay: they tell what was done, which is so however often

@@ -12,7 +12,6 @@ from itertools import chain
 from typing import Final
 
 from memory.episodes.clipping.clip import clip_sections, clip_text
-from memory.episodes.echoes import recalled_of, without_echoes
 from memory.episodes.episode import (
     SECTIONS,
     Clipped,
@@ -23,9 +22,10 @@ from memory.episodes.episode import (
     Sections,
     Variant,
 )
+from memory.episodes.episode_merge import MAX_VARIANT_CHARS
 from memory.episodes.item import one_line
-from memory.episodes.merging import MAX_VARIANT_CHARS
 from memory.episodes.redact import redact
+from memory.episodes.self_reference import recalled_of, without_self_reference
 from memory.episodes.store import MAX_VARIANTS
 from policies.memory_sink import refuse_worthless, without_unsavable
 
@@ -148,7 +148,9 @@ def _clean(draft: EpisodeDraft, masked: _Masked, texts: dict[SectionName, str]) 
     """
     recalled = recalled_of(draft.recalled_texts)
     fresh = {
-        name: without_echoes(text, recalled, output_only=draft.is_evidence and name != "decisions")
+        name: without_self_reference(
+            text, recalled, output_only=draft.is_evidence and name != "decisions"
+        )
         for name, text in texts.items()
     }
     left_out = 0

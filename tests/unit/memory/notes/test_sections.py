@@ -6,7 +6,7 @@ import pytest
 
 from memory.items import Item
 from memory.notes.folder import NoteFile, NoteText
-from memory.notes.items import items_of
+from memory.notes.sections import items_of
 from memory.scope import WORKSPACE_OWNER
 
 LONG = ("A sentence that fills the room. " * 60).strip()

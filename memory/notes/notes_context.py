@@ -15,7 +15,6 @@ import anyio
 import anyio.to_thread
 
 from memory.intents.templates import Mask
-from memory.notes.asking import asks_about_memory
 from memory.notes.folder import (
     FOLDER,
     NoteFile,
@@ -23,12 +22,13 @@ from memory.notes.folder import (
     list_notes_blocking,
     read_note_blocking,
 )
-from memory.notes.items import Piece, pieces_of
-from memory.notes.quoting import LEAST_LINE, Bounds, quote
-from memory.recall.holding import Holding
+from memory.notes.memory_questions import asks_about_memory
+from memory.notes.quotation import LEAST_LINE, Bounds, quote
+from memory.notes.sections import Piece, pieces_of
 from memory.recall.query import MAX_ITEMS, HeldBack
-from memory.recall.told_notes import ToldItem, ToldNotes
-from memory.recall.wording import Wording
+from memory.recall.question_words import QuestionWords
+from memory.recall.quoted_notes import QuotedItem, QuotedNotes
+from memory.recall.stale_schema import StaleSchemaFilter
 from policies.secrets import mask_secrets
 
 DEFAULT_BUDGET_CHARS: Final = 3000
@@ -86,7 +86,7 @@ def build_memory_context(
     return tell_notes(workspace, message, Telling(budget_chars=budget_chars, mask=mask)).text
 
 
-def tell_notes(workspace: Path, message: str, telling: Telling) -> ToldNotes:
+def tell_notes(workspace: Path, message: str, telling: Telling) -> QuotedNotes:
     """Give what goes in beside a message that asks about memory; empty where it does not.
 
     At most `budget_chars` characters, none where the request itself has no room: what fits the message
@@ -94,7 +94,7 @@ def tell_notes(workspace: Path, message: str, telling: Telling) -> ToldNotes:
     named as far as there is room. What search would hold back of a note stays out of it. Blocking.
     """
     if not asks_about_memory(message):
-        return ToldNotes()
+        return QuotedNotes()
     asked = _words(message)
     files = sorted(
         list_notes_blocking(workspace), key=lambda one: (-_fit(asked, one.name), -one.mtime_ns)
@@ -106,9 +106,9 @@ def tell_notes(workspace: Path, message: str, telling: Telling) -> ToldNotes:
         and note.text.strip()
     ]
     if not notes:
-        return ToldNotes(text=_NONE if len(_NONE) <= telling.budget_chars else "")
+        return QuotedNotes(text=_NONE if len(_NONE) <= telling.budget_chars else "")
     if len(_LEAD) > telling.budget_chars:
-        return ToldNotes()
+        return QuotedNotes()
     notes.sort(key=lambda one: (-_fit(asked, f"{one.file.name}\n{one.text}"), -one.file.mtime_ns))
     return _Teller(workspace, telling).tell(notes, files)
 
@@ -133,14 +133,14 @@ async def tell_notes_async(
     telling: Telling,
     *,
     limiter: anyio.CapacityLimiter | None = None,
-) -> ToldNotes:
+) -> QuotedNotes:
     """Tell the notes in a worker thread; who stops waiting leaves it to end by itself."""
     work = partial(tell_notes, workspace, message, telling)
     return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
 
 
 def _words(message: str) -> frozenset[str]:
-    return frozenset(Wording.of(message).weights) - {"memory", "memories", "记忆", "記憶"}
+    return frozenset(QuestionWords.of(message).weights) - {"memory", "memories", "记忆", "記憶"}
 
 
 def _unmasked(text: str) -> str:
@@ -160,14 +160,14 @@ class _Teller:
     def __init__(self, workspace: Path, telling: Telling) -> None:
         self._workspace = workspace
         self._mask = telling.mask
-        self._holding = Holding.of(telling.active_tools)
+        self._holding = StaleSchemaFilter.of(telling.active_tools)
         self._budget_chars = telling.budget_chars
         self._most_items = telling.most_items
         self._parts: list[str] = []
-        self._items: list[ToldItem] = []
+        self._items: list[QuotedItem] = []
         self._held_back: list[HeldBack] = []
 
-    def tell(self, notes: Sequence[NoteText], files: Sequence[NoteFile]) -> ToldNotes:
+    def tell(self, notes: Sequence[NoteText], files: Sequence[NoteFile]) -> QuotedNotes:
         """Quote the notes, the first ones first, and name what has no room."""
         for_names = self._budget_chars // _NAMES_SHARE if len(files) > 1 else 0
         room = self._budget_chars - len(_LEAD) - for_names
@@ -180,7 +180,7 @@ class _Teller:
         lead = _LEAD if self._items or not self._held_back else _ALL_HELD_BACK
         rest = [one.name for one in files if one.name not in seen]
         names = self._named(rest, room + for_names)
-        return ToldNotes(
+        return QuotedNotes(
             text="".join([lead, *self._parts, names]), items=self._items, held_back=self._held_back
         )
 
@@ -213,7 +213,7 @@ class _Teller:
 
     def _named(self, names: Sequence[str], room: int) -> str:
         """Name the rest, as many as there is room for."""
-        shown = [one for one in names if not self._holding.holds_back_name(one)]
+        shown = [one for one in names if not self._holding.is_stale_name(one)]
         text = f"\n\nAlso there, {len(shown)} more: "
         if not shown or len(text) + LEAST_LINE > room:
             return ""

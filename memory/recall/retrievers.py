@@ -1,4 +1,4 @@
-"""The arms of a search: each finds items in its own way, side by side with the others."""
+"""The retrievers of a search: each finds items in its own way, side by side with the others."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from memory.itemstore import WordHit
 from memory.recall.query import Degradation
 from memory.scope import Scope
 
-ArmName = Literal["fulltext", "vector", "memu"]
+RetrieverName = Literal["fulltext", "vector", "memu"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What an arm is asked."""
+    """What a retriever is asked."""
 
     text: str
     scope: Scope
@@ -23,39 +23,39 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """Something that an arm found."""
+    """Something that a retriever found."""
 
     item_id: str
     strength: float | None
-    """How well it fits by the arm's own measure, 0 to 1; None: the arm has no measure."""
+    """How well it fits by the retriever's own measure, 0 to 1; None: the retriever has no measure."""
     nearness: float | None = None
     """How near it comes to the best there can be, or there was, 0 to 1; None: as its strength says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArmAnswer:
-    """What an arm found, best first, and what was wrong with it."""
+class RetrieverAnswer:
+    """What a retriever found, best first, and what was wrong with it."""
 
     candidates: Sequence[Candidate] = ()
     weak: Sequence[Candidate] = ()
     """Found as well, and too far off to be shown on that ground alone."""
     seconded: Sequence[Candidate] = ()
-    """Named by an arm that names the nearest there are, however far off they be.
+    """Named by a retriever that names the nearest there are, however far off they be.
 
-    It counts for what another arm is sure of; the rest is weak.
+    It counts for what another retriever is sure of; the rest is weak.
     """
     degraded: Sequence[Degradation] = ()
 
 
-class Arm(Protocol):
+class Retriever(Protocol):
     """One way to find items."""
 
     @property
-    def name(self) -> ArmName:
+    def name(self) -> RetrieverName:
         """Its name; what goes wrong with it is told as `<name>_error` and `<name>_timeout`."""
         ...
 
-    async def find(self, question: Question, *, limit: int) -> ArmAnswer:
+    async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
         """Find items of the scope's owners; labels and kinds are looked at again afterwards.
 
         May raise anything, which is told as its error; may be cancelled at any await.
@@ -73,15 +73,15 @@ class WordSearching(Protocol):
         ...
 
 
-class FulltextArm:
+class FulltextRetriever:
     """Finds by words."""
 
-    name: ArmName = "fulltext"
+    name: RetrieverName = "fulltext"
 
     def __init__(self, items: WordSearching) -> None:
         self._items = items
 
-    async def find(self, question: Question, *, limit: int) -> ArmAnswer:
+    async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
         """Find what has the question's words, and enough of them."""
         hits = await self._items.search(
             question.text, question.scope, kinds=question.kinds, limit=limit
@@ -94,7 +94,7 @@ class FulltextArm:
             )
             for one in hits
         ]
-        return ArmAnswer(
+        return RetrieverAnswer(
             candidates=[one for is_about, one in found if is_about],
             weak=[one for is_about, one in found if not is_about],
         )

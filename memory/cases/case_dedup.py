@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from memory.cases.case import Case, CaseCaller, CaseContent, Report
-from memory.cases.deciding import Deciding
+from memory.cases.content_merge import absorbed
 from memory.cases.fingerprint import fingerprint_of, same_texts
-from memory.cases.merging import absorbed
+from memory.cases.retry import Deciding
 from memory.cases.store import MAX_KEPT_REPORTS, CaseStore
 from memory.cases.structure import compare_structure
 from memory.scope import Scope

@@ -59,7 +59,7 @@ class Extraction(Protocol):
         ...
 
 
-class Remembering:
+class EpisodeWorker:
     """Makes episodes of turns, oldest first, one after another."""
 
     def __init__(

@@ -53,7 +53,7 @@ ASKING_TERMS = frozenset(f"{_ASKING_ENGLISH} {_ASKING_CHINESE}".split())
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
+class QuestionWords:
     """The terms of a question, at most 48, and its single characters, at most 64."""
 
     weights: Mapping[str, float]
@@ -62,7 +62,7 @@ class Wording:
     """Chinese, Japanese and Korean ones, each once: what pairs alone would miss."""
 
     @classmethod
-    def of(cls, text: str) -> "Wording":
+    def of(cls, text: str) -> "QuestionWords":
         """Take the words out of a question."""
         asked = text[-MAX_QUESTION_CHARS:]
         found = [one for one in terms(asked) if not _is_stop(one)]

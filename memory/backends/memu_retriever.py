@@ -1,8 +1,8 @@
-"""memU as an arm of the search: asked with the others, and never believed by itself.
+"""memU as a retriever of the search: asked with the others, and never believed by itself.
 
 memU names the nearest that it has, at most five, however far off they be and with no measure that could
 be compared: asked about something that nobody ever told it, it names five all the same. So its answer
-shows nothing by itself. It lifts what another arm is sure of; the rest is weak, which a model may choose
+shows nothing by itself. It lifts what another retriever is sure of; the rest is weak, which a model may choose
 from where one is asked, and nobody else sees. And it has no say over cases, which go by how well they fit.
 """
 
@@ -21,8 +21,8 @@ from memory.outbox.backend import (
     RetrievingBackend,
 )
 from memory.outbox.breaker import Breaker, BreakerLimits, BreakerState
-from memory.recall.arms import ArmAnswer, ArmName, Candidate, Question
 from memory.recall.query import RECALLED_KINDS
+from memory.recall.retrievers import Candidate, Question, RetrieverAnswer, RetrieverName
 
 _log = logging.getLogger(__name__)
 
@@ -32,10 +32,10 @@ _HASTE_S: Final = 1.0
 """With less than this before the deadline a question is one of a turn, whose reply waits for it."""
 
 
-class MemuArm:
+class MemuRetriever:
     """Asks memU, unless it failed again and again lately."""
 
-    name: ArmName = "memu"
+    name: RetrieverName = "memu"
 
     def __init__(
         self,
@@ -54,15 +54,15 @@ class MemuArm:
         self._at_leisure = Breaker(limits, on_breaker)
         """A memU that is too slow for turns may do for searches: neither shuts it off for the other."""
 
-    async def find(self, question: Question, *, limit: int) -> ArmAnswer:
+    async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
         """Name what memU names; a deadline that it misses counts as a failure of its."""
         if not set(question.kinds) & set(RECALLED_KINDS):
-            return ArmAnswer()
+            return RetrieverAnswer()
         ends_at = anyio.current_effective_deadline()
         is_in_haste = ends_at - anyio.current_time() < _HASTE_S
         breaker = self._in_haste if is_in_haste else self._at_leisure
         if not breaker.may_try(self._now()):
-            return ArmAnswer(degraded=("breaker_open",))
+            return RetrieverAnswer(degraded=("breaker_open",))
         try:
             ids = await self._backend.retrieve(
                 self._mask(question.text), question.scope, limit=min(limit, _MOST)
@@ -70,11 +70,11 @@ class MemuArm:
         except DeliveryRefused as exc:
             breaker.succeeded()  # it answers; this question it does not want
             _log.warning("memu_not_read", extra={"reason": str(exc)})
-            return ArmAnswer(degraded=("memu_error",))
+            return RetrieverAnswer(degraded=("memu_error",))
         except BackendUnavailable as exc:
             breaker.failed(self._now())
             _log.warning("memu_not_read", extra={"reason": str(exc)})
-            return ArmAnswer(degraded=("memu_error",))
+            return RetrieverAnswer(degraded=("memu_error",))
         except anyio.get_cancelled_exc_class():
             if anyio.current_time() < ends_at:
                 breaker.gave_up()  # nobody wants to know any more
@@ -85,19 +85,21 @@ class MemuArm:
             breaker.failed(self._now())
             raise
         breaker.succeeded()
-        return ArmAnswer(seconded=[Candidate(item_id=one, strength=None) for one in ids])
+        return RetrieverAnswer(seconded=[Candidate(item_id=one, strength=None) for one in ids])
 
 
-def memu_arms(
+def memu_retrievers(
     backends: Sequence[Backend],
     *,
     now: Now,
     mask: Callable[[str], str],
     on_breaker: Callable[[str, BreakerState], None],
-) -> list[MemuArm]:
-    """Make an arm of each backend that can be asked; its breaker is told under a name of its own."""
+) -> list[MemuRetriever]:
+    """Make a retriever of each backend that can be asked; its breaker is told under a name of its own."""
     return [
-        MemuArm(one, now=now, mask=mask, on_breaker=partial(on_breaker, f"{one.name}_reading"))
+        MemuRetriever(
+            one, now=now, mask=mask, on_breaker=partial(on_breaker, f"{one.name}_reading")
+        )
         for one in backends
         if isinstance(one, RetrievingBackend)
     ]

@@ -20,13 +20,13 @@ _JUDGED_CHARS: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class StaleSchemaFilter:
     """What is held back while some tools are in use; with none in use, nothing."""
 
     tools: ActiveTools | None
 
     @classmethod
-    def of(cls, active_tools: Sequence[str]) -> "Holding":
+    def of(cls, active_tools: Sequence[str]) -> "StaleSchemaFilter":
         """Take the names of the tools in use."""
         return cls(ActiveTools.of(active_tools) if active_tools else None)
 
@@ -39,16 +39,16 @@ class Holding:
             return None
         return HeldBack(id=item.id, reason="stale_tool_schema")
 
-    def holds_back_line(self, text: str) -> bool:
+    def is_stale_line(self, text: str) -> bool:
         """Whether a line must not be shown by itself."""
         return self.tools is not None and self.tools.holds_back("", text)
 
-    def holds_back_name(self, name: str) -> bool:
+    def is_stale_name(self, name: str) -> bool:
         """Whether what something is called must not be shown."""
         return self.tools is not None and self.tools.holds_back(name, "")
 
 
-async def hold_back(
+async def split_stale(
     items: Sequence[Item], active_tools: Sequence[str]
 ) -> tuple[list[Item], list[HeldBack]]:
     """Part items into those that may be shown and those that tell old things of tools in use.
@@ -58,15 +58,15 @@ async def hold_back(
     if not active_tools or not items:
         return list(items), []
     return await anyio.to_thread.run_sync(
-        hold_back_blocking, items, active_tools, abandon_on_cancel=True
+        split_stale_blocking, items, active_tools, abandon_on_cancel=True
     )
 
 
-def hold_back_blocking(
+def split_stale_blocking(
     items: Sequence[Item], active_tools: Sequence[str]
 ) -> tuple[list[Item], list[HeldBack]]:
     """Do the same in this thread."""
-    holding = Holding.of(active_tools)
+    holding = StaleSchemaFilter.of(active_tools)
     shown: list[Item] = []
     held: list[HeldBack] = []
     for one in items:
@@ -78,12 +78,12 @@ def hold_back_blocking(
     return shown, held
 
 
-def without_held_back_lines(text: str, active_tools: Sequence[str]) -> str:
+def without_stale_lines(text: str, active_tools: Sequence[str]) -> str:
     """Give a quotation without the lines that must not be shown; empty where none is left."""
-    holding = Holding.of(active_tools)
+    holding = StaleSchemaFilter.of(active_tools)
     lines = text.split("\n")
     quoted = [one for one in lines if one.startswith(_QUOTE)]
-    held = {one for one in quoted if holding.holds_back_line(one.removeprefix(_QUOTE))}
+    held = {one for one in quoted if holding.is_stale_line(one.removeprefix(_QUOTE))}
     if not held:
         return text
     if len(held) == len(set(quoted)):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from memory.cases.calling import sees
+from memory.cases.caller import sees
 from memory.cases.case import Case, CaseCaller, RelatedCase
 from memory.cases.markdown import Rendered, render_markdown
 from memory.cases.noting import note_shown
@@ -27,7 +27,7 @@ def named_to(caller: CaseCaller, cases: Iterable[Case]) -> dict[str, Case]:
     }
 
 
-class CaseReading:
+class CaseReader:
     """Gives cases by their ids, also those that search does not show."""
 
     def __init__(self, store: CaseStore) -> None:

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.intents.templates import Mask
-from memory.notes import context
-from memory.notes.context import (
+from memory.notes import notes_context
+from memory.notes.folder import NoteFile, NoteText, read_note_blocking
+from memory.notes.notes_context import (
     DEFAULT_BUDGET_CHARS,
     Telling,
     build_memory_context,
     tell_notes,
 )
-from memory.notes.folder import NoteFile, NoteText, read_note_blocking
 from tests.unit.memory.notes.folders import SECRET, workspace_with, write
 
 ASK = "what do you remember?"
@@ -41,7 +41,7 @@ def test_for_another_message_nothing_goes_in_and_nothing_is_read(
     tmp_path: Path, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace = workspace_with(tmp_path, {"ops.md": "x"})
-    monkeypatch.delattr(context, "list_notes_blocking")
+    monkeypatch.delattr(notes_context, "list_notes_blocking")
     assert told(workspace, message) == ""
 
 
@@ -90,7 +90,7 @@ def test_of_many_notes_the_newest_are_read_and_no_more_than_two_hundred(
         read.append(file.name)
         return read_note_blocking(workspace, file, mask, most_bytes=most_bytes)
 
-    monkeypatch.setattr(context, "read_note_blocking", note_read)
+    monkeypatch.setattr(notes_context, "read_note_blocking", note_read)
     assert told(workspace).split("\n\n")[1] == "memory/n249.md:\n> note 249"
     assert sorted(read) == [f"memory/n{n:03}.md" for n in range(50, 250)]
 

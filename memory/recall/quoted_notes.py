@@ -8,7 +8,7 @@ from memory.recall.query import HeldBack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldItem:
+class QuotedItem:
     """A note's item of which some lines, or all, stand in the text."""
 
     item: Item
@@ -18,11 +18,11 @@ class ToldItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldNotes:
+class QuotedNotes:
     """The notes for one message; empty: nothing goes in."""
 
     text: str = ""
-    items: Sequence[ToldItem] = ()
+    items: Sequence[QuotedItem] = ()
     """In the order of the text, each once."""
     held_back: Sequence[HeldBack] = ()
     """What would have gone in and may not be shown now."""
