@@ -1,4 +1,4 @@
-"""`python app.py doctor`: is everything here that the server needs, and how is it set?
+"""The command `doctor`: is everything here that the server needs, and how is it set?
 
 Checks what a start would check, without starting; prints one line a finding and the settings.
 """
@@ -25,6 +25,7 @@ from gateway.instance import holder_of
 from gateway.serve import home_of, listen_blocking, prepare_blocking
 from gateway.settings import PREFIX, Settings
 from gateway.trust import review_blocking
+from gateway.version import COMMAND
 
 _LEAST_FREE_BYTES = 1_000_000_000
 
@@ -34,7 +35,7 @@ _HOLDER = re.compile(r"\bprocess (\d+)\b")
 
 _NOT_TRUSTED = (
     "What acts in the workspace's own configuration is not approved, so no agent starts; look at it "
-    "with `python app.py policy trust`."
+    f"with `{COMMAND} policy trust`."
 )
 
 Finding = tuple[Literal["ok", "note", "fault"], str]

@@ -246,8 +246,9 @@ def memory_command(
     settings: Settings,
     secrets: Sequence[str],
     read_episode: Callable[[bytes, str], EpisodeDraft],
+    program: str = "candor",
 ) -> MemoryCommand:
-    """Make what `python app.py memory` runs; what a server does, it leaves to the server."""
+    """Return the command `memory`; it leaves a server's work to the server."""
     plan = MemoryPlan(
         data_dir=settings.data_dir,
         workspace=settings.workspace,
@@ -266,6 +267,7 @@ def memory_command(
 
     return MemoryCommand(
         open_memory=opening,
+        program=program,
         owner_id=LOCAL_USER,
         fetch_model=lambda: fetch_model_blocking(model_dir(settings.data_dir)),
         read_episode=read_episode,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from gateway.version import COMMAND
 from policies.secrets import mask_secrets
 
 PREFIX = "CANDOR_"
@@ -195,7 +196,7 @@ class Settings:
         _whole(1024, 1_073_741_824, "bytes"), "A larger request body gets 413.", 1_048_576
     )
     tokens_file: Path | None = _setting(
-        _FILE, "Who may use the server: made by `python app.py token NAME`.", None
+        _FILE, f"Who may use the server: made by `{COMMAND} token NAME`.", None
     )
     policy_file: Path | None = _setting(_FILE, "Rules of your own for the policy.", None)
     sandbox: Sandbox = _setting(

@@ -1,6 +1,6 @@
 """What a person approved of the workspace's own configuration, and what is there now.
 
-Read before every start of an agent, and by `python app.py policy trust`. Each file is read once, its bytes
+Read before every start of an agent, and by the command `policy trust`. Each file is read once, its bytes
 judged and hashed, never through a link; how many there are and how long is bounded. Approvals are exact
 contents by path, kept in the data directory, where the agent cannot write: any change asks again.
 Everything here blocks; callers on the event loop use a worker thread.

@@ -1,4 +1,4 @@
-"""`python app.py memory`: looks into memory, writes to it, and mends it; beside a running server, too."""
+"""The command `memory`: looks into memory, writes to it, and mends it; beside a running server, too."""
 
 import argparse
 import json
@@ -30,38 +30,38 @@ _LIMIT = 200
 _MAX_COUNT = 100_000
 
 _HELP = """\
-python app.py memory: what is remembered
+PROGRAM memory: what is remembered
 
-python app.py memory search WORDS… [--limit N] [--json]
+PROGRAM memory search WORDS… [--limit N] [--json]
     Find notes, episodes and cases, best first.
 
-python app.py memory context WORDS… [--budget CHARS]
+PROGRAM memory context WORDS… [--budget CHARS]
     Print what would be put beside a message.
 
-python app.py memory write
+PROGRAM memory write
     Read one episode as JSON from standard input and store it:
       {"episode_type": "howto", "title": "…", "tags": ["…"], "sections": {"recipe": "…"}}
 
-python app.py memory outbox [--status pending|delivered|dead]
+PROGRAM memory outbox [--status pending|delivered|dead]
     List deliveries to the vector index and other backends.
 
-python app.py memory retry ID… | --dead
+PROGRAM memory retry ID… | --dead
     Make deliveries due again, or all that were given up.
 
-python app.py memory rebuild
+PROGRAM memory rebuild
     Make the full-text index anew, and have the server make the vectors anew.
 
-python app.py memory redeliver BACKEND
+PROGRAM memory redeliver BACKEND
     Have the server deliver everything to a backend again, one that has lost its data say.
 
-python app.py memory export
+PROGRAM memory export
     Print every episode as a line of JSON.
 
-python app.py memory import
+PROGRAM memory import
     Read such lines from standard input; what is there already stays as it is. With --owner they
     all become memory of that user, each with an id of its own where another user has it.
 
-python app.py memory fetch-model
+PROGRAM memory fetch-model
     Fetch the embedding model (some 80 MB), once; the only command that goes to the network.
 
 Add --owner NAME to work with the memory of one user of a server with tokens.
@@ -84,7 +84,7 @@ class _Parser(argparse.ArgumentParser):
     """Says what is wrong instead of leaving the process."""
 
     def error(self, message: str) -> NoReturn:
-        raise _Refused(f"{message.removesuffix('.')}; python app.py memory --help says more.")
+        raise _Refused(f"{message.removesuffix('.')}; `memory --help` says more.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +92,8 @@ class MemoryCommand:
     """What the command works with."""
 
     open_memory: Callable[[], AbstractAsyncContextManager[Memory]]
+    program: str = "candor"
+    """The command line's name in the help, such as `candor`."""
     owner_id: str
     """Whose memory it is where no other owner is named."""
     fetch_model: Callable[[], None]
@@ -108,7 +110,7 @@ class MemoryCommand:
             OSError: the output cannot be written, a `BrokenPipeError` when nobody reads on.
         """
         if not args or args[0] in {"-h", "--help", "help"}:
-            out.write(_HELP)
+            out.write(_HELP.replace("PROGRAM", self.program))
             return 0
         try:
             given = _parse(args)

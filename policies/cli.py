@@ -1,4 +1,4 @@
-"""`python app.py policy`: tries the policy on calls, and says which rules are in force."""
+"""The command `policy`: tries the policy on calls, and says which rules are in force."""
 
 import argparse
 import os
@@ -15,9 +15,9 @@ from policies.rules import RulesError, load_rules
 BAD_ARGUMENTS = 2
 
 _HELP = """\
-python app.py policy: try the policy before using it
+PROGRAM policy: try the policy before using it
 
-python app.py policy check [--workspace DIR]
+PROGRAM policy check [--workspace DIR]
     Read tool calls from standard input, one JSON object a line, and print one verdict a line, in order:
       {"id": 1, "tool": "Bash", "input": {"command": "rm -rf build"}}
       {"id": 1, "verdict": "allow", "rule": "bash_rm", "reason": "…", "runs": "rm -r -f -- build"}
@@ -25,15 +25,15 @@ python app.py policy check [--workspace DIR]
     "platform" (posix, windows, any) and "config" ({"webfetch_allow": [hosts], "mcp_allow": [tools],
     "commands_allow": [commands], "can_ask_user": true}). A line that is no call is denied (bad_call).
 
-python app.py policy explain COMMAND [--cwd DIR] [--workspace DIR] [--platform posix|windows]
-python app.py policy explain --tool NAME --input JSON [--cwd DIR] [--workspace DIR] [--platform …]
+PROGRAM policy explain COMMAND [--cwd DIR] [--workspace DIR] [--platform posix|windows]
+PROGRAM policy explain --tool NAME --input JSON [--cwd DIR] [--workspace DIR] [--platform …]
     Say in words what would happen with a shell command, or with the call of any tool. --cwd is where
     relative paths start, below the workspace.
 
-python app.py policy rules
+PROGRAM policy rules
     Print the rules in force and what CANDOR_POLICY_FILE changes in them.
 
-python app.py policy trust [--yes]
+PROGRAM policy trust [--yes]
     Show what in the workspace's own configuration would act, and approve it as it stands now.
 
 The workspace is CANDOR_WORKSPACE unless --workspace names another. Nothing is ever run.
@@ -48,9 +48,7 @@ class _Parser(argparse.ArgumentParser):
     """Says what is wrong instead of leaving the process."""
 
     def error(self, message: str) -> NoReturn:
-        raise _ArgumentsError(
-            f"{message.removesuffix('.')}; python app.py policy --help says more."
-        )
+        raise _ArgumentsError(f"{message.removesuffix('.')}; `policy --help` says more.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +59,8 @@ class PolicyCommand:
     policy_file: Path | None
     private: Collection[Path]
     """The server's own directories, which rules may not open."""
+    program: str = "candor"
+    """The command line's name in the help, such as `candor`."""
     trust: Callable[[bool], int]
     """Runs `policy trust`; the flag says yes to its question. Gives the exit code."""
 
@@ -75,7 +75,7 @@ class PolicyCommand:
         try:
             given = _parse(args)
             if given is None:
-                out.write(_HELP)
+                out.write(_HELP.replace("PROGRAM", self.program))
                 return 0
             return self._run(given, source, out)
         except (_ArgumentsError, RulesError, BadCall) as fault:
@@ -126,7 +126,7 @@ def _parse(args: Sequence[str]) -> argparse.Namespace | None:
     before_dashes = args[: args.index("--")] if "--" in args else args
     if not args or {"-h", "--help"} & set(before_dashes):
         return None
-    parser = _Parser(prog="app.py policy", add_help=False)
+    parser = _Parser(prog="policy", add_help=False)
     commands = parser.add_subparsers(
         dest="command", metavar="check | explain | rules | trust", required=True
     )

@@ -21,6 +21,7 @@ from gateway.engine.protocol import (
     WorkspaceUntrusted,
 )
 from gateway.trust import TrustReport, review_folder_blocking
+from gateway.version import COMMAND
 
 _log = logging.getLogger(__name__)
 
@@ -133,7 +134,7 @@ class SdkEngine:
         except WorkspaceUntrusted:
             return (
                 "The workspace holds configuration that acts by itself and that nobody approved; "
-                "look at it with: python app.py policy trust."
+                f"look at it with: {COMMAND} policy trust."
             )
         except EngineUnavailable as exc:
             return str(exc)

@@ -19,6 +19,7 @@ from gateway.http.tokens import TokenFile
 from gateway.ids import LOCAL_USER, UserId
 from gateway.rate_limit import RateLimit
 from gateway.settings import Settings
+from gateway.version import COMMAND
 
 _OPEN_PATHS = frozenset({"/", "/healthz"})
 _OPEN_FOLDER = "/static/"
@@ -49,7 +50,7 @@ def check_exposure(settings: Settings) -> TokenFile | None:
     if not is_loopback(settings.host):
         raise StartError(
             f"CANDOR_HOST={settings.host} can be reached from other machines: set"
-            " CANDOR_TOKENS_FILE to a file made with `python app.py token NAME`,"
+            f" CANDOR_TOKENS_FILE to a file made with `{COMMAND} token NAME`,"
             " or listen on 127.0.0.1."
         )
     return None

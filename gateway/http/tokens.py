@@ -23,6 +23,7 @@ from anyio.to_thread import run_sync
 
 from gateway.errors import StartError
 from gateway.ids import UserId
+from gateway.version import COMMAND
 
 _log = logging.getLogger(__name__)
 
@@ -169,7 +170,7 @@ def read_tokens(text: str) -> Tokens:
             raise StartError(f"line {number} holds a token that an earlier line has already.")
         users[digest] = UserId(name)
     if not users:
-        raise StartError("it holds no token; make one with `python app.py token NAME`.")
+        raise StartError(f"it holds no token; make one with `{COMMAND} token NAME`.")
     return Tokens(tuple(users.items()))
 
 

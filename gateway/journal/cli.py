@@ -1,4 +1,4 @@
-"""`python app.py logs`: lists, shows and follows the journal, also while a server writes it."""
+"""The command `logs`: lists, shows and follows the journal, also while a server writes it."""
 
 import argparse
 import io
@@ -46,6 +46,7 @@ def run_logs_command(
     *,
     log_dir: Path,
     out: TextIO,
+    program: str = "candor",
     err: TextIO | None = None,
     wait: Callable[[float], None] = time.sleep,
 ) -> int:
@@ -56,7 +57,7 @@ def run_logs_command(
     if isinstance(out, io.TextIOWrapper):
         out.reconfigure(errors="backslashreplace")
     try:
-        given = _parse(args, out)
+        given = _parse(args, out, program)
     except _ArgumentsError as fault:
         (err or sys.stderr).write(f"logs: {spell_out(str(fault))}\n")
         return BAD_ARGUMENTS
@@ -84,9 +85,9 @@ def _run(
             return _list(given.conversation, given.limit, log_dir, out)
 
 
-def _parse(args: list[str], out: TextIO) -> argparse.Namespace | None:
+def _parse(args: list[str], out: TextIO, program: str) -> argparse.Namespace | None:
     """Read the arguments; None when help was asked for and given."""
-    parser = _Parser(prog="app.py logs", description="Read the journal.", add_help=False)
+    parser = _Parser(prog="logs", description="Read the journal.", add_help=False)
     commands = parser.add_subparsers(dest="command", metavar="list | show | follow")
     listing = commands.add_parser("list", add_help=False)
     listing.add_argument("--conversation", metavar="ID")
@@ -97,17 +98,17 @@ def _parse(args: list[str], out: TextIO) -> argparse.Namespace | None:
     follow = commands.add_parser("follow", add_help=False)
     follow.add_argument("--conversation", metavar="ID")
     if {"-h", "--help"} & set(args):
-        out.write(_HELP)
+        out.write(_HELP.replace("PROGRAM", program))
         return None
     bare = not args or args[0].startswith("-")
     return parser.parse_args(["list", *args] if bare else args)
 
 
 _HELP = f"""\
-python app.py logs                           the latest {DEFAULT_LIMIT} turns
-python app.py logs list [--conversation ID] [--limit N]
-python app.py logs show <turn_id|log_file> [--json]
-python app.py logs follow [--conversation ID]
+PROGRAM logs                    the latest {DEFAULT_LIMIT} turns
+PROGRAM logs list [--conversation ID] [--limit N]
+PROGRAM logs show <turn_id|log_file> [--json]
+PROGRAM logs follow [--conversation ID]
 """
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
+from gateway.version import COMMAND
 from policies.configuration import Concern
 
 Language = Literal["en", "zh"]
@@ -53,8 +54,8 @@ _EN = {
     "shutdown": "The server was shut down while this turn was running, so it was broken off. {done}Log: {log_file}",
     "crashed": "The server stopped unexpectedly while this turn was running, so it was not finished. {done}Please send the message again if you still need it. Log: {log_file}",
     "engine_crash": "The agent's process ended unexpectedly in the middle of this turn. {done}Your next message starts it again with its memory of the conversation. Log: {log_file}",
-    "engine_unavailable": "The agent could not be started, so your message was not answered. Check the server with `python app.py doctor`. Log: {log_file}",
-    "workspace_untrusted": "The agent was not started, so your message was not answered: the workspace holds configuration that acts by itself and that nobody approved ({which}). Whoever runs this server can look at it and approve it with `python app.py policy trust`, or remove it; then send the message again. Log: {log_file}",
+    "engine_unavailable": "The agent could not be started, so your message was not answered. Check the server with `{command} doctor`. Log: {log_file}",
+    "workspace_untrusted": "The agent was not started, so your message was not answered: the workspace holds configuration that acts by itself and that nobody approved ({which}). Whoever runs this server can look at it and approve it with `{command} policy trust`, or remove it; then send the message again. Log: {log_file}",
     "config_link": "a link",
     "config_unreadable": "cannot be read",
     "config_too_large": "too large",
@@ -131,8 +132,8 @@ _ZH = {
     "shutdown": "这一轮运行时服务器被关闭，因此中断了。{done}日志：{log_file}",
     "crashed": "这一轮运行时服务器意外停止，因此没有完成。{done}如果仍然需要，请重新发送这条消息。日志：{log_file}",
     "engine_crash": "代理进程在这一轮中途意外结束。{done}你的下一条消息会重新启动它，并保留对话记忆。日志：{log_file}",
-    "engine_unavailable": "代理无法启动，因此没有回答你的消息。请用 `python app.py doctor` 检查服务器。日志：{log_file}",
-    "workspace_untrusted": "代理没有启动，因此没有回答你的消息：工作区里有会自行执行、但没有人批准的配置（{which}）。请让服务器的管理者检查后用 `python app.py policy trust` 批准，或者将其删除，然后重新发送这条消息。日志：{log_file}",
+    "engine_unavailable": "代理无法启动，因此没有回答你的消息。请用 `{command} doctor` 检查服务器。日志：{log_file}",
+    "workspace_untrusted": "代理没有启动，因此没有回答你的消息：工作区里有会自行执行、但没有人批准的配置（{which}）。请让服务器的管理者检查后用 `{command} policy trust` 批准，或者将其删除，然后重新发送这条消息。日志：{log_file}",
     "config_link": "链接",
     "config_unreadable": "无法读取",
     "config_too_large": "太大",
@@ -203,7 +204,7 @@ FOLLOW_SKILL_PROMPT: dict[Language, str] = {
 
 def say(language: Language, key: str, **places: object) -> str:
     """Give a sentence with its places filled."""
-    return SENTENCES[language][key].format(**places)
+    return SENTENCES[language][key].format(command=COMMAND, **places)
 
 
 _MOST_CONCERNS = 4

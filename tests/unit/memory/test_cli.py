@@ -397,7 +397,7 @@ def test_help_names_every_command(shell: Shell) -> None:
     code, out = shell("--help")
     assert code == 0
     for name in ("search", "context", "write", "outbox", "retry", "rebuild", "export", "import"):
-        assert f"python app.py memory {name}" in out
+        assert f"candor memory {name}" in out
 
 
 def test_a_model_that_cannot_be_fetched_is_told(tmp_path: Path) -> None:

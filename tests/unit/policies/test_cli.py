@@ -107,7 +107,7 @@ def test_help_names_every_command(workspace: Path, args: tuple[str, ...]) -> Non
     ran = Ran(workspace, *args)
     assert ran.code == 0
     for name in ("check", "explain", "rules", "trust"):
-        assert f"python app.py policy {name}" in ran.out
+        assert f"candor policy {name}" in ran.out
 
 
 def test_trust_is_handed_on(workspace: Path) -> None:

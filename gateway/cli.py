@@ -1,0 +1,309 @@
+"""The command line: `candor`, and `python app.py` in a checkout. It serves unless a sub-command is named.
+
+The only module that reads the environment and the `.env` file. Relative paths and `.env` belong to one
+directory: the current one for `candor`, the checkout for `app.py`.
+"""
+
+import argparse
+import contextlib
+import gc
+import io
+import logging
+import os
+import stat
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+from dotenv import dotenv_values
+
+from gateway.errors import StartError
+from gateway.settings import Settings, SettingsError
+from gateway.version import COMMAND, VERSION
+
+EXIT_CANNOT_START = 1
+EXIT_USAGE = 2
+EXIT_FAILED = 70
+EXIT_INTERRUPTED = 130
+
+_STANDARD_ERROR = 2
+_WITH_OWN_ARGUMENTS = {"logs", "memory", "policy"}
+"""Commands that parse their own arguments, options included."""
+
+
+def run(home: Path | None = None) -> NoReturn:
+    """Run the process's own arguments and exit; see `main`."""
+    code = main(home=home)
+    gc.freeze()  # everything is closed: the interpreter's last collections only delay the exit
+    gc.disable()
+    sys.exit(code)
+
+
+def main(arguments: Sequence[str] | None = None, *, home: Path | None = None) -> int:
+    """Run a sub-command and return the exit code.
+
+    `home` is where `.env` is read and relative paths start; default: the current directory.
+    """
+    _open_missing_streams()
+    code = 0
+    try:
+        code = _run(list(sys.argv[1:] if arguments is None else arguments), home)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_output()
+    except OSError as exc:
+        _discard_output()
+        what = exc.filename or "the output"
+        print(f"candor: {what} cannot be used ({exc.strerror}).", file=sys.stderr)
+        code = EXIT_CANNOT_START
+    return code
+
+
+def _run(words: list[str], home: Path | None) -> int:
+    try:
+        options = _parse(words)
+    except SystemExit as exc:  # help, the version or a usage error was printed
+        return int(exc.code or 0)
+    home = Path.cwd() if home is None else home
+    try:
+        environ = _environment(home / ".env")
+        settings = _absolute(Settings.from_environ(environ), home)
+        return int(options.run(options, settings, environ))
+    except (StartError, SettingsError) as exc:
+        print(f"candor: {exc}", file=sys.stderr)
+        return EXIT_USAGE if isinstance(exc, SettingsError) else EXIT_CANNOT_START
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+
+
+def _open_missing_streams() -> None:
+    """Open the null device for each closed standard stream, so that no other file gets its number."""
+    while (null := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:
+        pass
+    os.close(null)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8")
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8")
+
+
+def _discard_output() -> None:
+    """Send the rest of the output to the null device: its reader left (`| head`), or the disk is full."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
+
+
+def _environment(file: Path) -> Mapping[str, str]:
+    """Add the variables of a `.env` file that the environment lacks; the agent inherits them.
+
+    Raises:
+        StartError: the file cannot be read.
+    """
+    try:
+        for name, value in dotenv_values(file, encoding="utf-8-sig").items():
+            if value is not None:
+                os.environ.setdefault(name, value)
+    except (OSError, ValueError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8 text"
+        raise StartError(f"{file} cannot be read ({reason}); correct it or move it away.") from exc
+    return os.environ
+
+
+def _parse(words: list[str]) -> argparse.Namespace:
+    has_own = bool(words) and words[0] in _WITH_OWN_ARGUMENTS
+    options = _parser().parse_args(words[:1] if has_own else words)
+    options.rest = words[1:] if has_own else []
+    return options
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=COMMAND, description="Candor, a chat-agent gateway.")
+    parser.add_argument("--version", action="version", version=f"candor {VERSION}")
+    parser.set_defaults(run=_serve)
+    commands = parser.add_subparsers(title="commands")
+    serve = commands.add_parser("serve", help="serve (the default)")
+    serve.set_defaults(run=_serve)
+    demo = commands.add_parser("demo", help="serve on the built-in demo model")
+    demo.set_defaults(run=_serve_demo)
+    doctor = commands.add_parser("doctor", help="check the set-up and print the settings")
+    doctor.set_defaults(run=_doctor)
+    logs = commands.add_parser("logs", help="list, show and follow the turns' logs")
+    logs.set_defaults(run=_logs)
+    policy = commands.add_parser("policy", help="try the policy on calls, list its rules")
+    policy.set_defaults(run=_policy)
+    memory = commands.add_parser("memory", help="search memory, write to it, repair it")
+    memory.set_defaults(run=_memory)
+    token = commands.add_parser("token", help="make a token for a user")
+    token.add_argument("name", help="whose it is: 1 to 64 letters, digits, dots, hyphens, _")
+    token.set_defaults(run=_token)
+    return parser
+
+
+def _serve(_options: argparse.Namespace, settings: Settings, environ: Mapping[str, str]) -> int:
+    import anyio  # noqa: PLC0415  what does not serve starts without it
+
+    from gateway.agents import AgentPlan  # noqa: PLC0415  logs and doctor start without the SDK
+    from gateway.credentials import secrets_of  # noqa: PLC0415
+    from gateway.observability.logging import configure_logging  # noqa: PLC0415
+    from gateway.serve import serve  # noqa: PLC0415
+    from policies.secrets import mask_secrets  # noqa: PLC0415
+
+    def announce(address: str, plan: AgentPlan) -> None:
+        with contextlib.suppress(OSError):  # nobody reads it: no reason not to serve
+            if plan.demo:
+                print("Candor runs on its built-in demo model: the answers are scripted.")
+                print("Set ANTHROPIC_API_KEY (also in .env) to talk to a real one.")
+            elif plan.credential.kind == "none":
+                print(
+                    "Candor found no credential for a model, and CANDOR_DEMO=off forbids its own."
+                )
+                print("Set ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL (also in .env).")
+            else:
+                print(f"Candor talks to the model of {plan.credential.found}.")
+            print(f"Open {address}", flush=True)
+
+    mask = partial(mask_secrets, known=tuple(secrets_of(environ)))
+    configure_logging(json=not sys.stderr.isatty(), mask=mask)
+    # its "Started server process" and the like say nothing that ours do not
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    try:
+        anyio.run(lambda: serve(settings, environ, announce=announce))
+    except StartError:
+        raise
+    except Exception:  # the last supervisor: the log says what, the terminal that
+        logging.getLogger(__name__).critical("server_failed", exc_info=True)
+        print("candor: The server failed; its log above says why.", file=sys.stderr)
+        return EXIT_FAILED
+    return 0
+
+
+def _serve_demo(options: argparse.Namespace, settings: Settings, environ: Mapping[str, str]) -> int:
+    return _serve(options, replace(settings, demo="on"), environ)
+
+
+def _doctor(_options: argparse.Namespace, settings: Settings, environ: Mapping[str, str]) -> int:
+    from gateway.doctor import examine  # noqa: PLC0415
+
+    return examine(settings, environ, out=sys.stdout)
+
+
+def _logs(options: argparse.Namespace, settings: Settings, _environ: Mapping[str, str]) -> int:
+    from gateway.journal.cli import run_logs_command  # noqa: PLC0415
+
+    return run_logs_command(options.rest, log_dir=settings.log_dir, program=COMMAND, out=sys.stdout)
+
+
+def _policy(options: argparse.Namespace, settings: Settings, _environ: Mapping[str, str]) -> int:
+    from policies.cli import PolicyCommand  # noqa: PLC0415
+
+    command = PolicyCommand(
+        workspace=settings.workspace,
+        policy_file=settings.policy_file,
+        private=tuple(
+            path
+            for path in (settings.data_dir, settings.log_dir, settings.tokens_file)
+            if path is not None
+        ),
+        program=COMMAND,
+        trust=lambda yes: _trust(settings, yes=yes),
+    )
+    source = sys.stdin.buffer if sys.stdin else io.BytesIO()
+    return command.run(options.rest, source=source, out=sys.stdout)
+
+
+def _memory(options: argparse.Namespace, settings: Settings, environ: Mapping[str, str]) -> int:
+    from gateway.credentials import secrets_of  # noqa: PLC0415
+    from gateway.http.episode_input import read_episode  # noqa: PLC0415
+    from gateway.memory import memory_command  # noqa: PLC0415
+
+    source = sys.stdin.buffer if sys.stdin else io.BytesIO()
+    command = memory_command(settings, tuple(secrets_of(environ)), read_episode, COMMAND)
+    return command.run(options.rest, source=source, out=sys.stdout)
+
+
+def _trust(settings: Settings, *, yes: bool) -> int:
+    """Show what the workspace's own configuration would do, and approve it after a yes."""
+    from gateway.trust import review_blocking, trust_blocking  # noqa: PLC0415
+    from policies.explain import printable  # noqa: PLC0415
+
+    report = review_blocking(settings)
+    for line in report.lines():
+        print(printable(line))
+    if report.is_trusted:
+        print(f"Nothing in {printable(str(report.workspace))} waits for approval.")
+        return 0
+    if not yes and not _says_yes("Approve this, exactly as it stands now? [y/N] "):
+        print("Nothing was approved. No agent starts there while this stands.")
+        return EXIT_CANNOT_START
+    left = trust_blocking(settings, report).concerns
+    if not left:
+        print("Approved as it stands; any change to it will be asked about again.")
+        return 0
+    names = printable(", ".join(one.path for one in left))
+    print(f"The rest is approved, but no agent starts there while this stands: {names}.")
+    return EXIT_CANNOT_START
+
+
+def _says_yes(question: str) -> bool:
+    if sys.stdin is None:
+        return False
+    try:
+        return input(question).strip().casefold() in {"y", "yes", "是"}
+    except (EOFError, UnicodeDecodeError):
+        print()
+        return False
+
+
+def _token(options: argparse.Namespace, settings: Settings, _environ: Mapping[str, str]) -> int:
+    from gateway.http.tokens import make_token  # noqa: PLC0415
+
+    if settings.tokens_file is None:
+        raise StartError("Set CANDOR_TOKENS_FILE to the file that shall hold the tokens.")
+    token, line = make_token(options.name)
+    try:
+        _add_token_line(settings.tokens_file, options.name, line)
+    except OSError as exc:
+        raise StartError(
+            f"The tokens file {settings.tokens_file} cannot be written ({exc.strerror})."
+        ) from exc
+    print(
+        f"The token of {options.name}, shown this once; a running server knows it when restarted:"
+    )
+    print(token)
+    return 0
+
+
+def _add_token_line(path: Path, name: str, line: str) -> None:
+    """Append to the tokens file, made for this user alone if missing.
+
+    Raises:
+        StartError: the name has a token already, or the file is not as it should be.
+        OSError: it cannot be written.
+    """
+    from gateway.http.tokens import load_tokens  # noqa: PLC0415
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, stat.S_IRUSR | stat.S_IWUSR)
+    with os.fdopen(descriptor, "rb+") as file:
+        there = file.read()
+        if there.strip():
+            if any(user_id == name for _, user_id in load_tokens(path).users):
+                raise StartError(f"{name} has a token in {path} already; remove that line first.")
+        else:
+            path.chmod(stat.S_IRUSR | stat.S_IWUSR)
+        file.write((b"" if not there or there.endswith(b"\n") else b"\n") + f"{line}\n".encode())
+
+
+def _absolute(settings: Settings, home: Path) -> Settings:
+    """Resolve relative paths against `home`."""
+    return replace(
+        settings,
+        workspace=home / settings.workspace,
+        data_dir=home / settings.data_dir,
+        log_dir=home / settings.log_dir,
+        tokens_file=settings.tokens_file and home / settings.tokens_file,
+        policy_file=settings.policy_file and home / settings.policy_file,
+        memory_policy_file=settings.memory_policy_file and home / settings.memory_policy_file,
+    )
