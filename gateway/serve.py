@@ -36,6 +36,7 @@ from gateway.http.peers import local_users_blocking
 from gateway.instance import InstanceLock
 from gateway.lost_data import refuse_lost_database_blocking
 from gateway.settings import Settings
+from gateway.version import VERSION
 from gateway.workspace import prepare_workspace_blocking
 from memory.background import keep_running
 from memory.errors import StoreUnavailable
@@ -200,7 +201,9 @@ async def _open_and_serve(
             address = address_of(settings, listener)
 
             def say_so() -> None:
-                _log.info("serving", extra={"address": address, "demo": plan.demo})
+                _log.info(
+                    "serving", extra={"address": address, "version": VERSION, "demo": plan.demo}
+                )
                 announce(address, plan)
 
             await _serve_until_stopped(services, listener, stop, say_so)

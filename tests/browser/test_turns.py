@@ -5,6 +5,7 @@ import os
 import pytest
 from playwright.sync_api import expect
 
+from gateway.version import VERSION
 from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import OpenPage
 from tests.support.live_server import LiveServer, bash, script
@@ -133,4 +134,5 @@ def test_the_page_says_that_a_demo_model_answers_until_that_is_put_away(
     chat.page.reload()
 
     expect(chat.page.locator("#model")).to_have_text("candor-demo · demo")
+    expect(chat.page.locator("#version")).to_have_text(VERSION)
     expect(banner).to_have_count(0)

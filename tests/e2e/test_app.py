@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from gateway.version import VERSION
 from tests.support.live_server import (
     ROOT,
     LiveServer,
@@ -31,7 +32,7 @@ from tests.support.live_server import (
 
 pytestmark = pytest.mark.e2e
 
-COMMANDS = ("serve", "demo", "doctor", "logs", "policy", "token")
+COMMANDS = ("serve", "demo", "doctor", "logs", "memory", "policy", "token")
 
 
 def test_help_names_the_commands(tmp_path: Path) -> None:
@@ -43,6 +44,11 @@ def test_help_names_the_commands(tmp_path: Path) -> None:
         done = run_app(name, "--help", directory=tmp_path)
         assert (done.returncode, done.stderr) == (0, "")
         assert name in done.stdout
+
+
+def test_the_version_is_the_one_version(tmp_path: Path) -> None:
+    done = run_app("--version", directory=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"candor {VERSION}\n", "")
 
 
 def test_an_unknown_command_is_refused_by_name(tmp_path: Path) -> None:
@@ -183,7 +189,7 @@ def test_what_a_start_prints(server: LiveServer) -> None:
         f"Open {server.url}",
     ]
     (row,) = [one for one in server.log() if one["event"] == "serving"]
-    assert (row["address"], row["level"]) == (server.url, "info")
+    assert (row["address"], row["level"], row["version"]) == (server.url, "info", VERSION)
     assert not [one for one in server.log() if one["logger"].startswith("uvicorn")]
 
 

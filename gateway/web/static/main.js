@@ -14,6 +14,7 @@ import { showSandbox } from "/static/sandbox-badge.js";
 
 async function showReadiness() {
   const readiness = await readReadiness().catch(() => ({}));
+  byId("version").textContent = readiness.version ?? "";
   const model = showHidden(readiness.model ?? "");
   const words = [model, readiness.demo ? t("demo_short") : ""].filter(Boolean).join(" · ");
   byId("model").textContent = words;

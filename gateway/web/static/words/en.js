@@ -179,7 +179,7 @@ export default {
   demo_title: "Demo model.",
   demo_body: "The built-in {model} answers with scripted replies; the tools it calls are real.",
   demo_how: "Connect a real model",
-  demo_steps: "Set ANTHROPIC_API_KEY in the environment, or in the .env file beside app.py, and start the server again. ANTHROPIC_BASE_URL points it at any other server of the Messages API.",
+  demo_steps: "Set ANTHROPIC_API_KEY in the environment, or in the server's .env file, and start the server again. ANTHROPIC_BASE_URL points it at any other server of the Messages API.",
   demo_short: "demo",
   wall_landlock: "confined",
   wall_landlock_means: "The kernel confines the whole agent: it can write in the workspace only, and reads nothing of other users.",

@@ -174,7 +174,7 @@ export default {
   demo_title: "演示模型。",
   demo_body: "内置的 {model} 按脚本回答；它调用的工具是真实的。",
   demo_how: "接入真实模型",
-  demo_steps: "在环境变量或 app.py 旁的 .env 文件中设置 ANTHROPIC_API_KEY，然后重新启动服务。用 ANTHROPIC_BASE_URL 可以指向其他兼容 Messages API 的服务。",
+  demo_steps: "在环境变量或 服务器的 .env 文件中设置 ANTHROPIC_API_KEY，然后重新启动服务。用 ANTHROPIC_BASE_URL 可以指向其他兼容 Messages API 的服务。",
   demo_short: "演示",
   wall_landlock: "已隔离",
   wall_landlock_means: "内核限制了整个智能体进程：它只能写入工作区，也读不到其他用户的任何文件。",
