@@ -39,7 +39,7 @@ async def run(options: argparse.Namespace) -> None:
 
 
 def _sizes(text: str) -> list[int]:
-    return [int(one) for one in text.split(",") if one]
+    return [int(part) for part in text.split(",") if part]
 
 
 def main() -> None:

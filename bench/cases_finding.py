@@ -34,7 +34,7 @@ class PlainVectors:
     def find(self, question: str, limit: int) -> list[str]:
         asked = np.array(self._embedder.embed_blocking([question])[0])
         nearest = np.argsort(-(self._vectors @ asked), kind="stable")[:limit]
-        return [self._ids[one] for one in nearest]
+        return [self._ids[index] for index in nearest]
 
 
 async def ask_all(
@@ -64,8 +64,8 @@ def _shares(parts: Mapping[str, Sequence[int | None]]) -> dict[str, dict[str, fl
     return {
         part: {
             "questions": len(places),
-            "top-1": _percent(sum(one == 1 for one in places), len(places)),
-            f"@{TOP}": _percent(sum(one is not None for one in places), len(places)),
+            "top-1": _percent(sum(place == 1 for place in places), len(places)),
+            f"@{TOP}": _percent(sum(place is not None for place in places), len(places)),
         }
         for part, places in parts.items()
     }

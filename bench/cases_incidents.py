@@ -145,9 +145,13 @@ class Told:
         """All of it as one text, as one would index it otherwise."""
         known = self.case["metadata"]
         words = [*known.get("related_services", ()), *known.get("tags", ())]
-        words += [known[one] for one in ("failure_layer", "runtime", "middleware") if one in known]
+        words += [
+            known[name] for name in ("failure_layer", "runtime", "middleware") if name in known
+        ]
         sections = ("symptom_summary", "root_cause", "diagnosis", "resolution")
-        return "\n".join([*(self.case[one] for one in sections if one in self.case), *words])
+        return "\n".join(
+            [*(self.case[section] for section in sections if section in self.case), *words]
+        )
 
 
 @dataclass(frozen=True)
@@ -170,7 +174,7 @@ def families() -> Sequence[Family]:
             for own in group["family"]:
                 place = len(read)
                 told_in = {0: ("zh",), 4: ("en",)}.get(place % 8, ("en", "zh"))
-                siblings = [one for one in group["family"] if one is not own]
+                siblings = [family for family in group["family"] if family is not own]
                 name = f"{group['name']}/{own['name']}"
                 read.append(Family(name, group["name"], told_in, own, group, siblings))
     return read
@@ -189,7 +193,7 @@ class Teller:
     def cases(self, count: int) -> list[Told]:
         """Tell so many; some families are much more frequent than others."""
         chosen = self._random.choices(self._families, self._weights, k=count)
-        return [self._case(one) for one in chosen]
+        return [self._case(item) for item in chosen]
 
     def questions(self) -> list[Asked]:
         """Ask for each family five times in each language; of it all only log lines stand in cases."""
@@ -198,8 +202,8 @@ class Teller:
             for family in families()
             for language in ("en", "zh")
             for kind, hint in (
-                *(("described", one) for one in family.own["ask"][language]),
-                *(("with symptom", one) for one in family.own["ask"][language]),
+                *(("described", report) for report in family.own["ask"][language]),
+                *(("with symptom", report) for report in family.own["ask"][language]),
                 ("with log line", self._one(family.own["log"])),
             )
         ]
@@ -246,11 +250,11 @@ class Teller:
         clues = self._random.sample(
             family.own["clue"][in_words], k=self._random.choice((1, 2, 2, 3))
         )
-        steps = [self._varied(one, in_words) for one in clues]
+        steps = [self._varied(clue, in_words) for clue in clues]
         checks = family.shared["check"][in_words]
         steps += [
-            self._phrase([one], in_words)
-            for one in self._random.sample(checks, k=self._random.randrange(3))
+            self._phrase([check], in_words)
+            for check in self._random.sample(checks, k=self._random.randrange(3))
         ]
         if self._random.random() < 0.3:
             other = self._one(family.siblings)["short"][in_words]
@@ -268,10 +272,10 @@ class Teller:
                 [opener, *(f"{place}. {one}" for place, one in enumerate(steps, 1))]
             ).strip()
         if form < 0.45:
-            return "\n".join([opener, *(f"- {one}" for one in steps)]).strip()
+            return "\n".join([opener, *(f"- {step}" for step in steps)]).strip()
         text = steps[0]
-        for one in steps[1:]:
-            text += self._one(_JOINERS[in_words]) + one
+        for step in steps[1:]:
+            text += self._one(_JOINERS[in_words]) + step
         return f"{opener} {text}".strip()
 
     def _cause(self, family: Family, language: Language) -> str:
@@ -286,7 +290,7 @@ class Teller:
         in_words = self._language(language)
         fixes = self._random.sample(family.own["fix"][in_words], k=self._random.choice((1, 1, 2)))
         return (". " if in_words == "en" else "；").join(
-            self._varied(one, in_words) for one in fixes
+            self._varied(fix, in_words) for fix in fixes
         )
 
     def _metadata(self, family: Family, slots: Mapping[str, str]) -> dict[str, Any]:
@@ -299,7 +303,7 @@ class Teller:
             others = [*family.shared["services"], *self._one(families()).shared["services"]]
             more = self._random.sample(others, k=self._random.randrange(3))
             known["related_services"] = [
-                self._spelt(one) for one in dict.fromkeys([slots["svc"], *more])
+                self._spelt(service) for service in dict.fromkeys([slots["svc"], *more])
             ]
         if "middleware" in family.own and self._is(0.6):
             known["middleware"] = family.own["middleware"]

@@ -54,12 +54,12 @@ class Loader:
 
     async def _batch(self, database: Database, count: int) -> None:
         changes = await anyio.to_thread.run_sync(
-            lambda: [self._change(one) for one in self._teller.cases(count)]
+            lambda: [self._change(case) for case in self._teller.cases(count)]
         )
 
         def write(connection: sqlite3.Connection) -> None:
-            for one in changes:
-                apply_case_change_blocking(connection, one, (), START)
+            for change in changes:
+                apply_case_change_blocking(connection, change, (), START)
 
         await database.write(write)
 
@@ -74,7 +74,8 @@ class Loader:
             stated,
             at=START + timedelta(minutes=self._count % 400_000),
             relations=[
-                RelatedCase(case_id=one, relation="same_root_cause", score=0.9) for one in near
+                RelatedCase(case_id=case_id, relation="same_root_cause", score=0.9)
+                for case_id in near
             ],
         )
         if self._is_related:

@@ -69,12 +69,12 @@ async def relations(memory: Memory, book: Book) -> tuple[dict[str, Any], list[Ma
         kinds[row["relation"]][verdict] += 1
         if row["relation"] not in STRONG:
             continue
-        spoken = "/".join(sorted(one.language for one in ends))
+        spoken = "/".join(sorted(end.language for end in ends))
         kinds[f"strong, {spoken}"][verdict] += 1
         (right_of if verdict == "right" else wrong_of).update((row["lesser"], row["greater"]))
         if verdict != "right":
-            wrong.append({"relation": row["relation"], "ends": [_told(one) for one in ends]})
-    strong = sum((kinds[one] for one in STRONG), Counter())
+            wrong.append({"relation": row["relation"], "ends": [_told(end) for end in ends]})
+    strong = sum((kinds[relation] for relation in STRONG), Counter())
     return {
         "pairs": {name: dict(counted) for name, counted in sorted(kinds.items())},
         "strong": sum(strong.values()),

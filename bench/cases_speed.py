@@ -50,7 +50,7 @@ class Plain:
         )
 
     def search(self, question: str) -> list[int]:
-        asked = " OR ".join(f'"{one}"' for one in dict.fromkeys(self._asked(question)))
+        asked = " OR ".join(f'"{term}"' for term in dict.fromkeys(self._asked(question)))
         rows = self._table.execute(
             "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank LIMIT 5", (asked,)
         )
@@ -66,8 +66,8 @@ class Plain:
         self._table.commit()
 
     def render(self, numbers: Sequence[int]) -> None:
-        for one in numbers:
-            self._table.execute("SELECT text FROM texts WHERE id = ?", (one,)).fetchone()
+        for number in numbers:
+            self._table.execute("SELECT text FROM texts WHERE id = ?", (number,)).fetchone()
 
     def close(self) -> None:
         self._table.close()
@@ -95,7 +95,9 @@ class Watch:
     def times(self, name: str) -> dict[str, float]:
         taken = self._taken[name][WARM:]
         return {
-            f"{kind}p{p}": round(1000 * percentile([one[place] for one in taken], p / 100), 2)
+            f"{kind}p{p}": round(
+                1000 * percentile([seconds[place] for seconds in taken], p / 100), 2
+            )
             for place, kind in enumerate(("", "cpu_"))
             for p in (50, 95)
         }
@@ -103,7 +105,7 @@ class Watch:
 
 async def _time_tools(memory: Memory, plain: Plain) -> Watch:
     watch, tools = Watch(), memory.cases
-    questions = [one.text for one in Teller(11).questions()]
+    questions = [question.text for question in Teller(11).questions()]
     random.Random(3).shuffle(questions)
     shown: list[tuple[list[str], list[int]]] = []
     for number, question in enumerate(questions[: ASKED + WARM]):
@@ -113,8 +115,8 @@ async def _time_tools(memory: Memory, plain: Plain) -> Watch:
         )
         assert not answer.degraded, answer.degraded
         numbers = watch.plain("plain search", lambda question=question: plain.search(question))
-        shown.append(([one.case_id for one in answer.cases], numbers))
-    some = [one for one in shown if one[0] and one[1]][: WRITTEN + WARM]
+        shown.append(([case.case_id for case in answer.cases], numbers))
+    some = [item for item in shown if item[0] and item[1]][: WRITTEN + WARM]
     for number, (ids, numbers) in enumerate(some):
         asker = caller(f"cnv_q{number}")
         await watch.ours("render", lambda asker=asker, ids=ids: tools.render(asker, ids))
@@ -172,14 +174,14 @@ async def run(sizes: Sequence[int]) -> list[dict[str, Any]]:
         ["cases", "tool", "p50", "p95", "cpu p50", "cpu p95", "plain p50", "plain p95", "ratio"],
         [
             [
-                f"{one['cases']}",
+                f"{row['cases']}",
                 tool,
                 *(f"{times[p]:.1f}" for p in ("p50", "p95", "cpu_p50", "cpu_p95")),
                 *(f"{times['plain'][p]:.2f}" for p in ("p50", "p95")),
                 f"{times['ratio_p50']:.2f} / {times['ratio_p95']:.2f}",
             ]
-            for one in measured
-            for tool, times in one["tools"].items()
+            for row in measured
+            for tool, times in row["tools"].items()
         ],
     )
     return measured

@@ -96,24 +96,24 @@ def _moment(text: str) -> datetime:
 
 def _questions(asked: Sequence[Mapping[str, Any]], known: set[str]) -> Iterator[Question]:
     """Those with usable evidence; a list may hold several ids in one text, with noise around them."""
-    for one in asked:
-        named = " ".join(map(str, one.get("evidence") or ()))
+    for question in asked:
+        named = " ".join(map(str, question.get("evidence") or ()))
         gold = {f"D{int(s)}:{int(n)}" for s, n in _EVIDENCE.findall(named)} & known
         if gold:
-            yield Question(str(one["question"]), int(one.get("category", 0)), gold)
+            yield Question(str(question["question"]), int(question.get("category", 0)), gold)
 
 
 def drafts_of(dialogue: Dialogue) -> list[EpisodeDraft]:
     return [
         line(
             dialogue.owner,
-            f"{dialogue.owner}/{one.id}",
-            one.text,
-            one.at,
-            thread=f"{dialogue.owner}/D{one.session}",
-            position=one.position,
+            f"{dialogue.owner}/{turn.id}",
+            turn.text,
+            turn.at,
+            thread=f"{dialogue.owner}/D{turn.session}",
+            position=turn.position,
         )
-        for one in dialogue.turns
+        for turn in dialogue.turns
     ]
 
 
@@ -123,20 +123,22 @@ async def measure(dialogues: Sequence[Dialogue]) -> dict[str, dict[str, Any]]:
     sessions = {name: Scores(cuts=(1, 3, 5)) for name in names}
     categories: dict[int, Scores] = {}
     for dialogue in dialogues:
-        texts = {one.id: one.text for one in dialogue.turns}
+        texts = {turn.id: turn.text for turn in dialogue.turns}
         plain = {name: PlainIndex(name, texts) for name in PLAIN}
         scope = Scope(owner_id=dialogue.owner)
         async with memory_of(drafts_of(dialogue)) as memory:
             search = memory.search()
-            for one in dialogue.questions:
-                found = {name: index.find(one.text, DEPTH) for name, index in plain.items()}
-                answer = await search.search(one.text, scope=scope, limit=DEPTH)
+            for question in dialogue.questions:
+                found = {name: index.find(question.text, DEPTH) for name, index in plain.items()}
+                answer = await search.search(question.text, scope=scope, limit=DEPTH)
                 assert not answer.degraded, answer.degraded
                 found["Candor"] = [hit.item.id.rpartition("/")[2] for hit in answer.hits]
                 for name, ids in found.items():
-                    scores[name].add(ids, one.gold)
-                    sessions[name].add(_sessions(ids), set(_sessions(list(one.gold))))
-                categories.setdefault(one.category, Scores()).add(found["Candor"], one.gold)
+                    scores[name].add(ids, question.gold)
+                    sessions[name].add(_sessions(ids), set(_sessions(list(question.gold))))
+                categories.setdefault(question.category, Scores()).add(
+                    found["Candor"], question.gold
+                )
     return {
         "turns": {name: dict(one.figures()) for name, one in scores.items()},
         "sessions": {name: dict(one.figures()) for name, one in sessions.items()},
@@ -148,13 +150,13 @@ async def measure(dialogues: Sequence[Dialogue]) -> dict[str, dict[str, Any]]:
 
 
 def _sessions(ids: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(one.partition(":")[0] for one in ids))
+    return list(dict.fromkeys(item_id.partition(":")[0] for item_id in ids))
 
 
 async def run(path: Path) -> dict[str, Any]:
     dialogues = read(path)
-    asked = sum(len(one.questions) for one in dialogues)
-    said = sum(len(one.turns) for one in dialogues)
+    asked = sum(len(dialogue.questions) for dialogue in dialogues)
+    said = sum(len(dialogue.turns) for dialogue in dialogues)
     figures = await measure(dialogues)
     hashed = digest(path)
     for name, rows in figures.items():

@@ -56,20 +56,26 @@ class GivenRanks:
     async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
         del question
         return RetrieverAnswer(
-            candidates=[Candidate(item_id=one, strength=0.5) for one in self.ids[:limit]]
+            candidates=[Candidate(item_id=item_id, strength=0.5) for item_id in self.ids[:limit]]
         )
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(one) for one in path.read_text(encoding="utf-8").splitlines() if one]
+    return [
+        json.loads(each_line)
+        for each_line in path.read_text(encoding="utf-8").splitlines()
+        if each_line
+    ]
 
 
 def read(directory: Path, language: str) -> Part:
-    paths = [directory / one for one in FILES[language]]
+    paths = [directory / file for file in FILES[language]]
     told: dict[str, dict[str, Any]] = {}
-    for one in _lines(paths[0]):
-        told.update(one)
-    ranks = {one["id"]: [str(i) for i in one["top_20_ids"]] for one in _lines(paths[2])}
+    for each_line in _lines(paths[0]):
+        told.update(each_line)
+    ranks = {
+        each_line["id"]: [str(i) for i in each_line["top_20_ids"]] for each_line in _lines(paths[2])
+    }
     asked = []
     for place, one in enumerate(_lines(paths[1])):
         user = one["user-id"]
@@ -107,20 +113,20 @@ async def measure(part: Part, fusion: Fusion | None = None) -> dict[str, Mapping
     async with memory_of(drafts) as memory:
         given = GivenRanks()
         search = memory.search(given, fusion=fusion)
-        for one in part.asked:
-            scope = Scope(owner_id=one.owner)
+        for question in part.asked:
+            scope = Scope(owner_id=question.owner)
             for name, indexes in plain.items():
-                scores[name].add(indexes[one.owner].find(one.text, DEPTH), one.gold)
-            given.ids = [f"{one.owner}:{i}" for i in one.given]
-            words = await memory.items.search(one.text, scope, limit=DEPTH)
+                scores[name].add(indexes[question.owner].find(question.text, DEPTH), question.gold)
+            given.ids = [f"{question.owner}:{i}" for i in question.given]
+            words = await memory.items.search(question.text, scope, limit=DEPTH)
             scores["Candor, full text"].add(
-                [hit.item_id.partition(":")[2] for hit in words], one.gold
+                [hit.item_id.partition(":")[2] for hit in words], question.gold
             )
-            found = await search.search(one.text, scope=scope, limit=DEPTH)
+            found = await search.search(question.text, scope=scope, limit=DEPTH)
             assert not found.degraded, found.degraded
             ids = [hit.item.id.partition(":")[2] for hit in found.hits]
-            scores["Candor, fused"].add(ids, one.gold)
-            scores["given vectors alone"].add(one.given, one.gold)
+            scores["Candor, fused"].add(ids, question.gold)
+            scores["given vectors alone"].add(question.given, question.gold)
     return {name: one.figures() for name, one in scores.items()}
 
 

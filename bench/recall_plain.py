@@ -62,7 +62,7 @@ class PlainIndex:
         )
 
     def find(self, question: str, limit: int) -> list[str]:
-        asked = " OR ".join(f'"{one}"' for one in dict.fromkeys(self._asked(question)))
+        asked = " OR ".join(f'"{term}"' for term in dict.fromkeys(self._asked(question)))
         if not asked:
             return []
         return [

@@ -106,8 +106,8 @@ async def _longest_stall(work: Callable) -> tuple[float, float]:
 
 
 def _write(connection: sqlite3.Connection, items: Sequence[Item]) -> None:
-    for one in items:
-        put_item_blocking(connection, one)
+    for item in items:
+        put_item_blocking(connection, item)
 
 
 async def _fill(memory: Memory, corpus: Corpus, count: int) -> tuple[float, float]:
@@ -171,13 +171,13 @@ async def _time_questions(
         found = await search.search(question, scope=scope, limit=20)
         whole_s = time.perf_counter() - started
         assert not found.degraded, found.degraded
-        expression = " OR ".join(f'"{one}"' for one in dict.fromkeys(asked_plain(question)))
+        expression = " OR ".join(f'"{name}"' for name in dict.fromkeys(asked_plain(question)))
         started = time.perf_counter()
         bare.execute(
             "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank LIMIT 20", (expression,)
         ).fetchall()
         plain_s = time.perf_counter() - started
-        expression = " OR ".join(f'"{one}"' for one in dict.fromkeys(terms(question)))
+        expression = " OR ".join(f'"{term}"' for term in dict.fromkeys(terms(question)))
         started = time.perf_counter()
         same_words.execute(
             "SELECT rowid FROM item_words WHERE item_words MATCH ? ORDER BY rank LIMIT 20",
@@ -230,14 +230,14 @@ async def run(sizes: Sequence[int]) -> dict:
         ["episodes", "p50", "p95", "bare p50", "bare p95", "ratio", "rows/s", "loop stall", "MiB"],
         [
             [
-                f"{one['episodes']}",
-                *(f"{one[side][p]:.1f}" for side in ("recall", "bare") for p in ("p50", "p95")),
-                f"{one['ratio_p50']:.2f} / {one['ratio_p95']:.2f}",
-                f"{one['written_per_s']}",
-                f"{one['loop_stall_ms']:.1f}",
-                f"{one['file_mib']:.0f}",
+                f"{row['episodes']}",
+                *(f"{row[side][p]:.1f}" for side in ("recall", "bare") for p in ("p50", "p95")),
+                f"{row['ratio_p50']:.2f} / {row['ratio_p95']:.2f}",
+                f"{row['written_per_s']}",
+                f"{row['loop_stall_ms']:.1f}",
+                f"{row['file_mib']:.0f}",
             ]
-            for one in measured
+            for row in measured
         ],
     )
     writer = {"episodes_per_s": round(THROUGH_WRITER / took), "loop_stall_ms": round(stall, 1)}

@@ -169,7 +169,7 @@ class Memory:
 
     async def health(self) -> Sequence[OutboxHealth]:
         """Tell how each place of delivery is."""
-        return [await one.health() for one in self.deliveries]
+        return [await delivery.health() for delivery in self.deliveries]
 
     def turn_ended(self) -> None:
         """Say that a turn's intents are recorded: its episode can be made, and it may have written notes."""
@@ -183,8 +183,8 @@ class Memory:
 
     def wake_deliveries(self) -> None:
         """Say that something may be there to deliver."""
-        for one in self.deliveries:
-            one.wake()
+        for delivery in self.deliveries:
+            delivery.wake()
 
 
 @dataclass(slots=True)
@@ -253,8 +253,8 @@ async def _close(memory: Memory, backends: Sequence[Backend]) -> None:
     with anyio.move_on_after(_CLOSE_S, shield=True):
         if memory.vectors is not None:
             await memory.vectors.close()
-        for one in backends:
-            await one.close()
+        for backend in backends:
+            await backend.close()
 
 
 def _import_shared_blocking() -> None:
@@ -295,7 +295,7 @@ async def _build(
         else None
     )
     served: list[Backend] = [*([vectors] if vectors is not None else []), *plan.backends]
-    deliver_to = [VECTORS, *(one.name for one in plan.backends), *plan.served_elsewhere]
+    deliver_to = [VECTORS, *(backend.name for backend in plan.backends), *plan.served_elsewhere]
     deliveries = [
         Delivering(
             backend,

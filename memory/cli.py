@@ -209,8 +209,8 @@ async def _write(call: _Call) -> None:
         told = f"It was refused: {written.reason}."
         raise _Refused(f"{told} {written.notice}" if written.notice else told, FAILED)
     call.say(f"{written.status}: {written.episode_id}")
-    for one in written.clipped:
-        call.say(f"clipped: {one.chars} characters of {one.section}")
+    for clipped in written.clipped:
+        call.say(f"clipped: {clipped.chars} characters of {clipped.section}")
     if written.redacted:
         call.say(f"masked: {written.redacted}")
     if written.notice:
@@ -219,23 +219,23 @@ async def _write(call: _Call) -> None:
 
 async def _outbox(call: _Call) -> None:
     deliveries = await call.memory.outbox.page(call.owner_id, call.given.status, limit=_LIMIT)
-    for one in deliveries:
-        call.say(_told(one))
+    for delivery in deliveries:
+        call.say(_told(delivery))
     if not deliveries:
         call.say("There are no such deliveries.")
 
 
 async def _retry(call: _Call) -> None:
-    ids = [int(one) for one in call.given.words if one.isascii() and one.isdigit()]
+    ids = [int(word) for word in call.given.words if word.isascii() and word.isdigit()]
     if len(ids) != len(call.given.words):
         raise _Refused("Deliveries are named by their numbers; `outbox` lists them.")
     if call.given.dead:
         dead = await call.memory.outbox.page(call.owner_id, "dead", limit=_LIMIT)
-        ids += [one.id for one in dead]
-    for one in ids:
-        delivery = await call.memory.retry(one, call.owner_id)
+        ids += [delivery.id for delivery in dead]
+    for item_id in ids:
+        delivery = await call.memory.retry(item_id, call.owner_id)
         if delivery is None:
-            raise _Refused(f"There is no delivery {one}.", FAILED)
+            raise _Refused(f"There is no delivery {item_id}.", FAILED)
         call.say(_told(delivery))
     if not ids:
         call.say("Nothing was given up.")

@@ -36,7 +36,7 @@ _HELD: Final = "Others found it not helpful, so telling it again does not make i
 
 def of_full(names: Sequence[str]) -> tuple[str, ...]:
     """Tell of lists that had no room for all; of none, nothing."""
-    return (_FULL.format(", ".join(f"`{one}`" for one in names), MAX_NAMES),) if names else ()
+    return (_FULL.format(", ".join(f"`{name}`" for name in names), MAX_NAMES),) if names else ()
 
 
 def of_new(case: Case, degraded: Sequence[Degradation] = ()) -> tuple[str, ...]:

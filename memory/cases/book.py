@@ -205,7 +205,7 @@ class CaseBook:
             )
         content = decided.content
         nearby = await self._candidates.candidates(content, case.scope, _CANDIDATES + 1)
-        found = [one for one in nearby.cases if one.case_id != case.case_id]
+        found = [each_case for each_case in nearby.cases if each_case.case_id != case.case_id]
         similarities = await self._comparer.compare(content, found)
         twin = (
             await self._dedup.same(content, case.scope, exclude=case.case_id)

@@ -61,7 +61,7 @@ def _said_before(
     own = [report.content for report in reports if report.conversation_id in told_in]
     if caller.voter in case.authors:
         own.append(case.content)
-    return any(same_texts(one, content) and not _adds(case, one, content) for one in own)
+    return any(same_texts(report, content) and not _adds(case, report, content) for report in own)
 
 
 def _adds(case: Case, earlier: CaseContent, content: CaseContent) -> bool:

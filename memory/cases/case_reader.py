@@ -21,9 +21,9 @@ def named_to(caller: CaseCaller, cases: Iterable[Case]) -> dict[str, Case]:
     Of its app or of none, and neither found wrong nor stale.
     """
     return {
-        one.case_id: one
-        for one in cases
-        if sees(caller, one) and one.lifecycle in {"draft", "accepted"}
+        case.case_id: case
+        for case in cases
+        if sees(caller, case) and case.lifecycle in {"draft", "accepted"}
     }
 
 
@@ -44,27 +44,27 @@ class CaseReader:
             StoreUnavailable: they cannot be read.
         """
         found = await self._store.get(case_ids, caller.scope.owner_id)
-        cases = [one for one in found if sees(caller, one)]
+        cases = [hit for hit in found if sees(caller, hit)]
         whole = await self._with_all(caller, cases)
         await note_shown(self._store, caller, cases)
-        there = {one.case_id for one in cases}
-        return whole, [one for one in case_ids if one not in there]
+        there = {case.case_id for case in cases}
+        return whole, [case_id for case_id in case_ids if case_id not in there]
 
     async def _with_all(self, caller: CaseCaller, cases: Sequence[Case]) -> list[WholeCase]:
-        ids = [one.case_id for one in cases]
+        ids = [case.case_id for case in cases]
         votes = await self._store.votes(ids)
         related = await self._related(caller, ids)
         whole: list[WholeCase] = []
-        for one in cases:
-            feedback = tally(one, votes[one.case_id])
-            reports = await self._store.reports(one.case_id, limit=MAX_REPORTS)
-            near = related[one.case_id]
-            history = await self._store.history(one.case_id, limit=MAX_HISTORY)
-            length = await self._store.history_length(one.case_id)
-            rendered = Rendered(case=one, feedback=feedback, related=near, reports=reports)
+        for case in cases:
+            feedback = tally(case, votes[case.case_id])
+            reports = await self._store.reports(case.case_id, limit=MAX_REPORTS)
+            near = related[case.case_id]
+            history = await self._store.history(case.case_id, limit=MAX_HISTORY)
+            length = await self._store.history_length(case.case_id)
+            rendered = Rendered(case=case, feedback=feedback, related=near, reports=reports)
             whole.append(
                 WholeCase(
-                    case=one,
+                    case=case,
                     feedback=feedback,
                     similar_cases=tuple(relation for relation, _ in near),
                     history=history,
@@ -80,12 +80,14 @@ class CaseReader:
     ) -> dict[str, list[tuple[RelatedCase, Case]]]:
         """Give the relations of each, with the other ends; without those that were found wrong or stale."""
         known = await self._store.related(case_ids)
-        others = {one.case_id for each in known.values() for one in each}
+        others = {relation.case_id for relations in known.values() for relation in relations}
         found = await self._store.get(sorted(others), caller.scope.owner_id)
         shown = named_to(caller, found)
         return {
-            case_id: [(one, shown[one.case_id]) for one in each if one.case_id in shown][
-                :MAX_TOLD_RELATED
-            ]
+            case_id: [
+                (relation, shown[relation.case_id])
+                for relation in each
+                if relation.case_id in shown
+            ][:MAX_TOLD_RELATED]
             for case_id, each in known.items()
         }

@@ -158,7 +158,7 @@ def voted(
     """Decide on a vote; `votes` are those before it. None where it says only what it said before."""
     stored = cast(votes, vote)
     after = after_vote(case, with_vote(votes, vote), vote, vote.at, by=caller.by)
-    earlier = next((one for one in votes if one.voter == vote.voter), None)
+    earlier = next((each_vote for each_vote in votes if each_vote.voter == vote.voter), None)
     if earlier == replace(stored, at=earlier.at if earlier else stored.at) and _judged(
         after
     ) == _judged(case):

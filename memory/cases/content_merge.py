@@ -77,11 +77,15 @@ def absorbed(own: CaseMetadata, reported: CaseMetadata) -> CaseMetadata:
 
 def changed_fields(before: CaseContent, after: CaseContent) -> list[str]:
     """Name the fields in which two contents differ."""
-    names: list[str] = [one for one in TEXT_FIELDS if getattr(before, one) != getattr(after, one)]
+    names: list[str] = [
+        field_name
+        for field_name in TEXT_FIELDS
+        if getattr(before, field_name) != getattr(after, field_name)
+    ]
     return names + [
-        f"metadata.{one.name}"
-        for one in fields(CaseMetadata)
-        if getattr(before.metadata, one.name) != getattr(after.metadata, one.name)
+        f"metadata.{field_name.name}"
+        for field_name in fields(CaseMetadata)
+        if getattr(before.metadata, field_name.name) != getattr(after.metadata, field_name.name)
     ]
 
 

@@ -99,13 +99,13 @@ class CaseFinder:
             lambda: varied(rank(likely, votes, caller.scope, now), count)
         )
         shown = await self._shown(caller, best, votes)
-        await note_shown(self._store, caller, [one.case for one in shown])
+        await note_shown(self._store, caller, [item.case for item in shown])
         if self._backfill is not None:  # at the end: what it starts would hold this search up
-            self._backfill.note(one.item.id for one in found.hits)
+            self._backfill.note(hit.item.id for hit in found.hits)
         return SearchAnswer(
-            cases=[summarize(one) for one in shown],
+            cases=[summarize(item) for item in shown],
             degraded=found.degraded,
-            held_back=[one.id for one in found.held_back],
+            held_back=[held.id for held in found.held_back],
         )
 
     async def candidates(self, content: CaseContent, scope: Scope, limit: int) -> Nearby:
@@ -127,14 +127,14 @@ class CaseFinder:
             limit=_POOL,
         )
         known = await self._cases([*found.hits, *found.weak], wanted)
-        shown = [one for one in known.values() if one.is_findable]
+        shown = [case for case in known.values() if case.is_findable]
         return Nearby(cases=shown[:limit], degraded=found.degraded)
 
     async def _cases(self, hits: Sequence[Hit], scope: Scope) -> Mapping[str, Case]:
         """Give the cases behind hits by their ids, in the order of the hits."""
-        ids = [one.item.id for one in hits]
+        ids = [hit.item.id for hit in hits]
         cases = await self._store.get(ids, scope.owner_id) if ids else []
-        return {one.case_id: one for one in cases if scope.covers(one.scope)}
+        return {case.case_id: case for case in cases if scope.covers(case.scope)}
 
     async def _shown(
         self, caller: CaseCaller, ranked: Sequence[RankedCase], votes: Mapping[str, Sequence[Vote]]
@@ -142,33 +142,33 @@ class CaseFinder:
         if not ranked:
             return []
         related = await self._store.count_related(
-            [one.case.case_id for one in ranked], app_code=caller.scope.app_code
+            [ranked_case.case.case_id for ranked_case in ranked], app_code=caller.scope.app_code
         )
         return [
             Shown(
-                case=one.case,
-                score=one.score,
-                why=one.why,
-                feedback=tally(one.case, votes[one.case.case_id]),
-                similar_count=related[one.case.case_id],
+                case=ranked_case.case,
+                score=ranked_case.score,
+                why=ranked_case.why,
+                feedback=tally(ranked_case.case, votes[ranked_case.case.case_id]),
+                similar_count=related[ranked_case.case.case_id],
             )
-            for one in ranked
+            for ranked_case in ranked
         ]
 
 
 def _candidates(hits: Sequence[Hit], cases: Mapping[str, Case]) -> list[Candidate]:
     return [
-        Candidate(case=cases[one.item.id], relevance=one.fit, why=one.why)
-        for one in hits
-        if one.item.id in cases
+        Candidate(case=cases[hit.item.id], relevance=hit.fit, why=hit.why)
+        for hit in hits
+        if hit.item.id in cases
     ]
 
 
 def _with_weak(hits: Sequence[Hit], weak: Sequence[Hit]) -> list[Hit]:
     """Add what recall would not show unasked: whoever searches on purpose can judge it, below the rest."""
-    least = min((one.fit for one in hits), default=1.0)
+    least = min((hit.fit for hit in hits), default=1.0)
     below = [
-        replace(one, fit=one.fit * min(1.0, least), why=f"weak match: {one.why}") for one in weak
+        replace(hit, fit=hit.fit * min(1.0, least), why=f"weak match: {hit.why}") for hit in weak
     ]
     return [*hits, *below]
 

@@ -90,7 +90,7 @@ def new_content(sent: SentCase) -> tuple[CaseContent, float]:
     """
     missing = [name for name in TEXT_FIELDS if name in REQUIRED and name not in sent.texts]
     if missing or sent.confidence is None:
-        parts = [", ".join(f"`{one}`" for one in missing) + " in real words"] if missing else []
+        parts = [", ".join(f"`{name}`" for name in missing) + " in real words"] if missing else []
         if sent.confidence is None:
             parts.append("a `confidence` from 0 to 1")
         told = " and ".join(parts)
@@ -111,8 +111,12 @@ class _Reading:
         texts = {name: self._text(name, sent.get(name)) for name in TEXT_FIELDS}
         metadata = self._metadata(known)
         stripped = [
-            *(self._told(one) for one in sent if one not in WRITABLE),
-            *(f"metadata.{self._told(one)}" for one in known if one not in _METADATA),
+            *(self._told(field_name) for field_name in sent if field_name not in WRITABLE),
+            *(
+                f"metadata.{self._told(field_name)}"
+                for field_name in known
+                if field_name not in _METADATA
+            ),
         ]
         return SentCase(
             case_id=_case_id(sent.get("case_id")),
@@ -160,15 +164,15 @@ class _Reading:
             return ()
         if isinstance(value, str):  # a list written as one text, as models do
             text, between = value[: MAX_NAMES * _MAX_READ * _MAX_READ_NAME], _BETWEEN
-        elif isinstance(value, Sequence) and all(isinstance(one, str) for one in value):
-            lines = (self._name(name, one) for one in value[: MAX_NAMES * _MAX_READ])
-            text, between = "\n".join(one for one in lines if one is not None), _LINE_END
+        elif isinstance(value, Sequence) and all(isinstance(entry, str) for entry in value):
+            lines = (self._name(name, entry) for entry in value[: MAX_NAMES * _MAX_READ])
+            text, between = "\n".join(line for line in lines if line is not None), _LINE_END
         else:
             told = f"metadata.{name}"
             raise CaseRefused("INVALID_CASE", f"`{told}` must be a list of names.", field=told)
         # Masked whole: of a secret with a comma, or one name a line, the parts look like none.
-        names = [_name(one) for one in between.split(self._read(f"metadata.{name}", text))]
-        kept = tuple(dict.fromkeys(one for one in names if one is not None))
+        names = [_name(part) for part in between.split(self._read(f"metadata.{name}", text))]
+        kept = tuple(dict.fromkeys(name for name in names if name is not None))
         if len(kept) > MAX_NAMES:
             self._notes.append(f"`metadata.{name}` was cut to {MAX_NAMES} names.")
         return kept[:MAX_NAMES]
@@ -229,7 +233,7 @@ def _failure_layer(value: object) -> FailureLayer | None:
     if value is None:
         return None
     name = value.strip().casefold() if isinstance(value, str) else None
-    found = next((one for one in FAILURE_LAYERS if one == name), None)
+    found = next((layer for layer in FAILURE_LAYERS if layer == name), None)
     if found is None and (name is None or _says_something(name)):
         told = ", ".join(FAILURE_LAYERS)
         raise CaseRefused(

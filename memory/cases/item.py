@@ -71,7 +71,7 @@ def _body(content: CaseContent, reports: Sequence[Report]) -> str:
         *(known.failure_layer, known.runtime, known.middleware, known.application_name),
         *(known.region, *known.related_services, *known.tags),
     ]
-    around = ", ".join(dict.fromkeys(one for one in names if one))
+    around = ", ".join(dict.fromkeys(name for name in names if name))
     added = "\n\n".join(_added(content, reports))
     told = (*sections, ("Where", around), ("Reported as well", added))
     return "\n\n".join(f"## {name}\n\n{text}" for name, text in told if text)
@@ -79,15 +79,15 @@ def _body(content: CaseContent, reports: Sequence[Report]) -> str:
 
 def _added(content: CaseContent, reports: Sequence[Report]) -> Iterator[str]:
     """Give what each report says that neither the case nor an earlier one does, numbers apart."""
-    known = {_alike(one) for one in _sentences(content)} if reports else set()
+    known = {_alike(sentence) for sentence in _sentences(content)} if reports else set()
     for report in reports:
         new = ""
-        for one in _sentences(report.content):
+        for sentence in _sentences(report.content):
             if len(new) > MAX_REPORT_CHARS:
                 break
-            if (told := _alike(one)) and told not in known:
+            if (told := _alike(sentence)) and told not in known:
                 known.add(told)
-                new += f" {one}"
+                new += f" {sentence}"
         if new:
             yield new.strip()[:MAX_REPORT_CHARS]
 
@@ -96,7 +96,7 @@ def _sentences(content: CaseContent) -> Iterator[str]:
     texts = (content.diagnosis, content.resolution, content.root_cause, content.symptom_summary)
     for text in texts:
         sentences = _SENTENCE_END.split(text[:_MAX_COMPARED_CHARS])
-        yield from (one.strip() for one in sentences if one.strip())
+        yield from (sentence.strip() for sentence in sentences if sentence.strip())
 
 
 def _alike(sentence: str) -> frozenset[str]:

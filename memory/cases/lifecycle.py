@@ -95,8 +95,8 @@ def is_found_right(case: Case, votes: Sequence[Vote], *, but: str) -> bool:
 
     Not where another of them said that it holds no more: then anybody may say what holds now.
     """
-    others = [one for one in on_present_words(case, votes) if one.voter != but]
-    if case.lifecycle == "stale" and any(one.signal == "stale" for one in others):
+    others = [vote for vote in on_present_words(case, votes) if vote.voter != but]
+    if case.lifecycle == "stale" and any(other.signal == "stale" for other in others):
         return False
     return case.lifecycle == "accepted" or len(_helped(case, others)) >= _MIN_HELPFUL
 
@@ -166,7 +166,7 @@ def _lifecycle_after(case: Case, votes: Sequence[Vote], vote: Vote, by: By) -> L
     if vote.signal == "stale" and on_present_words(case, [vote]):
         return "stale"
     lifecycle = case.lifecycle
-    is_taken_back = not any(one.signal == "stale" for one in on_present_words(case, votes))
+    is_taken_back = not any(vote.signal == "stale" for vote in on_present_words(case, votes))
     if lifecycle == "stale" and (is_taken_back or (by == "person" and is_helpful(vote))):
         lifecycle = "draft"
     if lifecycle == "draft" and is_helpful(vote) and _is_confirmed(case, votes):
@@ -189,11 +189,11 @@ def _is_refuted(case: Case, votes: Sequence[Vote], *, is_person: bool) -> bool:
 
 
 def _helped(case: Case, votes: Sequence[Vote]) -> set[str]:
-    return {one.voter for one in on_present_words(case, votes) if is_helpful(one)}
+    return {vote.voter for vote in on_present_words(case, votes) if is_helpful(vote)}
 
 
 def _against(case: Case, votes: Sequence[Vote]) -> set[str]:
-    return {one.voter for one in counted(case, votes) if _speaks_against(one)}
+    return {vote.voter for vote in counted(case, votes) if _speaks_against(vote)}
 
 
 def _speaks_against(vote: Vote) -> bool:
@@ -216,12 +216,12 @@ def _reasons_after(
     """Keep the signals that one of `votes` still stands by, and add the one that was given just now."""
     known = {*case.review_reasons} & standing_signals(case, votes)
     new = standing_signals(case, [vote])
-    signals = tuple(one for one in _REVIEWED if one in known or one in new)
+    signals = tuple(reason for reason in _REVIEWED if reason in known or reason in new)
     return _with_confidence(signals, confidence)
 
 
 def _with_confidence(
     reasons: Sequence[ReviewReason], confidence: float
 ) -> tuple[ReviewReason, ...]:
-    signals = tuple(one for one in reasons if one != "low_confidence")
+    signals = tuple(reason for reason in reasons if reason != "low_confidence")
     return (*review_reasons_of(confidence), *signals)

@@ -78,13 +78,13 @@ def render_markdown(rendered: Rendered) -> str:
 def _warnings(case: Case) -> Iterator[str]:
     told = [_WARNINGS[case.lifecycle]] if case.lifecycle in _WARNINGS else []
     if case.review_reasons:
-        reasons = ", ".join(_REASONS[one] for one in case.review_reasons)
+        reasons = ", ".join(_REASONS[reason] for reason in case.review_reasons)
         told.append(_REVIEW.format(reasons=reasons))
     if case.lifecycle not in _WARNINGS and case.confidence < LEAST_CONFIDENCE:
         told.append(_UNSURE)
     if case.lifecycle == "draft":
         told.append(_UNCONFIRMED)
-    yield from (f"**{one}**" for one in told)
+    yield from (f"**{text}**" for text in told)
 
 
 def _facts(case: Case, feedback: FeedbackTally) -> Iterator[str]:
@@ -142,8 +142,10 @@ def _reports(case: Case, reports: Sequence[Report]) -> Iterator[str]:
         return
     newest = list(reports)[-MAX_REPORTS:]
     lines = [
-        "\n".join([f"- {rfc3339(one.at)}{_by(one.conversation_id)}", *_reported(case, one)])
-        for one in newest
+        "\n".join(
+            [f"- {rfc3339(report.at)}{_by(report.conversation_id)}", *_reported(case, report)]
+        )
+        for report in newest
     ]
     head = f"Reported again {_times(case.reports)}"
     yield "\n".join([f"## {head}", "", *lines] if lines else [f"## {head}"])
@@ -189,7 +191,7 @@ def _by(conversation_id: str | None) -> str:
 def _name(text: str) -> str:
     """Give an id or a voter's name as one word of ours."""
     return clipped(
-        "".join(one if one.isprintable() and one not in "`>#*" else "_" for one in flat(text)),
+        "".join(char if char.isprintable() and char not in "`>#*" else "_" for char in flat(text)),
         _NAME_CHARS,
     )
 

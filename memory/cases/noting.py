@@ -22,7 +22,7 @@ async def note_shown(store: CaseStore, caller: CaseCaller, cases: Sequence[Case]
     with anyio.move_on_after(_NOTING_S) as waiting:
         try:
             await store.note_shown(
-                caller.voter, {one.case_id: one.content_revision for one in cases}
+                caller.voter, {case.case_id: case.content_revision for case in cases}
             )
         except StoreUnavailable:
             _log.warning("shown_cases_not_noted", exc_info=True)

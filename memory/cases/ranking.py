@@ -91,7 +91,7 @@ def rank(
         for hit in hits
         if hit.case.is_findable
     ]
-    return sorted(ranked, key=lambda one: (-one.score, one.case.case_id))
+    return sorted(ranked, key=lambda ranked_case: (-ranked_case.score, ranked_case.case.case_id))
 
 
 def _ranked(hit: Candidate, counted: ScopedTally, scope: Scope, now: datetime) -> RankedCase:

@@ -90,10 +90,12 @@ def relate_anew(
     By their distance. `known` are those that it was related to before, all of them: what many cases name must
     not forget them when it is rewritten.
     """
-    ids = {one.case_id for one in known}
-    others = [one for one in zip(found, alike, strict=True) if one[0].case_id not in ids]
+    ids = {case.case_id for case in known}
+    others = [pair for pair in zip(found, alike, strict=True) if pair[0].case_id not in ids]
     told = _related(content, zip(known, known_alike, strict=True))
-    return sorted([*told, *_related(content, others)[:MAX_RELATED]], key=lambda one: one.distance)
+    return sorted(
+        [*told, *_related(content, others)[:MAX_RELATED]], key=lambda relation: relation.distance
+    )
 
 
 def _related(
@@ -105,4 +107,4 @@ def _related(
         if (judged := classify(similarity, structure)) is not None:
             relation, score = judged
             found.append(RelatedCase(case_id=case.case_id, relation=relation, score=score))
-    return sorted(found, key=lambda one: one.distance)
+    return sorted(found, key=lambda relation: relation.distance)

@@ -67,7 +67,7 @@ def summarize(shown: Shown) -> CaseSummary:
 def _sharing(texts: Mapping[str, str], room: int) -> dict[str, str]:
     """Cut texts so that together they fit into a room: short ones stay whole, long ones get alike."""
     shared: dict[str, str] = {}
-    for place, (name, text) in enumerate(sorted(texts.items(), key=lambda one: len(one[1]))):
+    for place, (name, text) in enumerate(sorted(texts.items(), key=lambda text: len(text[1]))):
         share = room // (len(texts) - place)
         shared[name] = text if len(text) <= share else f"{text[: share - len(_CUT)].rstrip()}{_CUT}"
         room -= len(shared[name])

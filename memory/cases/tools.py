@@ -170,7 +170,7 @@ def _helpful(value: object) -> bool | None:
 def _signal(value: object) -> Signal | None:
     if value is None or value == "":
         return None
-    found = next((one for one in SIGNALS if one == value), None)
+    found = next((name for name in SIGNALS if name == value), None)
     if found is None:
         told = ", ".join(SIGNALS)
         raise CaseRefused("INVALID_FEEDBACK", f"`signal` must be one of: {told}.")

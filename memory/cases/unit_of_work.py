@@ -94,14 +94,18 @@ class UnitOfWork:
         self, caller: CaseCaller, relations: Sequence[RelatedCase]
     ) -> tuple[RelatedCase, ...]:
         """Give those of some relations that the caller may know of, the first few."""
-        ids = [one.case_id for one in relations]
+        ids = [relation.case_id for relation in relations]
         named = named_to(caller, await self._store.get(ids, caller.scope.owner_id))
-        return tuple(one for one in relations if one.case_id in named)[:MAX_TOLD_RELATED]
+        return tuple(relation for relation in relations if relation.case_id in named)[
+            :MAX_TOLD_RELATED
+        ]
 
     async def related_to(self, case: Case) -> Sequence[Case]:
         """Give the cases that a case is related to."""
         related = (await self._store.related([case.case_id]))[case.case_id]
-        return await self._store.get([one.case_id for one in related], case.scope.owner_id)
+        return await self._store.get(
+            [relation.case_id for relation in related], case.scope.owner_id
+        )
 
     async def write(self, change: CaseChange) -> None:
         """Write a change, and tell of it."""

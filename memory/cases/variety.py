@@ -48,11 +48,11 @@ def _next(left: Sequence[RankedCase], before: Sequence[frozenset[str]]) -> tuple
     to take the words out of a cause is most of the work.
     """
     best, score = left[0], _scored(left[0], before)
-    for one in left[1:]:
-        if one.score <= score:
+    for candidate in left[1:]:
+        if candidate.score <= score:
             break
-        if (its := _scored(one, before)) > score:
-            best, score = one, its
+        if (its := _scored(candidate, before)) > score:
+            best, score = candidate, its
     return best, score
 
 

@@ -47,7 +47,7 @@ def cast(votes: Sequence[Vote], vote: Vote) -> Vote:
     on. A warning has a place of its own beside it; it stays until its voter finds the case helpful.
     """
     said = _warning_apart(vote)
-    found = next((one for one in votes if one.voter == vote.voter), None)
+    found = next((each_vote for each_vote in votes if each_vote.voter == vote.voter), None)
     if found is None:
         return said
     earlier = _warning_apart(found)
@@ -70,8 +70,8 @@ def cast(votes: Sequence[Vote], vote: Vote) -> Vote:
 
 def with_vote(votes: Sequence[Vote], vote: Vote) -> list[Vote]:
     """Give all votes once `vote` is cast, oldest first."""
-    others = [one for one in votes if one.voter != vote.voter]
-    return sorted([*others, cast(votes, vote)], key=lambda one: (one.at, one.voter))
+    others = [each_vote for each_vote in votes if each_vote.voter != vote.voter]
+    return sorted([*others, cast(votes, vote)], key=lambda other: (other.at, other.voter))
 
 
 def is_helpful(vote: Vote) -> bool:
@@ -86,18 +86,18 @@ def is_for_and_against(vote: Vote) -> bool:
 
 def counted(case: Case, votes: Sequence[Vote]) -> list[Vote]:
     """Give those that count at all: on what the case says, or on older words that no person rewrote since."""
-    return [one for one in votes if one.content_revision >= case.judged_from]
+    return [vote for vote in votes if vote.content_revision >= case.judged_from]
 
 
 def on_present_words(case: Case, votes: Sequence[Vote]) -> list[Vote]:
     """Give those that were cast on what the case says now."""
-    return [one for one in votes if one.content_revision >= case.content_revision]
+    return [vote for vote in votes if vote.content_revision >= case.content_revision]
 
 
 def standing_signals(case: Case, votes: Sequence[Vote]) -> set[Signal | None]:
     """Give the signals that voters stand by and that count at all, their warnings among them."""
-    warnings = {one.warning for one in votes if one.warned_on >= case.judged_from}
-    return {one.signal for one in counted(case, votes)} | warnings
+    warnings = {vote.warning for vote in votes if vote.warned_on >= case.judged_from}
+    return {vote.signal for vote in counted(case, votes)} | warnings
 
 
 def confidence_of(case: Case, votes: Sequence[Vote]) -> float:
@@ -106,7 +106,7 @@ def confidence_of(case: Case, votes: Sequence[Vote]) -> float:
     Those on older words take from it together, and never add to it.
     """
     present = on_present_words(case, votes)
-    older = [one for one in counted(case, votes) if one.content_revision < case.content_revision]
+    older = [vote for vote in counted(case, votes) if vote.content_revision < case.content_revision]
     moved = fsum(map(_delta, present)) + min(0.0, fsum(map(_delta, older)))
     return round(min(1.0, max(0.0, case.stated_confidence + moved)), _PLACES)
 
@@ -114,10 +114,10 @@ def confidence_of(case: Case, votes: Sequence[Vote]) -> float:
 def tally(case: Case, votes: Sequence[Vote]) -> FeedbackTally:
     """Count the voters for and against what a case says now, and those for it that did not write it."""
     present = on_present_words(case, votes)
-    helpful = {one.voter for one in present if is_helpful(one)}
+    helpful = {vote.voter for vote in present if is_helpful(vote)}
     return FeedbackTally(
         helpful=len(helpful),
-        unhelpful=len({one.voter for one in present if one.helpful is False}),
+        unhelpful=len({vote.voter for vote in present if vote.helpful is False}),
         conversations=len(helpful - {*case.authors}),
     )
 
@@ -127,9 +127,9 @@ def tally_for(case: Case, votes: Sequence[Vote], scope: Scope) -> ScopedTally:
 
     A level is passed over where it has fewer than three votes, and where the searcher names none.
     """
-    of_app = [one for one in votes if one.app_code == scope.app_code]
+    of_app = [vote for vote in votes if vote.app_code == scope.app_code]
     if scope.app_code is not None:
-        here = [one for one in of_app if one.environment == scope.environment]
+        here = [vote for vote in of_app if vote.environment == scope.environment]
         if scope.environment is not None and total(found := tally(case, here)) >= MIN_SAMPLES:
             return ScopedTally(tally=found, level="app_environment")
         if total(found := tally(case, of_app)) >= MIN_SAMPLES:

@@ -51,7 +51,11 @@ def merged(existing: Episode, new: Episode) -> Episode:
 
 def _difference(existing: Episode, new: Episode) -> str:
     """The lines of the new one that the existing one does not have, each section's under its name."""
-    texts = [existing.title, existing.sections.text, *(one.text for one in existing.variants)]
+    texts = [
+        existing.title,
+        existing.sections.text,
+        *(variant.text for variant in existing.variants),
+    ]
     known = {_plain(line) for text in texts for line in text.split("\n")}
     parts: list[str] = []
     if _plain(new.title) not in known and not _begins(new.title, new.sections.text):

@@ -120,19 +120,21 @@ def read_answer(text: str) -> dict[str, list[str]] | None:
         return None
     if not isinstance(value, dict) or not value.keys() <= set(_NAMES):
         return None
-    if not all(_is_list_of_texts(one) for one in value.values()):
+    if not all(_is_list_of_texts(entry) for entry in value.values()):
         return None
     return {name: value.get(name, []) for name in _NAMES}
 
 
 def _is_list_of_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
 
 
 def _with_found(draft: EpisodeDraft, answer: dict[str, list[str]], record: str) -> EpisodeDraft:
     shown = {word.lower() for word in words_of(record)}
     added = {
-        name: [one for one in answer[name] if _may_stay(one, draft.tools, shown)][:_MAX_SENTENCES]
+        name: [sentence for sentence in answer[name] if _may_stay(sentence, draft.tools, shown)][
+            :_MAX_SENTENCES
+        ]
         for name in _NAMES
     }
     if not any(added.values()):
@@ -159,5 +161,5 @@ def _may_stay(sentence: str, tools: Sequence[str], shown: set[str]) -> bool:
 
 
 def _appended(text: str, sentences: Sequence[str]) -> str:
-    lines = [f"- {one_line(one, _MAX_SENTENCE_CHARS)}" for one in sentences]
+    lines = [f"- {one_line(sentence, _MAX_SENTENCE_CHARS)}" for sentence in sentences]
     return "\n".join(filter(None, [text, *(line for line in lines if line not in text)]))

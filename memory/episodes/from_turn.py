@@ -70,7 +70,7 @@ def draft_of(turn: Turn) -> EpisodeDraft | None:
     sections = Sections(
         context=turn.message.strip(),
         actions=_actions(calls),
-        decisions="\n".join(f"- {one}" for one in decisions),
+        decisions="\n".join(f"- {decision}" for decision in decisions),
         pitfalls=_pitfalls(calls),
         recipe=_recipe(calls, overcome) if overcome is not None else "",
         verification=_verification(calls),
@@ -129,7 +129,7 @@ def _actions(calls: Sequence[ToolCall]) -> str:
 def _action(call: ToolCall) -> str:
     line = f"- {named(call)}: {call.status}"
     given = outcome(call)
-    indented = "\n".join(f"  {one}" for one in given.split("\n")) if given else ""
+    indented = "\n".join(f"  {line}" for line in given.split("\n")) if given else ""
     return f"{line}\n{indented}" if indented else line
 
 
@@ -167,7 +167,7 @@ def _overcome(calls: Sequence[ToolCall]) -> tuple[int, int] | None:
             continue
         for later in range(len(calls) - 1, at + 1, -1):
             done = _same(call, calls[later]) and calls[later].status == "ok"
-            if done and any(one.status == "ok" for one in calls[at + 1 : later]):
+            if done and any(call.status == "ok" for call in calls[at + 1 : later]):
                 return at, later
     return None
 
@@ -190,9 +190,13 @@ def _verification(calls: Sequence[ToolCall]) -> str:
 
 
 def _decisions(reply: str) -> list[str]:
-    sentences = (one.strip(" -*•#>\t") for one in _SENTENCE.split(reply))
-    stated = (one for one in sentences if _DECISION.search(one) and not _UNDECIDED.search(one))
-    return [one_line(one, _MAX_DECISION_CHARS) for one in islice(stated, _MAX_DECISIONS)]
+    sentences = (sentence.strip(" -*•#>\t") for sentence in _SENTENCE.split(reply))
+    stated = (
+        sentence
+        for sentence in sentences
+        if _DECISION.search(sentence) and not _UNDECIDED.search(sentence)
+    )
+    return [one_line(sentence, _MAX_DECISION_CHARS) for sentence in islice(stated, _MAX_DECISIONS)]
 
 
 def _links(calls: Sequence[ToolCall]) -> str:
@@ -201,7 +205,7 @@ def _links(calls: Sequence[ToolCall]) -> str:
         name = file_of(call)
         if name is not None and call.status == "ok":
             files[name] = "changed" if _changed(call) else files.get(name, "read")
-    ordered = sorted(files.items(), key=lambda one: one[1] != "changed")
+    ordered = sorted(files.items(), key=lambda file: file[1] != "changed")
     lines = [f"- {name} ({how})" for name, how in ordered[:_MAX_FILES]]
     urls = {
         str(call.input["url"]): None for call in calls if isinstance(call.input.get("url"), str)

@@ -94,7 +94,7 @@ def sketch(words: Sequence[str], realm: str) -> tuple[int, ...]:
     """
     if len(words) < MIN_WORDS:
         return ()
-    lowest = sorted({zlib.crc32(one) for one in _encoded_triples(words)})[:SKETCH_SIZE]
+    lowest = sorted({zlib.crc32(triple) for triple in _encoded_triples(words)})[:SKETCH_SIZE]
     return tuple(_in_realm(number, realm) for number in lowest)
 
 

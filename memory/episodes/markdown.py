@@ -67,8 +67,8 @@ def _body(episode: Episode) -> str:
     if episode.variants:
         parts.append(f"\n## {_VARIANTS}\n")
     parts.extend(
-        f"\n### {rfc3339(one.occurred_at)}\n\n{_ESCAPED.sub(_with_backslash, one.text)}\n"
-        for one in episode.variants
+        f"\n### {rfc3339(variant.occurred_at)}\n\n{_ESCAPED.sub(_with_backslash, variant.text)}\n"
+        for variant in episode.variants
     )
     return "".join(parts)
 
@@ -104,7 +104,9 @@ def _read_field(line: str) -> tuple[str, str]:
 
 
 def _episode(fields: Mapping[str, str], title: str, body: str) -> Episode:
-    episode_type = next((one for one in EPISODE_TYPES if one == fields["episode_type"]), None)
+    episode_type = next(
+        (known_type for known_type in EPISODE_TYPES if known_type == fields["episode_type"]), None
+    )
     if episode_type is None:
         raise ValueError("The episode's type is none of those that there are.")
     texts, variants = _read_body(body)
@@ -139,7 +141,7 @@ def _text(value: str) -> str:
 
 def _texts(value: str) -> tuple[str, ...]:
     read = json.loads(value)
-    if not isinstance(read, list) or not all(isinstance(one, str) for one in read):
+    if not isinstance(read, list) or not all(isinstance(entry, str) for entry in read):
         raise TypeError("not a list of texts")
     return tuple(read)
 

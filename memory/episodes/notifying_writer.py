@@ -25,7 +25,7 @@ class NotifyingWriter:
     async def write_all(self, drafts: Sequence[EpisodeDraft]) -> Sequence[Written]:
         """Take some hundred episodes at most; see `MemoryWriter.write_all`."""
         written = await self.writer.write_all(drafts)
-        for one in written:
-            self.on_episode(one)
+        for result in written:
+            self.on_episode(result)
         self.wake()
         return written

@@ -106,8 +106,8 @@ def prepare(
 
 def _together(*told: Sequence[Clipped]) -> tuple[Clipped, ...]:
     chars: Counter[str] = Counter()
-    for one in chain(*told):
-        chars[one.section] += one.chars
+    for clipped in chain(*told):
+        chars[clipped.section] += clipped.chars
     return tuple(Clipped(section=name, chars=chars[name]) for name in SECTIONS if chars[name] > 0)
 
 
@@ -124,8 +124,8 @@ def _mask(draft: EpisodeDraft, known_secrets: Sequence[str]) -> _Masked:
     title = one_line(clean(draft.title))
     tags = {one_line(clean(tag), MAX_TAG_CHARS) for tag in draft.tags}
     variants = [
-        replace(one, text=clean(one.text))
-        for one in (draft.kept.variants if draft.kept is not None else ())
+        replace(variant, text=clean(variant.text))
+        for variant in (draft.kept.variants if draft.kept is not None else ())
     ]
     return _Masked(
         texts=texts,
@@ -168,13 +168,13 @@ def _clean(draft: EpisodeDraft, masked: _Masked, texts: dict[SectionName, str]) 
     elif left_out and not any(map(_says, kept.values())):
         reason = "never_saved"
     variants = [
-        replace(one, text=clip_text(savable(one.text), MAX_VARIANT_CHARS).strip())
-        for one in masked.variants
+        replace(variant, text=clip_text(savable(variant.text), MAX_VARIANT_CHARS).strip())
+        for variant in masked.variants
     ]
     return _Cleaned(
         texts=fresh if reason == "recalled" else kept,
         title=savable(masked.title).strip(),
-        variants=tuple(one for one in variants if one.text)[:MAX_VARIANTS],
+        variants=tuple(variant for variant in variants if variant.text)[:MAX_VARIANTS],
         left_out=left_out,
         reason=reason,
     )
@@ -208,7 +208,7 @@ def without_what_may_repeat(draft: EpisodeDraft) -> EpisodeDraft:
     """Leave out what could be an echo of something that is forgotten: decisions, and what tools put out."""
 
     def at_the_margin(text: str) -> str:
-        return "\n".join(one for one in text.split("\n") if not one.startswith(" "))
+        return "\n".join(line for line in text.split("\n") if not line.startswith(" "))
 
     return replace(
         draft,

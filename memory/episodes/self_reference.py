@@ -38,9 +38,9 @@ def recalled_of(texts: Sequence[str]) -> Recalled:
     """Prepare what was recalled."""
     words = [[word.lower() for word in words_of(text)] for text in texts]
     return Recalled(
-        lines=frozenset(_plain(one) for text in texts for one in _sentences(text)),
-        triples=frozenset(t for one in words for t in zip(one, one[1:], one[2:], strict=False)),
-        words=frozenset(word for one in words for word in one),
+        lines=frozenset(_plain(sentence) for text in texts for sentence in _sentences(text)),
+        triples=frozenset(t for word in words for t in zip(word, word[1:], word[2:], strict=False)),
+        words=frozenset(word for each_word in words for word in each_word),
     )
 
 
@@ -57,17 +57,22 @@ def without_self_reference(text: str, recalled: Recalled, *, output_only: bool =
         if output_only and not line.startswith(" "):
             kept_lines.append(line)
             continue
-        sentences = [one for one in _SENTENCE_END.split(line) if one.strip()]
-        kept = [one for one in sentences if not _is_echo(one, recalled)]
+        sentences = [sentence for sentence in _SENTENCE_END.split(line) if sentence.strip()]
+        kept = [sentence for sentence in sentences if not _is_echo(sentence, recalled)]
         if len(kept) == len(sentences):
             kept_lines.append(line)
         elif kept:
-            kept_lines.append(" ".join(one.strip() for one in kept))
+            kept_lines.append(" ".join(kept_line.strip() for kept_line in kept))
     return "\n".join(kept_lines)
 
 
 def _sentences(text: str) -> list[str]:
-    return [one for line in text.split("\n") for one in _SENTENCE_END.split(line) if one.strip()]
+    return [
+        sentence
+        for line in text.split("\n")
+        for sentence in _SENTENCE_END.split(line)
+        if sentence.strip()
+    ]
 
 
 def _plain(sentence: str) -> str:
@@ -87,4 +92,4 @@ def _is_echo(sentence: str, recalled: Recalled) -> bool:
     if any(is_telling(word) and word.lower() not in recalled.words for word in words):
         return False
     triples = list(zip(lower, lower[1:], lower[2:], strict=False))
-    return sum(one in recalled.triples for one in triples) >= _ECHO_SHARE * len(triples)
+    return sum(triple in recalled.triples for triple in triples) >= _ECHO_SHARE * len(triples)

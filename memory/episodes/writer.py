@@ -76,10 +76,12 @@ class MemoryWriter:
             StoreUnavailable: nothing was stored.
         """
         all_ready = await self._ready(drafts)
-        puts = iter(await self._store.put([one.new for one in all_ready if one.new is not None]))
+        puts = iter(
+            await self._store.put([ready.new for ready in all_ready if ready.new is not None])
+        )
         return [
-            _refused(one.prepared) if one.new is None else _written(one.prepared, next(puts))
-            for one in all_ready
+            _refused(ready.prepared) if ready.new is None else _written(ready.prepared, next(puts))
+            for ready in all_ready
         ]
 
     async def _ready(self, drafts: Sequence[EpisodeDraft]) -> Sequence[_Ready]:

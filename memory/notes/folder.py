@@ -61,8 +61,8 @@ class NoteText:
 def list_notes_blocking(workspace: Path) -> list[NoteFile]:
     """List the notes of a workspace, by name; none where there is no such folder."""
     found: list[NoteFile] = []
-    for one in _notes_below(workspace):
-        found.append(one)
+    for note in _notes_below(workspace):
+        found.append(note)
         if len(found) >= MAX_FILES:
             break
     return sorted(found)
@@ -103,7 +103,7 @@ def _notes_below(workspace: Path) -> Iterator[NoteFile]:
 
 def _walk(folder: int, name: str, depth: int) -> Iterator[NoteFile]:
     with os.scandir(folder) as entries:
-        listed = sorted(entries, key=lambda one: one.name)
+        listed = sorted(entries, key=lambda entry: entry.name)
     for entry in listed:
         path = f"{name}/{entry.name}"
         if not _may_be_listed(entry, path):

@@ -121,7 +121,7 @@ class NoteIndex:
             changed, gone = await anyio.to_thread.run_sync(
                 self._compare_blocking, indexed, limiter=self._limiter
             )
-            read = [await self._index(one, indexed.get(one.name)) for one in changed]
+            read = [await self._index(file, indexed.get(file.name)) for file in changed]
             for name in gone:
                 await self._store.remove(name)
             scanned = Scanned(
@@ -174,8 +174,8 @@ class NoteIndex:
     ) -> tuple[list[NoteFile], list[str]]:
         """Give the files that have changed, and the names of those that are gone."""
         listed = list_notes_blocking(self._workspace)
-        changed = [one for one in listed if _is_changed(one, indexed.get(one.name))]
-        return changed, sorted(indexed.keys() - {one.name for one in listed})
+        changed = [file for file in listed if _is_changed(file, indexed.get(file.name))]
+        return changed, sorted(indexed.keys() - {file.name for file in listed})
 
     async def _index(self, file: NoteFile, before: IndexedNote | None) -> _Read:
         read = await anyio.to_thread.run_sync(self._read_blocking, file, limiter=self._limiter)

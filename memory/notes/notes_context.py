@@ -97,19 +97,22 @@ def tell_notes(workspace: Path, message: str, telling: Telling) -> QuotedNotes:
         return QuotedNotes()
     asked = _words(message)
     files = sorted(
-        list_notes_blocking(workspace), key=lambda one: (-_fit(asked, one.name), -one.mtime_ns)
+        list_notes_blocking(workspace),
+        key=lambda value: (-_fit(asked, value.name), -value.mtime_ns),
     )
     notes = [
         note
-        for one in files[:_MAX_READ]
-        if (note := read_note_blocking(workspace, one, _unmasked, most_bytes=_MAX_READ_BYTES))
+        for file in files[:_MAX_READ]
+        if (note := read_note_blocking(workspace, file, _unmasked, most_bytes=_MAX_READ_BYTES))
         and note.text.strip()
     ]
     if not notes:
         return QuotedNotes(text=_NONE if len(_NONE) <= telling.budget_chars else "")
     if len(_LEAD) > telling.budget_chars:
         return QuotedNotes()
-    notes.sort(key=lambda one: (-_fit(asked, f"{one.file.name}\n{one.text}"), -one.file.mtime_ns))
+    notes.sort(
+        key=lambda value: (-_fit(asked, f"{value.file.name}\n{value.text}"), -value.file.mtime_ns)
+    )
     return _Teller(workspace, telling).tell(notes, files)
 
 
@@ -151,7 +154,7 @@ def _unmasked(text: str) -> str:
 def _fit(asked: frozenset[str], text: str) -> int:
     """Count which of the words stand in a text's beginning."""
     folded = unicodedata.normalize("NFKC", text[:_MAX_FIT_CHARS]).casefold()
-    return sum(one in folded for one in asked)
+    return sum(word in folded for word in asked)
 
 
 class _Teller:
@@ -178,7 +181,7 @@ class _Teller:
             share = _share(room, notes[place + 1 : place + _MAX_SHARES])
             room -= self._add(note, min(room, share), seen)
         lead = _LEAD if self._items or not self._held_back else _ALL_HELD_BACK
-        rest = [one.name for one in files if one.name not in seen]
+        rest = [file.name for file in files if file.name not in seen]
         names = self._named(rest, room + for_names)
         return QuotedNotes(
             text="".join([lead, *self._parts, names]), items=self._items, held_back=self._held_back
@@ -213,7 +216,7 @@ class _Teller:
 
     def _named(self, names: Sequence[str], room: int) -> str:
         """Name the rest, as many as there is room for."""
-        shown = [one for one in names if not self._holding.is_stale_name(one)]
+        shown = [name for name in names if not self._holding.is_stale_name(name)]
         text = f"\n\nAlso there, {len(shown)} more: "
         if not shown or len(text) + LEAST_LINE > room:
             return ""
@@ -229,5 +232,5 @@ class _Teller:
 def _share(room: int, others: Sequence[NoteText]) -> int:
     """Give a note its part of the room, and of the next ones' parts what they cannot use."""
     part = room // (len(others) + 1)
-    kept = sum(min(part, len(one.file.name) + len(one.text) + _QUOTING) for one in others)
+    kept = sum(min(part, len(other.file.name) + len(other.text) + _QUOTING) for other in others)
     return max(_LEAST_SHARE, room - kept)

@@ -60,11 +60,11 @@ def quote(name: str, pieces: Iterable[Piece], bounds: Bounds, holding: StaleSche
     left = bounds.room - len(head)
     found = _gather(pieces, left, bounds.most_items, holding)
     lines = _trimmed(found.lines)
-    is_all = found.is_all and sum(len(one.text) for one in lines) <= left
+    is_all = found.is_all and sum(len(line.text) for line in lines) <= left
     kept = lines if is_all else _beginning(lines, left - len(_CUT))
     if not kept:
         return Quoted(held_back=found.held_back)
-    text = "".join([head, *(one.text for one in kept), "" if is_all else _CUT])
+    text = "".join([head, *(kept_line.text for kept_line in kept), "" if is_all else _CUT])
     return Quoted(text=text, items=_told(kept, lines), held_back=found.held_back)
 
 
@@ -83,8 +83,8 @@ def _gather(
             found.held_back.append(held_back)
             continue
         taken += 1
-        lines = [_Line(f"{_QUOTE}{one}", piece.item) for one in _lines_of(piece)]
-        chars += sum(len(one.text) for one in lines)
+        lines = [_Line(f"{_QUOTE}{line}", piece.item) for line in _lines_of(piece)]
+        chars += sum(len(line.text) for line in lines)
         found.lines += lines
     return found
 
@@ -110,24 +110,24 @@ def _trimmed(lines: Sequence[_Line]) -> list[_Line]:
 def _beginning(lines: Sequence[_Line], room: int) -> list[_Line]:
     """Give as many lines as there is room for, and of the next one a part that is worth it."""
     kept: list[_Line] = []
-    for one in lines:
-        if len(one.text) > room:
-            kept += [one.cut(room)] * (room >= LEAST_LINE)
+    for line in lines:
+        if len(line.text) > room:
+            kept += [line.cut(room)] * (room >= LEAST_LINE)
             break
-        kept.append(one)
-        room -= len(one.text)
+        kept.append(line)
+        room -= len(line.text)
     return kept
 
 
 def _told(kept: Sequence[_Line], lines: Sequence[_Line]) -> list[QuotedItem]:
     """Say which items the kept lines are from, and whether they are all of theirs."""
     told: list[QuotedItem] = []
-    for item in {one.item.id: one.item for one in kept}.values():
-        mine = [one for one in kept if one.item.id == item.id]
-        first = next((one for one in mine if _says_something(one)), None)
+    for item in {kept_line.item.id: kept_line.item for kept_line in kept}.values():
+        mine = [kept_line for kept_line in kept if kept_line.item.id == item.id]
+        first = next((line for line in mine if _says_something(line)), None)
         if first is not None:
-            count = sum(one.item.id == item.id for one in lines)
-            is_whole = len(mine) == count and all(one.is_whole for one in mine)
+            count = sum(line.item.id == item.id for line in lines)
+            is_whole = len(mine) == count and all(line.is_whole for line in mine)
             told.append(QuotedItem(item=item, line=first.text.strip("\n"), is_whole=is_whole))
     return told
 

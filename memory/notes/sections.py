@@ -39,7 +39,7 @@ class Piece:
 
 def items_of(note: NoteText) -> list[Item]:
     """Give a note's items. Ids are made of the file's name and the section's heading."""
-    return [one.item for one in pieces_of(note)]
+    return [piece.item for piece in pieces_of(note)]
 
 
 def pieces_of(note: NoteText) -> list[Piece]:

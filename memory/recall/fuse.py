@@ -82,13 +82,13 @@ def fuse(lists: Sequence[Ranked], fusion: Fusion) -> list[Fused]:
     """
     fits = _fits(lists, fusion)
     best: dict[str, dict[RetrieverName, Place]] = {}
-    for one in lists:
-        for rank, candidate in enumerate(one.candidates, start=1):
+    for ranked in lists:
+        for rank, candidate in enumerate(ranked.candidates, start=1):
             places = best.setdefault(candidate.item_id, {})
-            known = places.get(one.retriever)
+            known = places.get(ranked.retriever)
             if known is None or rank < known.rank:
-                places[one.retriever] = Place(
-                    retriever=one.retriever, rank=rank, strength=candidate.strength
+                places[ranked.retriever] = Place(
+                    retriever=ranked.retriever, rank=rank, strength=candidate.strength
                 )
     fused = [
         Fused(
@@ -97,23 +97,23 @@ def fuse(lists: Sequence[Ranked], fusion: Fusion) -> list[Fused]:
                 fusion.weights.get(retriever, 1.0) / (fusion.k + one.rank)
                 for retriever, one in places.items()
             ),
-            places=tuple(sorted(places.values(), key=lambda one: one.rank)),
+            places=tuple(sorted(places.values(), key=lambda place: place.rank)),
             fit=fits.get(item_id, 0.0),
         )
         for item_id, places in best.items()
     ]
-    return sorted(fused, key=lambda one: (-one.score, one.item_id))
+    return sorted(fused, key=lambda value: (-value.score, value.item_id))
 
 
 def _fits(lists: Sequence[Ranked], fusion: Fusion) -> dict[str, float]:
     nearest: dict[RetrieverName, dict[str, float]] = {}
-    for one in lists:
-        for each in one.candidates:
-            nearness = each.strength if each.nearness is None else each.nearness
+    for ranked in lists:
+        for candidate in ranked.candidates:
+            nearness = candidate.strength if candidate.nearness is None else candidate.nearness
             if nearness is None:
                 continue
-            near = nearest.setdefault(one.retriever, {})
-            near[each.item_id] = max(near.get(each.item_id, 0.0), nearness)
+            near = nearest.setdefault(ranked.retriever, {})
+            near[candidate.item_id] = max(near.get(candidate.item_id, 0.0), nearness)
     weights = {retriever: fusion.fit_weights.get(retriever, 1.0) for retriever in nearest}
     whole = sum(weights.values()) or 1.0
     fits: dict[str, float] = {}

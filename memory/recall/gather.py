@@ -56,7 +56,7 @@ async def gather(
         for place, (retriever, question) in asked.items():
             tasks.start_soon(ask, place, retriever, question)
     ordered = [(asked[place][0].name, answers[place]) for place in asked]
-    sure = {each.item_id for _, one in ordered for each in one.candidates}
+    sure = {candidate.item_id for _, one in ordered for candidate in one.candidates}
     return Gathered(
         found=[
             Ranked(retriever=name, candidates=[*one.candidates, *_among(one.seconded, sure)])
@@ -75,7 +75,7 @@ async def gather(
 def _among(
     candidates: Sequence[Candidate], ids: AbstractSet[str], *, are_in: bool = True
 ) -> list[Candidate]:
-    return [one for one in candidates if (one.item_id in ids) is are_in]
+    return [candidate for candidate in candidates if (candidate.item_id in ids) is are_in]
 
 
 async def _answer(retriever: Retriever, question: Question, bound_s: float) -> RetrieverAnswer:

@@ -75,7 +75,7 @@ def pack(pieces: Pieces) -> ContextPack:
     lines.take_from(room)
     shown = [hit for hit, _ in lines.kept]
     items, context_items = told.joined(lines.kept)
-    left_out = [one for one in hits if one not in shown]
+    left_out = [hit for hit in hits if hit not in shown]
     made = ContextPack(
         categories=_categories(items),
         items=context_items,
@@ -84,7 +84,7 @@ def pack(pieces: Pieces) -> ContextPack:
         next_step_query=_next_query(pieces.queries, left_out[0]) if left_out else None,
         degraded=pieces.found.degraded,
     )
-    parts = [one for one in (before, told.notes.text) if one]
+    parts = [part for part in (before, told.notes.text) if part]
     parts += _quotation([line for _, line in lines.kept], made, len(left_out))
     text = "\n\n".join(parts)
     assert len(text) <= pieces.budget_chars, "every piece was counted"
@@ -96,37 +96,37 @@ class _Told:
 
     def __init__(self, notes: QuotedNotes) -> None:
         self.notes = notes
-        self._items = {one.item.id: one for one in notes.items}
+        self._items = {item.item.id: item for item in notes.items}
 
     def untold(self, hits: Sequence[Hit]) -> list[Hit]:
         """Leave out what the notes tell whole, and what of them must not be shown."""
-        done = {one.item.id for one in self.notes.items if one.is_whole}
-        done |= {one.id for one in self.notes.held_back}
-        return [one for one in hits if one.item.id not in done]
+        done = {item.item.id for item in self.notes.items if item.is_whole}
+        done |= {held.id for held in self.notes.held_back}
+        return [hit for hit in hits if hit.item.id not in done]
 
     def within(self, hits: Sequence[Hit], most: int) -> list[Hit]:
         """Give the first hits, with those of the notes at most so many items."""
         left = most - len(self._items)
         kept: list[Hit] = []
-        for one in hits:
-            is_told = one.item.id in self._items
+        for hit in hits:
+            is_told = hit.item.id in self._items
             if is_told or left > 0:
-                kept.append(one)
+                kept.append(hit)
                 left -= not is_told
         return kept
 
     def joined(self, kept: Sequence[tuple[Hit, str]]) -> tuple[list[Item], list[ContextItem]]:
         """Give all items that go in, the notes' ones first, each once."""
         lines = {hit.item.id: (hit, line) for hit, line in kept}
-        notes = [_told_item(one, lines.get(one.item.id)) for one in self.notes.items]
-        others = [one for one in kept if one[0].item.id not in self._items]
-        items = [one.item for one in self.notes.items] + [hit.item for hit, _ in others]
+        notes = [_told_item(item, lines.get(item.item.id)) for item in self.notes.items]
+        others = [kept_line for kept_line in kept if kept_line[0].item.id not in self._items]
+        items = [item.item for item in self.notes.items] + [hit.item for hit, _ in others]
         return items, notes + [_context_item(hit, line) for hit, line in others]
 
     def held_back(self, found: Sequence[HeldBack]) -> list[HeldBack]:
         """Give what is held back, each once; not a note that is told as it stands now."""
         both = dict.fromkeys((*found, *self.notes.held_back))
-        return [one for one in both if one.id not in self._items]
+        return [held for held in both if held.id not in self._items]
 
 
 class _Room:
@@ -217,9 +217,11 @@ def _quotation(lines: Sequence[str], made: ContextPack, left_out: int) -> list[s
     """Give what was found as the parts of a text; none where nothing was."""
     if not lines:
         return []
-    extracts = [f"> From {one.item_id}:\n{_quoted(one.extract)}" for one in made.resources]
+    extracts = [
+        f"> From {resource.item_id}:\n{_quoted(resource.extract)}" for resource in made.resources
+    ]
     more = _MORE.format(count=left_out) if left_out else ""
-    ends = [one for one in (_degraded(made.degraded), more) if one]
+    ends = [part for part in (_degraded(made.degraded), more) if part]
     return ["\n".join([_LEAD, *lines]), *extracts, *ends]
 
 
@@ -257,16 +259,16 @@ def _names(item: Item) -> Iterator[str]:
 
 
 def _category(name: str, items: Sequence[Item]) -> Category:
-    members = [one for one in items if name in _names(one)]
-    titles = "; ".join(one.title for one in members[:_MAX_SUBJECTS])
+    members = [item for item in items if name in _names(item)]
+    titles = "; ".join(item.title for item in members[:_MAX_SUBJECTS])
     return Category(
         name=name,
         summary=f"{len(members)} of what was found: {titles}",
-        item_ids=tuple(one.id for one in members),
+        item_ids=tuple(item.id for item in members),
     )
 
 
 def _next_query(queries: Sequence[str], left_out: Hit) -> str:
     """Say what to ask for to see the rest."""
-    asked = next((one for one in queries if one.strip()), "")
+    asked = next((query for query in queries if query.strip()), "")
     return " ".join(f"{asked} {left_out.item.title}".split())[:_LINE_CHARS]

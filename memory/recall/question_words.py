@@ -65,15 +65,15 @@ class QuestionWords:
     def of(cls, text: str) -> "QuestionWords":
         """Take the words out of a question."""
         asked = text[-MAX_QUESTION_CHARS:]
-        found = [one for one in terms(asked) if not _is_stop(one)]
+        found = [term for term in terms(asked) if not _is_stop(term)]
         weights: dict[str, float] = {}
         for place, term in enumerate(found, start=1):
             behind = len(found) - place
             weights[term] = weights.get(term, 0.0) + _SAID + _JUST_SAID * exp(-behind / _FADES_OVER)
-        ordered = sorted(weights.items(), key=lambda one: -one[1])
+        ordered = sorted(weights.items(), key=lambda value: -value[1])
         telling = set("".join(weights))
         single = [
-            one for one in characters(asked) if one in telling and one not in _STOP_CHARACTERS
+            char for char in characters(asked) if char in telling and char not in _STOP_CHARACTERS
         ]
         return cls(dict(ordered[:MAX_TERMS]), tuple(single[-MAX_CHARACTERS:]))
 

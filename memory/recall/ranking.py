@@ -40,7 +40,7 @@ def rank(found: Sequence[tuple[Fused, Item]], now: datetime) -> list[Scored]:
         Scored(item=item, score=score / top, why=_why(fused.places, item, now), fit=fused.fit)
         for score, fused, item in raw
     ]
-    return sorted(scored, key=lambda one: (-one.score, one.item.id))
+    return sorted(scored, key=lambda value: (-value.score, value.item.id))
 
 
 def _recency(item: Item, now: datetime) -> float:
@@ -59,7 +59,7 @@ def _age_days(item: Item, now: datetime) -> float:
 
 
 def _why(places: Sequence[Place], item: Item, now: datetime) -> str:
-    found = " and ".join(f"{_RETRIEVERS[one.retriever]} ({_place(one)})" for one in places)
+    found = " and ".join(f"{_RETRIEVERS[place.retriever]} ({_place(place)})" for place in places)
     return f"found by {found}; {_age(item, now)}"
 
 

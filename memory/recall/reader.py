@@ -169,7 +169,10 @@ class RecallReader:
         about = self._about_memory
         if about is None or not _may_have_notes(query):
             return
-        asked = next((one for one in query.queries if about.asks_about_memory(one)), None)
+        asked = next(
+            (each_query for each_query in query.queries if about.asks_about_memory(each_query)),
+            None,
+        )
         if asked is None:
             return
         try:
@@ -214,10 +217,10 @@ async def _filtered(text: str, active_tools: Sequence[str]) -> str:
 
 async def _filtered_again(found: Found, active_tools: Sequence[str]) -> Found:
     """Hold back once more: no path leads around the filter, whatever a model chose."""
-    shown, held = await split_stale([one.item for one in found.hits], active_tools)
-    ids = {one.id for one in shown}
+    shown, held = await split_stale([hit.item for hit in found.hits], active_tools)
+    ids = {item.id for item in shown}
     return replace(
         found,
-        hits=[one for one in found.hits if one.item.id in ids],
+        hits=[hit for hit in found.hits if hit.item.id in ids],
         held_back=(*found.held_back, *held),
     )

@@ -49,11 +49,11 @@ class RecentTools:
             return
         self._of(conversation_id)
         waiting: dict[str, str] = {}
-        for one in calls:
-            if one.name is not None:
-                waiting[one.tool_use_id] = one.name
-            elif one.tool_use_id in waiting:
-                self.note(conversation_id, waiting.pop(one.tool_use_id))
+        for call in calls:
+            if call.name is not None:
+                waiting[call.tool_use_id] = call.name
+            elif call.tool_use_id in waiting:
+                self.note(conversation_id, waiting.pop(call.tool_use_id))
 
     def forget(self, conversation_id: str) -> None:
         """Forget a conversation that was left or deleted."""

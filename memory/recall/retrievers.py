@@ -86,13 +86,13 @@ class FulltextRetriever:
         hits = await self._items.search(
             question.text, question.scope, kinds=question.kinds, limit=limit
         )
-        best = max((one.score for one in hits), default=1.0)
+        best = max((hit.score for hit in hits), default=1.0)
         found = [
             (
-                one.is_about,
-                Candidate(item_id=one.item_id, strength=one.coverage, nearness=one.score / best),
+                hit.is_about,
+                Candidate(item_id=hit.item_id, strength=hit.coverage, nearness=hit.score / best),
             )
-            for one in hits
+            for hit in hits
         ]
         return RetrieverAnswer(
             candidates=[one for is_about, one in found if is_about],

@@ -88,8 +88,8 @@ class MemorySearch:
         """
         queries = [q] if isinstance(q, str) else list(q)
         questions = [
-            Question(text=_bounded(one), scope=scope, kinds=kinds)
-            for one in [one for one in queries if one.strip()][:_MAX_QUERIES]
+            Question(text=_bounded(query), scope=scope, kinds=kinds)
+            for query in [query for query in queries if query.strip()][:_MAX_QUERIES]
         ]
         whole_s = self._limits.retriever_s if deadline_s is None else max(0.0, deadline_s)
         ends_at = anyio.current_time() + whole_s
@@ -103,25 +103,27 @@ class MemorySearch:
             _log.exception("items_not_read")
             return Found(degraded=_with(gathered.degraded, "fulltext_error"))
         shown, held_back = await split_stale(
-            [one for one in read if one.kind in kinds], active_tools
+            [item for item in read if item.kind in kinds], active_tools
         )
-        kept = {one.id: one for one in shown}
+        kept = {item.id: item for item in shown}
         found = self._hits(gathered.found, kept, self._fusion)
-        taken = {one.item.id for one in found}
+        taken = {hit.item.id for hit in found}
         weak = self._hits(gathered.weak, kept, self._fusion.unweighted)
-        alone = [one for one in _by_words_alone(gathered.found) if one in kept]
+        alone = [item_id for item_id in _by_words_alone(gathered.found) if item_id in kept]
         if alone:
             self._on_words_alone(alone)
         return Found(
             hits=found[: max(0, limit)],
-            weak=[one for one in weak if one.item.id not in taken][:_MAX_WEAK],
+            weak=[hit for hit in weak if hit.item.id not in taken][:_MAX_WEAK],
             held_back=_without_weak(held_back, gathered.found),
             degraded=gathered.degraded,
         )
 
     async def _read(self, gathered: Gathered, scope: Scope) -> list[Item]:
         lists = [*gathered.found, *gathered.weak]
-        ids = dict.fromkeys(each.item_id for one in lists for each in one.candidates)
+        ids = dict.fromkeys(
+            candidate.item_id for ranked in lists for candidate in ranked.candidates
+        )
         return await self._items.get_many(list(ids), scope) if ids else []
 
     def _hits(
@@ -129,24 +131,37 @@ class MemorySearch:
     ) -> list[Hit]:
         """Fuse and rank what may be shown; what may not was never in these lists."""
         kept = [
-            replace(one, candidates=[each for each in one.candidates if each.item_id in items])
-            for one in lists
+            replace(
+                ranked,
+                candidates=[
+                    candidate for candidate in ranked.candidates if candidate.item_id in items
+                ],
+            )
+            for ranked in lists
         ]
-        ranked = rank([(one, items[one.item_id]) for one in fuse(kept, fusion)], self._now())
-        return [Hit(item=one.item, score=one.score, why=one.why, fit=one.fit) for one in ranked]
+        ranked = rank([(fused, items[fused.item_id]) for fused in fuse(kept, fusion)], self._now())
+        return [
+            Hit(
+                item=ranked_case.item,
+                score=ranked_case.score,
+                why=ranked_case.why,
+                fit=ranked_case.fit,
+            )
+            for ranked_case in ranked
+        ]
 
 
 def _by_words_alone(found: Sequence[Ranked]) -> list[str]:
     def ids(retriever: RetrieverName) -> dict[str, None]:
         return {
-            each.item_id: None
-            for one in found
-            if one.retriever == retriever
-            for each in one.candidates
+            candidate.item_id: None
+            for hit in found
+            if hit.retriever == retriever
+            for candidate in hit.candidates
         }
 
     near = ids("vector")
-    return [one for one in ids("fulltext") if one not in near]
+    return [item_id for item_id in ids("fulltext") if item_id not in near]
 
 
 def _bounded(text: str) -> str:
@@ -157,8 +172,8 @@ def _bounded(text: str) -> str:
 
 def _without_weak(held_back: Sequence[HeldBack], found: Sequence[Ranked]) -> list[HeldBack]:
     """Tell of what would have been shown; of the rest nobody would have seen anything anyway."""
-    ids = {each.item_id for one in found for each in one.candidates}
-    return [one for one in held_back if one.id in ids]
+    ids = {candidate.item_id for hit in found for candidate in hit.candidates}
+    return [held for held in held_back if held.id in ids]
 
 
 def _with(reasons: Sequence[Degradation], another: Degradation) -> tuple[Degradation, ...]:

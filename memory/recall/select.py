@@ -53,7 +53,7 @@ class Selector:
         An id that was not among those given counts for nothing, a list of such alone for a failure.
         """
         prompt, manifest = _prompt(queries, [*found.hits, *found.weak], active_tools)
-        given = {one.item.id: one for one in manifest}
+        given = {hit.item.id: hit for hit in manifest}
         if not given:
             return found
         timeout_s = self._timeout_s if deadline_s is None else min(self._timeout_s, deadline_s)
@@ -68,11 +68,11 @@ class Selector:
             _log.exception("selector_broke")
             return _unchanged(found, "selector_error")
         ids = _ids(answer)
-        chosen = [given[one] for one in dict.fromkeys(ids or ()) if one in given]
+        chosen = [given[item_id] for item_id in dict.fromkeys(ids or ()) if item_id in given]
         if ids is None or (ids and not chosen):
             return _unchanged(found, "selector_error")
         return replace(
-            found, hits=[replace(one, why=f"chosen by the model; {one.why}") for one in chosen]
+            found, hits=[replace(item, why=f"chosen by the model; {item.why}") for item in chosen]
         )
 
 
@@ -89,8 +89,8 @@ def _prompt(
     lines = [json.dumps({"message": asked, "tools_in_use": tools}, ensure_ascii=False)]
     room = MAX_MANIFEST_BYTES - _bytes(lines[0])
     manifest: list[Hit] = []
-    for one in hits:
-        item = one.item
+    for hit in hits:
+        item = hit.item
         line = json.dumps(
             {"id": item.id, "kind": item.kind, "title": item.title, "summary": item.summary},
             ensure_ascii=False,
@@ -99,7 +99,7 @@ def _prompt(
         if room < 0:
             break
         lines.append(line)
-        manifest.append(one)
+        manifest.append(hit)
     return "\n".join(lines), manifest
 
 
@@ -109,8 +109,8 @@ def _bytes(text: str) -> int:
 
 def _ids(answer: str) -> list[str] | None:
     """Read the model's list, the last one of its answer; None: it gave none."""
-    lists = [_strings(one) for one in _LIST.findall(answer[-_MAX_ANSWER_CHARS:])]
-    return next((one for one in reversed(lists) if one is not None), None)
+    lists = [_strings(found) for found in _LIST.findall(answer[-_MAX_ANSWER_CHARS:])]
+    return next((ranked for ranked in reversed(lists) if ranked is not None), None)
 
 
 def _strings(text: str) -> list[str] | None:
@@ -118,4 +118,4 @@ def _strings(text: str) -> list[str] | None:
         values = json.loads(text)
     except ValueError:
         return None
-    return values if all(isinstance(one, str) for one in values) else None
+    return values if all(isinstance(value, str) for value in values) else None

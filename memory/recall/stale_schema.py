@@ -69,10 +69,10 @@ def split_stale_blocking(
     holding = StaleSchemaFilter.of(active_tools)
     shown: list[Item] = []
     held: list[HeldBack] = []
-    for one in items:
-        held_back = holding.judge(one)
+    for item in items:
+        held_back = holding.judge(item)
         if held_back is None:
-            shown.append(one)
+            shown.append(item)
         else:
             held.append(held_back)
     return shown, held
@@ -82,10 +82,10 @@ def without_stale_lines(text: str, active_tools: Sequence[str]) -> str:
     """Give a quotation without the lines that must not be shown; empty where none is left."""
     holding = StaleSchemaFilter.of(active_tools)
     lines = text.split("\n")
-    quoted = [one for one in lines if one.startswith(_QUOTE)]
-    held = {one for one in quoted if holding.is_stale_line(one.removeprefix(_QUOTE))}
+    quoted = [line for line in lines if line.startswith(_QUOTE)]
+    held = {line for line in quoted if holding.is_stale_line(line.removeprefix(_QUOTE))}
     if not held:
         return text
     if len(held) == len(set(quoted)):
         return ""
-    return "\n".join(one for one in lines if one not in held)
+    return "\n".join(line for line in lines if line not in held)

@@ -20,7 +20,7 @@ from policies.secrets import mask_secrets
 
 HERE = Path(__file__).parent
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-_EPISODE_TYPES = {str(one): one for one in EPISODE_TYPES}
+_EPISODE_TYPES = {str(known_type): known_type for known_type in EPISODE_TYPES}
 ANN = Scope(owner_id="ann")
 
 
@@ -115,7 +115,9 @@ async def write_all(directory: Path) -> dict[str, str]:
                 written = await memory.write(_draft(row))
                 assert written.status == "stored", (row["key"], written)
                 keys[str(written.episode_id)] = str(row["key"])
-    assert len(keys) == len(items), sorted({str(one["key"]) for one in items} - set(keys.values()))
+    assert len(keys) == len(items), sorted(
+        {str(item["key"]) for item in items} - set(keys.values())
+    )
     return keys
 
 
@@ -146,13 +148,13 @@ async def asked_of(directory: Path, *, with_vectors: bool) -> AsyncIterator[Memo
 async def answer_all(memory: Memory, keys: Mapping[str, str]) -> Sequence[Answered]:
     """Ask all questions."""
     answers = []
-    for one in questions():
+    for question in questions():
         pack = await memory.reader.recall(
-            QueryPack(queries=[one.q], scope=ANN, active_tools=one.tools)
+            QueryPack(queries=[question.q], scope=ANN, active_tools=question.tools)
         )
         answers.append(
             Answered(
-                asked=one,
+                asked=question,
                 pack=pack,
                 keys=tuple(keys[item.id] for item in pack.items),
                 held_back=tuple(keys[held.id] for held in pack.held_back),

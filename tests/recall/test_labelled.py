@@ -20,28 +20,28 @@ def figures(answers: Sequence[Answered]) -> str:
     """Tell each group's figure, and each question that was not answered as it should be."""
     groups: dict[str, list[float]] = defaultdict(list)
     lines = []
-    for one in answers:
-        if one.asked.gold:
-            groups[one.asked.group].append(one.recall_at_5)
-        if one.asked.gold and one.recall_at_5 < 1:
-            lines.append(f"  missed {one.asked.gold}: {one.asked.q!r} gave {one.keys[:5]}")
-        if one.asked.group == "none" and one.keys:
-            lines.append(f"  nothing fits {one.asked.q!r}, it gave {one.keys}")
-        if one.leaked:
-            lines.append(f"  stale and shown {one.leaked}: {one.asked.q!r}")
-        withheld = set(one.asked.gold) & set(one.held_back)
+    for answer in answers:
+        if answer.asked.gold:
+            groups[answer.asked.group].append(answer.recall_at_5)
+        if answer.asked.gold and answer.recall_at_5 < 1:
+            lines.append(f"  missed {answer.asked.gold}: {answer.asked.q!r} gave {answer.keys[:5]}")
+        if answer.asked.group == "none" and answer.keys:
+            lines.append(f"  nothing fits {answer.asked.q!r}, it gave {answer.keys}")
+        if answer.leaked:
+            lines.append(f"  stale and shown {answer.leaked}: {answer.asked.q!r}")
+        withheld = set(answer.asked.gold) & set(answer.held_back)
         if withheld:
-            lines.append(f"  to be shown, and held back {withheld}: {one.asked.q!r}")
+            lines.append(f"  to be shown, and held back {withheld}: {answer.asked.q!r}")
     told = [f"{name}: {sum(each) / len(each):.2f} of {len(each)}" for name, each in groups.items()]
     return "\n".join([f"Recall@5 {', '.join(told)}", *lines])
 
 
 def test_the_set_is_large_and_its_questions_name_items_that_exist() -> None:
-    keys = [str(one["key"]) for one in rows("items.jsonl")]
+    keys = [str(row["key"]) for row in rows("items.jsonl")]
     asked = questions()
-    named = {key for one in asked for key in (*one.gold, *one.hidden)}
+    named = {key for question in asked for key in (*question.gold, *question.hidden)}
     assert len(keys) == len(set(keys)) >= 60
-    assert len(asked) == len({one.q for one in asked}) >= 60
+    assert len(asked) == len({question.q for question in asked}) >= 60
     assert named <= set(keys)
 
 
@@ -52,11 +52,11 @@ async def test_the_gate_holds(tmp_path: Path, *, with_vectors: bool) -> None:
         answers = await answer_all(memory, keys)
 
     told = figures(answers)
-    fitting = [one.recall_at_5 for one in answers if one.asked.gold]
+    fitting = [answer.recall_at_5 for answer in answers if answer.asked.gold]
     assert sum(fitting) / len(fitting) >= 0.9, told
-    assert not any(one.pack.text for one in answers if one.asked.group == "none"), told
-    assert not any(one.leaked for one in answers), told
-    assert not any(set(one.asked.gold) & set(one.held_back) for one in answers), told
-    durable = [one for one in answers if one.asked.group == "durable"]
-    assert all(set(one.asked.gold) <= set(one.keys) for one in durable), told
-    assert not any(one.pack.degraded for one in answers), told
+    assert not any(answer.pack.text for answer in answers if answer.asked.group == "none"), told
+    assert not any(answer.leaked for answer in answers), told
+    assert not any(set(answer.asked.gold) & set(answer.held_back) for answer in answers), told
+    durable = [answer for answer in answers if answer.asked.group == "durable"]
+    assert all(set(question.asked.gold) <= set(question.keys) for question in durable), told
+    assert not any(answer.pack.degraded for answer in answers), told

@@ -66,12 +66,15 @@ async def test_a_subject_is_found_however_much_is_remembered_of_it(
                 await database.write(partial(put_item_blocking, item=item(name, text)))
             for question, lines in ASKED.items():
                 hits = await store.search(question, ANN, limit=60)
-                about = [one.item_id.removeprefix("epi_") for one in hits if one.is_about]
+                about = [hit.item_id.removeprefix("epi_") for hit in hits if hit.is_about]
                 language = "en" if lines is ENGLISH else "zh"
                 assert len(about) >= min(count, 3), question
-                assert all(one.startswith(language) for one in about[:count]), (question, about)
+                assert all(each_item.startswith(language) for each_item in about[:count]), (
+                    question,
+                    about,
+                )
             for question in NOT_ASKED:
                 hits = await store.search(question, ANN, limit=60)
-                assert not any(one.is_about for one in hits), question
+                assert not any(hit.is_about for hit in hits), question
         finally:
             readers.close()

@@ -81,7 +81,7 @@ class Listed:
         del content
         rows = await self._database.rows("SELECT id FROM items WHERE kind = 'case' ORDER BY id")
         found = await self._store.get([row["id"] for row in rows], scope.owner_id)
-        mine = [one for one in found if sees(CaseCaller(scope=scope), one)]
+        mine = [hit for hit in found if sees(CaseCaller(scope=scope), hit)]
         return Nearby(cases=mine[:limit])
 
 

@@ -98,8 +98,8 @@ class FoundCases:
 
     async def put(self, *cases: Case) -> None:
         """Record cases, or bring those that are there to this state; search finds what it may."""
-        for one in cases:
-            await self.change(one)
+        for case in cases:
+            await self.change(case)
 
     async def change(self, case: Case, **fields: Any) -> None:
         """Bring a case to this state; `fields` are what else the change holds."""
@@ -109,20 +109,20 @@ class FoundCases:
 
     async def vote(self, case: Case, *votes: Vote) -> None:
         """Cast votes on a case."""
-        for one in votes:
-            await self.change(case, vote=one)
+        for vote in votes:
+            await self.change(case, vote=vote)
 
     async def found(
         self, query: str, asking: CaseCaller | None = None, top_k: int = 20
     ) -> list[str]:
         """Give the names of what is found, best first."""
         answer = await self.finder.find(asking or caller(), query, top_k)
-        return [one.case_id.removeprefix("cas_") for one in answer.cases]
+        return [case.case_id.removeprefix("cas_") for case in answer.cases]
 
     async def near(self, content: CaseContent, scope: Scope = ANN, limit: int = 10) -> list[str]:
         """Give the names of what may tell of the same as a content, likeliest first."""
         nearby = await self.finder.candidates(content, scope, limit)
-        return [one.case_id.removeprefix("cas_") for one in nearby.cases]
+        return [case.case_id.removeprefix("cas_") for case in nearby.cases]
 
 
 @asynccontextmanager

@@ -47,13 +47,13 @@ class Shelf:
 
     @classmethod
     def of(cls, *items: Item) -> "Shelf":
-        return cls({one.id: one for one in items})
+        return cls({item.id: item for item in items})
 
     async def get_many(self, item_ids: Sequence[str], scope: Scope) -> list[Item]:
         if self.before is not None:
             await self.before()
-        known = [self.items[one] for one in item_ids if one in self.items]
-        return [one for one in known if scope.covers(one.scope)]
+        known = [self.items[item_id] for item_id in item_ids if item_id in self.items]
+        return [item for item in known if scope.covers(item.scope)]
 
 
 @dataclass
@@ -68,8 +68,8 @@ class GivingArm:
     def of(
         cls, *item_ids: str, weak: Sequence[str] = (), name: RetrieverName = "fulltext"
     ) -> "GivingArm":
-        candidates = [Candidate(item_id=one, strength=0.9) for one in item_ids]
-        weaker = [Candidate(item_id=one, strength=0.1) for one in weak]
+        candidates = [Candidate(item_id=item_id, strength=0.9) for item_id in item_ids]
+        weaker = [Candidate(item_id=hit, strength=0.1) for hit in weak]
         return cls(name, RetrieverAnswer(candidates=candidates, weak=weaker))
 
     def degraded(self, *reasons: Degradation) -> "GivingArm":

@@ -60,7 +60,7 @@ def drop_diffs(text: str) -> str:
 
 
 def _remark(files: Sequence[_Changed]) -> str:
-    named = ", ".join(str(one) for one in files[:_MAX_FILES])
+    named = ", ".join(str(file) for file in files[:_MAX_FILES])
     more = f" and {len(files) - _MAX_FILES} more files" if len(files) > _MAX_FILES else ""
     return f"[diff left out: {named}{more}]"
 

@@ -55,7 +55,7 @@ def gist(text: str, limit: int) -> str:
     conclusion = max((at for at in telling if CONCLUSION.search(lines[at][:500])), default=None)
     chosen: set[int] = set()
     for at in [*([] if conclusion is None else [conclusion]), *telling]:
-        cost = sum(len(lines[one]) + 1 for one in {*chosen, at})
+        cost = sum(len(lines[item]) + 1 for item in {*chosen, at})
         if cost <= limit:
             chosen.add(at)
     return "\n".join(without_rulers(lines[at]) for at in sorted(chosen)) or fit(text, limit)

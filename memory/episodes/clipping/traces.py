@@ -55,7 +55,7 @@ def drop_repeated_traces(text: str) -> str:
     traces = list(_traces(lines))
     if not traces:
         return text
-    counts = Counter(one.way(lines) for one in traces)
+    counts = Counter(trace.way(lines) for trace in traces)
     endings: dict[str, list[str]] = {}
     kept: list[str] = []
     at = 0

@@ -186,13 +186,13 @@ def test_what_merging_had_made_comes_back_as_it_was(shell: Shell, tmp_path: Path
         assert other("import", given=line)[0] == 0
         assert other("export")[1] == f"{line}\n"
     assert "epi_" in other("search", "代理断开")[1]
-    older = {**value, "variants": [one["text"] for one in value["variants"]]}
+    older = {**value, "variants": [variant["text"] for variant in value["variants"]]}
     del older["repeats"]
     (tmp_path / "third").mkdir()
     third = Shell(tmp_path / "third")
     third("import", given=json.dumps(older))
     (back,) = map(json.loads, third("export")[1].splitlines())
-    assert [one["text"] for one in back["variants"]] == older["variants"]
+    assert [variant["text"] for variant in back["variants"]] == older["variants"]
     assert back["sections"] == value["sections"]
 
 

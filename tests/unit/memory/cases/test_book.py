@@ -230,8 +230,8 @@ async def test_secrets_reach_neither_the_case_nor_its_reports_and_history(tmp_pa
             "resolution": "the runbook said known-to-the-server",
         }
         answers = [await world.upsert(caller(f"cnv_{n}"), **sent) for n in range(2)]
-        assert [one.redacted for one in answers] == [2, 2]
-        assert [one.status for one in answers] == ["created", "merged"]
+        assert [answer.redacted for answer in answers] == [2, 2]
+        assert [answer.status for answer in answers] == ["created", "merged"]
         stored = await everything(world)
         assert KEY not in stored
         assert "known-to-the-server" not in stored

@@ -82,7 +82,7 @@ async def vote(world: CaseWorld, case_id: str) -> None:
         (changes, "to_item", vote),
         (case_dedup, "fingerprint_of", rewrite),
     ],
-    ids=lambda one: getattr(one, "__name__", str(one)).rpartition(".")[2],
+    ids=lambda value: getattr(value, "__name__", str(value)).rpartition(".")[2],
 )
 async def test_the_loop_goes_on_turning_while_it_is_decided(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: Any, name: str, work: Any

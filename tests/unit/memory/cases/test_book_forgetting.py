@@ -83,7 +83,7 @@ async def test_nothing_of_a_case_is_left_and_the_rest_stays(tmp_path: Path) -> N
         assert (await world.store.related([kept]))[kept] == []
         assert await world.store.unreviewed("cnv_6", "ann", limit=9) == [other]
         found = await world.store.get([gone, kept, other], "ann")
-        assert [one.case_id for one in found] == [kept, other]
+        assert [hit.case_id for hit in found] == [kept, other]
         assert not await forgetting_on(world).forget(gone, ANN)
         assert WORD not in await everything(world)
 
@@ -95,7 +95,7 @@ async def test_the_words_of_a_case_are_in_no_table_any_more(tmp_path: Path) -> N
         assert await forgetting_on(world).forget(gone.case_id, ANN)
         assert WORD not in await everything(world)
         page = await SqliteChronicle(world.database).page("ann", limit=9)
-        assert [(one.key, one.forgotten) for one in page.records] == [
+        assert [(record.key, record.forgotten) for record in page.records] == [
             ("memory.forgotten", False),
             (f"tool.{TOOL}.ok", True),
         ]

@@ -44,7 +44,7 @@ async def test_twenty_near_duplicates_at_once_are_one_case_with_nineteen_reports
             async with anyio.create_task_group() as group:
                 for n in range(20):
                     group.start_soon(tell, n)
-        statuses = [one.status for one in answers]
+        statuses = [answer.status for answer in answers]
         assert (statuses.count("created"), statuses.count("merged")) == (1, 19)
         assert await world.count() == 1
         one = await world.case(answers[0].case.case_id)
@@ -69,8 +69,8 @@ async def test_the_same_in_another_environment_or_app_is_a_case_of_its_own(
         first = await world.upsert(caller(), **INCIDENT)
         staging = await world.upsert(caller("cnv_2", environment="staging"), **INCIDENT)
         nowhere = await world.upsert(caller("cnv_3", app=None), **INCIDENT)
-        assert [one.status for one in (first, staging, nowhere)] == ["created"] * 3
-        assert first.case.case_id in {one.case_id for one in staging.similar_cases}
+        assert [answer.status for answer in (first, staging, nowhere)] == ["created"] * 3
+        assert first.case.case_id in {case.case_id for case in staging.similar_cases}
 
 
 async def test_look_alikes_with_another_root_cause_are_not_merged(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ async def test_a_conversation_that_tells_exactly_the_same_again_reports_nothing(
         assert (await world.upsert(caller("cnv_3"), **INCIDENT)).case.reports == 2
         person = caller(None, by="person")
         answers = [await world.upsert(person, **INCIDENT) for _ in range(2)]
-        assert [one.case.reports for one in answers] == [3, 3]
+        assert [answer.case.reports for answer in answers] == [3, 3]
         assert world.told == ["changed"] * 4
 
 

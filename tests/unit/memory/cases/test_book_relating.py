@@ -23,19 +23,19 @@ async def test_relations_to_another_apps_case_or_a_stale_one_are_not_told(tmp_pa
         mine = (await world.upsert(caller("cnv_3"), **INCIDENT)).case.case_id
         everywhere = caller("cnv_4", app=None)
         told = await world.upsert(everywhere, case_id=common, **INCIDENT)
-        assert {one.case_id for one in told.similar_cases} == {bank, stale, mine}
+        assert {case.case_id for case in told.similar_cases} == {bank, stale, mine}
         await world.vote(caller("cnv_5"), stale, signal="stale")
         by_person = caller(None, by="person")
         unchanged = await world.upsert(caller("cnv_6"), case_id=common, **INCIDENT)
         updated = await world.upsert(by_person, case_id=common, resolution="close them")
-        stored = {one.case_id for one in (await world.store.related([common]))[common]}
+        stored = {relation.case_id for relation in (await world.store.related([common]))[common]}
         assert stored == {bank, stale, mine}
         assert (unchanged.status, updated.status) == ("unchanged", "updated")
         for answer in (unchanged, updated):
-            assert [one.case_id for one in answer.similar_cases] == [mine]
+            assert [case.case_id for case in answer.similar_cases] == [mine]
         merged = await world.upsert(caller("cnv_7"), **retold(INCIDENT))
         assert (merged.status, merged.case.case_id) == ("merged", mine)
-        assert [one.case_id for one in merged.similar_cases] == [common]
+        assert [case.case_id for case in merged.similar_cases] == [common]
 
 
 async def test_both_ends_know_of_a_relation_also_after_a_rewriting(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ async def test_both_ends_know_of_a_relation_also_after_a_rewriting(tmp_path: Pat
         (relation,) = second.similar_cases
         assert (relation.case_id, relation.relation) == (first, "same_root_cause")
         known = await world.store.related([first])
-        assert [one.case_id for one in known[first]] == [second.case.case_id]
+        assert [relation.case_id for relation in known[first]] == [second.case.case_id]
         rewritten = {**OTHER_INCIDENT, "case_id": first, "metadata": {"failure_layer": "os"}}
         assert (await world.upsert(caller(), **rewritten)).similar_cases == ()
         assert (await world.store.related([second.case.case_id]))[second.case.case_id] == []
@@ -90,9 +90,9 @@ async def test_a_case_that_many_name_keeps_them_all_when_it_is_rewritten(tmp_pat
     async with case_world(tmp_path, new_id=lambda: next(ids)) as world:
         for n in range(9):
             await world.upsert(caller(f"cnv_{n}", environment=f"e{n}"), **INCIDENT)
-        before = {one.case_id for one in (await world.store.related(["cas_0"]))["cas_0"]}
+        before = {relation.case_id for relation in (await world.store.related(["cas_0"]))["cas_0"]}
         assert before == {f"cas_{n}" for n in range(1, 9)}
         answer = await world.upsert(caller("cnv_0"), case_id="cas_0", resolution="close them")
-        assert {one.case_id for one in answer.similar_cases} == before
+        assert {case.case_id for case in answer.similar_cases} == before
         after = (await world.store.related(["cas_0"]))["cas_0"]
         assert list(answer.similar_cases) == list(after)

@@ -26,7 +26,7 @@ async def test_surroundings_that_a_merged_report_adds_part_what_was_taken_for_on
         assert (merged.status, merged.case.content.metadata.failure_layer) == ("merged", "network")
         assert [known.relation for known in merged.similar_cases] == ["surface_similar"]
         ends = await world.store.related([one, other.case.case_id])
-        assert [known.relation for each in ends.values() for known in each] == [
+        assert [known.relation for relations in ends.values() for known in relations] == [
             "surface_similar"
         ] * 2
 

@@ -18,7 +18,7 @@ def retold(incident: Any, n: int, *, code: str = "") -> dict[str, Any]:
 
 
 async def body(world: CaseWorld) -> str:
-    ((text,),) = [tuple(one) for one in await world.database.rows("SELECT body FROM items")]
+    ((text,),) = [tuple(row) for row in await world.database.rows("SELECT body FROM items")]
     return str(text)
 
 

@@ -90,7 +90,7 @@ async def test_whoever_gives_up_waiting_does_not_keep_others_from_their_turn(
                 assert await slow.asked.receive() == "bob", "no other of Ann's is looked at yet"
                 slow.let_go.set()
             await record(caller("cnv_2"), INCIDENT_ZH)
-        assert [one.status for one in answers] == ["created"] * 3
+        assert [answer.status for answer in answers] == ["created"] * 3
 
 
 async def test_nothing_is_written_where_the_store_is_gone(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ async def show(world: CaseWorld, case_id: str, *names: str) -> None:
 
 
 async def revisions(world: CaseWorld, case_id: str) -> list[int]:
-    return [one.content_revision for one in (await world.store.votes([case_id]))[case_id]]
+    return [vote.content_revision for vote in (await world.store.votes([case_id]))[case_id]]
 
 
 @pytest.mark.parametrize(("told", "new"), TOLD, ids=["en", "zh"])

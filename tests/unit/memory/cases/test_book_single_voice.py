@@ -179,7 +179,7 @@ async def test_a_case_is_no_twin_of_itself(tmp_path: Path) -> None:
         await world.vote(caller("cnv_3"), stale, signal="stale")
         more = await world.upsert(caller(), case_id=stale, metadata={"tags": ["more"]})
         assert (more.status, more.case.lifecycle) == ("updated", "stale")
-        assert not any("tells the same" in one for one in more.notes)
+        assert not any("tells the same" in note for note in more.notes)
 
 
 async def test_what_is_known_of_the_surroundings_gives_way_to_an_author_or_a_person_alone(
@@ -226,9 +226,9 @@ async def test_a_persons_call_made_twice_is_no_second_report(tmp_path: Path) -> 
         await recorded(world)
         person = caller(None, by="person")
         answers = [await world.upsert(person, **retold()) for _ in range(3)]
-        assert [one.status for one in answers] == ["merged", "unchanged", "unchanged"]
+        assert [answer.status for answer in answers] == ["merged", "unchanged", "unchanged"]
         assert answers[-1].case.reports == 1
         branches = [caller(f"cnv_b{n}", root_id="cnv_9") for n in range(2)]
         told = [await world.upsert(caller("cnv_9"), **retold(9))]
-        told += [await world.upsert(one, **retold(9)) for one in branches]
-        assert [one.status for one in told] == ["merged", "unchanged", "unchanged"]
+        told += [await world.upsert(branch, **retold(9)) for branch in branches]
+        assert [text.status for text in told] == ["merged", "unchanged", "unchanged"]

@@ -44,7 +44,7 @@ async def test_a_report_whose_names_have_no_room_is_told_so(tmp_path: Path) -> N
         more = {**retold(INCIDENT), "metadata": {"tags": ["one more"]}}
         answer = await world.upsert(caller("cnv_2"), **more)
         assert answer.status == "merged"
-        assert [("`metadata.tags`" in one) for one in answer.notes] == [False, True]
+        assert [("`metadata.tags`" in note) for note in answer.notes] == [False, True]
         within = {**retold(INCIDENT), "metadata": {"tags": ["t1"]}, "resolution": "close them all"}
         assert len((await world.upsert(caller("cnv_3"), **within)).notes) == 1
 

@@ -34,7 +34,7 @@ async def test_two_other_conversations_make_a_draft_accepted_and_history_names_a
         assert second.feedback == FeedbackTally(helpful=2, unhelpful=0, conversations=2)
         assert "is accepted now" in second.notes[0]
         told = await world.store.history(case_id, limit=9)
-        assert [(one.event, one.conversation_id) for one in told] == [
+        assert [(text.event, text.conversation_id) for text in told] == [
             ("created", "cnv_1"),
             ("feedback", "cnv_2"),
             ("feedback", "cnv_3"),
@@ -48,7 +48,7 @@ async def test_two_other_conversations_make_a_draft_accepted_and_history_names_a
             "environment": "staging",
             "confidence": {"from": 0.8, "to": 0.9},
         }
-        assert [one.at for one in told] == sorted(one.at for one in told)
+        assert [text.at for text in told] == sorted(text.at for text in told)
 
 
 async def test_one_conversation_cannot_promote_what_it_wrote_however_often_it_tries(
@@ -62,15 +62,15 @@ async def test_one_conversation_cannot_promote_what_it_wrote_however_often_it_tr
             await world.upsert(caller("cnv_1"), case_id=case_id, confidence=1)
         assert await lifecycle(world, case_id) == "draft"
         votes = (await world.store.votes([case_id]))[case_id]
-        assert [(one.voter, one.helpful) for one in votes] == [("cnv_1", True)]
+        assert [(vote.voter, vote.helpful) for vote in votes] == [("cnv_1", True)]
 
 
 async def test_one_other_conversation_is_not_two_however_often_it_votes(tmp_path: Path) -> None:
     async with case_world(tmp_path) as world:
         case_id = (await recorded(world)).case_id
         answers = [await world.vote(caller("cnv_2"), case_id, helpful=True) for _ in range(9)]
-        assert {one.case.confidence for one in answers} == {0.9}
-        assert {one.feedback.helpful for one in answers} == {1}
+        assert {answer.case.confidence for answer in answers} == {0.9}
+        assert {answer.feedback.helpful for answer in answers} == {1}
         assert await lifecycle(world, case_id) == "draft"
         assert world.told == ["changed"] * 2, "the same vote again writes nothing"
         assert len(await world.store.history(case_id, limit=50)) == 2
@@ -96,7 +96,7 @@ async def test_a_vote_is_kept_under_the_voters_app_and_environment(tmp_path: Pat
         await world.vote(caller("cnv_2", app="bank", environment="staging"), case_id, helpful=True)
         await world.vote(caller("cnv_3", app="shop", environment=None), case_id, helpful=False)
         votes = (await world.store.votes([case_id]))[case_id]
-        assert [(one.voter, one.app_code, one.environment) for one in votes] == [
+        assert [(vote.voter, vote.app_code, vote.environment) for vote in votes] == [
             ("cnv_2", "bank", "staging"),
             ("cnv_3", "shop", None),
         ]
@@ -293,7 +293,7 @@ async def test_who_speaks_for_a_case_and_against_it_is_told_what_counts(
     async with case_world(tmp_path) as world:
         case_id = (await recorded(world, confidence=0.9)).case_id
         answer = await world.vote(caller("cnv_2"), case_id, helpful=helpful, signal=signal)
-        assert [one for one in answer.notes if "contradict" in one] == (
+        assert [note for note in answer.notes if "contradict" in note] == (
             [f"{told}; what speaks against the case counts."] if told else []
         )
         if told is not None:

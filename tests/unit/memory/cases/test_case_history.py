@@ -47,9 +47,9 @@ async def test_that_a_report_was_merged_stays_as_long_as_the_report(
             await tell_again(world, told, n)
         reports = await world.store.reports(case_id, limit=ALL)
         history = await world.store.history(case_id, limit=ALL)
-        assert [one.event for one in history] == ["created"] + ["merged"] * MAX_KEPT_REPORTS
-        assert [one.conversation_id for one in history[1:]] == [
-            one.conversation_id for one in reports
+        assert [entry.event for entry in history] == ["created"] + ["merged"] * MAX_KEPT_REPORTS
+        assert [entry.conversation_id for entry in history[1:]] == [
+            report.conversation_id for report in reports
         ]
         assert history[1].details == {"report": 6}, "its number says how many came before"
         assert (await world.case(case_id)).reports == MAX_KEPT_REPORTS + 5
@@ -63,7 +63,7 @@ async def test_a_merge_that_changed_the_case_stays(tmp_path: Path) -> None:
         for n in range(3, MANY):
             await take_in(world, case_id, n)
         numbers = [
-            one.details.get("report") for one in await world.store.history(case_id, limit=ALL)
+            entry.details.get("report") for entry in await world.store.history(case_id, limit=ALL)
         ]
         assert numbers == [None, 1, 2, *range(MANY - MAX_KEPT_REPORTS, MANY)]
 
@@ -86,6 +86,6 @@ async def test_who_tells_it_again_between_votes_leaves_no_more_of_them(tmp_path:
             await world.upsert(caller("cnv_1"), **told)
             await world.vote(caller("cnv_1"), case_id, helpful=n % 2 == 0)
         history = await world.store.history(case_id, limit=ALL)
-        votes = [one for one in history if one.event == "feedback"]
+        votes = [entry for entry in history if entry.event == "feedback"]
         assert len(votes) == 2 * MAX_KEPT_VOTINGS
         assert votes[-1] == history[-1], "the newest stay"

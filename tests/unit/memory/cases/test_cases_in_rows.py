@@ -46,29 +46,29 @@ async def an_old_one(directory: Path) -> list[tuple[object, ...]]:
         for table, rows in BELONGING.items():
             put(connection, table, rows)
         connection.commit()
-        return [tuple(one) for one in connection.execute(SCHEMA)]
+        return [tuple(row) for row in connection.execute(SCHEMA)]
 
 
 @pytest.mark.parametrize("table", ["cases", *BELONGING])
 async def test_all_of_it_is_there_afterwards(tmp_path: Path, table: str) -> None:
     indexes = await an_old_one(tmp_path)
     async with open_memory(tmp_path) as database:
-        rows = [tuple(one) for one in await database.rows(f"SELECT * FROM {table}")]
-        kept = [(*one[:LIKENESS], *one[LIKENESS + 1 :]) for one in CASES]
+        rows = [tuple(row) for row in await database.rows(f"SELECT * FROM {table}")]
+        kept = [(*case[:LIKENESS], *case[LIKENESS + 1 :]) for case in CASES]
         before: list[tuple[object, ...]] = [*kept] if table == "cases" else BELONGING[table]
-        assert rows == [(*one, *LATER.get(table, ())) for one in before]
-        assert [tuple(one) for one in await database.rows(SCHEMA)] == [
-            one for one in indexes if one[0] != "cases_like"
+        assert rows == [(*row, *LATER.get(table, ())) for row in before]
+        assert [tuple(row) for row in await database.rows(SCHEMA)] == [
+            index_name for index_name in indexes if index_name[0] != "cases_like"
         ]
         assert await database.rows("PRAGMA foreign_key_check") == []
-        assert [one[0] for one in await database.rows("SELECT rowid FROM cases")] == [1, 2, 3, 4, 5]
+        assert [row[0] for row in await database.rows("SELECT rowid FROM cases")] == [1, 2, 3, 4, 5]
 
 
 async def test_what_belongs_to_a_case_still_goes_with_it(tmp_path: Path) -> None:
     await an_old_one(tmp_path)
     async with open_memory(tmp_path) as database:
-        for one in CASES:
-            assert await database.write(partial(delete_case_blocking, case_id=str(one[0])))
+        for case in CASES:
+            assert await database.write(partial(delete_case_blocking, case_id=str(case[0])))
         for table in BELONGING:
             assert await database.rows(f"SELECT * FROM {table}") == []
         with pytest.raises(Exception, match="contradicts"):
@@ -82,7 +82,7 @@ async def test_history_goes_on_with_numbers_of_its_own(tmp_path: Path) -> None:
     new = (None, *BELONGING["case_history"][0][1:])
     async with open_memory(tmp_path) as database:
         await database.write(lambda writer: put(writer, "case_history", [new]))
-        assert [one[0] for one in await database.rows("SELECT seq FROM case_history")] == [9, 10]
+        assert [row[0] for row in await database.rows("SELECT seq FROM case_history")] == [9, 10]
 
 
 async def test_what_old_votes_warned_of_stands_beside_what_they_judged(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ async def test_what_old_votes_warned_of_stands_beside_what_they_judged(tmp_path:
         connection.commit()
     async with open_memory(tmp_path) as database:
         votes = (await SqliteCaseStore(database, utc_now, deliver_to=()).votes(["cas_2"]))["cas_2"]
-    assert [(one.signal, one.warning, one.warned_on) for one in votes] == [
+    assert [(vote.signal, vote.warning, vote.warned_on) for vote in votes] == [
         (None, "conflict", 4),
         (None, "high_risk", 4),
         ("stale", None, 0),

@@ -13,7 +13,7 @@ async def deliveries(world: CaseWorld, case_id: str) -> Sequence[tuple[str, str]
         "SELECT operation, backend FROM outbox WHERE item_id = ? ORDER BY backend, operation",
         (case_id,),
     )
-    return [tuple(one) for one in rows]
+    return [tuple(row) for row in rows]
 
 
 async def test_a_delivery_that_was_not_made_is_made_no_more(tmp_path: Path) -> None:

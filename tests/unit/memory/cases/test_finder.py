@@ -68,7 +68,9 @@ async def test_of_two_that_fit_alike_the_one_that_helped_comes_first(tmp_path: P
         await opened.put(accepted)
         assert await opened.found("pool exhausted") == ["b", "a"]
         await opened.vote(draft, *votes_for("cas_a", 9))
-        await opened.vote(accepted, *(replace(one, helpful=False) for one in votes_for("cas_b", 9)))
+        await opened.vote(
+            accepted, *(replace(vote, helpful=False) for vote in votes_for("cas_b", 9))
+        )
         assert await opened.found("pool exhausted") == ["a", "b"]
 
 
@@ -78,8 +80,8 @@ async def test_a_weak_match_is_found_below_the_rest_and_called_one(tmp_path: Pat
         late = make_case("weak", "orders come late", diagnosis="a wrong timetable", confidence=1.0)
         await opened.put(late, make_case("fits", POOL))
         answer = await opened.finder.find(caller(), "pool exhausted")
-        assert [one.case_id for one in answer.cases] == ["cas_fits", "cas_weak"]
-        assert [one.why.startswith("weak match: ") for one in answer.cases] == [False, True]
+        assert [case.case_id for case in answer.cases] == ["cas_fits", "cas_weak"]
+        assert [case.why.startswith("weak match: ") for case in answer.cases] == [False, True]
         assert await opened.near(make_case("new", POOL).content) == ["fits", "weak"]
 
 
@@ -147,7 +149,7 @@ async def test_another_environment_is_ranked_below_and_told(tmp_path: Path) -> N
         )
         asking = caller(app_code="shop", environment="staging")
         answer = await opened.finder.find(asking, "pool exhausted", 5)
-        assert [one.case_id for one in answer.cases] == ["cas_b", "cas_a"]
+        assert [case.case_id for case in answer.cases] == ["cas_b", "cas_a"]
         assert "from another environment: production" in answer.cases[1].why
         assert "another environment" not in answer.cases[0].why
 
@@ -160,12 +162,14 @@ async def test_what_is_rejected_stale_or_unsure_does_not_come_back(tmp_path: Pat
         await opened.put(*(make_case(name, POOL) for name in "rsu"))
         assert sorted(await opened.found("pool exhausted")) == ["r", "s", "u"]
         # what is still in the index, as if its removal were not through yet
-        for one in (
+        for case in (
             make_case("r", POOL, lifecycle="rejected"),
             make_case("s", POOL, lifecycle="stale"),
             make_case("u", POOL, confidence=0.49),
         ):
-            await opened.change(one, item=to_item(replace(one, lifecycle="draft", confidence=0.7)))
+            await opened.change(
+                case, item=to_item(replace(case, lifecycle="draft", confidence=0.7))
+            )
         assert await opened.found("pool exhausted") == []
         assert await opened.near(make_case("new", POOL).content) == []
 
@@ -244,10 +248,10 @@ async def test_degraded_is_what_went_wrong_and_never_what_was_not_found(tmp_path
     async with open_finder(tmp_path / "broken", BrokenArm()) as opened:
         await opened.put(make_case("a", POOL))
         answer = await opened.finder.find(caller(), "pool")
-        assert [one.case_id for one in answer.cases] == ["cas_a"]
+        assert [case.case_id for case in answer.cases] == ["cas_a"]
         assert answer.degraded == ("vector_error",)
         nearby = await opened.finder.candidates(make_case("b", POOL).content, ANN, 9)
-        assert [one.case_id for one in nearby.cases] == ["cas_a"]
+        assert [case.case_id for case in nearby.cases] == ["cas_a"]
         assert nearby.degraded == ("vector_error",)
 
 
@@ -267,7 +271,7 @@ async def test_old_words_on_a_tool_in_use_are_held_back_and_named(tmp_path: Path
         )
         asking = caller(active_tools=("mcp__shop__get_order",))
         answer = await opened.finder.find(asking, "get_order")
-        assert [one.case_id for one in answer.cases] == ["cas_new"]
+        assert [case.case_id for case in answer.cases] == ["cas_new"]
         assert list(answer.held_back) == ["cas_old"]
         assert opened.store.shown == [("cnv_9", ["cas_new"])]
 
@@ -297,8 +301,8 @@ async def test_a_summary_counts_only_what_may_be_told_of_what_is_related(tmp_pat
         wrong = make_case("wrong", "disk full", lifecycle="rejected")
         await opened.put(bank, shop, wrong)
         relations = [
-            RelatedCase(case_id=one.case_id, relation="same_root_cause", score=0.9)
-            for one in (bank, shop, wrong)
+            RelatedCase(case_id=case.case_id, relation="same_root_cause", score=0.9)
+            for case in (bank, shop, wrong)
         ]
         await opened.change(anywhere, relations=relations)
         counts = {}

@@ -46,7 +46,7 @@ async def assembled(root: Path) -> AsyncIterator[Memory]:
 
 
 async def keys(database: Database) -> list[tuple[Any, ...]]:
-    return [tuple(one) for one in await database.rows(KEYS)]
+    return [tuple(row) for row in await database.rows(KEYS)]
 
 
 async def made_by_older_rules(world: CaseWorld) -> list[tuple[Any, ...]]:
@@ -110,7 +110,7 @@ async def test_under_the_same_rules_nothing_is_read_nor_written(tmp_path: Path) 
         assert await keys(world.database) != older
         rules = await anyio.to_thread.run_sync(rules_digest_blocking)
         rows = await world.database.rows("SELECT digest FROM case_fingerprint_rules")
-        assert [one[0] for one in rows] == [rules]
+        assert [row[0] for row in rows] == [rules]
 
 
 async def test_what_cannot_be_read_stays_and_holds_up_nothing(tmp_path: Path) -> None:

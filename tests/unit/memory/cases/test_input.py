@@ -158,7 +158,7 @@ def test_what_only_the_server_may_write_is_left_out_and_told() -> None:
     known = {"fb": 1, "similar_cases": 2, "case_context": {"app_code": "bank"}}
     sent = read_case({**WHOLE, **forged, "metadata": {**WHOLE["metadata"], **known}})
 
-    assert sent.stripped == (*forged, *(f"metadata.{one}" for one in known))
+    assert sent.stripped == (*forged, *(f"metadata.{name}" for name in known))
     assert replace(sent, stripped=()) == read_case(WHOLE)
 
 
@@ -249,7 +249,7 @@ def test_what_no_store_and_no_page_can_hold_is_taken_out() -> None:
     assert sent.notes[0].startswith("`diagnosis` held characters that are no text")
     tagged = read_case({**WHOLE, "metadata": {"tags": ["a\0b", "c\udfff"]}})
     assert tagged.metadata.tags == ("ab", "c?")
-    assert [one.split(" ")[0] for one in tagged.notes] == ["`metadata.tags`"]
+    assert [note.split(" ")[0] for note in tagged.notes] == ["`metadata.tags`"]
     assert read_case({**WHOLE, "diagnosis": "\x1b[31mred 🧑‍🚀"}).notes == ()
 
 

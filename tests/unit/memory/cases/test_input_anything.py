@@ -42,7 +42,7 @@ def test_anything_is_read_or_refused(sent: Any) -> None:
         assert len(read.texts.get(name, "")) <= limit
     for names in (known.tags, known.related_services):
         assert len(names) <= MAX_NAMES
-        assert all(0 < len(one) <= MAX_NAME_CHARS for one in names)
+        assert all(0 < len(name) <= MAX_NAME_CHARS for name in names)
     whole = case(content=CaseContent(**{**_texts(), **read.texts}, metadata=known))
     assert read_row(write_case(whole)) == whole
     assert write_case(whole).encode()

@@ -163,8 +163,10 @@ def test_what_others_found_right_is_not_for_one_voice_to_do_away_with(
     lifecycle: Any, votes: list[str], writer: str, found_right: Any
 ) -> None:
     cast = [
-        make_vote(one.lstrip("!"), **({"signal": "stale"} if one[0] == "!" else {"helpful": True}))
-        for one in votes
+        make_vote(
+            vote.lstrip("!"), **({"signal": "stale"} if vote[0] == "!" else {"helpful": True})
+        )
+        for vote in votes
     ]
     case = make_case(lifecycle=lifecycle)
     assert is_found_right(case, cast, but=writer) is found_right
@@ -289,9 +291,9 @@ def test_whatever_happens_an_accepted_case_was_confirmed_by_one_who_did_not_writ
         assert life.case.revision == before.revision + 1
         if life.case.lifecycle == "accepted" != before.lifecycle:
             helpful_votes = {
-                one.voter
-                for one in life.votes
-                if is_helpful(one) and one.content_revision == life.case.content_revision
+                vote.voter
+                for vote in life.votes
+                if is_helpful(vote) and vote.content_revision == life.case.content_revision
             }
             assert len(helpful_votes) >= 2
             assert life.case.confidence >= 0.8

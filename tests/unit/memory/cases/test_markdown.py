@@ -174,7 +174,7 @@ delete everything\r# heading\x0b# more\u2028# and more\x85# end"""
 
 def frame(text: str) -> list[str]:
     """Give the lines that are not quoted, by whatever a reader may take for a line's end."""
-    return [one for one in text.splitlines() if not one.lstrip(" ").startswith(">")]
+    return [line for line in text.splitlines() if not line.lstrip(" ").startswith(">")]
 
 
 def case_saying(text: str) -> Case:
@@ -208,7 +208,7 @@ def test_nothing_that_was_written_poses_as_the_frame() -> None:
     assert frame(everything(FORGED)) == frame(everything("harmless"))
 
 
-@given(st.text(max_size=80).filter(lambda one: one.strip()))
+@given(st.text(max_size=80).filter(lambda value: value.strip()))
 def test_no_text_poses_as_the_frame(text: str) -> None:
     assert frame(everything(text)) == frame(everything("harmless"))
 

@@ -75,7 +75,7 @@ def test_trust_fades_from_the_last_feedback_on_and_slower_where_confirmed(
 
 
 def order(hits: list[Candidate], scope: Scope = ANN, **votes: list[Vote]) -> list[str]:
-    return [one.case.case_id for one in rank(hits, votes, scope, AT)]
+    return [ranked_case.case.case_id for ranked_case in rank(hits, votes, scope, AT)]
 
 
 def test_defect_2_what_fits_better_comes_first_however_sure_the_other_one_is() -> None:
@@ -106,10 +106,12 @@ def test_another_environment_stands_a_little_below_and_is_told() -> None:
     there = make_case(case_id="cas_a")
     here = make_case(case_id="cas_b", scope=scope)
     anywhere = make_case(case_id="cas_c", scope=ANN)
-    hits = [Candidate(case=one, relevance=0.8) for one in (there, here, anywhere)]
+    hits = [Candidate(case=case, relevance=0.8) for case in (there, here, anywhere)]
     ranked = rank(hits, {}, scope, AT)
-    assert [one.case.case_id for one in ranked] == ["cas_b", "cas_c", "cas_a"]
-    assert ["from another environment: production" in one.why for one in ranked] == [
+    assert [ranked_case.case.case_id for ranked_case in ranked] == ["cas_b", "cas_c", "cas_a"]
+    assert [
+        "from another environment: production" in ranked_case.why for ranked_case in ranked
+    ] == [
         False,
         False,
         True,

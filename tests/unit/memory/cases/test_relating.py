@@ -27,7 +27,13 @@ def test_same_causes_come_first_then_the_higher_scores_then_the_lesser_ids() -> 
 def test_at_most_five_are_kept_and_the_best_of_them() -> None:
     cases = [make_case(case_id=f"cas_{number:02}") for number in range(20)]
     related = relate(make_content(), cases, [alike(0.8 + number / 100) for number in range(20)])
-    assert [one.case_id for one in related] == ["cas_19", "cas_18", "cas_17", "cas_16", "cas_15"]
+    assert [relation.case_id for relation in related] == [
+        "cas_19",
+        "cas_18",
+        "cas_17",
+        "cas_16",
+        "cas_15",
+    ]
 
 
 def test_what_surrounds_both_is_laid_side_by_side() -> None:

@@ -214,10 +214,10 @@ async def test_cases_come_whole_in_the_order_of_the_ids(tmp_path: Path) -> None:
         await opened.record(caller("cnv_4"))
         answer = await opened.tools.render(caller("cnv_5"), [second, "cas_none", first, second])
         assert isinstance(answer, RenderAnswer)
-        assert [one.case.case_id for one in answer.cases] == [second, first]
+        assert [each_case.case.case_id for each_case in answer.cases] == [second, first]
         assert answer.missing == ("cas_none",)
         whole = answer.cases[1]
-        assert [one.event for one in whole.history] == ["created", "feedback", "merged"]
+        assert [entry.event for entry in whole.history] == ["created", "feedback", "merged"]
         assert len(whole.reports) == 1
         assert (whole.feedback.helpful, whole.feedback.conversations) == (1, 1)
         assert INCIDENT["root_cause"] in whole.markdown
@@ -246,7 +246,7 @@ async def test_a_case_is_read_where_that_cannot_be_noted(
         store = Unwritable(opened.world.database, ticking(), deliver_to=())
         with anyio.fail_after(30):
             whole, missing = await CaseReader(store).whole(caller("cnv_2"), [one.case_id])
-        assert ([each.case for each in whole], missing) == ([one], [])
+        assert ([whole_case.case for whole_case in whole], missing) == ([one], [])
 
 
 async def test_whoever_read_a_case_is_asked_to_judge_it(tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ async def test_relations_are_shown_from_both_ends_within_the_callers_app(tmp_pat
         for name, who in (("shop", caller()), ("any", anywhere)):
             answer = await opened.tools.render(who, [common.case_id])
             assert isinstance(answer, RenderAnswer)
-            seen[name] = {one.case_id for one in answer.cases[0].similar_cases}
+            seen[name] = {each_case.case_id for each_case in answer.cases[0].similar_cases}
             assert (bank.case_id in answer.cases[0].markdown) == (name == "any")
         assert seen == {"shop": {shop.case_id}, "any": {shop.case_id, bank.case_id}}
 
@@ -335,7 +335,7 @@ async def test_the_time_limit_bounds_whoever_waits_for_his_turn_too(tmp_path: Pa
             async with anyio.create_task_group() as group:
                 for n in range(5):
                     group.start_soon(record, n)
-        assert [one.code for one in answers] == ["TOOL_TIMEOUT"] * 5
+        assert [answer.code for answer in answers] == ["TOOL_TIMEOUT"] * 5
 
 
 async def test_a_cancelled_call_is_cancelled_and_no_answer(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ async def record(memory: Memory, who: CaseCaller, incident: Any) -> Case:
 async def found(memory: Memory, who: CaseCaller, query: str) -> list[str]:
     answer = await memory.cases.search(who, query)
     assert isinstance(answer, SearchAnswer)
-    return [one.case_id for one in answer.cases]
+    return [case.case_id for case in answer.cases]
 
 
 async def test_what_one_conversation_records_others_find_judge_and_make_accepted(

@@ -43,5 +43,5 @@ async def test_a_case_that_search_hides_is_read_and_not_asked_to_be_judged(
         unsure = (await world.upsert(caller(), **{**incident, "confidence": 0.3})).case.case_id
         found = (await world.upsert(caller(), **OTHER_INCIDENT)).case.case_id
         whole, _ = await CaseReader(world.store).whole(caller("cnv_2"), [unsure, found])
-        assert [one.case.case_id for one in whole] == [unsure, found]
+        assert [whole_case.case.case_id for whole_case in whole] == [unsure, found]
         assert await world.store.unreviewed("cnv_2", "ann", limit=9) == [found]

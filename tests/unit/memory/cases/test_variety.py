@@ -24,13 +24,13 @@ def ranked(*given_: tuple[str, float]) -> list[RankedCase]:
 
 
 def ids(found: list[RankedCase]) -> list[str]:
-    return [one.case.case_id for one in found]
+    return [hit.case.case_id for hit in found]
 
 
 def test_another_cause_passes_the_second_telling_of_the_first() -> None:
     found = varied(ranked((POOL, 1.0), (POOL, 0.95), (POOL, 0.9), (DNS, 0.6), (INDEX_ZH, 0.5)), 3)
     assert ids(found) == ["cas_0", "cas_3", "cas_4"]
-    assert [one.score for one in found] == [1.0, 0.6, 0.5]
+    assert [hit.score for hit in found] == [1.0, 0.6, 0.5]
 
 
 def test_a_cause_that_is_told_again_says_so_and_scores_less() -> None:
@@ -56,6 +56,6 @@ def test_the_best_stays_the_best_and_scores_only_fall(causes: list[str], count: 
     given_ = ranked(*((cause, 1 - place / 20) for place, cause in enumerate(causes)))
     found = varied(given_, count)
     assert ids(found[:1]) == ids(given_[:1])
-    scores = [one.score for one in found]
+    scores = [hit.score for hit in found]
     assert scores == sorted(scores, reverse=True)
     assert len(set(ids(found))) == len(found) == min(count, len(causes))

@@ -94,7 +94,7 @@ def test_a_later_word_takes_back_what_was_said_for_the_other_side(
 
 @pytest.mark.parametrize(
     "judged",
-    [{"helpful": True}, {"helpful": False}, *({"signal": one} for one in JUDGING), BOTH, {}],
+    [{"helpful": True}, {"helpful": False}, *({"signal": vote} for vote in JUDGING), BOTH, {}],
 )
 @pytest.mark.parametrize("warning", ["conflict", "high_risk"])
 def test_a_warning_stands_beside_what_its_voter_judged(judged: Any, warning: Any) -> None:
@@ -276,12 +276,12 @@ def test_however_often_is_voted_each_voter_counts_once_and_in_any_order(
     said: list[Vote], stated: float, chance: Any
 ) -> None:
     votes: list[Vote] = []
-    for one in said:
-        votes = with_vote(votes, one)
-    assert len({one.voter for one in votes}) == len(votes)
+    for vote in said:
+        votes = with_vote(votes, vote)
+    assert len({vote.voter for vote in votes}) == len(votes)
     again = votes
-    for one in votes:
-        again = with_vote(again, one)
+    for vote in votes:
+        again = with_vote(again, vote)
     mixed = [*votes]
     chance.shuffle(mixed)
     case = make_case(stated_confidence=stated)

@@ -335,10 +335,10 @@ def test_sections_tell_what_went_and_hold_together() -> None:
     sections = Sections(context="short", actions=long, decisions=long, pitfalls=long, recipe=long)
     clipped, told = clip_sections(sections)
     assert clipped.context == "short"
-    assert [one.section for one in told] == ["actions", "decisions", "pitfalls", "recipe"]
-    for one in told:
-        name = one.section
-        assert one.chars == len(getattr(sections, name)) - len(getattr(clipped, name))
+    assert [text.section for text in told] == ["actions", "decisions", "pitfalls", "recipe"]
+    for text in told:
+        name = text.section
+        assert text.chars == len(getattr(sections, name)) - len(getattr(clipped, name))
         assert len(getattr(clipped, name)) <= MAX_SECTION_CHARS
     assert sum(map(len, clipped.named().values())) <= MAX_EPISODE_CHARS
     assert clip_sections(clipped) == (clipped, ())
@@ -365,11 +365,11 @@ def test_clipping_never_lengthens_and_twice_is_once(pieces: list[str], limit: in
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.sampled_from(PIECES).map(lambda one: one * 9), min_size=7, max_size=7))
+@given(st.lists(st.sampled_from(PIECES).map(lambda value: value * 9), min_size=7, max_size=7))
 def test_clipping_sections_twice_is_once(texts: list[str]) -> None:
     sections = Sections.of(dict(zip(SECTIONS, texts, strict=True)))
     clipped, told = clip_sections(sections)
     assert clip_sections(clipped) == (clipped, ())
     before, after = len(sections.text), len(clipped.text)
     assert after <= before
-    assert all(one.chars > 0 for one in told)
+    assert all(text.chars > 0 for text in told)

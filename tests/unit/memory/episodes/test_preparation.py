@@ -81,7 +81,9 @@ def test_what_is_clipped_is_told_by_section() -> None:
     made = prepared(draft(actions=f"changed it\n{diff}", context="why"))
     assert made.episode is not None
     assert made.episode.sections.actions == "changed it\n[diff left out: x.py +1 -1]"
-    assert [(one.section, one.chars > 20) for one in made.clipped] == [("actions", True)]
+    assert [(clipped.section, clipped.chars > 20) for clipped in made.clipped] == [
+        ("actions", True)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -143,10 +145,10 @@ def test_a_title_is_held_to_the_same_and_the_text_stands_in_for_it() -> None:
 
 def test_a_variant_that_comes_back_is_held_to_the_same() -> None:
     texts = ("mcp__ata__q takes {topic: string}.", "Slow again. mcp__ata__q takes {topic: string}.")
-    kept = Kept(variants=tuple(Variant(occurred_at=AT, text=one) for one in texts))
+    kept = Kept(variants=tuple(Variant(occurred_at=AT, text=text) for text in texts))
     made = prepared(draft(context="The import is slow.", kept=kept))
     assert made.episode is not None
-    assert [one.text for one in made.episode.variants] == ["Slow again."]
+    assert [variant.text for variant in made.episode.variants] == ["Slow again."]
     assert (made.left_out, made.episode.revision) == (2, 2)
 
 

@@ -62,7 +62,7 @@ async def test_a_draft_is_stored_with_its_item_and_deliveries(tmp_path: Path) ->
         sections = Sections(actions=f"used {TOKEN} on 10.0.0.1 and hunter2-prod\n" + "\x1b[1m" * 20)
         written = await writer_on(database).write(draft(sections=sections, source_refs=("int_1",)))
         assert (written.status, written.redacted, written.reason) == ("stored", 3, None)
-        assert [one.section for one in written.clipped] == ["actions"]
+        assert [clipped.section for clipped in written.clipped] == ["actions"]
         assert written.episode_id is not None
         item = await opened.item(written.episode_id, ANN)
         assert item is not None
@@ -121,7 +121,7 @@ async def test_many_are_written_in_their_order(tmp_path: Path) -> None:
             draft(title="另一件事", sections=Sections(context="磁盘已满，清理归档")),
         ]
         written = await writer_on(database).write_all(drafts)
-        assert [one.status for one in written] == ["stored", "refused", "merged", "stored"]
+        assert [result.status for result in written] == ["stored", "refused", "merged", "stored"]
         assert written[2].episode_id == written[0].episode_id
         assert await writer_on(database).write_all([]) == []
 
@@ -141,10 +141,10 @@ async def test_a_dialogues_lines_are_records_of_their_own(tmp_path: Path) -> Non
             for at, line in enumerate(lines)
         ]
         written = await writer_on(database).write_all(drafts)
-        assert [one.status for one in written] == ["stored"] * 5
+        assert [result.status for result in written] == ["stored"] * 5
         again = await writer_on(database).write_all(drafts)
-        assert [one.episode_id for one in again] == [one.episode_id for one in written]
-        assert {one.status for one in again} == {"merged"}
+        assert [result.episode_id for result in again] == [result.episode_id for result in written]
+        assert {result.status for result in again} == {"merged"}
 
 
 async def test_what_is_recalled_and_answered_again_is_nothing_new(tmp_path: Path) -> None:

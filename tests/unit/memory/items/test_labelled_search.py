@@ -26,7 +26,7 @@ def found(
         for name, body, theirs, kind in rows:
             put_item_blocking(connection, replace(item(name, body, scope=theirs), kind=kind))
         asked = WordSearch(QuestionWords.of(text), scope, KINDS, limit)
-        return [one.item_id for one in asked.run_blocking(connection)]
+        return [row.item_id for row in asked.run_blocking(connection)]
 
 
 @pytest.mark.parametrize("others", [0, 3, 7, 200])

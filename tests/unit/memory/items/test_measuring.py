@@ -29,19 +29,23 @@ def test_recall_is_the_mean_share_of_what_should_be_found() -> None:
 
 def test_a_dialogue_is_read_turn_by_turn_with_its_usable_questions() -> None:
     (dialogue,) = recall_locomo.read(DIALOGUE)
-    assert [one.id for one in dialogue.turns] == ["D1:1", "D1:2", "D1:3", "D1:4", "D2:1", "D2:2"]
+    assert [turn.id for turn in dialogue.turns] == ["D1:1", "D1:2", "D1:3", "D1:4", "D2:1", "D2:2"]
     assert dialogue.turns[1].text == (
         "Jonas: I took the early ferry and climbed the lighthouse. a photo of a red lighthouse"
     )
     assert dialogue.turns[0].at.isoformat() == "2023-05-08T13:56:01+00:00"
-    assert [one.gold for one in dialogue.questions] == [{"D1:2"}, {"D1:4"}, {"D2:1", "D2:2"}]
+    assert [question.gold for question in dialogue.questions] == [
+        {"D1:2"},
+        {"D1:4"},
+        {"D2:1", "D2:2"},
+    ]
 
 
 def test_sessions_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     said = {f"session_{n}": [{"speaker": "A", "dia_id": f"D{n}:1", "text": "x"}] for n in (10, 2)}
     path = tmp_path / "told.json"
     path.write_text(json.dumps([{"conversation": said, "qa": []}]))
-    assert [one.id for one in recall_locomo.read(path)[0].turns] == ["D2:1", "D10:1"]
+    assert [turn.id for turn in recall_locomo.read(path)[0].turns] == ["D2:1", "D10:1"]
 
 
 async def test_turns_that_answer_are_found_with_their_neighbours() -> None:

@@ -19,7 +19,7 @@ ASKED = SearchScope(owner_id="ann", app_code="shop", or_without=("app_code",))
 
 
 def marks(scope: Scope, kind: str) -> list[str]:
-    return [one for one in scope_tokens("ann", kind, scope.labels) if one.startswith("w")]
+    return [token for token in scope_tokens("ann", kind, scope.labels) if token.startswith("w")]
 
 
 def test_a_case_is_marked_for_each_label_it_lacks() -> None:
@@ -62,12 +62,12 @@ async def test_a_rebuild_leaves_everything_found_as_it_was(tmp_path: Path) -> No
 
             async def found(scope: Scope) -> list[str]:
                 hits = await store.search("payroll", scope, limit=9)
-                return sorted(one.item_id.removeprefix("epi_") for one in hits)
+                return sorted(hit.item_id.removeprefix("epi_") for hit in hits)
 
-            for one in items:
-                await database.write(partial(put_item_blocking, item=one))
+            for each_item in items:
+                await database.write(partial(put_item_blocking, item=each_item))
             for _ in range(2):
-                assert await found(ANN) == sorted([*kinds, *(f"shop_{one}" for one in kinds)])
+                assert await found(ANN) == sorted([*kinds, *(f"shop_{kind}" for kind in kinds)])
                 assert await found(ASKED) == ["case", "shop_case", "shop_episode", "shop_note"]
                 await database.write(lose_all_words)
                 assert await found(ANN) == []

@@ -25,7 +25,7 @@ from tests.support.episodes import MIGRATIONS
 from tests.unit.memory.items.test_index import item, opened
 
 ANN, BOB = Scope(owner_id="ann"), Scope(owner_id="bob")
-INDEX = next(one for one in MIGRATIONS if "items_by_kind" in one)
+INDEX = next(migration for migration in MIGRATIONS if "items_by_kind" in migration)
 WORDS = ("lighthouse", "ferry", "灯塔", "渡船", "gateway")
 
 

@@ -107,7 +107,7 @@ async def test_what_is_asked_for_while_one_goes_on_is_made_too(
 
 def files_of(directory: Path) -> bytes:
     """Give what the database's file and the log beside it hold."""
-    return b"".join(one.read_bytes() for one in sorted(directory.glob(f"{FILE}*")))
+    return b"".join(file.read_bytes() for file in sorted(directory.glob(f"{FILE}*")))
 
 
 async def test_its_text_is_gone_from_the_log_beside_the_file_too(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_no_more_rows_are_ranked_than_the_bound_and_the_rarest_words_are_asked_f
         for n in range(30):
             put_item_blocking(connection, item(f"common{n}", f"服务 service {n}"))
         put_item_blocking(connection, item("rare", "熔断 kafka"))
-        assert [one.item_id for one in search(connection, "服务 service 熔断 kafka")] == ["rare"]
+        assert [row.item_id for row in search(connection, "服务 service 熔断 kafka")] == ["rare"]
         assert len(search(connection, "service")) == 30, "one word alone is always asked for"
 
 
@@ -72,10 +72,10 @@ def test_single_characters_are_left_out_where_the_words_find_much(
     with closing(opened()) as connection:
         put_item_blocking(connection, item("word", "我们部署了网关"))
         put_item_blocking(connection, item("character", "部门属地"))
-        assert [one.item_id for one in search(connection, "部署")] == ["word", "character"]
+        assert [row.item_id for row in search(connection, "部署")] == ["word", "character"]
         monkeypatch.setattr(word_search, "_MANY_ROWS", 1)
-        assert [one.item_id for one in search(connection, "部署")] == ["word"]
-        assert sorted(one.item_id for one in search(connection, "部")) == ["character", "word"]
+        assert [row.item_id for row in search(connection, "部署")] == ["word"]
+        assert sorted(row.item_id for row in search(connection, "部")) == ["character", "word"]
 
 
 def test_coverage_is_the_weight_of_the_words_that_are_there() -> None:
@@ -83,7 +83,7 @@ def test_coverage_is_the_weight_of_the_words_that_are_there() -> None:
         put_item_blocking(connection, item("both", "kafka lag"))
         put_item_blocking(connection, item("one", "kafka delay"))
         put_item_blocking(connection, item("other", "something else"))
-        rows = {one.item_id: one for one in search(connection, "kafka lag")}
+        rows = {row.item_id: row for row in search(connection, "kafka lag")}
         assert rows["both"].coverage == pytest.approx(1)
         assert 0.2 < rows["one"].coverage < 0.5
         assert set(rows) == {"both", "one"}
@@ -110,7 +110,7 @@ def test_a_word_too_common_to_be_asked_for_still_tells_rows_apart(
         for n in range(8):
             put_item_blocking(connection, item(f"other{n}", f"gateway in memory trouble{n}"))
         put_item_blocking(connection, item("it", "latency caused by the gateway"))
-        found = [one.item_id for one in search(connection, "gateway latency")]
+        found = [row.item_id for row in search(connection, "gateway latency")]
         assert found[0] == "it"
         assert len(found) == 9, "the common word brings no rows"
         monkeypatch.setattr(word_search, "_MAX_LOOKED_INTO", 8)
@@ -185,7 +185,7 @@ def test_a_word_alone_that_stands_nearly_everywhere_finds_the_newest(
     with closing(opened()) as connection:
         for n in range(20):
             put_item_blocking(connection, item(f"{n}", "gateway"))
-        found = {one.item_id for one in search(connection, "gateway")}
+        found = {row.item_id for row in search(connection, "gateway")}
         assert found == {"15", "16", "17", "18", "19"}
 
 
@@ -212,8 +212,8 @@ def test_what_others_remember_changes_nothing_of_an_answer(
                 text = "lighthouse kafka 熔断 部署 timeout " * (n % 7 + 1)
                 bobs = item(f"bob{n}", text, scope=Scope(owner_id="bob"))
                 put_item_blocking(connection, bobs)
-            for one in mine:
-                put_item_blocking(connection, one)
+            for row in mine:
+                put_item_blocking(connection, row)
             return [search(connection, text) for text in (*WORDS, *WORDS)]
 
     alone = answers(0)
@@ -231,5 +231,5 @@ def test_what_shares_little_with_the_question_is_not_let_in_beside_what_fits() -
             put_item_blocking(connection, item(f"junk{n}", "a key on the table"))
         for n in range(30):
             put_item_blocking(connection, item(f"far{n}", "nothing of it"))
-        about = [one.item_id for one in search(connection, asked) if one.is_about]
+        about = [row.item_id for row in search(connection, asked) if row.is_about]
         assert about == ["it", "line"]

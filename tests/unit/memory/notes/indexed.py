@@ -53,12 +53,12 @@ class Indexed:
         """Count what waits to be delivered, by its operation and item; the same for each backend."""
         found = [
             Counter({(row["operation"], row["item_id"]): row["n"] for row in rows})
-            for one in BACKENDS
+            for backend in BACKENDS
             for rows in [
                 await self.database.rows(
                     "SELECT operation, item_id, count(*) AS n FROM outbox WHERE backend = ?"
                     " AND status = 'pending' AND owner_id = '*workspace' GROUP BY 1, 2",
-                    (one,),
+                    (backend,),
                 )
             ]
         ]
@@ -74,7 +74,7 @@ class Indexed:
         return [row["id"] for row in await self.database.rows("SELECT id FROM items")]
 
     async def files(self) -> list[str]:
-        return sorted(one.removeprefix("memory/") for one in await self.store.indexed())
+        return sorted(name.removeprefix("memory/") for name in await self.store.indexed())
 
     async def check_whole(self) -> None:
         """Every item belongs to a file and has its words; every file's items are there."""
@@ -93,7 +93,7 @@ async def indexing(
     files: dict[str, str | bytes] | None = None,
     *,
     mask: Mask = mask_secrets,
-    around: Callable[[NoteStore], NoteStore] = lambda one: one,
+    around: Callable[[NoteStore], NoteStore] = lambda value: value,
 ) -> AsyncIterator[Indexed]:
     workspace = workspace_with(root, NOTES if files is None else files)
     async with open_memory(root) as database:

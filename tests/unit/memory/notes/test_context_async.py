@@ -52,13 +52,13 @@ async def lag_during(work: Callable[[], Awaitable[str]]) -> Lag:
         ended = perf_counter()
         tasks.cancel_scope.cancel()
     assert "> # " in text
-    turns = [one for one in moments if began < one < ended]
+    turns = [moment for moment in moments if began < moment < ended]
     gaps = [after - before for before, after in pairwise([began, *turns, ended])]
     return Lag(len(turns), max(gaps), ended - began)
 
 
 async def best_lag(work: Callable[[], Awaitable[str]]) -> Lag:
-    return min([await lag_during(work) for _ in range(RUNS)], key=lambda one: one.share)
+    return min([await lag_during(work) for _ in range(RUNS)], key=lambda number: number.share)
 
 
 @pytest.fixture(scope="module")

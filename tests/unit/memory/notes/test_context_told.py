@@ -47,9 +47,9 @@ def told(
 def items_in(workspace: Path) -> dict[str, Item]:
     """Give the items of all notes, as they are indexed, by their titles."""
     notes = [
-        read_note_blocking(workspace, one, mask_secrets) for one in list_notes_blocking(workspace)
+        read_note_blocking(workspace, file, mask_secrets) for file in list_notes_blocking(workspace)
     ]
-    return {one.title: one for note in notes if note is not None for one in items_of(note)}
+    return {item.title: item for note in notes if note is not None for item in items_of(note)}
 
 
 def noted(root: Path, files: Mapping[str, str | bytes]) -> Path:
@@ -62,16 +62,16 @@ def test_what_goes_in_is_told_with_the_ids_that_search_gives(tmp_path: Path) -> 
     )
     notes = told(workspace, budget=20_000)
     items = items_in(workspace)
-    assert [one.item for one in notes.items] == [items["tea"], items["部署"], items["Who"]]
-    assert [one.line for one in notes.items] == ["> tea: green", "> # 部署", "> # Who"]
-    assert all(one.is_whole and one.line in notes.text.splitlines() for one in notes.items)
+    assert [item.item for item in notes.items] == [items["tea"], items["部署"], items["Who"]]
+    assert [item.line for item in notes.items] == ["> tea: green", "> # 部署", "> # Who"]
+    assert all(item.is_whole and item.line in notes.text.splitlines() for item in notes.items)
     assert notes.held_back == []
 
 
 def test_of_a_note_that_is_cut_only_what_stands_there_is_told(tmp_path: Path) -> None:
     workspace = noted(tmp_path, {"ops.md": f"# One\n九点\n# Two\n{LONG * 2}# Three\nKEPT OUT\n"})
     notes = told(workspace)
-    assert [(one.item.title, one.is_whole) for one in notes.items] == [
+    assert [(item.item.title, item.is_whole) for item in notes.items] == [
         ("One", True),
         ("Two", False),
     ]
@@ -83,7 +83,7 @@ def test_no_more_items_are_told_than_may_be(tmp_path: Path) -> None:
     files = {f"{n}.md": f"note {n}" for n in range(5)}
     workspace = noted(tmp_path, files | {"long.md": f"# A\n\n# B\nbe\n# C\n{LONG}"})
     notes = told(workspace, most_items=2, budget=20_000)
-    assert [one.item.title for one in notes.items] == ["A", "B"]
+    assert [item.item.title for item in notes.items] == ["A", "B"]
     assert "> # B\n> be\n> …\n\nAlso there, 5 more: 4.md" in notes.text
     assert told(workspace, most_items=0).items == []
     assert "\n> " not in told(workspace, most_items=0).text
@@ -98,12 +98,12 @@ def test_a_note_that_is_held_back_in_search_is_held_back_and_told_so(
     workspace = noted(tmp_path, files)
     notes = told(workspace, message)
     items = items_in(workspace)
-    assert [(one.id, one.reason) for one in notes.held_back] == [
+    assert [(held.id, held.reason) for held in notes.held_back] == [
         (items["old"].id, "stale_tool_schema")
     ]
     assert "SENTINEL" not in notes.text
     assert "old.md" not in notes.text, "its name is its title"
-    assert {one.item.title for one in notes.items} == {"tea", "new"}
+    assert {item.item.title for item in notes.items} == {"tea", "new"}
     assert "KEPT" in notes.text
     assert "SENTINEL" in told(workspace, message, tools=()).text
 
@@ -113,8 +113,8 @@ def test_of_a_file_only_the_section_goes_that_is_held_back(tmp_path: Path, langu
     text = f"# Tea 茶\ngreen\n\n# Old\n{STALE[language]}\n\n# New\n{LASTING[language]}\n\n# Rest\n{LONG}"
     workspace = noted(tmp_path, {"ops.md": text})
     notes = told(workspace, budget=20_000)
-    assert [one.id for one in notes.held_back] == [items_in(workspace)["Old"].id]
-    assert [one.item.title for one in notes.items] == ["Tea 茶", "New", "Rest"]
+    assert [held.id for held in notes.held_back] == [items_in(workspace)["Old"].id]
+    assert [item.item.title for item in notes.items] == ["Tea 茶", "New", "Rest"]
     assert "\n> # Tea 茶\n> green\n> \n> # New\n" in notes.text
     assert "SENTINEL" not in notes.text
 
@@ -136,8 +136,8 @@ def test_an_item_is_judged_whole_although_only_its_beginning_would_go_in(
     assert "TOLD" in told(workspace, tools=()).text
     notes = told(workspace)
     assert "TOLD" not in notes.text
-    assert [one.id for one in notes.held_back] == [item.id]
-    assert [one.item.title for one in notes.items] == ["tea"]
+    assert [held.id for held in notes.held_back] == [item.id]
+    assert [item.item.title for item in notes.items] == ["tea"]
 
 
 @pytest.mark.parametrize(
@@ -159,10 +159,10 @@ def test_a_long_files_last_section_is_told_although_it_was_read_in_two_goes(tmp_
     text = f"# One\n{STALE['zh']}\n# Two\nTOLD 二\n{LONG * 9}\n# Three\nTOLD 三\n{LONG}"
     workspace = noted(tmp_path, {"a.md": text})
     notes = told(workspace, budget=60_000)
-    assert [one.item for one in notes.items] == [
-        items_in(workspace)[one] for one in ("Two", "Three")
+    assert [item.item for item in notes.items] == [
+        items_in(workspace)[title] for title in ("Two", "Three")
     ]
-    assert all(one.is_whole for one in notes.items)
+    assert all(item.is_whole for item in notes.items)
     assert notes.text.count("TOLD") == 2
 
 
@@ -238,14 +238,14 @@ def test_what_goes_in_is_what_the_filter_of_items_lets_through(
         workspace = noted(Path(directory), texts)
         notes = told(workspace, message, budget=200_000)
         found = [
-            one
+            item
             for file in list_notes_blocking(workspace)
             if (note := read_note_blocking(workspace, file, mask_secrets))
-            for one in items_of(note)
+            for item in items_of(note)
         ]
     shown, held = split_stale_blocking(found, IN_USE)
-    assert {one.item.id for one in notes.items} == {one.id for one in shown}
-    assert {one.id for one in notes.held_back} == {one.id for one in held}
+    assert {item.item.id for item in notes.items} == {item.id for item in shown}
+    assert {held.id for held in notes.held_back} == {held_back.id for held_back in held}
     for item in found:
         for line in item.body.splitlines():
             if line.startswith("MARK"):

@@ -21,7 +21,7 @@ from tests.unit.memory.notes.folders import SECRET, workspace_with, write
 
 
 def names(workspace: Path) -> list[str]:
-    return [one.name for one in list_notes_blocking(workspace)]
+    return [file.name for file in list_notes_blocking(workspace)]
 
 
 def read(workspace: Path, name: str) -> NoteText | None:
@@ -38,7 +38,7 @@ def test_the_three_endings_are_notes_in_any_case_and_nothing_else(tmp_path: Path
     kept = ["a.md", "b.yaml", "c.yml", "d.MD", "e.Yaml", "logs/f.md", "sub/记忆.md"]
     other = ["f.txt", "g.md.bak", "h.mdx", "md", "i", ".md", "j.json", "k.py"]
     workspace = workspace_with(tmp_path, dict.fromkeys([*kept, *other], "x"))
-    assert names(workspace) == [f"memory/{one}" for one in kept]
+    assert names(workspace) == [f"memory/{kept_line}" for kept_line in kept]
 
 
 def test_a_workspace_without_the_folder_has_no_notes(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_no_more_files_are_listed_than_are_allowed(
 def test_notes_are_listed_by_name_whatever_folder_they_are_in(tmp_path: Path) -> None:
     kept = ["a.md", "a/b.md", "a1.md", "b/a.md"]
     assert names(workspace_with(tmp_path, dict.fromkeys(kept[::-1], "x"))) == [
-        f"memory/{one}" for one in kept
+        f"memory/{kept_line}" for kept_line in kept
     ]
 
 
@@ -273,8 +273,8 @@ def test_secrets_in_a_note_are_masked(tmp_path: Path) -> None:
 
 def test_the_digest_is_the_contents_alone(tmp_path: Path) -> None:
     workspace = workspace_with(tmp_path, {"a.md": "x", "b.md": "x", "c.md": "y"})
-    digests = [read(workspace, f"memory/{one}.md") for one in "abc"]
-    a, b, c = (one.digest for one in digests if one is not None)
+    digests = [read(workspace, f"memory/{name}.md") for name in "abc"]
+    a, b, c = (digest.digest for digest in digests if digest is not None)
     assert a == b != c
 
 

@@ -43,7 +43,9 @@ async def test_the_first_look_reads_everything_and_has_it_delivered(
         assert await notes.index.scan() == Scanned(indexed=3)
         assert sorted(reads) == sorted(NOTES)
         assert sorted(await notes.titles()) == ["Ops", "Where", "Who", "tea", "部署"]
-        assert await notes.deliveries() == Counter(("put", one) for one in await notes.ids())
+        assert await notes.deliveries() == Counter(
+            ("put", item_id) for item_id in await notes.ids()
+        )
         assert len(notes.changes) == 1
         await notes.check_whole()
 
@@ -303,7 +305,9 @@ async def test_a_look_that_is_cancelled_at_any_point_is_made_good_by_the_next(
             await notes.index.scan()
             await notes.check_whole()
             assert len(await notes.ids()) == ITEMS
-            assert await notes.deliveries() == Counter(("put", one) for one in await notes.ids())
+            assert await notes.deliveries() == Counter(
+                ("put", item_id) for item_id in await notes.ids()
+            )
         if not was_cut:
             break
     assert step > 8, "it waits in that many places"

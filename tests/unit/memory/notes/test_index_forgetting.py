@@ -22,11 +22,11 @@ async def test_a_forgotten_note_is_gone_with_its_file_and_does_not_come_back(
     async with indexing(tmp_path) as notes:
         await notes.index.scan()
         await notes.deliver_all()
-        gone = [await notes.item_id(one) for one in ("Ops", "Who", "Where")]
+        gone = [await notes.item_id(title) for title in ("Ops", "Who", "Where")]
         assert await notes.index.forget_note(gone[1], "ann")
         assert not (notes.workspace / "memory" / "ops.md").exists()
         assert sorted(await notes.titles()) == ["tea", "部署"]
-        assert await notes.deliveries() == Counter(("forget", one) for one in gone)
+        assert await notes.deliveries() == Counter(("forget", name) for name in gone)
         assert await notes.index.scan() == Scanned()
         assert not await notes.index.forget_note(gone[1], "ann"), "there is none any more"
         await notes.check_whole()
@@ -94,7 +94,7 @@ async def test_who_forgets_a_note_a_moment_later_is_told_that_there_is_none(
 async def show(notes: Indexed, turn_id: str, owner_id: str, item_ids: list[str]) -> None:
     """Have a turn of somebody's be shown items."""
     where = Happening(owner_id=owner_id, occurred_at=AT, turn_id=turn_id)
-    titles = [f"title of {one}" for one in item_ids]
+    titles = [f"title of {item_id}" for item_id in item_ids]
     await recorder_on(notes.database).record_intent(
         intent_from_memory_injected(where, ids=item_ids, titles=titles)
     )
@@ -103,7 +103,7 @@ async def show(notes: Indexed, turn_id: str, owner_id: str, item_ids: list[str])
 async def told(notes: Indexed, owner_id: str) -> dict[str, bool]:
     """Give what the chronicle has of somebody: by key and turn, whether it is forgotten."""
     page = await SqliteChronicle(notes.database).page(owner_id, limit=50)
-    return {f"{one.key} {one.turn_id}": one.forgotten for one in page.records}
+    return {f"{record.key} {record.turn_id}": record.forgotten for record in page.records}
 
 
 async def test_what_tells_of_any_of_its_sections_is_forgotten_whoever_was_shown_it(
@@ -111,7 +111,7 @@ async def test_what_tells_of_any_of_its_sections_is_forgotten_whoever_was_shown_
 ) -> None:
     async with indexing(tmp_path) as notes:
         await notes.index.scan()
-        ops, who, tea = [await notes.item_id(one) for one in ("Ops", "Who", "tea")]
+        ops, who, tea = [await notes.item_id(title) for title in ("Ops", "Who", "tea")]
         await show(notes, "trn_1", "ann", [ops])
         await show(notes, "trn_2", "bob", [tea, who])
         await show(notes, "trn_3", "bob", [tea])

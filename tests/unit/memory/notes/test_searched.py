@@ -35,7 +35,7 @@ async def remembering(root: Path) -> AsyncIterator[Memory]:
 async def found(memory: Memory, text: str, scope: Scope = ANN) -> list[tuple[str, str]]:
     """Give what a question finds: from where, and the title."""
     answer = await memory.search.search([text], scope=scope, limit=5)
-    return [(one.item.source, one.item.title) for one in answer.hits]
+    return [(hit.item.source, hit.item.title) for hit in answer.hits]
 
 
 @pytest.mark.parametrize(

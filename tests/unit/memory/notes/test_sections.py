@@ -18,11 +18,11 @@ def made(text: str, name: str = "memory/ops.md") -> list[Item]:
 
 
 def titles(text: str, name: str = "memory/ops.md") -> list[str]:
-    return [one.title for one in made(text, name)]
+    return [item.title for item in made(text, name)]
 
 
 def ids(text: str) -> dict[str, str]:
-    return {one.title: one.id for one in made(text)}
+    return {item.title: item.id for item in made(text)}
 
 
 def test_a_short_note_is_one_item_whole() -> None:
@@ -48,10 +48,10 @@ def test_an_empty_note_makes_none(text: str) -> None:
 def test_a_long_note_is_an_item_a_section_and_no_word_is_lost() -> None:
     text = f"Before.\n\n# 部署\n\n{LONG}\n\n## Who #\n\nBob.\n\n#### Deeper\n\nStill Bob.\n"
     items = made(text)
-    assert [one.title for one in items] == ["ops", "部署", "Who"]
-    assert [one.body.split("\n")[0] for one in items] == ["Before.", "# 部署", "## Who #"]
+    assert [item.title for item in items] == ["ops", "部署", "Who"]
+    assert [item.body.split("\n")[0] for item in items] == ["Before.", "# 部署", "## Who #"]
     assert "Still Bob." in items[2].body
-    assert "\n\n".join(one.body for one in items) == text.strip()
+    assert "\n\n".join(item.body for item in items) == text.strip()
 
 
 def test_a_long_note_without_headings_is_one_item() -> None:
@@ -70,10 +70,10 @@ def test_ids_stay_when_other_sections_change_and_when_a_note_grows() -> None:
 
 def test_headings_that_are_the_same_make_items_of_their_own() -> None:
     items = made(f"# Day\n\n{LONG}\n\n# Day\n\nsecond\n\n# Day\n\nthird\n")
-    assert [one.title for one in items] == ["Day"] * 3
-    assert len({one.id for one in items}) == 3
+    assert [item.title for item in items] == ["Day"] * 3
+    assert len({item.id for item in items}) == 3
     grown = made(f"# Day\n\n{LONG}\n\n# Day\n\nsecond\n\n# Day\n\nthird\n\n# Day\n\nfourth\n")
-    assert [one.id for one in grown[:3]] == [one.id for one in items]
+    assert [item.id for item in grown[:3]] == [item.id for item in items]
 
 
 def test_the_same_heading_in_another_file_is_another_item() -> None:

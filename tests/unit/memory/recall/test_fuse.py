@@ -16,7 +16,7 @@ def ranked(retriever: RetrieverName, *ids: str) -> Ranked:
 
 
 def order(fused: list[Fused]) -> list[str]:
-    return [one.item_id for one in fused]
+    return [place.item_id for place in fused]
 
 
 def test_what_both_arms_found_comes_before_what_one_found() -> None:
@@ -27,14 +27,14 @@ def test_what_both_arms_found_comes_before_what_one_found() -> None:
 def test_the_score_is_the_sum_of_weights_by_place() -> None:
     fusion = Fusion(k=60, weights={"fulltext": 1.0, "vector": 2.0})
     fused = fuse([ranked("fulltext", "a", "b"), ranked("vector", "b", "c")], fusion)
-    assert {one.item_id: one.score for one in fused} == pytest.approx(
+    assert {place.item_id: place.score for place in fused} == pytest.approx(
         {"a": 1 / 61, "b": 1 / 62 + 2 / 61, "c": 2 / 62}
     )
 
 
 def test_each_item_tells_where_every_arm_had_it() -> None:
     fused = fuse([ranked("fulltext", "a", "b"), ranked("vector", "b")], Fusion())
-    assert {one.item_id: one.places for one in fused} == {
+    assert {place.item_id: place.places for place in fused} == {
         "a": (Place(retriever="fulltext", rank=1, strength=1 / 2),),
         "b": (
             Place(retriever="vector", rank=1, strength=1 / 2),
@@ -52,7 +52,7 @@ def test_an_arms_weight_decides_between_the_arms() -> None:
 def test_an_item_counts_once_for_several_queries_with_its_best_place() -> None:
     once = fuse([ranked("fulltext", "a", "b")], Fusion())
     twice = fuse([ranked("fulltext", "a", "b"), ranked("fulltext", "b", "a")], Fusion())
-    assert {one.item_id: one.places[0].rank for one in twice} == {"a": 1, "b": 1}
+    assert {place.item_id: place.places[0].rank for place in twice} == {"a": 1, "b": 1}
     assert twice[0].score == once[0].score
 
 
@@ -67,7 +67,7 @@ def near(retriever: RetrieverName, **nearness: float | None) -> Ranked:
 
 def fits(*lists: Ranked) -> dict[str, float]:
     fusion = Fusion(fit_weights={"fulltext": 0.6, "vector": 0.4})
-    return {one.item_id: one.fit for one in fuse(lists, fusion)}
+    return {place.item_id: place.fit for place in fuse(lists, fusion)}
 
 
 def test_the_fit_is_the_weighted_sum_of_what_the_arms_measured() -> None:
@@ -113,7 +113,9 @@ def test_everything_found_is_there_once_and_best_first(
 ) -> None:
     fused = fuse([ranked("fulltext", *words), ranked("vector", *vectors)], Fusion())
     assert sorted(order(fused)) == sorted({*words, *vectors})
-    assert [one.score for one in fused] == sorted((one.score for one in fused), reverse=True)
+    assert [place.score for place in fused] == sorted(
+        (place.score for place in fused), reverse=True
+    )
 
 
 @given(IDS)

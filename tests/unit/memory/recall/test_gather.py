@@ -54,7 +54,7 @@ async def test_the_order_is_that_of_the_questions_and_arms_whoever_answers_first
     gathered = await gather(
         [late, GivingArm.of("soon", name="vector")], [question("a"), question("b")], bound_s=5
     )
-    assert [one.retriever for one in gathered.found] == ["fulltext", "vector"] * 2
+    assert [hit.retriever for hit in gathered.found] == ["fulltext", "vector"] * 2
 
 
 async def test_a_slow_arm_is_named_once_for_all_questions() -> None:

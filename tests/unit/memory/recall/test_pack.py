@@ -93,7 +93,7 @@ def test_everything_that_fits_leaves_no_next_query() -> None:
 
 def test_fewer_items_can_be_asked_for() -> None:
     items = [make_item(f"not_{n}", "x") for n in range(5)]
-    assert [one.id for one in packed(items, max_items=2).items] == ["not_0", "not_1"]
+    assert [item.id for item in packed(items, max_items=2).items] == ["not_0", "not_1"]
     assert packed(items, max_items=-1).items == []
 
 
@@ -102,7 +102,7 @@ def test_categories_are_what_several_items_share() -> None:
         replace(make_item(f"not_{n}", "x"), tags=("deploy",) if n < 2 else ("tea",))
         for n in range(3)
     ]
-    named = {one.name: one.item_ids for one in packed(items).categories}
+    named = {category.name: category.item_ids for category in packed(items).categories}
     assert named == {"notes": ("not_0", "not_1", "not_2"), "deploy": ("not_0", "not_1")}
 
 
@@ -110,7 +110,7 @@ def test_an_extract_says_more_than_its_line() -> None:
     long = make_item("not_long", "first line\n" + "and more of it\n" * 30)
     short = make_item("not_short", "only this")
     made = packed([long, short])
-    assert [one.item_id for one in made.resources] == ["not_long"]
+    assert [resource.item_id for resource in made.resources] == ["not_long"]
     assert made.resources[0].extract.startswith("first line\nand more")
     assert "> From not_long:\n> first line\n> and more of it\n" in made.text
 
@@ -141,13 +141,13 @@ def test_what_is_held_back_is_told_by_its_id_alone() -> None:
 def told(*items: Item, partly: Sequence[Item] = (), held: Sequence[str] = ()) -> QuotedNotes:
     """Notes that quote items: whole ones, then some of which only the beginning stands there."""
     quoted = [
-        QuotedItem(item=one, line=f"> {one.body[:9]}", is_whole=one not in partly)
-        for one in (*items, *partly)
+        QuotedItem(item=item, line=f"> {item.body[:9]}", is_whole=item not in partly)
+        for item in (*items, *partly)
     ]
     return QuotedNotes(
-        text="\n".join(["Answer from these:", *(one.line for one in quoted)]),
+        text="\n".join(["Answer from these:", *(line.line for line in quoted)]),
         items=quoted,
-        held_back=[HeldBack(id=one, reason="stale_tool_schema") for one in held],
+        held_back=[HeldBack(id=held_back, reason="stale_tool_schema") for held_back in held],
     )
 
 
@@ -159,7 +159,7 @@ def packed_with(
     max_items: int = MAX_ITEMS,
 ) -> ContextPack:
     hits = [make_hit(one, 1 - place / 1000) for place, one in enumerate(found)]
-    held_back = [HeldBack(id=one, reason="stale_tool_schema") for one in held]
+    held_back = [HeldBack(id=held_back, reason="stale_tool_schema") for held_back in held]
     return pack(
         Pieces(
             found=Found(hits=hits, held_back=held_back),
@@ -180,35 +180,35 @@ TEA, SHOP, ZH = (
 
 def test_notes_that_were_asked_for_are_items_with_their_ids_and_say_why() -> None:
     made = packed_with(told(TEA, ZH), SHOP)
-    assert [(one.id, one.kind, one.source, one.why) for one in made.items] == [
+    assert [(item.id, item.kind, item.source, item.why) for item in made.items] == [
         ("not_tea", "note", "memory/not_tea.md", "asked about memory"),
         ("not_zh", "note", "memory/not_zh.md", "asked about memory"),
         ("not_shop", "note", "memory/not_shop.md", "found by a test"),
     ]
-    assert {one.name: one.item_ids for one in made.categories} == {
+    assert {category.name: category.item_ids for category in made.categories} == {
         "notes": ("not_tea", "not_zh", "not_shop")
     }
     assert made.text.startswith(
         "Answer from these:\n> Ann likes\n> 部署从九点开始，十\n\nMemory, found"
     )
-    assert all(one.line in made.text.splitlines() for one in made.items)
+    assert all(item.line in made.text.splitlines() for item in made.items)
 
 
 def test_what_the_notes_tell_whole_and_search_found_too_stands_there_once() -> None:
     made = packed_with(told(TEA, SHOP), SHOP, TEA)
-    assert [one.id for one in made.items] == ["not_tea", "not_shop"]
+    assert [item.id for item in made.items] == ["not_tea", "not_shop"]
     assert made.text == told(TEA, SHOP).text
     assert (made.resources, made.next_step_query) == ([], None)
 
 
 def test_what_the_notes_tell_in_part_keeps_the_line_and_the_extract_that_search_gives() -> None:
     made = packed_with(told(partly=[SHOP]), SHOP, TEA)
-    assert [(one.id, one.why) for one in made.items] == [
+    assert [(item.id, item.why) for item in made.items] == [
         ("not_shop", "asked about memory; found by a test"),
         ("not_tea", "found by a test"),
     ]
     assert "> - [not_shop, memory/not_shop.md, " in made.text
-    assert [one.item_id for one in made.resources] == ["not_shop"]
+    assert [resource.item_id for resource in made.resources] == ["not_shop"]
 
 
 def test_items_of_notes_count_among_the_items() -> None:
@@ -216,10 +216,10 @@ def test_items_of_notes_count_among_the_items() -> None:
     found = [make_item(f"epi_{n}", f"episode {n}") for n in range(5)]
     made = packed_with(told(*notes), *found, budget=50_000)
     assert len(made.items) == MAX_ITEMS
-    assert [one.id for one in made.items[28:]] == ["epi_0", "epi_1"]
+    assert [item.id for item in made.items[28:]] == ["epi_0", "epi_1"]
     assert made.next_step_query == "q epi_2"
     full = packed_with(told(*notes[:2], partly=[SHOP]), *found, SHOP, max_items=3)
-    assert [one.id for one in full.items] == ["not_0", "not_1", "not_shop"]
+    assert [item.id for item in full.items] == ["not_0", "not_1", "not_shop"]
     assert "> - [not_shop" in full.text
 
 
@@ -227,20 +227,20 @@ def test_notes_that_have_no_room_are_no_items_either() -> None:
     made = packed_with(told(TEA), SHOP, budget=20)
     assert (made.text, made.items) == ("", [])
     few = packed_with(told(TEA, ZH), SHOP, max_items=1)
-    assert ([one.id for one in few.items], "Answer from" in few.text) == (["not_shop"], False)
+    assert ([item.id for item in few.items], "Answer from" in few.text) == (["not_shop"], False)
 
 
 def test_what_is_held_back_of_notes_is_told_once_and_never_shown() -> None:
     made = packed_with(told(TEA, held=["not_old", "not_shop"]), SHOP, held=["not_old", "epi_old"])
-    assert [one.id for one in made.held_back] == ["not_old", "epi_old", "not_shop"]
-    assert [one.id for one in made.items] == ["not_tea"]
+    assert [held.id for held in made.held_back] == ["not_old", "epi_old", "not_shop"]
+    assert [item.id for item in made.items] == ["not_tea"]
     assert "the shop" not in made.text
     assert made.next_step_query is None
 
 
 def test_a_note_that_goes_in_now_is_not_held_back_for_what_it_said_before() -> None:
     made = packed_with(told(TEA), held=["not_tea"])
-    assert ([one.id for one in made.items], list(made.held_back)) == (["not_tea"], [])
+    assert ([item.id for item in made.items], list(made.held_back)) == (["not_tea"], [])
 
 
 _LINE_BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
@@ -285,7 +285,7 @@ def test_no_items_exceed_the_budget_or_leave_the_quotation(
         for hit, is_whole in zip(hits, are_told, strict=False)
         if is_whole is not None
     ]
-    text = "\n".join(["Answer from these:", *(one.line for one in quoted)])
+    text = "\n".join(["Answer from these:", *(line.line for line in quoted)])
     made = pack(
         Pieces(
             found=Found(hits=hits, degraded=degraded),
@@ -297,7 +297,7 @@ def test_no_items_exceed_the_budget_or_leave_the_quotation(
     )
 
     assert len(made.text) <= budget
-    assert len({one.id for one in made.items}) == len(made.items)
+    assert len({item.id for item in made.items}) == len(made.items)
     ours = (
         LEAD,
         "Answer from these:",
@@ -309,5 +309,5 @@ def test_no_items_exceed_the_budget_or_leave_the_quotation(
         assert not line or line.startswith(("> ", *ours)), line
     for item in made.items:
         assert item.line in made.text.splitlines()
-    for one in made.resources:
-        assert all(f"> {line}" in made.text.splitlines() for line in one.extract.splitlines())
+    for resource in made.resources:
+        assert all(f"> {line}" in made.text.splitlines() for line in resource.extract.splitlines())

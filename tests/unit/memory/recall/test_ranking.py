@@ -37,12 +37,12 @@ def found(
 
 def test_of_equals_the_younger_comes_first() -> None:
     scored = rank([found("a", 1, days=400), found("b", 1, days=1)], NOW)
-    assert [one.item.id for one in scored] == ["b", "a"]
+    assert [item.item.id for item in scored] == ["b", "a"]
 
 
 def test_age_turns_no_clear_order_around() -> None:
     scored = rank([found("young", 1.0), found("old", 1.25, days=5000)], NOW)
-    assert [one.item.id for one in scored] == ["old", "young"]
+    assert [item.item.id for item in scored] == ["old", "young"]
 
 
 def test_the_best_score_is_one_and_nothing_found_is_nothing() -> None:
@@ -91,4 +91,4 @@ def test_a_boost_moves_a_score_by_a_tenth_at_most(scores: list[tuple[float, floa
     widest = (1 + MAX_RECENCY_BOOST) / (1 - MAX_RECENCY_BOOST)
     for before, after in pairwise(scored):
         assert raw[after.item.id] <= raw[before.item.id] * widest * (1 + 1e-9)
-    assert all(0 < one.score <= 1 for one in scored)
+    assert all(0 < item.score <= 1 for item in scored)

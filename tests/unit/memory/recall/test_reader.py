@@ -144,7 +144,7 @@ PATHS: Sequence[tuple[str, RecallReader, QueryPack]] = [
 
 
 @pytest.mark.parametrize(
-    ("reader", "query"), [one[1:] for one in PATHS], ids=[one[0] for one in PATHS]
+    ("reader", "query"), [path[1:] for path in PATHS], ids=[path[0] for path in PATHS]
 )
 async def test_no_path_shows_what_is_stale_and_each_shows_what_is_durable(
     reader: RecallReader, query: QueryPack
@@ -158,13 +158,13 @@ async def test_no_path_shows_what_is_stale_and_each_shows_what_is_durable(
 
 
 def ids_in(pack: ContextPack) -> set[str]:
-    named = {one.id for one in pack.items} | {one.item_id for one in pack.resources}
-    return named.union(*(one.item_ids for one in pack.categories))
+    named = {item.id for item in pack.items} | {resource.item_id for resource in pack.resources}
+    return named.union(*(category.item_ids for category in pack.categories))
 
 
 async def test_what_is_held_back_is_told_with_its_reason() -> None:
     pack = await reader_on(EVERYTHING).recall(QUERY)
-    assert [(one.id, one.reason) for one in pack.held_back] == [
+    assert [(held.id, held.reason) for held in pack.held_back] == [
         ("not_stale", "stale_tool_schema"),
         ("not_stale_en", "stale_tool_schema"),
     ]
@@ -195,7 +195,7 @@ async def test_where_the_model_is_no_help_what_was_found_first_stands(
 ) -> None:
     with anyio.fail_after(5):
         pack = await reader_on(EVERYTHING, model=model).recall(replace(QUERY, mode="llm"))
-    assert [one.id for one in pack.items] == ["not_path", "not_tea"]
+    assert [item.id for item in pack.items] == ["not_path", "not_tea"]
     assert pack.degraded == (reason,)
 
 
@@ -217,14 +217,14 @@ async def test_the_filter_runs_once_more_after_the_choice() -> None:
     search = MemorySearch(SHELF, [GivingArm.of("not_path", "not_tea")], now=lambda: AT)
     reader = RecallReader(search, selector=LeakingSelector(Model()))
     pack = await reader.recall(replace(QUERY, mode="llm"))
-    assert [one.id for one in pack.items] == ["not_path", "not_tea"]
-    assert [one.id for one in pack.held_back] == ["not_stale"]
+    assert [item.id for item in pack.items] == ["not_path", "not_tea"]
+    assert [held.id for held in pack.held_back] == ["not_stale"]
 
 
 async def test_the_model_chooses_and_orders() -> None:
     model = Model('Here: ["not_tea", "not_path", "not_tea"]')
     pack = await reader_on(EVERYTHING, model=model).recall(replace(QUERY, mode="llm"))
-    assert [one.id for one in pack.items] == ["not_tea", "not_path"]
+    assert [item.id for item in pack.items] == ["not_tea", "not_path"]
     assert "chosen by the model" in pack.items[0].why
     assert pack.degraded == ()
 
@@ -240,14 +240,14 @@ async def test_the_model_is_asked_in_rag_mode_only_where_little_was_found() -> N
     assert (len(enough.items), model.prompts) == (2, [])
 
     weak = await reader_on(GivingArm.of(weak=["not_tea"]), model=model).recall(QUERY)
-    assert ([one.id for one in weak.items], len(model.prompts)) == (["not_tea"], 1)
+    assert ([item.id for item in weak.items], len(model.prompts)) == (["not_tea"], 1)
 
 
 async def test_the_model_is_not_asked_of_its_own_accord_when_time_is_short() -> None:
     model = Model(is_stuck=True)
     reader = reader_on(GivingArm.of("not_tea"), model=model)
     pack = await reader.recall(replace(QUERY, deadline_s=0.3))
-    assert ([one.id for one in pack.items], pack.degraded, model.prompts) == (["not_tea"], (), [])
+    assert ([item.id for item in pack.items], pack.degraded, model.prompts) == (["not_tea"], (), [])
 
 
 async def test_weak_items_are_not_shown_without_a_model() -> None:
@@ -292,10 +292,12 @@ async def test_notes_go_in_where_memory_itself_is_asked_about(question: str) -> 
     asked = await reader.recall(replace(QUERY, queries=[question]))
     other = await reader.recall(QUERY)
     assert asked.text == QUOTED.text
-    assert [(one.id, one.why, one.source) for one in asked.items] == [
+    assert [(item.id, item.why, item.source) for item in asked.items] == [
         ("not_path", "asked about memory", "memory/not_path.md")
     ]
-    assert [(one.id, one.reason) for one in asked.held_back] == [("not_stale", "stale_tool_schema")]
+    assert [(held.id, held.reason) for held in asked.held_back] == [
+        ("not_stale", "stale_tool_schema")
+    ]
     assert (other.text, other.items, other.held_back) == ("", [], [])
 
 
@@ -345,7 +347,7 @@ async def test_what_is_slow_or_broken_is_named_and_the_rest_stands(
     query = replace(QUERY, queries=["memory"], deadline_s=0.1)
     with anyio.fail_after(5):
         pack = await reader_on(GivingArm.of("not_tea"), notes=notes, pending=pending).recall(query)
-    assert [one.id for one in pack.items] == ["not_tea"]
+    assert [item.id for item in pack.items] == ["not_tea"]
     assert pack.degraded == (reason,)
     assert reason in pack.text
 
@@ -363,7 +365,7 @@ async def test_what_was_found_comes_though_everything_else_is_stuck() -> None:
         packs.append(
             await reader.recall(replace(QUERY, queries=["memory"], mode="llm", deadline_s=1.0))
         )
-    assert [one.id for one in packs[0].items] == ["not_tea"]
+    assert [item.id for item in packs[0].items] == ["not_tea"]
     assert set(packs[0].degraded) == {
         "vector_timeout",
         "selector_timeout",

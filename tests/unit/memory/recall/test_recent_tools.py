@@ -59,7 +59,7 @@ def test_a_resumed_conversation_counts_calls_whose_results_follow() -> None:
 
 def test_seeding_takes_the_newest_twenty_and_is_done_once() -> None:
     recent = RecentTools(per_conversation=2)
-    history = [one for n in range(5) for one in (call(str(n), f"t{n}"), result(str(n)))]
+    history = [half for n in range(5) for half in (call(str(n), f"t{n}"), result(str(n)))]
     recent.seed("cnv_1", history)
     recent.note("cnv_1", "new")
     recent.seed("cnv_1", history)
@@ -76,4 +76,8 @@ def test_of_too_many_conversations_the_one_silent_longest_is_forgotten() -> None
     recent = RecentTools(max_conversations=2)
     for conversation in ("cnv_1", "cnv_2", "cnv_1", "cnv_3"):
         recent.note(conversation, "Read")
-    assert [recent.known(one) for one in ("cnv_1", "cnv_2", "cnv_3")] == [True, False, True]
+    assert [recent.known(conversation) for conversation in ("cnv_1", "cnv_2", "cnv_3")] == [
+        True,
+        False,
+        True,
+    ]

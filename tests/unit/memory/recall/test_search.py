@@ -39,7 +39,7 @@ async def test_what_the_arms_found_comes_fused_with_the_reasons() -> None:
 
     found = await search.search("tea", scope=ANN)
 
-    assert [one.item for one in found.hits] == [TEA]
+    assert [hit.item for hit in found.hits] == [TEA]
     assert "its words (place 1" in found.hits[0].why
     assert "its meaning (place 1" in found.hits[0].why
     assert (found.held_back, found.degraded) == ([], ())
@@ -52,7 +52,7 @@ async def test_a_slow_arm_is_left_out_named_and_stopped() -> None:
     with anyio.fail_after(5):
         found = await search.search("tea", scope=ANN, deadline_s=0.05)
 
-    assert [one.item for one in found.hits] == [TEA]
+    assert [hit.item for hit in found.hits] == [TEA]
     assert found.degraded == ("vector_timeout",)
     assert stuck.is_stopped
 
@@ -60,7 +60,7 @@ async def test_a_slow_arm_is_left_out_named_and_stopped() -> None:
 async def test_a_broken_arm_is_left_out_and_named() -> None:
     search = search_on(Shelf.of(TEA), BrokenArm("fulltext"), GivingArm.of("not_tea", name="vector"))
     found = await search.search(["tea", "green"], scope=ANN)
-    assert [one.item for one in found.hits] == [TEA]
+    assert [hit.item for hit in found.hits] == [TEA]
     assert found.degraded == ("fulltext_error",)
 
 
@@ -82,7 +82,7 @@ async def test_a_stale_item_is_held_back_before_scoring_and_takes_nobodys_place(
 
     found = await search.search("article", scope=ANN, active_tools=IN_USE)
 
-    assert [one.item.id for one in found.hits] == ["not_tea", "not_owner"]
+    assert [hit.item.id for hit in found.hits] == ["not_tea", "not_owner"]
     assert found.held_back == [HeldBack(id="not_stale", reason="stale_tool_schema")]
     assert "place 1" in found.hits[0].why
     assert found.hits[0].score == 1
@@ -91,7 +91,7 @@ async def test_a_stale_item_is_held_back_before_scoring_and_takes_nobodys_place(
 async def test_nothing_is_held_back_while_the_tool_is_not_in_use() -> None:
     search = search_on(Shelf.of(STALE), GivingArm.of("not_stale"))
     found = await search.search("article", scope=ANN, active_tools=["Task"])
-    assert [one.item for one in found.hits] == [STALE]
+    assert [hit.item for hit in found.hits] == [STALE]
 
 
 async def test_a_tag_may_name_the_tool() -> None:
@@ -110,8 +110,8 @@ async def test_weak_items_come_apart_from_the_hits_and_through_the_same_filter()
         Shelf.of(STALE, TEA, OWNER), GivingArm.of("not_tea", weak=["not_stale", "not_owner"])
     )
     found = await search.search("tea", scope=ANN, active_tools=IN_USE)
-    assert [one.item for one in found.hits] == [TEA]
-    assert [one.item for one in found.weak] == [OWNER]
+    assert [hit.item for hit in found.hits] == [TEA]
+    assert [hit.item for hit in found.weak] == [OWNER]
     assert found.held_back == []
 
 
@@ -120,8 +120,8 @@ async def test_what_one_arm_is_sure_of_is_not_weak_because_another_is_not() -> N
     found = await search_on(Shelf.of(TEA, OWNER), GivingArm.of("not_tea"), vectors).search(
         "tea", scope=ANN
     )
-    assert [one.item for one in found.hits] == [TEA]
-    assert [one.item for one in found.weak] == [OWNER]
+    assert [hit.item for hit in found.hits] == [TEA]
+    assert [hit.item for hit in found.weak] == [OWNER]
 
 
 async def test_items_of_others_and_of_other_kinds_and_labels_are_not_found() -> None:
@@ -135,8 +135,8 @@ async def test_items_of_others_and_of_other_kinds_and_labels_are_not_found() -> 
     narrow = await search.search("tea", scope=Scope(owner_id="ann", project_id="p"))
     cases = await search.search("tea", scope=ANN, kinds=["case"])
 
-    assert {one.item.id for one in everything.hits} == {"not_ours", "not_lab", "not_tea"}
-    assert {one.item.id for one in narrow.hits} == {"not_lab"}
+    assert {hit.item.id for hit in everything.hits} == {"not_ours", "not_lab", "not_tea"}
+    assert {hit.item.id for hit in narrow.hits} == {"not_lab"}
     assert cases.hits == []
 
 
@@ -159,7 +159,7 @@ async def test_of_a_long_question_the_beginning_and_the_end_are_asked() -> None:
 async def test_of_many_questions_eight_are_asked() -> None:
     retriever = GivingArm.of()
     await search_on(Shelf.of(), retriever).search([f"q{n}" for n in range(50)], scope=ANN)
-    assert sorted(one.text for one in retriever.asked) == [f"q{n}" for n in range(8)]
+    assert sorted(question.text for question in retriever.asked) == [f"q{n}" for n in range(8)]
 
 
 async def test_a_store_that_cannot_be_read_is_named_and_nothing_is_shown() -> None:
@@ -183,6 +183,6 @@ async def test_items_that_are_read_too_slowly_are_given_up_at_the_deadline() -> 
 
 async def test_no_more_come_than_are_asked_for() -> None:
     items = [make_item(f"not_{n}", "tea") for n in range(20)]
-    search = search_on(Shelf.of(*items), GivingArm.of(*(one.id for one in items)))
+    search = search_on(Shelf.of(*items), GivingArm.of(*(item.id for item in items)))
     found = await search.search("tea", scope=ANN, limit=3)
-    assert [one.item.id for one in found.hits] == ["not_0", "not_1", "not_2"]
+    assert [hit.item.id for hit in found.hits] == ["not_0", "not_1", "not_2"]

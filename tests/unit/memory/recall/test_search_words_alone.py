@@ -6,7 +6,7 @@ from datetime import timedelta
 from memory.recall.search import MemorySearch
 from tests.support.recall import ANN, AT, GivingArm, Shelf, StuckArm, make_item
 
-TEA, MILK, BREAD = (make_item(f"not_{one}", one) for one in ("tea", "milk", "bread"))
+TEA, MILK, BREAD = (make_item(f"not_{name}", name) for name in ("tea", "milk", "bread"))
 
 
 def telling(told: list[Sequence[str]], *retrievers: GivingArm | StuckArm) -> MemorySearch:

@@ -16,7 +16,7 @@ from tests.support.recall import ANN, AT, GivingArm, Shelf, make_item
 
 IDS = [f"not_{n:02}" for n in range(1, 41)]
 TWENTY = IDS[:20]
-SHELF = Shelf.of(*(make_item(one, "tea 茶") for one in IDS))
+SHELF = Shelf.of(*(make_item(item_id, "tea 茶") for item_id in IDS))
 
 
 def naming(*ids: str) -> GivingArm:
@@ -25,7 +25,7 @@ def naming(*ids: str) -> GivingArm:
 
 
 def _unmeasured(ids: Sequence[str]) -> list[Candidate]:
-    return [Candidate(item_id=one, strength=None) for one in ids]
+    return [Candidate(item_id=item_id, strength=None) for item_id in ids]
 
 
 def search_on(*retrievers: Retriever, shelf: Shelf = SHELF) -> MemorySearch:
@@ -35,7 +35,7 @@ def search_on(*retrievers: Retriever, shelf: Shelf = SHELF) -> MemorySearch:
 async def found(*retrievers: Retriever, shelf: Shelf = SHELF) -> tuple[list[str], list[str]]:
     """Give the ids that are shown, and the weak ones."""
     answer = await search_on(*retrievers, shelf=shelf).search("tea", scope=ANN, limit=40)
-    return [one.item.id for one in answer.hits], [one.item.id for one in answer.weak]
+    return [hit.item.id for hit in answer.hits], [hit.item.id for hit in answer.weak]
 
 
 async def test_of_neighbours_the_one_that_is_named_comes_first() -> None:
@@ -59,7 +59,7 @@ async def test_where_nothing_fits_five_names_show_nothing(words: GivingArm) -> N
     hits, weak = await found(words, five)
     assert hits == []
     assert set(weak) == {"not_01", "not_05", "not_06", "not_07", "not_08"} | {
-        one.item_id for one in words.answer.weak
+        candidate.item_id for candidate in words.answer.weak
     }
     pack = await RecallReader(search_on(words, five)).recall(QueryPack(queries=["x"], scope=ANN))
     assert (pack.text, list(pack.items)) == ("", [])
@@ -87,12 +87,12 @@ async def test_whatever_is_named_just_the_same_items_are_shown(
 
 
 def fused(named: Sequence[str]) -> list[str]:
-    words = [Candidate(item_id=one, strength=0.9) for one in TWENTY]
+    words = [Candidate(item_id=item, strength=0.9) for item in TWENTY]
     lists = [
         Ranked(retriever="fulltext", candidates=words),
         Ranked(retriever="memu", candidates=_unmeasured(named)),
     ]
-    return [one.item_id for one in fuse(lists, Fusion())]
+    return [place.item_id for place in fuse(lists, Fusion())]
 
 
 @given(st.lists(st.sampled_from(TWENTY[10:]), unique=True, max_size=5))
@@ -113,7 +113,7 @@ def test_the_first_name_lifts_the_fourth_not_above_the_first() -> None:
 
 
 def test_it_weighs_less_than_any_arm_with_a_measure() -> None:
-    assert max(DEFAULT_WEIGHTS, key=lambda one: -DEFAULT_WEIGHTS[one]) == "memu"
+    assert max(DEFAULT_WEIGHTS, key=lambda value: -DEFAULT_WEIGHTS[value]) == "memu"
 
 
 async def test_what_is_another_owners_or_forgotten_never_shows_though_it_is_named() -> None:
@@ -132,7 +132,7 @@ async def test_a_stale_item_is_held_back_though_it_is_named() -> None:
     tools = ["mcp__ata__article-list-query"]
     answer = await search.search("article", scope=ANN, active_tools=tools)
     assert (answer.hits, answer.weak) == ([], [])
-    assert [one.id for one in answer.held_back] == ["not_stale"]
+    assert [held.id for held in answer.held_back] == ["not_stale"]
     only_named = await search_on(naming("not_stale"), shelf=Shelf.of(stale)).search(
         "article", scope=ANN, active_tools=tools
     )

@@ -14,7 +14,7 @@ FOUND = Found(hits=HITS)
 
 async def chosen_from(answer: str, found: Found = FOUND) -> tuple[list[str], tuple[str, ...]]:
     made = await Selector(Model(answer)).select(["q"], found, [])
-    return [one.item.id for one in made.hits], tuple(made.degraded)
+    return [hit.item.id for hit in made.hits], tuple(made.degraded)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ async def test_the_manifest_is_bounded_and_what_is_not_in_it_cannot_be_chosen() 
 
     (prompt,) = model.prompts
     assert len(prompt.encode()) <= MAX_MANIFEST_BYTES
-    assert [one.item.id for one in made.hits] == ["not_1"]
+    assert [hit.item.id for hit in made.hits] == ["not_1"]
 
 
 async def test_what_items_and_people_say_is_sent_as_data_one_line_each() -> None:
