@@ -1,48 +1,35 @@
-"""What one model call is answered with: plain values, before they become bytes.
-
-The scripts (`script`) and the plain requests (`plan`) decide on one of these; `wire` turns it into the Messages API's shapes and
-`server` sends it. Nothing here does I/O.
-"""
+"""What one model call is answered with, as values. `wire` turns them into the Messages API's JSON; `server` sends it."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-StopReason: TypeAlias = str
-"""Sent verbatim, known to the API or not."""
+NEW_ID: Final = object()
+"""Stands for an id that the wire makes up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Words for the person; may be empty, which the API allows and agents must survive."""
+    """A text block; it may be empty."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """A thinking block; its signature is made up on the wire."""
+    """A thinking block; the wire makes up its signature."""
 
     text: str
 
 
-NEW_ID: Final = object()
-"""Stands for an id that is made up on the wire."""
-
-
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call the agent is asked to make.
-
-    Scripts may make calls that no API promises: any JSON value as name, input and id.
-    """
+    """A tool call. A script may use any JSON value as name, input and id; None leaves the name or id out."""
 
     name: object
-    """None: the call has no name."""
     arguments: object
     raw_arguments: str | None = None
-    """Sent instead of `arguments`, as it is; it need not be JSON."""
+    """Sent verbatim instead of `arguments`; it need not be JSON."""
     id: object = NEW_ID
-    """None: the call has no id."""
 
 
 Block: TypeAlias = Text | Thinking | ToolCall
@@ -50,26 +37,26 @@ Block: TypeAlias = Text | Thinking | ToolCall
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How slowly an answer comes."""
+    """How slowly a reply is sent."""
 
     delay_ms: int = 0
-    """Silence before the first byte."""
+    """Before the first byte."""
     delta_delay_ms: int | None = None
-    """Pause between chunks; `None` means the server's cadence."""
+    """Between chunks; None means the server's cadence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A complete model answer: its blocks in order and why it stopped."""
+    """A complete answer: its blocks in order, and any stop reason."""
 
     blocks: tuple[Block, ...]
-    stop_reason: StopReason = "end_turn"
+    stop_reason: str = "end_turn"
     pace: Pace = Pace()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """An HTTP error in the API's shape instead of an answer."""
+    """An HTTP error in the API's shape."""
 
     status: int
     error_type: str
@@ -80,10 +67,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """An answer that does not come to its end: nothing but a start of `text`, and then `ending`."""
+    """An answer that ends early."""
 
     ending: Literal["drop", "hang"] | Failure
-    """A cut connection, silence until the client goes away, or an `error` event in the stream."""
+    """A cut connection, silence until the client leaves, or an `error` event in the stream."""
     after_chars: int | None = None
     """How much of `text` is sent; None: not even the response's headers."""
     text: str = ""
@@ -92,7 +79,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raw:
-    """A body sent verbatim, whether or not the Messages API knows its like."""
+    """A body that is sent verbatim."""
 
     body: str
     status: int = 200
@@ -104,11 +91,11 @@ Reply: TypeAlias = Answer | Failure | Broken | Raw
 
 
 def say(text: str) -> Answer:
-    """The answer that is nothing but `text`."""
+    """Return the answer that consists of `text`."""
     return Answer(blocks=(Text(text),))
 
 
 def call(*calls: ToolCall, before: str = "") -> Answer:
-    """The answer that asks for `calls` at once, after the words `before` where there are any."""
+    """Return the answer that makes `calls` at once, after the text `before` if there is any."""
     words: tuple[Block, ...] = (Text(before),) if before else ()
     return Answer(blocks=(*words, *calls), stop_reason="tool_use")

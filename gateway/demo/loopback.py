@@ -1,7 +1,6 @@
-"""Runs an ASGI application on a listening socket inside the current event loop, and cuts connections on request.
+"""A uvicorn server inside the caller's event loop, whose connections a handler can cut.
 
-Uvicorn does the HTTP. Three things differ from its ordinary use: it installs no signal handlers and leaves logging alone (the process belongs to
-somebody else), a handler can reach its own connection to cut it, and leaving does not wait for streams that are still open.
+Signals and logging stay with the process's owner, and leaving does not wait for open streams.
 """
 
 import asyncio
@@ -17,8 +16,8 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 _TRANSPORT = "demo_transport"
-# Connections are cut before; this bounds what is still unwinding.
 _GRACE_S = 1
+"""For handlers that are still unwinding after their connections were cut."""
 
 
 @asynccontextmanager
@@ -41,23 +40,18 @@ async def run_server(app: ASGIApp, listener: socket.socket) -> AsyncIterator[Non
                 yield
             finally:
                 server.should_exit = True
-                server.cut_connections()
+                for connection in list(server.server_state.connections):
+                    connection.transport.abort()
     except BaseExceptionGroup as group:
-        # The task group is our affair: what the block raised leaves it as it was.
+        # An exception of the block leaves as it was raised, not in the task group's group.
         if len(group.exceptions) == 1:
             raise group.exceptions[0] from group.exceptions[0].__cause__
         raise
 
 
 async def cut_connection(request: Request) -> None:
-    """Close the connection of `request` after what has been written, and return when it is closed.
-
-    Raises:
-        ConnectionResetError: the application runs under a server whose connections cannot be reached.
-    """
-    transport: asyncio.Transport | None = getattr(request.state, _TRANSPORT, None)
-    if transport is None:
-        raise ConnectionResetError("the demo model was told to drop this connection")
+    """Close the connection of `request` after what has been written, and return when it is closed."""
+    transport: asyncio.Transport = getattr(request.state, _TRANSPORT)
     transport.close()
     while (await request.receive())["type"] != "http.disconnect":
         pass
@@ -78,11 +72,6 @@ class _QuietServer(uvicorn.Server):
         yield
 
     async def serve_to_the_end(self, listener: socket.socket) -> None:
-        """Serve until `should_exit`; cancellation from outside waits for it, so that no socket is left open."""
+        """Serve until `should_exit`; cancellation waits for it, so that no socket is left open."""
         with anyio.CancelScope(shield=True):
             await self.serve([listener])
-
-    def cut_connections(self) -> None:
-        for connection in list(self.server_state.connections):
-            if isinstance(connection, _ReachableProtocol):
-                connection.transport.abort()

@@ -1,86 +1,211 @@
-"""Answers plain requests: recognise, call tools while there is something to call, then report."""
+"""Answers plain requests with real tool calls, and reports what the tools returned."""
 
-from collections.abc import Sequence
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 
-from gateway.demo.answer import Reply, call, say
-from gateway.demo.calling import Calls, Missing, Round, Workplace
-from gateway.demo.conversation import Conversation
-from gateway.demo.intents import Intent, Language, Recall, ToolIntent
-from gateway.demo.memory_told import tell_memory
-from gateway.demo.phrasebook import detect_language, recognise
-from gateway.demo.plan import next_calls
-from gateway.demo.report import report, report_missing
-from gateway.demo.talk import note_asides, scripted_note, talk
+from gateway.demo.answer import Reply, ToolCall, call, say
+from gateway.demo.conversation import Conversation, ToolOutcome
+from gateway.demo.plain_requests import Kind, Language, PlainRequest, find_value, recognise
+
+NOTES_PATH = "memory/notes.md"
+
+_MAX_FILES_READ = 5
+_MAX_QUOTED_CHARS = 3000
+_NUMBERED_LINE = re.compile(r"^\s*\d+(?:\t|→)(.*)$", re.MULTILINE)
+_NOTE_FILE = re.compile(r"^\S+\.(?:md|txt|ya?ml)$", re.MULTILINE)
+_NOT_FOR_PEOPLE = re.compile(
+    r"^memory/README\.md:\n(?:>.*\n?)*|^>.*memory/README\.md.*\n?|^(?!>|-|memory/\S+:$).*\n?",
+    re.MULTILINE,
+)
+"""In the memory shown with a prompt: the folder's own README, and the sentences for the model."""
+_HEADINGS = re.compile(r"^(?:memory/\S+:|>\s*(?:#.*)?)$\n?", re.MULTILINE)
+
+_HELP: Mapping[Language, str] = {
+    "en": """\
+I am the demo model, `candor-demo`: no language model is behind me, my answers are scripted, and my tool calls are real. I can
+
+- list, read, write, move and delete files: “list the files”, “read notes.md”, “write hello to a.txt”, “rename a.txt to b.txt”, “delete b.txt”
+- remember: “remember that …”, “what do you remember?”, “search cases for …”
+- recall this conversation: “my codeword is …” and later “what is my codeword?”
+
+For a real model set `ANTHROPIC_API_KEY`, and start the gateway without the demo.""",
+    "zh": """\
+我是演示模型 `candor-demo`：背后没有大语言模型，回答是按脚本写好的，工具调用是真的。我能做这些：
+
+- 列出、读取、写入、移动、删除文件：“列出文件”、“读取 notes.md”、“把 你好 写入 a.txt”、“把 a.txt 改名为 b.txt”、“删除 b.txt”
+- 记忆：“记住……”、“你记得什么”、“搜索案例 ……”
+- 这次对话：先说“我的暗号是……”，再问“我的暗号是什么”
+
+要接真正的模型，请设置 `ANTHROPIC_API_KEY`，并且不用演示方式启动网关。""",
+}
+_SCRIPTED: Mapping[Language, str] = {
+    "en": "(I am candor-demo, the built-in demo model; my answers are scripted.)",
+    "zh": "（我是内置的演示模型 candor-demo，回答是按脚本写好的。）",
+}
+_DONE: Mapping[Kind, tuple[str, str]] = {
+    "list": ("These are the files.", "这是文件列表。"),
+    "read": ("This is {path}.", "这是 {path} 的内容。"),
+    "write": ("I wrote {path}.", "已写入 {path}。"),
+    "move": ("I moved {path} to {target}.", "已把 {path} 移动到 {target}。"),
+    "delete": ("I deleted {path}.", "已删除 {path}。"),
+    "remember": (f"I wrote it down in {NOTES_PATH}.", f"我已记在 {NOTES_PATH} 里。"),
+    "recall": ("This is what the memory folder says.", "这是记忆文件夹里的内容。"),
+    "cases": ("I searched the cases for “{text}”.", "我在案例里搜索了“{text}”。"),
+    "skill": (
+        "I followed the skill {name} as far as a scripted demo model can.",
+        "我按技能 {name} 做了；作为按脚本回答的演示模型，我只能做到这里。",
+    ),
+    "tell_my": (
+        "Noted for this conversation: your {key} is {text}.",
+        "好的，在这次对话里我知道你的{key}是{text}。",
+    ),
+}
+_FAILED = ("That did not work.", "没有成功。")
+_NOTHING_NOTED = (
+    "Nothing is noted in memory yet. To note something, say “remember that …”.",
+    "记忆里还没有内容。要记下什么，请说“记住……”。",
+)
+_SHOWN = ("This is the memory I was shown with your message:", "随这条消息给我的记忆是：")
+_VALUE = ("Your {key} is {value}.", "你的{key}是{value}。")
+_NO_VALUE = (
+    "I do not know: you have not told me your {key} in this conversation.",
+    "我不知道：这次对话里你没有告诉我你的{key}。",
+)
 
 
 def answer_plainly(conversation: Conversation) -> Reply:
-    """The next step towards what the last prompt asks for: tool calls, or the closing words."""
-    prompt = conversation.last
-    language = detect_language(prompt.text)
-    intents = recognise(prompt.text)
-    orders = _orders(intents, conversation)
-    if not orders:
-        return say(_close(_talk(intents[0], conversation, language), conversation, language))
-    place = Workplace.of(conversation)
-    reports: list[str] = []
-    rounds: Sequence[Round] = prompt.rounds
-    for order in orders:
-        calls, own, rounds = _advance(order, rounds, place)
-        if isinstance(calls, Missing):
-            reports.append(report_missing(calls, language))
-            break
-        if calls:
-            return call(*calls)
-        reports.append(report(order, own, language))
-        if own and any(outcome.is_error for outcome in own[-1]):
-            break
-    return say(_close(_join(reports, len(orders), language), conversation, language))
+    """Return the next tool calls for the last prompt, or the closing words."""
+    request = recognise(conversation.last.text)
+    calls = _next_calls(request, conversation)
+    if calls:
+        return call(*calls)
+    text = _closing_words(request, conversation)
+    is_first = len(conversation.prompts) == 1 and "candor-demo" not in text
+    return say(f"{text}\n\n{_SCRIPTED[request.language]}" if is_first else text)
 
 
-def _advance(
-    order: ToolIntent, rounds: Sequence[Round], place: Workplace
-) -> tuple[Calls | Missing, Sequence[Round], Sequence[Round]]:
-    """What `order` calls next, the rounds that were its own, and those left for the orders after it."""
-    for taken in range(len(rounds) + 1):
-        calls = next_calls(order, rounds[:taken], place)
-        if not calls or isinstance(calls, Missing):
-            return calls, rounds[:taken], rounds[taken:]
-    return next_calls(order, rounds, place), rounds, ()
+def _next_calls(request: PlainRequest, conversation: Conversation) -> Sequence[ToolCall]:
+    """Return the calls to make after the outcomes so far; empty when the request is done or has failed."""
+    outcomes = conversation.last.outcomes
+    fields = request.fields
+    match request.kind:
+        case "write":
+            return _write(fields["path"], fields["text"], outcomes)
+        case "remember":
+            return _note(fields["text"], outcomes)
+        case "skill":
+            return _follow_skill(fields["name"], fields["text"], outcomes)
+        case "recall" if not conversation.memory:
+            return _read_notes(outcomes)
+        case "cases" if not outcomes:
+            names = (name for name in conversation.tools if name.endswith("memory_case_search"))
+            return (ToolCall(next(names, "memory_case_search"), {"query": fields["text"]}),)
+        case kind if kind in _SINGLE_CALLS and not outcomes:
+            return (_SINGLE_CALLS[kind](fields),)
+        case _:
+            return ()
 
 
-def _orders(intents: Sequence[Intent], conversation: Conversation) -> list[ToolIntent]:
-    """The intents that take tools; what memory was shown with the prompt need not be looked up."""
-    return [
-        intent
-        for intent in intents
-        if isinstance(intent, ToolIntent)
-        and not (isinstance(intent, Recall) and conversation.memory)
+def _write(path: str, text: str, outcomes: Sequence[ToolOutcome]) -> Sequence[ToolCall]:
+    """Write at once; a file that turns out to exist must be read before it may be replaced."""
+    if len(outcomes) == 1 and outcomes[0].is_error and "has not been read" in outcomes[0].text:
+        return (_read(path),)
+    is_due = not outcomes or (len(outcomes) == 2 and not outcomes[1].is_error)  # noqa: PLR2004 - refused, read
+    return (ToolCall("Write", {"file_path": path, "content": text}),) if is_due else ()
+
+
+def _note(fact: str, outcomes: Sequence[ToolOutcome]) -> Sequence[ToolCall]:
+    """Add a line to the notes. Reading a missing file would be a failed call, so they are looked for first."""
+    if not outcomes:
+        return (ToolCall("Glob", {"pattern": NOTES_PATH}),)
+    if outcomes[-1].is_error or outcomes[-1].name == "Write":
+        return ()
+    if outcomes[-1].name == "Glob" and NOTES_PATH in outcomes[-1].text:
+        return (_read(NOTES_PATH),)
+    is_read = outcomes[-1].name == "Read"
+    lines = _NUMBERED_LINE.findall(outcomes[-1].text) if is_read else ["# Notes", ""]
+    text = "\n".join([*lines, f"- {fact}"])
+    return (ToolCall("Write", {"file_path": NOTES_PATH, "content": f"{text}\n"}),)
+
+
+def _follow_skill(name: str, text: str, outcomes: Sequence[ToolOutcome]) -> Sequence[ToolCall]:
+    """Launch the skill; memory-capture is followed by noting the text that came with it."""
+    if not outcomes:
+        return (ToolCall("Skill", {"skill": name}),)
+    if outcomes[0].is_error or name != "memory-capture" or not text:
+        return ()
+    return _note(text, outcomes[1:])
+
+
+def _read_notes(outcomes: Sequence[ToolOutcome]) -> Sequence[ToolCall]:
+    if not outcomes:
+        return (ToolCall("Glob", {"pattern": "memory/*"}),)
+    if len(outcomes) > 1 or outcomes[0].is_error:
+        return ()
+    return [_read(path) for path in _NOTE_FILE.findall(outcomes[0].text)[:_MAX_FILES_READ]]
+
+
+def _read(path: str) -> ToolCall:
+    return ToolCall("Read", {"file_path": path})
+
+
+def _bash(program: str, *names: str) -> ToolCall:
+    """Call Bash; the names cannot be taken for options or shell syntax."""
+    words = (shlex.quote(f"./{name}" if name.startswith("-") else name) for name in names if name)
+    return ToolCall("Bash", {"command": " ".join([program, *words])})
+
+
+_SINGLE_CALLS: Mapping[Kind, Callable[[Mapping[str, str]], ToolCall]] = {
+    "list": lambda fields: _bash("ls -la", fields.get("path", "")),
+    "read": lambda fields: _read(fields["path"]),
+    "move": lambda fields: _bash("mv", fields["path"], fields["target"]),
+    "delete": lambda fields: _bash("rm", fields["path"]),
+}
+
+
+def _closing_words(request: PlainRequest, conversation: Conversation) -> str:
+    index = ("en", "zh").index(request.language)
+    outcomes = conversation.last.outcomes
+    if request.kind == "what_is_my":
+        return _tell_value(request.fields["key"], conversation, index)
+    if not outcomes:
+        shown = _quote_memory(conversation.memory)
+        if request.kind == "recall":
+            return f"{_SHOWN[index]}\n\n{shown}" if shown else _NOTHING_NOTED[index]
+        if request.kind == "help":
+            help_text = _HELP[request.language]
+            return f"{help_text}\n\n{_SHOWN[index]}\n\n{shown}" if shown else help_text
+        return _DONE[request.kind][index].format(**request.fields)
+    if request.kind == "recall" and len(outcomes) == 1 and not outcomes[0].is_error:
+        return _NOTHING_NOTED[index]
+    reported = outcomes[1:] if request.kind == "recall" else outcomes[-1:]
+    has_failed = any(outcome.is_error for outcome in reported or outcomes)
+    lead = _FAILED[index] if has_failed else _DONE[request.kind][index].format(**request.fields)
+    quotes = [_quote(outcome, request.language) for outcome in reported or outcomes]
+    return "\n\n".join([lead, *quotes])
+
+
+def _tell_value(key: str, conversation: Conversation, index: int) -> str:
+    for prompt in reversed(conversation.prompts[:-1]):
+        value = find_value(key, prompt.text)
+        if value is not None:
+            return _VALUE[index].format(key=key, value=value)
+    return _NO_VALUE[index].format(key=key)
+
+
+def _quote_memory(memory: str) -> str:
+    """Return the notes and finds in the memory shown with a prompt; empty if there are none."""
+    shown = _NOT_FOR_PEOPLE.sub("", memory).strip()
+    return shown[:_MAX_QUOTED_CHARS] if _HEADINGS.sub("", f"{shown}\n").strip() else ""
+
+
+def _quote(outcome: ToolOutcome, language: Language) -> str:
+    """Return an outcome in the tool's own words, a file without its line numbers."""
+    what = next((str(value) for value in outcome.arguments.values()), outcome.name)
+    text = _NUMBERED_LINE.sub(r"\1", outcome.text) if outcome.name == "Read" else outcome.text
+    verb = {"en": ("returned:", "failed:"), "zh": ("返回：", "失败了：")}[language][
+        outcome.is_error
     ]
-
-
-def _talk(intent: Intent, conversation: Conversation, language: Language) -> str:
-    if isinstance(intent, ToolIntent):
-        return tell_memory(conversation.memory, language)
-    return talk(intent, conversation, language)
-
-
-def _join(reports: Sequence[str], order_count: int, language: Language) -> str:
-    left = order_count - len(reports)
-    text = "\n\n".join(reports)
-    if not left:
-        return text
-    rest = (
-        f"后面还有 {left} 步没有做。"
-        if language == "zh"
-        else f"The {left} step(s) after that were not attempted."
-    )
-    return f"{text}\n\n{rest}"
-
-
-def _close(text: str, conversation: Conversation, language: Language) -> str:
-    parts = [text]
-    if conversation.last.asides:
-        parts.append(note_asides(conversation.last.asides, language))
-    if len(conversation.prompts) == 1 and "candor-demo" not in text:
-        parts.append(scripted_note(language))
-    return "\n\n".join(parts)
+    fence = "````" if "```" in text else "```"
+    return f"`{what}` {verb}\n{fence}\n{text.strip()[:_MAX_QUOTED_CHARS]}\n{fence}"

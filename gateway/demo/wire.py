@@ -1,11 +1,9 @@
-"""The Messages API's shapes: an answer as server-sent events or as one JSON body, errors, the model list.
-
-Pure: ids come in through `NewId`, pauses are the server's affair (an event says whether one belongs after it).
-"""
+"""The Messages API's JSON: an answer as server-sent events or as one body, and errors."""
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -14,12 +12,10 @@ from gateway.demo.answer import NEW_ID, Answer, Block, Text, Thinking, ToolCall
 DEMO_MODEL = "candor-demo"
 
 JsonObject: TypeAlias = dict[str, object]
-NewId: TypeAlias = Callable[[str], str]
-"""Makes an id that was never used before, with the given prefix."""
 
 _CHARS_PER_TOKEN = 4
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-# A chunk is a few words, or as many Chinese characters; long texts get larger chunks so that they still end.
+# A chunk is a few words or Chinese characters; long texts get larger chunks, so that they end in time.
 _PIECES_PER_CHUNK = 4
 _MAX_CHUNKS = 600
 _PIECE = re.compile(r"[\u3000-\u9fff\uff00-\uffef]|[^\s\u3000-\u9fff\uff00-\uffef]{1,40}\s?|\s+")
@@ -27,121 +23,74 @@ _PIECE = re.compile(r"[\u3000-\u9fff\uff00-\uffef]|[^\s\u3000-\u9fff\uff00-\uffe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One server-sent event; `is_delta` marks those after which a typist would pause."""
+    """A server-sent event; `is_delta` marks those after which the server pauses."""
 
     data: JsonObject
     is_delta: bool = False
 
     def encode(self) -> bytes:
-        """The event as it goes over the wire."""
+        """Return the bytes of the event."""
         return f"event: {self.data['type']}\ndata: {encode_json(self.data)}\n\n".encode()
 
 
 def encode_json(value: object) -> str:
-    """JSON that can be sent: halves of characters, which a script can spell, become U+FFFD."""
-    text = json.dumps(value, ensure_ascii=False)
-    return _LONE_SURROGATE.sub("\ufffd", text)
+    """Return `value` as JSON; lone surrogates, which a script can spell, become U+FFFD."""
+    return _LONE_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False))
 
 
 def estimate_tokens(value: object) -> int:
-    """A plausible count for any JSON value: at least one."""
+    """Return a plausible token count for a JSON value: at least one."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return max(1, len(text) // _CHARS_PER_TOKEN)
 
 
-def stream_answer(
-    answer: Answer, *, model: str, input_tokens: int, new_id: NewId
-) -> Iterator[Event]:
-    """The events of a streamed answer, from `message_start` to `message_stop`."""
-    yield message_start(model=model, input_tokens=input_tokens, new_id=new_id)
+def stream_answer(answer: Answer, *, model: str, input_tokens: int) -> Iterator[Event]:
+    """Yield the events of a streamed answer, from `message_start` to `message_stop`."""
+    start = {**_message(model, input_tokens, output_tokens=1), "content": [], "stop_reason": None}
+    yield Event(data={"type": "message_start", "message": start})
     yield Event(data={"type": "ping"})
     for index, block in enumerate(answer.blocks):
-        yield from _stream_block(index, block, new_id)
-    yield Event(
-        data={
-            "type": "message_delta",
-            "delta": {"stop_reason": answer.stop_reason, "stop_sequence": None},
-            "usage": {"output_tokens": _output_tokens(answer)},
-        }
-    )
+        yield from _stream_block(index, block)
+    delta = {"stop_reason": answer.stop_reason, "stop_sequence": None}
+    usage = {"output_tokens": _output_tokens(answer)}
+    yield Event(data={"type": "message_delta", "delta": delta, "usage": usage})
     yield Event(data={"type": "message_stop"})
 
 
-def message_start(*, model: str, input_tokens: int, new_id: NewId) -> Event:
-    """The opening event."""
-    message = _message([], model=model, usage=_usage(input_tokens, 1), new_id=new_id)
-    return Event(data={"type": "message_start", "message": message})
+def answer_body(answer: Answer, *, model: str, input_tokens: int) -> JsonObject:
+    """Return the answer as one JSON body, for requests that do not stream."""
+    message = _message(model, input_tokens, _output_tokens(answer))
+    content = [_block_body(block) for block in answer.blocks]
+    return {**message, "content": content, "stop_reason": answer.stop_reason}
 
 
-def stream_text_start(index: int) -> Event:
-    """The opening of a text block."""
-    return _block_start(index, {"type": "text", "text": ""})
-
-
-def stream_text_deltas(index: int, text: str) -> Iterator[Event]:
-    """The chunks of a text block."""
-    for chunk in cut_chunks(text):
-        yield _block_delta(index, {"type": "text_delta", "text": chunk})
-
-
-def answer_body(answer: Answer, *, model: str, input_tokens: int, new_id: NewId) -> JsonObject:
-    """The whole answer as one JSON body, for requests that do not stream."""
-    content = [_block_body(block, new_id) for block in answer.blocks]
-    message = _message(
-        content, model=model, usage=_usage(input_tokens, _output_tokens(answer)), new_id=new_id
-    )
-    return {**message, "stop_reason": answer.stop_reason}
-
-
-def error_body(error_type: str, message: str, *, request_id: str) -> JsonObject:
-    """An error in the API's shape."""
-    return {
-        "type": "error",
-        "error": {"type": error_type, "message": message},
-        "request_id": request_id,
-    }
-
-
-def model_body() -> JsonObject:
-    """The one model there is."""
-    return {
-        "type": "model",
-        "id": DEMO_MODEL,
-        "display_name": "Candor demo (scripted answers)",
-        "created_at": "2025-01-01T00:00:00Z",
-    }
-
-
-def models_body() -> JsonObject:
-    """The answer of `GET /v1/models`."""
-    return {
-        "data": [model_body()],
-        "has_more": False,
-        "first_id": DEMO_MODEL,
-        "last_id": DEMO_MODEL,
-    }
+def error_body(error_type: str, message: str) -> JsonObject:
+    """Return an error in the API's shape, with a new request id."""
+    error = {"type": error_type, "message": message}
+    return {"type": "error", "error": error, "request_id": _new_id("req_")}
 
 
 def cut_chunks(text: str) -> Iterator[str]:
-    """Cut `text` into what a stream would send at once; joined again they are `text`."""
+    """Yield the pieces that a stream sends one by one; joined they are `text`."""
     pieces: list[str] = _PIECE.findall(text)
     size = max(_PIECES_PER_CHUNK, -(-len(pieces) // _MAX_CHUNKS))
     for start in range(0, len(pieces), size):
         yield "".join(pieces[start : start + size])
 
 
-def _stream_block(index: int, block: Block, new_id: NewId) -> Iterator[Event]:
+def _stream_block(index: int, block: Block) -> Iterator[Event]:
     match block:
         case Text(text):
-            yield stream_text_start(index)
-            yield from stream_text_deltas(index, text)
+            yield _block_start(index, {"type": "text", "text": ""})
+            for chunk in cut_chunks(text):
+                yield _block_delta(index, {"type": "text_delta", "text": chunk})
         case Thinking(text):
             yield _block_start(index, {"type": "thinking", "thinking": "", "signature": ""})
             for chunk in cut_chunks(text):
                 yield _block_delta(index, {"type": "thinking_delta", "thinking": chunk})
-            yield _block_delta(index, {"type": "signature_delta", "signature": new_id("sig_")})
+            yield _block_delta(index, {"type": "signature_delta", "signature": _new_id("sig_")})
         case ToolCall():
-            yield _block_start(index, {**_block_body(block, new_id), "input": {}})
+            yield _block_start(index, {**_block_body(block), "input": {}})
             payload = _arguments_text(block)
             middle = len(payload) // 2
             for part in (payload[:middle], payload[middle:]):
@@ -149,25 +98,35 @@ def _stream_block(index: int, block: Block, new_id: NewId) -> Iterator[Event]:
     yield Event(data={"type": "content_block_stop", "index": index})
 
 
+def _message(model: str, input_tokens: int, output_tokens: int) -> JsonObject:
+    return {
+        "id": _new_id("msg_"),
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "stop_sequence": None,
+        "usage": {"input_tokens": input_tokens, "output_tokens": output_tokens},
+    }
+
+
 def _block_start(index: int, block: JsonObject) -> Event:
     return Event(data={"type": "content_block_start", "index": index, "content_block": block})
 
 
 def _block_delta(index: int, delta: JsonObject) -> Event:
-    return Event(
-        data={"type": "content_block_delta", "index": index, "delta": delta}, is_delta=True
-    )
+    data = {"type": "content_block_delta", "index": index, "delta": delta}
+    return Event(data=data, is_delta=True)
 
 
-def _block_body(block: Block, new_id: NewId) -> JsonObject:
+def _block_body(block: Block) -> JsonObject:
     match block:
         case Text(text):
             return {"type": "text", "text": text}
         case Thinking(text):
-            return {"type": "thinking", "thinking": text, "signature": new_id("sig_")}
+            return {"type": "thinking", "thinking": text, "signature": _new_id("sig_")}
         case ToolCall():
             fields = {
-                "id": new_id("toolu_") if block.id is NEW_ID else block.id,
+                "id": _new_id("toolu_") if block.id is NEW_ID else block.id,
                 "name": block.name,
             }
             named = {key: value for key, value in fields.items() if value is not None}
@@ -179,32 +138,12 @@ def _arguments_text(call: ToolCall) -> str:
     return encode_json(call.arguments) if call.raw_arguments is None else call.raw_arguments
 
 
-def _message(
-    content: list[JsonObject], *, model: str, usage: Mapping[str, object], new_id: NewId
-) -> JsonObject:
-    return {
-        "id": new_id("msg_"),
-        "type": "message",
-        "role": "assistant",
-        "model": model,
-        "content": content,
-        "stop_reason": None,
-        "stop_sequence": None,
-        "usage": usage,
-    }
-
-
-def _usage(input_tokens: int, output_tokens: int) -> JsonObject:
-    return {
-        "input_tokens": input_tokens,
-        "output_tokens": output_tokens,
-        "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": 0,
-    }
-
-
 def _output_tokens(answer: Answer) -> int:
     return sum(
         estimate_tokens(_arguments_text(block) if isinstance(block, ToolCall) else block.text)
         for block in answer.blocks
     )
+
+
+def _new_id(prefix: str) -> str:
+    return f"{prefix}{uuid.uuid4().hex[:24]}"

@@ -139,80 +139,25 @@ async def ask(client: ClaudeSDKClient, prompt: str) -> Turn:
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_plain_requests_become_real_calls_once(tmp_path: Path, model: str) -> None:
-    """The hook's comment after the call reads like an order; it must not start the call again."""
+async def test_prompts_hook_context_and_scripts_are_told_apart(tmp_path: Path, model: str) -> None:
+    """The hook's comment after the call reads like a request; it must not start the call again."""
     async with agent(tmp_path, model) as client:
         turn = await ask(client, "list the files")
         assert turn.calls == ["Bash"]
         assert "notes.md" in turn.text
         assert "scripted" in turn.text
-        turn = await ask(client, "把 你好，世界 写入 a.txt")
-        assert turn.calls == ["Write"]
-        assert turn.text.startswith("已写入 a.txt。")
-        written = await anyio.Path(tmp_path / "workspace" / "a.txt").read_text(encoding="utf-8")
-        assert written == "你好，世界"
-        turn = await ask(client, "delete nothere.txt")
-        assert turn.text.startswith("That did not work.")
-        assert "No such file" in turn.text
-
-
-@pytest.mark.parametrize("model", MODELS)
-async def test_the_conversation_and_the_hooks_memory_reach_the_model(
-    tmp_path: Path, model: str
-) -> None:
-    async with agent(tmp_path, model) as client:
         await ask(client, "my codeword is plum")
         assert "plum" in (await ask(client, "what is my codeword?")).text
         assert "green" in (await ask(client, "what do you remember?")).text
         echoed = await ask(client, script({"echo": "memory"}))
         assert echoed.text == "Remembered:\n- the favourite colour is green"
-
-
-async def test_facts_are_noted_with_real_tools(tmp_path: Path) -> None:
-    async with agent(tmp_path) as client:
-        first = await ask(client, "remember that tea is good")
-        assert first.calls == ["Glob", "Write"]
-        assert first.failures == 0
-        second = await ask(client, "记住我喜欢绿色")
-        assert second.calls == ["Glob", "Read", "Edit"]
-        assert second.failures == 0
-        notes = await anyio.Path(tmp_path / "workspace" / "memory" / "notes.md").read_text("utf-8")
-        assert notes == "# Notes\n\n- tea is good\n- 我喜欢绿色\n"
-
-
-async def test_files_with_chinese_names_are_written_changed_and_read(tmp_path: Path) -> None:
-    async with agent(tmp_path) as client:
-        for order in (
-            "把 你好 写到 文件.txt",
-            "write tea to 笔记/会议.md",
-            "把 文件.txt 里的 你好 改成 您好",
-            "add milk to 笔记/会议.md",
-        ):
-            assert (await ask(client, order)).failures == 0
-        assert (await ask(client, "读取 文件.txt")).results == ["1\t您好"]
-        assert (await ask(client, 'read "笔记/会议.md"')).results == ["1\ttea\n2\tmilk"]
-
-
-async def test_half_a_character_in_a_script_is_no_reason_to_try_again(tmp_path: Path) -> None:
-    async with agent(tmp_path) as client:
-        turn = await ask(client, script({"text": "a"}).replace('"a"', '"a\\ud800b"'))
-        assert (turn.text, turn.retries) == ("a\ufffdb", 0)
-
-
-@pytest.mark.parametrize("model", MODELS)
-async def test_a_script_is_played_step_by_step(tmp_path: Path, model: str) -> None:
-    async with agent(tmp_path, model) as client:
         echo = {"tool": "Bash", "input": {"command": "echo one"}}
+        others = [{"name": "Bash", "input": {"command": f"echo {n}"}} for n in ("two", "three")]
         turn = await ask(
             client,
             script(
                 {"thinking": "hm", "text": "first "} | echo,
-                {
-                    "tools": [
-                        {"name": "Bash", "input": {"command": "echo two"}},
-                        {"name": "Bash", "input": {"command": "echo three"}},
-                    ]
-                },
+                {"tools": others},
                 {"repeat": echo, "times": 2},
                 {"text": "last"},
             ),
@@ -222,43 +167,58 @@ async def test_a_script_is_played_step_by_step(tmp_path: Path, model: str) -> No
         assert turn.chunks > 10
 
 
-async def test_failures_are_retried_until_the_script_lets_through(tmp_path: Path) -> None:
+async def test_plain_requests_become_real_calls(tmp_path: Path) -> None:
     async with agent(tmp_path) as client:
-        turn = await ask(client, script({"status": 529, "times": 2}, {"text": "after overload"}))
-        assert (turn.text, turn.retries) == ("after overload", 2)
-        turn = await ask(client, script({"drop": True}, {"text": "after drop"}))
-        assert (turn.text, turn.retries) == ("after drop", 1)
+        turn = await ask(client, "delete nothere.txt")
+        assert turn.text.startswith("That did not work.")
+        assert "No such file" in turn.text
+        for request in (
+            "把 你好，世界 写到 文件.txt",
+            "write tea to 笔记/会议.md",
+            "write milk to 文件.txt",
+        ):
+            turn = await ask(client, request)
+            assert turn.calls[-1] == "Write"
+        assert (await ask(client, "读取 文件.txt")).results == ["1\tmilk"]
+        assert (await ask(client, 'read "笔记/会议.md"')).results == ["1\ttea"]
+        first = await ask(client, "remember that tea is good")
+        second = await ask(client, "记住我喜欢绿色")
+        assert (first.calls, first.failures) == (["Glob", "Write"], 0)
+        assert (second.calls, second.failures) == (["Glob", "Read", "Write"], 0)
+    notes = await anyio.Path(tmp_path / "workspace" / "memory" / "notes.md").read_text("utf-8")
+    assert notes == "# Notes\n\n- tea is good\n- 我喜欢绿色\n"
+
+
+async def test_answers_that_fail_or_have_no_text_are_retried_as_scripted(tmp_path: Path) -> None:
+    async with agent(tmp_path) as client:
+        turn = await ask(client, script({"text": "a"}).replace('"a"', '"a\\ud800b"'))
+        assert (turn.text, turn.retries) == ("a\ufffdb", 0)
+        turn = await ask(client, script({"status": 529}, {"text": "after overload"}))
+        assert (turn.text, turn.retries) == ("after overload", 1)
         turn = await ask(client, script({"drop": True, "after_chars": 20}, {"text": "after break"}))
         assert turn.text.endswith("after break")
-
-
-async def test_answers_without_words_and_refusals(tmp_path: Path) -> None:
-    async with agent(tmp_path) as client:
         turn = await ask(client, script({"empty": True}, {"text": "second try"}))
         assert turn.text == "second try"
-        turn = await ask(client, script({"empty": True, "times": 2}))
-        assert turn.result is not None
-        assert (turn.text, turn.result.result) == ("", "")
+        turn = await ask(client, script({"max_tokens": True, "text": "cut "}, {"text": "rest"}))
+        assert turn.text == "cut rest"
         turn = await ask(client, script({"refusal": True}))
         assert turn.result is not None
         assert (turn.result.is_error, turn.result.stop_reason) == (True, "refusal")
-        turn = await ask(client, script({"max_tokens": True, "text": "cut "}, {"text": "rest"}))
-        assert turn.text == "cut rest"
 
 
-async def test_an_interrupted_script_does_not_disturb_the_next_prompt(tmp_path: Path) -> None:
+async def test_followups_and_interruptions_keep_the_scripts_apart(tmp_path: Path) -> None:
+    followup = [{"tool": "Bash", "input": {"command": "echo f"}}, {"text": "followed"}]
     async with agent(tmp_path) as client:
-        await client.query(script({"hang": True}))
-        await anyio.sleep(0.5)
-        await client.interrupt()
-        async for _ in client.receive_response():
-            pass
-        assert (await ask(client, script({"text": "one"}, {"text": "two"}))).text == "one"
-
-
-async def test_followup_prompts_take_the_scripts_followup(tmp_path: Path) -> None:
-    async with agent(tmp_path) as client:
-        followup = [{"tool": "Bash", "input": {"command": "echo f"}}, {"text": "followed"}]
-        await ask(client, script({"empty": True, "times": 2}, {"on_followup": followup}))
+        turn = await ask(client, script({"empty": True, "times": 2}, {"on_followup": followup}))
+        assert turn.result is not None
+        assert (turn.text, turn.result.result) == ("", "")
         turn = await ask(client, "Please summarise.")
         assert (turn.calls, turn.text) == (["Bash"], "followed")
+        await client.query(script({"hang": True, "after_chars": 5, "text": "begun, never ended"}))
+        is_begun = False
+        async for message in client.receive_response():
+            if isinstance(message, StreamEvent) and not is_begun:
+                is_begun = True
+                await client.interrupt()
+        assert is_begun
+        assert (await ask(client, script({"text": "one"}, {"text": "two"}))).text == "one"

@@ -1,4 +1,4 @@
-"""Builds Messages requests in the shapes that the real agent process was seen to send."""
+"""Messages requests in the shapes that the real agent process sends."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from gateway.demo.answer import Answer, Reply, Text, ToolCall
 from gateway.demo.conversation import Conversation, read_conversation
 
 EMPTY_NOTICE = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
-ALL_TOOLS = ("Bash", "Edit", "Glob", "Grep", "Read", "Skill", "Write")
+HOOK = "UserPromptSubmit hook additional context: "
 
 
 def text(words: str) -> dict[str, object]:
@@ -23,7 +23,7 @@ def user(*blocks: dict[str, object] | str) -> dict[str, object]:
 
 
 def assistant(*blocks: dict[str, object] | str) -> dict[str, object]:
-    return {"role": "assistant", "content": [text(b) if isinstance(b, str) else b for b in blocks]}
+    return {**user(*blocks), "role": "assistant"}
 
 
 def system(words: str) -> dict[str, object]:
@@ -38,8 +38,13 @@ def tool_result(tool_id: str, words: str, *, is_error: bool = False) -> dict[str
     return {"type": "tool_result", "tool_use_id": tool_id, "content": words, "is_error": is_error}
 
 
+def called(name: str, result: str, *, is_error: bool = False) -> list[dict[str, object]]:
+    """Return the messages of one tool call and its result."""
+    return [assistant(tool_use(name, name)), user(tool_result(name, result, is_error=is_error))]
+
+
 def read(
-    *messages: dict[str, object], tools: Sequence[str] = ALL_TOOLS, session: str = "s1"
+    *messages: dict[str, object], tools: Sequence[str] = ("Bash", "Read"), session: str = "s1"
 ) -> Conversation:
     request: dict[str, object] = {
         "model": "candor-demo",
