@@ -26,7 +26,7 @@ from gateway.engine.protocol import Engine, EngineUnavailable
 from gateway.engine.sandbox.places import AgentPlaces, places_named_in, ports_named_in
 from gateway.engine.sandbox.protection import Protection, protect_blocking
 from gateway.engine.sdk import SdkEngine, require_agent_program
-from gateway.engine.sidequery import SideQuery
+from gateway.engine.side_query import SideQuery
 from gateway.errors import StartError
 from gateway.settings import Settings
 from gateway.trust import approvals_file

@@ -24,7 +24,6 @@ from claude_agent_sdk import (
 from claude_agent_sdk._errors import MessageParseError
 
 from gateway.engine import processes
-from gateway.engine.belonging import TurnSorter
 from gateway.engine.events import (
     ClientLost,
     Observed,
@@ -34,6 +33,7 @@ from gateway.engine.events import (
     ToolReturned,
 )
 from gateway.engine.hooks import RunHooks
+from gateway.engine.message_filter import MessageFilter
 from gateway.engine.protocol import (
     ClientDead,
     EngineError,
@@ -86,7 +86,7 @@ class SdkClient:
         self._session_id: str | None = None
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self._process: psutil.Process | None = None
-        self._sorter = TurnSorter()
+        self._filter = MessageFilter()
         self._run: SdkRun | None = None
         self._dead = False
         self._cost_usd = 0.0
@@ -156,7 +156,7 @@ class SdkClient:
             raise ClientDead("The agent is still at work on a run that was given up.")
         run = SdkRun(self.request_interrupt, prompt.calls_before)
         self._run = run
-        self._sorter.begin(run.uuid)
+        self._filter.begin(run.uuid)
         self._hooks.begin(prompt, run.calls)
         command = Send(run, prompt.text)
         try:
@@ -267,7 +267,7 @@ class SdkClient:
         run.interrupt_waits = False
         if run is not self._run:
             return  # it has ended by itself; the next one must not be hit
-        self._sorter.interrupt()
+        self._filter.interrupt()
         try:
             with anyio.move_on_after(_INTERRUPT_ACK_S):
                 await sdk.interrupt()
@@ -309,7 +309,7 @@ class SdkClient:
 
     def _deliver(self, message: Message) -> None:
         run = self._run
-        solicited = self._sorter.is_solicited(message)
+        solicited = self._filter.is_solicited(message)
         if run is not None:
             run.hear(message)
         if run is not None and not isinstance(message, StreamEvent):
@@ -355,7 +355,7 @@ class SdkClient:
     def _end_run(self, run: SdkRun) -> None:
         if self._run is run:
             self._run = None
-            self._sorter.end()
+            self._filter.end()
             self._hooks.end()
 
     async def _shut(self, sdk: ClaudeSDKClient) -> None:

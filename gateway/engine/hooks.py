@@ -20,9 +20,9 @@ from claude_agent_sdk import (
 )
 from claude_agent_sdk.types import HookEvent
 
-from gateway.engine.asking import BROKEN, first_denial, last_word
 from gateway.engine.calls import RunCalls
-from gateway.engine.owntools import OwnToolCaller
+from gateway.engine.gatekeeper import BROKEN, first_denial, last_word
+from gateway.engine.own_tools import OwnToolCaller
 from gateway.engine.protocol import Prompt
 from gateway.engine.tool_output import SHORTENED_TOOLS, shorten_result
 from gateway.engine.translate import as_object

@@ -7,7 +7,7 @@ from typing import Any
 from claude_agent_sdk import SdkMcpTool, create_sdk_mcp_server
 from claude_agent_sdk.types import McpSdkServerConfig
 
-from gateway.engine.owntools import OwnServer, OwnToolCaller, call_own
+from gateway.engine.own_tools import OwnServer, OwnToolCaller, call_own
 
 Caller = Callable[[], OwnToolCaller | None]
 """Gives what answers in the run in progress; None without one."""

@@ -16,7 +16,7 @@ from claude_agent_sdk import ClaudeAgentOptions, SandboxSettings
 from gateway.engine.environment import KEEPS, PATH, SHELL, SWITCHED_OFF, kept_names, pins
 from gateway.engine.hooks import RunHooks
 from gateway.engine.mounting import mount
-from gateway.engine.owntools import OwnServer
+from gateway.engine.own_tools import OwnServer
 from gateway.engine.processes import MARK
 from gateway.engine.protocol import ClientSpec, SessionOrigin
 from gateway.engine.system_prompt import build_system_prompt

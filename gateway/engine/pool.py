@@ -18,6 +18,7 @@ from typing import Literal
 import anyio
 from anyio.abc import TaskGroup
 
+from gateway.engine.prewarm import PrewarmPool
 from gateway.engine.protocol import (
     AgentClient,
     ClientSpec,
@@ -26,7 +27,6 @@ from gateway.engine.protocol import (
     SessionGone,
     SessionOrigin,
 )
-from gateway.engine.warmth import WarmShelf
 from memory.background import OnFailure, keep_running
 
 _log = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ class ClientPool:
         self._claims: dict[str, _Claim] = {}
         self._slots = anyio.Semaphore(limits.max_live, max_value=limits.max_live)
         self._changed = anyio.Event()
-        self._shelf = WarmShelf(engine, default_spec, limits.prewarmed)
+        self._prewarm = PrewarmPool(engine, default_spec, limits.prewarmed)
         self._warm_memory_bytes = 0
         self._activity = 0
         """How often clients were acquired and released."""
@@ -126,7 +126,7 @@ class ClientPool:
     @property
     def warm_count(self) -> int:
         """Prewarmed processes that are ready."""
-        return self._shelf.ready_count
+        return self._prewarm.ready_count
 
     @property
     def memory_bytes(self) -> int:
@@ -237,7 +237,7 @@ class ClientPool:
     async def run(self, on_failure: OnFailure = lambda _: None) -> None:
         """Run the pool's loops until cancelled: prewarm, put to sleep, measure."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(keep_running, "pool_prewarm", self._shelf.run, on_failure)
+            tasks.start_soon(keep_running, "pool_prewarm", self._prewarm.run, on_failure)
             tasks.start_soon(keep_running, "pool_idle", self._tend, on_failure)
             tasks.start_soon(keep_running, "pool_memory", self._measure, on_failure)
 
@@ -251,7 +251,7 @@ class ClientPool:
             for claim in list(self._claims.values()):
                 await claim.done.wait()
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._shelf.close)
+                tasks.start_soon(self._prewarm.close)
                 for conversation_id, held in list(self._held.items()):
                     tasks.start_soon(self._end_bounded, conversation_id, held)
 
@@ -259,7 +259,7 @@ class ClientPool:
         self, spec: ClientSpec, session: SessionOrigin
     ) -> tuple[AgentClient, Origin, bool]:
         """Connect, or take a prewarmed client; tells too whether the session was lost."""
-        with self._shelf.giving_way():
+        with self._prewarm.giving_way():
             if session.resume is None:
                 return *await self._fresh(spec), False
             try:
@@ -269,7 +269,7 @@ class ClientPool:
                 return *await self._fresh(spec), True
 
     async def _fresh(self, spec: ClientSpec) -> tuple[AgentClient, Origin]:
-        warm = await self._shelf.take(spec)
+        warm = await self._prewarm.take(spec)
         if warm is not None:
             return warm, "prewarmed"
         return await self._engine.connect(spec, SessionOrigin()), "connected"
@@ -345,7 +345,7 @@ class ClientPool:
         measured_at, measured = -math.inf, (-1, -1)
         while True:
             await anyio.sleep(_MEASURE_EVERY_S)
-            state = (self._activity, self._shelf.ready_count)
+            state = (self._activity, self._prewarm.ready_count)
             is_idle = state == measured and not any(held.busy for held in self._held.values())
             if is_idle and anyio.current_time() < measured_at + _MEASURE_IDLE_EVERY_S:
                 continue
@@ -356,7 +356,7 @@ class ClientPool:
         """Measure all process trees, and put idle clients to sleep until the bound is kept."""
         for held in list(self._held.values()):
             held.memory_bytes = await _measured(held.client)
-        self._warm_memory_bytes = sum([await _measured(one) for one in self._shelf.clients()])
+        self._warm_memory_bytes = sum([await _measured(one) for one in self._prewarm.clients()])
         leaving = sum(one.memory_bytes for one in self._held.values() if one.is_ending)
         excess = self.memory_bytes - leaving - self._limits.max_memory_bytes
         for conversation_id, held in self._sleepers():

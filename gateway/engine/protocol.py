@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gateway.engine.events import EngineEvent
-from gateway.engine.owntools import OwnServer, OwnToolCaller
+from gateway.engine.own_tools import OwnServer, OwnToolCaller
 from policies.configuration import Concern
 from policies.tools import ToolCall
 from policies.verdict import Allow, Deny, Verdict

@@ -10,7 +10,7 @@ import anyio.lowlevel
 from claude_agent_sdk import Message, SystemMessage
 
 from gateway.engine.calls import RunCalls
-from gateway.engine.eventqueue import EventQueue
+from gateway.engine.event_queue import EventQueue
 from gateway.engine.events import EngineEvent
 
 

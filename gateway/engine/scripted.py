@@ -17,8 +17,7 @@ import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 
-from gateway.engine.asking import first_denial, last_word
-from gateway.engine.eventqueue import EventQueue
+from gateway.engine.event_queue import EventQueue
 from gateway.engine.events import (
     ClientLost,
     EngineEvent,
@@ -35,7 +34,8 @@ from gateway.engine.events import (
     ToolCalled,
     ToolReturned,
 )
-from gateway.engine.owntools import OwnServer, call_own
+from gateway.engine.gatekeeper import first_denial, last_word
+from gateway.engine.own_tools import OwnServer, call_own
 from gateway.engine.protocol import (
     ClientDead,
     ClientSpec,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gateway.conversations.model import Conversation
-from gateway.engine.owntools import OwnAnswer, OwnServer, OwnTool
+from gateway.engine.own_tools import OwnAnswer, OwnServer, OwnTool
 from gateway.turns.case_fields import feedback_fields, refusal_fields, search_fields, upsert_fields
 from gateway.turns.conversation_tools import ConversationTools
 from memory.cases import schemas

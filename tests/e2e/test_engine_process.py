@@ -22,7 +22,7 @@ from gateway.engine.events import (
     ToolReturned,
 )
 from gateway.engine.hooks import RunHooks
-from gateway.engine.owntools import OwnServer
+from gateway.engine.own_tools import OwnServer
 from gateway.engine.protocol import ClientDead, SessionOrigin
 from tests.support.engine_processes import is_active, marked, wait_running
 from tests.support.engine_suite import GREETER

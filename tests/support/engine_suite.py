@@ -31,7 +31,7 @@ from gateway.engine.events import (
     ToolCalled,
     ToolReturned,
 )
-from gateway.engine.owntools import OwnAnswer, OwnServer, OwnTool
+from gateway.engine.own_tools import OwnAnswer, OwnServer, OwnTool
 from gateway.engine.protocol import (
     AgentClient,
     ClientDead,

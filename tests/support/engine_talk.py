@@ -17,7 +17,7 @@ from gateway.engine.events import (
     TextDelta,
     TextDone,
 )
-from gateway.engine.owntools import OwnToolCaller
+from gateway.engine.own_tools import OwnToolCaller
 from gateway.engine.protocol import AgentClient, AgentRun, Prompt, ToolGatekeeper
 from policies.tools import ToolCall
 from policies.verdict import Allow

@@ -10,7 +10,7 @@ from claude_agent_sdk import ClaudeAgentOptions
 from gateway.engine.environment import KEEPS
 from gateway.engine.hooks import RunHooks
 from gateway.engine.options import HOST_ROUTES, AgentSetup, build_options
-from gateway.engine.owntools import OwnServer, OwnTool
+from gateway.engine.own_tools import OwnServer, OwnTool
 from gateway.engine.processes import MARK
 from gateway.engine.protocol import ClientSpec, SessionOrigin
 

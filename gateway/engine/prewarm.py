@@ -33,14 +33,14 @@ class _Warming:
         return self.done.is_set() and self.client is None
 
 
-class WarmShelf:
+class PrewarmPool:
     """Up to `size` prewarmed clients of one make. `run` must be running."""
 
     def __init__(self, engine: Engine, spec: ClientSpec, size: int) -> None:
         self._engine = engine
         self._spec = spec
         self._size = size
-        self._shelf: list[_Warming] = []
+        self._warmings: list[_Warming] = []
         self._others_connect = 0
         self._changed = anyio.Event()
         self._scope = anyio.CancelScope()
@@ -54,7 +54,7 @@ class WarmShelf:
 
     def clients(self) -> list[AgentClient]:
         """List the clients on the shelf that are connected."""
-        return [one.client for one in self._shelf if one.client is not None]
+        return [one.client for one in self._warmings if one.client is not None]
 
     async def take(self, spec: ClientSpec) -> AgentClient | None:
         """Take a client if one of that make is ready or on its way, else None.
@@ -82,12 +82,12 @@ class WarmShelf:
 
     def _next(self) -> _Warming | None:
         """Give the best unclaimed one: ready before on its way."""
-        free = [one for one in self._shelf if not one.claimed]
+        free = [one for one in self._warmings if not one.claimed]
         return min(free, key=lambda one: one.client is None, default=None)
 
     def _remove(self, warming: _Warming) -> None:
-        if warming in self._shelf:
-            self._shelf.remove(warming)
+        if warming in self._warmings:
+            self._warmings.remove(warming)
             self._notify()
 
     @contextmanager
@@ -113,7 +113,7 @@ class WarmShelf:
     async def _fill(self) -> None:
         pause_s = _FIRST_PAUSE_S
         while True:
-            while len(self._shelf) >= self._size:
+            while len(self._warmings) >= self._size:
                 await self._changed.wait()
             await self._give_way()
             if await self._warm_one():
@@ -129,7 +129,7 @@ class WarmShelf:
 
     async def _warm_one(self) -> bool:
         warming = _Warming()
-        self._shelf.append(warming)
+        self._warmings.append(warming)
         try:
             warming.client = await self._engine.connect(self._spec, SessionOrigin())
         except EngineError as exc:
@@ -149,9 +149,9 @@ class WarmShelf:
         if self._stopped is not None:
             await self._stopped.wait()
         async with anyio.create_task_group() as tasks:
-            for warming in list(self._shelf):
+            for warming in list(self._warmings):
                 if warming.client is not None:
-                    self._shelf.remove(warming)
+                    self._warmings.remove(warming)
                     tasks.start_soon(warming.client.close)
 
     def _notify(self) -> None:

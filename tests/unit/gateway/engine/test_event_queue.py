@@ -2,7 +2,7 @@
 
 import anyio
 
-from gateway.engine.eventqueue import EventQueue
+from gateway.engine.event_queue import EventQueue
 from gateway.engine.events import ClientLost, EngineEvent, RunFinished, TextDelta
 
 LOST = ClientLost(exit_code=None)

@@ -4,21 +4,21 @@ from typing import cast
 
 from claude_agent_sdk import Message, SystemMessage, UserMessage
 
-from gateway.engine.belonging import TurnSorter
+from gateway.engine.message_filter import MessageFilter
 from tests.support.engine_fakes import result, says, streams
 
 BACKGROUND = {"kind": "task-notification"}
 INIT = SystemMessage(subtype="init", data={})
 
 
-def sorted_by(sorter: TurnSorter, *messages: Message) -> list[bool]:
-    return [sorter.is_solicited(one) for one in messages]
+def sorted_by(filter_: MessageFilter, *messages: Message) -> list[bool]:
+    return [filter_.is_solicited(one) for one in messages]
 
 
-def begun(run_uuid: str = "mine") -> TurnSorter:
-    sorter = TurnSorter()
-    sorter.begin(run_uuid)
-    return sorter
+def begun(run_uuid: str = "mine") -> MessageFilter:
+    filter_ = MessageFilter()
+    filter_.begin(run_uuid)
+    return filter_
 
 
 def test_a_result_that_names_the_prompt_is_the_runs_own() -> None:
@@ -32,17 +32,17 @@ def test_a_result_that_names_another_prompt_is_not() -> None:
 
 
 def test_an_interrupted_run_may_get_a_result_without_a_name() -> None:
-    sorter = begun()
-    sorter.interrupt()
-    assert sorter.is_solicited(result(uuids=[]))
-    assert not sorter.is_solicited(result(uuids=["other"]))
+    filter_ = begun()
+    filter_.interrupt()
+    assert filter_.is_solicited(result(uuids=[]))
+    assert not filter_.is_solicited(result(uuids=["other"]))
 
 
 def test_a_background_turns_result_is_not_taken_even_by_an_interrupted_run() -> None:
-    sorter = begun()
-    assert not sorter.is_solicited(result(origin=BACKGROUND))
-    sorter.interrupt()
-    assert not sorter.is_solicited(result(origin=BACKGROUND))
+    filter_ = begun()
+    assert not filter_.is_solicited(result(origin=BACKGROUND))
+    filter_.interrupt()
+    assert not filter_.is_solicited(result(origin=BACKGROUND))
 
 
 def test_a_result_that_names_nobody_is_taken_when_nothing_else_explains_it() -> None:
@@ -50,30 +50,30 @@ def test_a_result_that_names_nobody_is_taken_when_nothing_else_explains_it() -> 
 
 
 def test_without_a_run_nothing_is_solicited() -> None:
-    sorter = TurnSorter()
-    assert sorted_by(sorter, INIT, streams("a"), says("a"), result()) == [False] * 4
+    filter_ = MessageFilter()
+    assert sorted_by(filter_, INIT, streams("a"), says("a"), result()) == [False] * 4
 
 
 def test_a_turn_that_began_before_the_run_keeps_its_messages_to_itself() -> None:
-    sorter = TurnSorter()
-    sorter.is_solicited(streams("background"))
-    sorter.begin("mine")
+    filter_ = MessageFilter()
+    filter_.is_solicited(streams("background"))
+    filter_.begin("mine")
     tool_result = cast("Message", UserMessage(content="background"))
     messages = (streams("background"), tool_result, says("background"), result(origin=BACKGROUND))
-    assert sorted_by(sorter, *messages) == [False] * 4
-    assert sorted_by(sorter, streams("a"), says("a"), result(uuids=["mine"])) == [True] * 3
+    assert sorted_by(filter_, *messages) == [False] * 4
+    assert sorted_by(filter_, streams("a"), says("a"), result(uuids=["mine"])) == [True] * 3
 
 
 def test_a_turn_that_takes_the_prompt_in_becomes_the_runs_own() -> None:
-    sorter = TurnSorter()
-    sorter.is_solicited(streams("background"))
-    sorter.begin("mine")
+    filter_ = MessageFilter()
+    filter_.is_solicited(streams("background"))
+    filter_.begin("mine")
     messages = (streams("a", uuids=["mine"]), says("a"), result(uuids=["mine"], origin=BACKGROUND))
-    assert sorted_by(sorter, *messages) == [True] * 3
+    assert sorted_by(filter_, *messages) == [True] * 3
 
 
 def test_the_name_last_told_holds_until_the_next() -> None:
-    sorter = begun()
+    filter_ = begun()
     messages = (
         streams("a", uuids=["mine"]),
         says("a"),
@@ -81,12 +81,12 @@ def test_the_name_last_told_holds_until_the_next() -> None:
         streams("b"),
         says("c", uuids=["other", "mine"]),
     )
-    assert sorted_by(sorter, *messages) == [True, True, False, False, True]
+    assert sorted_by(filter_, *messages) == [True, True, False, False, True]
 
 
 def test_a_new_run_is_not_taken_for_an_interrupted_one() -> None:
-    sorter = begun()
-    sorter.interrupt()
-    sorter.begin("next")
-    sorter.is_solicited(says("other", uuids=["other"]))
-    assert not sorter.is_solicited(result(uuids=[]))
+    filter_ = begun()
+    filter_.interrupt()
+    filter_.begin("next")
+    filter_.is_solicited(says("other", uuids=["other"]))
+    assert not filter_.is_solicited(result(uuids=[]))

@@ -5,7 +5,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.engine import warmth
+from gateway.engine import prewarm
 from tests.support.engine_talk import until
 from tests.support.engine_watched import WatchedEngine
 from tests.unit.gateway.engine.open_pool import OTHER, SOON_S, SPEC, opened, watched
@@ -103,9 +103,9 @@ async def test_a_failing_prewarming_waits_longer_each_time(
 async def test_warming_gives_way_but_not_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(warmth, "_LONGEST_WAY_S", 0.05)
+    monkeypatch.setattr(prewarm, "_LONGEST_WAY_S", 0.05)
     engine = WatchedEngine(tmp_path)
-    shelf = warmth.WarmShelf(engine, SPEC, 1)
+    shelf = prewarm.PrewarmPool(engine, SPEC, 1)
     with anyio.fail_after(SOON_S):
         async with anyio.create_task_group() as tasks:
             with shelf.giving_way():

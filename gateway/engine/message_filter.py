@@ -8,7 +8,7 @@ messages name it only where it changes, so the last name told holds until the ne
 from claude_agent_sdk import AssistantMessage, Message, ResultMessage, StreamEvent, UserMessage
 
 
-class TurnSorter:
+class MessageFilter:
     """Sorts one client's messages, told of every run's begin and end."""
 
     def __init__(self) -> None:
