@@ -124,9 +124,10 @@ def _note(fact: str, outcomes: Sequence[ToolOutcome]) -> Sequence[ToolCall]:
     if outcomes[-1].name == "Glob" and NOTES_PATH in outcomes[-1].text:
         return (_read(NOTES_PATH),)
     is_read = outcomes[-1].name == "Read"
-    lines = _NUMBERED_LINE.findall(outcomes[-1].text) if is_read else ["# Notes", ""]
-    text = "\n".join([*lines, f"- {fact}"])
-    return (ToolCall("Write", {"file_path": NOTES_PATH, "content": f"{text}\n"}),)
+    lines = _NUMBERED_LINE.findall(outcomes[-1].text)
+    notes = "\n".join(lines).rstrip() if is_read else "# Notes\n"
+    text = f"{notes}\n- {fact}\n"
+    return (ToolCall("Write", {"file_path": NOTES_PATH, "content": text}),)
 
 
 def _follow_skill(name: str, text: str, outcomes: Sequence[ToolOutcome]) -> Sequence[ToolCall]:

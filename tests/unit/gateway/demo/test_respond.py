@@ -82,7 +82,7 @@ def test_notes_are_begun_where_there_are_none() -> None:
 def test_notes_keep_what_they_hold() -> None:
     talk = [REMEMBER, *called("Glob", "/w/memory/notes.md")]
     assert calls_of(MODEL.reply(read(*talk))) == [("Read", {"file_path": "memory/notes.md"})]
-    talk += called("Read", "1\t# Notes\n2\t- a")
+    talk += called("Read", "1\t# Notes\n2\t- a\n3\t")
     [(_, arguments)] = calls_of(MODEL.reply(read(*talk)))
     assert arguments["content"] == "# Notes\n- a\n- tea is good\n"
 
