@@ -17,9 +17,9 @@ from bench.report import percentile, save, show
 from bench.stand_in import ROOT, clean_environ
 from gateway.assemble import ModelAccess, make_directories_blocking, open_services
 from gateway.engine.events import MessageBegun, RunFinished, SessionReady, TextDelta, TextDone
-from gateway.engine.scripted import ScriptedEngine, ScriptedRun
 from gateway.http.application import create_app
 from gateway.settings import Settings
+from tests.support.scripted_engine import ScriptedEngine, ScriptedRun
 
 STREAMS = 60
 PER_SECOND = 50
@@ -109,9 +109,9 @@ class _ClockRun(ScriptedRun):
 
 
 async def _serve(directory: Path) -> None:
-    from gateway.engine import scripted  # noqa: PLC0415
+    from tests.support import scripted_engine  # noqa: PLC0415
 
-    scripted.ScriptedRun = _ClockRun  # type: ignore[misc]
+    scripted_engine.ScriptedRun = _ClockRun  # type: ignore[misc]
     settings = Settings(
         workspace=directory / "workspace",
         data_dir=directory / "data",

@@ -1,7 +1,7 @@
 """The seam between the gateway and whatever runs an agent.
 
-Two implementations stand behind it: the Claude Agent SDK with its agent process, and the scripted
-engine, the reference; one suite runs on both. Nothing above this seam knows the SDK.
+The Claude Agent SDK with its agent process stands behind it, and in tests a scripted engine; one suite
+runs on both. Nothing above this seam knows the SDK.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

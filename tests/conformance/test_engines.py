@@ -8,9 +8,9 @@ import anyio
 import pytest
 
 from gateway.engine.protocol import Engine
-from gateway.engine.scripted import ScriptedEngine
 from tests.support.engine_suite import EngineSuite
 from tests.support.engine_world import real_world
+from tests.support.scripted_engine import ScriptedEngine
 
 
 def _write_files(root: Path) -> Path:

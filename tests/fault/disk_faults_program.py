@@ -30,7 +30,6 @@ from anyio.abc import TaskGroup
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from gateway.assemble import ModelAccess, Services, open_services
-from gateway.engine.scripted import ScriptedEngine
 from gateway.errors import GatewayError, StartError
 from gateway.ids import LOCAL_USER, TurnId
 from gateway.serve import prepare_blocking
@@ -38,6 +37,7 @@ from memory.episodes.episode import EpisodeDraft, Sections
 from memory.errors import StoreUnavailable
 from memory.items import KINDS
 from memory.scope import Scope
+from tests.support.scripted_engine import ScriptedEngine
 from tests.support.services import script, send, settings_below
 
 KINDS_OF_OPERATION = ("open", "write", "sync", "rename")

@@ -14,7 +14,7 @@ from gateway.engine.protocol import (
     Prompt,
     SessionOrigin,
 )
-from gateway.engine.scripted import ScriptedEngine
+from tests.support.scripted_engine import ScriptedEngine
 
 
 class WatchedClient:

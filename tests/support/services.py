@@ -12,11 +12,11 @@ from anyio.abc import TaskGroup
 
 from gateway.assemble import ModelAccess, Services, make_directories_blocking, open_services
 from gateway.conversations.model import TurnEvent
-from gateway.engine.scripted import ScriptedEngine
 from gateway.ids import LOCAL_USER
 from gateway.settings import Settings
 from gateway.turns.requests import Accepted, ChatRequest
 from memory.context import MemoryReader
+from tests.support.scripted_engine import ScriptedEngine
 
 
 def script(*steps: dict[str, Any]) -> str:

@@ -23,7 +23,6 @@ from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.pool import ClientPool, PoolLimits
 from gateway.engine.protocol import ClientSpec
-from gateway.engine.scripted import ScriptedEngine
 from gateway.http.application import create_app
 from gateway.http.context import HttpLimits, Ping
 from gateway.http.peers import LocalUsers
@@ -41,6 +40,7 @@ from memory.stores.sqlite.database import Database, migrations_of, open_database
 from policies.secrets import mask_secrets
 from policies.tools import ToolCall
 from tests.support.asgi import served
+from tests.support.scripted_engine import ScriptedEngine
 
 LIMIT_S = 5
 """No wait of a test is longer."""

@@ -7,10 +7,10 @@ import anyio
 import pytest
 
 from gateway.assemble import Services
-from gateway.engine.scripted import ScriptedRun
 from gateway.errors import Conflict, NotFound
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import UserId
+from tests.support.scripted_engine import ScriptedRun
 from tests.support.services import (
     ask,
     assert_nothing_is_left,

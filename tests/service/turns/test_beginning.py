@@ -12,7 +12,6 @@ import pytest
 from gateway.assemble import Services
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.protocol import Prompt
-from gateway.engine.scripted import ScriptedClient, ScriptedRun
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import TurnId
 from gateway.turns.requests import Accepted
@@ -21,6 +20,7 @@ from memory.errors import StoreUnavailable
 from memory.recall.query import ContextPack, QueryPack
 from tests.support.builders import REMEMBERED, Memory
 from tests.support.engine_talk import until
+from tests.support.scripted_engine import ScriptedClient, ScriptedRun
 from tests.support.services import (
     HANG,
     ask,

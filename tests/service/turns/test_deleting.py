@@ -9,11 +9,11 @@ from gateway.assemble import Services
 from gateway.conversations.model import Conversation, Turn
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
-from gateway.engine.scripted import ScriptedEngine
 from gateway.errors import Conflict, NotFound
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import ConversationId
 from memory.errors import StoreUnavailable
+from tests.support.scripted_engine import ScriptedEngine
 from tests.support.services import (
     ask,
     begun,

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from gateway.engine.protocol import ClientDead, Prompt
-from gateway.engine.scripted import ScriptedClient, ScriptedRun
 from tests.support.builders import codes
+from tests.support.scripted_engine import ScriptedClient, ScriptedRun
 from tests.support.services import (
     HANG,
     ask,

@@ -11,10 +11,10 @@ from gateway.assemble import Services
 from gateway.conversations.model import Turn
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.protocol import ClientSpec, SessionOrigin
-from gateway.engine.scripted import ScriptedClient, ScriptedEngine
 from gateway.errors import Conflict, NotFound
 from gateway.ids import LOCAL_USER as ME
 from gateway.turns.requests import Accepted
+from tests.support.scripted_engine import ScriptedClient, ScriptedEngine
 from tests.support.services import (
     HANG,
     ask,

@@ -7,11 +7,11 @@ import anyio
 import pytest
 
 from gateway.engine.events import RunFinished
-from gateway.engine.scripted import ScriptedRun
 from gateway.turns.gate import TurnGate
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Allow, Deny, Verdict
 from tests.support.builders import broken_off, codes, finished
+from tests.support.scripted_engine import ScriptedRun
 from tests.support.services import (
     HANG,
     ask,

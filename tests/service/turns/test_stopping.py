@@ -9,11 +9,11 @@ import pytest
 from gateway.assemble import Services
 from gateway.engine.events import EngineEvent
 from gateway.engine.protocol import ClientDead, Prompt
-from gateway.engine.scripted import ScriptedClient, ScriptedRun
 from gateway.errors import Conflict, NotFound
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import UserId
 from tests.support.builders import Memory, codes
+from tests.support.scripted_engine import ScriptedClient, ScriptedRun
 from tests.support.services import (
     HANG,
     ask,

@@ -1,4 +1,4 @@
-"""The reference engine: behaves as a prompt's script says, without an agent process.
+"""An engine for tests: does what a prompt's script says, without an agent process.
 
 It reads the demo model's script language (a fenced `candor-script` block: `text`, `thinking`,
 `tool`/`tools`, `repeat`, `status`, `drop`, `hang`, `empty`, `refusal`, `echo`, `delay_ms`,
@@ -44,10 +44,16 @@ from gateway.engine.protocol import (
     SessionGone,
     SessionOrigin,
 )
-from gateway.engine.scripted_steps import ScriptedCall, Session, Step, calls_of, steps_of
-from gateway.engine.scripted_tools import run_tool_blocking
 from policies.tools import ToolCall
 from policies.verdict import Deny
+from tests.support.scripted_steps import (
+    ScriptedCall,
+    Session,
+    Step,
+    calls_of,
+    run_tool_blocking,
+    steps_of,
+)
 
 _WORDS = re.compile(r"\S+\s*|\s+")
 _MAX_RETRIES = 10
@@ -89,7 +95,6 @@ class ScriptedEngine:
         """Set it to let `connect` fail."""
 
     async def connect(self, spec: ClientSpec, origin: SessionOrigin) -> "ScriptedClient":
-        """See `Engine.connect`."""
         await anyio.lowlevel.checkpoint()
         if self.broken:
             raise EngineUnavailable("The agent could not be started.", detail="scripted")
@@ -110,17 +115,14 @@ class ScriptedEngine:
         return client
 
     async def forget_session(self, session_id: str) -> None:
-        """See `Engine.forget_session`."""
         await anyio.lowlevel.checkpoint()
         self.sessions.pop(session_id, None)
 
     async def end_orphans(self) -> int:
-        """See `Engine.end_orphans`."""
         await anyio.lowlevel.checkpoint()
         return 0
 
     async def ping(self) -> str | None:
-        """See `Engine.ping`."""
         await anyio.lowlevel.checkpoint()
         return "The scripted engine is broken." if self.broken else None
 
@@ -141,20 +143,16 @@ class ScriptedClient:
 
     @property
     def client_id(self) -> str:
-        """See `AgentClient.client_id`."""
         return self._id
 
     @property
     def session_id(self) -> str | None:
-        """See `AgentClient.session_id`."""
         return self._session_id if self._used else None
 
     def is_alive(self) -> bool:
-        """See `AgentClient.is_alive`."""
         return self._alive
 
     async def start_run(self, prompt: Prompt) -> "ScriptedRun":
-        """See `AgentClient.start_run`."""
         await anyio.lowlevel.checkpoint()
         if not self._alive:
             raise ClientDead("The agent process has ended.")
@@ -172,11 +170,9 @@ class ScriptedClient:
         return run
 
     async def close(self) -> None:
-        """See `AgentClient.close`."""
         await self.kill()
 
     async def kill(self) -> None:
-        """See `AgentClient.kill`."""
         with anyio.CancelScope(shield=True):
             await anyio.lowlevel.checkpoint()
         self._alive = False
@@ -186,11 +182,9 @@ class ScriptedClient:
             self._engine.clients.remove(self)
 
     def memory_bytes_blocking(self) -> int:
-        """See `AgentClient.memory_bytes_blocking`."""
         return self.memory_bytes
 
     def stderr_tail(self) -> Sequence[str]:
-        """See `AgentClient.stderr_tail`."""
         return ()
 
 
@@ -216,7 +210,6 @@ class ScriptedRun:
         self._uuid = str(uuid.uuid4())
         self._queue = EventQueue()
         self.heard_at = anyio.current_time()
-        """See `AgentRun.heard_at`."""
         self._begun = False
         self._stop = anyio.Event()
         self._lost = anyio.Event()
@@ -227,7 +220,6 @@ class ScriptedRun:
         tasks.start_soon(self._play_to_the_end)
 
     async def events(self) -> AsyncIterator[EngineEvent]:
-        """See `AgentRun.events`."""
         if self._begun:
             async for event in self._queue.read():
                 yield event
@@ -238,7 +230,6 @@ class ScriptedRun:
                 yield event  # noqa: ASYNC119  read to the end by its one reader
 
     async def interrupt(self) -> None:
-        """See `AgentRun.interrupt`."""
         await anyio.lowlevel.checkpoint()
         self._stop.set()
 
