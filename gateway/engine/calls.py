@@ -75,7 +75,7 @@ class RunCalls:
 
     def stream(self, event: ToolCalled) -> None:
         """Take a call from the message stream."""
-        unseen = [one for one in self._under(event.tool_use_id) if not one.is_streamed]
+        unseen = [known for known in self._under(event.tool_use_id) if not known.is_streamed]
         call = self._choose(
             event.tool_use_id,
             unseen,
@@ -92,9 +92,9 @@ class RunCalls:
         grade = _grade_shown(call)
         with anyio.move_on_after(self._stream_lag_s):
             while not any(
-                grade(one) < _WEAK
-                for one in self._unshown(call.tool_use_id)
-                if not one.has_returned
+                grade(known) < _WEAK
+                for known in self._unshown(call.tool_use_id)
+                if not known.has_returned
             ):
                 await self._changed.wait()
         found = self._choose(call.tool_use_id, self._unshown(call.tool_use_id), grade)
@@ -108,7 +108,9 @@ class RunCalls:
 
     def ask(self, tool_use_id: str, name: str, tool_input: Mapping[str, Any]) -> ToolCall | None:
         """Return the call that the permission callback asks about, None if no hook was shown it."""
-        waiting = [one for one in self._under(tool_use_id) if one.shown and one.answer is None]
+        waiting = [
+            known for known in self._under(tool_use_id) if known.shown and known.answer is None
+        ]
         call = self._choose(
             tool_use_id,
             waiting,
@@ -135,7 +137,7 @@ class RunCalls:
 
     def take_result(self, event: ToolReturned) -> ToolReturned:
         """Return a result with the index of its call; without one if it cannot be attributed."""
-        pending = [one for one in self._under(event.tool_use_id) if not one.has_returned]
+        pending = [known for known in self._under(event.tool_use_id) if not known.has_returned]
         call = _returning(pending, event)
         if call is None:
             return event
@@ -148,20 +150,20 @@ class RunCalls:
         """Return which calls the agent program denied by itself, from its own list of denials."""
         entries = denials if isinstance(denials, list) else []
         found = [self._find(entry) for entry in entries if isinstance(entry, dict)]
-        return tuple(one.index for one in found if one is not None)
+        return tuple(call.index for call in found if call is not None)
 
     def _find(self, denial: Mapping[str, Any]) -> _Call | None:
         calls = self._under(str(denial.get("tool_use_id")))
         if len(calls) > 1:
             name, tool_input = denial.get("tool_name"), denial.get("tool_input")
-            calls = [one for one in calls if (one.name, one.input) == (name, tool_input)]
+            calls = [call for call in calls if (call.name, call.input) == (name, tool_input)]
         return calls[0] if len(calls) == 1 else None
 
     def _under(self, tool_use_id: str) -> list[_Call]:
         return self._by_id.get(tool_use_id, [])
 
     def _unshown(self, tool_use_id: str) -> list[_Call]:
-        return [one for one in self._under(tool_use_id) if one.shown is None]
+        return [call for call in self._under(tool_use_id) if call.shown is None]
 
     def _add(self, event: ToolCalled, *, is_streamed: bool) -> _Call:
         call = _Call(self._next_index, event.name, event.input, is_streamed)
@@ -180,18 +182,18 @@ class RunCalls:
         """Return the candidate that matches best, the first of equals; doubt all where that is a guess."""
         if not candidates:
             return None
-        grades = [grade(one) for one in candidates]
+        grades = [grade(call) for call in candidates]
         best = min(grades)
         found = [one for one, its in zip(candidates, grades, strict=True) if its == best]
-        are_alike = best < _WEAK and all(one.input == found[0].input for one in found)
+        are_alike = best < _WEAK and all(call.input == found[0].input for call in found)
         if not are_alike and len(self._under(tool_use_id)) > 1:
             self._doubt(tool_use_id)
         return min(found, key=lambda one: one.has_returned)
 
     def _doubt(self, tool_use_id: str, *, has_returned: bool = False) -> None:
-        for one in self._under(tool_use_id):
-            one.is_certain = False
-            one.has_returned |= has_returned
+        for call in self._under(tool_use_id):
+            call.is_certain = False
+            call.has_returned |= has_returned
         self._notify()
 
     def _notify(self) -> None:
@@ -236,15 +238,17 @@ def _returning(pending: Sequence[_Call], event: ToolReturned) -> _Call | None:
     """Return the call, of those with the result's id, that the result is of."""
     if len(pending) <= 1:
         return next(iter(pending), None)
-    running = [one for one in pending if one.is_running]
+    running = [call for call in pending if call.is_running]
     if not event.is_error:
         return next(iter(running), None)
     denied = [
-        one for one in pending if isinstance(one.answer, Deny) and one.answer.message in event.text
+        call
+        for call in pending
+        if isinstance(call.answer, Deny) and call.answer.message in event.text
     ]
     if denied:
         return denied[0]
-    unanswered = [one for one in pending if one.answer is None]
+    unanswered = [call for call in pending if call.answer is None]
     if unanswered and (not running or event.text.startswith(_REFUSED_BY_AGENT)):
         return unanswered[0]
     return (running or pending)[0]

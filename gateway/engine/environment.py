@@ -78,7 +78,7 @@ _ROUTES = (
     *("CLAUDE_CODE_USE_GATEWAY", "CLAUDE_CODE_HOST_CREDS_FILE"),
     *PROVIDERS,
     *_PROXIES,
-    *(one.lower() for one in _PROXIES),
+    *(proxy.lower() for proxy in _PROXIES),
     *_CERTIFICATES,
     "NODE_TLS_REJECT_UNAUTHORIZED",
 )
@@ -197,7 +197,7 @@ def pins(env: Mapping[str, str], shell_commands: Iterable[str]) -> dict[str, str
     """
     held = dict.fromkeys(_CODE, "")
     held |= {name: "" for name in _ROUTES if not env.get(name)}
-    held |= {f"BASH_FUNC_{one}%%": "" for one in (*shell_commands, *_SHELL_OWN)}
+    held |= {f"BASH_FUNC_{command}%%": "" for command in (*shell_commands, *_SHELL_OWN)}
     fixed = ("PATH", "SHELL", "HOME", "TMPDIR", "CLAUDE_CODE_TMPDIR", "CLAUDE_CONFIG_DIR")
     held |= {name: env[name] for name in (*fixed, *SWITCHED_OFF) if name in env}
     held["ANTHROPIC_BASE_URL"] = env.get("ANTHROPIC_BASE_URL") or DEFAULT_BASE_URL

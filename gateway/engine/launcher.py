@@ -159,7 +159,7 @@ def _raise_wall(words: Sequence[str]) -> None:
             _give_up_powers()
             _confine(
                 word.partition(":")[2],
-                [one for one in words if one.startswith(("path:", "port:"))],
+                [word for word in words if word.startswith(("path:", "port:"))],
             )
 
 

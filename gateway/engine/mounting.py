@@ -16,18 +16,21 @@ _Handler = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
 def mount(servers: Iterable[OwnServer], caller: Caller) -> dict[str, McpSdkServerConfig]:
     """Make the SDK's servers, by name."""
-    return {one.name: create_sdk_mcp_server(one.name, tools=_tools(one, caller)) for one in servers}
+    return {
+        server.name: create_sdk_mcp_server(server.name, tools=_tools(server, caller))
+        for server in servers
+    }
 
 
 def _tools(server: OwnServer, caller: Caller) -> list[SdkMcpTool[Any]]:
     return [
         SdkMcpTool(
-            name=one.name,
-            description=one.description,
-            input_schema=dict(one.input_schema),
-            handler=_handler(server.full_name(one), caller),
+            name=tool.name,
+            description=tool.description,
+            input_schema=dict(tool.input_schema),
+            handler=_handler(server.full_name(tool), caller),
         )
-        for one in server.tools
+        for tool in server.tools
     ]
 
 

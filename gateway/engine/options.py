@@ -107,7 +107,7 @@ def _environment(setup: AgentSetup, client_id: str) -> dict[str, str]:
         env["PATH"] = PATH
     if not setup.takes_login:
         env[HOST_ROUTES] = "1"
-    env[_NOT_LOOKED_INTO] = os.pathsep.join(str(one) for one in setup.workspace.parents)
+    env[_NOT_LOOKED_INTO] = os.pathsep.join(str(parent) for parent in setup.workspace.parents)
     if setup.home is not None:
         env["HOME"] = str(setup.home)
     if setup.config_dir is not None:
@@ -139,7 +139,9 @@ def _flag_settings(setup: AgentSetup, spec: ClientSpec, env: Mapping[str, str]) 
 
 def _hidden_skills(setup: AgentSetup, spec: ClientSpec) -> list[str]:
     """List the skills of tools that this client does not have."""
-    return [one.skill for one in setup.own_servers if one.skill and one not in spec.servers]
+    return [
+        server.skill for server in setup.own_servers if server.skill and server not in spec.servers
+    ]
 
 
 def _secrets_as_globs() -> list[str]:
@@ -169,7 +171,7 @@ def build_options(
         },
         tools=list(setup.tools),
         allowed_tools=[],  # it approves in advance
-        disallowed_tools=[one for one in _NOT_FOR_AGENTS if one not in setup.tools],
+        disallowed_tools=[name for name in _NOT_FOR_AGENTS if name not in setup.tools],
         setting_sources=["project"] if setup.reads_workspace else [],
         settings=_flag_settings(setup, spec, env),
         sandbox=_SANDBOXED_BASH if setup.sandboxed_bash else None,

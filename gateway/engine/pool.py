@@ -284,7 +284,7 @@ class ClientPool:
 
     def _sleepers(self) -> list[tuple[str, _Held]]:
         """List the clients that may be ended, stale ones first, then least recently used."""
-        idle = [one for one in self._held.items() if not one[1].busy and not one[1].is_ending]
+        idle = [pair for pair in self._held.items() if not pair[1].busy and not pair[1].is_ending]
         return sorted(idle, key=lambda one: (one[1].stale_since is None, one[1].idle_since))
 
     def _end_soon(self, conversation_id: str, held: _Held) -> None:
@@ -356,8 +356,10 @@ class ClientPool:
         """Measure all process trees, and put idle clients to sleep until the bound is kept."""
         for held in list(self._held.values()):
             held.memory_bytes = await _measured(held.client)
-        self._warm_memory_bytes = sum([await _measured(one) for one in self._prewarm.clients()])
-        leaving = sum(one.memory_bytes for one in self._held.values() if one.is_ending)
+        self._warm_memory_bytes = sum(
+            [await _measured(client) for client in self._prewarm.clients()]
+        )
+        leaving = sum(held.memory_bytes for held in self._held.values() if held.is_ending)
         excess = self.memory_bytes - leaving - self._limits.max_memory_bytes
         for conversation_id, held in self._sleepers():
             if excess <= 0:

@@ -50,11 +50,11 @@ class PrewarmPool:
     @property
     def ready_count(self) -> int:
         """Clients that can be taken at once."""
-        return sum(1 for one in self.clients() if one.is_alive())
+        return sum(1 for client in self.clients() if client.is_alive())
 
     def clients(self) -> list[AgentClient]:
         """List the clients on the shelf that are connected."""
-        return [one.client for one in self._warmings if one.client is not None]
+        return [warming.client for warming in self._warmings if warming.client is not None]
 
     async def take(self, spec: ClientSpec) -> AgentClient | None:
         """Take a client if one of that make is ready or on its way, else None.
@@ -82,7 +82,7 @@ class PrewarmPool:
 
     def _next(self) -> _Warming | None:
         """Give the best unclaimed one: ready before on its way."""
-        free = [one for one in self._warmings if not one.claimed]
+        free = [warming for warming in self._warmings if not warming.claimed]
         return min(free, key=lambda one: one.client is None, default=None)
 
     def _remove(self, warming: _Warming) -> None:

@@ -144,12 +144,14 @@ def end_owner_blocking(owner: str) -> int:
         with contextlib.suppress(psutil.Error, OSError):
             process.terminate()
     _wait_ended(politely)
-    return len(politely) + _kill_all(wanted, [one for one in politely if _is_active(one)])
+    return len(politely) + _kill_all(
+        wanted, [process for process in politely if _is_active(process)]
+    )
 
 
 def _kill_all(wanted: Callable[[str], bool], known: Iterable[psutil.Process]) -> int:
     total = 0
-    found = {one for one in known if _is_active(one)}
+    found = {process for process in known if _is_active(process)}
     fault: OSError | None = None
     for _ in range(_MAX_ROUNDS):
         try:
@@ -173,7 +175,7 @@ def _kill_all(wanted: Callable[[str], bool], known: Iterable[psutil.Process]) ->
 
 def _with_descendants(roots: Iterable[psutil.Process]) -> list[psutil.Process]:
     """Add what is still attached; a child may have cleared its environment, and the mark with it."""
-    return list(dict.fromkeys(one for root in roots for one in tree_blocking(root)))
+    return list(dict.fromkeys(process for root in roots for process in tree_blocking(root)))
 
 
 def _is_active(process: psutil.Process) -> bool:

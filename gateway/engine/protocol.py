@@ -31,7 +31,7 @@ class WorkspaceUntrusted(EngineUnavailable):
     """The workspace's own configuration would act, and nobody approved it: no agent was started."""
 
     def __init__(self, concerns: Sequence[Concern]) -> None:
-        told = "; ".join(f"{one.path}: {one.what}" for one in concerns)
+        told = "; ".join(f"{concern.path}: {concern.what}" for concern in concerns)
         super().__init__("The workspace's configuration is not approved.", detail=told)
         self.concerns = tuple(concerns)
 
@@ -90,7 +90,7 @@ class ClientSpec:
     @property
     def fingerprint(self) -> str:
         """Name everything that is frozen once the client is connected."""
-        servers = "".join(f" server={one.name}" for one in self.servers)
+        servers = "".join(f" server={server.name}" for server in self.servers)
         return f"model={self.model or ''}{servers}"
 
 

@@ -105,7 +105,7 @@ def test_the_env_file_beside_the_program_is_read(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "CANDOR_MODEL=of the file   (set)" in done.stdout
     assert "CANDOR_EXTRACT=off   (set)\n" in done.stdout
-    log_dir = next(one for one in done.stdout.splitlines() if one.startswith("CANDOR_LOG_DIR="))
+    log_dir = next(line for line in done.stdout.splitlines() if line.startswith("CANDOR_LOG_DIR="))
     assert not log_dir.endswith("(set)")
     assert "The model is reached through ANTHROPIC_API_KEY." in done.stdout
     assert "sk-ant-from-file" not in done.stdout
@@ -188,9 +188,9 @@ def test_what_a_start_prints(server: LiveServer) -> None:
         "Set ANTHROPIC_API_KEY (also in .env) to talk to a real one.",
         f"Open {server.url}",
     ]
-    (row,) = [one for one in server.log() if one["event"] == "serving"]
+    (row,) = [item for item in server.log() if item["event"] == "serving"]
     assert (row["address"], row["level"], row["version"]) == (server.url, "info", VERSION)
-    assert not [one for one in server.log() if one["logger"].startswith("uvicorn")]
+    assert not [item for item in server.log() if item["logger"].startswith("uvicorn")]
 
 
 def test_on_a_terminal_the_log_is_for_people(tmp_path: Path) -> None:
@@ -453,7 +453,7 @@ def test_relative_directories_lie_beside_the_program(tmp_path: Path) -> None:
     del places["tokens_file"]
     done = run_app("doctor", directory=tmp_path, program=program, environ=environ, **places)
     assert done.returncode == 0
-    assert {"w", "d", "l"} <= {one.name for one in program.parent.iterdir()}
+    assert {"w", "d", "l"} <= {entry.name for entry in program.parent.iterdir()}
 
 
 def test_a_start_and_a_stop_leave_no_process(tmp_path: Path) -> None:

@@ -47,12 +47,12 @@ async def told(server: LiveServer, client: LiveClient, result: dict[str, Any]) -
         if event.type == "tool.finished"
     ]
     lines = [line for line in server.journal(result) if line["kind"] == "tool"]
-    expected = [(one["index"], one["tool_use_id"], one["status"]) for one in result["tools"]]
+    expected = [(tool["index"], tool["tool_use_id"], tool["status"]) for tool in result["tools"]]
     for source in (own, lines):
-        found = sorted((one["index"], one["tool_use_id"], one["status"]) for one in source)
+        found = sorted((item["index"], item["tool_use_id"], item["status"]) for item in source)
         assert found == expected
     assert [index for index, *_ in expected] == list(range(1, len(expected) + 1))
-    return [one["status"] for one in result["tools"]]
+    return [tool["status"] for tool in result["tools"]]
 
 
 async def test_an_allowed_and_a_denied_write_under_one_id_are_told_apart(
@@ -81,7 +81,7 @@ async def test_an_allowed_and_a_denied_write_under_one_id_are_told_apart(
 async def test_a_failure_is_not_hidden_by_a_later_success_under_its_id(server: LiveServer) -> None:
     async with server.client() as client:
         calls = [run("cat nothere.txt", **SAME), run("ls", **SAME)]
-        for steps in ([{"tools": calls}], [{"tools": [one]} for one in calls]):
+        for steps in ([{"tools": calls}], [{"tools": [call]} for call in calls]):
             result = await client.ask(script(*steps, DONE))
             assert await told(server, client, result) == ["failed", "ok"]
             assert result["outcome"] == "answered_with_failures"

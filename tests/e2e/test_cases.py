@@ -83,7 +83,7 @@ def results_in(messages: str, count: int) -> list[str]:
         for block in content if isinstance(content, list) else []:
             if block.get("type") == "tool_result":
                 inner = block["content"]
-                texts = [inner] if isinstance(inner, str) else [one["text"] for one in inner]
+                texts = [inner] if isinstance(inner, str) else [item["text"] for item in inner]
                 found.append("".join(texts))
     return found[-count:]
 
@@ -99,7 +99,7 @@ async def begin(client: LiveClient, **scope: str) -> Incident:
 
 
 def ids(answer: Mapping[str, Any]) -> Sequence[str]:
-    return [one["case_id"] for one in answer["cases"]]
+    return [case["case_id"] for case in answer["cases"]]
 
 
 async def test_what_one_incident_taught_two_others_confirm_and_it_is_accepted(
@@ -140,11 +140,11 @@ async def test_what_one_incident_taught_two_others_confirm_and_it_is_accepted(
         assert accepted["lifecycle"] == "accepted"
         assert accepted["app_code"] == "shop"
         assert accepted["environment"] == "production"
-        named = {one["conversation_id"] for one in accepted["history"]}
+        named = {item["conversation_id"] for item in accepted["history"]}
         assert named >= {first.conversation_id, *judges}
         fourth = await begin(client, app_code="shop")
         found = await fourth.search("checkout pods OOMKilled")
-        assert ids(found)[0] == case_id, [(one["score"], one["why"]) for one in found["cases"]]
+        assert ids(found)[0] == case_id, [(case["score"], case["why"]) for case in found["cases"]]
         assert len(ids(found)) > 1
         assert found["cases"][0]["lifecycle"] == "accepted"
 
@@ -213,9 +213,9 @@ async def test_twenty_told_at_once_are_one_case_with_nineteen_reports(server: Li
         async with anyio.create_task_group() as tasks:
             for at, incident in enumerate(incidents):
                 tasks.start_soon(record, incident, range(at, 20, PARALLEL))
-        answers = [json.loads(one) for one in made]
-        assert len({one["case_id"] for one in answers}) == 1
-        assert sorted(one["status"] for one in answers) == ["created"] + ["merged"] * 19
+        answers = [json.loads(item) for item in made]
+        assert len({answer["case_id"] for answer in answers}) == 1
+        assert sorted(answer["status"] for answer in answers) == ["created"] + ["merged"] * 19
         case = await client.get(f"/memory/cases/{answers[0]['case_id']}")
         assert case["report_count"] == 19
 
@@ -265,7 +265,7 @@ async def test_a_wrong_call_gets_its_code_from_the_real_agent_too(server: LiveSe
     async with server.client() as client:
         incident = await begin(client, app_code="codes")
         told = await incident.call(*((name, given) for name, given, _ in calls))
-        assert [json.loads(one)["code"] for one in told] == [code for _, _, code in calls]
+        assert [json.loads(item)["code"] for item in told] == [code for _, _, code in calls]
 
 
 async def test_a_fork_of_the_author_does_not_confirm_what_the_author_wrote(
@@ -276,7 +276,7 @@ async def test_a_fork_of_the_author_does_not_confirm_what_the_author_wrote(
         case_id = (await author.upsert(KAFKA))["case_id"]
         await author.call((FEEDBACK, {"case_id": case_id, "helpful": True}))
         turn = (await client.get(f"/conversations/{author.conversation_id}/messages"))["messages"]
-        turn_id = next(one["turn_id"] for one in reversed(turn) if one.get("turn_id"))
+        turn_id = next(item["turn_id"] for item in reversed(turn) if item.get("turn_id"))
         path = f"/conversations/{author.conversation_id}/fork"
         fork = (await client.post(path, status=201, turn_id=turn_id))["conversation_id"]
         branch = Incident(client, fork)
@@ -311,7 +311,7 @@ async def test_cases_are_found_while_the_vector_index_is_gone_and_it_comes_back(
 
 
 def state_of(health: Mapping[str, Any]) -> tuple[str, float]:
-    (vectors,) = [one for one in health["backends"] if one["name"] == "vectors"]
+    (vectors,) = [backend for backend in health["backends"] if backend["name"] == "vectors"]
     return vectors["state"], vectors["lag_s"]
 
 
@@ -339,6 +339,6 @@ async def test_a_skill_of_the_playbook_is_followed_by_its_tools(server: LiveServ
             ),
             incident.conversation_id,
         )
-        assert [one["status"] for one in asked["tools"]] == ["ok", "ok", "ok"]
-        kinds = {one["name"]: one for one in asked["tools"]}
+        assert [tool["status"] for tool in asked["tools"]] == ["ok", "ok", "ok"]
+        kinds = {tool["name"]: tool for tool in asked["tools"]}
         assert SEARCH in kinds

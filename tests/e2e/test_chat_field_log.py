@@ -58,7 +58,7 @@ def _make_personal_settings(home: Path) -> None:
 
 def messages(lines: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     found = [line["message"] for line in lines if line["kind"] == "message"]
-    return [one for one in found if one["type"] == kind]
+    return [item for item in found if item["type"] == kind]
 
 
 async def test_the_init_line_of_the_journal_names_the_four_skills(server: LiveServer) -> None:
@@ -156,14 +156,16 @@ async def test_the_journal_holds_the_whole_turn_as_json(
     assert lines[0]["message"] == script(*steps)
     types = {line["message"]["type"] for line in lines if line["kind"] == "message"}
     assert types == {"SystemMessage", "AssistantMessage", "UserMessage", "ResultMessage"}
-    verdicts = {one["tool_use_id"]: one for one in lines if one["kind"] == "permission"}
-    assert [one["verdict"] for one in verdicts.values()] == ["allow", "deny", "allow"]
-    assert all(one["rule"] and one["reason"] and one["input"] for one in verdicts.values())
+    verdicts = {item["tool_use_id"]: item for item in lines if item["kind"] == "permission"}
+    assert [verdict["verdict"] for verdict in verdicts.values()] == ["allow", "deny", "allow"]
+    assert all(
+        verdict["rule"] and verdict["reason"] and verdict["input"] for verdict in verdicts.values()
+    )
     for use in result["tools"]:
         own_lines = [n["kind"] for n in lines if n.get("tool_use_id") == use["tool_use_id"]]
         assert own_lines == ["permission", "tool"]
     spoken = messages(lines, "AssistantMessage")[-1]["content"]
-    assert [one["text"] for one in spoken if one["type"] == "TextBlock"] == [text]
+    assert [item["text"] for item in spoken if item["type"] == "TextBlock"] == [text]
     assert result["reply"] == text
     assert own.text == server.journal_text(result)
     assert (listed["log_file"], listed["outcome"]) == (result["log_file"], result["outcome"])
@@ -187,12 +189,12 @@ async def test_no_secret_comes_out_again(server: LiveServer, conversation: str) 
         result = told[-1].data
         assert (result["outcome"], len(result["tools"])) == ("answered_with_failures", 4)
         log = await client.http.get(f"/logs/{result['log_file']}")
-    streamed = "".join(one.data["text"] for one in told if one.type == "text.delta")
+    streamed = "".join(item.data["text"] for item in told if item.type == "text.delta")
     assert "One is" in streamed
     for secret in (OWN_KEY, FOREIGN_KEY):
         assert secret not in result["reply"]
         assert secret not in streamed
-        assert secret not in json.dumps([one.data for one in told])
+        assert secret not in json.dumps([item.data for item in told])
         assert secret not in server.journal_text(result)
         assert secret not in log.text
         assert secret not in server.err_file.read_text(encoding="utf-8")
@@ -203,11 +205,11 @@ async def test_a_secret_that_is_streamed_in_pieces_comes_out_in_none(
 ) -> None:
     """Problem 7: the model's service cuts where it likes, here 40 characters into the key."""
     message = script({"text": f"a b c {OWN_KEY} d", "delta_delay_ms": 5}, say="Say it.")
-    message = message.replace(OWN_KEY, "".join(f"\\u{ord(one):04x}" for one in OWN_KEY))
+    message = message.replace(OWN_KEY, "".join(f"\\u{ord(item):04x}" for item in OWN_KEY))
     async with server.client() as client, client.stream(message, conversation) as events:
         told = await events.rest()
     result = told[-1].data
-    streamed = "".join(one.data["text"] for one in told if one.type == "text.delta")
+    streamed = "".join(item.data["text"] for item in told if item.type == "text.delta")
     logged = server.journal_text(result)
     assert streamed.startswith("a b c ")
     for at in range(len(OWN_KEY) - 16):
@@ -240,7 +242,7 @@ async def test_a_denied_command_without_a_word_is_no_success(
 async def _done(client: LiveClient, conversation: str, *commands: str) -> list[str]:
     message = script(*map(bash, commands), {"text": "Said nothing else."})
     result = await client.ask(message, conversation)
-    return [one["status"] for one in result["tools"]]
+    return [tool["status"] for tool in result["tools"]]
 
 
 async def test_file_commands_inside_the_workspace_really_happen(
@@ -322,12 +324,12 @@ async def test_commands_outside_the_workspace_are_denied_and_change_nothing(
     async with server.client() as client:
         steps = [*map(bash, commands), *files]
         result = await client.ask(script(*steps, {"text": "I tried."}), conversation)
-    ended = [one["status"] for one in result["tools"]]
+    ended = [tool["status"] for tool in result["tools"]]
     assert ended[: len(commands)] == ["denied"] * len(commands)
     # the agent program refuses to overwrite an unread file by itself; the gate judges that call all the same
     assert ended[len(commands) :] == ["denied"] * len(files)
-    assert all(one["error"] for one in result["tools"])
-    assert [one.name for one in outside.iterdir()] == ["theirs.txt"]
+    assert all(tool["error"] for tool in result["tools"])
+    assert [entry.name for entry in outside.iterdir()] == ["theirs.txt"]
     assert (outside / "theirs.txt").read_text("utf-8") == "theirs"
     assert (server.workspace / "mine.txt").read_text("utf-8") == "mine"
     assert not (server.workspace / "link").exists()

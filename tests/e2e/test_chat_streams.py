@@ -28,11 +28,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 
 def numbers(events: Sequence[Event], turn_id: str) -> list[int]:
-    return [int(one.id.rpartition(":")[2]) for one in events if one.data["turn_id"] == turn_id]
+    return [
+        int(event.id.rpartition(":")[2]) for event in events if event.data["turn_id"] == turn_id
+    ]
 
 
 def words(events: Sequence[Event]) -> str:
-    return "".join(one.data["text"] for one in events if one.type == "text.delta")
+    return "".join(event.data["text"] for event in events if event.type == "text.delta")
 
 
 async def test_a_stream_is_whole_and_ends_with_the_result(server: LiveServer) -> None:
@@ -45,19 +47,21 @@ async def test_a_stream_is_whole_and_ends_with_the_result(server: LiveServer) ->
         assert stream.response.headers["content-type"].startswith("text/event-stream")
         events = await stream.rest()
     turn_id = events[0].data["turn_id"]
-    assert {one.data["turn_id"] for one in events} == {turn_id}
-    assert {one.data["conversation_id"] for one in events} == {events[0].data["conversation_id"]}
-    assert [one.id for one in events] == [f"{turn_id}:{n + 1}" for n in range(len(events))]
-    types = [one.type for one in events]
+    assert {event.data["turn_id"] for event in events} == {turn_id}
+    assert {event.data["conversation_id"] for event in events} == {
+        events[0].data["conversation_id"]
+    }
+    assert [event.id for event in events] == [f"{turn_id}:{n + 1}" for n in range(len(events))]
+    types = [event.type for event in events]
     assert (types[0], types[-1], types.count("turn.completed")) == (
         *("turn.started", "turn.completed"),
         1,
     )
     assert events[0].data["log_file"] == events[-1].data["log_file"]
     assert words(events) == events[-1].data["reply"]
-    assert "".join(one.data["text"] for one in events if one.type == "thinking.delta")
-    told = [one for one in events if one.type.startswith("tool.")]
-    assert [one.type for one in told] == ["tool.started", "tool.finished"] * 2
+    assert "".join(event.data["text"] for event in events if event.type == "thinking.delta")
+    told = [event for event in events if event.type.startswith("tool.")]
+    assert [item.type for item in told] == ["tool.started", "tool.finished"] * 2
     assert told[0].data["input"] == {"command": "ls"}
     assert told[1].data["status"] == "ok"
     assert "memory" in told[1].data["output"]
@@ -93,7 +97,7 @@ async def test_events_are_followed_from_any_point(server: LiveServer) -> None:
             async with client.follow(conversation_id, after) as later:
                 second = await client.ask(script({"text": "Live."}), conversation_id)
                 await later.until("turn.completed")
-            assert {one.data["turn_id"] for one in later.seen} == {second["turn_id"]}
+            assert {event.data["turn_id"] for event in later.seen} == {second["turn_id"]}
             assert numbers(later.seen, second["turn_id"])[0] == 1
             events = later.seen
         path = f"/conversations/{conversation_id}/events"
@@ -179,7 +183,7 @@ async def test_conversations_run_side_by_side(server: LiveServer) -> None:
             assert state["state"] == "running"
         await let_go(pipes["side-b"])
         assert (await b.until("turn.completed")).data["reply"] == "b"
-        assert [one.type for one in a.seen][-1] == "tool.started"
+        assert [event.type for event in a.seen][-1] == "tool.started"
         await let_go(pipes["side-a"])
         assert (await a.until("turn.completed")).data["reply"] == "a"
 
@@ -218,8 +222,8 @@ async def test_one_conversation_answers_one_after_another(server: LiveServer) ->
                 await begun.wait()
             state = await client.get(f"/conversations/{conversation_id}")
             assert state["state"] == "running"
-            assert [one["position"] for one in state["queue"]] == [1, 2]
-            assert [one["message"] for one in state["queue"]] == [
+            assert [item["position"] for item in state["queue"]] == [1, 2]
+            assert [item["message"] for item in state["queue"]] == [
                 messages["second"],
                 messages["third"],
             ]

@@ -42,9 +42,9 @@ def write(path: Path, content: str) -> None:
 def total_of(told: Told) -> float:
     """Read what the agent program says that the session has cost in all."""
     (total,) = [
-        one.message.total_cost_usd
-        for one in told.all(Observed)
-        if isinstance(one.message, ResultMessage)
+        event.message.total_cost_usd
+        for event in told.all(Observed)
+        if isinstance(event.message, ResultMessage)
     ]
     assert total is not None
     return total
@@ -129,8 +129,8 @@ async def test_a_run_costs_its_own_also_after_waking_and_branching_off(tmp_path:
         entry = runs[-1].all(EntryRecorded)[-1].entry_id
         branch = await world.connect(SessionOrigin(resume=client.session_id, fork_at=entry))
         runs.append(await ask(branch, script({"text": "three"})))
-        costs = [one.finish.cost_usd for one in runs]
-        assert all(one > 0 for one in costs)
+        costs = [run.finish.cost_usd for run in runs]
+        assert all(cost > 0 for cost in costs)
         assert sum(costs) == pytest.approx(total_of(runs[-1]))
 
 
@@ -146,8 +146,8 @@ async def test_a_forgotten_session_leaves_no_word_of_it(tmp_path: Path) -> None:
         kept = tmp_path / "data" / "sessions"
 
         def mentions() -> list[Path]:
-            files = [one for one in kept.rglob("*") if one.is_file()]
-            return [one for one in files if b"heron" in one.read_bytes()]
+            files = [path for path in kept.rglob("*") if path.is_file()]
+            return [file for file in files if b"heron" in file.read_bytes()]
 
         assert await anyio.to_thread.run_sync(mentions)
         await world.engine.forget_session(client.session_id)
@@ -163,8 +163,10 @@ async def test_nothing_comes_unasked_around_ordinary_runs(tmp_path: Path) -> Non
         await run.interrupt()
         await read(run)
         told = await ask(client, script({"text": "two"}))
-        assert all(one.solicited for one in told.all(Observed))
-        kinds = {(type(one).__name__, getattr(one, "subtype", None)) for one in world.unsolicited}
+        assert all(event.solicited for event in told.all(Observed))
+        kinds = {
+            (type(item).__name__, getattr(item, "subtype", None)) for item in world.unsolicited
+        }
         assert kinds <= {("SystemMessage", "ui_invalidate"), ("SystemMessage", "status")}
 
 

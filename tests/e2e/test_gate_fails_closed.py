@@ -185,8 +185,10 @@ async def test_what_was_approved_is_what_runs(
             (services.settings.workspace / name).write_text("x")
         result = await ask_services(services, script(bash("ls *.txt"), {"text": "Done."}))
         assert result["outcome"] == "answered", result
-        (line,) = [one for one in await journal_of(services, result) if one["kind"] == "permission"]
-        (shown,) = [one for one in await journal_of(services, result) if one["kind"] == "tool"]
+        (line,) = [
+            item for item in await journal_of(services, result) if item["kind"] == "permission"
+        ]
+        (shown,) = [item for item in await journal_of(services, result) if item["kind"] == "tool"]
         assert line["input"]["command"] == "ls *.txt"
         runs = line["runs"]["command"]
         assert "*" not in runs

@@ -98,7 +98,9 @@ class Gateway:
         """Start a conversation; the one before has kept the results that it gave."""
         if self.conversation_id:
             kept = self.http.get(f"/conversations/{self.conversation_id}/messages").json()
-            told = [one["result"] for one in kept["messages"] if one["role"] == "assistant"]
+            told = [
+                message["result"] for message in kept["messages"] if message["role"] == "assistant"
+            ]
             assert told == self.results
         self.results.clear()
         self.conversation_id = self.server.new_conversation()
@@ -221,7 +223,7 @@ LIES: Mapping[str, Callable[[TurnFacts], TurnFacts]] = {
     ),
     "it completed twice": lambda facts: replace(facts, events=[*facts.events, facts.events[-1]]),
     "a call was never finished": lambda facts: replace(
-        facts, events=[one for one in facts.events if one[1] != "tool.finished"]
+        facts, events=[item for item in facts.events if item[1] != "tool.finished"]
     ),
     "a decision was not written down": lambda facts: replace(
         facts, journal=[line for line in facts.journal if line["kind"] != "permission"]

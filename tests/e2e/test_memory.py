@@ -43,13 +43,13 @@ async def test_what_one_conversation_did_another_is_shown(server: LiveServer) ->
         (item, *_) = await remembered(client, "zebra")
         asked = await client.ask(script(ECHO, say="Where are the zebra stripes written down?"))
         assert asked["conversation_id"] != did["conversation_id"]
-        assert item["id"] in [one["id"] for one in asked["memory"]["injected"]]
+        assert item["id"] in [entry["id"] for entry in asked["memory"]["injected"]]
         assert "zebra.txt" in asked["reply"]
         assert did["conversation_id"] in asked["memory"]["injected"][0]["source"]
     lines = server.journal(asked)
-    (context,) = [one for one in lines if one["kind"] == "context"]
+    (context,) = [line for line in lines if line["kind"] == "context"]
     assert item["id"] in context["text"]
-    kinds = {one["kind"]: one.get("intent") for one in server.journal(did) if "intent" in one}
+    kinds = {line["kind"]: line.get("intent") for line in server.journal(did) if "intent" in line}
     assert kinds["request"] == "turn.received"
     assert kinds["tool"] == "tool.Bash.ok"
 
@@ -67,7 +67,7 @@ async def test_a_note_is_found_and_a_question_about_memory_is_answered_from_it(
         await client.ask(script(bash("ls memory"), {"text": "好。"}, say="看看。"))
         (item, *_) = await remembered(client, "鲸鱼计划", "note")
         later = await client.ask(script(ECHO, say="鲸鱼计划谁负责？"))
-        assert item["id"] in [one["id"] for one in later["memory"]["injected"]]
+        assert item["id"] in [entry["id"] for entry in later["memory"]["injected"]]
         assert "小王" in later["reply"]
 
 
@@ -79,7 +79,7 @@ async def test_nothing_of_memory_goes_where_it_is_off(server: LiveServer) -> Non
         asked = await client.ask(script(ECHO, say="Where are the zebra stripes?"), conversation_id)
         assert asked["memory"] == {"injected": [], "suppressed": [], "degraded": []}
         intents = await client.get(f"/memory/intents?conversation_id={conversation_id}")
-        assert [one["key"] for one in intents["intents"]] == ["conversation.started"]
+        assert [intent["key"] for intent in intents["intents"]] == ["conversation.started"]
 
 
 async def test_the_health_of_memory_is_told(server: LiveServer) -> None:

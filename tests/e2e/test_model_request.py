@@ -96,7 +96,7 @@ async def test_a_resumed_session_is_told_the_rules_of_today(tmp_path: Path) -> N
         await client.close()
         client = await with_model(world, model).connect(SessionOrigin(resume=session))
         await ask(client, script(bash("ls"), {"text": "done"}))
-    first, last = (json.dumps(one["system"]) for one in (model.requests[0], model.requests[-1]))
+    first, last = (json.dumps(item["system"]) for item in (model.requests[0], model.requests[-1]))
     assert "ls, yesterday" in first
     assert "yesterday" not in last
     assert "cat, cp, ls, mkdir, mv, rm" in last

@@ -63,7 +63,7 @@ def missing(told: Any, now: Any, where: str = "") -> list[str]:
 
 def results(messages: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the turn results among a conversation's messages."""
-    return [one["result"] for one in messages["messages"] if one["role"] == "assistant"]
+    return [message["result"] for message in messages["messages"] if message["role"] == "assistant"]
 
 
 async def settled(client: LiveClient, old: OldData) -> list[dict[str, Any]]:
@@ -101,8 +101,8 @@ async def test_the_events_of_every_turn_can_be_replayed(old: OldData) -> None:
             conversation_id = path.split("/")[2]
             for result in results(await client.get(path)):
                 events = await client.replay(conversation_id, result["turn_id"])
-                mine = [one for one in events if one.data["turn_id"] == result["turn_id"]]
-                assert [number(one) for one in mine] == list(range(1, len(mine) + 1))
+                mine = [event for event in events if event.data["turn_id"] == result["turn_id"]]
+                assert [number(item) for item in mine] == list(range(1, len(mine) + 1))
                 assert missing(result, mine[-1].data) == []
 
 
@@ -114,7 +114,7 @@ def number(event: Event) -> int:
 async def test_every_log_is_served_as_it_was_written(old: OldData) -> None:
     async with old.server.client() as client:
         await settled(client, old)
-        listed = {one["log_file"] for one in (await client.get("/logs?limit=100"))["logs"]}
+        listed = {log["log_file"] for log in (await client.get("/logs?limit=100"))["logs"]}
         archived = sorted(old.archive.glob("*/*.jsonl"))
         assert archived
         for file in archived:
@@ -131,13 +131,13 @@ async def test_what_was_remembered_is_there_and_found(old: OldData) -> None:
         for path, told in items.items():
             assert missing(told, await client.get(path)) == []
         found = (await client.get("/memory/search?q=grebe&limit=20"))["items"]
-        assert {path.split("/")[-1] for path in items} <= {one["id"] for one in found}
+        assert {path.split("/")[-1] for path in items} <= {item["id"] for item in found}
         for path, told in old.answers("/memory/intents").items():
-            now = {one["id"]: one for one in (await client.get(path))["intents"]}
+            now = {item["id"]: item for item in (await client.get(path))["intents"]}
             for intent in told["intents"]:
                 assert missing(intent, now[intent["id"]]) == []
         for path, told in old.answers("/memory/outbox").items():
-            now = {one["id"]: one for one in (await client.get(path))["deliveries"]}
+            now = {item["id"]: item for item in (await client.get(path))["deliveries"]}
             for delivery in told["deliveries"]:
                 kept = {k: v for k, v in delivery.items() if k not in CHANGING}
                 assert missing(kept, now[delivery["id"]]) == []
@@ -155,7 +155,7 @@ async def test_an_old_conversation_goes_on_and_tells_that_its_session_is_lost(ol
         failed = old.told["conversations"]["failed"]
         result = await client.ask(script({"text": "Here again."}), failed)
         assert (result["outcome"], result["reply"]) == ("answered", "Here again.")
-        assert "session_lost" in [one["code"] for one in result["notices"]]
+        assert "session_lost" in [notice["code"] for notice in result["notices"]]
         fresh = await client.ask("remember that the grebe service listens on port 7432")
         assert fresh["outcome"] == "answered"
         ready = await client.get("/readyz")

@@ -55,29 +55,29 @@ async def assert_honest(server: LiveServer, client: LiveClient, result: dict[str
     """Hold what is so for every turn, however it ended."""
     assert set(result) == FIELDS
     assert result["reply"].strip() == result["reply"] != ""
-    assert not any(one in result["reply"] for one in NOT_FOR_PEOPLE)
+    assert not any(item in result["reply"] for item in NOT_FOR_PEOPLE)
     assert str(server.workspace) not in str(result)
-    assert {one["status"] for one in result["tools"]} <= STATUSES
+    assert {tool["status"] for tool in result["tools"]} <= STATUSES
     *_, last = server.journal(result)
     assert last["kind"] == "response"
     assert {key: last.get(key) for key in FIELDS} == result  # a line leaves out what is None
     events = await client.replay(result["conversation_id"], result["turn_id"])
-    own = [one for one in events if one.data["turn_id"] == result["turn_id"]]
-    assert [one.id for one in own] == [f"{result['turn_id']}:{n + 1}" for n in range(len(own))]
-    assert [one.type for one in own].count("turn.completed") == 1
+    own = [event for event in events if event.data["turn_id"] == result["turn_id"]]
+    assert [item.id for item in own] == [f"{result['turn_id']}:{n + 1}" for n in range(len(own))]
+    assert [item.type for item in own].count("turn.completed") == 1
     assert {key: own[-1].data[key] for key in FIELDS} == result
     told = [(e.data["code"], e.data["message"]) for e in own if e.type == "notice"]
-    assert told == [(one["code"], one["message"]) for one in result["notices"]]
+    assert told == [(notice["code"], notice["message"]) for notice in result["notices"]]
     finished = {e.data["index"]: e.data["status"] for e in own if e.type == "tool.finished"}
-    assert finished == {one["index"]: one["status"] for one in result["tools"]}
+    assert finished == {tool["index"]: tool["status"] for tool in result["tools"]}
 
 
 def codes(result: dict[str, Any]) -> list[str]:
-    return [one["code"] for one in result["notices"]]
+    return [notice["code"] for notice in result["notices"]]
 
 
 def statuses(result: dict[str, Any]) -> list[str]:
-    return [one["status"] for one in result["tools"]]
+    return [tool["status"] for tool in result["tools"]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,7 @@ TABLE = {
             {"thinking": "hm"} | bash("ls"),
             {
                 "tools": [
-                    {"name": "Bash", "input": {"command": f"ls {one}"}} for one in ("-a", "-l")
+                    {"name": "Bash", "input": {"command": f"ls {item}"}} for item in ("-a", "-l")
                 ]
             },
             {"text": "Done."},
@@ -370,12 +370,12 @@ async def test_the_text_of_assistant_and_result_messages_counts_once(
     async with server.client() as client:
         async with client.stream(script({"text": text}), conversation) as events:
             told = await events.rest()
-        streamed = "".join(one.data["text"] for one in told if one.type == "text.delta")
+        streamed = "".join(item.data["text"] for item in told if item.type == "text.delta")
         result = told[-1].data
         assert (streamed, result["reply"]) == (text, text)
-        messages = [one["message"] for one in server.journal(result) if one["kind"] == "message"]
-        (spoken,) = [one for one in messages if one["type"] == "AssistantMessage"]
-        (final,) = [one for one in messages if one["type"] == "ResultMessage"]
+        messages = [line["message"] for line in server.journal(result) if line["kind"] == "message"]
+        (spoken,) = [message for message in messages if message["type"] == "AssistantMessage"]
+        (final,) = [message for message in messages if message["type"] == "ResultMessage"]
         assert text == spoken["content"][0]["text"] == final["result"]
 
 
@@ -500,7 +500,7 @@ async def test_the_time_limit_ends_a_turn_and_what_it_started(tmp_path: Path) ->
         assert ended["chinese"]["reply"].startswith("我停止了这一轮：用时超过 6 秒。")
         assert ended["command"]["reply"].startswith(f"{sentence} Until then: Bash: cat pipe was")
         assert statuses(ended["command"]) == ["interrupted"]
-        assert [one for one in server.agents().values() if one.name() == "cat"] == []
+        assert [agent for agent in server.agents().values() if agent.name() == "cat"] == []
         again = await client.ask(
             script({"text": "Here again."}), ended["command"]["conversation_id"]
         )

@@ -93,14 +93,14 @@ async def ask(
         async with client.stream(message, conversation) as events:
             told = await events.rest()
         result = told[-1].data
-        assert not any(one in result["reply"] for one in NOT_FOR_PEOPLE)
+        assert not any(item in result["reply"] for item in NOT_FOR_PEOPLE)
         assert KEY not in str(told)
         assert KEY not in server.journal_text(result)
-        return result, [one.type for one in told if one.type != "memory.injected"]
+        return result, [item.type for item in told if item.type != "memory.injected"]
 
 
 def notices(result: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(one["code"], one["message"]) for one in result["notices"]]
+    return [(notice["code"], notice["message"]) for notice in result["notices"]]
 
 
 async def test_any_messages_api_can_be_the_model(
@@ -147,7 +147,7 @@ HOPELESS = [
 ]
 
 
-@pytest.mark.parametrize("case", HOPELESS, ids=[str(one.status) for one in HOPELESS])
+@pytest.mark.parametrize("case", HOPELESS, ids=[str(item.status) for item in HOPELESS])
 async def test_what_waiting_cannot_help_is_given_up_at_once(
     server: LiveServer, service: Service, conversation: str | None, case: Hopeless
 ) -> None:
@@ -223,7 +223,7 @@ async def test_a_failure_that_lasts_ends_in_a_sentence(
     assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "api_error")
     assert sentence in result["reply"]
     assert "never said" not in result["reply"]
-    assert [one["status"] for one in result["tools"]] == ["ok"]
+    assert [tool["status"] for tool in result["tools"]] == ["ok"]
     assert [code for code, _ in notices(result)] == ["model_retrying"] * RETRIES
     assert types[-1] == "turn.completed"
 
@@ -300,7 +300,7 @@ async def test_an_error_event_in_a_stream_is_retried_and_the_answer_streamed_who
         ):
             told = await events.rest()
         assert (told[-1].data["outcome"], told[-1].data["reply"]) == ("answered", text)
-        streamed = "".join(one.data["text"] for one in told if one.type == "text.delta")
+        streamed = "".join(item.data["text"] for item in told if item.type == "text.delta")
         assert streamed == text if start == text else streamed.endswith("\n\n" + text)
 
 
@@ -365,7 +365,7 @@ async def test_silence_and_lasting_failure_end_within_the_limit(
             result, types = await ask(server, conversation, write(bash("ls"), step))
             assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "model_timeout")
             assert sentence in result["reply"]
-            assert [one["status"] for one in result["tools"]] == ["ok"]
+            assert [tool["status"] for tool in result["tools"]] == ["ok"]
             assert [code for code, _ in notices(result)] == ["model_silent"]
             assert types.index("notice") < types.index("turn.completed")
         for step, sentence in (

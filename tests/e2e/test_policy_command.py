@@ -83,8 +83,8 @@ def check(directory: Path, sent: bytes, **more: Any) -> list[dict[str, Any]]:
 
 def answer_all(cases: list[ReadyCase], directory: Path) -> dict[str, dict[str, Any]]:
     answers = check(directory, "\n".join(case.line for case in cases).encode())
-    assert [one["id"] for one in answers] == [case.id for case in cases]
-    return {str(one["id"]): one for one in answers}
+    assert [answer["id"] for answer in answers] == [case.id for case in cases]
+    return {str(answer["id"]): answer for answer in answers}
 
 
 def test_no_case_of_the_deny_file_is_allowed(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_no_case_of_the_deny_file_is_allowed(tmp_path: Path) -> None:
     assert [name for name, one in answers.items() if one["verdict"] != "deny"] == []
     broken = {"policy_error", "bad_call"}
     assert [name for name, one in answers.items() if one["rule"] in broken] == []
-    assert {one["runs"] for one in answers.values()} == {None}
+    assert {answer["runs"] for answer in answers.values()} == {None}
 
 
 def test_the_honest_cases_are_allowed(tmp_path: Path) -> None:
@@ -202,22 +202,22 @@ async def test_the_real_agent_gets_the_same_verdicts(
 ) -> None:
     """One conversation, one call after the other; what the journal says of each is what `check` says."""
     assert len(calls) >= 28
-    steps = [{"tool": one["tool"], "input": one["input"]} for one in calls]
+    steps = [{"tool": call["tool"], "input": call["input"]} for call in calls]
     async with live.client() as client:
         result = await client.ask(script(*steps, {"text": "Done."}))
-    journal = [one for one in live.journal(result) if one["kind"] == "permission"]
+    journal = [line for line in live.journal(result) if line["kind"] == "permission"]
 
     def shown(command: str | None) -> str | None:
         """The journal shows the workspace's paths relative to it."""
         return command and command.replace(f"{live.workspace}/", "")
 
-    asked = [shown(one["input"]["command"]) for one in calls]
-    assert [one["input"]["command"] for one in journal] == asked
+    asked = [shown(call["input"]["command"]) for call in calls]
+    assert [item["input"]["command"] for item in journal] == asked
     seen = [
-        (one["verdict"], one["rule"], (one.get("runs") or {}).get("command")) for one in journal
+        (item["verdict"], item["rule"], (item.get("runs") or {}).get("command")) for item in journal
     ]
-    assert seen == [(one["verdict"], one["rule"], shown(one["runs"])) for one in expected]
-    assert {one["verdict"] for one in expected} == {"allow", "deny"}
+    assert seen == [(item["verdict"], item["rule"], shown(item["runs"])) for item in expected]
+    assert {item["verdict"] for item in expected} == {"allow", "deny"}
 
 
 def test_a_line_is_answered_before_the_next_is_written(tmp_path: Path) -> None:
@@ -237,8 +237,8 @@ def test_a_line_is_answered_before_the_next_is_written(tmp_path: Path) -> None:
 def test_bad_lines_are_answered_and_the_rest_goes_on(tmp_path: Path) -> None:
     long = b'{"id": "long", "x": "' + b"x" * (40 * 1024 * 1024) + b'"}'
     answers = check(tmp_path, b"\n".join([b"nonsense", b"\xff\x00", long, b"[" * 300_000, READ]))
-    assert [one["id"] for one in answers] == [None, None, None, None, 1]
-    assert {one["rule"] for one in answers[:-1]} == {"bad_call"}
+    assert [answer["id"] for answer in answers] == [None, None, None, None, 1]
+    assert {answer["rule"] for answer in answers[:-1]} == {"bad_call"}
     assert answers[-1]["verdict"] == "allow"
 
 
@@ -289,9 +289,9 @@ def test_the_rules_of_a_file_hold_and_a_mistake_in_it_is_told(tmp_path: Path) ->
     file.write_text('[commands]\nallow = ["head"]\nforbid = ["ls"]\n', encoding="utf-8")
     calls = [{"tool": "Bash", "input": {"command": f"{name} a.txt"}} for name in ("head", "ls")]
     sent = "\n".join(map(json.dumps, calls)).encode()
-    assert [one["verdict"] for one in check(tmp_path, sent)] == ["deny", "allow"]
+    assert [item["verdict"] for item in check(tmp_path, sent)] == ["deny", "allow"]
     changed = check(tmp_path, sent, policy_file=file)
-    assert [one["verdict"] for one in changed] == ["allow", "deny"]
+    assert [item["verdict"] for item in changed] == ["allow", "deny"]
     file.write_text('[commands]\nallow = ["hed"]\n', encoding="utf-8")
     for command in ("check", "rules"):
         done = run_app("policy", command, directory=tmp_path, policy_file=file)

@@ -100,7 +100,7 @@ class Ground:
         return found
 
     def _neighbours(self) -> list[Path]:
-        return [one for one in self.root.iterdir() if one.name not in {"data", "ws"}]
+        return [entry for entry in self.root.iterdir() if entry.name not in {"data", "ws"}]
 
 
 class Cases:
@@ -178,7 +178,7 @@ async def test_what_the_corpus_does_outside_fails_without_the_gate(tmp_path: Pat
         assert there.wall.kind == "landlock"
         played = Cases(ground, cases)
         steps = [
-            {"tool": one["tool"], "input": inside(tmp_path / "P", one["input"])} for one in cases
+            {"tool": case["tool"], "input": inside(tmp_path / "P", case["input"])} for case in cases
         ]
         results = await there.play(*steps, gate=Gate(judge=played.next))
         played.look()
@@ -193,7 +193,7 @@ def test_the_same_commands_do_reach_outside_where_no_wall_is(tmp_path: Path) -> 
     ground = Ground(root, tmp_path / "master")
     (root / "ws").mkdir(parents=True)
     classes = {"path_traversal", "redirect", "symlink_write"}
-    cases = [one for one in corpus_cases() if one["class"] in classes]
+    cases = [item for item in corpus_cases() if item["class"] in classes]
     played = Cases(ground, cases)
     read = 0
     for case in cases:
@@ -234,7 +234,7 @@ async def test_ordinary_work_goes_on_behind_the_wall(tmp_path: Path) -> None:
             step("Skill", skill="heron"),
             bash("head -c 4 /dev/urandom | wc -c > n; cat /etc/hosts > h; uname > /dev/null"),
         )
-    assert [one.text for one in results if one.is_error] == []
+    assert [result.text for result in results if result.is_error] == []
     assert "gamma" in results[5].text
     assert "b.txt" in results[8].text
     assert "copy/f/b.txt" in results[9].text
@@ -292,7 +292,7 @@ async def test_what_lies_outside_is_not_read_changed_signalled_or_called(tmp_pat
             results = await there.play(*attacks)
     went = zip(attacks, results, strict=True)
     assert [attack for attack, told in went if not told.is_error] == []
-    assert not [one for one in results if SECRET in one.text]
+    assert not [result for result in results if SECRET in result.text]
     after = {name: path.stat() for name, path in hidden.items()}
     for name, was in before.items():
         now = after[name]
@@ -304,7 +304,7 @@ async def test_what_lies_outside_is_not_read_changed_signalled_or_called(tmp_pat
         )
         assert hidden[name].read_text("utf-8") == SECRET
         assert not Path(f"{hidden[name]}2").exists()
-    assert sorted(one.name for one in ws.iterdir()) == ["here"]
+    assert sorted(entry.name for entry in ws.iterdir()) == ["here"]
 
 
 def write(path: Path, content: str) -> None:

@@ -52,7 +52,7 @@ async def test_without_landlock_bubblewrap_keeps_what_bash_runs(tmp_path: Path) 
         unsandboxed = {"command": f"rm -f {kept}", "dangerouslyDisableSandbox": True}
         steps = [*map(bash, commands), step("Bash", **unsandboxed), {"text": "Done."}]
         told = await ask(await world.connect(), script(*steps))
-        assert [one.is_error for one in told.all(ToolReturned)] == [False] + [True] * 5
+        assert [event.is_error for event in told.all(ToolReturned)] == [False] + [True] * 5
     after = kept.stat()
     assert (after.st_mode, after.st_mtime_ns) == (before.st_mode, before.st_mtime_ns)
     assert not (tmp_path / "new.txt").exists()
@@ -77,11 +77,11 @@ async def test_a_server_that_requires_the_wall_has_it_and_says_so(tmp_path: Path
         part = (await client.get("/readyz"))["parts"]["sandbox"]
         assert (part["ok"], part["kind"]) == (True, "landlock")
         assert part["message"].startswith("The kernel confines the whole agent process")
-        (row,) = [one for one in server.log() if one["event"] == "sandbox_tried"]
+        (row,) = [item for item in server.log() if item["event"] == "sandbox_tried"]
         assert (row["level"], row["kind"], row["found"]) == ("info", "landlock", part["message"])
         new = step("Write", file_path=f"{tmp_path}/link/new.txt", content="neu")
         result = await client.ask(live_script(new, bash("cat new.txt"), {"text": "Done."}))
-        assert [one["status"] for one in result["tools"]] == ["ok", "ok"]
+        assert [tool["status"] for tool in result["tools"]] == ["ok", "ok"]
     assert (tmp_path / "real 工作区" / "new.txt").read_text("utf-8") == "neu"
     assert list((tmp_path / "data" / "home").iterdir()) == []
 
@@ -99,7 +99,7 @@ async def test_a_server_without_the_wall_says_so(tmp_path: Path) -> None:
             "message": "The kernel's wall is switched off by CANDOR_SANDBOX=off; the policy alone "
             "watches.",
         }
-        (row,) = [one for one in server.log() if one["event"] == "sandbox_tried"]
+        (row,) = [item for item in server.log() if item["event"] == "sandbox_tried"]
         assert (row["level"], row["kind"]) == ("warning", "off")
 
 

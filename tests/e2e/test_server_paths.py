@@ -78,7 +78,9 @@ async def test_the_model_sees_no_path_above_the_workspace(tmp_path: Path) -> Non
         model_env = {**world.setup.model_env, "ANTHROPIC_BASE_URL": model.url}
         world.engine = world.engine_with(model_env=model_env)
         told = await ask(await world.connect(), script(*STEPS))
-    heard = json.dumps([one | {"metadata": {}} for one in model.requests], ensure_ascii=False)
+    heard = json.dumps(
+        [request | {"metadata": {}} for request in model.requests], ensure_ascii=False
+    )
     above = re.search(rf".{{0,80}}{tmp_path}.{{0,80}}", heard.replace(str(workspace), "."))
     assert above is None, above
     results = told.all(ToolReturned)

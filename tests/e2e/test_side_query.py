@@ -35,7 +35,7 @@ async def test_it_answers_and_leaves_no_process_and_no_session(tmp_path: Path) -
         assert agents_of(world.setup.owner) == {}
         assert world.setup.config_dir is not None
         left = [
-            one for one in world.setup.config_dir.rglob("*.jsonl") if "epi_1" in one.read_text()
+            path for path in world.setup.config_dir.rglob("*.jsonl") if "epi_1" in path.read_text()
         ]
         assert left == []
 

@@ -74,10 +74,14 @@ async def ask_agent(workspace: Path, config: Path, prompts: Sequence[str]) -> Se
                         case SystemMessage(subtype="init", data=data):
                             init = data
                         case UserMessage(content=list(blocks)):
-                            texts += [one.text for one in blocks if isinstance(one, TextBlock)]
+                            texts += [
+                                block.text for block in blocks if isinstance(block, TextBlock)
+                            ]
                         case _:
                             pass
-    descriptions = {one["name"]: str(one["description"]) for one in info.get("commands", [])}
+    descriptions = {
+        command["name"]: str(command["description"]) for command in info.get("commands", [])
+    }
     return Seen(init=init, descriptions=descriptions, texts=texts)
 
 

@@ -18,7 +18,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 
 def codes(result: dict[str, Any]) -> list[str]:
-    return [one["code"] for one in result["notices"]]
+    return [notice["code"] for notice in result["notices"]]
 
 
 async def test_a_skill_is_used_through_the_gate(server: LiveServer) -> None:
@@ -30,10 +30,10 @@ async def test_a_skill_is_used_through_the_gate(server: LiveServer) -> None:
         result = await client.ask(message)
     lines = server.journal(result)
     assert (result["outcome"], result["stop_reason"]) == ("answered", "end_turn")
-    assert [(one["name"], one["status"]) for one in result["tools"]] == [("Skill", "ok")]
+    assert [(tool["name"], tool["status"]) for tool in result["tools"]] == [("Skill", "ok")]
     assert "Use the skill memory-capture: call the Skill tool" in result["reply"]
     assert "\n\ntoday\n```" in result["reply"]
-    assert [one["tool"] for one in lines if one["kind"] == "permission"] == ["Skill"]
+    assert [line["tool"] for line in lines if line["kind"] == "permission"] == ["Skill"]
     assert lines[0]["message"] == message
     assert lines[0]["prompt"].startswith("Use the skill memory-capture: ")
 
@@ -86,8 +86,10 @@ async def test_what_cannot_work_is_answered_without_the_model(
     assert result["reply"].startswith(reply)
     assert codes(result) == ["answered_by_gateway"]
     assert (result["model"], result["usage"]["input_tokens"]) == ("", 0)
-    assert "".join(one.data["text"] for one in told if one.type == "text.delta") == result["reply"]
-    kinds = [one["kind"] for one in server.journal(result)]
+    assert (
+        "".join(item.data["text"] for item in told if item.type == "text.delta") == result["reply"]
+    )
+    kinds = [line["kind"] for line in server.journal(result)]
     assert (kinds[0], kinds[-1]) == ("request", "response")
     assert "message" not in kinds
 

@@ -23,10 +23,10 @@ def seen_from_outside(server: LiveServer) -> dict[str, object]:
     place = Path(f"/proc/{server.process.pid}")
     status = dict(line.split(":\t", 1) for line in (place / "status").read_text().splitlines())
     opened = []
-    for one in (place / "fd").iterdir():
+    for entry in (place / "fd").iterdir():
         with suppress(FileNotFoundError):  # closed since
-            opened.append(one.readlink())
-    files = [str(one) for one in opened if one.suffix not in {".py", ".pyc"}]  # it still imports
+            opened.append(entry.readlink())
+    files = [str(item) for item in opened if item.suffix not in {".py", ".pyc"}]  # it still imports
     base = str(server.workspace.parent)
     return {
         "directory": (place / "cwd").readlink(),
@@ -34,8 +34,8 @@ def seen_from_outside(server: LiveServer) -> dict[str, object]:
         "mask": status["Umask"],
         "limits": (place / "limits").read_text(),
         "group": os.getpgid(server.process.pid),
-        "files of others": {one for one in files if one.startswith("/") and base not in one},
-        "kinds": {one.partition(":")[0] for one in files if not one.startswith("/")},
+        "files of others": {file for file in files if file.startswith("/") and base not in file},
+        "kinds": {file.partition(":")[0] for file in files if not file.startswith("/")},
         "priority": psutil.Process(server.process.pid).nice(),
     }
 

@@ -221,7 +221,7 @@ async def test_the_options_alone_keep_everything_from_acting(
         place.lay(merged(*TOGETHER))
         told = await ask(await world.connect(), steps(world), gate)
         assert told.text == "done"
-        assert [one.is_error for one in told.all(ToolReturned)] == [False] * 4
+        assert [event.is_error for event in told.all(ToolReturned)] == [False] * 4
         assert gate.kinds == ["judge", "decide"] * 4  # permissions.allow allowed nothing
         assert place.ran() == []
         assert listener.heard == []
@@ -347,7 +347,7 @@ async def test_the_agent_knows_nothing_of_the_servers_environment_but_what_is_li
     assert agents
     for pid in agents:
         blob = (await anyio.Path(f"/proc/{pid}/environ").read_bytes()).decode()
-        known = dict(one.split("=", 1) for one in blob.split("\0") if "=" in one)
+        known = dict(part.split("=", 1) for part in blob.split("\0") if "=" in part)
         assert not known.keys() & PLANTED.keys()
         assert "planted" not in blob
         assert KEY not in blob  # the demo model needs none

@@ -60,7 +60,7 @@ async def wait_gone(processes: Iterable[psutil.Process]) -> None:
     left = list(processes)
 
     def still() -> list[psutil.Process]:
-        return [one for one in left if is_active(one)]
+        return [process for process in left if is_active(process)]
 
     with anyio.fail_after(LONG_S):
         while await anyio.to_thread.run_sync(still):  # noqa: ASYNC110

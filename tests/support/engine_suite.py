@@ -82,18 +82,18 @@ class EngineSuite(abc.ABC):
             client = await self.connect(engine)
             assert not client.session_id
             told = await ask(client, script({"thinking": "hm", "text": "one two 三"}))
-            kinds = [type(one) for one in told.plain]
+            kinds = [type(item) for item in told.plain]
             ordered = [SessionReady, MessageBegun, TextDelta, TextDone, RunFinished]
-            assert [kinds.index(one) for one in ordered] == sorted(map(kinds.index, ordered))
+            assert [kinds.index(item) for item in ordered] == sorted(map(kinds.index, ordered))
             assert kinds.index(ThinkingDelta) < kinds.index(TextDelta)
-            assert sum(one in {RunFinished, ClientLost} for one in kinds) == 1
+            assert sum(kind in {RunFinished, ClientLost} for kind in kinds) == 1
             assert (told.finish.subtype, told.finish.is_error) == ("success", False)
             assert told.finish.result == "one two 三"
             sessions = {told.finish.session_id, told.only(SessionReady).session_id}
             assert sessions == {client.session_id}
             assert told.all(EntryRecorded)
             assert told.all(Observed)
-            assert all(one.solicited for one in told.all(Observed))
+            assert all(event.solicited for event in told.all(Observed))
 
     async def test_the_text_is_told_once_and_its_pieces_are_the_whole(self, tmp_path: Path) -> None:
         text = "Zwei Zeilen.\n\n第二行 with  spaces."
@@ -122,14 +122,14 @@ class EngineSuite(abc.ABC):
         self, tmp_path: Path
     ) -> None:
         gate = Gate()
-        calls = [{"name": "Bash", "input": {"command": f"cat {one}.txt"}} for one in "ab"]
+        calls = [{"name": "Bash", "input": {"command": f"cat {letter}.txt"}} for letter in "ab"]
         async with self.open(tmp_path) as engine:
             told = await ask(
                 await self.connect(engine), script({"tools": calls}, {"text": "read"}), gate
             )
-            returned = {one.tool_use_id: one.text.strip() for one in told.all(ToolReturned)}
-            called = [one.tool_use_id for one in told.all(ToolCalled)]
-            assert [returned[one] for one in called] == ["alpha", "beta"]
+            returned = {event.tool_use_id: event.text.strip() for event in told.all(ToolReturned)}
+            called = [event.tool_use_id for event in told.all(ToolCalled)]
+            assert [returned[item] for item in called] == ["alpha", "beta"]
             assert sorted(gate.kinds) == ["decide", "decide", "judge", "judge"]
 
     async def test_a_tool_of_our_own_is_gated_and_answered_by_the_run_it_is_called_in(
@@ -358,7 +358,7 @@ class EngineSuite(abc.ABC):
             with anyio.fail_after(LONG_S):
                 async for event in run.events():
                     if isinstance(event, TextDelta) and not any(
-                        isinstance(one, TextDelta) for one in events
+                        isinstance(item, TextDelta) for item in events
                     ):
                         await run.interrupt()
                     events.append(event)
@@ -465,7 +465,7 @@ class EngineSuite(abc.ABC):
                 script({"drop": True, "after_chars": 20}, {"text": "here"}),
             )
             assert told.only(ModelRetrying).status is None
-            kinds = [type(one) for one in told.plain]
+            kinds = [type(item) for item in told.plain]
             last = len(kinds) - 1 - kinds[::-1].index(MessageBegun)
             assert Told(told.plain[last:]).streamed == told.text == "here"
 
@@ -474,7 +474,7 @@ class EngineSuite(abc.ABC):
             client = await self.connect(engine)
             for status, retries in ((401, 1), (404, 0), (529, 1)):
                 told = await ask(client, script({"status": status, "times": 99}))
-                assert [one.status for one in told.all(ModelRetrying)] == [status] * retries
+                assert [event.status for event in told.all(ModelRetrying)] == [status] * retries
                 assert told.only(ModelFailed).text
                 assert told.text == told.streamed == ""
                 assert (told.finish.is_error, told.finish.api_error_status) == (True, status)

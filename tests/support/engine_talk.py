@@ -79,11 +79,11 @@ class Told:
 
     @property
     def text(self) -> str:
-        return "\n".join(one.text for one in self.all(TextDone))
+        return "\n".join(event.text for event in self.all(TextDone))
 
     @property
     def streamed(self) -> str:
-        return "".join(one.text for one in self.all(TextDelta))
+        return "".join(event.text for event in self.all(TextDelta))
 
     @property
     def finish(self) -> RunFinished:
@@ -99,10 +99,10 @@ class Told:
 
     @property
     def plain(self) -> list[EngineEvent]:
-        return [one for one in self.events if not isinstance(one, Observed)]
+        return [event for event in self.events if not isinstance(event, Observed)]
 
     def all(self, kind: type[E_]) -> list[E_]:
-        return [one for one in self.events if isinstance(one, kind)]
+        return [event for event in self.events if isinstance(event, kind)]
 
     def only(self, kind: type[E_]) -> E_:
         (one,) = self.all(kind)

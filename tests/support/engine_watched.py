@@ -112,7 +112,9 @@ class WatchedEngine(ScriptedEngine):
             self.live -= 1
             raise
         writes = origin.resume if origin.fork_at is None else None
-        assert writes is None or all(one.session_id != writes for one in self.living), "two writers"
+        assert writes is None or all(item.session_id != writes for item in self.living), (
+            "two writers"
+        )
         client = WatchedClient(inner, self, spec)
         self.living.append(client)
         return client

@@ -131,7 +131,7 @@ class KillRounds:
                 await events.until(round_.after)
             await anyio.sleep(round_.pause_ms / 1000)
             server.kill()
-            turn.events = [(one.id, one.type, one.data) for one in events.seen]
+            turn.events = [(event.id, event.type, event.data) for event in events.seen]
 
     async def _queue(self, client: LiveClient, round_: Round) -> None:
         """Send a message that waits; it counts once the server has told of it."""
@@ -166,14 +166,16 @@ class KillRounds:
 
     async def _check_turn(self, server: LiveServer, client: LiveClient, turn: Seen) -> None:
         told = await client.replay(turn.conversation_id, turn.turn_id)
-        mine = [(one.id, one.type, one.data) for one in told if one.data["turn_id"] == turn.turn_id]
+        mine = [
+            (item.id, item.type, item.data) for item in told if item.data["turn_id"] == turn.turn_id
+        ]
         assert [event_id for event_id, _, _ in mine] == [f"{turn.turn_id}:{n}" for n in range(1, len(mine) + 1)]  # fmt: skip
         assert [kind for _, kind, _ in mine].count("turn.completed") == 1
         before = [event for event in turn.events if event[2]["turn_id"] == turn.turn_id]
         assert mine[: len(before)] == before, "an event that was told is gone or changed"
         path = f"/conversations/{turn.conversation_id}/messages"
-        kept = [one for one in (await client.get(path))["messages"] if one["turn_id"] == turn.turn_id]  # fmt: skip
-        assert [one["role"] for one in kept] == ["user", "assistant"]
+        kept = [message for message in (await client.get(path))["messages"] if message["turn_id"] == turn.turn_id]  # fmt: skip
+        assert [item["role"] for item in kept] == ["user", "assistant"]
         result = mine[-1][2]
         assert (kept[0]["text"], kept[1]["result"]) == (turn.message, result)
         *_, last = server.journal(result)

@@ -194,7 +194,7 @@ class _Builder:
         start = {key: one for key, one in fields.items() if one is not None} | {"input": {}}
         text = json.dumps(value) if call.raw_input is None else call.raw_input
         half = len(text) // 2
-        parts = ({"type": "input_json_delta", "partial_json": one} for one in (text[:half], text[half:]))  # fmt: skip
+        parts = ({"type": "input_json_delta", "partial_json": item} for item in (text[:half], text[half:]))  # fmt: skip
         return block(index, start, *parts)
 
 

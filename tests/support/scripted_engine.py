@@ -206,7 +206,7 @@ class ScriptedRun:
         self._prompt = prompt
         self._context = ""
         self._calls = prompt.calls_before
-        self._own = {one.full_name(tool) for one in servers for tool in one.tools}
+        self._own = {server.full_name(tool) for server in servers for tool in server.tools}
         self._uuid = str(uuid.uuid4())
         self._queue = EventQueue()
         self.heard_at = anyio.current_time()

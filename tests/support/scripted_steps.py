@@ -74,16 +74,16 @@ def run_tool_blocking(workspace: Path, name: str, tool_input: Mapping[str, Any])
     if name == "Write":
         (workspace / tool_input["file_path"]).write_text(tool_input["content"], encoding="utf-8")
         return "written"
-    words = [one for one in shlex.split(tool_input["command"]) if not one.startswith("-")]
-    paths = [workspace / one for one in words[1:]]
+    words = [part for part in shlex.split(tool_input["command"]) if not part.startswith("-")]
+    paths = [workspace / word for word in words[1:]]
     match words[0]:
         case "ls":
-            return "\n".join(sorted(one.name for one in (paths or [workspace])[0].iterdir()))
+            return "\n".join(sorted(entry.name for entry in (paths or [workspace])[0].iterdir()))
         case "cat":
-            return "".join(one.read_text(encoding="utf-8") for one in paths)
+            return "".join(path.read_text(encoding="utf-8") for path in paths)
         case "rm":
-            for one in paths:
-                one.unlink()
+            for path in paths:
+                path.unlink()
             return ""
         case other:
             raise ValueError(f"the scripted engine has no {other}")

@@ -156,8 +156,12 @@ def _of_loops(facts: TurnFacts) -> Iterator[str]:
 def _of_permissions(facts: TurnFacts) -> Iterator[str]:
     """Every decision of the gate belongs to a reported call, and a denied one is reported as denied."""
     lines = [line for line in facts.journal if line["kind"] == "permission"]
-    denied = Counter(_mark(json.dumps(one["input"])) for one in lines if one["verdict"] == "deny")
-    allowed = Counter(_mark(json.dumps(one["input"])) for one in lines if one["verdict"] == "allow")
+    denied = Counter(
+        _mark(json.dumps(item["input"])) for item in lines if item["verdict"] == "deny"
+    )
+    allowed = Counter(
+        _mark(json.dumps(item["input"])) for item in lines if item["verdict"] == "allow"
+    )
     reported = Counter((mark, status) for mark, status, _ in _reported(facts))
     for mark in sorted({mark for mark, _ in reported} | set(denied) | set(allowed)):
         told = {status: reported[mark, status] for status in STATUSES if reported[mark, status]}

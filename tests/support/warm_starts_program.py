@@ -44,8 +44,8 @@ def main(descriptor: int) -> None:
             if os.fork() == 0:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 break
-            for one in passed:
-                os.close(one)
+            for item in passed:
+                os.close(item)
     out, err, tell = passed
     server = os.fork()
     if server == 0:

@@ -21,7 +21,7 @@ class Listener:
 
     def knows(self, secret: str) -> bool:
         """Whether a secret was sent here."""
-        return any(secret.encode() in one for one in self.heard)
+        return any(secret.encode() in item for item in self.heard)
 
 
 @asynccontextmanager
@@ -77,7 +77,7 @@ class Grounds:
 
     def ran(self) -> list[str]:
         """Name the canaries that something of the attacks left."""
-        return sorted(one.name for one in self.canaries.iterdir())
+        return sorted(entry.name for entry in self.canaries.iterdir())
 
 
 def runs(name: str) -> dict[str, Any]:

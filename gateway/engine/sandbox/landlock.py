@@ -64,7 +64,7 @@ def landlock_words(places: AgentPlaces, version: int) -> list[str]:
     paths = [f"path:{int(rights & handled[0])}:{path}" for rights, path in _rights(places)]
     ports = [f"port:{int(AccessNet.CONNECT_TCP)}:{port}" for port in places.ports]
     return [
-        "handle:" + ":".join(str(int(one)) for one in handled),
+        "handle:" + ":".join(str(int(mask)) for mask in handled),
         *paths,
         *(ports if handled[1] else ()),
     ]

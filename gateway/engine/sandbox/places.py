@@ -134,10 +134,10 @@ class AgentPlaces:
     def exposed(self) -> Sequence[Path]:
         """List what is the server's alone and yet lies where the agents may write."""
         return [
-            one
-            for one in self.private
+            path
+            for path in self.private
             if any(
-                one.is_relative_to(open_to_agents)
+                path.is_relative_to(open_to_agents)
                 for open_to_agents in (self.workspace, *self.writable)
             )
         ]
@@ -146,7 +146,7 @@ class AgentPlaces:
 def places_named_in(environ: Mapping[str, str]) -> list[Path]:
     """List the files and directories that the agent's environment has it read: certificates, keys."""
     named = (Path(environ[name]) for name in _NAME_A_PLACE if environ.get(name))
-    return [one for one in named if one.is_absolute()]
+    return [path for path in named if path.is_absolute()]
 
 
 def ports_named_in(environ: Mapping[str, str]) -> list[int]:

@@ -90,7 +90,7 @@ def _whole_process_blocking(places: AgentPlaces, scratch: Path) -> tuple[Protect
         outcome = _attempt_blocking(words, places, scratch)
         if _holds(outcome) and not (words is not rules and outcome.changes_outside):
             return Protection(kind="landlock", sentence=sentence, words=words), ""
-    if any(scratch.is_relative_to(one) for one in (places.workspace, *places.writable)):
+    if any(scratch.is_relative_to(path) for path in (places.workspace, *places.writable)):
         return None, "CANDOR_DATA_DIR lies where the agent may write; move it out of the workspace"
     return None, "Landlock does not keep a program in the workspace here"
 

@@ -64,7 +64,7 @@ def test_plain_requests_are_recognised_in_both_languages() -> None:
 
 def test_everything_else_asks_for_help() -> None:
     found = {prompt: recognise(prompt) for prompt in NOT_UNDERSTOOD}
-    assert {one.kind for one in found.values()} == {"help"}
+    assert {item.kind for item in found.values()} == {"help"}
     assert {prompt: one.language for prompt, one in found.items()} == NOT_UNDERSTOOD
     assert recognise(f"read {'x' * 5000}").kind == "help"
 

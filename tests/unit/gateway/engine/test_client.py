@@ -108,7 +108,7 @@ async def test_another_turns_result_does_not_end_the_run() -> None:
         told = await read(run)
         assert told.finish.result == told.streamed == "mine"
         assert told.text == ""
-        assert [one.solicited for one in told.all(Observed)] == [False, False, True]
+        assert [event.solicited for event in told.all(Observed)] == [False, False, True]
         assert len(bench.unsolicited) == 4
 
 
@@ -260,7 +260,7 @@ async def test_a_prompt_given_up_before_it_was_sent_is_never_sent() -> None:
         assert bench.client.is_alive()
         hold.set()
         run = await bench.begin()
-        assert [one["uuid"] for one in bench.sdk.sent] == [first.uuid, run.uuid]
+        assert [item["uuid"] for item in bench.sdk.sent] == [first.uuid, run.uuid]
         bench.sdk.give(result(uuids=[run.uuid]))
         await read(run)
 

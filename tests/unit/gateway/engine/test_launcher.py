@@ -81,7 +81,7 @@ def test_the_mounts_are_the_agents_own(tmp_path: Path) -> None:
     done = launch(words, "/bin/sh", "-c", "touch ../out; touch in; pwd", cwd=tmp_path / "ws")
     assert "Read-only file system" in done.stderr
     assert done.stdout == f"{tmp_path}/ws\n"
-    assert sorted(one.name for one in tmp_path.rglob("*")) == ["in", "ws"]
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["in", "ws"]
     (tmp_path / "out").touch()
 
 
@@ -139,6 +139,6 @@ def test_an_agent_of_a_user_dies_with_the_server_too(tmp_path: Path) -> None:
             assert agent.status() != psutil.STATUS_ZOMBIE
         server.kill()
     _, alive = psutil.wait_procs([agent], timeout=60)
-    for one in alive:
-        one.kill()
+    for item in alive:
+        item.kill()
     assert not alive

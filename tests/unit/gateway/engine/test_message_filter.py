@@ -12,7 +12,7 @@ INIT = SystemMessage(subtype="init", data={})
 
 
 def sorted_by(filter_: MessageFilter, *messages: Message) -> list[bool]:
-    return [filter_.is_solicited(one) for one in messages]
+    return [filter_.is_solicited(message) for message in messages]
 
 
 def begun(run_uuid: str = "mine") -> MessageFilter:

@@ -124,14 +124,15 @@ def test_a_skill_of_tools_of_our_own_is_off_for_a_client_without_them() -> None:
         assert made.settings is not None
         assert json.loads(made.settings)["skillOverrides"] == hidden
         assert isinstance(made.mcp_servers, dict)
-        assert list(made.mcp_servers) == [one.name for one in spec.servers]
+        assert list(made.mcp_servers) == [server.name for server in spec.servers]
 
 
 def test_a_session_is_resumed_or_branched_off() -> None:
     fresh, resumed = options(), options(SessionOrigin(resume="s"))
     forked = options(SessionOrigin(resume="s", fork_at="e"))
     told = [
-        (one.resume, one.fork_session, one.resume_session_at) for one in (fresh, resumed, forked)
+        (item.resume, item.fork_session, item.resume_session_at)
+        for item in (fresh, resumed, forked)
     ]
     assert told == [(None, False, None), ("s", False, None), ("s", True, "e")]
 
@@ -152,5 +153,5 @@ def test_the_model_is_told_what_it_may_run_and_where_its_memory_is() -> None:
 def test_what_differs_once_connected_has_another_fingerprint() -> None:
     with_server = ClientSpec(model="m", servers=(HERONRY,))
     specs = (ClientSpec(), ClientSpec(model="a"), SPEC, with_server)
-    assert len({one.fingerprint for one in specs}) == 4
+    assert len({spec.fingerprint for spec in specs}) == 4
     assert ClientSpec(model="m").fingerprint == SPEC.fingerprint

@@ -38,7 +38,7 @@ async def test_the_least_recently_used_sleeps_and_wakes_by_its_session(tmp_path:
         await bench.turn("b")
         await bench.turn("a")
         await bench.turn("c")
-        assert [bench.pool.is_hot(one) for one in "abc"] == [True, False, True]
+        assert [bench.pool.is_hot(letter) for letter in "abc"] == [True, False, True]
         await bench.turn("b", resume=None)
         assert not bench.pool.is_hot("a")
         woken = await bench.turn("a", resume=session)
@@ -64,7 +64,7 @@ async def test_too_much_memory_puts_the_least_recently_used_to_sleep(tmp_path: P
         watched(await bench.take("d")).memory_bytes = 15
         await bench.pool.keep_memory_bound()
         await until(lambda: bench.pool.live_count == 3)
-        assert [bench.pool.is_hot(one) for one in "abcd"] == [False, True, True, True]
+        assert [bench.pool.is_hot(letter) for letter in "abcd"] == [False, True, True, True]
         assert bench.pool.memory_bytes == 95
         await bench.pool.keep_memory_bound()
         await anyio.wait_all_tasks_blocked()
@@ -78,7 +78,7 @@ async def test_memory_that_is_being_freed_puts_nobody_else_to_sleep(tmp_path: Pa
         bench.engine.hold_close = anyio.Event()
         for _ in range(3):
             await bench.pool.keep_memory_bound()
-        assert [bench.pool.is_hot(one) for one in "abc"] == [False, True, True]
+        assert [bench.pool.is_hot(letter) for letter in "abc"] == [False, True, True]
 
 
 async def test_the_prewarmed_ones_memory_counts(tmp_path: Path) -> None:

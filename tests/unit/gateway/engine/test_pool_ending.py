@@ -59,7 +59,7 @@ async def test_a_stale_one_makes_room_before_the_least_recently_used(tmp_path: P
         await bench.turn("b")
         bench.pool.leave("b")
         await bench.turn("c")
-        assert [bench.pool.is_hot(one) for one in "abc"] == [True, False, True]
+        assert [bench.pool.is_hot(letter) for letter in "abc"] == [True, False, True]
 
 
 async def test_a_dropped_conversations_process_is_gone_when_drop_returns(tmp_path: Path) -> None:

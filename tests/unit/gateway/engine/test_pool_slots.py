@@ -51,7 +51,7 @@ async def test_one_waiter_puts_one_to_sleep_and_no_more(tmp_path: Path) -> None:
             await anyio.wait_all_tasks_blocked()
             await bench.turn("c")  # its release looks for room again
             bench.engine.hold_close.set()
-        assert [bench.pool.is_hot(one) for one in "abcd"] == [False, True, True, True]
+        assert [bench.pool.is_hot(letter) for letter in "abcd"] == [False, True, True, True]
 
 
 async def test_a_waiter_that_gives_up_costs_no_slot(tmp_path: Path) -> None:

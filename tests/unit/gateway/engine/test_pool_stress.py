@@ -90,7 +90,7 @@ async def _disturb(pool: ClientPool, engine: WatchedEngine, rng: random.Random) 
         if what < 0.4:
             pool.leave(name)
         elif what < 0.7:
-            idle = [one for one in engine.living if one.session_id is None]
+            idle = [item for item in engine.living if item.session_id is None]
             if idle:
                 await rng.choice(idle).die()
         else:

@@ -92,12 +92,12 @@ async def test_a_failing_prewarming_waits_longer_each_time(
     engine = WatchedEngine(tmp_path)
     engine.broken = True
     async with opened(tmp_path, prewarmed=1, engine=engine) as bench:
-        while len([one for one in pauses if one != 10]) < 9:
+        while len([pause for pause in pauses if pause != 10]) < 9:
             await anyio.lowlevel.checkpoint()
         bench.engine.broken = False
         while bench.pool.warm_count < 1:
             await anyio.lowlevel.checkpoint()
-    assert [one for one in pauses if one != 10][:9] == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert [pause for pause in pauses if pause != 10][:9] == [1, 2, 4, 8, 16, 32, 60, 60, 60]
 
 
 async def test_warming_gives_way_but_not_for_ever(

@@ -126,7 +126,7 @@ def test_the_launcher_becomes_the_agent_in_a_session_of_its_own(tmp_path: Path) 
         )
         assert told.stdout.strip() == f"True {os.getpid()} ['--one', 'two words']"
         assert processes.launch_script_blocking(folder, agent) == start
-    assert sorted(one.name for one in folder.iterdir()) == ["agent.py", "start-agent"]
+    assert sorted(entry.name for entry in folder.iterdir()) == ["agent.py", "start-agent"]
 
 
 def test_processes_that_cannot_be_listed_are_not_taken_for_none(

@@ -23,7 +23,7 @@ PLACES = AgentPlaces(
 
 def rights_of(path: str, version: int = 7) -> int:
     (word,) = [
-        one for one in words(version) if one.startswith("path:") and one.endswith(f":{path}")
+        item for item in words(version) if item.startswith("path:") and item.endswith(f":{path}")
     ]
     return int(word.split(":")[1])
 
@@ -34,12 +34,12 @@ def words(version: int) -> list[str]:
 
 
 def handled(version: int) -> list[int]:
-    return [int(one) for one in words(version)[0].removeprefix("handle:").split(":")]
+    return [int(part) for part in words(version)[0].removeprefix("handle:").split(":")]
 
 
 def test_all_that_the_kernel_can_forbid_is_forbidden() -> None:
     fs, net, scopes = handled(7)
-    assert fs == sum(one for one in AccessFS if one is not AccessFS.RESOLVE_UNIX)
+    assert fs == sum(accessf for accessf in AccessFS if accessf is not AccessFS.RESOLVE_UNIX)
     assert net == AccessNet.BIND_TCP | AccessNet.CONNECT_TCP
     assert scopes == Scope.SIGNAL | Scope.ABSTRACT_UNIX_SOCKET
     assert handled(11)[1] == net  # names are looked up by UDP
@@ -49,24 +49,24 @@ def test_an_older_kernel_is_asked_for_what_it_knows() -> None:
     assert handled(1)[1:] == [0, 0]
     assert handled(3)[1:] == [0, 0]
     assert not handled(1)[0] & (AccessFS.REFER | AccessFS.TRUNCATE)
-    assert not [one for one in words(3) if one.startswith("port:")]
+    assert not [word for word in words(3) if word.startswith("port:")]
     assert not rights_of("/srv/work: ours", 1) & AccessFS.REFER
 
 
 def test_only_the_workspace_its_own_and_the_opened_places_are_written() -> None:
     made = {
-        one.split(":", 2)[2]
-        for one in words(7)
-        if one.startswith("path:") and int(one.split(":")[1]) & AccessFS.MAKE_REG
+        word.split(":", 2)[2]
+        for word in words(7)
+        if word.startswith("path:") and int(word.split(":")[1]) & AccessFS.MAKE_REG
     }
     assert made == {"/srv/work: ours", "/data/sessions", "/data/tmp", "/srv/drop"}
 
 
 def test_programs_run_from_the_system_alone() -> None:
     run = {
-        one.split(":", 2)[2]
-        for one in words(7)
-        if one.startswith("path:") and int(one.split(":")[1]) & AccessFS.EXECUTE
+        word.split(":", 2)[2]
+        for word in words(7)
+        if word.startswith("path:") and int(word.split(":")[1]) & AccessFS.EXECUTE
     }
     assert "/opt/agent/claude" in run
     assert run.isdisjoint({"/srv/work: ours", "/data/tmp", "/srv/drop", "/srv/shared"})
@@ -75,12 +75,12 @@ def test_programs_run_from_the_system_alone() -> None:
 def test_nobody_makes_a_device() -> None:
     devices = AccessFS.MAKE_CHAR | AccessFS.MAKE_BLOCK
     assert not [
-        one for one in words(7) if one.startswith("path:") and int(one.split(":")[1]) & devices
+        word for word in words(7) if word.startswith("path:") and int(word.split(":")[1]) & devices
     ]
 
 
 def test_the_named_ports_are_connected_to_and_none_is_listened_on() -> None:
-    ports = [one for one in words(7) if one.startswith("port:")]
+    ports = [word for word in words(7) if word.startswith("port:")]
     assert ports == [f"port:{int(AccessNet.CONNECT_TCP)}:{port}" for port in (443, 8088)]
 
 

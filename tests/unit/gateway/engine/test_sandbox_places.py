@@ -51,7 +51,7 @@ def test_no_list_holds_a_home_a_key_or_a_whole_tree_of_others() -> None:
     assert listed.isdisjoint(
         {"/", "/etc", "/home", "/root", "/var", "/tmp", "/run", "/dev", "/mnt"}
     )
-    assert not [one for one in listed if "private" in one or "shadow" in one]
+    assert not [item for item in listed if "private" in item or "shadow" in item]
 
 
 def test_what_is_the_servers_and_lies_in_the_workspace_is_told(tmp_path: Path) -> None:

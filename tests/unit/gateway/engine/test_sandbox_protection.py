@@ -48,7 +48,7 @@ class Kernel:
         assert scratch == SCRATCH
         assert list(inside)[1:2] == [Path("/data/tmp")]
         self.tried.append(before)
-        return self.mounted if any(one.startswith("writable:") for one in before) else self.plain
+        return self.mounted if any(item.startswith("writable:") for item in before) else self.plain
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_without_mounts_of_ones_own_it_is_told_what_they_would_keep(
     found = protect("require")
     assert found.kind == "landlock"
     assert "dates of this user's other files" in found.sentence
-    assert not [one for one in found.words if one.startswith("writable:")]
+    assert not [word for word in found.words if word.startswith("writable:")]
 
 
 LEAKS = {

@@ -23,7 +23,7 @@ def test_a_child_without_a_wall_does_everything(tmp_path: Path) -> None:
     inside.mkdir()
     assert attempt_blocking([], tmp_path, [inside]) == FREE
     assert attempt_blocking(launch_words(os.getpid(), []), tmp_path, [inside]) == FREE
-    assert [one.name for one in tmp_path.rglob("*")] == ["my work"]
+    assert [path.name for path in tmp_path.rglob("*")] == ["my work"]
 
 
 def test_a_place_that_cannot_be_used_is_told(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ OTHER = "22222222-2222-4222-8222-222222222222"
 def write(root: Path, session_id: str, *entries: object) -> Path:
     path = root / "projects" / "-ws" / f"{session_id}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [one if isinstance(one, str) else json.dumps(one) for one in entries]
+    lines = [entry if isinstance(entry, str) else json.dumps(entry) for entry in entries]
     path.write_text("\n".join([*lines, ""]), encoding="utf-8")
     return path
 
@@ -49,4 +49,4 @@ def test_only_the_session_is_forgotten(tmp_path: Path) -> None:
         (beside / "a.txt").write_text("a", encoding="utf-8")
     for session_id in (ONE, "*", "..", "", "?" * 36):
         transcripts.forget_blocking(tmp_path, session_id)
-    assert sorted(one.name for one in gone.parent.iterdir()) == [OTHER, f"{OTHER}.jsonl"]
+    assert sorted(entry.name for entry in gone.parent.iterdir()) == [OTHER, f"{OTHER}.jsonl"]
