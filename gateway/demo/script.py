@@ -105,7 +105,7 @@ class Step:
 
     @property
     def leaves_answer(self) -> bool:
-        """Whether later requests show that this step was taken. A refusal without text leaves nothing."""
+        """Later requests show that this step was taken. A refusal without text leaves nothing."""
         return isinstance(self.reply, Answer) and (
             self.reply.stop_reason != "refusal" or bool(self.reply.blocks) or self.echo is not None
         )

@@ -1,9 +1,9 @@
-"""Which call of a run is which.
+"""Identifies the tool calls of a run.
 
 A call is identified by its position among the calls of the turn. Its `tool_use_id` comes from the model,
 which may repeat it, leave it out or send something else. The message stream, the hooks and the results
-all name a call by that id alone; `RunCalls` pairs them by id, name and input, in order of occurrence.
-Where a pairing is ambiguous, no result is attributed: no call counts as done that may not have run.
+name a call by that id alone; `RunCalls` pairs them by id, name and input, in order of occurrence.
+If a pairing is ambiguous, no result is attributed, so that no call counts as done that may not have run.
 """
 
 import os
@@ -18,10 +18,10 @@ from policies.tools import ToolCall
 from policies.verdict import Allow, Deny
 
 STREAM_LAG_S = 0.25
-"""How long a hook waits for its call to come by in the message stream, which is read beside it."""
+"""How long a hook waits for its call in the message stream, which is read concurrently."""
 
 _REFUSED_BY_AGENT = "<tool_use_error>"
-"""How a result begins when the agent program refused the call before it asked any hook."""
+"""The start of a result if the agent program refused the call before it asked any hook."""
 
 
 @dataclass(slots=True, eq=False)
@@ -31,12 +31,12 @@ class _Call:
     input: Mapping[str, Any]
     is_streamed: bool
     shown: ToolCall | None = None
-    """As the `PreToolUse` hook showed it; the agent program may have completed its input."""
+    """The call in the `PreToolUse` hook; the agent program may have completed its input."""
     answer: Allow | Deny | None = None
-    """What the agent program was told."""
+    """The verdict that the agent program received."""
     has_returned: bool = False
     is_certain: bool = True
-    """Whether verdict and result are known to be this call's and not another's with its id."""
+    """Verdict and result belong to this call, not to another one with the same id."""
 
     @property
     def shown_cwd(self) -> str:
@@ -61,7 +61,7 @@ class RunCalls:
         calls_before: int = 0,
         stream_lag_s: float = STREAM_LAG_S,
     ) -> None:
-        """Number calls from `calls_before` on; `tell` receives each one once, with its index."""
+        """Number calls from `calls_before` + 1; `tell` receives each call once, with its index."""
         self._tell = tell
         self._next_index = calls_before + 1
         self._stream_lag_s = stream_lag_s
@@ -74,7 +74,7 @@ class RunCalls:
         return len(self._by_index)
 
     def stream(self, event: ToolCalled) -> None:
-        """Take a call from the message stream."""
+        """Record a call of the message stream."""
         unseen = [known for known in self._under(event.tool_use_id) if not known.is_streamed]
         call = self._choose(
             event.tool_use_id,
@@ -88,7 +88,7 @@ class RunCalls:
         self._notify()
 
     async def show(self, call: ToolCall) -> ToolCall:
-        """Take a call from the `PreToolUse` hook and return it with its index."""
+        """Record a call of the `PreToolUse` hook and return it with its index."""
         grade = _grade_shown(call)
         with anyio.move_on_after(self._stream_lag_s):
             while not any(
@@ -101,13 +101,13 @@ class RunCalls:
         if found is None:
             event = ToolCalled(tool_use_id=call.tool_use_id, name=call.name, input=call.input)
             found = self._add(event, is_streamed=False)
-        elif found.has_returned:  # an earlier result was taken for this call's, wrongly
+        elif found.has_returned:  # an earlier result was wrongly attributed to this call
             self._doubt(call.tool_use_id, has_returned=True)
         found.shown = replace(call, index=found.index)
         return found.shown
 
     def ask(self, tool_use_id: str, name: str, tool_input: Mapping[str, Any]) -> ToolCall | None:
-        """Return the call that the permission callback asks about, None if no hook was shown it."""
+        """Return the call that the permission callback asks about; None if no hook saw it."""
         waiting = [
             known for known in self._under(tool_use_id) if known.shown and known.answer is None
         ]
@@ -119,7 +119,7 @@ class RunCalls:
         return None if call is None else call.shown
 
     async def allow(self, call: ToolCall, verdict: Allow) -> None:
-        """Note that a call runs, as soon as no other with its id does: results are told apart by id."""
+        """Record that a call runs, once no other call with its id does: results carry the id alone."""
         one = self._by_index[call.index]
         others = [other for other in self._under(call.tool_use_id) if other is not one]
         while not self._has_ended and any(other.is_running for other in others):
@@ -127,16 +127,16 @@ class RunCalls:
         one.answer = verdict
 
     def end(self) -> None:
-        """Let nothing wait any more: the run is over."""
+        """End all waiting: the run is over."""
         self._has_ended = True
         self._notify()
 
     def deny(self, call: ToolCall, verdict: Deny) -> None:
-        """Note that a call does not run."""
+        """Record that a call does not run."""
         self._by_index[call.index].answer = verdict
 
     def take_result(self, event: ToolReturned) -> ToolReturned:
-        """Return a result with the index of its call; without one if it cannot be attributed."""
+        """Return a result with the index of its call, or unchanged if it cannot be attributed."""
         pending = [known for known in self._under(event.tool_use_id) if not known.has_returned]
         call = _returning(pending, event)
         if call is None:
@@ -147,7 +147,7 @@ class RunCalls:
         return replace(event, index=call.index) if is_known else event
 
     def denied_by_agent(self, denials: object) -> tuple[int, ...]:
-        """Return which calls the agent program denied by itself, from its own list of denials."""
+        """Return the indexes of the calls in the agent program's list of denials."""
         entries = denials if isinstance(denials, list) else []
         found = [self._find(entry) for entry in entries if isinstance(entry, dict)]
         return tuple(call.index for call in found if call is not None)
@@ -179,7 +179,7 @@ class RunCalls:
         candidates: Sequence[_Call],
         grade: "_Grade",
     ) -> _Call | None:
-        """Return the candidate that matches best, the first of equals; doubt all where that is a guess."""
+        """Return the best match, the first of equals; if that is a guess, mark all calls of the id uncertain."""
         if not candidates:
             return None
         grades = [grade(call) for call in candidates]

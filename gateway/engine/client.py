@@ -1,13 +1,13 @@
 """A live agent process behind the SDK, owned by one task.
 
-The owner task connects, sends, and disconnects; everybody else hands it commands (the SDK's cancel
-scopes must not cross tasks: SDK #378, #454, #776). A reader beside it always drains, because the
-SDK's inner queue of 100 messages, once full, blocks the permission requests too (SDK #779).
+The owner task connects, sends and disconnects; other tasks send it commands, because the SDK's cancel
+scopes must not cross tasks (SDK #378, #454, #776). A reader task always drains the messages: the SDK's
+inner queue of 100 messages, once full, blocks the permission requests too (SDK #779).
 """
 
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import anyio
@@ -39,30 +39,23 @@ from gateway.engine.protocol import (
     EngineError,
     EngineUnavailable,
     Prompt,
-    SessionGone,
 )
 from gateway.engine.runs import Interrupt, SdkRun, Send
 from gateway.engine.translate import translate
-from gateway.engine.transport import AgentTransport, repair
+from gateway.engine.transport import AgentTransport, read_refusal, repair
 
 _log = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S = 60.0
 CLOSE_GRACE_S = 6.0
-"""A polite close writes the session's last lines; cut short, they are lost (SDK #584, #625)."""
+"""An orderly close writes the session's last lines; otherwise they are lost (SDK #584, #625)."""
 _INTERRUPT_ACK_S = 5.0
 _KILL_AGAIN_S = 0.5
 _LAST_WORDS_S = 0.05
-"""What standard error may still bring after the process has ended."""
+"""For what standard error still brings after the process has ended."""
 _STDERR_LINES = 200
 _MAX_COMMANDS = 16
-"""One run at a time waits here with one interrupt; more never come together."""
-
-_SESSION_IS_GONE = (
-    "No conversation found with session ID",
-    "No message found with message.uuid",
-    "--resume requires a valid session ID",
-)
+"""One run and one interrupt wait at a time, so this is never reached."""
 
 OnUnsolicited = Callable[[Message], None]
 _Command = Send | Interrupt
@@ -112,7 +105,7 @@ class SdkClient:
 
     @property
     def on_stderr(self) -> Callable[[str], None]:
-        """Where the SDK puts each line of standard error."""
+        """The callback for each line of standard error."""
         return self._stderr.append
 
     @property
@@ -133,7 +126,7 @@ class SdkClient:
         return processes.memory_bytes_blocking(self._process) if self._process else 0
 
     def count_cost_from(self, spent_usd: float) -> None:
-        """Say what the session had cost before this client; the agent program counts on from it."""
+        """Set the session's cost before this client; the agent program continues from it."""
         self._cost_usd = spent_usd
 
     async def wait_connected(self) -> None:
@@ -151,7 +144,7 @@ class SdkClient:
         if not self.is_alive():
             self._dead = True
             raise ClientDead("The agent process has ended.")
-        if self._run is not None:  # its reader gave up; what it still tells is not for this one
+        if self._run is not None:  # its reader gave up; its later messages must not reach this run
             self._give_up()
             raise ClientDead("The agent is still at work on a run that was given up.")
         run = SdkRun(self.request_interrupt, prompt.calls_before)
@@ -173,7 +166,7 @@ class SdkClient:
         return run
 
     def _withdraw(self, command: Send) -> None:
-        """Give up a prompt that nobody waits for; once it is on its way the client is of no use."""
+        """Withdraw a prompt whose caller was cancelled; if it was sent already, the client is given up."""
         command.is_withdrawn = True
         self._end_run(command.run)
         if command.is_taken:
@@ -184,7 +177,7 @@ class SdkClient:
         self._closing.set()
 
     def request_interrupt(self, run: SdkRun) -> None:
-        """Have the owner task interrupt a run. Never raises."""
+        """Ask the owner task to interrupt a run. Never raises."""
         if run.queue.is_ended or run.interrupt_waits:
             return
         run.interrupt_waits = True
@@ -215,7 +208,7 @@ class SdkClient:
                 self._closing.set()
 
     async def serve(self, options: ClaudeAgentOptions) -> None:
-        """Own the SDK's client from connect to disconnect; the engine starts this as a task."""
+        """Own the SDK's client from connect to disconnect. The engine starts this as a task."""
         sdk = ClaudeSDKClient(options, transport=AgentTransport(options))
         try:
             async with anyio.create_task_group() as tasks:
@@ -237,13 +230,13 @@ class SdkClient:
             with anyio.fail_after(CONNECT_TIMEOUT_S):
                 await sdk.connect()
         except Exception as exc:  # noqa: BLE001  the SDK raises bare Exceptions too
-            self._refusal = _refusal_of(exc, self._stderr)
+            self._refusal = read_refusal(exc, self._stderr)
             return False
         self._process = await anyio.to_thread.run_sync(processes.find_agent_blocking, self._mark)
         return True
 
     async def _obey(self, sdk: ClaudeSDKClient) -> None:
-        """Do what is asked, one thing after another, until the client is closed."""
+        """Carry out commands one after another until the client is closed."""
         async for command in self._commands:
             if isinstance(command, Interrupt):
                 await self._interrupt(sdk, command.run)
@@ -254,7 +247,7 @@ class SdkClient:
         command.is_taken = True
         command.failure = "the client was closed"
         try:
-            await sdk.query(_one(_user_message(command.text, command.run.uuid)))
+            await sdk.query(command.messages())
             command.failure = None
         except (ClaudeSDKError, OSError, anyio.ClosedResourceError) as exc:
             command.failure = str(exc) or type(exc).__name__
@@ -263,10 +256,10 @@ class SdkClient:
             command.done.set()
 
     async def _interrupt(self, sdk: ClaudeSDKClient, run: SdkRun) -> None:
-        """Interrupt; it can fail to settle (TS #425), so it is bounded, and what follows shows."""
+        """Interrupt, within a bound: the SDK may never acknowledge it (TS #425)."""
         run.interrupt_waits = False
         if run is not self._run:
-            return  # it has ended by itself; the next one must not be hit
+            return  # it has ended by itself; the next run must not be interrupted
         self._filter.interrupt()
         try:
             with anyio.move_on_after(_INTERRUPT_ACK_S):
@@ -275,7 +268,7 @@ class SdkClient:
             _log.info("interrupt_failed", exc_info=True)
 
     async def _read(self, sdk: ClaudeSDKClient) -> None:
-        """Drain the agent's messages until it ends, then let the owner go."""
+        """Drain the agent's messages until it ends, then close the client."""
         exit_code: int | None = None
         try:
             exit_code = await self._drain(sdk)
@@ -313,7 +306,7 @@ class SdkClient:
         if run is not None:
             run.hear(message)
         if run is not None and not isinstance(message, StreamEvent):
-            # A piece is no message: the whole one follows, and in a piece a secret is not known.
+            # A piece is not recorded: the whole message follows, and secrets are not recognised in pieces.
             run.queue.put(Observed(message=message, solicited=solicited))
         if run is None or not solicited:
             self._set_aside(message)
@@ -340,9 +333,9 @@ class SdkClient:
             self._on_unsolicited(message)
 
     def _with_own_cost(self, event: RunFinished) -> RunFinished:
-        """Give a run its own cost: the agent program tells what the whole session cost so far."""
+        """Set the run's own cost: the agent program reports the cost of the whole session so far."""
         total = event.cost_usd
-        before = self._cost_usd if total >= self._cost_usd else 0.0  # it began to count anew
+        before = self._cost_usd if total >= self._cost_usd else 0.0  # it counts from zero again
         self._cost_usd = total
         return replace(event, cost_usd=total - before)
 
@@ -359,7 +352,7 @@ class SdkClient:
             self._hooks.end()
 
     async def _shut(self, sdk: ClaudeSDKClient) -> None:
-        """Disconnect, politely for a while, and see that no process of this client is left."""
+        """Disconnect in order within the grace, then end every process of this client."""
         left: Sequence[psutil.Process] = ()
         try:
             left = await self._processes_known()
@@ -379,7 +372,7 @@ class SdkClient:
                 self._gone.set()
 
     async def _processes_known(self) -> Sequence[psutil.Process]:
-        """List the agent's tree while it still hangs together."""
+        """Return the agent's process tree while its parents are known."""
         if self._process is None:
             return ()
         return await anyio.to_thread.run_sync(processes.tree_blocking, self._process)
@@ -389,7 +382,7 @@ class SdkClient:
         await anyio.to_thread.run_sync(processes.kill_client_blocking, self._mark)
 
     def _refuse_commands(self) -> None:
-        """Answer whoever still waits."""
+        """Fail the commands that still wait."""
         self._commands_in.close()
         while True:
             try:
@@ -402,32 +395,6 @@ class SdkClient:
         self._commands.close()
 
 
-def _refusal_of(exc: Exception, stderr: Sequence[str]) -> EngineError:
-    """Read out of a failed connect what it means."""
-    detail = "\n".join([str(exc) or type(exc).__name__, *stderr])
-    refusal: EngineError
-    if any(sign in detail for sign in _SESSION_IS_GONE):
-        refusal = SessionGone("The session is gone.", detail=detail)
-    else:
-        refusal = EngineUnavailable("The agent could not be started.", detail=detail)
-    refusal.__cause__ = exc
-    return refusal
-
-
 async def _cancel_at(event: anyio.Event, scope: anyio.CancelScope) -> None:
     await event.wait()
     scope.cancel()
-
-
-async def _one(message: dict[str, object]) -> AsyncIterator[dict[str, object]]:  # noqa: RUF029
-    yield message
-
-
-def _user_message(text: str, run_uuid: str) -> dict[str, object]:
-    return {
-        "type": "user",
-        "message": {"role": "user", "content": text},
-        "parent_tool_use_id": None,
-        "session_id": "default",
-        "uuid": run_uuid,
-    }

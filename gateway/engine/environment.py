@@ -1,11 +1,11 @@
-"""What the agent process may know of the server's environment: an allow-list, and nothing else.
+"""The environment of the agent process: an allow-list of the server's variables.
 
-The SDK starts its child with the server's whole environment. So the names that the child may keep are
-handed to the launcher in one variable, `KEEPS`, and the launcher drops all others before it becomes
-the agent. Where there is no launcher (Windows) `blanked` empties what is not allowed.
+The SDK starts its child with the server's whole environment. The names that the child may keep are
+passed to the launcher in the variable `KEEPS`, and the launcher drops all others before it becomes
+the agent. Without a launcher (Windows) `blanked` empties what is not allowed.
 
 `pins` are the variables that the workspace's own settings could otherwise set for the agent and its
-shell; the flag settings, which stand above them, hold each at what it is here. Everything is pure.
+shell; the flag settings, which take precedence, fix each at its value here. Everything is pure.
 """
 
 import json
@@ -15,7 +15,7 @@ KEEPS = "AGENT_KEEPS_OF_CANDOR"
 """Names, separated by one space. Not `CANDOR_…`: that would be a setting. The launcher knows it too."""
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin"
-"""Where the agent's shell finds programs: the system's own places alone."""
+"""Where the agent's shell finds programs: the system's own directories."""
 SHELL = "/bin/bash"
 DEFAULT_BASE_URL = "https://api.anthropic.com"
 
@@ -55,14 +55,14 @@ _AGENT = (
     *("CLAUDE_CODE_PROXY_RESOLVES_HOSTS", "CLAUDE_CODE_SUBAGENT_MODEL"),
 )
 _AGENT_PREFIXES = ("ANTHROPIC_", "CLAUDE_CODE_SKIP_", "CLAUDE_CODE_DISABLE_", "DISABLE_", "LC_")
-"""What only switches something off, and how the model's service is reached."""
+"""Switches that turn something off, and how the model's service is reached."""
 
 _OF_THE_SDK = (
     *("PWD", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION"),
     *("CLAUDE_AGENT_SDK_CLIENT_APP", "CLAUDE_AGENT_SDK_DERIVED_CLIENT_APP"),
     *("CLAUDE_CODE_SDK_READS_SESSION_STATE", "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"),
 )
-"""What the SDK itself sets on its child."""
+"""Set by the SDK on its child."""
 
 _ROUTES = (
     *("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "ANTHROPIC_CUSTOM_HEADERS"),
@@ -96,7 +96,7 @@ _CODE = (
     # telemetry with what was said in it
     *("CLAUDE_CODE_ENABLE_TELEMETRY", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS"),
 )
-"""What makes another program's code run, or sends what was said somewhere."""
+"""Variables that run other code, or send the conversation elsewhere."""
 
 _SHELL_OWN = (
     "builtin",
@@ -110,7 +110,7 @@ _SHELL_OWN = (
     "shopt",
     "source",
 )
-"""What the agent program itself says to the shell around a command."""
+"""Shell words that the agent program puts around a command."""
 
 _FALSE_HERE = [
     (
@@ -127,8 +127,8 @@ _FALSE_HERE = [
         "much better experience for the user.\n"
     ),
 ]
-"""Lines of the Bash tool's description that do not hold here; the agent program leaves them out, word for
-word. A line that a new version words otherwise stays in: the pinned request of the tests shows it."""
+"""Lines of the Bash tool's description that are wrong here; the agent program leaves them out if they match
+exactly. The pinned request of the tests shows when a new version changes one."""
 
 SWITCHED_OFF = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -149,7 +149,7 @@ SWITCHED_OFF = {
     "ENABLE_TOOL_SEARCH": "0",
     "CLAUDE_CODE_REMOVE_PROMPT_STRINGS": json.dumps(_FALSE_HERE),
 }
-"""What the agent program may not do or say by itself."""
+"""Features of the agent program that are switched off."""
 
 
 def _is_kept(name: str, prefixes: tuple[str, ...]) -> bool:
@@ -160,9 +160,9 @@ def _is_kept(name: str, prefixes: tuple[str, ...]) -> bool:
 
 
 def agent_environment(environ: Mapping[str, str], *, demo: bool = False) -> dict[str, str]:
-    """Give what the agent may have of the server's environment.
+    """Return the part of the server's environment that the agent may have.
 
-    A cloud's own variables come only while its switch is on. `demo`: nothing of any model's service.
+    A cloud's variables are included only if its switch is on. With `demo`, no model's variables are.
     """
     prefixes = [*_AGENT_PREFIXES]
     for switch, of_provider in PROVIDERS.items():
@@ -179,21 +179,21 @@ def _reaches_a_model(name: str) -> bool:
 
 
 def kept_names(given: Iterable[str], inherited: Iterable[str]) -> str:
-    """Write the list for the launcher: what we set, what may be inherited, what the SDK sets."""
+    """Return the value of `KEEPS`: what is set for the agent, what it inherits, what the SDK sets."""
     return " ".join(sorted({*given, *inherited, *_OF_THE_SDK, "HOME"}))
 
 
 def blanked(environ: Mapping[str, str], kept: Iterable[str]) -> dict[str, str]:
-    """Empty everything that may not be kept, for systems without the launcher."""
+    """Return empty values for all variables that may not be kept, for systems without the launcher."""
     wanted = {*kept, *_OF_THE_SDK, "HOME", "PATH"}
     return {name: "" for name in environ if name not in wanted and name.upper() != "PATH"}
 
 
 def pins(env: Mapping[str, str], shell_commands: Iterable[str]) -> dict[str, str]:
-    """Give the variables that no settings file of the workspace may change, with their values.
+    """Return the variables that no settings file of the workspace may change, with their values.
 
-    `env` is the agent's own environment. What is set there for reaching the model is left out, but
-    the address: flag settings stand on a command line that others can read, keys must not.
+    `env` is the agent's own environment. Of what is set there for reaching the model only the address is
+    included: flag settings are part of a command line that other users can read.
     """
     held = dict.fromkeys(_CODE, "")
     held |= {name: "" for name in _ROUTES if not env.get(name)}

@@ -1,4 +1,4 @@
-"""The events of one run on their way from the agent to the run's one reader."""
+"""The queue of a run's events between the agent and the run's reader."""
 
 from collections import deque
 from collections.abc import AsyncIterator
@@ -12,8 +12,7 @@ from gateway.engine.events import ClientLost, EngineEvent, RunFinished
 class EventQueue:
     """Keeps a run's events until they are read, however late; `RunFinished` or `ClientLost` ends it.
 
-    Without bound: a run is bounded by the model, and an agent that had to wait for a reader could
-    not ask for permission either (SDK #779).
+    It is unbounded: an agent that had to wait for a reader could not ask for permission either (SDK #779).
     """
 
     def __init__(self) -> None:
@@ -23,7 +22,7 @@ class EventQueue:
 
     @property
     def is_ended(self) -> bool:
-        """Whether the last event was put in."""
+        """The last event was put in."""
         return self._ended
 
     def put(self, event: EngineEvent) -> None:
@@ -35,7 +34,7 @@ class EventQueue:
         self._more.set()
 
     async def read(self) -> AsyncIterator[EngineEvent]:
-        """Give the events in order up to the last; for one reader."""
+        """Yield the events in order up to the last one. For one reader."""
         while True:
             await anyio.lowlevel.checkpoint()
             if self._kept:

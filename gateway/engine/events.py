@@ -1,6 +1,6 @@
-"""What an agent run tells, as values: the only form in which SDK messages travel inwards.
+"""The events of an agent run: the only form in which SDK messages reach the rest of the gateway.
 
-A run is a sequence of these; exactly one `RunFinished` or `ClientLost` comes last.
+A run is a sequence of these; the last is exactly one `RunFinished` or `ClientLost`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,11 +10,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """One SDK message as it came, for the journal; the events read from it follow."""
+    """An SDK message, for the journal; the events translated from it follow."""
 
     message: object
     solicited: bool = True
-    """False: it belongs to a turn that nobody asked for."""
+    """False: it belongs to an unsolicited turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,59 +30,59 @@ class SessionReady:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryRecorded:
-    """The session has a new last entry; a fork can branch off after it."""
+    """The session has a new last entry, after which it can be forked."""
 
     entry_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageBegun:
-    """The model starts an answer; pieces of one that was cut off before it are void."""
+    """The model starts an answer; earlier pieces of an unfinished answer are void."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageEnded:
-    """The model has finished a message, for the reason that its service reports."""
+    """The model has finished a message; the reason is the service's."""
 
     stop_reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDelta:
-    """A piece of text as it is streamed."""
+    """A streamed piece of text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThinkingDelta:
-    """A piece of the model's thinking as it is streamed."""
+    """A streamed piece of thinking."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDone:
-    """A whole block of text; it holds again what its deltas told."""
+    """A whole block of text, including its deltas."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCalled:
-    """The model asks for a tool; whether it runs is not said yet."""
+    """The model calls a tool; it has not run yet."""
 
     tool_use_id: str
-    """The model's own; it may repeat."""
+    """Chosen by the model; it may repeat."""
     name: str
     input: Mapping[str, Any]
     index: int = 0
-    """The call's number in the turn, from 1; a run sets it, and it identifies the call."""
+    """The call's number in the turn, from 1. Set by the run; it identifies the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolReturned:
-    """What a tool call really returned."""
+    """The result of a tool call."""
 
     tool_use_id: str
     is_error: bool
@@ -93,7 +93,7 @@ class ToolReturned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRetrying:
-    """The model's service failed and the agent waits to ask again."""
+    """The model's service failed and the agent waits before a retry."""
 
     attempt: int
     max_attempts: int
@@ -104,7 +104,7 @@ class ModelRetrying:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFailed:
-    """The model's service failed for good; `text` is the agent program's, no answer."""
+    """The model's service failed finally; `text` is the agent program's message, not an answer."""
 
     kind: str
     text: str
@@ -112,7 +112,7 @@ class ModelFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinished:
-    """The agent's own account of how the run ended."""
+    """How the run ended, as the agent reports it."""
 
     subtype: str
     is_error: bool
@@ -122,20 +122,20 @@ class RunFinished:
     api_error_status: int | None = None
     errors: Sequence[str] = ()
     denied_calls: Sequence[int] = ()
-    """The indexes of the calls that were denied, as far as the agent program lists them."""
+    """The indexes of the denied calls that the agent program lists."""
     session_id: str | None = None
     usage: Mapping[str, Any] = field(default_factory=dict)
     cost_usd: float = 0.0
-    """What this run alone cost."""
+    """The cost of this run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientLost:
-    """The agent process ended in mid-run."""
+    """The agent process ended during the run."""
 
     exit_code: int | None
     stderr: Sequence[str] = ()
-    """The last lines that it wrote to standard error."""
+    """The last lines of standard error."""
 
 
 EngineEvent = (

@@ -1,4 +1,4 @@
-"""How a gatekeeper is asked: whatever goes wrong in it, or comes out of it, is a denial."""
+"""Asks a gatekeeper; an exception or an invalid verdict counts as a denial."""
 
 import logging
 
@@ -12,10 +12,10 @@ BROKEN = Deny(rule="policy_error", reason="The policy could not judge this call,
 
 
 async def first_denial(gatekeeper: ToolGatekeeper, call: ToolCall) -> Deny | None:
-    """Have a call judged; None: nothing speaks against it so far."""
+    """Return the denial of `judge`; None if it does not deny the call."""
     try:
         verdict: object = await gatekeeper.judge(call)
-    except Exception:  # noqa: BLE001  a failing gate is a closed one
+    except Exception:  # noqa: BLE001  fail closed
         _log.exception("gatekeeper_failed")
         return BROKEN
     if isinstance(verdict, Deny):
@@ -24,10 +24,10 @@ async def first_denial(gatekeeper: ToolGatekeeper, call: ToolCall) -> Deny | Non
 
 
 async def last_word(gatekeeper: ToolGatekeeper, call: ToolCall) -> Allow | Deny:
-    """Have a call decided."""
+    """Return the verdict of `decide`."""
     try:
         verdict: object = await gatekeeper.decide(call)
-    except Exception:  # noqa: BLE001  a failing gate is a closed one
+    except Exception:  # noqa: BLE001  fail closed
         _log.exception("gatekeeper_failed")
         return BROKEN
     return verdict if isinstance(verdict, Allow | Deny) else BROKEN

@@ -1,8 +1,8 @@
-"""The callbacks that the agent process calls back into: the gate and the door for memory.
+"""The callbacks of the agent process: the policy's gate and memory's context.
 
-Fail closed: the policy is asked in a `PreToolUse` hook that only ever denies (`on_failure="block"`
-stands behind it) and again in `can_use_tool`, which every call reaches (`permissions.ask: ["*"]`)
-and which has the last word. Without a run in progress everything is denied.
+Fail closed: the policy is asked in a `PreToolUse` hook that only ever denies (with `on_failure="block"`)
+and again in `can_use_tool`, which every call reaches (`permissions.ask: ["*"]`) and which decides.
+Without a run in progress everything is denied.
 """
 
 import logging
@@ -35,10 +35,10 @@ _NO_RUN = Deny(rule="no_run", reason="No turn is running that this call could be
 _UNSEEN = Deny(rule="unseen_call", reason="The call was not shown to the policy, so it is denied.")
 
 _CONTEXT_TIMEOUT_S = 120.0
-"""Longer than memory may be configured to take: what was told as shown is shown."""
+"""Exceeds the longest recall deadline, so that reported context is really injected."""
 
 _MAX_CALLS = 4096
-"""Calls of one run that are told apart; a run beyond it is denied its calls."""
+"""The most calls of one run; further ones are denied."""
 
 
 class RunHooks:
@@ -48,7 +48,7 @@ class RunHooks:
         self._prompt: Prompt | None = None
         self._calls: RunCalls | None = None
         self._denied: dict[int, Deny] = {}
-        """Interrupting denials by the call's index; only the last word can carry them out."""
+        """Interrupting denials by the call's index; only `can_use_tool` can carry them out."""
 
     def begin(self, prompt: Prompt, calls: RunCalls) -> None:
         """Bind the callbacks to a run."""
@@ -57,18 +57,18 @@ class RunHooks:
         self._denied.clear()
 
     def end(self) -> None:
-        """Unbind them: from here on every call is denied."""
+        """Unbind the callbacks; every later call is denied."""
         if self._calls is not None:
             self._calls.end()
         self._prompt = self._calls = None
 
     @property
     def own_tools(self) -> OwnToolCaller | None:
-        """What answers the gateway's own tools in the run in progress; None: nothing does."""
+        """The caller of the gateway's own tools in the run in progress, if any."""
         return None if self._prompt is None else self._prompt.call_own
 
     def matchers(self) -> dict[HookEvent, list[HookMatcher]]:
-        """Give the SDK's registration of these callbacks."""
+        """Return the SDK's registration of these callbacks."""
         return {
             "PreToolUse": [HookMatcher(hooks=[self._pre_tool_use], on_failure="block")],
             "PostToolUse": [HookMatcher(matcher=SHORTENED_TOOLS, hooks=[shorten_result])],
@@ -80,7 +80,7 @@ class RunHooks:
     async def can_use_tool(
         self, name: str, tool_input: dict[str, Any], context: ToolPermissionContext
     ) -> PermissionResultAllow | PermissionResultDeny:
-        """Give the last word on one call."""
+        """Decide on a call."""
         verdict = await self._decide(name, tool_input, context)
         if isinstance(verdict, Allow):
             changed = verdict.updated_input
@@ -112,7 +112,7 @@ class RunHooks:
         told = cast("dict[str, Any]", hook_input)
         try:
             verdict = await self._judge(told, tool_use_id or str(told.get("tool_use_id") or ""))
-        except Exception:  # noqa: BLE001  the agent program would block as well, in words of its own
+        except Exception:  # noqa: BLE001  the agent program would block as well, with another message
             _log.exception("hook_failed")
             verdict = BROKEN
         if verdict is None:
@@ -126,7 +126,7 @@ class RunHooks:
         }
 
     async def _judge(self, told: dict[str, Any], tool_use_id: str) -> Deny | None:
-        """Give the denial that stands already, else None; an interrupting one waits for the last word."""
+        """Return the denial of a call, or None; an interrupting denial is left to `can_use_tool`."""
         prompt, calls = self._prompt, self._calls
         if prompt is None or calls is None or len(calls) >= _MAX_CALLS:
             return _NO_RUN

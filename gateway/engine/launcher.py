@@ -1,20 +1,17 @@
-"""Stands between the server and the agent process for the blink of its start, then becomes it.
+"""The program that the server starts as its agent; it sets up the sandbox and becomes the agent.
 
-Run as a program by the script that `launch_script_blocking` writes, never imported by the gateway:
-the standard library alone, and little of it, because every agent pays for it. It gives the agent a
-session of its own, so that Ctrl-C at the server's terminal reaches the server only and running turns
-can end honestly; asks the kernel (Linux) to end the agent when the server dies; and raises the
-kernel's wall around the agent and all that it will start. What the wall lets through is worked out
-by `gateway.engine.sandbox`: here are the system calls alone, made as the words say:
+It is run by the script that `launch_script_blocking` writes and never imported by the gateway. It uses
+little of the standard library, because each start of an agent pays for it. It gives the agent a session
+of its own, so that Ctrl-C at the server's terminal reaches the server only; asks the kernel (Linux) to
+end the agent when the server dies; and applies the kernel's sandbox to the agent and its children.
+`gateway.engine.sandbox` computes what the sandbox allows; this program makes the system calls for it:
 
-    writable:PATH         in the agent's own view everything is mounted read-only but these
-    handle:FS:NET:SCOPES  what Landlock forbids from here on, as bit masks
-    path:RIGHTS:PATH      but not this, below the path
-    port:RIGHTS:PORT      nor this
+    writable:PATH         mounted writable for the agent; everything else is mounted read-only
+    handle:FS:NET:SCOPES  what Landlock forbids, as bit masks
+    path:RIGHTS:PATH      an exception below a path
+    port:RIGHTS:PORT      an exception for a port
 
-Of the server's environment the agent keeps the variables that `KEEPS` lists, and no other.
-
-What cannot be done ends the start: an agent runs behind the whole wall or not at all.
+The agent keeps the variables that `KEEPS` lists. If a step fails, the agent is not started.
 """
 
 import ctypes
@@ -30,7 +27,7 @@ KEEPS = "AGENT_KEEPS_OF_CANDOR"
 _SIGTERM = 15
 _PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 24, 38  # linux/prctl.h
 _POWERS_KEPT = 5
-"""The first five capabilities are about files and their owners; a workspace may be another user's."""
+"""The first five capabilities concern files and their owners; a workspace may belong to another user."""
 _MOST_POWERS = 64
 
 # the same numbers on every architecture
@@ -45,18 +42,18 @@ _MOUNT_ATTR_RDONLY = 1
 
 _PATH_BENEATH, _NET_PORT = 1, 2
 _RIGHTS_OF_FILES = 0b1100_0000_0000_0111
-"""Execute, write, read, truncate, ioctl: the kernel refuses the others for what is no directory."""
+"""Execute, write, read, truncate, ioctl: the kernel accepts the others for directories only."""
 _NO_TCP_HERE = 97
-"""EAFNOSUPPORT: where the kernel has no TCP, no leave is needed for a port."""
+"""EAFNOSUPPORT: the kernel has no TCP, so no rule for a port is needed."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def _done(result: int, what: str) -> int:
-    """Give a system call's result.
+    """Return the result of a system call.
 
     Raises:
-        OSError: it failed.
+        OSError: the call failed.
     """
     if result < 0:
         raise OSError(ctypes.get_errno(), what)
@@ -73,7 +70,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _leave_for_own_mounts() -> None:
-    """Get mounts of our own; who is not root needs a user namespace for it, as the same user."""
+    """Create a mount namespace; without root this needs a user namespace that maps the same user."""
     if (uid := os.getuid()) == 0:
         _done(_libc.unshare(_CLONE_NEWNS), "unshare")
         return
@@ -85,7 +82,7 @@ def _leave_for_own_mounts() -> None:
 
 
 def _mount_read_only(writable: Sequence[str]) -> None:
-    """Make everything read-only in this process's own view, but these directories.
+    """Mount everything read-only for this process, except these directories.
 
     Landlock lets modes, owners and dates be changed anywhere; on a read-only mount they cannot be.
     """
@@ -105,9 +102,9 @@ def _mount_read_only(writable: Sequence[str]) -> None:
 
 
 def _give_up_powers() -> None:
-    """Take from root what an agent has no use for: the right to look into processes goes past Landlock.
+    """Drop the capabilities that an agent does not need: some of them bypass Landlock.
 
-    Where that is not allowed, somebody took root's powers away already.
+    If dropping is not permitted, they were dropped before.
     """
     if os.getuid() == 0:
         for power in range(_POWERS_KEPT, _MOST_POWERS):
@@ -115,7 +112,7 @@ def _give_up_powers() -> None:
 
 
 def _let_path(rules: int, rights: int, path: str) -> None:
-    """Let everything below a path be used so; what is not there needs no leave."""
+    """Allow these rights below a path; a path that does not exist needs no rule."""
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
@@ -136,7 +133,7 @@ def _let_port(rules: int, rights: int, port: int) -> None:
 
 
 def _confine(handled: str, leaves: Sequence[str]) -> None:
-    """Have Landlock forbid what is handled, but what there is leave for, from here on and for good."""
+    """Restrict this process and its children with Landlock, permanently."""
     attributes = struct.pack("=QQQ", *map(int, handled.split(":")))
     rules = _call(_CREATE_RULESET, attributes, len(attributes), 0)
     for word in leaves:
@@ -151,7 +148,7 @@ def _confine(handled: str, leaves: Sequence[str]) -> None:
 
 
 def _raise_wall(words: Sequence[str]) -> None:
-    """Mounts first: behind Landlock nothing can be mounted."""
+    """Apply the sandbox; the mounts come first, because Landlock forbids mounting."""
     if writable := [word.partition(":")[2] for word in words if word.startswith("writable:")]:
         _mount_read_only(writable)
     for word in words:
@@ -179,11 +176,11 @@ def _kept_environment() -> dict[str, str]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Become an agent: the server's process id, the wall's words, `--`, the program and its own."""
+    """Become the agent. Arguments: the server's pid, the sandbox's words, `--`, the program and its arguments."""
     end = arguments.index("--")
     server_pid, *words = arguments[:end]
     program = list(arguments[end + 1 :])
-    if os.getpgid(0) != os.getpid():  # who leads a group or a session already may not
+    if os.getpgid(0) != os.getpid():  # a group leader cannot create a session
         os.setsid()
     environment = _kept_environment()
     _die_with_the_server(int(server_pid))

@@ -1,15 +1,15 @@
-"""Which of an agent's messages are of the turn that a prompt started, and which nobody asked for.
+"""Separates the messages of the turn that a prompt started from unsolicited ones.
 
-One prompt is not one turn: background work wakes the agent for turns of its own (SDK #1190), and a
-turn may begin before a prompt and end after it. Results are matched by the prompt's uuid. The other
-messages name it only where it changes, so the last name told holds until the next.
+Background work wakes the agent for turns of its own (SDK #1190), and such a turn may begin before a
+prompt and end after it. Results are matched by the prompt's uuid. Other messages name a uuid only when
+it changes, so the last one named applies until the next.
 """
 
 from claude_agent_sdk import AssistantMessage, Message, ResultMessage, StreamEvent, UserMessage
 
 
 class MessageFilter:
-    """Sorts one client's messages, told of every run's begin and end."""
+    """Classifies the messages of one client; the client reports when runs begin and end."""
 
     def __init__(self) -> None:
         self._run_uuid: str | None = None
@@ -17,20 +17,20 @@ class MessageFilter:
         self._in_foreign_turn = False
 
     def begin(self, run_uuid: str) -> None:
-        """A run begins; its prompt carries this uuid."""
+        """Begin a run; its prompt carries this uuid."""
         self._run_uuid = run_uuid
         self._interrupted = False
 
     def interrupt(self) -> None:
-        """The run in progress was asked to stop."""
+        """Record that the run in progress was interrupted."""
         self._interrupted = True
 
     def end(self) -> None:
-        """No run is in progress any more."""
+        """End the run."""
         self._run_uuid = None
 
     def is_solicited(self, message: Message) -> bool:
-        """Say whether a message belongs to the run in progress. Ask once for each, in order."""
+        """Return whether a message belongs to the run in progress. Call once for each, in order."""
         match message:
             case ResultMessage():
                 solicited = self._is_own_result(message)
@@ -49,9 +49,9 @@ class MessageFilter:
                 return self._run_uuid is not None
 
     def _is_own_result(self, result: ResultMessage) -> bool:
-        """Judge a result; one without any uuid is the run's own unless another turn explains it.
+        """Return whether a result is the run's; without a uuid it is, unless another turn is in progress.
 
-        An interrupted turn may list none, and so do some errors.
+        An interrupted turn may list no uuid, and so may an error.
         """
         if self._run_uuid is None:
             return False
@@ -62,7 +62,7 @@ class MessageFilter:
 
 
 def _uuids_of(message: ResultMessage | AssistantMessage | StreamEvent) -> list[str]:
-    """List the prompts that a message names as taken into its turn; empty where it is silent."""
+    """Return the prompts that a message names as part of its turn; may be empty."""
     told = list(message.user_message_uuids or [])
     if message.user_message_uuid:
         told.append(message.user_message_uuid)

@@ -1,8 +1,8 @@
-"""The SDK's options for one client: what is frozen when the agent process starts.
+"""The SDK's options for one client: what is fixed when the agent process starts.
 
-The workspace's own settings are loaded (skills come with them), so everything that could act in them
-is held down a second time here: hooks off, helpers empty, servers none, and each variable that could
-redirect the agent or its shell pinned by the flag settings, which stand above a project's.
+The workspace's own settings are loaded, because skills come with them. So everything in them that could
+act is also disabled here: hooks are off, helpers empty, servers none, and the flag settings, which take
+precedence, pin each variable that could redirect the agent or its shell.
 """
 
 import json
@@ -10,37 +10,43 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from claude_agent_sdk import ClaudeAgentOptions, SandboxSettings
+from claude_agent_sdk import (
+    ClaudeAgentOptions,
+    SandboxSettings,
+    SdkMcpTool,
+    create_sdk_mcp_server,
+)
+from claude_agent_sdk.types import McpSdkServerConfig
 
 from gateway.engine.environment import KEEPS, PATH, SHELL, SWITCHED_OFF, kept_names, pins
 from gateway.engine.hooks import RunHooks
-from gateway.engine.mounting import mount
-from gateway.engine.own_tools import OwnServer
+from gateway.engine.own_tools import OwnServer, OwnTool, call_own
 from gateway.engine.processes import MARK
 from gateway.engine.protocol import ClientSpec, SessionOrigin
 from gateway.engine.system_prompt import build_system_prompt
 from policies.paths.protected import secret_exclusions
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""The longest line of the agent's that is read; the SDK's own 1 MiB breaks the session (SDK #58)."""
+"""The longest line read from the agent; the SDK's default of 1 MiB breaks the session (SDK #58)."""
 
 _KEEP_SESSIONS_DAYS = 36_500
-"""The agent program sweeps sessions after 30 days; a conversation is the user's to delete."""
+"""The agent program deletes sessions after 30 days by default; only the user deletes a conversation."""
 
 HOST_ROUTES = "CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST"
-"""With it the agent takes no provider, address, proxy or key from a settings file, runs no helper of
-theirs, and keeps its key out of the commands that it starts. A login does not work with it."""
+"""With it the agent takes no provider, address, proxy, key or helper from a settings file, and keeps its
+key out of the commands that it starts. A login does not work with it."""
 
 _NOT_LOOKED_INTO = "CLAUDE_CODE_AUTOMOUNT_ROOTS"
-"""The agent looks for skills, agents and CLAUDE.md in each folder above its own, up to HOME, but not in
-those that are named here: what stands outside the workspace has no say in it."""
+"""The agent looks for skills, agents and CLAUDE.md in each folder above its own, up to HOME, except in those
+named here."""
 
 _HELPERS = (
     *("apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "gcpAuthRefresh"),
     *("otelHeadersHelper", "proxyAuthHelper"),
 )
-"""Settings that name a command to run; empty ones run nothing."""
+"""Settings that name a command to run; they are set to empty."""
 
 _NOT_FOR_AGENTS = (
     *("Agent", "Task", "TaskOutput", "TaskStop", "Workflow", "Monitor", "SendMessage"),
@@ -49,8 +55,7 @@ _NOT_FOR_AGENTS = (
     *("BashOutput", "KillShell", "KillBash", "PowerShell", "LSP", "ToolSearch", "WebSearch"),
     *("ListMcpResourcesTool", "ReadMcpResourceTool", "SlashCommand", "MultiEdit"),
 )
-"""What the agent program has besides the tools that are offered; it has more with every version, so
-this is the second line, and the list of what is offered the first."""
+"""Further tools of the agent program. The list of offered tools excludes them too; this is a second check."""
 
 _SANDBOXED_BASH: SandboxSettings = {
     "enabled": True,
@@ -59,7 +64,7 @@ _SANDBOXED_BASH: SandboxSettings = {
 }
 
 _BUILT_IN_PLUGINS_OFF = {"cc-plugin-plugin-authoring@builtin": False}
-"""A skill that changes the agent program itself comes with it; the built-in plugin that reads AGENTS.md stays."""
+"""It brings a skill that changes the agent program; the built-in plugin that reads AGENTS.md stays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,35 +74,35 @@ class AgentSetup:
     cli_path: Path
     workspace: Path
     config_dir: Path | None
-    """Where the agent keeps its sessions; None: its own default, for a login on this machine."""
+    """The agent's folder for sessions; None: its own default, for a login on this machine."""
     tools: Sequence[str]
     shell_commands: Sequence[str]
     owner: str
     home: Path | None = None
-    """The agent's HOME, so that no profile and no tool's configuration of a person's is read; None:
-    the server's own, for a login that is kept there."""
+    """The agent's HOME, so that no person's profile or tool configuration is read; None: the server's own, for
+    a login that is kept there."""
     inherited: Collection[str] = ()
     """Names of the server's environment that the agent may have; see `environment`."""
     model_env: Mapping[str, str] = field(default_factory=dict)
-    """How the model's service is reached, over and above what is inherited."""
+    """Further variables that say how the model's service is reached."""
     takes_login: bool = False
-    """Whether the agent uses a person's login, and no key or cloud."""
+    """The agent uses a person's login instead of a key or cloud."""
     temp_dir: Path | None = None
-    """For temporary files of the agents alone; None: the system's."""
+    """The agents' temporary directory; None: the system's."""
     sandboxed_bash: bool = False
-    """Whether the agent program itself confines what Bash runs: where the kernel's wall does not."""
+    """The agent program itself confines what Bash runs, because the kernel's sandbox does not."""
     approvals_file: Path | None = None
-    """Which of the workspace's configuration a person approved."""
+    """Lists the configuration of the workspace that a person approved."""
     own_servers: Sequence[OwnServer] = ()
-    """The gateway's own tools that a client may have; without them it does not see their skills."""
+    """The gateway's own tools; a client without them does not see their skills."""
     reads_workspace: bool = True
-    """Whether the workspace's instructions and skills are loaded."""
+    """Load the workspace's instructions and skills."""
     max_agent_steps: int | None = None
     max_budget_usd: float | None = None
 
 
 def mark_of(setup: AgentSetup, client_id: str) -> str:
-    """Give the mark that the client's processes carry."""
+    """Return the mark of the client's processes."""
     return f"{setup.owner}:{client_id}"
 
 
@@ -119,8 +124,8 @@ def _environment(setup: AgentSetup, client_id: str) -> dict[str, str]:
 
 
 def _flag_settings(setup: AgentSetup, spec: ClientSpec, env: Mapping[str, str]) -> str:
-    """Settings above the workspace's own: every call is asked for, nothing of a file's acts."""
-    inherited = dict.fromkeys(setup.inherited, "set")  # their values are for nobody's eyes
+    """Return the settings that override the workspace's: ask for every call, run nothing from a file."""
+    inherited = dict.fromkeys(setup.inherited, "set")  # never their values
     return json.dumps(
         {
             "permissions": {"ask": ["*"]},
@@ -138,16 +143,31 @@ def _flag_settings(setup: AgentSetup, spec: ClientSpec, env: Mapping[str, str]) 
 
 
 def _hidden_skills(setup: AgentSetup, spec: ClientSpec) -> list[str]:
-    """List the skills of tools that this client does not have."""
+    """Return the skills of tools that this client does not have."""
     return [
         server.skill for server in setup.own_servers if server.skill and server not in spec.servers
     ]
 
 
 def _secrets_as_globs() -> list[str]:
-    """List what no `@path` in a CLAUDE.md brings into the prompt: the same that Grep leaves out."""
+    """Return the globs that `@path` in a CLAUDE.md may not include: the same that Grep leaves out."""
     names = [pattern.removeprefix("!") for pattern in secret_exclusions().split()]
     return [glob for name in names for glob in (f"**/{name}", f"**/{name}/**")]
+
+
+def _mount(server: OwnServer, hooks: RunHooks) -> McpSdkServerConfig:
+    """Return the SDK's server, inside this process, for tools of the gateway's own."""
+    tools = [_mount_tool(server.full_name(tool), tool, hooks) for tool in server.tools]
+    return create_sdk_mcp_server(server.name, tools=tools)
+
+
+def _mount_tool(full_name: str, tool: OwnTool, hooks: RunHooks) -> SdkMcpTool[Any]:
+    async def answer(arguments: dict[str, Any]) -> dict[str, Any]:
+        told = await call_own(hooks.own_tools, full_name, arguments)
+        return {"content": [{"type": "text", "text": told.text}], "is_error": told.is_error}
+
+    schema = dict(tool.input_schema)
+    return SdkMcpTool(tool.name, tool.description, input_schema=schema, handler=answer)
 
 
 def build_options(
@@ -157,7 +177,7 @@ def build_options(
     hooks: RunHooks,
     client_id: str,
 ) -> ClaudeAgentOptions:
-    """Make the options; the caller adds where standard error goes."""
+    """Return the options; the caller adds the callback for standard error."""
     env = _environment(setup, client_id)
     return ClaudeAgentOptions(
         cli_path=setup.cli_path,
@@ -170,12 +190,12 @@ def build_options(
             "snapshot": False,  # else a resumed session keeps the rules of the day it began
         },
         tools=list(setup.tools),
-        allowed_tools=[],  # it approves in advance
+        allowed_tools=[],  # these would be approved in advance
         disallowed_tools=[name for name in _NOT_FOR_AGENTS if name not in setup.tools],
         setting_sources=["project"] if setup.reads_workspace else [],
         settings=_flag_settings(setup, spec, env),
         sandbox=_SANDBOXED_BASH if setup.sandboxed_bash else None,
-        mcp_servers={**mount(spec.servers, lambda: hooks.own_tools)},
+        mcp_servers={server.name: _mount(server, hooks) for server in spec.servers},
         strict_mcp_config=True,
         can_use_tool=hooks.can_use_tool,
         hooks=hooks.matchers(),

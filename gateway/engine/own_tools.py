@@ -1,7 +1,6 @@
-"""The gateway's own tools, as an engine offers them to an agent: names, words and forms.
+"""The gateway's own tools as an engine offers them to an agent: names, descriptions and schemas.
 
-What they do is not here: each run brings what answers its calls, so a client that is reused never acts
-for another conversation.
+Each run brings the caller that answers its calls, so a reused client never acts for another conversation.
 """
 
 import logging
@@ -24,21 +23,21 @@ class OwnTool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnServer:
-    """Tools that are offered together, under one name; the same object is the same server."""
+    """Tools that are offered together under one name; compared by identity."""
 
     name: str
     tools: tuple[OwnTool, ...]
     skill: str | None = None
-    """The skill that tells how to use them; an agent without the tools does not see it."""
+    """The skill that explains the tools; an agent without them does not see it."""
 
     def full_name(self, tool: OwnTool) -> str:
-        """Give the name by which the agent calls a tool, and policies know it."""
+        """Return the name by which the agent and the policies know a tool."""
         return f"mcp__{self.name}__{tool.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class OwnAnswer:
-    """What the model is told of a call."""
+    """The result of a call as the model sees it."""
 
     text: str
     is_error: bool = False
@@ -48,9 +47,9 @@ class OwnToolCaller(Protocol):
     """Answers the calls of the gateway's own tools in one run."""
 
     async def __call__(self, name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
-        """Answer a call that the gate allowed; `name` is the whole one, `mcp__server__tool`.
+        """Answer a call that the gate allowed; `name` is the full name, `mcp__server__tool`.
 
-        Whatever it raises is told to the agent as a failure, without its text.
+        The agent learns of an exception as a failure, without its text.
         """
         ...
 
@@ -62,7 +61,7 @@ _BROKEN: Final = OwnAnswer("The tool broke; what it did of its work is not known
 async def call_own(
     caller: OwnToolCaller | None, name: str, arguments: Mapping[str, Any]
 ) -> OwnAnswer:
-    """Have a call answered, whatever goes wrong in it; None answers for nobody."""
+    """Return the caller's answer, or an error answer if there is no caller or it raises."""
     if caller is None:
         return _NO_RUN
     try:

@@ -1,13 +1,13 @@
-"""Which conversation has a live agent, and which sleeps.
+"""The pool of live agent clients, at most one for each conversation.
 
-One live client a conversation, reused while its options stay the same. A fresh conversation takes
-a prewarmed one, and another is warmed behind it. A conversation sleeps (its process ends, its
-session stays) when it was idle for long, or least recently used when there are too many processes
-or they hold too much memory; it wakes by resuming its session. A client counts until its processes
-are gone, so there are never more than `max_live` (and the prewarmed ones).
+A client is reused while its options stay the same. A new conversation takes a prewarmed client if there
+is one. A conversation is put to sleep (its process ends, its session stays) when it has been idle for
+long, or is the least recently used one when there are too many processes or they use too much memory; it
+wakes by resuming its session. A client counts until its processes are gone, so there are never more than
+`max_live` besides the prewarmed ones.
 
-A conversation that is left makes its client stale: never used again, gone after a grace. Two
-processes never write one session (CC #39151): the old one is gone before the session is resumed.
+Leaving a conversation makes its client stale: it is not used again and ends after a grace. Two processes
+never write one session (CC #39151): the old one is gone before the session is resumed.
 """
 
 import logging
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 _MEASURE_EVERY_S = 10.0
 _MEASURE_IDLE_EVERY_S = 60.0
-"""Used when no client has run a turn since the last measurement."""
+"""If no client has run a turn since the last measurement."""
 _SHUTDOWN_S = 12.0
 
 Origin = Literal["reused", "prewarmed", "connected", "woken"]
@@ -41,7 +41,7 @@ Origin = Literal["reused", "prewarmed", "connected", "woken"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolLimits:
-    """What bounds the pool."""
+    """The bounds of the pool."""
 
     max_live: int
     prewarmed: int
@@ -52,18 +52,18 @@ class PoolLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """A client for one turn. Give it back with `release` or `discard`."""
+    """A client for one turn; end it with `release` or `discard`."""
 
     client: AgentClient
     origin: Origin
     session_lost: bool = False
-    """The session was gone: the agent remembers nothing of the conversation."""
+    """The session no longer exists: the agent remembers nothing of the conversation."""
     client_died: bool = False
-    """The conversation's last process had died between the turns."""
+    """The conversation's last process died between the turns."""
 
 
 class _Held:
-    """A conversation's client and how it is used."""
+    """A conversation's client and its state."""
 
     def __init__(self, client: AgentClient, fingerprint: str) -> None:
         self.client = client
@@ -77,11 +77,11 @@ class _Held:
 
     @property
     def is_usable(self) -> bool:
-        """Whether another turn may run on it."""
+        """Another turn may run on it."""
         return self.stale_since is None and not self.is_ending and self.client.is_alive()
 
     def leave(self) -> None:
-        """Make it stale, once."""
+        """Make it stale; the first call counts."""
         if self.stale_since is None:
             self.stale_since = anyio.current_time()
 
@@ -98,8 +98,8 @@ class _Claim:
 class ClientPool:
     """The live clients of all conversations. `run` must be running; `close` ends all.
 
-    `acquire`, `release` and `discard` of one conversation are called one after another (its lane
-    sees to that); `leave` and `drop` may come at any time.
+    `acquire`, `release` and `discard` of one conversation must not overlap (its lane ensures that);
+    `leave` and `drop` may be called at any time.
     """
 
     def __init__(
@@ -115,36 +115,35 @@ class ClientPool:
         self._prewarm = PrewarmPool(engine, default_spec, limits.prewarmed)
         self._warm_memory_bytes = 0
         self._activity = 0
-        """How often clients were acquired and released."""
+        """The number of acquires and releases."""
         self._closing = False
 
     @property
     def live_count(self) -> int:
-        """Processes that conversations hold, the prewarmed not counted."""
+        """The clients of conversations, without the prewarmed ones."""
         return len(self._held)
 
     @property
     def warm_count(self) -> int:
-        """Prewarmed processes that are ready."""
+        """The prewarmed clients that are ready."""
         return self._prewarm.ready_count
 
     @property
     def memory_bytes(self) -> int:
-        """Memory of all processes, the prewarmed too, as last measured."""
+        """The last measured memory of all processes, including the prewarmed ones."""
         return self._warm_memory_bytes + sum(held.memory_bytes for held in self._held.values())
 
     def is_hot(self, conversation_id: str) -> bool:
-        """Whether the conversation has a live process that it can still use."""
+        """Return whether the conversation has a live client that it can still use."""
         held = self._held.get(conversation_id)
         return held is not None and held.is_usable
 
     async def acquire(
         self, conversation_id: str, spec: ClientSpec, session: SessionOrigin
     ) -> Lease:
-        """Give the conversation's client: the live one, else a woken, prewarmed or new one.
+        """Return the conversation's client: the live one, or a woken, prewarmed or new one.
 
-        Waits while `max_live` clients are all busy, first come, first served. Cancelled, it leaves
-        nothing behind.
+        Wait while `max_live` clients are busy, in order of arrival. Cancellation leaves nothing behind.
 
         Raises:
             EngineUnavailable: no agent could be started, or the pool or the conversation was closed.
@@ -174,7 +173,7 @@ class ClientPool:
         spec: ClientSpec,
         session: SessionOrigin,
     ) -> Lease:
-        """Get a client in the place of what was held; no moment has both."""
+        """Return a new client; the held one is ended first."""
         died = False
         if held is not None:
             left = held.stale_since is not None or held.is_ending
@@ -195,7 +194,7 @@ class ClientPool:
         return Lease(client=client, origin=origin, session_lost=lost, client_died=died)
 
     def release(self, conversation_id: str) -> None:
-        """Give the client back after a turn; it stays live for the next one."""
+        """Return the client to the pool after a turn; it stays live for the next one."""
         held = self._held.get(conversation_id)
         if held is None:
             return
@@ -208,14 +207,14 @@ class ClientPool:
         self._wake_tender()
 
     async def discard(self, conversation_id: str) -> None:
-        """Kill the client; returns when its processes are gone. The session stays."""
+        """Kill the client and return when its processes are gone. The session stays."""
         held = self._held.get(conversation_id)
         if held is not None:
             await held.client.kill()
             await self._end(conversation_id, held)
 
     def leave(self, conversation_id: str) -> None:
-        """Make the client stale at once; it is gone after the grace."""
+        """Make the client stale; it ends after the grace."""
         claim = self._claims.get(conversation_id)
         if claim is not None:
             claim.left = True
@@ -225,7 +224,7 @@ class ClientPool:
             self._wake_tender()
 
     async def drop(self, conversation_id: str) -> None:
-        """End the client now, also one that is being started; returns when its processes are gone."""
+        """End the client, also one that is being started, and return when its processes are gone."""
         claim = self._claims.get(conversation_id)
         if claim is not None:
             claim.scope.cancel()
@@ -235,14 +234,14 @@ class ClientPool:
             await self._end(conversation_id, held)
 
     async def run(self, on_failure: OnFailure = lambda _: None) -> None:
-        """Run the pool's loops until cancelled: prewarm, put to sleep, measure."""
+        """Run the pool's loops until cancelled: prewarming, idle clients, memory."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(keep_running, "pool_prewarm", self._prewarm.run, on_failure)
             tasks.start_soon(keep_running, "pool_idle", self._tend, on_failure)
             tasks.start_soon(keep_running, "pool_memory", self._measure, on_failure)
 
     async def close(self) -> None:
-        """End all clients, side by side, politely for a while; returns when all are gone."""
+        """End all clients concurrently, in order within a bound; return when all are gone."""
         self._closing = True
         self._wake_tender()
         with anyio.CancelScope(shield=True):
@@ -258,7 +257,7 @@ class ClientPool:
     async def _obtain(
         self, spec: ClientSpec, session: SessionOrigin
     ) -> tuple[AgentClient, Origin, bool]:
-        """Connect, or take a prewarmed client; tells too whether the session was lost."""
+        """Return a client, its origin, and whether the session was lost."""
         with self._prewarm.giving_way():
             if session.resume is None:
                 return *await self._fresh(spec), False
@@ -275,7 +274,7 @@ class ClientPool:
         return await self._engine.connect(spec, SessionOrigin()), "connected"
 
     def _make_room(self, *, newcomers: int = 0) -> None:
-        """Put as many idle clients to sleep as turns wait for a slot."""
+        """End as many idle clients as turns wait for a slot."""
         waiting = self._slots.statistics().tasks_waiting + newcomers
         ending = sum(1 for held in self._held.values() if held.is_ending)
         short = waiting - self._slots.value - ending
@@ -283,7 +282,7 @@ class ClientPool:
             self._end_soon(conversation_id, held)
 
     def _sleepers(self) -> list[tuple[str, _Held]]:
-        """List the clients that may be ended, stale ones first, then least recently used."""
+        """Return the clients that may be ended: stale ones first, then the least recently used."""
         idle = [pair for pair in self._held.items() if not pair[1].busy and not pair[1].is_ending]
         return sorted(idle, key=lambda one: (one[1].stale_since is None, one[1].idle_since))
 
@@ -308,7 +307,7 @@ class ClientPool:
             await held.client.kill()
 
     async def _finish(self, conversation_id: str, held: _Held) -> None:
-        """Close a client that is marked as ending; its slot is free when its processes are gone."""
+        """Close a client that is marked as ending, then free its slot."""
         with anyio.CancelScope(shield=True):
             try:
                 await held.client.close()
@@ -325,7 +324,7 @@ class ClientPool:
         self._changed = anyio.Event()
 
     async def _tend(self) -> None:
-        """End what was stale or idle for long, at its moment."""
+        """End clients that have been stale or idle for long."""
         while not self._closing:
             changed = self._changed
             now = anyio.current_time()
@@ -353,7 +352,7 @@ class ClientPool:
             await self.keep_memory_bound()
 
     async def keep_memory_bound(self) -> None:
-        """Measure all process trees, and put idle clients to sleep until the bound is kept."""
+        """Measure all process trees and end idle clients until the memory bound is kept."""
         for held in list(self._held.values()):
             held.memory_bytes = await _measured(held.client)
         self._warm_memory_bytes = sum(

@@ -1,7 +1,7 @@
-"""The shelf of prewarmed clients: connected before anybody asked for them.
+"""Prewarmed clients, connected before they are needed.
 
-Warming gives way to conversations that connect for themselves, though not for ever, and waits
-longer after each failure.
+Prewarming waits while conversations connect clients of their own, up to a bound, and pauses longer after
+each failure.
 """
 
 import logging
@@ -17,11 +17,11 @@ _log = logging.getLogger(__name__)
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 60.0
 _LONGEST_WAY_S = 5.0
-"""Where conversations connect without end, the shelf is filled all the same."""
+"""The longest wait for conversations that connect."""
 
 
 class _Warming:
-    """A client that is being connected; whoever claims it waits for it."""
+    """A client that is being connected; the caller that claims it waits for it."""
 
     def __init__(self) -> None:
         self.client: AgentClient | None = None
@@ -34,7 +34,7 @@ class _Warming:
 
 
 class PrewarmPool:
-    """Up to `size` prewarmed clients of one make. `run` must be running."""
+    """Up to `size` prewarmed clients with the same options. `run` must be running."""
 
     def __init__(self, engine: Engine, spec: ClientSpec, size: int) -> None:
         self._engine = engine
@@ -49,18 +49,18 @@ class PrewarmPool:
 
     @property
     def ready_count(self) -> int:
-        """Clients that can be taken at once."""
+        """The number of clients that can be taken at once."""
         return sum(1 for client in self.clients() if client.is_alive())
 
     def clients(self) -> list[AgentClient]:
-        """List the clients on the shelf that are connected."""
+        """Return the connected clients."""
         return [warming.client for warming in self._warmings if warming.client is not None]
 
     async def take(self, spec: ClientSpec) -> AgentClient | None:
-        """Take a client if one of that make is ready or on its way, else None.
+        """Return a client with these options that is ready or being connected, else None.
 
-        Waits for one on its way: it began earlier than a new one would. None too if that failed.
-        Cancelled, it leaves the client on the shelf.
+        Wait for one that is being connected, since it started earlier than a new one would; None if it
+        fails. Cancellation leaves the client in the pool.
         """
         if spec.fingerprint != self._spec.fingerprint:
             return None
@@ -81,7 +81,7 @@ class PrewarmPool:
         return None
 
     def _next(self) -> _Warming | None:
-        """Give the best unclaimed one: ready before on its way."""
+        """Return an unclaimed client, preferably a ready one."""
         free = [warming for warming in self._warmings if not warming.claimed]
         return min(free, key=lambda one: one.client is None, default=None)
 
@@ -92,7 +92,7 @@ class PrewarmPool:
 
     @contextmanager
     def giving_way(self) -> Iterator[None]:
-        """Hold back new warming while a conversation gets its own client."""
+        """Delay prewarming while a conversation connects its own client."""
         self._others_connect += 1
         try:
             yield
@@ -101,7 +101,7 @@ class PrewarmPool:
             self._notify()
 
     async def run(self) -> None:
-        """Keep the shelf full until it is closed."""
+        """Keep the pool full until it is closed."""
         self._stopped = anyio.Event()
         try:
             with anyio.CancelScope() as self._scope:
@@ -134,7 +134,7 @@ class PrewarmPool:
             warming.client = await self._engine.connect(self._spec, SessionOrigin())
         except EngineError as exc:
             _log.warning("prewarming_failed", extra={"reason": str(exc), "detail": exc.detail})
-        except Exception:  # noqa: BLE001  the shelf may stay empty, the server may not end
+        except Exception:  # noqa: BLE001  the server must go on without prewarmed clients
             _log.exception("prewarming_failed")
         finally:
             warming.done.set()
@@ -143,7 +143,7 @@ class PrewarmPool:
         return warming.client is not None
 
     async def close(self) -> None:
-        """End all clients, those that are still connecting too; returns when they are gone."""
+        """End all clients, including those still connecting; return when they are gone."""
         self._closed = True
         self._scope.cancel()
         if self._stopped is not None:

@@ -1,9 +1,9 @@
-"""The agent's operating-system processes: found by a mark in their environment, measured, ended.
+"""Finds, measures and ends the agents' processes by a mark in their environment.
 
-Every agent process is started with `MARK=<owner>:<client_id>` in its environment, which its
-children inherit wherever they detach to. So a whole tree is found without the SDK's help, and after
-a crash the next server finds what the last one left, and nothing else: the owner is the data
-directory. Everything here blocks; callers use a worker thread.
+Every agent process is started with `MARK=<owner>:<client_id>` in its environment, which its children
+inherit even if they detach. So a whole tree is found without the SDK, and after a crash the next server
+finds exactly the processes of the last one: the owner names the data directory. Everything here blocks;
+callers use a worker thread.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 
 MARK = "AGENT_OF_CANDOR"
-"""Not `CANDOR_…`: a server started inside an agent must not take it for a setting."""
+"""Not `CANDOR_…`, so that a server started inside an agent does not read it as a setting."""
 
 _TERMINATE_GRACE_S = 2.0
 _LOOK_AGAIN_S = 0.01
@@ -28,7 +28,7 @@ _MAX_ROUNDS = 20
 
 
 def owner_of(data_dir: Path) -> str:
-    """Name the server that uses a data directory, the same after every restart."""
+    """Return the name of the server that uses a data directory; restarts do not change it."""
     return hashlib.sha256(os.fsencode(data_dir.resolve())).hexdigest()[:16]
 
 
@@ -46,7 +46,7 @@ def _mark_of(process: psutil.Process) -> str | None:
 
 
 def find_agent_blocking(mark: str) -> psutil.Process | None:
-    """Find the child of this process that carries `mark`: the agent itself."""
+    """Return the child of this process with this mark: the agent itself."""
     for child in psutil.Process().children():
         if _mark_of(child) == mark:
             return child
@@ -65,7 +65,7 @@ def _marked(wanted: Callable[[str], bool]) -> list[psutil.Process]:
 
 
 def tree_blocking(root: psutil.Process) -> list[psutil.Process]:
-    """List an agent and its descendants that are still attached to it; the agent first."""
+    """Return an agent and its attached descendants; the agent first."""
     try:
         return [root, *root.children(recursive=True)]
     except psutil.Error:
@@ -73,9 +73,9 @@ def tree_blocking(root: psutil.Process) -> list[psutil.Process]:
 
 
 def memory_bytes_blocking(root: psutil.Process) -> int:
-    """Sum the proportional memory of an agent's tree; resident memory where that is all there is.
+    """Return the proportional memory of an agent's tree, or its resident memory if that is unknown.
 
-    Reads the processes of this tree alone where the kernel lists a process's children.
+    Reads only the processes of this tree if the kernel lists a process's children.
     """
     total = 0
     for process in _attached(root):
@@ -88,7 +88,7 @@ def memory_bytes_blocking(root: psutil.Process) -> int:
 
 
 def _attached(root: psutil.Process) -> Iterator[psutil.Process]:
-    """List a tree as `tree_blocking` does, without reading the state of every process there is."""
+    """Yield a tree as `tree_blocking` does, without reading every process of the system."""
     if not Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists():
         yield from tree_blocking(root)
         return
@@ -102,7 +102,7 @@ def _attached(root: psutil.Process) -> Iterator[psutil.Process]:
 
 
 def _child_pids(pid: int) -> list[int]:
-    """List the children of all threads of a process; empty where it has ended."""
+    """Return the children of all threads of a process; empty if it has ended."""
     found: list[int] = []
     with contextlib.suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
@@ -112,7 +112,7 @@ def _child_pids(pid: int) -> list[int]:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a child of this process has not ended; asks the kernel alone, so also on the loop."""
+    """Return whether a child of this process is running. Does not block."""
     if sys.platform != "linux":
         return psutil.pid_exists(pid)
     try:
@@ -122,10 +122,9 @@ def is_running(pid: int) -> bool:
 
 
 def kill_client_blocking(mark: str, known: Iterable[psutil.Process] = ()) -> int:
-    """Kill all that carries this very mark, detached children included, and what is `known` of it.
+    """Kill all processes with this mark, including detached children, and those `known` to belong to it.
 
-    Looks again until nothing is found, because a process can start others while it is looked for.
-    Returns how many there were.
+    Repeats until none is found, because a process can start others meanwhile. Returns their number.
 
     Raises:
         OSError: the processes could not be listed; some may be left.
@@ -134,7 +133,7 @@ def kill_client_blocking(mark: str, known: Iterable[psutil.Process] = ()) -> int
 
 
 def end_owner_blocking(owner: str) -> int:
-    """End all agents of `owner`, wherever they are; tell how many. For a start after a crash."""
+    """End all agents of `owner` after a crash and return their number."""
 
     def wanted(mark: str) -> bool:
         return mark.partition(":")[0] == owner
@@ -157,7 +156,7 @@ def _kill_all(wanted: Callable[[str], bool], known: Iterable[psutil.Process]) ->
         try:
             found |= set(_with_descendants(_marked(wanted)))
             fault = None
-        except OSError as exc:  # not the same as "none is left"
+        except OSError as exc:  # does not mean that none is left
             fault = exc
             time.sleep(_LIST_AGAIN_S)
         if not found and fault is None:
@@ -174,29 +173,29 @@ def _kill_all(wanted: Callable[[str], bool], known: Iterable[psutil.Process]) ->
 
 
 def _with_descendants(roots: Iterable[psutil.Process]) -> list[psutil.Process]:
-    """Add what is still attached; a child may have cleared its environment, and the mark with it."""
+    """Add the attached descendants: a child may have cleared its environment, including the mark."""
     return list(dict.fromkeys(process for root in roots for process in tree_blocking(root)))
 
 
 def _is_active(process: psutil.Process) -> bool:
-    """Whether a process can still do anything; a zombie cannot, and its parent waits for it."""
+    """Return whether a process is running and not a zombie."""
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.Error:
         return False
-    except OSError:  # it cannot be told now
+    except OSError:  # unknown
         return True
 
 
 def _wait_ended(processes: Iterable[psutil.Process]) -> None:
-    """Wait a while until they have ended, without taking their exit code from whoever owns them."""
+    """Wait, within a bound, until they have ended; their exit codes are left to their owners."""
     until = time.monotonic() + _TERMINATE_GRACE_S
     while time.monotonic() < until and any(map(_is_active, processes)):
         time.sleep(_LOOK_AGAIN_S)
 
 
 def launch_words(server_pid: int, wall: Sequence[str]) -> list[str]:
-    """Give the words after which a program and its arguments start as an agent does."""
+    """Return the command prefix that starts a program as an agent is started."""
     return [*_start_of_launcher(), str(server_pid), *wall, "--"]
 
 
@@ -205,10 +204,10 @@ def _start_of_launcher() -> list[str]:
 
 
 def launch_script_blocking(directory: Path, agent: Path, wall: Sequence[str] = ()) -> Path:
-    """Write the program that the SDK starts as its agent; it becomes `agent` by way of the launcher.
+    """Write the script that the SDK starts as its agent; the launcher then becomes `agent`.
 
-    `wall` is what the launcher is told of the kernel's wall; empty: there is none. On systems
-    without `/bin/sh` the program is the agent itself.
+    `wall` are the launcher's words for the kernel's sandbox; empty for none. On systems without `/bin/sh`
+    return the agent itself.
     """
     if os.name != "posix":
         return agent

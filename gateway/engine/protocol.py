@@ -1,7 +1,7 @@
-"""The seam between the gateway and whatever runs an agent.
+"""The interface between the gateway and the engine that runs agents.
 
-The Claude Agent SDK with its agent process stands behind it, and in tests a scripted engine; one suite
-runs on both. Nothing above this seam knows the SDK.
+It is implemented by the Claude Agent SDK with its agent process, and in tests by a scripted engine; one
+suite runs on both. No caller of this interface knows the SDK.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -28,7 +28,7 @@ class EngineUnavailable(EngineError):
 
 
 class WorkspaceUntrusted(EngineUnavailable):
-    """The workspace's own configuration would act, and nobody approved it: no agent was started."""
+    """The workspace has active configuration that nobody approved; no agent was started."""
 
     def __init__(self, concerns: Sequence[Concern]) -> None:
         told = "; ".join(f"{concern.path}: {concern.what}" for concern in concerns)
@@ -37,51 +37,51 @@ class WorkspaceUntrusted(EngineUnavailable):
 
 
 class SessionGone(EngineError):
-    """The session to resume does not exist any more."""
+    """The session to resume no longer exists."""
 
 
 class ClientDead(EngineError):
-    """The client can take no prompt any more; nothing was sent to it."""
+    """The client cannot take a prompt any more; nothing was sent to it."""
 
 
 class ToolGatekeeper(Protocol):
-    """Who decides on the tool calls of one run."""
+    """Decides on the tool calls of one run."""
 
     async def judge(self, call: ToolCall) -> Verdict:
-        """Say at once what the policy says; asked for every call, before anything else.
+        """Return the policy's verdict without waiting; called first for every call.
 
-        Whatever it raises counts as a denial.
+        An exception counts as a denial.
         """
         ...
 
     async def decide(self, call: ToolCall) -> Allow | Deny:
-        """Give the last word on a call that `judge` did not deny; may wait for a person."""
+        """Decide on a call that `judge` did not deny; may wait for a person."""
         ...
 
 
 Context = Callable[[], Awaitable[str]]
-"""Gives what is shown to the model beside a prompt; empty: nothing. Never raises."""
+"""Returns the context shown to the model with a prompt; may be empty. Never raises."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """What one run is asked."""
+    """The input of one run."""
 
     text: str
-    """What the person wrote, as they wrote it."""
+    """The person's message, unchanged."""
     gatekeeper: ToolGatekeeper
     context: Context | None = None
-    """Shown beside the text, never inside it; None: nothing. Asked for when the agent has taken the text,
-    so that what is still being looked for then is shown as well; the model waits for it."""
+    """Shown with the text, never inside it. Called when the agent has taken the text, so that a search in
+    progress still counts; the model waits for it."""
     call_own: OwnToolCaller | None = None
     """Answers the gateway's own tools; None: the run has none."""
     calls_before: int = 0
-    """How many tool calls the turn has made so far; the run numbers its own from there."""
+    """The number of tool calls in the turn so far; the run continues the numbering."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSpec:
-    """What a client is made of. Clients with equal fingerprints may stand in for each other."""
+    """A client's options. Clients with equal fingerprints are interchangeable."""
 
     model: str | None = None
     servers: tuple[OwnServer, ...] = ()
@@ -89,42 +89,42 @@ class ClientSpec:
 
     @property
     def fingerprint(self) -> str:
-        """Name everything that is frozen once the client is connected."""
+        """Everything that is fixed once the client is connected."""
         servers = "".join(f" server={server.name}" for server in self.servers)
         return f"model={self.model or ''}{servers}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOrigin:
-    """Which session a client continues; all empty: a fresh one."""
+    """The session that a client continues; empty for a new one."""
 
     resume: str | None = None
     fork_at: str | None = None
-    """With `resume`: branch off into a new session after this message; the old one stays."""
+    """With `resume`: fork into a new session after this message; the old one stays."""
 
 
 class AgentRun(Protocol):
-    """One prompt on its way through the agent."""
+    """A prompt that the agent works on."""
 
     @property
     def heard_at(self) -> float:
-        """Clock time of the last message from the agent process, of whatever kind.
+        """Clock time of the last message of any kind from the agent process.
 
-        Infinite while the agent compacts the session: it says nothing until that is done.
+        Infinite while the agent compacts the session, because it sends nothing meanwhile.
         """
         ...
 
     def events(self) -> AsyncIterator[EngineEvent]:
-        """Give the run's events in order; the last is `RunFinished` or `ClientLost`.
+        """Yield the run's events in order; the last is `RunFinished` or `ClientLost`.
 
-        One reader. The agent never waits for it: what is not read yet is kept.
+        For one reader. Unread events are kept; the agent never waits for the reader.
         """
         ...
 
     async def interrupt(self) -> None:
-        """Ask the agent to stop; the events go on to a `RunFinished`, if it obeys.
+        """Ask the agent to stop; if it does, the events end with `RunFinished`.
 
-        Returns when the request was sent; never raises. May be called twice.
+        Returns when the request was sent; never raises. Idempotent.
         """
         ...
 
@@ -134,7 +134,7 @@ class AgentClient(Protocol):
 
     @property
     def client_id(self) -> str:
-        """Name of this client, unlike any other's."""
+        """A unique name."""
         ...
 
     @property
@@ -143,7 +143,7 @@ class AgentClient(Protocol):
         ...
 
     def is_alive(self) -> bool:
-        """Whether a run can be started, judged by the process itself; cheap."""
+        """Return whether the process runs and can take a run; cheap."""
         ...
 
     async def start_run(self, prompt: Prompt) -> AgentRun:
@@ -156,9 +156,9 @@ class AgentClient(Protocol):
         ...
 
     async def close(self) -> None:
-        """End the process and its children, politely first; bounded; idempotent.
+        """End the process and its children, in order within a bound. Idempotent.
 
-        Returns when they are gone. Not cut short by cancellation.
+        Returns when they are gone; cancellation does not shorten it.
         """
         ...
 
@@ -167,35 +167,35 @@ class AgentClient(Protocol):
         ...
 
     def memory_bytes_blocking(self) -> int:
-        """Proportional memory of the process and its children; 0 where it cannot be read."""
+        """Return the proportional memory of the process and its children; 0 if it cannot be read."""
         ...
 
     def stderr_tail(self) -> Sequence[str]:
-        """The last lines that the process wrote to standard error, oldest first."""
+        """Return the last lines of the process's standard error, oldest first."""
         ...
 
 
 class Engine(Protocol):
-    """Makes agent clients."""
+    """Creates agent clients."""
 
     async def connect(self, spec: ClientSpec, origin: SessionOrigin) -> AgentClient:
-        """Start an agent and wait until it can take a prompt; cancelling ends it again.
+        """Start an agent and wait until it can take a prompt; cancellation ends it.
 
         Raises:
-            SessionGone: the session to resume is not there.
-            WorkspaceUntrusted: what the agent would load from the workspace is not approved.
+            SessionGone: the session to resume does not exist.
+            WorkspaceUntrusted: configuration that the agent would load from the workspace is not approved.
             EngineUnavailable: the agent could not be started.
         """
         ...
 
     async def forget_session(self, session_id: str) -> None:
-        """Delete what is kept of a session. No error where nothing is."""
+        """Delete a session's files, if there are any."""
         ...
 
     async def end_orphans(self) -> int:
-        """End agent processes that an earlier, crashed run of this server left; tell how many."""
+        """End the agent processes of an earlier, crashed run of this server; return their number."""
         ...
 
     async def ping(self) -> str | None:
-        """None when agents can be started, else a sentence that says why not."""
+        """Return None if agents can be started, else a sentence that says why not."""
         ...

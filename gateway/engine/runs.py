@@ -1,4 +1,4 @@
-"""A run of the SDK's agent, and what is asked of the task that owns its client."""
+"""A run of the SDK's agent, and the commands to the task that owns its client."""
 
 import math
 import uuid
@@ -21,7 +21,7 @@ class SdkRun:
         self, request_interrupt: Callable[["SdkRun"], None], calls_before: int = 0
     ) -> None:
         self.uuid = str(uuid.uuid4())
-        """The prompt's, by which its result is known."""
+        """The uuid of the prompt; results name it."""
         self.queue = EventQueue()
         self.calls = RunCalls(self.queue.put, calls_before=calls_before)
         self.interrupt_waits = False
@@ -30,7 +30,7 @@ class SdkRun:
         self._request_interrupt = request_interrupt
 
     def hear(self, message: Message) -> None:
-        """Note that a message has come, whatever it says."""
+        """Record the arrival of a message."""
         compacts = (
             isinstance(message, SystemMessage)
             and message.subtype == "status"
@@ -50,7 +50,7 @@ class SdkRun:
 
 @dataclass(eq=False, slots=True)
 class Send:
-    """The command to send a run's prompt; `failure` holds what went wrong once `done` is set."""
+    """The command to send a run's prompt; once `done` is set, `failure` holds the error, if any."""
 
     run: SdkRun
     text: str
@@ -58,6 +58,17 @@ class Send:
     failure: str | None = None
     is_taken: bool = False
     is_withdrawn: bool = False
+
+    async def messages(self) -> AsyncIterator[dict[str, object]]:
+        """Yield the prompt as the SDK sends it."""
+        await anyio.lowlevel.checkpoint()
+        yield {
+            "type": "user",
+            "message": {"role": "user", "content": self.text},
+            "parent_tool_use_id": None,
+            "session_id": "default",
+            "uuid": self.run.uuid,
+        }
 
 
 @dataclass(eq=False, slots=True)

@@ -26,11 +26,11 @@ from gateway.version import COMMAND
 _log = logging.getLogger(__name__)
 
 Review = Callable[[Path, Path | None], TrustReport]
-"""Looks at a workspace's own configuration; see `review_folder_blocking`."""
+"""Reviews a workspace's own configuration; see `review_folder_blocking`."""
 
 
 def find_agent_program() -> Path | None:
-    """Find the agent program: the SDK's own, else the one on the path."""
+    """Return the agent program: the SDK's own, or the one on the path."""
     folder = Path(claude_agent_sdk.__file__).with_name("_bundled")
     for bundled in (folder / "claude", folder / "claude.exe"):
         if bundled.is_file():
@@ -40,7 +40,7 @@ def find_agent_program() -> Path | None:
 
 
 class SdkEngine:
-    """See `Engine`. Its clients' owner tasks run in the task group that it is given."""
+    """See `Engine`. The clients' owner tasks run in the given task group."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class SdkEngine:
         self._tasks = tasks
         self._on_unsolicited = on_unsolicited
         self._last_failure: str | None = None
-        """Why the last start of an agent failed; None: it did not."""
+        """The error of the last start of an agent; None if it succeeded."""
 
     @property
     def _config_dir(self) -> Path:
@@ -63,7 +63,7 @@ class SdkEngine:
 
     async def connect(self, spec: ClientSpec, origin: SessionOrigin) -> SdkClient:
         """See `Engine.connect`."""
-        await self._look_at_the_workspace()
+        await self._review_workspace()
         client_id = secrets.token_hex(8)
         hooks = RunHooks()
         client = SdkClient(
@@ -87,11 +87,11 @@ class SdkEngine:
         self._last_failure = None
         return client
 
-    async def _look_at_the_workspace(self) -> None:
-        """See that nothing acts there that nobody approved; each start looks anew.
+    async def _review_workspace(self) -> None:
+        """Check for active configuration that nobody approved, before each start.
 
         Raises:
-            WorkspaceUntrusted: something does.
+            WorkspaceUntrusted: there is some.
             EngineUnavailable: the folder or the approvals cannot be read.
         """
         setup = self._setup
@@ -130,7 +130,7 @@ class SdkEngine:
         if not await anyio.to_thread.run_sync(self._setup.workspace.is_dir):
             return "The workspace is missing; make the directory again, or set CANDOR_WORKSPACE."
         try:
-            await self._look_at_the_workspace()
+            await self._review_workspace()
         except WorkspaceUntrusted:
             return (
                 "The workspace holds configuration that acts by itself and that nobody approved; "
@@ -142,7 +142,7 @@ class SdkEngine:
 
 
 def require_agent_program() -> Path:
-    """Find the agent program.
+    """Return the agent program.
 
     Raises:
         EngineUnavailable: there is none.
@@ -157,7 +157,7 @@ def require_agent_program() -> Path:
 
 
 async def _own(client: SdkClient, options: claude_agent_sdk.ClaudeAgentOptions) -> None:
-    """Supervise one owner task: what goes wrong in it ends this client alone."""
+    """Run one owner task; an error in it ends this client only."""
     try:
         await client.serve(options)
     except Exception:  # noqa: BLE001  it must not end the other clients

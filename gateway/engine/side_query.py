@@ -1,7 +1,7 @@
-"""Asks a small model beside all conversations: one question, no tools, and nothing is left of it.
+"""Asks a small model one question outside of all conversations.
 
-Each question gets an agent process of its own, behind the same wall and with the same environment as any
-other, without tools, without the workspace's instructions, and with a gatekeeper that denies everything.
+Each question gets its own agent process, in the same sandbox and environment as any other, without tools
+and the workspace's instructions, and with a gatekeeper that denies everything. Its session is deleted.
 """
 
 from collections.abc import Callable
@@ -25,13 +25,13 @@ from policies.verdict import Allow, Deny
 
 _CLOSE_S = 10.0
 _SIDE_BY_SIDE = 2
-"""So many questions at once; each is a process."""
+"""The most questions at once; each is a process."""
 
 _NO_TOOLS = Deny("side_query", "A side query has no tools.", "Answer in words.")
 
 
 class SideQuery:
-    """See `AskModel`. `make_engine` makes the engine of one question, in the question's task group."""
+    """See `AskModel`. `make_engine` creates the engine of one question in the question's task group."""
 
     def __init__(self, make_engine: Callable[[TaskGroup], Engine], model: str | None) -> None:
         self._make_engine = make_engine
@@ -39,7 +39,7 @@ class SideQuery:
         self._room = anyio.CapacityLimiter(_SIDE_BY_SIDE)
 
     async def __call__(self, *, system: str, prompt: str, timeout_s: float) -> str:
-        """Give the model's answer as text; cancelled or late, its process is ended as well.
+        """Return the model's answer; on cancellation or timeout its process is ended.
 
         Raises:
             ModelUnavailable: there is no answer within the time.
@@ -61,7 +61,7 @@ class SideQuery:
             try:
                 answer = await _asked(engine, self._spec, text)
             except (EngineUnavailable, ClientDead, ModelUnavailable) as exc:
-                failure = exc  # leaves the task group as it is, not in a group
+                failure = exc  # raised outside of the task group, not in an exception group
             tasks.cancel_scope.cancel()
         if failure is not None:
             raise failure
@@ -80,7 +80,11 @@ async def _asked(engine: Engine, spec: ClientSpec, text: str) -> str:
 
 
 async def _answer(client: AgentClient, text: str) -> str:
-    """Take what the model says; a failure, dressed as an answer or not, is none."""
+    """Return the model's text.
+
+    Raises:
+        ModelUnavailable: the run failed or had no text.
+    """
     said: list[str] = []
     failed = False
     run = await client.start_run(Prompt(text=text, gatekeeper=_Nobody()))

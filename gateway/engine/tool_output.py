@@ -1,7 +1,7 @@
-"""What a tool returned, as the model and people may read it.
+"""Cleans and shortens the results of tools for the model and for people.
 
-The agent program saves a result that is longer than its limit to a file of its own data folder, and tells
-the model that path, which the gate denies. So long results are cut before it looks at their length.
+The agent program saves a result longer than its limit to a file in its own data folder and gives the model
+that path, which the gate denies. So long results are cut before the agent program checks their length.
 """
 
 import re
@@ -11,12 +11,12 @@ from typing import Any
 from claude_agent_sdk import HookContext, HookInput, HookJSONOutput
 
 SHORTENED_TOOLS = "Bash|Grep|mcp__.*"
-"""The tools whose results are cut here; Read bounds its own, and says how to read on."""
+"""The tools whose results are cut here; Read bounds its own results."""
 
 _MAX_CHARS = 18_000
-"""Below the least of the agent program's limits, Grep's 20,000."""
+"""Below the smallest of the agent program's limits, 20,000 for Grep."""
 _WITHOUT = frozenset({"persistedOutputPath", "persistedOutputSize"})
-"""Where the agent program names the file that holds the whole output."""
+"""The fields in which the agent program names the file with the whole output."""
 
 _TAGS = re.compile(r"</?(?:tool_use_error|persisted-output|truncated-output)>\n?")
 _HOOK_ERROR = re.compile(r"\A(?:PreToolUse|PostToolUse)(?::\S+)? hook error: (?:\[callback\]: )?")
@@ -24,7 +24,7 @@ _SAVED_TO = re.compile(r" (?:Full output|The whole result is) saved (?:to: |at )
 
 
 def plain_result(text: str) -> str:
-    """Return the text of a result without what the agent program wraps around it."""
+    """Return the text of a result without the agent program's wrapping."""
     return _SAVED_TO.sub("", _HOOK_ERROR.sub("", _TAGS.sub("", text)))
 
 
@@ -45,7 +45,7 @@ async def shorten_result(  # noqa: RUF029  the SDK awaits it
 
 
 def shorten(response: Any) -> Any:
-    """Return a result of the same shape whose texts together are at most `_MAX_CHARS` long and a bit."""
+    """Return a result of the same shape with texts of about `_MAX_CHARS` in total."""
     return _Shortener().cut(response)
 
 
@@ -73,7 +73,7 @@ class _Shortener:
         return f"{kept}\n{_more(len(text) - len(kept), 'characters')}"
 
     def _cut_list(self, items: list[Any]) -> list[Any]:
-        """Cut a list; of texts, such as names of files, the first ones are kept whole."""
+        """Cut a list; a list of texts, such as file names, keeps the first ones whole."""
         if not all(isinstance(item, str) for item in items):
             return [self.cut(item) for item in items]
         kept: list[Any] = []

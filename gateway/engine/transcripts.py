@@ -1,4 +1,4 @@
-"""What the agent program keeps of its sessions on disk: read for what they cost, deleted on request.
+"""The agent program's session files: their cost, and their deletion.
 
 Everything here blocks; callers use a worker thread.
 """
@@ -15,14 +15,14 @@ _BLOCK_BYTES = 1 << 16
 
 
 def default_config_dir() -> Path:
-    """Give the directory that the agent program uses when it is told none."""
+    """Return the agent program's default directory."""
     return Path.home() / ".claude"
 
 
 def spent_usd_blocking(config_dir: Path, session_id: str) -> float:
-    """Tell what a session had cost when its agent last ended in order; 0 where that is not written.
+    """Return the session's cost when its agent last ended in order; 0 if it is not recorded.
 
-    An agent that resumes the session counts on from there.
+    An agent that resumes the session continues from this value.
     """
     for transcript in _transcripts(config_dir, session_id):
         for line in _lines_backwards(transcript):
@@ -34,7 +34,7 @@ def spent_usd_blocking(config_dir: Path, session_id: str) -> float:
 
 
 def forget_blocking(config_dir: Path, session_id: str) -> None:
-    """Delete a session's transcript and what was put down beside it."""
+    """Delete a session's transcript and the folders that belong to it."""
     for transcript in _transcripts(config_dir, session_id):
         transcript.unlink(missing_ok=True)
         shutil.rmtree(transcript.with_suffix(""), ignore_errors=True)
@@ -61,7 +61,7 @@ def _cost_in(line: bytes) -> float | None:
 
 
 def _lines_backwards(path: Path) -> Iterator[bytes]:
-    """Give a file's lines, last first, without reading more of it than is asked for."""
+    """Yield a file's lines, last first, reading no more of it than necessary."""
     with path.open("rb") as file:
         position = file.seek(0, 2)
         later: list[bytes] = []  # the rest of a line whose beginning is not read yet, last first

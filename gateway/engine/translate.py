@@ -1,4 +1,4 @@
-"""SDK messages to engine events: plain functions on values, total over whatever comes."""
+"""Translates SDK messages to engine events. Pure; accepts any message."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,16 +35,16 @@ from gateway.engine.tool_output import plain_result
 from gateway.jsonsafe import json_text
 
 _SYNTHETIC = "<synthetic>"
-"""The model name under which the agent program speaks for itself."""
+"""The model name of the agent program's own messages."""
 
 NO_NAME = "unnamed"
-"""The name of a call that has none."""
+"""The name of a call without a name."""
 NO_OBJECT = "input"
-"""The key under which an input stands that is no object."""
+"""The key of an input that is not an object."""
 
 
 def translate(message: Message) -> Iterator[EngineEvent]:
-    """Read the events out of one message, in order. Unknown kinds have none."""
+    """Yield the events of a message, in order. Unknown kinds have none."""
     match message:
         case StreamEvent(parent_tool_use_id=None):
             yield from _stream_event(message.event)
@@ -99,14 +99,14 @@ def _assistant(message: AssistantMessage) -> Iterator[EngineEvent]:
 
 
 def _as_text(value: object) -> str:
-    """Return an id or a name as text: a model may send any JSON value, and None stands for none at all."""
+    """Return an id or a name as text; a model may send any JSON value, or none."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json_text(value)
 
 
 def as_object(value: object) -> Mapping[str, Any]:
-    """Return a call's input as the object that it should be."""
+    """Return a call's input as an object."""
     return value if isinstance(value, dict) else {NO_OBJECT: value}
 
 
@@ -143,7 +143,7 @@ def _result_text(content: str | list[dict[str, Any]] | None) -> str:
 
 
 def _result(message: ResultMessage) -> RunFinished:
-    """Read a result; its cost is what the agent process spent since it started."""
+    """Translate a result; its cost is the agent process's total."""
     return RunFinished(
         subtype=message.subtype,
         is_error=message.is_error,

@@ -1,9 +1,10 @@
-"""What the agent program writes, made readable before the SDK reads it.
+"""Repairs the agent program's output before the SDK reads it.
 
-A model's tool input comes through as it is. Nested deep enough, it makes the SDK's reader fail and so
-ends the whole session; a call or a result that lacks a field is dropped by the SDK's parser.
+A model's tool input is passed on verbatim. Deep nesting would make the SDK's reader fail and end the
+session; the SDK's parser drops a call or a result that lacks a field.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,10 +15,11 @@ from claude_agent_sdk._errors import MessageParseError
 from claude_agent_sdk._internal.message_parser import parse_message
 from claude_agent_sdk._internal.transport.subprocess_cli import SubprocessCLITransport
 
+from gateway.engine.protocol import EngineError, EngineUnavailable, SessionGone
 from gateway.nesting import bound_depth
 
 MAX_LINE_DEPTH = 100
-"""How deep a line may be nested. The policy denies inputs far less deep, so none runs that was cut."""
+"""The deepest nesting of a line. The policy denies inputs far less deep, so no cut call runs."""
 
 _MISSING: dict[object, dict[str, Any]] = {
     "text": {"text": ""},
@@ -25,25 +27,32 @@ _MISSING: dict[object, dict[str, Any]] = {
     "tool_use": {"id": None, "name": None, "input": {}},
     "tool_result": {"tool_use_id": None},
 }
-"""What stands in for a block's missing fields."""
+"""Defaults for a block's missing fields."""
+
+
+_SESSION_IS_GONE = (
+    "No conversation found with session ID",
+    "No message found with message.uuid",
+    "--resume requires a valid session ID",
+)
 
 
 class AgentTransport(SubprocessCLITransport):
-    """The SDK's transport; the lines that it reads are bounded in depth."""
+    """The SDK's transport with lines bounded in depth."""
 
     def __init__(self, options: ClaudeAgentOptions) -> None:
-        asked_through_us = replace(options, permission_prompt_tool_name="stdio")
-        super().__init__("", asked_through_us)  # each prompt is sent when it is there
+        asks_gateway = replace(options, permission_prompt_tool_name="stdio")
+        super().__init__("", asks_gateway)  # prompts are sent later
 
     async def connect(self) -> None:
-        """Start the process and read its lines bounded."""
+        """Start the process."""
         await super().connect()
         if self._stdout_stream is not None:
             self._stdout_stream = BoundedLines(self._stdout_stream, self._max_buffer_size)
 
 
 class BoundedLines(TextReceiveStream):
-    """Whole lines out of a stream of text, each bounded in depth; the last one may lack its end."""
+    """Reads whole lines from a text stream and bounds each in depth; the last one may be incomplete."""
 
     def __init__(self, stream: TextReceiveStream, max_chars: int) -> None:
         super().__init__(stream.transport_stream)
@@ -52,7 +61,7 @@ class BoundedLines(TextReceiveStream):
         self._pending_chars = 0
 
     async def receive(self) -> str:
-        """Return the next lines; a line that is too long goes on in pieces, for the reader to refuse."""
+        """Return the next lines; a line that is too long is returned in pieces, which the reader refuses."""
         while True:
             try:
                 chunk = await super().receive()
@@ -96,3 +105,15 @@ def repair(refused: MessageParseError) -> Message | None:
         return parse_message({**data, "message": {**message, "content": blocks}})
     except MessageParseError:
         return None
+
+
+def read_refusal(exc: Exception, stderr: Sequence[str]) -> EngineError:
+    """Return the error that a failed connect stands for."""
+    detail = "\n".join([str(exc) or type(exc).__name__, *stderr])
+    refusal: EngineError
+    if any(sign in detail for sign in _SESSION_IS_GONE):
+        refusal = SessionGone("The session is gone.", detail=detail)
+    else:
+        refusal = EngineUnavailable("The agent could not be started.", detail=detail)
+    refusal.__cause__ = exc
+    return refusal

@@ -1,6 +1,6 @@
-"""The SDK's own sandbox, bubblewrap around each Bash command: where there is no Landlock.
+"""The SDK's own sandbox, used without Landlock: bubblewrap around each Bash command.
 
-It covers Bash and no other tool, and what is read outside it lets be read.
+It covers no other tool, and does not restrict reading.
 """
 
 import shutil
@@ -11,7 +11,7 @@ from gateway.engine.sandbox.trial import attempt_blocking
 
 
 def find_bubblewrap_fault_blocking(scratch: Path, workspace: Path) -> str | None:
-    """Try bubblewrap as the SDK uses it; give what is wrong as the end of a sentence, else None."""
+    """Try bubblewrap as the SDK uses it; return the fault as the end of a sentence, or None."""
     program = shutil.which("bwrap")
     if program is None or shutil.which("socat") is None:
         return "bubblewrap and socat are not installed"
@@ -24,7 +24,7 @@ def find_bubblewrap_fault_blocking(scratch: Path, workspace: Path) -> str | None
 
 
 def _around(program: str, workspace: Path) -> Sequence[str]:
-    """Give the words that start a program as the SDK does: all read-only but the workspace."""
+    """Return the command prefix that the SDK uses: everything read-only except the workspace."""
     return (
         program,
         "--new-session",

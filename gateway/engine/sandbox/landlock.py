@@ -1,16 +1,16 @@
-"""The wall around a whole agent process, as words for the launcher: Landlock, and read-only mounts.
+"""The sandbox of a whole agent process, as words for the launcher: Landlock and read-only mounts.
 
-Landlock holds for every tool at once, for programs that the agent starts, and without privileges.
-It forbids mounting, so bubblewrap, which has to mount, fails behind it ("Failed to make / slave:
-Operation not permitted"): the SDK's own sandbox and this wall exclude each other, and this one goes
-first because it covers the tools that write by themselves.
+Landlock covers every tool and every program that the agent starts, and needs no privileges. It forbids
+mounting, so bubblewrap, which has to mount, fails inside it ("Failed to make / slave: Operation not
+permitted"). The SDK's own sandbox and this one exclude each other; this one is preferred because it
+covers the tools that write without a command.
 
-Also kept: no TCP port but the model's (Linux 6.7), no signal to and no abstract socket of a process
-outside (6.12), no environment or memory of one; no program is started that lies in the workspace.
-Modes, owners and dates of files Landlock does not keep; for those are the read-only mounts, where the
-system allows them. Nothing here keeps: whether a file with a known path exists, and its size; sockets
-in the file system that this user may use, and UDP; what other processes are called with; protected
-files inside the workspace, and the sessions of the server's other conversations.
+It also restricts TCP to the model's ports (Linux 6.7), signals and abstract sockets to processes inside
+(6.12), and hides environments and memory of other processes. Programs in the workspace cannot be
+started. The read-only mounts, if the system allows them, protect modes, owners and dates of files. Not
+covered: existence and size of a file with a known path; sockets in the file system that this user may
+use, and UDP; command lines of other processes; protected files inside the workspace, and the sessions
+of the server's other conversations.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ _OWN = _WRITE | AccessFS.MAKE_SOCK | AccessFS.MAKE_FIFO
 
 
 def landlock_version() -> int:
-    """Give the version of Landlock that the kernel says it has; 0: none."""
+    """Return the kernel's version of Landlock; 0 for none."""
     try:
         return abi_version()
     except LandlockError:
@@ -55,7 +55,7 @@ def landlock_version() -> int:
 
 
 def landlock_words(places: AgentPlaces, version: int) -> list[str]:
-    """Say to the launcher what Landlock shall forbid, and what not."""
+    """Return the launcher's words for what Landlock forbids and allows."""
     handled = (
         fs_for_abi(version),
         net_for_abi(version) & (AccessNet.BIND_TCP | AccessNet.CONNECT_TCP),
@@ -71,7 +71,7 @@ def landlock_words(places: AgentPlaces, version: int) -> list[str]:
 
 
 def mount_words(places: AgentPlaces) -> list[str]:
-    """Say to the launcher where the agent's mounts stay writable."""
+    """Return the launcher's words for the writable mounts."""
     return [f"writable:{path}" for path in _written(places)]
 
 

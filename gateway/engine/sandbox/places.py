@@ -1,7 +1,7 @@
-"""Which places of the machine an agent needs: everything else stays behind the kernel's wall.
+"""The paths, devices and ports that an agent may use; the kernel's sandbox forbids all others.
 
-An allow-list, because the kernel knows no other: what is let through cannot have an exception below
-it, so a protected file inside the workspace is the policy's to keep, and the lists here are narrow.
+The kernel supports no exception below an allowed path, so the lists are narrow, and the policy protects
+files inside the workspace.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -73,14 +73,14 @@ _OF_ETC = (
     "mime.types",
     "os-release",
     "timezone",
-    # what the owner of the machine has ordered for the agent program
+    # managed settings of the agent program
     "claude-code",
 )
 
 READABLE = (
     *(f"/etc/{name}" for name in _OF_ETC),
-    # All of it, because a rule for one file below it is lost when the kernel forgets that file. What
-    # tells secrets there (environment, memory, open files) Landlock itself keeps to one's own.
+    # All of it, because a rule for one file below it is lost when the kernel forgets that file. Landlock
+    # itself restricts environment, memory and open files to the own processes.
     "/proc",
     "/run/systemd/resolve",
     "/sys/devices/system/cpu",
@@ -88,7 +88,7 @@ READABLE = (
     "/sys/kernel/mm/transparent_hugepage",
     "/var/lib/ca-certificates",
 )
-"""What of the system is read and not run."""
+"""System paths that may be read, but not run."""
 
 DEVICES = ("/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero")
 
@@ -111,28 +111,28 @@ _NAME_A_PLACE = (
     "SSL_CERT_DIR",
     "SSL_CERT_FILE",
 )
-"""Variables of the agent's environment whose value is a file or directory that it must read."""
+"""Variables of the agent's environment that name a file or directory it must read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentPlaces:
-    """All that the agents of a server may touch, over and above the system's programs."""
+    """What the agents of a server may use besides the system's programs."""
 
     program: Path
     """The agent program."""
     workspace: Path
     own: Sequence[Path]
-    """Directories of the agents' own: sessions and temporary files. Written."""
+    """The agents' own directories, for sessions and temporary files; writable."""
     readable: Sequence[Path] = ()
     writable: Sequence[Path] = ()
-    """Further directories that the policy's rules open."""
+    """Further directories that the policy's rules allow."""
     ports: Sequence[int] = (_HTTPS,)
-    """TCP ports that may be connected to, on any host."""
+    """TCP ports that the agents may connect to, on any host."""
     private: Sequence[Path] = ()
-    """What is the server's alone, and must not lie in any of these."""
+    """The server's own paths; they must not be inside any of these."""
 
     def exposed(self) -> Sequence[Path]:
-        """List what is the server's alone and yet lies where the agents may write."""
+        """Return the server's own paths that the agents could write."""
         return [
             path
             for path in self.private
@@ -144,13 +144,13 @@ class AgentPlaces:
 
 
 def places_named_in(environ: Mapping[str, str]) -> list[Path]:
-    """List the files and directories that the agent's environment has it read: certificates, keys."""
+    """Return the files and directories, such as certificates, that the agent's environment names."""
     named = (Path(environ[name]) for name in _NAME_A_PLACE if environ.get(name))
     return [path for path in named if path.is_absolute()]
 
 
 def ports_named_in(environ: Mapping[str, str]) -> list[int]:
-    """List the ports of all addresses and proxies in the agent's environment, and that of https."""
+    """Return the port of https and those of all addresses and proxies in the agent's environment."""
     return sorted({_HTTPS, *_ports_of(environ)})
 
 

@@ -1,8 +1,7 @@
-"""Which of the kernel's walls stands around the agents, found out by trying: `CANDOR_SANDBOX`.
+"""Chooses the sandbox of the agents by trying it: `CANDOR_SANDBOX`.
 
-In this order: Landlock around the whole agent process, with read-only mounts where the system allows
-mounts of one's own, else without them; bubblewrap around Bash commands; none. Landlock goes first
-because it holds for every tool, and the two exclude each other: see `landlock`.
+In order of preference: Landlock around the whole agent process, with read-only mounts if the system
+allows a mount namespace, else without them; bubblewrap around Bash commands; none. See `landlock`.
 """
 
 import os
@@ -43,17 +42,17 @@ _EXPOSED = "{path} lies where the agent may write; move it out of the workspace"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protection:
-    """The kernel's wall around the agents, as it stands."""
+    """The sandbox around the agents."""
 
     kind: WallKind
     sentence: str
-    """For people: what it keeps."""
+    """What it protects, for people."""
     words: Sequence[str] = ()
-    """What the launcher is told of it."""
+    """For the launcher."""
 
 
 def protect_blocking(mode: WallMode, places: AgentPlaces, scratch: Path) -> Protection:
-    """Find the strongest wall that stands when it is tried; `scratch` is the server's own directory.
+    """Return the strongest sandbox that works when tried; `scratch` is the server's own directory.
 
     Raises:
         EngineUnavailable: `mode` is `require`, and the whole agent process cannot be confined.
@@ -74,7 +73,7 @@ def protect_blocking(mode: WallMode, places: AgentPlaces, scratch: Path) -> Prot
 
 
 def _whole_process_blocking(places: AgentPlaces, scratch: Path) -> tuple[Protection | None, str]:
-    """Give the wall around the whole process; without one, why, as part of a sentence."""
+    """Return the sandbox of the whole process, or None and the reason as part of a sentence."""
     if not sys.platform.startswith("linux"):
         return None, "it is offered on Linux alone"
     from gateway.engine.sandbox import landlock  # noqa: PLC0415  its library is for Linux
@@ -101,7 +100,7 @@ def _attempt_blocking(words: Sequence[str], places: AgentPlaces, scratch: Path) 
 
 
 def _holds(outcome: Outcome) -> bool:
-    """Whether a wall is one; what may be changed without being written is told apart."""
+    """Return whether a sandbox is effective; changes of modes and dates are judged separately."""
     return (
         outcome.ran
         and outcome.works_inside

@@ -1,7 +1,7 @@
-"""A real attempt to get out: what can a program behind a wall do, and what not?
+"""Tests a sandbox by trying to break out of it.
 
-A child behind the very wall that agents get tries to write, read and change a file outside, and to
-write and read in each place that is to be open. What came of it counts; a version number does not.
+A child in the sandbox of the agents tries to write, read and change a file outside, and to write and read
+in each place that should be open. The outcome counts, not the kernel's version.
 """
 
 import os
@@ -35,22 +35,22 @@ echo tried
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What the child could do."""
+    """What the child was able to do."""
 
     ran: bool
-    """It came to its end; if not, nothing else is known."""
+    """The child finished; otherwise nothing else is known."""
     writes_outside: bool
     reads_outside: bool
     changes_outside: bool
-    """Modes, owners and dates: what Landlock by itself does not keep."""
+    """Modes, owners and dates, which Landlock alone does not protect."""
     works_inside: bool
-    """Every place that is to be open is."""
+    """Every place that should be open is."""
 
 
 def attempt_blocking(before: Sequence[str], scratch: Path, inside: Sequence[Path]) -> Outcome:
-    """Try it: `before` are the words that start a program behind the wall.
+    """Run the trial; `before` is the command prefix that starts a program in the sandbox.
 
-    `scratch` is a directory outside that is ours; nothing is left in it, nor in the places inside.
+    `scratch` is a directory of the server outside of it. Nothing is left there or in the places inside.
     """
     outside = Path(tempfile.mkdtemp(prefix="wall-trial-", dir=scratch))
     try:
@@ -76,7 +76,7 @@ def attempt_blocking(before: Sequence[str], scratch: Path, inside: Sequence[Path
 def _run_blocking(command: Sequence[str]) -> list[str]:
     environ = {"PATH": os.defpath, KEEPS: "PATH"}
     try:
-        done = subprocess.run(  # noqa: S603  our own words, no shell reads them
+        done = subprocess.run(  # noqa: S603  our own arguments, no shell
             command,
             env=environ,
             cwd="/",
