@@ -1,0 +1,73 @@
+"""Back Candor up while it runs; standard library only.
+
+    python deploy/backup.py DATA_DIR WORKSPACE LOG_DIR TARGET
+
+TARGET must not exist. It gets the folders `data`, `workspace` and `logs`. To restore, stop the server and
+put the three where CANDOR_DATA_DIR, CANDOR_WORKSPACE and CANDOR_LOG_DIR point; see docs/operations.md.
+"""
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import sys
+from pathlib import Path
+
+DATABASES = ("candor.sqlite3", "memory.sqlite3")
+LEFT_OUT = shutil.ignore_patterns(
+    *(f"{name}*" for name in DATABASES),  # copied by SQLite itself
+    "vectors",  # the server makes them again
+    "tmp",
+    "*.lock",
+)
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """Copy a database as it is at one moment, whatever is being written meanwhile."""
+    with (
+        contextlib.closing(_open(source)) as live,
+        contextlib.closing(sqlite3.connect(target)) as copy,
+    ):
+        live.backup(copy)
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=60)
+
+
+def _copy_file(source: str, target: str) -> str:
+    """Copy a regular file, unless it was removed since its folder was listed; pipes are left out."""
+    with contextlib.suppress(FileNotFoundError, shutil.SpecialFileError):
+        shutil.copy2(source, target)
+    return target
+
+
+def back_up(data_dir: Path, workspace: Path, log_dir: Path, target: Path) -> None:
+    """Copy the databases first: an agent session that is newer than its conversation does no harm."""
+    (target / "data").mkdir(parents=True)
+    for name in DATABASES:
+        if (data_dir / name).exists():
+            copy_database(data_dir / name, target / "data" / name)
+    for source, name, left_out in (
+        (data_dir, "data", LEFT_OUT),
+        (workspace, "workspace", None),
+        (log_dir, "logs", None),
+    ):
+        shutil.copytree(
+            source,
+            target / name,
+            symlinks=True,
+            ignore=left_out,
+            copy_function=_copy_file,
+            dirs_exist_ok=True,
+        )
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 5:  # noqa: PLR2004  as the first lines say
+        sys.exit(__doc__)
+    os.umask(0o077)
+    try:
+        back_up(*map(Path, sys.argv[1:]))
+    except (OSError, sqlite3.Error, shutil.Error) as exc:
+        sys.exit(f"The backup failed and is not whole: {exc}.")
