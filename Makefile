@@ -1,6 +1,10 @@
-# make run    set up and serve           make test   set up and run all tests
-# make check  format, lint, types, import contracts
-# make bench  the first four figures of bench/README.md    make soak   the long tests
+# make run        set up and serve
+# make test-fast  set up and run the tests without an agent process or a browser, in some 90 seconds
+# make test       set up and run all tests but the long ones
+# make check      format, lint, types, import contracts
+# make wheel      build the wheel and try it in a clean environment
+# make bench      the first four figures of bench/README.md
+# make soak       the long tests
 # Everything sets itself up; a second run starts in seconds.
 
 VENV := .venv
@@ -8,11 +12,12 @@ BIN := $(VENV)/bin
 LOCK := constraints.txt
 STAMP := $(VENV)/.installed-$(shell cksum < $(LOCK) | cut -d' ' -f1)
 TESTS ?= tests
+FAST := not soak and not e2e and not browser and not fault
 
 # Each start would compile 400 files anew, and a run of the tests starts hundreds of programs.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run demo setup test check format bench soak lock clean
+.PHONY: run demo setup test-fast test check format bench soak wheel lock clean
 
 run: setup
 	@$(BIN)/python app.py
@@ -29,6 +34,9 @@ $(STAMP): $(LOCK) scripts/find-python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
 	@touch $@
 
+test-fast: setup
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "$(FAST)" tests/unit tests/conformance tests/service
+
 test: setup
 	@sh scripts/find-browser > $(VENV)/browser
 	@sh scripts/find-sandbox
@@ -38,6 +46,9 @@ test: setup
 soak: setup
 	@sh scripts/find-compiler
 	@$(BIN)/python -m pytest -m soak tests
+
+wheel: setup
+	@sh scripts/check-wheel $(BIN)/python
 
 check: setup
 	@$(BIN)/ruff format --check .
