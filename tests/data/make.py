@@ -74,7 +74,7 @@ def server() -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
         "CANDOR_DEMO_CADENCE_MS": "0",
         "CANDOR_DEMO": "on",
     }
-    if "CANDOR_MEMU_URL" in (HOME / "app" / "README.md").read_text("utf-8"):
+    if "memu_url" in (HOME / "app" / "gateway" / "settings.py").read_text("utf-8"):
         settings |= {"CANDOR_MEMU": "server", "CANDOR_MEMU_URL": UNREACHABLE}
     with (HOME / "out").open("w+b") as out:
         process = subprocess.Popen(
