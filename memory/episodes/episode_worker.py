@@ -6,6 +6,7 @@ transaction. A turn without tool calls is marked without an episode: what a pers
 a mere conversation is written by the agent's notes, on their word.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
@@ -17,6 +18,8 @@ from memory.episodes.episode import EpisodeDraft, Written
 from memory.episodes.from_turn import draft_of
 from memory.episodes.turn import Turn
 from memory.errors import StoreUnavailable
+
+_log = logging.getLogger(__name__)
 
 _BATCH: Final = 50
 _RETRY_S: Final = 30.0
@@ -138,4 +141,6 @@ class EpisodeWorker:
             turn = await self._turns.turn(turn_id)
             if turn is None or turn.was_shown_forgotten:
                 draft = replace(plain, was_shown_forgotten=True)
-        await self._writer.write(draft, remembers_turn=turn_id)
+        written = await self._writer.write(draft, remembers_turn=turn_id)
+        if written.status == "refused":
+            _log.info("episode_refused", extra={"turn_id": turn_id, "reason": written.reason})

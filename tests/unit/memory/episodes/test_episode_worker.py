@@ -47,6 +47,8 @@ class Memory:
         self.written.append(remembers_turn)
         self.waiting.remove(remembers_turn)
         self.progress()
+        if remembers_turn.startswith("dull"):
+            return Written(status="refused", reason="progress")
         return Written(status="stored", episode_id=draft.episode_id)
 
     async def mark_remembered(self, turn_id: str) -> None:
@@ -64,6 +66,14 @@ async def test_turns_are_written_oldest_first_and_marked() -> None:
     assert memory.written == ["a", "b"]
     assert memory.marked == ["talk", "gone"]
     assert await EpisodeWorker(memory, memory, memory).drain() == 0
+
+
+async def test_a_refused_turn_is_logged_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+    memory = Memory("a", "dull")
+    with caplog.at_level("INFO"):
+        assert await EpisodeWorker(memory, memory, memory).drain() == 2
+    (record,) = caplog.records
+    assert (record.msg, record.turn_id, record.reason) == ("episode_refused", "dull", "progress")  # type: ignore[attr-defined]
 
 
 async def test_one_bad_turn_does_not_stop_the_rest_and_stays() -> None:
