@@ -47,8 +47,8 @@ async def run(rounds: int) -> None:
             "gateway_ms": a,
             "ratio": a / b,
             "samples": rounds,
-            "gateway_samples_ms": [one * 1000 for one in ours],
-            "bare_samples_ms": [one * 1000 for one in theirs],
+            "gateway_samples_ms": [seconds * 1000 for seconds in ours],
+            "bare_samples_ms": [seconds * 1000 for seconds in theirs],
         }
     show(
         f"Time to first text, medians of {rounds}, ms",

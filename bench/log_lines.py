@@ -47,7 +47,7 @@ _EACH = 12
 
 
 def ordinary_lines() -> list[str]:
-    """Give some 400 lines of logs."""
+    """Return some 400 lines of logs."""
     chance = random.Random(2026)
     return [_fill(template, chance) for template in _TEMPLATES for _ in range(_EACH)]
 
@@ -69,7 +69,7 @@ def _fill(template: str, chance: random.Random) -> str:
 
 
 def library_lines(most: int) -> list[str]:
-    """Give lines of Python's own library, whose sources speak of passwords and tokens a good deal."""
+    """Return lines of Python's own library, whose sources often mention passwords and tokens."""
     return [line for line, _ in zip(_read_library(), range(most), strict=False)]
 
 

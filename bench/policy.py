@@ -87,7 +87,7 @@ def _measure_rates(checker: Checker, cases: Cases) -> dict[str, Any]:
     for case in cases.allow:
         rates[case.cls]["allow"] += 1
         rates[case.cls]["wrongly denied"] += not _is_allowed(checker, case)
-    total = {key: sum(one[key] for one in rates.values()) for key in _RATES}
+    total = {key: sum(rate[key] for rate in rates.values()) for key in _RATES}
     rows = [[name, *(str(one[key]) for key in _RATES)] for name, one in sorted(rates.items())]
     rows.append(["all", *(str(total[key]) for key in _RATES)])
     show("Cases by class, all tools and platforms", ["class", *_RATES], rows)
@@ -191,14 +191,20 @@ def _measure_process(cases: Cases, directory: Path) -> dict[str, Any]:
         "lines": PROCESS_LINES,
         "lines per second": round(PROCESS_LINES / all_of_them),
     }
-    show("`policy check` as a process", list(figures), [[str(one) for one in figures.values()]])
+    show(
+        "`policy check` as a process", list(figures), [[str(figure) for figure in figures.values()]]
+    )
     return figures
 
 
 def _measure_secrets(rounds: int) -> dict[str, Any]:
     """Count fabricated secrets found and ordinary lines harmed, and time the masking of both."""
-    secrets = [(f"the value is {one} here", one) for make in PROVIDERS.values() for one in [make()]]
-    secrets += [(line.format(one), one) for line in KEYED.values() for one in [fake(24)]]
+    secrets = [
+        (f"the value is {secret} here", secret)
+        for make in PROVIDERS.values()
+        for secret in [make()]
+    ]
+    secrets += [(line.format(secret), secret) for line in KEYED.values() for secret in [fake(24)]]
     missed = [line for line, secret in secrets if _is_shown(secret, mask_secrets(line))]
     ordinary, library = ordinary_lines(), library_lines(LIBRARY_LINES)
     harmed = {
@@ -213,7 +219,7 @@ def _measure_secrets(rounds: int) -> dict[str, Any]:
         "log lines per second": _rate(ordinary, rounds),
         "lines with secrets per second": _rate([line for line, _ in secrets], rounds),
     }
-    show("Masking of secrets", list(figures), [[str(one) for one in figures.values()]])
+    show("Masking of secrets", list(figures), [[str(figure) for figure in figures.values()]])
     for name, lines in (("missed", missed), *harmed.items()):
         for line in lines:
             print(f"  {name}: {line.strip()[:140]}")
@@ -233,7 +239,7 @@ def _measure_held_out() -> dict[str, str]:
 
 
 def _is_shown(secret: str, text: str) -> bool:
-    """Say whether a secret's own end is still there; what comes before may be an address."""
+    """Return whether the end of a secret is still there; what comes before may be an address."""
     return secret[-min(16, len(secret) // 2) :] in text
 
 

@@ -151,7 +151,7 @@ def _serve(_options: argparse.Namespace, settings: Settings, environ: Mapping[st
     from policies.secrets import mask_secrets  # noqa: PLC0415
 
     def announce(address: str, plan: AgentPlan) -> None:
-        with contextlib.suppress(OSError):  # nobody reads it: no reason not to serve
+        with contextlib.suppress(OSError):  # nobody reads the output; serve anyway
             if plan.demo:
                 print("Candor runs on its built-in demo model: the answers are scripted.")
                 print("Set ANTHROPIC_API_KEY (also in .env) to talk to a real one.")
@@ -166,13 +166,13 @@ def _serve(_options: argparse.Namespace, settings: Settings, environ: Mapping[st
 
     mask = partial(mask_secrets, known=tuple(secrets_of(environ)))
     configure_logging(json=not sys.stderr.isatty(), mask=mask)
-    # its "Started server process" and the like say nothing that ours do not
+    # its "Started server process" repeats what our log says
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     try:
         anyio.run(lambda: serve(settings, environ, announce=announce))
     except StartError:
         raise
-    except Exception:  # the last supervisor: the log says what, the terminal that
+    except Exception:  # the last resort: the log has the details
         logging.getLogger(__name__).critical("server_failed", exc_info=True)
         print("candor: The server failed; its log above says why.", file=sys.stderr)
         return EXIT_FAILED
@@ -224,7 +224,7 @@ def _memory(options: argparse.Namespace, settings: Settings, environ: Mapping[st
 
 
 def _trust(settings: Settings, *, yes: bool) -> int:
-    """Show what the workspace's own configuration would do, and approve it after a yes."""
+    """Show what the workspace's own configuration would do, and approve it on confirmation."""
     from gateway.trust import review_blocking, trust_blocking  # noqa: PLC0415
     from policies.explain import printable  # noqa: PLC0415
 
@@ -241,7 +241,7 @@ def _trust(settings: Settings, *, yes: bool) -> int:
     if not left:
         print("Approved as it stands; any change to it will be asked about again.")
         return 0
-    names = printable(", ".join(one.path for one in left))
+    names = printable(", ".join(concern.path for concern in left))
     print(f"The rest is approved, but no agent starts there while this stands: {names}.")
     return EXIT_CANNOT_START
 
@@ -260,7 +260,7 @@ def _token(options: argparse.Namespace, settings: Settings, _environ: Mapping[st
     from gateway.http.tokens import make_token  # noqa: PLC0415
 
     if settings.tokens_file is None:
-        raise StartError("Set CANDOR_TOKENS_FILE to the file that shall hold the tokens.")
+        raise StartError("Set CANDOR_TOKENS_FILE to the file that holds the tokens.")
     token, line = make_token(options.name)
     try:
         _add_token_line(settings.tokens_file, options.name, line)
@@ -268,15 +268,13 @@ def _token(options: argparse.Namespace, settings: Settings, _environ: Mapping[st
         raise StartError(
             f"The tokens file {settings.tokens_file} cannot be written ({exc.strerror})."
         ) from exc
-    print(
-        f"The token of {options.name}, shown this once; a running server knows it when restarted:"
-    )
+    print(f"The token of {options.name}, shown only once; a running server reads it in seconds:")
     print(token)
     return 0
 
 
 def _add_token_line(path: Path, name: str, line: str) -> None:
-    """Append to the tokens file, made for this user alone if missing.
+    """Append a line to the tokens file; a new file is readable by its owner alone.
 
     Raises:
         StartError: the name has a token already, or the file is not as it should be.
@@ -287,13 +285,15 @@ def _add_token_line(path: Path, name: str, line: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, stat.S_IRUSR | stat.S_IWUSR)
     with os.fdopen(descriptor, "rb+") as file:
-        there = file.read()
-        if there.strip():
+        content = file.read()
+        if content.strip():
             if any(user_id == name for _, user_id in load_tokens(path).users):
                 raise StartError(f"{name} has a token in {path} already; remove that line first.")
         else:
             path.chmod(stat.S_IRUSR | stat.S_IWUSR)
-        file.write((b"" if not there or there.endswith(b"\n") else b"\n") + f"{line}\n".encode())
+        file.write(
+            (b"" if not content or content.endswith(b"\n") else b"\n") + f"{line}\n".encode()
+        )
 
 
 def _absolute(settings: Settings, home: Path) -> Settings:

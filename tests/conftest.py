@@ -27,7 +27,9 @@ settings.load_profile("unhurried")
 def pytest_configure(config: pytest.Config) -> None:
     """Take away what would change behaviour or reach a real model, before anything is imported."""
     del config
-    for name in [one for one in os.environ if one.startswith(_OURS) and one not in _KEPT]:
+    for name in [
+        variable for variable in os.environ if variable.startswith(_OURS) and variable not in _KEPT
+    ]:
         del os.environ[name]
     socket.socket.connect = _connect_to_loopback  # type: ignore[method-assign,assignment]
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a job in the background inherits it

@@ -18,7 +18,7 @@ LOG_FILE = "2026-11-20/trn_aaaaaaaaaaaaaaaaaaaaaaaaaa.jsonl"
 
 
 def finished(**fields: Any) -> RunFinished:
-    """Give the agent's account of a run that ended well, but for the fields that are named."""
+    """Return the agent's account of a run that ended well, but for the fields that are named."""
     plain: dict[str, Any] = {
         "subtype": "success",
         "is_error": False,
@@ -30,7 +30,7 @@ def finished(**fields: Any) -> RunFinished:
 
 
 def broken_off(**fields: Any) -> RunFinished:
-    """Give the agent's account of a run that was interrupted."""
+    """Return the agent's account of a run that was interrupted."""
     plain: dict[str, Any] = {
         "subtype": "error_during_execution",
         "is_error": True,
@@ -41,7 +41,7 @@ def broken_off(**fields: Any) -> RunFinished:
 
 
 def called(tool_use_id: str = "t1", name: str = "Bash", **tool_input: Any) -> ToolCalled:
-    """Give a call, of `ls` where nothing else is said; the number in its id is its index."""
+    """Return a call, of `ls` where nothing else is said; the number in its id is its index."""
     return ToolCalled(
         tool_use_id=tool_use_id,
         name=name,
@@ -51,12 +51,12 @@ def called(tool_use_id: str = "t1", name: str = "Bash", **tool_input: Any) -> To
 
 
 def returned(text: str = "a.txt", tool_use_id: str = "t1") -> ToolReturned:
-    """Give what a call returned that worked."""
+    """Return what a call returned that worked."""
     return _came_back(tool_use_id, text, is_error=False)
 
 
 def failed(text: str = "No such file.", tool_use_id: str = "t1") -> ToolReturned:
-    """Give what a call returned that failed."""
+    """Return what a call returned that failed."""
     return _came_back(tool_use_id, text, is_error=True)
 
 
@@ -80,7 +80,7 @@ def evidence_of(*events: EngineEvent, settled: bool = True, **fields: Any) -> Ev
 
 
 def ending(language: Language = "en", cause: Cause | None = None) -> Ending:
-    """Give what is needed beside the evidence."""
+    """Return what is needed beside the evidence."""
     return Ending(
         language=language, log_file=LOG_FILE, cause=cause, timeout_s=30, doom_loop_threshold=5
     )
@@ -89,7 +89,7 @@ def ending(language: Language = "en", cause: Cause | None = None) -> Ending:
 def tool_call(
     name: str = "Bash", tool_use_id: str = "t1", *, tool_input: Mapping[str, Any] | None = None
 ) -> ToolCall:
-    """Give a call as the gate sees it."""
+    """Return a call as the gate sees it."""
     return ToolCall(
         name=name,
         input={"command": "ls"} if tool_input is None else tool_input,
@@ -101,7 +101,7 @@ def tool_call(
 
 def codes(notices: Sequence[Mapping[str, Any]]) -> list[str]:
     """List the codes of a turn result's notices."""
-    return [one["code"] for one in notices]
+    return [notice["code"] for notice in notices]
 
 
 class Memory:

@@ -29,7 +29,7 @@ Making = Callable[[Database, Now], SqliteCaseStore]
 
 
 def ticking() -> Now:
-    """Give a clock that goes on by a second whenever it is asked."""
+    """Return a clock that goes on by a second whenever it is asked."""
     ticks = count()
     return lambda: AT + timedelta(seconds=next(ticks))
 
@@ -40,7 +40,7 @@ def cases_on(database: Database, now: Now) -> SqliteCaseStore:
 
 
 def opening(directory: Path, make: Making = cases_on) -> Opening:
-    """Give what opens a store in a directory, again and again."""
+    """Return what opens a store in a directory, again and again."""
 
     @asynccontextmanager
     async def opens() -> AsyncIterator[OpenCases]:
@@ -106,12 +106,12 @@ class CaseWorld:
         return await self.book.vote(who, case_id, helpful=helpful, signal=signal)
 
     async def case(self, case_id: str, owner_id: str = "ann") -> Case:
-        """Give a case as it is stored."""
+        """Return a case as it is stored."""
         (found,) = await self.store.get([case_id], owner_id)
         return found
 
     async def count(self) -> int:
-        """Tell how many cases are stored."""
+        """Return how many cases are stored."""
         rows = await self.database.rows("SELECT count(*) FROM cases")
         return int(rows[0][0])
 
@@ -174,7 +174,7 @@ OTHER_INCIDENT: Mapping[str, Any] = {
 
 
 def retold(incident: Mapping[str, Any]) -> dict[str, Any]:
-    """Tell an incident again with another number in it."""
+    """Return the report of an incident with another number in it."""
     return {
         **incident,
         "symptom_summary": f"{incident['symptom_summary']} (10:42)",

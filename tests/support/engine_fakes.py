@@ -83,7 +83,7 @@ class FakeSdk:
                 self.overstayed = True
 
     def give(self, *items: Message | Exception | None) -> None:
-        """Let the agent send these; None is the end of its output."""
+        """Send these as the agent; None ends its output."""
         for item in items:
             self._out.send_nowait(item)
 

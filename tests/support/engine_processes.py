@@ -10,7 +10,7 @@ from tests.support.engine_talk import LONG_S
 
 
 def is_active(process: psutil.Process) -> bool:
-    """Whether it can still do anything."""
+    """Return whether it can still do anything."""
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.Error:

@@ -118,7 +118,7 @@ class LateContext:
         self._text = ""
 
     def give(self, text: str) -> None:
-        """Let the model have it."""
+        """Pass it to the model."""
         self._text = text
         self._given.set()
 
@@ -168,7 +168,7 @@ async def ask(
 
 
 async def until(reached: Callable[[], bool], *, pause_s: float = 0.0) -> None:
-    """Let the loop run until something is so; bounded like everything else."""
+    """Run the loop until a condition holds, within a bound."""
     with anyio.fail_after(LONG_S):
         while not reached():  # noqa: ASYNC110  what is waited for has no event
             await anyio.sleep(pause_s)

@@ -39,12 +39,12 @@ async def open_memory(directory: Path) -> AsyncIterator[Database]:
 
 
 def recorder_on(database: Database) -> IntentRecorder:
-    """Give what takes intents into an open database."""
+    """Return what takes intents into an open database."""
     return IntentRecorder(SqliteChronicle(database), mask_secrets)
 
 
 def turn_intents(turn_id: str, *, command: str, message: str = "") -> list[MemoryIntent]:
-    """Give the intents of a turn of Ann's that ran one command."""
+    """Return the intents of a turn of Ann's that ran one command."""
     at = Happening(owner_id="ann", occurred_at=AT, conversation_id="cnv_1", turn_id=turn_id)
     return [
         intent_from_turn_received(at, message=message or f"please run {command}"),

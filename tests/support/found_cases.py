@@ -115,12 +115,12 @@ class FoundCases:
     async def found(
         self, query: str, asking: CaseCaller | None = None, top_k: int = 20
     ) -> list[str]:
-        """Give the names of what is found, best first."""
+        """Return the names of what is found, best first."""
         answer = await self.finder.find(asking or caller(), query, top_k)
         return [case.case_id.removeprefix("cas_") for case in answer.cases]
 
     async def near(self, content: CaseContent, scope: Scope = ANN, limit: int = 10) -> list[str]:
-        """Give the names of what may tell of the same as a content, likeliest first."""
+        """Return the names of what may tell of the same as a content, likeliest first."""
         nearby = await self.finder.candidates(content, scope, limit)
         return [case.case_id.removeprefix("cas_") for case in nearby.cases]
 

@@ -109,7 +109,7 @@ BUILT: Mapping[str, Builder] = {
     "conversation.forked": lambda at: intent_from_conversation(
         at, change="forked", from_conversation_id="cnv_0"
     ),
-    **{f"delivery.{one}": _delivery(one) for one in ("delivered", "failed", "dead")},
+    **{f"delivery.{status}": _delivery(status) for status in ("delivered", "failed", "dead")},
     "breaker.opened": lambda at: intent_from_breaker(at, change="opened", backend="memu"),
     "breaker.half_opened": lambda at: intent_from_breaker(at, change="half_opened", backend="memu"),
     "breaker.closed": lambda at: intent_from_breaker(at, change="closed", backend="memu"),

@@ -31,11 +31,11 @@ class Round:
 
     number: int
     fresh: bool
-    """Whether the turn begins a conversation."""
+    """True if the turn begins a conversation."""
     queue: bool
-    """Whether a second message waits behind the turn."""
+    """True if a second message waits behind the turn."""
     episode: bool
-    """Whether an episode is written during the turn."""
+    """True if an episode is written during the turn."""
     after: str
     """The type of the event that the kill follows."""
     pause_ms: int
@@ -82,7 +82,7 @@ class Seen:
     turn_id: str
     events: list[tuple[str, str, Mapping[str, Any]]] = field(default_factory=list)
     completed: bool = False
-    """Whether the turn had ended by itself, as it turned out afterwards."""
+    """True if the turn had ended by itself."""
 
 
 @dataclass(slots=True)

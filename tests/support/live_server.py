@@ -43,7 +43,7 @@ def script(*steps: Mapping[str, Any], say: str = "Please play this.") -> str:
 
 
 def bash(command: str) -> dict[str, Any]:
-    """Give the step that calls Bash."""
+    """Return the step that calls Bash."""
     return {"tool": "Bash", "input": {"command": command}}
 
 
@@ -138,13 +138,13 @@ class LiveClient:
     async def replay(
         self, conversation_id: str, turn_id: str, after: str | None = None
     ) -> list[Event]:
-        """Give a conversation's events from a turn's first (or after one) up to the turn's end."""
+        """Return a conversation's events from a turn's first (or after one) up to the turn's end."""
         async with self.follow(conversation_id, after or f"{turn_id}:0") as events:
             await events.until("turn.completed", lambda one: one.data["turn_id"] == turn_id)
             return events.seen
 
     async def get(self, path: str) -> Any:
-        """Give what a path answers with."""
+        """Return what a path answers with."""
         answer = await self.http.get(path)
         assert answer.status_code == 200, answer.text
         return answer.json()
@@ -191,11 +191,11 @@ class LiveServer:
     tolerated: list[str] = field(default_factory=list)
     """Events of its log at the level `error` that the test brings about."""
     was_killed: bool = False
-    """Whether the test itself ended it as a crash does."""
+    """True if the test killed it."""
 
     @asynccontextmanager
     async def client(self, *, deadline_s: float = DEADLINE_S) -> AsyncIterator[LiveClient]:
-        """Give a client; the block is cut after the deadline."""
+        """Return a client; the block is cut after the deadline."""
         with anyio.fail_after(deadline_s):
             async with httpx.AsyncClient(
                 base_url=self.url, timeout=deadline_s, trust_env=False
@@ -229,16 +229,16 @@ class LiveServer:
         return (self.log_dir / str(result["log_file"])).read_text(encoding="utf-8")
 
     def said(self) -> str:
-        """Give what it wrote to standard output."""
+        """Return its standard output."""
         return self.out_file.read_text(encoding="utf-8")
 
     def log(self) -> list[dict[str, Any]]:
-        """Give the server's own log; every line must be JSON."""
+        """Return the server's own log; every line must be JSON."""
         rows = self.err_file.read_text(encoding="utf-8").split("\n")
         return [json.loads(row) for row in rows if row]
 
     def faults(self) -> list[dict[str, Any]]:
-        """Give what the log holds of errors that no test asked for."""
+        """Return what the log holds of errors that no test asked for."""
         return [
             row
             for row in self.log()
@@ -263,7 +263,7 @@ class LiveServer:
         return code
 
     def stop(self, timeout_s: float = STOP_S) -> int:
-        """Tell it to end, and see to it; gives the exit code, -9 where it had to be killed."""
+        """Stop it and return the exit code, -9 if it had to be killed."""
         if self.process.poll() is None:
             self.signal(signal.SIGTERM)
         try:
@@ -307,7 +307,7 @@ def agents_of(owner: str) -> dict[int, psutil.Process]:
 
 
 def one_sentence(text: str) -> str:
-    """Give what a command that failed said, which must be one sentence after the program's name."""
+    """Return the message of a failed command, which must be one sentence after the program's name."""
     (line,) = text.splitlines()
     assert line.startswith("candor: ")
     assert line.endswith((".", "?")) or "; it takes " in line or "; run: " in line

@@ -98,7 +98,7 @@ class Call:
     kind: str
     id: Any
     again: bool = False
-    """Whether it is the call before it once more, to the letter."""
+    """True if it repeats the call before it exactly."""
     raw_input: str | None = None
     """Sent instead of its input, as it is."""
 

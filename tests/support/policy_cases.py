@@ -20,7 +20,7 @@ class ReadyCase:
     told: Mapping[str, Any]
     """As `policy check` reads it."""
     prepared: bool
-    """Whether it has a workspace of its own."""
+    """True if it has a workspace of its own."""
 
     @property
     def line(self) -> str:

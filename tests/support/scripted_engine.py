@@ -235,7 +235,7 @@ class ScriptedRun:
 
     @property
     def is_over(self) -> bool:
-        """Whether the run has told its last event."""
+        """Return whether the run has emitted its last event."""
         return self._queue.is_ended
 
     def lose(self) -> None:

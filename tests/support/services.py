@@ -25,13 +25,13 @@ def script(*steps: dict[str, Any]) -> str:
 
 
 def settings_below(root: Path, **settings: Any) -> Settings:
-    """Give settings whose directories all lie below `root`."""
+    """Return settings whose directories all lie below `root`."""
     given = {"workspace": root / "ws", "data_dir": root / "data", "log_dir": root / "logs"}
     return Settings(**{**given, "prewarmed_clients": 0, "shutdown_grace_s": 0.0, **settings})
 
 
 def scripted_engine(services: Services) -> ScriptedEngine:
-    """Give the engine as what it is."""
+    """Return the engine as what it is."""
     assert isinstance(services.engine, ScriptedEngine)
     return services.engine
 
@@ -97,7 +97,7 @@ async def events_of(
     found: list[TurnEvent] = []
     with anyio.fail_after(20):
         async with services.chat.follow_turn(accepted) as subscription:
-            while not any(one.type == until for one in found):
+            while not any(event.type == until for event in found):
                 found += await subscription.next(5)
     return found
 
@@ -109,12 +109,12 @@ async def begun(services: Services, accepted: Accepted) -> None:
 
 def kinds(events: Sequence[TurnEvent]) -> list[str]:
     """List the events' kinds."""
-    return [one.type for one in events]
+    return [event.type for event in events]
 
 
 def of_kind(events: Sequence[TurnEvent], kind: str) -> list[dict[str, Any]]:
-    """Give what the events of one kind say."""
-    return [json.loads(one.data) for one in events if one.type == kind]
+    """Return what the events of one kind say."""
+    return [json.loads(event.data) for event in events if event.type == kind]
 
 
 async def journal_of(services: Services, result: dict[str, Any]) -> list[dict[str, Any]]:
@@ -157,4 +157,4 @@ def assert_nothing_is_left(services: Services) -> None:
     assert services.lanes.is_empty
     assert services.log._channels == {}  # noqa: SLF001
     assert pool._slots.value == services.settings.max_live_clients - pool.live_count  # noqa: SLF001
-    assert not any(one.busy for one in pool._held.values())  # noqa: SLF001
+    assert not any(lease.busy for lease in pool._held.values())  # noqa: SLF001

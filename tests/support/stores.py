@@ -35,7 +35,7 @@ def stores_on(database: Database) -> Stores:
 
 
 def sqlite_stores(directory: Path) -> OpenStores:
-    """Give what opens the SQLite stores of a directory."""
+    """Return what opens the SQLite stores of a directory."""
 
     @asynccontextmanager
     async def opening() -> AsyncIterator[Stores]:

@@ -40,7 +40,7 @@ class WarmProcess:
         self.pid = int(pid)
 
     def poll(self) -> int | None:
-        """Give the exit code if it has ended, the negative number of the signal if that ended it."""
+        """Return the exit code, negative for a signal, or None while it runs."""
         return self._ended(0)
 
     def wait(self, timeout: float | None = None) -> int:

@@ -20,7 +20,7 @@ class Listener:
     heard: list[bytes] = field(default_factory=list)
 
     def knows(self, secret: str) -> bool:
-        """Whether a secret was sent here."""
+        """Return whether a secret was sent here."""
         return any(secret.encode() in item for item in self.heard)
 
 
@@ -81,17 +81,17 @@ class Grounds:
 
 
 def runs(name: str) -> dict[str, Any]:
-    """Give a hook that leaves a canary."""
+    """Return a hook that leaves a canary."""
     return {"matcher": "", "hooks": [{"type": "command", "command": f"touch @CANARY@/{name}"}]}
 
 
 def server_that_runs(name: str) -> dict[str, Any]:
-    """Give an MCP server that leaves a canary."""
+    """Return an MCP server that leaves a canary."""
     return {"x": {"command": "/bin/sh", "args": ["-c", f"touch @CANARY@/{name}; cat"]}}
 
 
 def skill(front: str = "", body: str = "Do it.", name: str = "evil") -> str:
-    """Give a skill."""
+    """Return a skill."""
     return f"---\nname: {name}\ndescription: Does evil.\n{front}---\n\n{body}\n"
 
 

@@ -47,9 +47,9 @@ class CoarseCursor(SqliteConversationStore):
     ) -> Page:
         page = await super().page(user_id, limit=1000, query=query)
         rest = [
-            one
-            for one in page.conversations
-            if cursor is None or rfc3339(one.last_activity_at) < cursor
+            conversation
+            for conversation in page.conversations
+            if cursor is None or rfc3339(conversation.last_activity_at) < cursor
         ]
         more = len(rest) > limit
         last = rfc3339(rest[limit - 1].last_activity_at) if more else None
@@ -86,7 +86,7 @@ class Likening(SqliteConversationStore):
             "SELECT id FROM conversations WHERE title LIKE ?", (f"%{query or ''}%",)
         )
         found = {row["id"] for row in rows}
-        kept = [one for one in page.conversations if one.id in found]
+        kept = [conversation for conversation in page.conversations if conversation.id in found]
         return Page(conversations=kept, next_cursor=page.next_cursor)
 
 
@@ -206,8 +206,8 @@ class Strict(SqliteTurnStore):
     """Writes an ending once."""
 
     async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent]) -> None:
-        for one in turns:
-            known = await self.get(one.id)
+        for turn in turns:
+            known = await self.get(turn.id)
             if known is not None and known.state == "completed":
                 raise StoreConflict("It has ended.")
         await super().finish(turns, events)
@@ -217,7 +217,7 @@ class Early(SqliteTurnStore):
     """Takes a turn with a result for one that has ended."""
 
     async def unfinished(self) -> Sequence[Turn]:
-        return [one for one in await super().unfinished() if one.result is None]
+        return [turn for turn in await super().unfinished() if turn.result is None]
 
 
 class Unordered(SqliteTurnStore):
@@ -244,14 +244,14 @@ class Remembering(SqliteTurnStore):
         self._held: dict[str, Turn] = {}
 
     async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent]) -> None:
-        self._held |= {one.id: one for one in turns}
+        self._held |= {turn.id: turn for turn in turns}
         await super().finish(turns, events)
 
     async def get(self, turn_id: TurnId) -> Turn | None:
         return self._held.get(turn_id) or await super().get(turn_id)
 
     async def unfinished(self) -> Sequence[Turn]:
-        return [one for one in await super().unfinished() if one.id in self._held]
+        return [turn for turn in await super().unfinished() if turn.id in self._held]
 
 
 class Referring(SqliteTurnStore):
@@ -317,23 +317,23 @@ class CString(SqliteTurnStore):
 
 class Fragile(SqliteTurnStore):
     async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent]) -> None:
-        for one in turns:
-            json.dumps(one.result, ensure_ascii=False, default=str).encode("utf-8", "strict")
+        for turn in turns:
+            json.dumps(turn.result, ensure_ascii=False, default=str).encode("utf-8", "strict")
         await super().finish(turns, events)
 
 
 class OneByOne(SqliteEventStore):
     async def append(self, events: Sequence[TurnEvent]) -> None:
-        for one in events:
-            await super().append([one])
+        for event in events:
+            await super().append([event])
 
 
 class Doubling(SqliteEventStore):
     """Refuses what it has already."""
 
     async def append(self, events: Sequence[TurnEvent]) -> None:
-        for one in events:
-            if await self.find(one.turn_id, one.n) is not None:
+        for event in events:
+            if await self.find(event.turn_id, event.n) is not None:
                 raise StoreConflict("It is there.")
         await super().append(events)
 

@@ -35,7 +35,9 @@ def layer_lists() -> str:
         for container in contract.get("containers", [])
         if "." not in container
     ]
-    lines = [line for name, layers in blocks for line in (name, *(f"    {one}" for one in layers))]
+    lines = [
+        line for name, layers in blocks for line in (name, *(f"    {layer}" for layer in layers))
+    ]
     return "\n```text\n" + "\n".join(lines) + "\n```\n"
 
 

@@ -13,16 +13,16 @@ MOST_LINES = 500
 
 def test_no_file_has_grown_beyond_one_concept() -> None:
     too_long = {
-        str(one.relative_to(ROOT)): lines
-        for one in OURS
-        if (lines := len(one.read_text(encoding="utf-8").splitlines())) > MOST_LINES
+        str(path.relative_to(ROOT)): lines
+        for path in OURS
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > MOST_LINES
     }
 
     assert too_long == {}
 
 
 def test_there_is_no_junk_drawer() -> None:
-    assert [one.name for one in OURS if one.stem in JUNK_DRAWERS] == []
+    assert [path.name for path in OURS if path.stem in JUNK_DRAWERS] == []
 
 
 def test_no_address_of_a_package_index_is_written_down() -> None:
