@@ -1,7 +1,7 @@
-"""Which engine a server runs on: real agents on a real model, or on the demo model.
+"""Choose the engine: real agents on a real model, or on the demo model.
 
-The one place that turns settings and the environment's credentials into an engine, and says what of
-the machine its agents get: which variables, which directories, which ports.
+Turns settings and the environment's credentials into an engine, and decides what its agents get of the
+machine: which variables, directories and ports.
 """
 
 import logging
@@ -39,11 +39,11 @@ DEMO_MODEL = "candor-demo"
 _DEMO_KEY = "candor-demo-needs-no-key"
 
 _TEMPORARY = "tmp"
-"""Below the data directory; emptied at each start."""
+"""Below the data directory; cleared at each start."""
 _PROGRAM = Path(__file__).resolve().parent.parent
-"""Where the server's own code lies, and its `.env`."""
+"""The server's own code and its `.env`."""
 _METADATA_PORT = 80
-"""Where a cloud's machines ask who they are."""
+"""The port of a cloud's metadata service."""
 
 _CLOUD_FOLDERS = {
     "CLAUDE_CODE_USE_BEDROCK": ".aws",
@@ -53,22 +53,22 @@ _CLOUD_FOLDERS = {
     "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD": ".config/gcloud",
     "CLAUDE_CODE_USE_FOUNDRY": ".azure",
 }
-"""Where a cloud's own login lies below a home; the agent's home leads there for that cloud alone."""
+"""A cloud's login folder below a home; the agent's home links to it for that cloud alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentPlan:
-    """What the server will run its agents on."""
+    """What the server runs its agents on."""
 
     demo: bool
     credential: Credential
     user_home: Path | None = None
     login_dir: Path | None = None
-    """Where a login on this machine is kept, in a file; None: elsewhere, or there is none."""
+    """The folder of a login on this machine that is kept in a file, or None."""
 
     @property
     def takes_login(self) -> bool:
-        """Whether the agents use a person's login."""
+        """True if the agents use a person's login."""
         return self.credential.kind == "login" and not self.demo
 
 
@@ -88,11 +88,11 @@ def plan_agents(settings: Settings, environ: Mapping[str, str], home: Path) -> A
 async def open_agents(
     settings: Settings, environ: Mapping[str, str], plan: AgentPlan
 ) -> AsyncIterator[tuple[MakeEngine, ModelAccess]]:
-    """Give what makes the engine, and serve the demo model beside it where that is planned.
+    """Yield the factory of the engine and the model access; serve the demo model if planned.
 
     Raises:
-        StartError: there is no agent program, the policy file holds a mistake, the data directory
-            cannot be written, or the kernel's wall is required and does not stand.
+        StartError: there is no agent program, the policy file has a mistake, the data directory
+            cannot be written, or a required sandbox does not work.
     """
     try:
         program = await anyio.to_thread.run_sync(require_agent_program)
@@ -106,14 +106,14 @@ async def open_agents(
             demo=plan.demo,
             model=model,
             secrets=tuple(secrets_of(environ)),
-            pings={"sandbox": _tells(wall)},
+            pings={"sandbox": _sandbox_ping(wall)},
             ask_model=None if plan.demo else make_side_query(setup, settings.side_model),
         )
-        yield _maker(setup, wall), access
+        yield _engine_factory(setup, wall), access
 
 
 def make_side_query(setup: AgentSetup, model: str) -> SideQuery:
-    """Make what asks a small model beside all conversations, with nothing of the workspace in it."""
+    """Return a query to a small model outside of all conversations, without the workspace."""
     bare = replace(setup, tools=(), reads_workspace=False, max_agent_steps=1)
     return SideQuery(partial(SdkEngine, bare), model)
 
@@ -122,7 +122,7 @@ def make_side_query(setup: AgentSetup, model: str) -> SideQuery:
 async def _open_model(
     settings: Settings, environ: Mapping[str, str], plan: AgentPlan
 ) -> AsyncIterator[tuple[Mapping[str, str], str | None]]:
-    """Give how the model is reached, and its name."""
+    """Yield the environment that reaches the model, and the model's name."""
     if not plan.demo:
         yield _real_env(environ, plan.credential), settings.model
         return
@@ -130,8 +130,8 @@ async def _open_model(
         yield _demo_env(url), settings.model or DEMO_MODEL
 
 
-def _tells(wall: Protection) -> Ping:
-    async def ping() -> Mapping[str, str]:  # noqa: RUF029  what it tells is known
+def _sandbox_ping(wall: Protection) -> Ping:
+    async def ping() -> Mapping[str, str]:  # noqa: RUF029  nothing to wait for
         return {"kind": wall.kind, "message": wall.sentence}
 
     return ping
@@ -144,7 +144,7 @@ def _prepare_blocking(
     program: Path,
     model_env: Mapping[str, str],
 ) -> tuple[AgentSetup, Protection]:
-    """Make the agents' directories, try the wall, and write what starts an agent behind it."""
+    """Create the agents' directories, probe the sandbox, and write the launch script."""
     rules = load_policy_blocking(settings)
     shutil.rmtree(settings.data_dir.resolve() / _TEMPORARY, ignore_errors=True)
     setup = make_setup_blocking(settings, environ, plan, program, rules)
@@ -161,10 +161,10 @@ def find_wall_blocking(
     setup: AgentSetup,
     rules: Rules,
 ) -> Protection:
-    """Try which of the kernel's walls stands around agents of this set-up.
+    """Probe which sandbox works for agents of this set-up.
 
     Raises:
-        StartError: one is required, and it does not stand.
+        StartError: one is required and does not work.
     """
     data_dir, log_dir = settings.data_dir.resolve(), settings.log_dir.resolve()
     known = {name: environ[name] for name in setup.inherited if name in environ}
@@ -179,9 +179,9 @@ def find_wall_blocking(
         readable=[
             *_home_places(setup),
             *places_named_in(env),
-            *(one.path for one in rules.directories if not one.writable),
+            *(place.path for place in rules.directories if not place.writable),
         ],
-        writable=[one.path for one in rules.directories if one.writable],
+        writable=[place.path for place in rules.directories if place.writable],
         ports=ports,
         private=(data_dir, log_dir, _PROGRAM),
     )
@@ -194,20 +194,20 @@ def find_wall_blocking(
 
 
 def _own_places(plan: AgentPlan, setup: AgentSetup) -> list[Path]:
-    """List where the agents write besides the workspace: sessions, and the login where it is kept."""
-    own = [one for one in (setup.temp_dir, setup.config_dir) if one is not None]
+    """List what the agents write besides the workspace: sessions and the login."""
+    own = [path for path in (setup.temp_dir, setup.config_dir) if path is not None]
     if setup.config_dir is None and plan.user_home is not None:
         login = (plan.user_home / ".claude", plan.user_home / ".claude.json")
-        own += [one for one in login if one.exists()]
+        own += [path for path in login if path.exists()]
     return own
 
 
 def _home_places(setup: AgentSetup) -> list[Path]:
-    """List the agents' HOME, and where the links in it lead."""
+    """List the agents' HOME and the targets of the links in it."""
     if setup.home is None:
         return []
     links = [setup.home / folder for folder in sorted(set(_CLOUD_FOLDERS.values()))]
-    return [setup.home, *(one.resolve() for one in links if one.is_symlink())]
+    return [setup.home, *(link.resolve() for link in links if link.is_symlink())]
 
 
 def _launch_script_blocking(settings: Settings, program: Path, wall: Protection) -> Path:
@@ -225,10 +225,9 @@ def _no_room(settings: Settings, exc: OSError) -> StartError:
 
 
 def _make_home_blocking(settings: Settings, plan: AgentPlan) -> Path | None:
-    """Make the agent's own HOME; None where its login is in the person's and no file says so.
+    """Create the agent's own HOME; None if its login is in the person's home.
 
-    It holds nothing of the person's but, where the model is reached through a cloud, the way to that
-    cloud's login.
+    It contains nothing of the person's except, for a model in a cloud, a link to that cloud's login.
     """
     if plan.takes_login and plan.login_dir is None:
         return None
@@ -250,11 +249,11 @@ def _make_home_blocking(settings: Settings, plan: AgentPlan) -> Path | None:
     return home
 
 
-def _maker(setup: AgentSetup, wall: Protection) -> MakeEngine:
+def _engine_factory(setup: AgentSetup, wall: Protection) -> MakeEngine:
     level = logging.WARNING if wall.kind == "off" else logging.INFO
 
     def make(tasks: TaskGroup) -> Engine:
-        # only now: a start that was refused before says its one sentence and nothing else
+        # only now: a refused start prints its one sentence and nothing else
         _log.log(level, "sandbox_tried", extra={"kind": wall.kind, "found": wall.sentence})
         return SdkEngine(setup, tasks)
 
@@ -262,7 +261,7 @@ def _maker(setup: AgentSetup, wall: Protection) -> MakeEngine:
 
 
 def _demo_env(url: str) -> dict[str, str]:
-    """Point the agent at the demo model, whatever else the environment holds."""
+    """Point the agent at the demo model, whatever else is in the environment."""
     cleared = dict.fromkeys(
         (
             "ANTHROPIC_AUTH_TOKEN",
@@ -277,13 +276,13 @@ def _demo_env(url: str) -> dict[str, str]:
 
 
 def _real_env(environ: Mapping[str, str], credential: Credential) -> dict[str, str]:
-    """Give what must be pinned for a real model; the rest the agent inherits.
+    """Return the variables to set for a real model; the agent inherits the others.
 
-    The address always: what is left open here, the workspace's own settings could fill in.
+    The address is always set, because the workspace's own settings could fill in a missing one.
     """
     url = environ.get("ANTHROPIC_BASE_URL", "").strip() or DEFAULT_BASE_URL
     env = {"ANTHROPIC_BASE_URL": url}
-    if credential.kind == "server":  # a server of one's own often asks for no key; the agent does
+    if credential.kind == "server":  # a private server often needs no key, but the agent does
         env["ANTHROPIC_API_KEY"] = _DEMO_KEY
     return env
 
@@ -295,10 +294,10 @@ def make_setup_blocking(
     program: Path,
     rules: Rules,
 ) -> AgentSetup:
-    """Make the directories of the agents' own, and say what all agents have in common.
+    """Create the agents' directories; return what all agents have in common.
 
     Raises:
-        StartError: a directory cannot be made.
+        StartError: a directory cannot be created.
     """
     data_dir = settings.data_dir.resolve()
     inherited = agent_environment(environ, demo=plan.demo)

@@ -1,9 +1,9 @@
-"""Puts the parts together and takes them apart again, in reverse order, each within a bound.
+"""Assemble all parts of the server, and close them in reverse order within bounds.
 
     database → event log → journal → engine → pool → lanes → chat
 
-`open_services` is the one place that knows all of them. A start after a crash ends the agent
-processes that were left, tells the turns that were cut off, and queues again those that waited.
+A start after a crash ends the agent processes that were left, completes the turns that were cut off, and
+queues those that waited.
 """
 
 import logging
@@ -17,7 +17,7 @@ from pathlib import Path
 import anyio
 from anyio.abc import TaskGroup
 
-from gateway.chat import Chat
+from gateway.chat import Chat, ChatParts
 from gateway.conversations import migrations
 from gateway.conversations.event_log import EventLog, open_event_log
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
@@ -34,7 +34,7 @@ from gateway.observability.metrics import Metrics
 from gateway.observability.paths import PathView, make_path_view_blocking
 from gateway.settings import Settings
 from gateway.turns.approvals import ApprovalDesk
-from gateway.turns.lanes import Lanes, Ticket
+from gateway.turns.lanes import Lanes
 from gateway.turns.runner import TurnLimits, TurnParts, TurnRunner
 from gateway.turns.turn_memory import TurnMemory
 from gateway.turns.turn_recovery import close_crashed
@@ -59,11 +59,11 @@ _MEMORY_SHARE = 0.6
 _MEBIBYTE = 1024 * 1024
 _ALL_EVENTS = 1_000_000
 _STORE_S = 5.0
-"""What storing the last results may take beyond the graces; on a full disk it would take for ever."""
+"""How long storing the last results may take beyond the graces; on a full disk it never ends."""
 _CLOSE_S = 15.0
-"""What closing the agents may take; the pool itself needs less."""
+"""How long closing the agents may take; the pool needs less."""
 _AT_ONCE_S = 2.0
-"""An agent that is asked to stop does so in milliseconds; who is in a hurry waits no longer."""
+"""How long a hurried shutdown waits for agents to stop; they need milliseconds."""
 
 MakeEngine = Callable[[TaskGroup], Engine]
 Ping = Callable[[], Awaitable[str | Mapping[str, str] | None]]
@@ -71,7 +71,7 @@ Ping = Callable[[], Awaitable[str | Mapping[str, str] | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What a running server consists of."""
+    """The parts of a running server."""
 
     settings: Settings
     chat: Chat
@@ -82,48 +82,48 @@ class Services:
     journal: Journal
     metrics: Metrics
     pings: Mapping[str, Ping]
-    """Each part that can fail by itself: None or what it tells of itself when well, else a sentence."""
+    """For each part that can fail: None or its state if it works, else a sentence."""
     demo: bool
     model: str | None
     background: TaskGroup
     memory: Memory | None
-    """None: it could not be opened."""
+    """None if it could not be opened."""
     missing_memory: MissingMemory | None = None
-    """Why there is no memory; None: there is one."""
+    """Why there is no memory."""
 
     async def end_turns(self) -> None:
-        """Take nothing more, and end what runs: by itself within the grace, else honestly; bounded."""
+        """Take nothing more; let turns finish within the grace, then stop them; bounded."""
         graces_s = self.settings.shutdown_grace_s + self.settings.interrupt_grace_s
         with anyio.move_on_after(graces_s + _STORE_S) as scope:
-            await self.chat.shut_down(grace_s=self.settings.shutdown_grace_s)
-        if scope.cancelled_caught:  # the next start tells the turns that were cut off
+            await self.chat.intake.shut_down(grace_s=self.settings.shutdown_grace_s)
+        if scope.cancelled_caught:  # the next start completes the turns that were cut off
             _log.error("shutdown_cut_short")
 
     async def cut_short(self) -> None:
-        """Hurry a shutdown, also while the services close already.
+        """Hurry a shutdown, also while the services are closing.
 
-        Running turns are told to stop at once; soon after their agents die. Each turn still gets
-        its honest end, and when this returns it is told, unless nothing can be stored.
+        Running turns are stopped at once; soon after their agents are killed. When this returns each
+        turn has its result, unless nothing can be stored.
         """
         with anyio.move_on_after(_AT_ONCE_S):
-            await self.chat.shut_down(grace_s=0)
+            await self.chat.intake.shut_down(grace_s=0)
         await self.engine.end_orphans()
         with anyio.move_on_after(_AT_ONCE_S):
-            await self.chat.shut_down(grace_s=0)
+            await self.chat.intake.shut_down(grace_s=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAccess:
-    """Which model the server talks to."""
+    """The model that the server uses."""
 
     demo: bool
     model: str | None
     secrets: tuple[str, ...] = ()
-    """Values that are masked wherever they turn up."""
+    """Values that are masked wherever they occur."""
     pings: Mapping[str, Ping] = field(default_factory=dict)
-    """Further parts of the server, such as what confines the agents."""
+    """Further parts, such as the sandbox."""
     ask_model: AskModel | None = None
-    """Asks a small model beside all conversations; None: there is none, as with the demo model."""
+    """Asks a small model outside of all conversations; None with the demo model."""
 
 
 @asynccontextmanager
@@ -134,12 +134,12 @@ async def open_services(
     *,
     memory: MemoryReader | None = None,
 ) -> AsyncIterator[Services]:
-    """Open everything that serves turns; on leaving, end running turns honestly and close it.
+    """Open everything that serves turns; on leaving, end running turns and close it.
 
-    The directories exist already and belong to this process alone.
+    The directories exist already.
 
     Raises:
-        StartError: another server uses the data directory, or the policy file holds a mistake.
+        StartError: another server uses the data directory, or the policy file has a mistake.
         StoreUnavailable: the database cannot be opened.
     """
     rules = await anyio.to_thread.run_sync(load_policy_blocking, settings)
@@ -179,7 +179,7 @@ async def open_services(
                 yield services
             finally:
                 with anyio.CancelScope(shield=True):
-                    if not services.chat.is_closed:
+                    if not services.chat.intake.is_closed:
                         await services.end_turns()
                     with anyio.move_on_after(_CLOSE_S):
                         await services.pool.close()
@@ -187,15 +187,15 @@ async def open_services(
 
 
 def _view_paths_blocking(settings: Settings) -> PathView:
-    """Make the view of paths that clients get: the server keeps its own files to itself."""
+    """Return the view of paths that clients get, which hides the server's own files."""
     server = [settings.data_dir, settings.log_dir, _PROGRAM]
-    if sys.prefix != sys.base_prefix:  # else it is the system's own folder
+    if sys.prefix != sys.base_prefix:  # otherwise it is the system's folder
         server.append(Path(sys.prefix))
     return make_path_view_blocking(settings.workspace, server)
 
 
 def _take_lock_blocking(data_dir: Path) -> InstanceLock:
-    """Open and take the lock in one go: a start that is cancelled in between would leave it open."""
+    """Open and take the lock in one call: a start cancelled in between would leave it open."""
     lock = InstanceLock(data_dir)
     lock.take()
     return lock
@@ -203,13 +203,13 @@ def _take_lock_blocking(data_dir: Path) -> InstanceLock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """What the services are built on."""
+    """What the services are built from."""
 
     settings: Settings
     access: ModelAccess
     memory: ServerMemory
     reader: MemoryReader | None
-    """Stands in for memory's own."""
+    """Replaces memory's own."""
     database: Database
     rules: Rules
     metrics: Metrics
@@ -259,26 +259,22 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         )
     )
 
-    async def run_turn(ticket: Ticket) -> None:
-        try:
-            await _run_ticket(ticket, conversations, runner)
-        finally:
-            chat.forget_control(ticket.turn.id)
-
-    lanes = Lanes(run_turn, background)
+    lanes = Lanes(runner.run, background)
     chat = Chat(
-        conversations=conversations,
-        turns=turns,
-        events=events,
-        log=log,
-        lanes=lanes,
-        pool=pool,
-        engine=engine,
-        approvals=approvals,
-        memory=parts.memory.for_conversations(turn_memory.tools),
-        max_turns=settings.max_running_turns,
-        now=utc_now,
-        start_fields=runner.started_fields,
+        ChatParts(
+            conversations=conversations,
+            turns=turns,
+            events=events,
+            log=log,
+            lanes=lanes,
+            pool=pool,
+            engine=engine,
+            approvals=approvals,
+            memory=parts.memory.for_conversations(turn_memory.tools),
+            max_turns=settings.max_running_turns,
+            now=utc_now,
+            start_fields=runner.started_fields,
+        )
     )
     on_failure = metrics.count_background_failure
     background.start_soon(keep_running, "events", log.run, on_failure)
@@ -311,17 +307,6 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     )
 
 
-async def _run_ticket(
-    ticket: Ticket, conversations: SqliteConversationStore, runner: TurnRunner
-) -> None:
-    """Run a turn with its conversation as it is now; one that was deleted has no turns to run."""
-    conversation = ticket.conversation or await conversations.get(
-        ticket.turn.conversation_id, ticket.turn.user_id
-    )
-    if conversation is not None:
-        await runner.run(ticket.turn, conversation, ticket.events, ticket.control)
-
-
 def _pool_limits(settings: Settings) -> PoolLimits:
     bound = settings.max_live_mb * _MEBIBYTE or int(machine_memory_bytes() * _MEMORY_SHARE)
     return PoolLimits(
@@ -341,7 +326,7 @@ async def _recover(
     chat: Chat,
     memory: TurnMemory,
 ) -> None:
-    """Clear up after a crash: no process, no turn and no message is left in between."""
+    """Recover from a crash: end orphaned processes, complete or queue unfinished turns."""
     turns, events = SqliteTurnStore(parts.database), SqliteEventStore(parts.database)
     conversations = SqliteConversationStore(parts.database)
     orphans = await engine.end_orphans()
@@ -357,13 +342,13 @@ async def _recover(
                 conversation = await conversations.get(turn.conversation_id, turn.user_id)
                 await close_crashed(turn, conversation, stored, opened, journal, utc_now(), memory)
             else:
-                await chat.readmit(turn)
+                await chat.intake.readmit(turn)
         except StoreDamaged:  # the others can be recovered
             _log.exception("turn_not_recovered", extra={"turn_id": turn.id})
 
 
 def _watch(metrics: Metrics, pool: ClientPool, lanes: Lanes, log: EventLog) -> None:
-    """Let the gauges read what they show."""
+    """Connect the gauges to what they show."""
     metrics.watch("live_clients", lambda: pool.live_count)
     metrics.watch("warm_clients", lambda: pool.warm_count)
     metrics.watch("agent_memory_bytes", lambda: pool.memory_bytes)
@@ -373,10 +358,10 @@ def _watch(metrics: Metrics, pool: ClientPool, lanes: Lanes, log: EventLog) -> N
 
 
 def load_policy_blocking(settings: Settings) -> Rules:
-    """Read the policy's rules, those of the person's own file included.
+    """Load the policy's rules, including the operator's file.
 
     Raises:
-        StartError: the file holds a mistake; the text names it, the line and the fix.
+        StartError: the file has a mistake; the text names it, the line and the fix.
     """
     private = [settings.data_dir, settings.log_dir]
     if settings.tokens_file is not None:
@@ -388,6 +373,6 @@ def load_policy_blocking(settings: Settings) -> Rules:
 
 
 def make_directories_blocking(settings: Settings) -> None:
-    """Make the data and log directories; only this user may look into them."""
+    """Create the data and log directories, for this user alone."""
     for directory in (settings.data_dir, settings.log_dir):
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)

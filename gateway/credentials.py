@@ -70,7 +70,7 @@ def _is_logged_in(environ: Mapping[str, str], home: Path) -> bool:
 
 
 def _holds(file: Path, name: str) -> bool:
-    """Whether a file is a JSON object with something under a name; the agent reads no other."""
+    """True if a file is a JSON object with something under a name; the agent reads no other."""
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

@@ -1,10 +1,10 @@
-"""Why a request could not be served, in words for the person who sent it.
+"""Errors of requests, with messages for the person who sent them.
 
     GatewayError
       UnprocessableEntity · TooLarge · Unauthorized · Forbidden · NotFound · Conflict (Busy) · Overloaded
       · ShuttingDown · NotStored
 
-A turn that went wrong is no error: its turn result says so. Message texts never hold exception
+A turn that went wrong is not an error: its turn result reports it. Messages never contain exception
 text, stacks or paths of the server; the server's log has those under the same request id.
 """
 
@@ -35,7 +35,7 @@ class GatewayError(Exception):
         self.retry_after_s = retry_after_s
 
     def body(self, request_id: str) -> dict[str, Any]:
-        """Give the one error shape of the contract."""
+        """Return the body of an error response."""
         return {
             "error": {
                 "code": self.specific_code,
@@ -69,14 +69,14 @@ class Unauthorized(GatewayError):
 
 
 class Forbidden(GatewayError):
-    """The request comes from a web page or a host name that is not ours."""
+    """The request comes from a foreign web page or names a foreign host."""
 
     code = "forbidden"
     status = HTTPStatus.FORBIDDEN
 
 
 class NotFound(GatewayError):
-    """There is no such thing, or it is somebody else's."""
+    """The thing does not exist, or belongs to another user."""
 
     code = "not_found"
     status = HTTPStatus.NOT_FOUND
@@ -105,7 +105,7 @@ class Overloaded(GatewayError):
 
 
 class ShuttingDown(GatewayError):
-    """The server is going down and takes nothing new."""
+    """The server shuts down and takes nothing new."""
 
     code = "shutting_down"
     status = HTTPStatus.SERVICE_UNAVAILABLE
@@ -113,7 +113,7 @@ class ShuttingDown(GatewayError):
 
 
 class NotStored(GatewayError):
-    """What was asked for is there, but cannot be stored and therefore not told; to ask again would repeat it."""
+    """The result exists but cannot be stored yet; a retry would repeat the work."""
 
     code = "storage_unavailable"
     status = HTTPStatus.SERVICE_UNAVAILABLE

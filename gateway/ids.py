@@ -13,24 +13,24 @@ ApprovalId = NewType("ApprovalId", str)
 UserId = NewType("UserId", str)
 
 LOCAL_USER = UserId("local")
-"""Who everybody is on a server without tokens: the person at this machine."""
+"""The user of every request on a server without tokens."""
 
 
 def new_conversation_id() -> ConversationId:
-    """Make an id that nobody had before."""
+    """Return a new id."""
     return ConversationId(opaque_id("cnv"))
 
 
 def new_turn_id() -> TurnId:
-    """Make an id that nobody had before."""
+    """Return a new id."""
     return TurnId(opaque_id("trn"))
 
 
 def new_approval_id() -> ApprovalId:
-    """Make an id that nobody had before."""
+    """Return a new id."""
     return ApprovalId(opaque_id("apr"))
 
 
 def new_request_id() -> str:
-    """Make the id under which the journal and an error body can be joined."""
+    """Return a new id that links an error body with the log."""
     return opaque_id("req")

@@ -1,4 +1,4 @@
-"""One server a data directory: a lock that dies with its process."""
+"""One server per data directory: a lock that ends with its process."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ from gateway.errors import StartError
 
 
 class InstanceLock:
-    """Holds a data directory, which exists, for this process; `close` lets it go.
+    """Locks an existing data directory for this process, until `close`.
 
     Raises:
         StartError: the directory cannot be written.
@@ -31,7 +31,7 @@ class InstanceLock:
         self._directory = _open_directory(data_dir)
 
     def take(self) -> None:
-        """Take the lock, waiting a moment for whoever merely looks at it; blocking.
+        """Take the lock, waiting a moment for processes that only look at it; blocking.
 
         Raises:
             StartError: another server holds it; the sentence names that server.
@@ -59,7 +59,7 @@ class InstanceLock:
         return False
 
     def close(self) -> None:
-        """Let the directory go. Idempotent."""
+        """Release the directory. Idempotent."""
         self._file.close()
         if self._directory is not None:
             os.close(self._directory)
@@ -67,21 +67,21 @@ class InstanceLock:
 
 
 def _open_directory(path: Path) -> int | None:
-    """Open a directory to be locked itself; None where the system cannot."""
+    """Open the directory itself for locking; None if the system cannot."""
     return os.open(path, os.O_RDONLY) if os.name == "posix" else None
 
 
 _HOLDER_CHARS = 300
 _TRIES = 20
 _BETWEEN_TRIES_S = 0.01
-"""A look at the lock is over in much less than all tries together."""
+"""A look at the lock takes much less than all tries together."""
 
 
 def holder_of(data_dir: Path) -> str | None:
-    """Tell who holds a data directory, in the lock's words; None where nobody does. Takes nothing."""
+    """Return the holder of a data directory as the lock names it, or None. Does not lock."""
     try:
         file = (data_dir / "server.lock").open(encoding="utf-8", errors="replace")
-    except OSError:  # not there, or not to be read: a start says which
+    except OSError:  # missing or unreadable: a start reports which
         return None
     with file:
         return None if _lock(file.fileno(), shared=True) else _name_of(file)
@@ -92,10 +92,7 @@ def _name_of(file: TextIO) -> str:
 
 
 def _lock(descriptor: int, *, shared: bool = False) -> bool:
-    """Lock a file, for this process alone or with others that share it; False where that cannot be.
-
-    Freed when it is closed.
-    """
+    """Lock a file, exclusively or shared; return False if that fails. Closing it unlocks."""
     try:
         import fcntl  # noqa: PLC0415  not on Windows
     except ImportError:
@@ -119,5 +116,5 @@ def _lock_windows(descriptor: int) -> bool:
 
 
 def machine_memory_bytes() -> int:
-    """Tell how much memory the machine has."""
+    """Return the machine's memory."""
     return int(psutil.virtual_memory().total)

@@ -1,33 +1,36 @@
-"""JSON out of anything: total and always valid.
+"""Write any value as valid JSON.
 
-Whatever an SDK object, an exception or a model put into a value, a line of JSON comes out: cycles,
-NaN, bytes, lone surrogates, and objects that raise when they are looked at included. What is no
-plain JSON by itself is bounded in depth and in items on the way.
+SDK objects, exceptions, cycles, NaN, bytes, lone surrogates, and objects that raise when they are read
+all become JSON. Values that are not plain JSON already are bounded in depth and in items.
 """
 
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date
 from enum import Enum
+from itertools import islice
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Final
 
 MAX_DEPTH = 40
 MAX_ITEMS = 20_000
 """Items of one container that are written; the rest is counted."""
 MAX_INT_BITS = 8192
 """Larger integers are written in hexadecimal, as text: Python refuses to write them in decimals."""
+_ITEM_CHARS = 32
+_ESTIMATED_ITEMS = 4000
 
 
 def json_text(value: Any) -> str:
-    """Write `value` as one line of JSON. Never raises; never holds a lone surrogate."""
+    """Return `value` as one line of JSON, without lone surrogates. Never raises."""
     try:
         text = _dump(value)
         text.encode()
-    except Exception:  # noqa: BLE001  a property, an iterator, a `__str__` may raise anything
+    except Exception:  # noqa: BLE001  a foreign object's code may raise anything
         return _dump(json_safe(value))
     return text
 
@@ -37,7 +40,7 @@ def _dump(value: Any) -> str:
 
 
 def clean_text(text: str) -> str:
-    """Replace lone surrogates, which no UTF-8 can carry, by U+FFFD."""
+    """Replace lone surrogates, which UTF-8 cannot carry, by U+FFFD."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -45,11 +48,36 @@ def clean_text(text: str) -> str:
     return text
 
 
-def json_safe(value: Any) -> Any:
-    """Turn `value` into what JSON can carry, by fields where it has some, else by its `str`.
+def estimate_chars(value: Any) -> int:
+    """Estimate the text in a value: the lengths of its strings, and 32 for each item.
 
-    The result holds nothing but `dict` with `str` keys, `list`, `str`, `int`, finite `float`,
-    `bool` and `None`, and shares no container with `value`.
+    Reads at most 4,000 items, so its time is bounded.
+    """
+    total, waiting = 0, deque([value])
+    for _ in range(_ESTIMATED_ITEMS):
+        if not waiting:
+            break
+        item = waiting.popleft()
+        total += len(item) if isinstance(item, str | bytes) else _ITEM_CHARS
+        waiting.extend(islice(_items(item), _ESTIMATED_ITEMS))
+    return total + len(waiting) * _ITEM_CHARS
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return (part for item in value.items() for part in item)
+    if isinstance(value, list | tuple):
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return (getattr(value, field.name, None) for field in dataclasses.fields(value))
+    return ()
+
+
+def json_safe(value: Any) -> Any:
+    """Convert `value` to plain JSON: by its fields if it has some, else by its `str`.
+
+    The result consists of `dict` with `str` keys, `list`, `str`, `int`, finite `float`, `bool` and
+    `None`, and shares no container with `value`.
     """
     return _safe(value, frozenset(), 0)
 
@@ -57,22 +85,30 @@ def json_safe(value: Any) -> Any:
 def _safe(value: Any, above: frozenset[int], depth: int) -> Any:
     try:
         return _convert(value, above, depth)
-    except Exception:  # noqa: BLE001  whatever one part does when looked at, the rest is written
+    except Exception:  # noqa: BLE001  a foreign object's code may raise anything; the rest is written
         return "[unreadable]"
 
 
+_SCALARS: Final[Sequence[tuple[tuple[type, ...], Callable[[Any], Any]]]] = (
+    ((type(None), bool), lambda value: value),
+    ((Enum,), lambda value: _safe(value.value, frozenset(), 0)),
+    ((int,), lambda value: int(value) if value.bit_length() <= MAX_INT_BITS else hex(value)),
+    ((float,), lambda value: float(value) if math.isfinite(value) else str(float(value))),
+    ((str,), lambda value: clean_text(str.__str__(value))),
+    ((bytes, bytearray), lambda value: bytes(value).decode("utf-8", "backslashreplace")),
+    ((date,), lambda value: value.isoformat()),
+    ((PurePath, type), lambda value: clean_text(str(value))),
+    (
+        (BaseException,),
+        lambda value: {"type": type(value).__name__, "message": clean_text(str(value))},
+    ),
+)
+
+
 def _convert(value: Any, above: frozenset[int], depth: int) -> Any:
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, Enum):
-        return _safe(value.value, above, depth + 1)
-    if isinstance(value, int | float):
-        return _number(value)
-    text = _text(value)
-    if text is not None:
-        return text
-    if isinstance(value, BaseException):
-        return {"type": type(value).__name__, "message": _str(value)}
+    for types, convert in _SCALARS:
+        if isinstance(value, types):
+            return convert(value)
     if id(value) in above:
         return "[cycle]"
     if depth >= MAX_DEPTH:
@@ -80,78 +116,28 @@ def _convert(value: Any, above: frozenset[int], depth: int) -> Any:
     return _container(value, above | {id(value)}, depth + 1)
 
 
-def _number(value: float) -> int | float | str:
-    if isinstance(value, int):
-        whole = int(value)
-        return whole if whole.bit_length() <= MAX_INT_BITS else hex(whole)
-    return float(value) if math.isfinite(value) else str(float(value))
-
-
-def _text(value: Any) -> str | None:
-    match value:
-        case str():
-            return clean_text(str.__str__(value))
-        case bytes() | bytearray():
-            return bytes(value).decode("utf-8", "backslashreplace")
-        case date():
-            return value.isoformat()
-        case PurePath() | type():
-            return clean_text(str(value))
-        case _:
-            return None
-
-
 def _container(value: Any, above: frozenset[int], depth: int) -> Any:
     if isinstance(value, Mapping):
         return _mapping(value, above, depth)
     if isinstance(value, list | tuple | AbstractSet):
-        items = list(value)
-        kept = [_safe(one, above, depth) for one in items[:MAX_ITEMS]]
-        if len(items) > MAX_ITEMS:
-            kept.append(f"[{len(items) - MAX_ITEMS} more]")
-        return kept
+        kept = [_safe(item, above, depth) for item in islice(value, MAX_ITEMS)]
+        return kept if len(value) <= MAX_ITEMS else [*kept, f"[{len(value) - MAX_ITEMS} more]"]
     if dataclasses.is_dataclass(value):
-        return {"type": type(value).__name__, **_fields(value, above, depth)}
-    dump = getattr(value, "model_dump", None)
-    if callable(dump):
-        try:
-            dumped = dump()
-        except Exception:  # noqa: BLE001  somebody else's method; the text below stands in
-            return _str(value)
-        return _safe(dumped, above, depth)
-    return _str(value)
-
-
-def _fields(value: Any, above: frozenset[int], depth: int) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for one in dataclasses.fields(value):
-        try:
-            out[one.name] = _safe(getattr(value, one.name, None), above, depth)
-        except Exception:  # noqa: BLE001  a field that raises must not take the others with it
-            out[one.name] = "[unreadable]"
-    return out
+        fields = {
+            field.name: _safe(getattr(value, field.name, None), above, depth)
+            for field in dataclasses.fields(value)
+        }
+        return {"type": type(value).__name__, **fields}
+    return clean_text(str(value))
 
 
 def _mapping(value: Mapping[Any, Any], above: frozenset[int], depth: int) -> dict[str, Any]:
     out: dict[str, Any] = {}
-    for count, (key, one) in enumerate(value.items()):
-        if count >= MAX_ITEMS:
-            out["[more]"] = len(value) - MAX_ITEMS
-            break
-        out[_free_key(_str(key), out)] = _safe(one, above, depth)
+    for key, item in islice(value.items(), MAX_ITEMS):
+        name, n = clean_text(str(key)), 2
+        while name in out:  # `1` and `"1"` read the same as text; neither is lost
+            name, n = f"{clean_text(str(key))} ({n})", n + 1
+        out[name] = _safe(item, above, depth)
+    if len(value) > MAX_ITEMS:
+        out["[more]"] = len(value) - MAX_ITEMS
     return out
-
-
-def _free_key(key: str, taken: Mapping[str, Any]) -> str:
-    """Tell keys apart that read the same as text, `1` and `"1"` say, so that neither is lost."""
-    if key not in taken:
-        return key
-    return next(name for n in range(2, len(taken) + 3) if (name := f"{key} ({n})") not in taken)
-
-
-def _str(value: object) -> str:
-    try:
-        text = str.__str__(value) if isinstance(value, str) else str(value)
-        return clean_text(str.__str__(text))
-    except Exception:  # noqa: BLE001  a broken __str__ must not break the line
-        return f"[{type(value).__name__}]"

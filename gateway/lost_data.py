@@ -1,4 +1,4 @@
-"""A database of conversations that was lost beside what belongs to it."""
+"""Refuse to start with a lost database."""
 
 import logging
 from pathlib import Path
@@ -14,11 +14,11 @@ DATABASE: Final = "candor.sqlite3"
 
 
 def refuse_lost_database_blocking(settings: Settings) -> None:
-    """Refuse to begin anew where earlier conversations have left their traces.
+    """Refuse to create a new database if there are traces of earlier conversations.
 
-    Agent sessions lie in the data directory beside the database, so without it they are orphans. Logs
-    may be kept elsewhere and for longer: they count only beside a database file that was emptied, and
-    are a warning where the file is missing.
+    Agent sessions are in the data directory beside the database, so without it they are orphans. Logs
+    may be kept elsewhere and for longer: they count only if the database file is there and empty, and
+    are a warning if it is missing.
 
     Raises:
         StartError: the database is missing or empty, and there are earlier conversations.

@@ -1,7 +1,7 @@
-"""Opens memory for the server, and says what of it works.
+"""Open memory for the server, and report what of it works.
 
-Memory never keeps the server from serving: one that cannot be opened leaves turns without it, and the
-log, `/readyz` and `/memory/health` say so.
+A memory that cannot be opened does not keep the server from serving: turns run without it, and the log,
+`/readyz` and `/memory/health` report it.
 """
 
 import logging
@@ -19,8 +19,7 @@ from gateway.errors import StartError
 from gateway.ids import LOCAL_USER
 from gateway.observability.metrics import Metrics
 from gateway.settings import Memu, Settings
-from gateway.turns.conversation_memory import ConversationMemory
-from gateway.turns.conversation_tools import ConversationTools
+from gateway.turns.conversation_memory import ConversationMemory, ConversationTools
 from gateway.turns.turn_memory import TurnMemory
 from memory.assemble import FILE, Memory, MemoryEvents, MemoryPlan, model_dir, open_memory
 from memory.backends import memu_cli, memu_server
@@ -81,15 +80,15 @@ _CHANGES: Mapping[BreakerState, BreakerChange] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerMemory:
-    """Memory, as the parts of the server use it."""
+    """Memory as the parts of the server use it."""
 
     memory: Memory | None
-    """None: it could not be opened."""
+    """None if it could not be opened."""
     missing: "MissingMemory | None" = None
-    """Why there is none; None: there is one."""
+    """Why there is none."""
 
     async def ping(self) -> Mapping[str, str]:
-        """Tell how it is; a memory that is gone is no reason to call the server unready."""
+        """Return the state; a missing memory does not make the server unready."""
         if self.missing is not None:
             return {"state": "unavailable", "detail": self.missing.reason}
         assert self.memory is not None, "there is one, or it is missing"
@@ -103,12 +102,12 @@ class ServerMemory:
             healths = await self.memory.health()
         except StoreUnavailable as exc:
             return {"state": "unavailable", "detail": str(exc)}
-        return {"state": "ok", **{one.backend.name: one.backend.state for one in healths}}
+        return {"state": "ok", **{health.backend.name: health.backend.state for health in healths}}
 
     def for_turns(
         self, turns: TurnStore, metrics: Metrics, reader: MemoryReader | None
     ) -> TurnMemory:
-        """Give what turns use; `reader` stands in for the real one."""
+        """Return memory for turns; `reader` replaces the real one."""
         if self.memory is None:
             return TurnMemory(
                 reader=reader or _NothingToRead(),
@@ -128,7 +127,7 @@ class ServerMemory:
         )
 
     def for_conversations(self, tools: ConversationTools) -> ConversationMemory:
-        """Give what is told of conversations."""
+        """Return memory for conversations."""
         if self.memory is None:
             return ConversationMemory(tools)
         return ConversationMemory(
@@ -143,16 +142,16 @@ class MissingMemory:
     """A memory that could not be opened."""
 
     reason: str
-    """Why, and what to do, in sentences for people."""
+    """Why, and what to do."""
     backends: tuple[str, ...]
-    """The places of delivery that it would have."""
+    """The backends that it would have."""
 
 
 class _NothingToRead:
-    """Stands in for a memory that could not be opened."""
+    """Reads from a memory that could not be opened."""
 
     async def recall(self, query: QueryPack) -> ContextPack:  # noqa: ARG002
-        """Say that there is none."""
+        """Return an empty pack that reports the failure."""
         return ContextPack(degraded=("memory_failed",))
 
 
@@ -166,13 +165,12 @@ async def open_server_memory(
     ask_model: AskModel | None,
     has_history: bool = False,
 ) -> AsyncIterator[ServerMemory]:
-    """Open memory while the block runs; one that cannot be opened is told, and left out.
+    """Open memory while the block runs; if it cannot be opened, report that and go on without.
 
-    With `has_history` there were turns before, so an empty database file was emptied: it is left
-    out, too. A missing one is begun anew.
+    With `has_history` an empty database file counts as damaged. A missing file is created.
 
     Raises:
-        StartError: the memory policy file holds a mistake.
+        StartError: the memory policy file has a mistake.
     """
     plan = MemoryPlan(
         data_dir=settings.data_dir,
@@ -210,7 +208,7 @@ async def open_server_memory(
             yield ServerMemory(
                 memory=None,
                 missing=MissingMemory(
-                    reason=reason, backends=(VECTORS, *(one.name for one in plan.backends))
+                    reason=reason, backends=(VECTORS, *(backend.name for backend in plan.backends))
                 ),
             )
             return
@@ -221,13 +219,13 @@ async def open_server_memory(
 
 
 def _refuse_emptied_blocking(path: Path) -> None:
-    """Raise `StoreUnavailable` where the file is there and holds nothing."""
+    """Raise `StoreUnavailable` if the file exists and is empty."""
     if path.exists() and holds_nothing_blocking(path):
         raise StoreUnavailable("The database is empty, although there are earlier conversations.")
 
 
 def _backends(settings: Settings) -> list[Backend]:
-    """Make the places of delivery that are set.
+    """Return the configured backends.
 
     Raises:
         StartError: memU is on and its address is not set, or its package is not installed.
@@ -275,7 +273,7 @@ def memory_command(
 
 
 def make_data_dir_blocking(settings: Settings) -> None:
-    """Make the data directory; only this user may look into it."""
+    """Create the data directory, for this user alone."""
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 

@@ -56,7 +56,7 @@ class TrustReport:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether agents start there."""
+        """True if agents start there."""
         return not self.concerns
 
     def lines(self) -> list[str]:

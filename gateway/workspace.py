@@ -1,10 +1,9 @@
-"""Makes the folder that the agent works in: `memory/`, and our skills under `.claude/skills`.
+"""Prepare the agent's workspace: `memory/`, and Candor's skills under `.claude/skills`.
 
-Called once at the start, before any agent runs. A skill is one `SKILL.md`. What was written is
-remembered by its SHA-256 in `.claude/skills/.candor.json`, all versions ever, so that a skill that
-nobody touched follows ours and one that somebody changed stays theirs. Every file appears whole or
-not at all, a hash is noted before its file, and so a start that was killed is repaired by the next.
-Nothing is ever written through a link, and nothing that a person wrote is overwritten.
+Called once at the start, before any agent runs. A skill is one `SKILL.md`. The SHA-256 of every version
+written is kept in `.claude/skills/.candor.json`, so that an untouched skill is updated and a changed one
+is left alone. Files are written atomically and hashes are stored before their files, so the next start
+repairs a killed one. Nothing is written through a link, and nothing a person wrote is overwritten.
 """
 
 import contextlib
@@ -22,9 +21,9 @@ MANIFEST = ".candor.json"
 SKILL_FILE = "SKILL.md"
 
 _Written: TypeAlias = dict[str, list[str]]
-"""For each skill the hashes of what we wrote, oldest first."""
+"""For each skill the hashes of the versions we wrote, oldest first."""
 _State: TypeAlias = Literal["missing", "current", "earlier", "theirs"]
-"""How an installed skill stands to ours: `earlier` is one that we wrote and nobody has touched."""
+"""An installed skill compared with ours: `earlier` is an untouched older version of ours."""
 
 _README = """\
 # Memory
@@ -62,19 +61,18 @@ def skill_names(source: Path) -> tuple[str, ...]:
 
 
 def prepare_workspace_blocking(workspace: Path, skills_source: Path) -> None:
-    """Make the workspace whole: the folder, `memory/` with its README, and the skills.
+    """Create what is missing: the folder, `memory/` with its README, and the skills.
 
-    Idempotent; a second run changes no file. A skill is written where it is missing and updated
-    where it is still as we once wrote it; anything else of that name is left as it is, a link
-    included. Where all is in place `.claude` may be read-only, the workspace and `memory/` never.
+    Idempotent. A skill is written if it is missing and updated if it is an untouched older version of
+    ours; anything else of that name is left alone. If everything is in place `.claude` may be read-only,
+    the workspace and `memory/` never.
 
     Raises:
-        StartError: one sentence for the person at the terminal. The workspace cannot be made, is
-            no folder, cannot be read or written, or a link stands where our folders belong; or
-            the skills in `skills_source` are missing.
+        StartError: the workspace cannot be created, read or written, is not a folder, or a link is in
+            the place of one of our folders; or the skills in `skills_source` are missing.
     """
     skills = _read_skills(skills_source)
-    with _told(workspace):
+    with _as_start_error(workspace):
         _make_root(workspace)
         memory = _make_folder(workspace, "memory")
         for folder in (workspace, memory):
@@ -95,8 +93,8 @@ def _read_skills(source: Path) -> dict[str, bytes]:
 
 
 @contextlib.contextmanager
-def _told(workspace: Path) -> Iterator[None]:
-    """Turn what the system refused into one sentence that says what to do."""
+def _as_start_error(workspace: Path) -> Iterator[None]:
+    """Turn an OSError into a sentence that says what to do."""
     try:
         yield
     except OSError as exc:
@@ -120,10 +118,10 @@ def _make_root(workspace: Path) -> None:
 
 
 def _make_folder(parent: Path, name: str) -> Path:
-    """Make a folder of ours; a link in its place is refused, wherever it leads.
+    """Create a folder of ours; a link in its place is refused.
 
-    A link out of the workspace would take our files with it; one inside would give `.claude` a
-    second name, under which the agent could write.
+    A link out of the workspace would redirect our files; one inside would give `.claude` a second name
+    under which the agent could write.
     """
     folder = parent / name
     if not os.path.lexists(folder):
@@ -137,7 +135,7 @@ def _make_folder(parent: Path, name: str) -> Path:
 
 
 def _probe(folder: Path) -> None:
-    """Find out now, and not at the first note, that the folder cannot be listed or written."""
+    """Raise an OSError now, not at the first note, if the folder cannot be listed or written."""
     with os.scandir(folder) as entries:
         next(entries, None)
     with tempfile.TemporaryFile(dir=folder):
@@ -182,7 +180,7 @@ def _digest(text: bytes) -> str:
 
 
 def _read_manifest(manifest: Path) -> _Written:
-    """Read which hashes are ours; what cannot be understood counts as nothing, so nothing is lost."""
+    """Return the hashes of what we wrote; empty if the file is missing or damaged."""
     if manifest.is_symlink():
         raise StartError(f"{manifest} must be a real file, not a link; remove it.")
     try:
@@ -192,7 +190,7 @@ def _read_manifest(manifest: Path) -> _Written:
     if not isinstance(skills, dict):
         return {}
     return {
-        str(name): [str(one) for one in hashes]
+        str(name): [str(digest) for digest in hashes]
         for name, hashes in skills.items()
         if isinstance(hashes, list)
     }
@@ -203,7 +201,7 @@ def _manifest_bytes(written: _Written) -> bytes:
 
 
 def _write_atomically(path: Path, content: bytes) -> None:
-    """Put the whole content at `path`, or leave it as it was; a link there is replaced, not followed."""
+    """Write a file atomically; a link in its place is replaced, not followed."""
     # A leftover under our own process id can only be from a process that is gone.
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     part.unlink(missing_ok=True)

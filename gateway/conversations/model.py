@@ -1,20 +1,20 @@
 """A conversation and its turns, as values."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from gateway.ids import ConversationId, TurnId, UserId
+from gateway.ids import ConversationId, TurnId, UserId, new_conversation_id
 
 TurnState = Literal["queued", "running", "completed", "withdrawn"]
 Unsettable = Literal["model", "app_code", "environment"]
-"""What a conversation need not have."""
+"""Fields that may be cleared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """What is kept of a conversation, its turns apart."""
+    """A conversation without its turns."""
 
     id: ConversationId
     user_id: UserId
@@ -29,19 +29,52 @@ class Conversation:
     created_at: datetime
     last_activity_at: datetime
     turns: int
-    """Turns that were accepted and not taken back."""
+    """Number of turns that were accepted and not withdrawn."""
     root_id: ConversationId | None = None
-    """The conversation that it was branched off from, the first of them; None: it began by itself."""
+    """For a fork: the first conversation of its line."""
 
     @property
     def uses_cases(self) -> bool:
-        """Whether its agent has case memory: a person switched it on, and memory is not off as a whole."""
+        """True if its agent has case memory: both switches are on."""
         return self.memory_enabled and self.case_memory
+
+
+def fresh_conversation(
+    user_id: UserId, now: datetime, *, like: Conversation | None = None, title: str = ""
+) -> Conversation:
+    """Return a new conversation with the settings of the one that it follows, and no memory of it."""
+    return Conversation(
+        id=new_conversation_id(),
+        user_id=user_id,
+        title=title,
+        model=like.model if like else None,
+        memory_enabled=like.memory_enabled if like else True,
+        case_memory=like.case_memory if like else False,
+        app_code=like.app_code if like else None,
+        environment=like.environment if like else None,
+        session_id=None,
+        fork_at=None,
+        created_at=now,
+        last_activity_at=now,
+        turns=0,
+    )
+
+
+def forked_conversation(
+    conversation: Conversation, last: "Turn | None", now: datetime
+) -> Conversation:
+    """Return a fork; `last` is the last turn that it remembers, if any left a session."""
+    return replace(
+        fresh_conversation(conversation.user_id, now, like=conversation, title=conversation.title),
+        session_id=last.session_id if last else None,
+        fork_at=last.last_entry_id if last else None,
+        root_id=conversation.root_id or conversation.id,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One message of a person and what came of it."""
+    """One message of a person and its result."""
 
     id: TurnId
     conversation_id: ConversationId
@@ -60,7 +93,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEvent:
-    """One event of a turn's stream, as it is stored and sent."""
+    """One event of a turn, as it is stored and sent."""
 
     seq: int
     """The order over all conversations."""
@@ -74,7 +107,7 @@ class TurnEvent:
 
     @property
     def id(self) -> str:
-        """The id under which a client resumes after this event."""
+        """The event id with which a client resumes after this event."""
         return f"{self.turn_id}:{self.n}"
 
 
@@ -84,7 +117,7 @@ COMPLETED = "turn.completed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationChange:
-    """What `PATCH` may set; a field that is None stays as it is."""
+    """What `PATCH` sets; a field that is None stays as it is."""
 
     title: str | None = None
     model: str | None = None
@@ -93,12 +126,12 @@ class ConversationChange:
     app_code: str | None = None
     environment: str | None = None
     unset: Collection[Unsettable] = ()
-    """What is to be as if it had never been set."""
+    """Fields to clear."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Some conversations, newest first, and where the next ones begin."""
+    """Some conversations, newest first, and the cursor of the next page."""
 
     conversations: list[Conversation]
     next_cursor: str | None

@@ -1,11 +1,9 @@
-"""Where conversations, turns and events are kept: the seams.
+"""The protocols of the stores of conversations, turns and events.
 
-SQLite stands behind them; a store for many nodes must pass the same suites (`testing.py` beside
-this file). All times are aware and kept to the millisecond. Texts are any Unicode but lone
-surrogates, which no store can write. Reads are values of their own: changing one changes nothing
-that is stored. Every write is atomic, whenever it is cancelled or the process is killed.
-
-Every method raises `memory.errors.StoreUnavailable` where the store cannot be read or written.
+SQLite implements them; another store must pass the same suites (`tests/conformance`). Times are aware
+and kept to the millisecond. Texts are any Unicode without lone surrogates. Reads are independent values.
+Every write is atomic, whenever it is cancelled or the process is killed. Every method raises
+`memory.errors.StoreUnavailable` if the store cannot be read or written.
 """
 
 from collections.abc import Sequence
@@ -23,16 +21,16 @@ from gateway.conversations.model import (
 from gateway.ids import ConversationId, TurnId, UserId
 
 KEY_OUTLIVES = timedelta(days=7)
-"""So long at least an idempotency key is known after its turn was deleted."""
+"""How long at least an idempotency key is known after its turn was deleted."""
 
 
 class UnknownCursor(ValueError):
-    """A place in a list that was not given to whoever names it."""
+    """A cursor that this user was not given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotencyKey:
-    """A client's own name for a request, and what the request was."""
+    """A client's key for a request, and a hash of the request."""
 
     key: str
     request_hash: str
@@ -40,14 +38,14 @@ class IdempotencyKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedTurn:
-    """The turn that an idempotency key stands for."""
+    """The turn of an idempotency key."""
 
     turn_id: TurnId
     request_hash: str
 
 
 class ConversationStore(Protocol):
-    """Conversations, their turns apart."""
+    """Conversations without their turns."""
 
     async def create(self, conversation: Conversation) -> None:
         """Add a conversation. Its `turns` starts at 0 and follows the turns that are written.
@@ -58,7 +56,7 @@ class ConversationStore(Protocol):
         ...
 
     async def get(self, conversation_id: ConversationId, user_id: UserId) -> Conversation | None:
-        """Give the conversation, or None when there is none of that id or it is another's."""
+        """Return the conversation; None if there is none of that id or it is another user's."""
         ...
 
     async def page(
@@ -75,19 +73,19 @@ class ConversationStore(Protocol):
         ...
 
     async def change(self, conversation_id: ConversationId, change: ConversationChange) -> None:
-        """Set what the change names; no error where the conversation is gone."""
+        """Apply a change; no error if the conversation is gone."""
         ...
 
     async def bind_session(self, conversation_id: ConversationId, session_id: str | None) -> None:
-        """Say which agent session holds what the model remembers; a pending fork is done by it."""
+        """Set the agent session that the model's memory is in; clears a pending fork."""
         ...
 
     async def own_sessions(self, conversation_id: ConversationId) -> Sequence[str]:
-        """Give the agent sessions that nothing but this conversation and its turns refers to."""
+        """Return the agent sessions that only this conversation and its turns refer to."""
         ...
 
     async def delete(self, conversation_id: ConversationId, at: datetime) -> None:
-        """Delete it with its turns and events; no error where it is gone.
+        """Delete it with its turns and events; no error if it is gone.
 
         The idempotency keys of its turns stay, so that none of them runs anew. They go when
         something is deleted more than `KEY_OUTLIVES` later.
@@ -106,12 +104,11 @@ class TurnStore(Protocol):
         key: IdempotencyKey | None = None,
         events: Sequence[TurnEvent] = (),
     ) -> Turn:
-        """Write a queued or running turn down with its first events, atomically.
+        """Store a queued or running turn with its first events, atomically.
 
-        A new conversation is created with it where one is given. The events are stored as
-        `EventStore.append` does it. The turn's `seq` is given here, from 1 within its conversation without gaps. The
-        conversation's last activity moves, never back, and its title is taken from the message
-        where it has none.
+        `create` is stored with it. The turn's `seq` is assigned here, from 1 within its conversation
+        without gaps. The conversation's last activity moves, never back, and an empty title is set
+        from the message.
 
         Raises:
             StoreConflict: the key or an id is taken, or there is no such conversation.
@@ -119,11 +116,11 @@ class TurnStore(Protocol):
         ...
 
     async def find_key(self, user_id: UserId, key: str) -> KeyedTurn | None:
-        """Give the turn that a user's key stands for, deleted perhaps; or None."""
+        """Return the turn of a user's key, also if it was deleted; or None."""
         ...
 
     async def get(self, turn_id: TurnId) -> Turn | None:
-        """Give the turn, or None."""
+        """Return the turn, or None."""
         ...
 
     async def start(self, turn_id: TurnId, at: datetime) -> None:
@@ -131,10 +128,9 @@ class TurnStore(Protocol):
         ...
 
     async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent]) -> None:
-        """Write how turns ended, or will have (state, times, result, session), and events, all or none.
+        """Store how turns ended (state, times, result, session) and events, all or none.
 
-        The events are stored as `EventStore.append` does it, the endings' own among them. The
-        conversations' last activity moves. Idempotent; a turn that is gone is left out.
+        The conversations' last activity moves. Idempotent; a turn that is gone is left out.
 
         Raises:
             StoreConflict: an event's `seq`, or its `n` in its turn, is another's.
@@ -151,7 +147,7 @@ class TurnStore(Protocol):
     async def history(
         self, conversation_id: ConversationId, *, limit: int, before_seq: int | None = None
     ) -> Sequence[Turn]:
-        """List the last `limit` turns (before `before_seq`) that were not taken back, oldest first."""
+        """List the last `limit` turns (before `before_seq`) that were not withdrawn, oldest first."""
         ...
 
     async def fork_point(self, conversation_id: ConversationId, until_seq: int) -> Turn | None:
@@ -176,7 +172,7 @@ class EventStore(Protocol):
     """The events of all turns, in one order."""
 
     async def last_seq(self) -> int:
-        """Give the highest `seq` that was ever stored, deleted ones too; 0: none."""
+        """Return the highest `seq` that was ever stored, deleted ones included; 0 if none."""
         ...
 
     async def append(self, events: Sequence[TurnEvent]) -> None:
@@ -191,11 +187,11 @@ class EventStore(Protocol):
         ...
 
     async def last_n(self, turn_id: TurnId) -> int:
-        """Give the highest `n` of a turn; 0: it has no events."""
+        """Return the highest `n` of a turn; 0 if it has no events."""
         ...
 
     async def find(self, turn_id: TurnId, n: int) -> int | None:
-        """Give the `seq` of one event, or None."""
+        """Return the `seq` of one event, or None."""
         ...
 
     async def after(

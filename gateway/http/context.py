@@ -10,7 +10,7 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from gateway.chat import Chat
-from gateway.conversations.event_log import Subscription
+from gateway.conversations.feed import Subscription
 from gateway.http.bodies import BodyT, read_body, read_optional_body
 from gateway.http.exception_handlers import MemoryNotOpened
 from gateway.http.memory_views import health_fields, missing_health_fields
@@ -163,8 +163,8 @@ class RequestContext:
         return StreamPlan(
             subscription=subscription,
             until_completed=until_completed,
-            check=partial(self.chat.get, self.user_id, conversation_id),
-            wait_stopped=self.chat.wait_shut_down,
+            check=partial(self.chat.conversations.get, self.user_id, conversation_id),
+            wait_stopped=self.chat.intake.wait_shut_down,
             wait_revoked=self.request.state.wait_revoked,
             keep_alive_s=self.state.limits.keep_alive_s,
             readers=self.state.readers,

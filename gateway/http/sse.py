@@ -13,7 +13,7 @@ import anyio
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from gateway.conversations.event_log import Subscription
+from gateway.conversations.feed import Subscription
 from gateway.conversations.model import COMPLETED, TurnEvent
 from gateway.errors import GatewayError, NotFound, ShuttingDown, Unauthorized
 from gateway.http.exception_handlers import error_body, to_gateway_error

@@ -1,7 +1,7 @@
-"""The JSONL log of each turn: written beside the turn, read by people."""
+"""The JSONL log of each turn."""
 
 from gateway.journal.line import JournalKind
-from gateway.journal.reading import LogEntry, LogLine, LogPage, list_logs, read_log
+from gateway.journal.reader import LogEntry, LogLine, LogPage, list_logs, read_log
 from gateway.journal.writer import Journal, TurnJournal
 
 __all__ = [

@@ -1,39 +1,37 @@
-"""The journal's files: their names, and appending to one so that no crash spoils what follows.
+"""The journal's files: their names, and appending so that no crash spoils what follows.
 
-A file belongs to one turn. Each line is written whole or taken back; what a crash left torn gets its
-newline before the next line, and numbering goes on behind the last line that can be read.
+A file belongs to one turn. A line is written whole or removed again. A torn last line of a crash gets
+its newline before the next line, and numbering continues after the last readable line.
 """
 
 import json
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from gateway.journal.line import MAX_LINE_BYTES
+from gateway.journal.line import MAX_LINE_BYTES, Line, LineFormat
 
 _DATE = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
 _TURN = r"trn_[A-Za-z0-9_\-]{1,96}"
 DATE_DIRECTORY = re.compile(_DATE, re.ASCII)
 TURN_ID = re.compile(_TURN, re.ASCII)
-FILE_NAME = re.compile(rf"({_TURN})\.jsonl", re.ASCII)
 LOG_FILE = re.compile(rf"({_DATE})/({_TURN})\.jsonl", re.ASCII)
 
 _NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAIT: int = getattr(os, "O_NONBLOCK", 0)
 _BINARY: int = getattr(os, "O_BINARY", 0)
-_FIRST_LOOK_BYTES = 65_536
 
 
 def log_file_name(turn_id: str, at: datetime) -> str:
-    """Name a turn's file, relative to the journal's directory: `<UTC date>/<turn_id>.jsonl`.
+    """Return a turn's file relative to the journal's directory: `<UTC date>/<turn_id>.jsonl`.
 
     Raises:
-        ValueError: `turn_id` has not the shape of one, so it must not become part of a path.
+        ValueError: `turn_id` is not shaped like one, so it must not become part of a path.
     """
     if TURN_ID.fullmatch(turn_id) is None:
         raise ValueError("a turn id is `trn_` and up to 96 letters, digits, underscores or hyphens")
@@ -41,44 +39,25 @@ def log_file_name(turn_id: str, at: datetime) -> str:
 
 
 def parse_line(raw: bytes) -> dict[str, Any] | None:
-    """Read one line; None when it is damaged."""
+    """Parse one line; None if it is damaged."""
     try:
-        value = json.loads(raw.decode(), parse_constant=_refuse)
+        value = json.loads(raw.decode(), parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+def _refuse_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def open_for_reading(path: Path) -> int:
-    """Open a regular file, never through a symbolic link at its end; blocking.
-
-    Raises:
-        OSError: there is no such regular file, or it cannot be read.
-    """
+    """Open a file for reading, never through a symbolic link at its end."""
     return os.open(path, os.O_RDONLY | _NO_FOLLOW | _NO_WAIT | _BINARY)
 
 
-def last_lines(descriptor: int, size: int) -> Iterator[bytes]:
-    """Give a file's lines from the last one back, as many as `MAX_LINE_BYTES` hold; blocking."""
-    look = _FIRST_LOOK_BYTES
-    given = 0
-    while True:
-        start = max(0, size - look)
-        lines = read_at(descriptor, start, size - start).split(b"\n")
-        whole = [one for one in (lines[1:] if start else lines) if one.strip()]
-        yield from reversed(whole[: len(whole) - given])
-        given = len(whole)
-        if start == 0 or look > 2 * MAX_LINE_BYTES:
-            return
-        look *= 4
-
-
 def read_at(descriptor: int, start: int, count: int) -> bytes:
-    """Read up to `count` bytes from `start`, fewer only at the file's end; blocking."""
+    """Read up to `count` bytes from `start`, fewer only at the file's end."""
     os.lseek(descriptor, start, os.SEEK_SET)
     pieces = []
     while count > 0 and (piece := os.read(descriptor, count)):
@@ -87,84 +66,106 @@ def read_at(descriptor: int, start: int, count: int) -> bytes:
     return b"".join(pieces)
 
 
-@dataclass(slots=True)
-class FilePlace:
-    """Where a turn's file ended after our last write; anything else means: look again."""
+def last_lines(descriptor: int) -> Iterator[bytes]:
+    """Yield the last lines, latest first: those of the last 64 KiB, then of two longest lines."""
+    size = os.fstat(descriptor).st_size
+    yielded = 0
+    for count in (65_536, 2 * MAX_LINE_BYTES):
+        start = max(0, size - count)
+        lines = read_at(descriptor, start, size - start).split(b"\n")
+        whole = [line for line in (lines[1:] if start else lines) if line.strip()]
+        yield from reversed(whole[: len(whole) - yielded])
+        yielded = len(whole)
 
-    size: int = -1
-    seq: int = 0
 
-
+@dataclass(slots=True, eq=False)
 class LogFile:
-    """A turn's file, open for appending. Blocking; for one thread."""
+    """One turn's file, as the writer's thread knows it."""
 
-    def __init__(self, descriptor: int, place: FilePlace) -> None:
-        self._descriptor = descriptor
-        self._place = place
+    path: Path
+    envelope: Mapping[str, str]
+    _size: int = -1
+    """After our last write; if the file has another size, its end is read again."""
+    _seq: int = 0
+    _is_complete: bool = False
+    """The file ends with the turn's response."""
+    _unwritten: int = 0
+    _reported_lost: int = 0
+    """Lost lines that a line in the file reports."""
 
-    def next_seq(self) -> int:
-        """Give the number that the next line must carry; ends a torn line before it.
+    def write_blocking(
+        self, lines: Sequence[Line], line_format: LineFormat
+    ) -> tuple[int, OSError | None]:
+        """Append lines in order; return how many were lost, and the last error.
 
-        Raises:
-            OSError: the file cannot be read, or there is no room for a newline.
+        The file and its directories are created if missing (0600 and 0700). After an error only
+        `response` lines are tried. A second response, of a turn recovered after a crash, is dropped.
         """
-        size = os.fstat(self._descriptor).st_size
-        if size != self._place.size:
-            self._recover(size)
-        return self._place.seq + 1
+        before, fault = self._unwritten, None
+        try:
+            descriptor = self._open()
+        except OSError as exc:
+            self._unwritten += len(lines)
+            return len(lines), exc
+        try:
+            for line in lines:
+                try:
+                    if fault is not None and line.kind != "response":
+                        raise fault
+                    self._write_line(descriptor, line, line_format)
+                except OSError as exc:
+                    self._unwritten += 1
+                    fault = exc
+        finally:
+            os.close(descriptor)
+        return self._unwritten - before, fault
 
-    def append(self, encoded: bytes) -> None:
-        """Write one line, numbered as `next_seq` said; on failure nothing of it stays in the file.
+    def _open(self) -> int:
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _NO_FOLLOW | _NO_WAIT | _BINARY
+        for directory in (self.path.parent.parent, self.path.parent):
+            if not directory.is_dir():
+                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(self.path, flags, 0o600)
 
-        Raises:
-            OSError: the disk did not take it.
-        """
-        self._write_whole(encoded)
-        self._place.seq += 1
+    def _write_line(self, descriptor: int, line: Line, line_format: LineFormat) -> None:
+        """Append a line, preceded by one about the loss of those before it."""
+        if os.fstat(descriptor).st_size != self._size:
+            self._recover(descriptor)
+        if line.kind == "response" and self._is_complete:
+            return
+        if lost := line.refused_before + self._unwritten - self._reported_lost:
+            loss = Line(at=line.at, kind="error", fields=_loss_fields(lost))
+            self._append(descriptor, line_format.encode(loss, self._seq + 1, self.envelope))
+            self._seq += 1
+            self._reported_lost += lost
+        self._append(descriptor, line_format.encode(line, self._seq + 1, self.envelope))
+        self._seq += 1
 
-    def _recover(self, size: int) -> None:
-        self._place.seq = _last_seq(self._descriptor, size)
-        self._place.size = size
-        if size and read_at(self._descriptor, size - 1, 1) != b"\n":
-            self._write_whole(b"\n")
+    def _recover(self, descriptor: int) -> None:
+        lines = (fields for raw in last_lines(descriptor) if (fields := parse_line(raw)))
+        last = next((line for line in lines if isinstance(line.get("seq"), int)), {})
+        self._seq, self._is_complete = last.get("seq", 0), last.get("kind") == "response"
+        self._size = os.fstat(descriptor).st_size
+        if self._size and read_at(descriptor, self._size - 1, 1) != b"\n":
+            self._append(descriptor, b"\n")
 
-    def _write_whole(self, encoded: bytes) -> None:
+    def _append(self, descriptor: int, encoded: bytes) -> None:
+        """Write all bytes; on failure none of them stays in the file."""
         written = 0
         try:
             while written < len(encoded):
-                written += os.write(self._descriptor, encoded[written:])
+                written += os.write(descriptor, encoded[written:])
         except OSError:
             with suppress(OSError):
-                os.ftruncate(self._descriptor, self._place.size)
-            self._place.size = -1
+                os.ftruncate(descriptor, self._size)
+            self._size = -1
             raise
-        self._place.size += written
+        self._size += written
 
 
-def _last_seq(descriptor: int, size: int) -> int:
-    for raw in last_lines(descriptor, size):
-        fields = parse_line(raw)
-        if fields is not None and isinstance(fields.get("seq"), int):
-            return int(fields["seq"])
-    return 0
-
-
-@contextmanager
-def open_for_appending(directory: Path, log_file: str, place: FilePlace) -> Iterator[LogFile]:
-    """Open a turn's file, made with its directories if missing (0600 and 0700); blocking.
-
-    Raises:
-        OSError: it cannot be made, opened or read.
-    """
-    path = directory / log_file
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _NO_FOLLOW | _NO_WAIT | _BINARY
-    try:
-        descriptor = os.open(path, flags, 0o600)
-    except FileNotFoundError:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        descriptor = os.open(path, flags, 0o600)
-    try:
-        yield LogFile(descriptor, place)
-    finally:
-        os.close(descriptor)
+def _loss_fields(lost: int) -> dict[str, Any]:
+    return {
+        "code": "journal_lines_lost",
+        "message": f"{lost} of the journal's lines before this one could not be kept.",
+        "lost": lost,
+    }

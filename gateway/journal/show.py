@@ -1,30 +1,30 @@
-"""Journal lines as a person reads them in a terminal.
+"""Render journal lines for a person at a terminal.
 
-What a model or a tool wrote is shown with its control characters spelt out, so that no log can move
-the cursor, change the terminal's title or hide a line.
+Control characters in what a model or a tool wrote are spelt out, so that no log can move the cursor,
+change the terminal's title or hide a line.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
-from gateway.journal.reading import LogLine
+from gateway.journal.reader import LogLine
 from gateway.jsonsafe import json_text
 from gateway.observability.terminal import spell_out
 
-_RESET = "\x1b[0m"
-_DIM = "\x1b[2m"
+_DIM = "2"
 _COLOURS: Mapping[str, str] = {
-    "request": "\x1b[1;36m",
-    "context": "\x1b[35m",
-    "message": "\x1b[37m",
-    "permission": "\x1b[33m",
-    "tool": "\x1b[34m",
-    "error": "\x1b[1;31m",
-    "response": "\x1b[1;32m",
-    "damaged": "\x1b[1;31m",
+    "request": "1;36",
+    "context": "35",
+    "message": "37",
+    "permission": "33",
+    "tool": "34",
+    "error": "1;31",
+    "response": "1;32",
+    "damaged": "1;31",
 }
-_ENVELOPE = frozenset({"ts", "seq", "conversation_id", "turn_id", "kind"})
-_TOLD_WHOLE: Mapping[str, str] = {"request": "message", "response": "reply"}
+_ENVELOPE = ("ts", "seq", "conversation_id", "turn_id", "kind")
+_SHOWN_WHOLE: Mapping[str, str] = {"request": "message", "response": "reply"}
 """The field of a kind that is shown with all its lines."""
 _FIRST: Mapping[str, tuple[str, ...]] = {
     "permission": ("tool", "name", "verdict", "rule", "reason"),
@@ -33,85 +33,92 @@ _FIRST: Mapping[str, tuple[str, ...]] = {
     "response": ("outcome", "stop_reason", "duration_ms", "model", "cost_usd"),
 }
 _MAX_SUMMARY_CHARS = 300
-_NOTHING = (None, "")
 
 
-def cut(text: str, most: int) -> str:
-    """Shorten to `most` characters, the last one then an ellipsis."""
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def first_words(text: str, most: int) -> str:
-    """Give the beginning of a text on one line."""
-    return cut(spell_out(" ".join(text[: most * 4].split())), most)
+def first_words(text: str, max_chars: int) -> str:
+    """Return the beginning of a text on one line."""
+    return _cut(spell_out(" ".join(text[: max_chars * 4].split())), max_chars)
 
 
 class LinePrinter:
-    """Turns lines into text; coloured or not."""
+    """Turns lines into text, coloured or not."""
 
     def __init__(self, *, colours: bool) -> None:
         self._colours = colours
 
     def paint(self, text: str, kind: str) -> str:
-        """Give the text in a kind's colour."""
-        colour = _COLOURS.get(kind, _DIM)
-        return f"{colour}{text}{_RESET}" if self._colours else text
+        """Return the text in a kind's colour."""
+        return f"\x1b[{_COLOURS.get(kind, _DIM)}m{text}\x1b[0m" if self._colours else text
 
-    def show(self, line: LogLine) -> Iterator[str]:
-        """Give the rows that one line becomes."""
+    def show_all(self, lines: Iterable[LogLine], *, count_pieces: bool = True) -> Iterator[str]:
+        """Yield the rows of some lines; pieces of an answer in a row become one row, or none."""
+        pieces = 0
+        for line in chain(lines, [None]):
+            if line is not None and _is_piece(line):
+                pieces += count_pieces
+                continue
+            if pieces:
+                yield f"{'':12}  {self.paint(f'{pieces} pieces of an answer', '')}"
+            pieces = 0
+            if line is not None:
+                yield from self._show(line)
+
+    def _show(self, line: LogLine) -> Iterator[str]:
         if line.fields is None:
-            shown = cut(spell_out(line.raw.decode("utf-8", "backslashreplace")), _MAX_SUMMARY_CHARS)
+            shown = _cut(
+                spell_out(line.raw.decode("utf-8", "backslashreplace")), _MAX_SUMMARY_CHARS
+            )
             yield f"{'':12}  {self.paint('damaged   ', 'damaged')}  line {line.number}: {shown}"
             return
         kind = str(line.fields.get("kind"))
         moment = spell_out(str(line.fields.get("ts", "")))[11:23]
-        summary = cut(spell_out(_summarise(kind, line.fields)), _MAX_SUMMARY_CHARS)
+        summary = _cut(spell_out(_summarise(kind, line.fields)), _MAX_SUMMARY_CHARS)
         yield f"{moment:12}  {self.paint(f'{spell_out(kind):10}', kind)}  {summary}".rstrip()
-        told = line.fields.get(_TOLD_WHOLE.get(kind, ""))
-        if isinstance(told, str):
-            yield from (f"{'':26}{spell_out(row)}" for row in told.split("\n"))
+        whole = line.fields.get(_SHOWN_WHOLE.get(kind, ""))
+        if isinstance(whole, str):
+            yield from (f"{'':26}{spell_out(row)}" for row in whole.split("\n"))
 
 
-def is_piece(line: LogLine) -> bool:
-    """Say whether a line holds a piece of an answer that a later line holds whole."""
+def _cut(text: str, max_chars: int) -> str:
+    return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
+
+
+def _is_piece(line: LogLine) -> bool:
+    """Return whether a line holds a piece of an answer that a later line holds whole."""
     message = (line.fields or {}).get("message")
     return isinstance(message, dict) and message.get("type") == "StreamEvent"
 
 
 def _summarise(kind: str, fields: Mapping[str, Any]) -> str:
-    if kind == "message":
-        return _summarise_message(fields.get("message"))
+    message = fields.get("message")
+    if kind == "message" and isinstance(message, dict):
+        content = message.get("content")
+        blocks = content if isinstance(content, list) else [content or message.get("result")]
+        first = [message.get(name) for name in ("type", "subtype", "error")]
+        return _join(first + [_summarise_block(block) for block in blocks])
     named = _FIRST.get(kind, ())
-    first = [fields[name] for name in named if fields.get(name) not in _NOTHING]
-    if kind in _TOLD_WHOLE:
-        return "  ".join(map(_say, first))
-    rest = [f"{key}={_say(one)}" for key, one in fields.items() if key not in {*named, *_ENVELOPE}]
-    return "  ".join([*map(_say, first), *rest])
-
-
-def _summarise_message(message: Any) -> str:
-    if not isinstance(message, dict):
-        return _say(message)
-    words = [message.get("type"), message.get("subtype"), message.get("error")]
-    content = message.get("content")
-    blocks = content if isinstance(content, list) else [content or message.get("result")]
-    said = [_summarise_block(one) for one in blocks]
-    return "  ".join([*(_say(one) for one in words if one not in _NOTHING), *filter(None, said)])
+    first = [fields.get(name) for name in named]
+    if kind in _SHOWN_WHOLE:
+        return _join(first)
+    rest = fields.keys() - {*named, *_ENVELOPE}
+    return _join(first + [f"{key}={_text(fields[key])}" for key in fields if key in rest])
 
 
 def _summarise_block(block: Any) -> str:
     match block:
         case {"type": "ToolUseBlock", "name": name, "input": given}:
-            return f"{_say(name)} {_say(given)}"
+            return f"{_text(name)} {_text(given)}"
         case {"type": "ToolResultBlock", "content": content, "is_error": failed}:
-            return f"{'failed' if failed else 'returned'}: {_say(content)}"
+            return f"{'failed' if failed else 'returned'}: {_text(content)}"
         case {"text": text} | {"thinking": text}:
-            return _say(text)
-        case None:
-            return ""
+            return _text(text)
         case _:
-            return _say(block)
+            return _text(block)
 
 
-def _say(value: Any) -> str:
-    return value if isinstance(value, str) else json_text(value)
+def _join(values: Iterable[Any]) -> str:
+    return "  ".join(_text(value) for value in values if value not in (None, ""))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else json_text(value)

@@ -1,13 +1,16 @@
-"""Writes the journal: turns hand lines over on the event loop, one thread writes them in batches.
+"""Write the journal: turns add lines on the event loop, one thread writes them in batches.
 
-A turn never waits for the disk and never fails for it. What cannot be kept, because the queue is at
-its bound or the disk takes nothing, is counted, told by a line in the file as soon as one can be
-written again, and by `TurnJournal.close`.
+A turn never waits for the disk and never fails because of it. Lines that cannot be kept, because the
+queue is full or the disk takes nothing, are counted. The next line that can be written is preceded by
+one that reports the loss.
 """
 
+import errno
 import logging
+import os
+import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,117 +18,91 @@ from typing import Any
 import anyio
 from anyio.abc import TaskStatus
 
-from gateway.journal.batch import RESERVED_KINDS, Batch, Entry, TurnFile
-from gateway.journal.files import log_file_name
-from gateway.journal.line import MAX_LINE_BYTES, JournalKind, Line, LineForm
-from gateway.journal.probe import PROBE_TIMEOUT_S, TOO_SLOW, name_fault, probe_blocking
-from gateway.journal.reading import has_response
-from gateway.journal.waiting import MAX_WAITING_BYTES, WaitingLines, estimate_bytes
+from gateway.journal.files import LogFile, log_file_name
+from gateway.journal.line import MAX_LINE_BYTES, JournalKind, Line, LineFormat
+from gateway.jsonsafe import estimate_chars
 from gateway.observability.masking import Mask
 from memory.clock import Now, utc_now
 
 MAX_WAITING_LINES = 10_000
+MAX_WAITING_BYTES = 64 * 1024 * 1024
 LINGER_S = 0.1
-"""Lines that come within this time are written together, unless somebody waits for them.
+"""Lines that arrive within this time are written together, unless a turn waits for them.
 
-Turning a line into JSON and masking it is work for the interpreter, which the loop would wait for
-while a turn's first words come."""
+Rendering and masking need the interpreter; the first words of a turn must not wait for that."""
 CLOSE_TIMEOUT_S = 5.0
 DRAIN_TIMEOUT_S = 5.0
-_BATCH_LINES = 1000
-_BATCH_BYTES = 8 * 1024 * 1024
+PROBE_TIMEOUT_S = 2.0
+TOO_SLOW = "The journal's disk does not answer."
+_PROBE = b"\n" * 4096
+"""A whole block: a full disk may still take a byte into a block that is in use."""
+_REASONS = {
+    errno.ENOSPC: "the disk is full",
+    errno.EROFS: "the file system is read-only",
+    errno.EEXIST: "its directory is no directory",
+    errno.ENOTDIR: "its directory is no directory",
+}
 
 log = logging.getLogger(__name__)
-
-
-class _Intake:
-    """The event loop's side: lines come in, the writer is woken."""
-
-    def __init__(
-        self, *, max_lines: int, max_bytes: int, now: Now, on_lost: Callable[[int], None]
-    ) -> None:
-        self.now = now
-        self.on_lost = on_lost
-        self.waiting: WaitingLines[Entry] = WaitingLines(max_lines=max_lines, max_bytes=max_bytes)
-        self.ended = False
-        self._came = anyio.Event()
-        self._wanted = anyio.Event()
-
-    def offer(self, entry: Entry) -> bool:
-        """Take a line in; False when there is no room, or nobody who would write it."""
-        if self.ended:
-            return False
-        size = estimate_bytes(entry.line.fields)
-        if not self.waiting.offer(entry, size, reserved=entry.line.kind in RESERVED_KINDS):
-            return False
-        self._came.set()
-        return True
-
-    def hurry(self) -> None:
-        """Say that somebody waits for what is there."""
-        self._wanted.set()
-
-    async def wait(self) -> None:
-        """Return when there are lines, a little later so that more may come with them."""
-        await self._came.wait()
-        self._came = anyio.Event()
-        with anyio.move_on_after(LINGER_S):
-            await self._wanted.wait()
-        self._wanted = anyio.Event()
 
 
 class TurnJournal:
     """One turn's file. Made by `Journal.open`; for the event loop alone."""
 
-    def __init__(self, intake: _Intake, log_file: str, envelope: Mapping[str, str]) -> None:
+    def __init__(self, journal: "Journal", file: LogFile, log_file: str) -> None:
+        self.file = file
         self.log_file = log_file
         """`<YYYY-MM-DD>/<turn_id>.jsonl`, the date in UTC; relative to the journal's directory."""
         self.lost = 0
         """Lines of this turn that could not be kept."""
-        self._intake = intake
-        self._file = TurnFile(log_file, envelope, self._settle)
+        self._journal = journal
         self._refused = 0
         self._pending = 0
         self._settled = anyio.Event()
         self._closed = False
 
     def write(self, kind: JournalKind, /, **fields: Any) -> None:
-        """Hand a line over. Never blocks, never raises.
+        """Add a line. Never blocks, never raises.
 
         The values are read later, in another thread: they must not be changed after this call.
-        At the queue's bound the line is dropped and counted in `lost`; `response` has a reserve.
-        After `close` every line is. A field that is named like one of the line's own (`ts`, `seq`,
-        `conversation_id`, `turn_id`, `kind`) is kept with an underscore behind its name, unless
-        it says the same.
+        If the queue is full the line is dropped and counted in `lost`, unless it is a `response`.
+        After `close` every line is dropped.
         """
-        line = Line(at=self._intake.now(), kind=kind, fields=fields, lost_before=self._refused)
-        if not self._closed and self._intake.offer(Entry(self._file, line)):
+        line = Line(
+            at=self._journal.now(),
+            kind=kind,
+            fields=fields,
+            size=estimate_chars(fields),
+            refused_before=self._refused,
+        )
+        if not self._closed and self._journal.enqueue(self, line):
             self._pending += 1
             return
         self._refused += 1
         self.lost += 1
-        self._intake.on_lost(1)
+        self._journal.on_lost(1)
 
     async def flush(self, *, within_s: float = CLOSE_TIMEOUT_S) -> bool:
         """Wait until every line so far is with the operating system, `within_s` at most.
 
-        False when that took longer, or when a line of this turn was lost.
+        Return False if that took longer, or if a line of this turn was lost.
         """
         with anyio.move_on_after(within_s):
             while self._pending:
-                self._intake.hurry()
+                self._journal.hurry()
                 await self._settled.wait()
         return self._pending == 0 and self.lost == 0
 
     async def close(self, *, within_s: float = CLOSE_TIMEOUT_S) -> bool:
         """Take no more lines and wait as `flush` does; idempotent.
 
-        False when a line was lost, or is not written yet: the journal still tries.
+        Return False if a line was lost or is not written yet: the journal still tries.
         """
         self._closed = True
         return await self.flush(within_s=within_s)
 
-    def _settle(self, done: int, lost: int) -> None:
+    def settle(self, done: int, lost: int) -> None:
+        """Note that `done` lines left the queue, `lost` of them unwritten."""
         self._pending -= done
         self.lost += lost
         if self._pending == 0:
@@ -136,9 +113,8 @@ class TurnJournal:
 class Journal:
     """The journal of all turns below one directory. For one event loop.
 
-    At most `max_waiting` lines and `max_waiting_bytes` (an estimate) wait for the disk, an eighth
-    more for `response` lines; what comes beyond is dropped and counted. `on_lost` is told of
-    every lost line, on the event loop; it must not raise.
+    At most `max_waiting` lines and about `max_waiting_bytes` wait for the disk, and each turn's
+    response. `on_lost` is called with the number of lost lines, on the event loop; it must not raise.
     """
 
     def __init__(
@@ -152,69 +128,124 @@ class Journal:
         max_line_bytes: int = MAX_LINE_BYTES,
         on_lost: Callable[[int], None] = lambda _: None,
     ) -> None:
+        self.now = now
+        self.on_lost = on_lost
         self._directory = directory
-        self._form = LineForm(mask=mask, max_bytes=max_line_bytes)
-        self._intake = _Intake(
-            max_lines=max_waiting, max_bytes=max_waiting_bytes, now=now, on_lost=on_lost
-        )
-        self._batch: Batch | None = None
-        self._running = False
+        self._format = LineFormat(mask=mask, max_bytes=max_line_bytes)
+        self._max_lines, self._max_bytes = max_waiting, max_waiting_bytes
+        self._queue: dict[TurnJournal, list[Line]] = {}
+        self._held_lines = self._held_bytes = 0
+        """What is queued or being written."""
+        self._ended = False
         self._failing = False
+        self._arrived = anyio.Event()
+        self._wanted = anyio.Event()
         self._writer_thread = anyio.CapacityLimiter(1)
         self._probe_thread = anyio.CapacityLimiter(1)
         self._probing = threading.Lock()
 
     def open(self, conversation_id: str, turn_id: str, at: datetime) -> TurnJournal:
-        """Give the journal of one turn. Never touches the disk.
+        """Return the journal of one turn. Never touches the disk.
 
-        A file that is there already, after a crash say, is continued behind its last line.
+        An existing file, of before a crash, is continued after its last line.
 
         Raises:
-            ValueError: `turn_id` has not the shape of one.
+            ValueError: `turn_id` is not shaped like one.
         """
+        log_file = log_file_name(turn_id, at)
         envelope = {"conversation_id": conversation_id, "turn_id": turn_id}
-        return TurnJournal(self._intake, log_file_name(turn_id, at), envelope)
+        return TurnJournal(self, LogFile(self._directory / log_file, envelope), log_file)
 
-    async def has_response(self, turn: TurnJournal) -> bool:
-        """Whether a turn's file has come to its last line already, before a crash say."""
-        return await anyio.to_thread.run_sync(
-            has_response, self._directory, turn.log_file, limiter=self._writer_thread
+    def enqueue(self, turn: TurnJournal, line: Line) -> bool:
+        """Take a line; return False if the queue is full or the writer has ended."""
+        is_full = (
+            self._held_lines >= self._max_lines or self._held_bytes + line.size > self._max_bytes
         )
+        if self._ended or (is_full and line.kind != "response"):
+            return False
+        self._queue.setdefault(turn, []).append(line)
+        self._held_lines += 1
+        self._held_bytes += line.size
+        self._arrived.set()
+        return True
+
+    def hurry(self) -> None:
+        """Write what is queued without waiting for more: a turn waits for it."""
+        self._wanted.set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Write what turns hand over, until cancelled; one such task at a time.
+        """Write queued lines until cancelled; one such task at a time.
 
-        Cancelled, it first writes what waits, within `DRAIN_TIMEOUT_S`; the rest, and every
-        line that comes afterwards, counts as lost.
+        When cancelled, write what is queued within `DRAIN_TIMEOUT_S`. The rest, and every later
+        line, counts as lost.
         """
-        assert not self._running, "the journal has one writer"
-        self._running, self._intake.ended = True, False
-        try:
+        self._ended = False
+        writing = anyio.CancelScope(shield=True)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._write_until_ended, writing)
             task_status.started()
-            while True:
-                await self._intake.wait()
-                await self._write_waiting()
+            try:
+                await anyio.sleep_forever()
+            finally:
+                self._ended = True
+                self._arrived.set()
+                self._wanted.set()
+                writing.deadline = anyio.current_time() + DRAIN_TIMEOUT_S
+
+    async def _write_until_ended(self, scope: anyio.CancelScope) -> None:
+        with scope:
+            while not self._ended:
+                await self._arrived.wait()
+                with anyio.move_on_after(LINGER_S):
+                    await self._wanted.wait()
+                self._arrived, self._wanted = anyio.Event(), anyio.Event()
+                while self._queue:
+                    await self._write_next()
+        for turn, lines in self._queue.items():
+            self._settle(turn, lines, len(lines))
+        self._queue = {}
+
+    async def _write_next(self) -> None:
+        """Write all queued lines of the turn that has waited longest."""
+        turn = next(iter(self._queue))
+        lines = self._queue.pop(turn)
+        lost, fault = len(lines), None
+        try:
+            lost, fault = await anyio.to_thread.run_sync(
+                turn.file.write_blocking,
+                lines,
+                self._format,
+                abandon_on_cancel=True,
+                limiter=self._writer_thread,
+            )
         finally:
-            with anyio.move_on_after(DRAIN_TIMEOUT_S, shield=True):
-                await self._write_waiting()
-            self._give_up()
-            self._running = False
+            self._settle(turn, lines, lost)
+        if fault is not None and not self._failing:
+            log.error("journal_write_failed", extra={"reason": _reason(fault)})
+        elif fault is None and self._failing:
+            log.warning("journal_write_recovered")
+        self._failing = fault is not None
+
+    def _settle(self, turn: TurnJournal, lines: Sequence[Line], lost: int) -> None:
+        self._held_lines -= len(lines)
+        self._held_bytes -= sum(line.size for line in lines)
+        turn.settle(len(lines), lost)
+        if lost:
+            self.on_lost(lost)
 
     async def ping(self) -> str | None:
-        """Say what keeps the journal from being written, in a sentence without paths; else None.
+        """Return why the journal cannot be written, as a sentence without paths, or None.
 
         Answers within `PROBE_TIMEOUT_S`.
         """
         with anyio.move_on_after(PROBE_TIMEOUT_S):
             return await anyio.to_thread.run_sync(
-                self._probe_blocking,
-                abandon_on_cancel=True,
-                limiter=self._probe_thread,
+                self._probe_blocking, abandon_on_cancel=True, limiter=self._probe_thread
             )
         return TOO_SLOW
 
     def _probe_blocking(self) -> str | None:
-        """Probe, unless a probe that nobody waits for any more still hangs."""
+        """Write a nameless file, unless an abandoned probe still hangs."""
         if not self._probing.acquire(blocking=False):
             return TOO_SLOW
         try:
@@ -222,39 +253,19 @@ class Journal:
         finally:
             self._probing.release()
 
-    async def _write_waiting(self) -> None:
-        while self._batch is not None or self._intake.waiting:
-            if self._batch is None:
-                taken = self._intake.waiting.take(max_lines=_BATCH_LINES, max_bytes=_BATCH_BYTES)
-                self._batch = Batch(*taken)
-            # A cancelled wait leaves the batch with its thread; the drain waits for it here again.
-            await anyio.to_thread.run_sync(
-                self._batch.write_blocking,
-                self._directory,
-                self._form,
-                abandon_on_cancel=True,
-                limiter=self._writer_thread,
-            )
-            self._finish(self._batch, self._batch.lost)
 
-    def _finish(self, batch: Batch, lost: Mapping[TurnFile, int]) -> None:
-        self._batch = None
-        self._intake.waiting.release(len(batch.entries), batch.size)
-        for file, done in batch.count_by_file().items():
-            file.settle(done, lost.get(file, 0))
-        if all_lost := sum(lost.values()):
-            self._intake.on_lost(all_lost)
-        if batch.fault is not None and not self._failing:
-            log.error("journal_write_failed", extra={"reason": name_fault(batch.fault)})
-        elif batch.fault is None and self._failing:
-            log.warning("journal_write_recovered")
-        self._failing = batch.fault is not None
+def probe_blocking(directory: Path) -> str | None:
+    """Write a nameless file and drop it; return None if that worked, else a sentence."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
+            if file.write(_PROBE) < len(_PROBE):
+                return "The journal cannot be written: the disk is full."
+    except OSError as exc:
+        return f"The journal cannot be written: {_reason(exc)}."
+    return None
 
-    def _give_up(self) -> None:
-        """Count as lost what is still there, so that nobody waits for it."""
-        self._intake.ended = True
-        while self._batch is not None or self._intake.waiting:
-            if self._batch is None:
-                taken = self._intake.waiting.take(max_lines=_BATCH_LINES, max_bytes=_BATCH_BYTES)
-                self._batch = Batch(*taken)
-            self._finish(self._batch, self._batch.count_by_file())
+
+def _reason(fault: OSError) -> str:
+    number = fault.errno or 0
+    return _REASONS.get(number, os.strerror(number).lower())

@@ -1,4 +1,4 @@
-"""Asking the person about a call of their turn, and telling readers of it."""
+"""Ask the person about a call of their turn, and report the question to readers."""
 
 import anyio
 
@@ -7,21 +7,21 @@ from gateway.turns.context import TurnContext
 from policies.tools import ToolCall
 
 _WAIT_S = 1.0
-"""A call of which no reader hears is asked about all the same."""
+"""A call that the run's reader does not reach in this time is asked about all the same."""
 
 
 class ApprovalRequester:
-    """See `Asker`."""
+    """Asks about one turn's calls. See `gate.Asker`."""
 
     def __init__(self, context: TurnContext) -> None:
         self._context = context
 
     async def __call__(self, call: ToolCall) -> tuple[Question | None, Answer]:
-        """Ask and wait; whatever becomes of the question is told."""
+        """Ask, wait, and report how the question ended."""
         context, turn = self._context, self._context.turn
         asked: list[Question] = []
         answer = Answer(decision="deny", by="turn_ended")
-        await self._wait_until_told(call)
+        await self._wait_until_seen(call)
         try:
             _, answer = await context.parts.approvals.ask(
                 call,
@@ -38,27 +38,19 @@ class ApprovalRequester:
             await self._wait_until_stored()
         return (asked[0] if asked else None), answer
 
-    async def _wait_until_told(self, call: ToolCall) -> None:
-        """Let the run's reader come to the call first, so that its start is told before the question."""
+    async def _wait_until_seen(self, call: ToolCall) -> None:
+        """Wait until the run's reader has reached the call, so that its start comes before the question."""
         context = self._context
         with anyio.move_on_after(_WAIT_S):
             while call.index not in context.evidence.tools:
                 await context.call_seen.wait()
 
     async def _wait_until_stored(self) -> None:
-        """Let no call run before its permission is stored: after a crash, one without it did not run.
+        """Wait until the permission is stored: after a crash, a call without one did not run.
 
-        A turn that is being stopped waits for no disk; its calls are denied anyhow.
+        A turn that is being stopped does not wait; its calls are denied anyway.
         """
-        async with anyio.create_task_group() as tasks:
-
-            async def give_up() -> None:
-                await self._context.control.wait_stop()
-                tasks.cancel_scope.cancel()
-
-            tasks.start_soon(give_up)
-            await self._context.events.flush()
-            tasks.cancel_scope.cancel()
+        await self._context.control.run_unless_stopped(self._context.events.flush)
 
     def _announce(self, question: Question, asked: list[Question]) -> None:
         asked.append(question)

@@ -1,10 +1,10 @@
-"""A person's word on a tool call: asked, waited for, remembered, or given up.
+"""Approvals: a tool call that waits for a person's answer.
 
-Questions live in memory only: a server that restarts has no run left that could wait for an answer.
+Questions live in memory only: after a restart no run is left that could wait for an answer.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -18,10 +18,13 @@ from policies.tools import ToolCall
 Decision = Literal["allow", "deny"]
 Remember = Literal["once", "conversation"]
 
+_KEPT_CLOSED = 1000
+"""Closed questions that are remembered, to say that they were answered; for older ones it is a 404."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """How a question ended; `by` is `user`, `timeout`, `remembered` or `turn_ended`."""
+    """How a question ended."""
 
     decision: Decision
     by: Literal["user", "timeout", "remembered", "turn_ended"]
@@ -44,7 +47,7 @@ class Question:
     expires_at: datetime
 
     def fields(self) -> dict[str, str | int]:
-        """Give what clients see of it."""
+        """Return what clients see of it."""
         return {
             "approval_id": self.id,
             "conversation_id": self.conversation_id,
@@ -57,22 +60,22 @@ class Question:
         }
 
 
+@dataclass(slots=True)
 class _Open:
-    def __init__(self, question: Question, memory_key: str) -> None:
-        self.question = question
-        self.memory_key = memory_key
-        self.answer: Answer | None = None
-        self.answered = anyio.Event()
+    question: Question
+    memory_key: str
+    answer: Answer | None = None
+    answered: anyio.Event = field(default_factory=anyio.Event)
 
 
 class ApprovalDesk:
-    """All questions that wait, and what people allowed for whole conversations."""
+    """All open questions, and what people allowed for whole conversations."""
 
     def __init__(self, *, timeout_s: float, now: Now) -> None:
         self._timeout_s = timeout_s
         self._now = now
         self._open: dict[str, _Open] = {}
-        self._answered: dict[str, UserId] = {}
+        self._closed: dict[str, UserId] = {}
         self._remembered: dict[ConversationId, set[str]] = {}
 
     async def ask(
@@ -85,10 +88,10 @@ class ApprovalDesk:
         summary: str,
         announce: Callable[[Question], None],
     ) -> tuple[Question | None, Answer]:
-        """Ask a person and wait for the answer; nobody's answer in time denies.
+        """Ask a person and wait for the answer; without one in time the call is denied.
 
-        What was allowed for the whole conversation is not asked again: then there is no question.
-        Cancellation withdraws the question.
+        No question is asked about what was allowed for the whole conversation. Cancellation withdraws
+        the question.
         """
         key = _memory_key(call)
         if key in self._remembered.get(conversation_id, set()):
@@ -111,16 +114,18 @@ class ApprovalDesk:
                 await waiting.answered.wait()
         finally:
             del self._open[question.id]
-            self._close(question)
+            self._closed[question.id] = user_id
+            if len(self._closed) > _KEPT_CLOSED:
+                del self._closed[next(iter(self._closed))]
         return question, waiting.answer or Answer(decision="deny", by="timeout")
 
     def pending(self, user_id: UserId, conversation_id: str | None = None) -> Sequence[Question]:
         """List a user's open questions, oldest first."""
         return [
-            one.question
-            for one in self._open.values()
-            if one.question.user_id == user_id
-            and conversation_id in {None, one.question.conversation_id}
+            waiting.question
+            for waiting in self._open.values()
+            if waiting.question.user_id == user_id
+            and conversation_id in {None, waiting.question.conversation_id}
         ]
 
     def answer(
@@ -135,15 +140,14 @@ class ApprovalDesk:
         """Take a person's answer.
 
         Raises:
-            NotFound: there is no such question, or it is another's.
-            Conflict: it was answered already, or nobody waits for it any more.
+            NotFound: there is no such question, or it is another user's.
+            Conflict: it was answered already, or no call waits for it any more.
         """
         waiting = self._open.get(approval_id)
-        if waiting is None or waiting.question.user_id != user_id:
-            if self._answered.get(approval_id) == user_id:
-                raise Conflict("This approval was answered already.", code="already_answered")
+        owner = self._closed.get(approval_id) if waiting is None else waiting.question.user_id
+        if owner != user_id:
             raise NotFound("There is no such approval.")
-        if waiting.answer is not None:
+        if waiting is None or waiting.answer is not None:
             raise Conflict("This approval was answered already.", code="already_answered")
         waiting.answer = Answer(decision=decision, by="user", message=message)
         if remember == "conversation" and decision == "allow":
@@ -154,7 +158,7 @@ class ApprovalDesk:
         return waiting.question
 
     def end_turn(self, turn_id: TurnId) -> None:
-        """Deny what a turn still waits for: it is being ended."""
+        """Deny the open questions of a turn that is being stopped."""
         for waiting in self._open.values():
             if waiting.question.turn_id == turn_id and waiting.answer is None:
                 waiting.answer = Answer(decision="deny", by="turn_ended")
@@ -164,13 +168,8 @@ class ApprovalDesk:
         """Forget what was allowed for a conversation."""
         self._remembered.pop(conversation_id, None)
 
-    def _close(self, question: Question) -> None:
-        self._answered[question.id] = question.user_id
-        while len(self._answered) > 1000:  # noqa: PLR2004  late answers are rare; older ones get 404
-            del self._answered[next(iter(self._answered))]
-
 
 def _memory_key(call: ToolCall) -> str:
-    """Name what "for this conversation" covers: a tool, in Bash a single command."""
+    """Return what an answer for the whole conversation covers: a tool, or one command of Bash."""
     command = str(call.input.get("command") or "").split()
     return f"Bash:{command[0]}" if call.name == "Bash" and command else call.name

@@ -1,6 +1,4 @@
-"""The agent client of one turn: taken from the pool, replaced when it died, given back once."""
-
-import logging
+"""The agent client of one turn: taken from the pool, replaced if it died, returned once."""
 
 import anyio
 
@@ -18,25 +16,23 @@ from gateway.turns.context import TurnContext
 from gateway.turns.reply import Cause
 from gateway.turns.sentences import describe_concerns
 
-_log = logging.getLogger(__name__)
-
 
 class ClientLease:
-    """The lease of one turn. `take` may be cancelled; what it got is given back all the same."""
+    """One turn's lease. If `take` is cancelled, `give_back` still returns the client."""
 
     def __init__(self, context: TurnContext) -> None:
         self._context = context
         self._lease: Lease | None = None
         self.refusal: Cause = "unavailable"
-        """Why there is no client, once `take` or `replace` has said so."""
+        """Why there is no client, after `take` or `replace` returned False."""
 
     @property
     def client(self) -> AgentClient | None:
-        """The client; None while there is none."""
+        """The client, or None."""
         return self._lease.client if self._lease else None
 
     async def take(self, conversation: Conversation, *, after_death: bool = False) -> bool:
-        """Get the conversation's client, and tell what it lost; False when none can be had."""
+        """Take the conversation's client and report what it lost; return False if there is none."""
         parts = self._context.parts
         has_cases = conversation.uses_cases and parts.memory.cases is not None
         spec = ClientSpec(
@@ -63,23 +59,20 @@ class ClientLease:
         return True
 
     async def replace(self, conversation: Conversation) -> bool:
-        """Get another client for one that had died; False when none can be had."""
+        """Take another client for one that died; return False if there is none."""
         with anyio.CancelScope(shield=True):
             await self._context.parts.pool.discard(conversation.id)
         self._lease = None
         return await self.take(conversation, after_death=True)
 
     async def give_back(self, *, is_idle: bool) -> None:
-        """Give the client back; one that may still be at work is killed. Never raises."""
+        """Return the client to the pool, or kill it unless `is_idle`: it may still be working."""
         if self._lease is None:
             return
         self._lease = None
         pool, conversation_id = self._context.parts.pool, self._context.turn.conversation_id
-        try:
-            if is_idle:
-                pool.release(conversation_id)
-            else:
-                with anyio.CancelScope(shield=True):
-                    await pool.discard(conversation_id)
-        except Exception:  # noqa: BLE001  the turn's result does not hang on it
-            _log.exception("client_not_given_back")
+        if is_idle:
+            pool.release(conversation_id)
+        else:
+            with anyio.CancelScope(shield=True):
+                await pool.discard(conversation_id)

@@ -1,14 +1,13 @@
-"""The end of a turn: its result made from evidence, written down, stored and told, once.
+"""Complete a turn: make its result from evidence, store it and publish it, once.
 
-It is stored before memory and the log are told of it, and readers last: a crash in between leaves nothing
-told that the next start could gainsay.
+The result is stored before memory and the journal get it, and readers get it last, so that a crash in
+between leaves nothing published that recovery could contradict.
 """
 
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from gateway.engine.events import RunFinished
@@ -18,14 +17,13 @@ from gateway.turns.evidence import Evidence, Notice
 from gateway.turns.reply import Cause, Ending, broke_off, describe_unusual_stop
 from gateway.turns.result import failure_notice, memory_fields, turn_result
 from gateway.turns.sanitizer import off_loop
-from gateway.turns.stream_masker import shown_in_parts
 from memory.recall.query import ContextPack
 
 _log = logging.getLogger(__name__)
 
 
 class TurnCompletion:
-    """Ends one turn."""
+    """Completes one turn."""
 
     def __init__(self, context: TurnContext) -> None:
         self._context = context
@@ -34,7 +32,7 @@ class TurnCompletion:
         self.first_text_s: float | None = None
 
     async def close(self, memory: Mapping[str, Any], session_id: str | None) -> None:
-        """Store and tell the result; whatever fails on the way, there is one."""
+        """Make, store and publish the result; if that fails, a bare one."""
         context = self._context
         finished_at = context.parts.now()
         try:
@@ -54,26 +52,23 @@ class TurnCompletion:
         await context.events.note_ending(ended)
         context.chronicle.completed(result, context.evidence.text, finished_at)
         if not await context.chronicle.record():
-            self._tell_late(Notice("memory_not_written", context.say("memory_not_written")), result)
+            self._add_late(Notice("memory_not_written", context.say("memory_not_written")), result)
         context.is_over = True
         context.journal.write("response", **result)
         await self._close_journal(result)
         await context.events.complete(ended, result)
         context.chronicle.ended()
-        try:
-            self._count(result)
-        finally:
-            context.control.finished.set()
+        self._count(result)
 
     async def _result(self, memory: Mapping[str, Any], finished_at: datetime) -> dict[str, Any]:
         ending = self._ending()
         self._last_notices(ending)
         if not await self._context.journal.flush():
-            self._context.tell_notice(self._journal_notice())
+            self._context.add_notice(self._journal_notice())
         return await self._made(self._context.evidence, ending, memory, finished_at)
 
     async def _bare_result(self, finished_at: datetime) -> dict[str, Any]:
-        """Say that something went wrong in here, without what may have been the reason."""
+        """Return a result that reports an internal fault, without the evidence that may have caused it."""
         known = Evidence(model=self._context.evidence.model)
         ending = replace(self._ending(), cause="internal")
         return await self._made(known, ending, memory_fields(ContextPack()), finished_at)
@@ -85,16 +80,14 @@ class TurnCompletion:
         result = turn_result(
             evidence,
             ending,
-            conversation_id=context.turn.conversation_id,
-            turn_id=context.turn.id,
+            turn=context.turn,
             memory=memory,
             cost_usd=self.cost_usd,
             started_at=context.started_at,
             finished_at=finished_at,
+            duration_ms=round(context.elapsed_s * 1000),
         )
-        result["reply"] = await off_loop(
-            partial(shown_in_parts, sanitizer=context.sanitizer), result["reply"]
-        )
+        result["reply"] = await off_loop(context.sanitizer.streamed, result["reply"])
         safe: dict[str, Any] = json_safe(result)
         return safe
 
@@ -115,7 +108,7 @@ class TurnCompletion:
         context, evidence = self._context, self._context.evidence
         failed = failure_notice(evidence, ending)
         if failed is not None:
-            context.tell_notice(failed)
+            context.add_notice(failed)
         if evidence.text and evidence.context_full and not evidence.prompt_too_long:
             context.notice("context_window")
             return
@@ -124,7 +117,7 @@ class TurnCompletion:
         if evidence.cut_off:
             context.notice("max_tokens")
         if evidence.text and evidence.unusual_stop is not None:
-            context.tell_notice(describe_unusual_stop(evidence.unusual_stop, context.language))
+            context.add_notice(describe_unusual_stop(evidence.unusual_stop, context.language))
         if evidence.text and evidence.refused:
             context.notice("refusal")
         if evidence.text and broke_off(evidence) and not evidence.model_gave_up:
@@ -138,14 +131,14 @@ class TurnCompletion:
         return Notice("journal_late", context.say("journal_late"))
 
     async def _close_journal(self, result: dict[str, Any]) -> None:
-        """Close the journal; a loss in its last line can be told in the stored result alone."""
-        told = any(one["code"].startswith("journal_") for one in result["notices"])
+        """Close the journal; only the stored result can report a loss of its last line."""
+        told = any(notice["code"].startswith("journal_") for notice in result["notices"])
         if await self._context.journal.close() or told:
             return
-        self._tell_late(self._journal_notice(), result)
+        self._add_late(self._journal_notice(), result)
 
-    def _tell_late(self, notice: Notice, result: dict[str, Any]) -> None:
-        """Tell what came up after the result was made."""
+    def _add_late(self, notice: Notice, result: dict[str, Any]) -> None:
+        """Add a notice to a result that is made already."""
         fields = {"code": notice.code, "message": notice.message}
         self._context.events.emit("notice", **fields)
         result["notices"] = [*result["notices"], fields]

@@ -1,24 +1,67 @@
-"""One turn in progress, as all who work on it see it."""
+"""One turn in progress: what all turns share, and what is known of this one."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import PurePath
 
 import anyio
 
-from gateway.conversations.event_log import TurnEvents
+from gateway.conversations.event_log import EventLog, TurnEvents
 from gateway.conversations.model import Conversation, Turn
-from gateway.journal import TurnJournal
+from gateway.conversations.store import ConversationStore, TurnStore
+from gateway.engine.pool import ClientPool
+from gateway.journal import Journal, TurnJournal
+from gateway.observability.metrics import Metrics
+from gateway.observability.paths import PathView
+from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.control import TurnControl
 from gateway.turns.evidence import Evidence, Notice
-from gateway.turns.parts import TurnParts
-from gateway.turns.sanitizer import OutputSanitizer
+from gateway.turns.gate import Policy
+from gateway.turns.sanitizer import Mask, OutputSanitizer
 from gateway.turns.sentences import Language, language_of, say
-from gateway.turns.turn_memory import TurnChronicle
+from gateway.turns.turn_memory import TurnChronicle, TurnMemory
+from memory.clock import Now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnLimits:
+    """The bounds of a turn."""
+
+    timeout_s: float
+    doom_loop_threshold: int
+    interrupt_grace_s: float
+    recall_deadline_s: float
+    model_silence_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnParts:
+    """What all turns work with; assembled once by `gateway.assemble`."""
+
+    turns: TurnStore
+    conversations: ConversationStore
+    log: EventLog
+    pool: ClientPool
+    memory: TurnMemory
+    policy: Policy
+    approvals: ApprovalDesk
+    ask_changes: bool
+    """Approvals are on: a person is asked about each change."""
+    journal: Journal
+    metrics: Metrics
+    mask: Mask
+    workspace: PurePath
+    paths: PathView
+    default_model: str | None
+    charges: bool
+    """True if the model costs money: the demo model does not, whatever the agent program calculates."""
+    limits: TurnLimits
+    now: Now
 
 
 @dataclass(slots=True, kw_only=True)
 class TurnContext:
-    """The turn, where it is told and written down, and what is known of it so far."""
+    """A turn, its outputs (events, journal, chronicle) and the evidence so far."""
 
     parts: TurnParts
     turn: Turn
@@ -30,14 +73,15 @@ class TurnContext:
     evidence: Evidence
     started_at: datetime
     untrusted: str = ""
-    """What of the workspace's configuration kept the agent from being started, in words."""
+    """What of the workspace's configuration kept the agent from starting, in words."""
     is_over: bool = False
-    """Set when the result is made: nothing is told after the turn's last event."""
+    """Set when the result is made: nothing is emitted after the turn's last event."""
     call_seen: anyio.Event = field(default_factory=anyio.Event)
-    """Set, and replaced, at each tool call that the run's reader has come to."""
+    """Set, and replaced, at each tool call that the run's reader has reached."""
     language: Language = field(init=False)
     journal: TurnJournal = field(init=False)
     chronicle: TurnChronicle = field(init=False)
+    _begun_s: float = field(default_factory=anyio.current_time, init=False)
 
     def __post_init__(self) -> None:
         self.language = language_of(self.turn.message)
@@ -48,15 +92,20 @@ class TurnContext:
             self.turn.conversation_id, self.turn.id, self.started_at
         )
 
-    def say(self, key: str, **places: object) -> str:
-        """Give a sentence in the person's language."""
-        return say(self.language, key, **places)
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the turn began, by the event loop's monotonic clock."""
+        return anyio.current_time() - self._begun_s
 
-    def notice(self, code: str, **places: object) -> None:
-        """Tell something to the person, now and in the turn result; the code names the sentence."""
-        self.tell_notice(Notice(code, self.say(code, **places)))
+    def say(self, key: str, **values: object) -> str:
+        """Return a sentence in the person's language."""
+        return say(self.language, key, **values)
 
-    def tell_notice(self, notice: Notice) -> None:
-        """Tell a notice that is in words already."""
+    def notice(self, code: str, **values: object) -> None:
+        """Report something to the person, now and in the turn result, in the sentence `code`."""
+        self.add_notice(Notice(code, self.say(code, **values)))
+
+    def add_notice(self, notice: Notice) -> None:
+        """Report a notice, now and in the turn result."""
         self.evidence.notices.append(notice)
         self.events.emit("notice", code=notice.code, message=notice.message)

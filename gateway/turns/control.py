@@ -1,6 +1,7 @@
-"""How a running turn is told to end, and how long it may take."""
+"""Stop a running turn, and bound its time."""
 
 import math
+from collections.abc import Awaitable, Callable
 
 import anyio
 
@@ -9,7 +10,7 @@ from gateway.turns.reply import Cause
 
 
 class TurnControl:
-    """The handle on one turn: the first reason to stop stands, later ones change nothing."""
+    """Stops one turn; only the first reason counts."""
 
     def __init__(self) -> None:
         self.reason: StopReason | None = None
@@ -20,23 +21,28 @@ class TurnControl:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether the turn was told to end; it has not ended for that."""
+        """True if the turn was asked to stop; it may still be running."""
         return self.reason is not None
 
     def stop(self, reason: StopReason, cause: Cause | None = None) -> None:
-        """Tell the turn to end. Idempotent."""
+        """Ask the turn to stop. Idempotent."""
         if self.reason is None:
             self.reason = reason
             self.cause = cause
             self._asked.set()
 
     async def wait_stop(self) -> None:
-        """Wait until the turn is told to end."""
+        """Wait until the turn is asked to stop."""
         await self._asked.wait()
+
+    async def run_unless_stopped(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Run `work` and cancel it when the turn is asked to stop; do nothing if it already was."""
+        if not self.is_stopping:
+            await run_until_first(work, self.wait_stop)
 
 
 class TurnClock:
-    """The time that a turn has left; stands still while a person is asked."""
+    """The time that a turn has left; pauses while a person is asked."""
 
     def __init__(self, limit_s: float) -> None:
         self._left_s = limit_s
@@ -53,23 +59,23 @@ class TurnClock:
 
     @property
     def is_paused(self) -> bool:
-        """Whether it stands still."""
+        """True if the clock is paused."""
         return self._pauses > 0
 
     def pause(self) -> None:
-        """Stop the clock; pauses nest."""
+        """Pause the clock; pauses nest."""
         self._pauses += 1
         if self._since is not None:
             self._left_s = self.left_s
             self._since = None
-            self._tell_change()
+            self._wake()
 
     def go_on(self) -> None:
         """End one pause."""
         self._pauses -= 1
         if self._pauses == 0:
             self._since = anyio.current_time()
-            self._tell_change()
+            self._wake()
 
     async def wait_over(self) -> None:
         """Wait until no time is left."""
@@ -78,6 +84,18 @@ class TurnClock:
             with anyio.move_on_after(math.inf if self._since is None else self.left_s):
                 await changed.wait()
 
-    def _tell_change(self) -> None:
+    def _wake(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()
+
+
+async def run_until_first(*waits: Callable[[], Awaitable[object]]) -> None:
+    """Run all of these until one returns, then cancel the others."""
+    async with anyio.create_task_group() as tasks:
+
+        async def run(wait: Callable[[], Awaitable[object]]) -> None:
+            await wait()
+            tasks.cancel_scope.cancel()
+
+        for wait in waits:
+            tasks.start_soon(run, wait)

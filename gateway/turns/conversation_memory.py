@@ -1,20 +1,64 @@
-"""What memory is told of conversations: begun, left, branched off, deleted."""
+"""What memory learns about conversations, and which tools each conversation uses."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime
+from typing import Final
 
-from gateway.conversations.model import Conversation
-from gateway.turns.conversation_tools import ConversationTools
+from gateway.conversations.model import Conversation, Turn
+from gateway.conversations.store import TurnStore
+from gateway.ids import ConversationId
+from gateway.turns.evidence import ToolStatus
 from memory.intents.builders import ConversationChange, Happening, intent_from_conversation
 from memory.intents.intent import MemoryIntent
+from memory.recall.recent_tools import RecentTools, RecordedCall
+
+_TURNS: Final = 20
+CAME_BACK: Final[frozenset[ToolStatus | None]] = frozenset({"ok", "failed"})
+"""Statuses of the calls that count as use of a tool."""
+
+
+class ConversationTools:
+    """The tools in use, by conversation. After a restart they are read from the stored results."""
+
+    def __init__(self, turns: TurnStore | None = None) -> None:
+        self._turns = turns
+        self._recent = RecentTools()
+
+    def note(self, conversation_id: str, tool: str) -> None:
+        """Note that a call returned."""
+        self._recent.note(conversation_id, tool)
+
+    def forget(self, conversation_id: str) -> None:
+        """Forget a conversation that was left or deleted."""
+        self._recent.forget(conversation_id)
+
+    async def of(self, conversation_id: str) -> tuple[str, ...]:
+        """Return a conversation's tools, the last used one at the end.
+
+        Raises:
+            StoreUnavailable: its history cannot be read.
+        """
+        if self._turns is not None and not self._recent.known(conversation_id):
+            history = await self._turns.history(ConversationId(conversation_id), limit=_TURNS)
+            self._recent.seed(conversation_id, _calls(history))
+        return self._recent.of(conversation_id)
+
+
+def _calls(history: Sequence[Turn]) -> Iterator[RecordedCall]:
+    """Yield the calls of some turns in order, each followed by its result if it had one."""
+    for turn in history:
+        for tool in (turn.result or {}).get("tools", ()):
+            yield RecordedCall(tool["tool_use_id"], tool["name"])
+            if tool["status"] in CAME_BACK:
+                yield RecordedCall(tool["tool_use_id"], None)
 
 
 async def _drop_nothing(_conversation_id: str) -> None:
-    """Stand in where no memory is."""
+    """Stand in where there is no memory."""
 
 
 class ConversationMemory:
-    """Told by `Chat`; never waits for memory, and never fails."""
+    """Reports conversations to memory: started, left, forked, deleted."""
 
     def __init__(
         self,
@@ -27,21 +71,20 @@ class ConversationMemory:
         self._take = take
         self._drop_pending = drop_pending
 
-    def started(self, conversation: Conversation, at: datetime) -> None:
-        """A conversation was begun."""
-        self._tell(conversation, "started", None, at)
-
-    def left(self, left: Conversation, fresh: Conversation, at: datetime) -> None:
-        """A conversation was left for a fresh one, which begins with none of its tools."""
-        self._tools.forget(left.id)
-        self._tell(fresh, "reset", left.id, at)
+    def started(self, conversation: Conversation, left: Conversation | None, at: datetime) -> None:
+        """Report a new conversation, and which one was left for it, if any."""
+        if left is None:
+            self._report(conversation, "started", None, at)
+        else:
+            self._tools.forget(left.id)
+            self._report(conversation, "reset", left.id, at)
 
     def forked(self, fork: Conversation, source: Conversation, at: datetime) -> None:
-        """A conversation was branched off from another."""
-        self._tell(fork, "forked", source.id, at)
+        """Report a conversation that was forked from another."""
+        self._report(fork, "forked", source.id, at)
 
     async def deleted(self, conversation_id: str) -> None:
-        """A conversation is gone: what waited for its next prompt goes as well.
+        """Drop what a deleted conversation's next prompt would have contained.
 
         Raises:
             StoreUnavailable: memory cannot be written.
@@ -50,23 +93,22 @@ class ConversationMemory:
         await self._drop_pending(conversation_id)
 
     async def tools_of(self, conversation_id: str) -> tuple[str, ...]:
-        """Give the tools in use in a conversation."""
+        """Return the tools in use in a conversation."""
         return await self._tools.of(conversation_id)
 
-    def _tell(
+    def _report(
         self,
         conversation: Conversation,
         change: ConversationChange,
         from_conversation_id: str | None,
         at: datetime,
     ) -> None:
-        if not conversation.memory_enabled:
-            return
-        where = Happening(
-            owner_id=conversation.user_id, occurred_at=at, conversation_id=conversation.id
-        )
-        self._take(
-            intent_from_conversation(
-                where, change=change, from_conversation_id=from_conversation_id
+        if conversation.memory_enabled:
+            where = Happening(
+                owner_id=conversation.user_id, occurred_at=at, conversation_id=conversation.id
             )
-        )
+            self._take(
+                intent_from_conversation(
+                    where, change=change, from_conversation_id=from_conversation_id
+                )
+            )

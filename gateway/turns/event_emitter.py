@@ -1,6 +1,5 @@
-"""What happens in a run, told to readers as it happens, and written down."""
+"""Emit a run's engine events to readers and to the journal, as they happen."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import anyio
@@ -21,29 +20,28 @@ from gateway.engine.events import (
 from gateway.turns.context import TurnContext
 from gateway.turns.evidence import ToolUse
 from gateway.turns.guards import DoomLoop
-from gateway.turns.sanitizer import off_loop
-from gateway.turns.stream_masker import StreamMasker
+from gateway.turns.sanitizer import StreamMasker, off_loop
 
 HOPELESS = frozenset({400, 401, 403, 404})
-"""Statuses of the model's service that asking again does not change."""
+"""HTTP statuses of the model's service that retrying does not change."""
 
 _NAMED_STATUSES = frozenset({429, 529})
 
 
 class EventEmitter:
-    """Tells one turn's engine events; one that ends the turn by itself stops it."""
+    """Emits one turn's engine events; stops the turn on an event that must end it."""
 
     def __init__(self, context: TurnContext, doom_loop: DoomLoop) -> None:
         self._context = context
         self._doom_loop = doom_loop
-        self._spoken = False
         self._apart = ""
         self._text_masker = StreamMasker(context.sanitizer)
         self._thinking_masker = StreamMasker(context.sanitizer)
-        self.on_first_text: Callable[[], None] = lambda: None
+        self.first_text_s: float | None = None
+        """Seconds from the turn's begin to its first text."""
 
-    async def tell(self, event: EngineEvent) -> None:
-        """Tell an event that is not in the evidence yet."""
+    async def emit(self, event: EngineEvent) -> None:
+        """Emit an event that is not in the evidence yet."""
         context = self._context
         if not isinstance(event, Observed | ThinkingDelta):
             self._emit_thinking(self._thinking_masker.rest())
@@ -61,9 +59,9 @@ class EventEmitter:
             case MessageEnded(stop_reason="model_context_window_exceeded"):
                 context.control.stop("context_window")  # the agent would go on asking
             case _:
-                await self._tell_text(event)
+                await self._emit_text_event(event)
 
-    async def _tell_text(self, event: EngineEvent) -> None:
+    async def _emit_text_event(self, event: EngineEvent) -> None:
         match event:
             case TextDelta():
                 await self._text(event.text)
@@ -79,7 +77,7 @@ class EventEmitter:
                 return
 
     def _rest_of(self, block: str) -> str:
-        """Return what of a finished block was not streamed; usually nothing.
+        """Return the part of a finished block that was not streamed; usually nothing.
 
         After a stream that broke, the agent may ask again without streaming.
         """
@@ -89,12 +87,12 @@ class EventEmitter:
         if block.strip() == streamed.strip():
             return ""
         self._text_masker.rest()
-        self._apart = "\n\n" if self._spoken else ""
+        self._apart = "\n\n" if self.first_text_s is not None else ""
         return block
 
     async def _text(self, text: str) -> None:
-        """Tell a piece of text; a new block, or one begun again, stands apart from the last."""
-        if self._spoken and not self._context.evidence.partial:
+        """Emit a piece of text; a new or restarted block is set apart from the last."""
+        if self.first_text_s is not None and not self._context.evidence.partial:
             self._apart = "\n\n"
         self._emit_text(await self._fed(self._text_masker, text))
 
@@ -104,9 +102,8 @@ class EventEmitter:
     def _emit_text(self, text: str) -> None:
         if not text:
             return
-        if not self._spoken:
-            self.on_first_text()
-        self._spoken = True
+        if self.first_text_s is None:
+            self.first_text_s = self._context.elapsed_s
         self._context.events.emit("text.delta", text=self._apart + text)
         self._apart = ""
 
@@ -116,15 +113,14 @@ class EventEmitter:
 
     async def _tool_called(self, call: ToolCalled) -> None:
         context = self._context
-        told = context.sanitizer.text
         shown = replace(
             call,
-            tool_use_id=told(call.tool_use_id),
-            name=told(call.name),
+            tool_use_id=context.sanitizer.text(call.tool_use_id),
+            name=context.sanitizer.text(call.name),
             input=await off_loop(context.sanitizer.input, call.input),
         )
         summary = context.sanitizer.summary(call.input)
-        context.evidence.tool_called(shown, summary, context.parts.now())
+        context.evidence.tool_called(shown, summary, anyio.current_time())
         context.events.emit(
             "tool.started",
             index=shown.index,
@@ -139,7 +135,7 @@ class EventEmitter:
             context.control.stop("doom_loop")
 
     def tool_finished(self, use: ToolUse) -> None:
-        """Tell and write down what became of a call."""
+        """Emit and record the result of a call."""
         fields = {
             "index": use.index,
             "tool_use_id": use.tool_use_id,
@@ -150,8 +146,8 @@ class EventEmitter:
             "duration_ms": use.duration_ms,
         }
         self._context.events.emit("tool.finished", **fields)
-        told = self._context.chronicle.tool(use, self._context.parts.now())
-        self._context.journal.write("tool", **fields, summary=use.summary, **told)
+        noted = self._context.chronicle.tool(use, self._context.parts.now())
+        self._context.journal.write("tool", **fields, summary=use.summary, **noted)
 
     def _retrying(self, event: ModelRetrying) -> None:
         context = self._context
@@ -165,7 +161,6 @@ class EventEmitter:
             "model_retrying",
             what=self._what_failed(event.status),
             attempt=event.attempt,
-            max_attempts=event.max_attempts,
             seconds=f"{event.delay_ms / 1000:.1f}",
         )
 

@@ -1,12 +1,11 @@
-"""What a turn is known to have done: engine events folded into evidence, nothing more.
+"""Evidence of what a turn did: engine events folded into one value.
 
 The turn result is made from this alone. Text counts once: the finished blocks of the assistant's
-messages; pieces of a block that never finished count as far as they came.
+messages, and the pieces of a block that never finished.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Literal
 
 from gateway.engine.events import (
@@ -24,7 +23,6 @@ from gateway.engine.events import (
     ToolCalled,
     ToolReturned,
 )
-from memory.clock import elapsed_ms
 
 ToolStatus = Literal["ok", "failed", "denied", "interrupted", "unknown"]
 
@@ -44,14 +42,14 @@ StopReason = Literal[
 ]
 
 SERVICE_FAILURES: frozenset[StopReason | None] = frozenset({"api_error", "model_timeout"})
-"""Stops by which the gateway gives up on the model's service."""
+"""Stops because the model's service failed."""
 
 SKILL_FILE = "SKILL.md"
 
 _MAY_COME_LATE: frozenset[StopReason | None] = frozenset(
     {"user_interrupt", "timeout", *SERVICE_FAILURES}
 )
-"""Stops that change nothing where the run had come to its own end before they reached it."""
+"""Stops that do not count if the run had ended by itself before they reached it."""
 _BY_ITSELF = frozenset({None, "completed"})
 _TOO_LONG = frozenset({"prompt_too_long", "blocking_limit"})
 """Terminal reasons of the agent program: the prompt does not fit into the context window."""
@@ -71,19 +69,24 @@ class ToolUse:
     tool_use_id: str
     name: str
     input: Mapping[str, Any]
-    """As people see it: masked, clipped, paths relative to the workspace."""
+    """Sanitized: masked, clipped, paths relative to the workspace."""
     summary: str
-    started_at: datetime
+    started_s: float
+    """When it began, by a monotonic clock."""
     status: ToolStatus | None = None
-    """None while it has not reported back."""
+    """None until it has returned."""
     error: str | None = None
     output: str = ""
     duration_ms: int | None = None
 
+    def stop_clock(self, now_s: float) -> None:
+        """Set the duration."""
+        self.duration_ms = max(0, round((now_s - self.started_s) * 1000))
+
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something the person should know about the turn."""
+    """A remark for the person about the turn."""
 
     code: str
     message: str
@@ -91,7 +94,7 @@ class Notice:
 
 @dataclass(slots=True, kw_only=True)
 class Evidence:
-    """The evidence of one turn; `take` adds an engine event to it."""
+    """The evidence of one turn."""
 
     blocks: list[str] = field(default_factory=list)
     partial: str = ""
@@ -99,9 +102,9 @@ class Evidence:
     """The calls by index, in order."""
     notices: list[Notice] = field(default_factory=list)
     stopped_by: StopReason | None = None
-    """Why the gateway ended the run; None: it did not."""
+    """Why the gateway stopped the run; None if it did not."""
     denials: dict[int, str] = field(default_factory=dict)
-    """The reason of each call that the gate denied, by index."""
+    """The reason for each denied call, by index."""
     retry: ModelRetrying | None = None
     model_failure: ModelFailed | None = None
     model_stop: str | None = None
@@ -112,45 +115,44 @@ class Evidence:
     last_entry_id: str | None = None
     usage: dict[str, int] = field(default_factory=dict)
     last_was_tool: bool = False
-    """Whether a tool call is the last thing that the model said."""
+    """True if the model's last output was a tool call."""
 
     @property
     def text(self) -> str:
-        """All that the model said to the person."""
-        return "\n\n".join(one for one in (*self.blocks, self.partial) if one.strip()).strip()
+        """All text of the model for the person."""
+        return "\n\n".join(text for text in (*self.blocks, self.partial) if text.strip()).strip()
 
     @property
     def lost(self) -> bool:
-        """Whether the agent process ended in mid-run."""
+        """True if the agent process ended during the run."""
         return isinstance(self.finish, ClientLost)
 
     @property
     def refused(self) -> bool:
-        """Whether the model declined; the agent program dresses that as a failure of the service."""
+        """True if the model declined; the agent program reports that as a service failure."""
         return isinstance(self.finish, RunFinished) and self.finish.stop_reason == "refusal"
 
     @property
     def cut_off(self) -> bool:
-        """Whether the answer ended at the model's output limit; dressed as a failure likewise."""
+        """True if the answer reached the model's output limit; also reported as a failure."""
         if self.model_failure is not None:
             return self.model_failure.kind == "max_output_tokens"
         return isinstance(self.finish, RunFinished) and self.finish.stop_reason == "max_tokens"
 
     @property
     def model_gave_up(self) -> bool:
-        """Whether the model's service failed for good."""
+        """True if the model's service failed for good."""
         if self.stopped_by is not None:
             return self.stopped_by in SERVICE_FAILURES
         if self.refused or self.cut_off:
             return False
-        by_terms = (
-            isinstance(self.finish, RunFinished) and self.finish.terminal_reason == "api_error"
-        )
-        return self.model_failure is not None or by_terms
+        if self.model_failure is not None:
+            return True
+        return isinstance(self.finish, RunFinished) and self.finish.terminal_reason == "api_error"
 
     @property
     def prompt_too_long(self) -> bool:
-        """Whether the service refused the prompt because of its length."""
+        """True if the service refused the prompt because of its length."""
         finish = self.finish
         return isinstance(finish, RunFinished) and (
             finish.terminal_reason in _TOO_LONG or finish.api_error_status == _REQUEST_TOO_LARGE
@@ -158,40 +160,40 @@ class Evidence:
 
     @property
     def context_full(self) -> bool:
-        """Whether the model's context window ended the run: the prompt or the answer did not fit."""
+        """True if the model's context window ended the run: the prompt or the answer did not fit."""
         return self.prompt_too_long or self.model_stop == _CONTEXT_FULL
 
     @property
     def unusual_stop(self) -> str | None:
-        """A stop reason of the model's that is no ordinary end, such as `pause_turn`."""
+        """The model's stop reason if it is unusual, such as `pause_turn`, else None."""
         return None if self.model_stop in _ORDINARY_STOPS else self.model_stop
 
     @property
     def has_open_calls(self) -> bool:
-        """Whether a tool call has not reported back yet."""
+        """True if a tool call has not returned yet."""
         return any(use.status is None for use in self.tools.values())
 
     @property
     def last_tool(self) -> ToolUse | None:
-        """The tool call that was made last."""
+        """The last tool call."""
         return next(reversed(self.tools.values()), None)
 
     def begin_run(self) -> None:
-        """Forget how the last run ended, so that the next one's ending can be told."""
+        """Reset how the last run ended, before the next run."""
         self.finish = None
         self.model_failure = None
         self.model_stop = None
         self.retry = None
 
     def keep_ending(self, ending: RunFinished | ClientLost | None) -> None:
-        """Let an earlier run's ending stand, the last one having come to nothing."""
+        """Restore an earlier run's ending, because the last run produced nothing."""
         self.begin_run()
         self.finish = ending
         self.stopped_by = None
         self.partial = ""
 
-    def take(self, event: EngineEvent, at: datetime) -> None:
-        """Add one event; `ToolCalled` must have been announced with `tool_called`."""
+    def take(self, event: EngineEvent, now_s: float) -> None:
+        """Add an event. Tool calls are added by `tool_called` instead."""
         match event:
             case SessionReady():
                 self.session_id = event.session_id
@@ -203,7 +205,7 @@ class Evidence:
             case MessageBegun() | TextDelta() | TextDone():
                 self._take_text(event)
             case ToolReturned():
-                self._tool_returned(event, at)
+                self._tool_returned(event, now_s)
             case ModelRetrying():
                 self.retry = event
             case ModelFailed():
@@ -216,7 +218,7 @@ class Evidence:
             case _:
                 return
 
-    def tool_called(self, call: ToolCalled, summary: str, at: datetime) -> ToolUse:
+    def tool_called(self, call: ToolCalled, summary: str, now_s: float) -> ToolUse:
         """Add a tool call."""
         use = ToolUse(
             index=call.index,
@@ -224,21 +226,21 @@ class Evidence:
             name=call.name,
             input=call.input,
             summary=summary,
-            started_at=at,
+            started_s=now_s,
         )
         self.tools[call.index] = use
         self.last_was_tool = True
         return use
 
-    def settle(self, at: datetime) -> list[ToolUse]:
-        """Give the calls that never reported back their status; returns them."""
+    def settle(self, now_s: float) -> list[ToolUse]:
+        """Set the status of calls that never returned; return them."""
         open_calls = [use for use in self.tools.values() if use.status is None]
         for use in open_calls:
             denied = use.index in self.denials
             broken = self.stopped_by not in {None, *SERVICE_FAILURES}
             use.status = "denied" if denied else "interrupted" if broken else "unknown"
             use.error = self.denials.get(use.index)
-            use.duration_ms = elapsed_ms(use.started_at, at)
+            use.stop_clock(now_s)
         return open_calls
 
     def _take_text(self, event: MessageBegun | TextDelta | TextDone) -> None:
@@ -254,15 +256,15 @@ class Evidence:
             self.blocks.append(text)
             self.last_was_tool = False
 
-    def _tool_returned(self, event: ToolReturned, at: datetime) -> None:
-        """Note what a call returned; of one that did not run, the agent program's text is no output.
+    def _tool_returned(self, event: ToolReturned, now_s: float) -> None:
+        """Add what a call returned. The agent program's text about a call that did not run is dropped.
 
-        A denied call is denied whatever comes back. A result without a call is of none.
+        A denied call is denied whatever is returned. A result without a call is ignored.
         """
         use = None if event.index is None else self.tools.get(event.index)
         if use is None or use.status is not None:
             return
-        use.duration_ms = elapsed_ms(use.started_at, at)
+        use.stop_clock(now_s)
         if use.index in self.denials:
             use.status, use.error = "denied", self.denials[use.index]
         elif not event.is_error:

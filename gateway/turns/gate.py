@@ -1,11 +1,11 @@
-"""The gate of one turn: the policy, the doom-loop guard, a person's word, and what was said kept.
+"""The gate of one turn: the policy, the doom-loop guard, and a person's answer.
 
-`judge` is asked in the agent's hook for every call, `decide` gives the last word. Denials are put
-into the evidence with their reasons, every final verdict into the journal.
+`judge` is called in the agent's hook for every call; `decide` makes the final decision. Denials are
+added to the evidence with their reasons, every final verdict to the journal.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -22,23 +22,20 @@ _log = logging.getLogger(__name__)
 
 
 class Policy(Protocol):
-    """What may happen; `policies.tools.ToolGate` is the one in use."""
+    """Decides what may happen; `policies.tools.ToolGate` is the one in use."""
 
     def judge(self, call: ToolCall) -> Verdict:
-        """Say whether a call may run. Blocks on the file system; asked in a worker thread."""
+        """Return whether a call may run. Blocks on the file system; called in a worker thread."""
         ...
 
 
-class PermissionLine(Protocol):
-    """Where final verdicts are written down."""
-
-    def __call__(self, call: ToolCall, verdict: Allow | Deny) -> None:
-        """Write one line."""
-        ...
-
+WritePermission = Callable[[ToolCall, Allow | Deny], None]
+"""Records a final verdict."""
+Asker = Callable[[ToolCall], Awaitable[tuple[Question | None, Answer]]]
+"""Asks a person about a call; see `ApprovalDesk.ask`."""
 
 _JUDGE_S = 20.0
-"""A policy that has not answered by then never will; it takes milliseconds."""
+"""A policy takes milliseconds; one that has not answered by then never will."""
 _MOST_STUCK = 4
 """Worker threads that judgements of one turn may hold: one that hangs cannot be ended."""
 _MOST_FORBIDDEN = 3
@@ -61,17 +58,9 @@ _DOOM_LOOP = Deny(
 _STOPPING = Deny(rule="turn_stopping", reason="The turn is being stopped.", interrupt=True)
 
 
-class Asker(Protocol):
-    """How a person is asked about a call."""
-
-    async def __call__(self, call: ToolCall) -> tuple[Question | None, Answer]:
-        """Ask and wait; see `ApprovalDesk.ask`."""
-        ...
-
-
 @dataclass(slots=True, kw_only=True)
 class TurnGate:
-    """See `ToolGatekeeper`."""
+    """Implements `ToolGatekeeper` for one turn."""
 
     policy: Policy
     evidence: Evidence
@@ -79,12 +68,12 @@ class TurnGate:
     clock: TurnClock
     doom_loop: DoomLoop
     asker: Asker | None
-    """None: there is nobody to ask, so `Ask` is a denial."""
+    """None: nobody can be asked, so `Ask` becomes a denial."""
     ask_changes: bool
-    """Whether a person is asked about every allowed call that changes something."""
-    write_down: PermissionLine
-    show: Callable[[Deny], str]
-    """Makes a denial's reason fit to be shown to the person."""
+    """True if a person is asked about every allowed call that changes something."""
+    write_permission: WritePermission
+    describe: Callable[[Deny], str]
+    """Returns a denial's reason as the person sees it."""
     tools_forbidden: bool = False
     """Set for the forced summary."""
     _forbidden: int = field(default=0, init=False)
@@ -105,9 +94,10 @@ class TurnGate:
         return verdict
 
     async def judge_unasked(self, call: ToolCall) -> None:
-        """Judge a call that the agent program refused before it asked; a denial is put into the evidence.
+        """Judge a call that the agent program refused without asking; add a denial to the evidence.
 
-        The program looks at the file before it asks. Its reason would tell what lies outside the workspace.
+        The program looks at the file before it asks. Its own reason would reveal what is outside the
+        workspace.
         """
         if call.index in self._asked or call.name not in _LOOKS_FIRST:
             return
@@ -130,7 +120,7 @@ class TurnGate:
             if final.interrupt and not self.tools_forbidden:
                 self.control.stop("policy_interrupt")
         else:
-            self.write_down(call, final)
+            self.write_permission(call, final)
         return final
 
     async def _verdict(self, call: ToolCall) -> Verdict:
@@ -144,9 +134,9 @@ class TurnGate:
         return await self._ask_policy(call)
 
     async def _ask_policy(self, call: ToolCall) -> Verdict:
-        """Ask the policy; whatever it raises or gives instead of a verdict is a denial, and so is silence.
+        """Ask the policy; deny if it raises, returns no verdict, or does not answer in time.
 
-        A judgement that hangs is left behind, so that the turn can still be stopped.
+        A judgement that hangs is abandoned, so that the turn can still be stopped.
         """
         try:
             with anyio.fail_after(_JUDGE_S):
@@ -165,7 +155,7 @@ class TurnGate:
         return _POLICY_BROKEN
 
     def _forbid(self) -> Deny:
-        """Deny a call of the forced summary; a summary that goes on calling is broken off."""
+        """Deny a call of the forced summary; interrupt a summary that goes on calling."""
         self._forbidden += 1
         return replace(_TOOLS_FORBIDDEN, interrupt=self._forbidden >= _MOST_FORBIDDEN)
 
@@ -185,9 +175,9 @@ class TurnGate:
         return _answered(verdict, answer)
 
     def _denied(self, call: ToolCall, verdict: Deny) -> None:
-        if verdict is not _STOPPING:  # what the turn's end keeps from running was not denied
-            self.evidence.denials[call.index] = self.show(verdict)
-        self.write_down(call, verdict)
+        if verdict is not _STOPPING:  # not denied, only kept from running by the turn's end
+            self.evidence.denials[call.index] = self.describe(verdict)
+        self.write_permission(call, verdict)
 
 
 def _allowed(verdict: Allow | Ask) -> Allow:

@@ -1,4 +1,4 @@
-"""When a run must be ended or sent on: decisions on evidence, no I/O."""
+"""Decide from evidence when a run must be stopped or continued; no I/O."""
 
 import json
 from collections import deque
@@ -43,7 +43,7 @@ class DoomLoop:
 
 
 def _fingerprint(name: str, tool_input: Mapping[str, Any]) -> bytes:
-    """Identify what a call does; a description and a time limit change nothing of what the agent's own tools do."""
+    """Identify what a call does: the agent's own tools do the same whatever description and timeout."""
     is_comment = {"description", "timeout"} if not name.startswith(_OWN_PREFIX) else set()
     does = {key: value for key, value in tool_input.items() if key not in is_comment}
     text = json.dumps([name, does], sort_keys=True, default=str)
@@ -64,12 +64,12 @@ def _ended_well(evidence: Evidence) -> bool:
 
 
 def needs_summary(evidence: Evidence) -> bool:
-    """Whether the run did something with tools and then ended without a word about it."""
+    """Return whether the run used tools and then ended without any text about it."""
     return _ended_well(evidence) and evidence.last_was_tool
 
 
 def needs_follow_through(evidence: Evidence) -> bool:
-    """Whether the run read how to do it, a SKILL.md, and stopped before doing any of it."""
+    """Return whether the run read a SKILL.md and stopped before following it."""
     last = evidence.last_tool
     return (
         _ended_well(evidence)
@@ -81,7 +81,7 @@ def needs_follow_through(evidence: Evidence) -> bool:
 
 
 def reads_skill(use: ToolUse) -> bool:
-    """Whether a call only brought a skill's instructions before the model."""
+    """Return whether a call only showed a skill's instructions to the model."""
     if use.name == "Skill":
         return True
     if use.name == "Bash":

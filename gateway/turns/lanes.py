@@ -1,13 +1,13 @@
-"""One lane a conversation: its turns run one after another; different lanes never wait for each other.
+"""One lane per conversation: its turns run one after another. Lanes never wait for each other.
 
-A lane exists while it has work. What waits in it is in the store as well; the lane is only the
-order in which this server runs it.
+A lane exists while it has work. Waiting turns are in the store as well; the lane is only the order in
+which this server runs them.
 """
 
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import anyio
 from anyio.abc import TaskGroup
@@ -27,56 +27,71 @@ class Ticket:
     turn: Turn
     """Queued; or running, if it was accepted into a free lane."""
     events: TurnEvents
-    control: TurnControl
+    control: TurnControl = field(default_factory=TurnControl)
     conversation: Conversation | None = None
-    """As it was when a turn was accepted as running; None for one that was queued."""
+    """As it was when a turn was accepted as running; None for a queued one."""
 
 
 RunTurn = Callable[[Ticket], Awaitable[None]]
 
 
+@dataclass(slots=True)
 class _Lane:
-    def __init__(self) -> None:
-        self.waiting: deque[Ticket] = deque()
-        self.running: Ticket | None = None
+    waiting: deque[Ticket] = field(default_factory=deque)
+    running: Ticket | None = None
 
 
 class Lanes:
-    """All lanes. Turns run in the task group that it is given."""
+    """All lanes, and the tickets of all turns that are accepted and not finished."""
 
     def __init__(self, run_turn: RunTurn, tasks: TaskGroup) -> None:
         self._run_turn = run_turn
         self._tasks = tasks
         self._lanes: dict[ConversationId, _Lane] = {}
+        self._tickets: dict[TurnId, Ticket] = {}
         self._closed = False
         self._empty = anyio.Event()
 
     @property
     def running_count(self) -> int:
-        """Turns that run."""
+        """Number of running turns."""
         return sum(1 for lane in self._lanes.values() if lane.running is not None)
 
     @property
     def queued_count(self) -> int:
-        """Turns that wait in their lanes."""
+        """Number of waiting turns."""
         return sum(len(lane.waiting) for lane in self._lanes.values())
 
     @property
+    def live_count(self) -> int:
+        """Number of turns that are accepted and not finished."""
+        return len(self._tickets)
+
+    @property
     def is_empty(self) -> bool:
-        """Whether no turn runs or waits anywhere."""
+        """True if no turn runs or waits anywhere."""
         return not self._lanes
 
+    def find(self, turn_id: TurnId) -> Ticket | None:
+        """Return the ticket of a turn that is not finished."""
+        return self._tickets.get(turn_id)
+
+    def finish(self, ticket: Ticket) -> None:
+        """Note that a turn's result is stored, or that it has none to come."""
+        self._tickets.pop(ticket.turn.id, None)
+        ticket.control.finished.set()
+
     def is_busy(self, conversation_id: ConversationId) -> bool:
-        """Whether a turn runs or waits there."""
+        """True if a turn runs or waits there."""
         return conversation_id in self._lanes
 
     def running(self, conversation_id: ConversationId) -> Ticket | None:
-        """Give the turn that runs there, or None."""
+        """Return the turn that runs there, or None."""
         lane = self._lanes.get(conversation_id)
         return lane.running if lane else None
 
     def current(self, conversation_id: ConversationId) -> Ticket | None:
-        """Give the turn that runs there or is about to; None where nothing does."""
+        """Return the turn that runs there or is about to, or None."""
         lane = self._lanes.get(conversation_id)
         if lane is None or lane.running is not None or self._closed:
             return lane.running if lane else None
@@ -86,13 +101,14 @@ class Lanes:
         """List the turns that wait there, next first; not the one that is about to run."""
         lane = self._lanes.get(conversation_id)
         current = self.current(conversation_id)
-        return [one for one in lane.waiting if one is not current] if lane else []
+        return [ticket for ticket in lane.waiting if ticket is not current] if lane else []
 
     def join(self, ticket: Ticket) -> int:
-        """Put a turn at the end of its lane; give its place: 0 runs at once, 1 is next, and so on.
+        """Put a turn at the end of its lane; return its place: 0 runs at once, 1 is next, and so on.
 
-        A turn that is running already must find its lane free, and the lanes open.
+        A turn that is running already needs a free lane, and open lanes.
         """
+        self._tickets[ticket.turn.id] = ticket
         lane = self._lanes.get(ticket.turn.conversation_id)
         if lane is not None:
             lane.waiting.append(ticket)
@@ -107,17 +123,15 @@ class Lanes:
         return 0
 
     def take_back(self, conversation_id: ConversationId, turn_id: TurnId) -> Ticket | None:
-        """Take a turn that has not begun out of its lane; None when it is not there (any more)."""
-        lane = self._lanes.get(conversation_id)
-        for ticket in lane.waiting if lane else ():
-            if ticket.turn.id == turn_id:
-                assert lane is not None
-                lane.waiting.remove(ticket)
-                return ticket
-        return None
+        """Remove a turn that has not begun from its lane; return None if it is not there (any more)."""
+        lane, ticket = self._lanes.get(conversation_id), self._tickets.get(turn_id)
+        if lane is None or ticket is None or ticket not in lane.waiting:
+            return None
+        lane.waiting.remove(ticket)
+        return ticket
 
     def take_all_back(self, conversation_id: ConversationId) -> list[Ticket]:
-        """Take all turns that have not begun out of a lane."""
+        """Remove all turns that have not begun from a lane."""
         lane = self._lanes.get(conversation_id)
         taken = list(lane.waiting) if lane else []
         if lane is not None:
@@ -125,9 +139,9 @@ class Lanes:
         return taken
 
     async def close(self, *, grace_s: float) -> None:
-        """Start nothing more; running turns get `grace_s` to finish and are then told to stop.
+        """Start nothing more; running turns get `grace_s` to finish and are then stopped.
 
-        Returns when none runs. What still waits stays in the store for the next start.
+        Returns when none runs. Waiting turns stay in the store for the next start.
         """
         self._closed = True
         with anyio.move_on_after(grace_s):
@@ -145,13 +159,14 @@ class Lanes:
     async def _run(self, conversation_id: ConversationId, lane: _Lane) -> None:
         try:
             while lane.running is not None or (lane.waiting and not self._closed):
-                lane.running = lane.running or lane.waiting.popleft()
+                ticket = lane.running = lane.running or lane.waiting.popleft()
                 try:
-                    await self._run_turn(lane.running)
+                    await self._run_turn(ticket)
                 except Exception:  # noqa: BLE001  one turn must not stop those behind it
                     _log.exception("lane_failed")
                 finally:
                     lane.running = None
+                    self.finish(ticket)
         finally:
             if not lane.waiting:
                 del self._lanes[conversation_id]

@@ -1,8 +1,7 @@
-"""The honest reply: from evidence to outcome, words and turn result.
+"""The reply of a turn: outcome, stop reason and text, decided from evidence.
 
-Order of precedence, from field log problem 10 and the outcome table of the contract: what ended
-the turn from outside (the model's service, a crash, a stop, a limit), then text, then failed tools,
-then a run that broke off, and only then "finished without text".
+Order of precedence: what ended the turn from outside (the model's service, a crash, a stop, a limit),
+then text, then failed tools, then a run that broke off, and last "finished without text".
 """
 
 import re
@@ -26,7 +25,7 @@ Outcome = Literal[
 ]
 
 Cause = Literal["left", "shutdown", "crashed", "unavailable", "untrusted", "internal"]
-"""Why a turn ended, where the stop reason alone does not say it."""
+"""Why a turn ended, if the stop reason alone does not say it."""
 
 _ERROR_CHARS = 300
 _STOP_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
@@ -43,20 +42,20 @@ _FAULTS: frozenset[Cause | None] = frozenset({"crashed", "unavailable", "untrust
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What is needed beside the evidence to put an ending into words."""
+    """What the text about an ending needs besides the evidence."""
 
     language: Language
     log_file: str
     cause: Cause | None = None
     untrusted: str = ""
-    """With the cause of that name: what was not approved, in words."""
+    """For the cause of that name: what was not approved, in words."""
     timeout_s: float = 0
     silence_s: float = 0
     doom_loop_threshold: int = 0
 
 
 def stop_reason_of(evidence: Evidence, ending: Ending) -> StopReason:
-    """Say why the turn ended."""
+    """Return why the turn ended."""
     if evidence.stopped_by is not None:
         return evidence.stopped_by
     if evidence.context_full:
@@ -74,7 +73,7 @@ def stop_reason_of(evidence: Evidence, ending: Ending) -> StopReason:
 
 
 def outcome_of(evidence: Evidence, ending: Ending) -> Outcome:
-    """Choose the one outcome that the evidence supports."""
+    """Return the one outcome that the evidence supports."""
     reason = stop_reason_of(evidence, ending)
     if evidence.stopped_by in _INTERRUPTS:
         return "interrupted"
@@ -91,14 +90,14 @@ def outcome_of(evidence: Evidence, ending: Ending) -> Outcome:
 
 
 def _service_failed(evidence: Evidence, reason: StopReason) -> bool:
-    """Whether the model's service ended the turn; an answer cut by a full context is an answer."""
+    """Return whether the model's service ended the turn; an answer cut by a full context is an answer."""
     if reason == "context_window":
         return evidence.prompt_too_long or evidence.last_was_tool or not evidence.text
     return reason in SERVICE_FAILURES
 
 
 def build_reply_text(evidence: Evidence, ending: Ending) -> str:
-    """Put the ending into words for the person; never empty, never another program's error text."""
+    """Return the reply for the person; never empty, never another program's error text."""
     outcome = outcome_of(evidence, ending)
     if outcome in {"answered", "answered_with_failures"}:
         return evidence.text
@@ -109,12 +108,12 @@ def build_reply_text(evidence: Evidence, ending: Ending) -> str:
 
 
 def failures(evidence: Evidence) -> list[ToolUse]:
-    """List the calls that failed, were denied, interrupted, or never reported back."""
+    """List the calls that did not succeed."""
     return [use for use in evidence.tools.values() if use.status != "ok"]
 
 
 def describe_tools(uses: list[ToolUse], language: Language) -> str:
-    """Say in one line what became of some calls."""
+    """Describe the results of some calls in one line."""
     lines = [describe_tool(use, language) for use in uses[:_SHOWN_TOOLS]]
     if len(uses) > _SHOWN_TOOLS:
         lines.append("…")
@@ -122,7 +121,7 @@ def describe_tools(uses: list[ToolUse], language: Language) -> str:
 
 
 def describe_tool(use: ToolUse, language: Language) -> str:
-    """Say what became of one call."""
+    """Describe the result of one call."""
     error = _short(use.error) or say(language, "no_reason")
     name = _shown_name(use.name)
     summary = f"{name}: {use.summary}" if use.summary else name
@@ -130,19 +129,19 @@ def describe_tool(use: ToolUse, language: Language) -> str:
 
 
 def _shown_name(tool: str) -> str:
-    """Give a tool's name for people: of `mcp__server__tool` the tool's own."""
+    """Return a tool's name for people: `tool` for `mcp__server__tool`."""
     return tool.rpartition("__")[2] if tool.startswith("mcp__") else tool
 
 
 def _short(error: str | None) -> str:
-    """Give an error's text as a part of a sentence: one line, no full stop."""
+    """Return an error's text as part of a sentence: one line, no full stop."""
     line = " ".join((error or "").split())
     short = line if len(line) <= _ERROR_CHARS else f"{line[: _ERROR_CHARS - 1]}…"
     return short.rstrip(" .。")
 
 
 def broke_off(evidence: Evidence) -> bool:
-    """Whether the agent itself says that the run did not come to its end."""
+    """Return whether the agent itself reports that the run broke off."""
     return (
         isinstance(evidence.finish, RunFinished)
         and not evidence.refused

@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Literal
+from typing import Any, Literal
 
 from gateway.conversations.model import Conversation, Turn
+from gateway.errors import NotStored, ShuttingDown
 from gateway.ids import ConversationId, TurnId
 from gateway.jsonsafe import json_text
+
+RETRY_AFTER_S = 5
 
 WhenBusy = Literal["enqueue", "reject", "interrupt"]
 State = Literal["idle", "running", "stopping"]
@@ -25,14 +28,14 @@ class ChatRequest:
 
     @property
     def fingerprint(self) -> str:
-        """Name the body, so that a key used again for another one is noticed."""
+        """Hash of the body, to detect a key that is used again for another body."""
         body = [self.message, self.conversation_id, self.new_conversation, self.when_busy]
         return sha256(json_text(body).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """A message that is written down and will be answered."""
+    """A message that is stored and will be answered."""
 
     conversation_id: ConversationId
     turn_id: TurnId
@@ -40,11 +43,32 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationView:
-    """A conversation with what its processes and lane are doing."""
+    """A conversation with the state of its process and lane."""
 
     conversation: Conversation
     state: State
     hot: bool
-    """Whether it has a live agent process."""
+    """True if it has a live agent process."""
     queue: Sequence[Turn]
-    """Turns that wait, next first."""
+    """Waiting turns, next first."""
+
+
+def finished_result(turn: Turn, *, is_shutting_down: bool) -> dict[str, Any]:
+    """Return the result of a turn that has ended, or raise why there is none yet.
+
+    Raises:
+        ShuttingDown: the server stops before the turn ran; it runs after the next start.
+        NotStored: nothing could be stored for a while; the turn goes on, its result waits for that.
+    """
+    if turn.result is not None:
+        return turn.result
+    if is_shutting_down:
+        raise ShuttingDown(
+            "The server is shutting down; the message is kept and is answered after its start.",
+            retry_after_s=RETRY_AFTER_S,
+        )
+    raise NotStored(
+        "The server's storage cannot be written right now. The message was taken; its answer stands among the"
+        " conversation's messages as soon as there is room, if the server is not stopped before.",
+        details={"conversation_id": turn.conversation_id, "turn_id": turn.id},
+    )

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
+from gateway.conversations.model import Turn
 from gateway.turns.evidence import Evidence, Notice, ToolUse
 from gateway.turns.reply import (
     Ending,
@@ -15,30 +16,30 @@ from gateway.turns.reply import (
     stop_reason_of,
 )
 from gateway.turns.sentences import say
-from memory.clock import elapsed_ms, rfc3339
+from memory.clock import rfc3339
 from memory.recall.query import ContextPack
 
 
 def memory_fields(pack: ContextPack) -> dict[str, Any]:
-    """Give what clients see of the memory that went into a turn."""
+    """Return what clients see of the memory that was injected into a turn."""
     return {
         "injected": [
             {
-                "id": one.id,
-                "kind": one.kind,
-                "title": one.title,
-                "why": one.why,
-                "source": one.source,
+                "id": item.id,
+                "kind": item.kind,
+                "title": item.title,
+                "why": item.why,
+                "source": item.source,
             }
-            for one in pack.items
+            for item in pack.items
         ],
-        "suppressed": [{"id": one.id, "reason": one.reason} for one in pack.held_back],
+        "suppressed": [{"id": item.id, "reason": item.reason} for item in pack.held_back],
         "degraded": list(pack.degraded),
     }
 
 
 def tool_fields(use: ToolUse) -> dict[str, Any]:
-    """Give what the turn result says of one call."""
+    """Return one call as the turn result has it."""
     return {
         "index": use.index,
         "tool_use_id": use.tool_use_id,
@@ -51,7 +52,7 @@ def tool_fields(use: ToolUse) -> dict[str, Any]:
 
 
 def failure_notice(evidence: Evidence, ending: Ending) -> Notice | None:
-    """Say how many calls did not succeed and which; None when all did."""
+    """Return a notice about the calls that did not succeed; None if all did."""
     failed = failures(evidence)
     if not failed:
         return None
@@ -71,22 +72,22 @@ def turn_result(
     evidence: Evidence,
     ending: Ending,
     *,
-    conversation_id: str,
-    turn_id: str,
+    turn: Turn,
     memory: Mapping[str, Any],
     cost_usd: float,
     started_at: datetime,
     finished_at: datetime,
+    duration_ms: int,
 ) -> dict[str, Any]:
-    """Build the turn result; the calls must be settled."""
+    """Return the turn result; the calls must be settled."""
     return {
-        "conversation_id": conversation_id,
-        "turn_id": turn_id,
+        "conversation_id": turn.conversation_id,
+        "turn_id": turn.id,
         "reply": build_reply_text(evidence, ending),
         "outcome": outcome_of(evidence, ending),
         "stop_reason": stop_reason_of(evidence, ending),
         "cause": ending.cause,
-        "notices": [asdict(one) for one in evidence.notices],
+        "notices": [asdict(notice) for notice in evidence.notices],
         "tools": [tool_fields(use) for use in evidence.tools.values()],
         "memory": dict(memory),
         "model": evidence.model,
@@ -96,5 +97,5 @@ def turn_result(
         "log_file": ending.log_file,
         "started_at": rfc3339(started_at),
         "finished_at": rfc3339(finished_at),
-        "duration_ms": elapsed_ms(started_at, finished_at),
+        "duration_ms": duration_ms,
     }

@@ -1,9 +1,8 @@
-"""One prompt through the agent.
+"""Drive one prompt through the agent.
 
-Its events are folded into evidence and told to readers, and its end is forced where it must be. The
-ladder of an interrupt: ask the agent to stop, drain to its result for a bounded time, and then kill
-the process (the next turn resumes the session). The turn is over when the agent has really stopped,
-not when it was asked to.
+Events are emitted to readers and folded into evidence. To stop a run: ask the agent to stop, drain to
+its result for a bounded time, then kill the process; the next turn resumes the session. The turn is over
+when the agent has really stopped, not when it was asked to.
 """
 
 from collections.abc import Awaitable, Callable
@@ -28,35 +27,45 @@ from gateway.turns.service_watch import ServiceWatch
 from policies.tools import ToolCall
 
 _GIVE_UP_GRACE_S = 2.0
-"""A hopeless request is given up within 5 seconds, so the ladder is short."""
+"""A hopeless request must end within 5 seconds."""
 _LOST_GRACE_S = 10.0
-"""A killed agent's run tells its end at once; one that does not is not waited for."""
+"""A killed agent's run ends at once; a run that does not is abandoned."""
 
 
 class RunDriver:
-    """The prompts of one turn, one after another."""
+    """Runs the prompts of one turn, one after another."""
 
     def __init__(
         self,
         context: TurnContext,
         emitter: EventEmitter,
+        *,
         judge_unasked: Callable[[ToolCall], Awaitable[None]],
+        on_session: Callable[[SessionReady], Awaitable[None]],
+        on_sent: Callable[[], None],
     ) -> None:
-        """Make one; `judge_unasked` judges a failed call that the agent program may not have asked about."""
+        """Initialise.
+
+        Args:
+            context: The turn.
+            emitter: Gets each event before it is in the evidence.
+            judge_unasked: Judges a failed call that the agent program may not have asked about.
+            on_session: Called when the agent's session is known.
+            on_sent: Called each time the agent has a prompt.
+        """
         self._context = context
-        self.emitter = emitter
+        self._emitter = emitter
         self._run: AgentRun | None = None
         self._judge_unasked = judge_unasked
         self._calls: dict[int, ToolCalled] = {}
         self._service = ServiceWatch(context)
-        self.on_session: Callable[[SessionReady], Awaitable[None]] | None = None
-        self.on_sent: Callable[[], None] = lambda: None
-        """Called each time when the agent has a prompt."""
+        self._on_session = on_session
+        self._on_sent = on_sent
         self.is_idle = True
-        """Whether the client is at rest: no prompt is with it that has not come to its end."""
+        """True if the client has no unfinished prompt."""
 
     async def ask(self, client: AgentClient, prompt: Prompt) -> None:
-        """Send a prompt and take all that comes, until the run has ended.
+        """Send a prompt and process its events until the run has ended.
 
         Raises:
             ClientDead: the process had ended; nothing was sent.
@@ -71,7 +80,7 @@ class RunDriver:
                 raise
             evidence.stopped_by = control.reason
             evidence.finish = ClientLost(exit_code=None)
-        # an agent that breaks off by itself is ending: it must not get the next prompt
+        # An agent that broke off by itself is ending: it must not get the next prompt.
         broken = evidence.stopped_by is None and broke_off(evidence) and not evidence.model_gave_up
         self.is_idle = evidence.finish is not None and not evidence.lost and not broken
 
@@ -82,17 +91,17 @@ class RunDriver:
             tasks.start_soon(self._stop_when_told, client, tasks.cancel_scope)
             try:
                 self._run = await client.start_run(prompt)
-                self.on_sent()
+                self._on_sent()
                 tasks.start_soon(self._service.watch, self._run)
                 await self._read(client, self._run)
-            except ClientDead as exc:  # leaves the task group as it is, not in a group
+            except ClientDead as exc:  # raised below, outside of the task group's ExceptionGroup
                 death = exc
             tasks.cancel_scope.cancel()
         if death is not None:
             raise death
 
     async def _read(self, client: AgentClient, run: AgentRun) -> None:
-        """Take all events; where one cannot be taken, the agent is killed and drained all the same."""
+        """Process all events; if one cannot be processed, kill the agent and drain the run."""
         fault: Exception | None = None
         if self._context.control.is_stopping:  # told to stop while the prompt was on its way
             await run.interrupt()
@@ -101,7 +110,7 @@ class RunDriver:
                 continue
             try:
                 await self._take(event)
-            except Exception as exc:  # noqa: BLE001  raised below, with the run at its end
+            except Exception as exc:  # noqa: BLE001  raised below, when the run has ended
                 fault = exc
                 await client.kill()
         if fault is not None:
@@ -129,20 +138,20 @@ class RunDriver:
         evidence = self._context.evidence
         if self._context.control.is_stopping:
             evidence.stopped_by = self._context.control.reason
-        if isinstance(event, SessionReady) and self.on_session is not None:
-            await self.on_session(event)
+        if isinstance(event, SessionReady):
+            await self._on_session(event)
         if isinstance(event, ToolCalled):
             self._calls[event.index] = event
         if isinstance(event, ToolReturned):
             event = replace(event, text=await off_loop(self._context.sanitizer.clipped, event.text))
             await self._judge_if_unasked(event)
         self._service.take(event)
-        await self.emitter.tell(event)
-        evidence.take(event, self._context.parts.now())
+        await self._emitter.emit(event)
+        evidence.take(event, anyio.current_time())
         if isinstance(event, ToolReturned):
             use = evidence.tools.get(event.index or 0)
             if use is not None:
-                self.emitter.tool_finished(use)
+                self._emitter.tool_finished(use)
 
     async def _judge_if_unasked(self, event: ToolReturned) -> None:
         call = self._calls.get(event.index or 0)

@@ -1,46 +1,82 @@
-"""Runs turns from their queue to their stored results."""
+"""Run a turn from its queue to its stored result.
 
+    started → client → the prompt → guards → result → published
+                         memory ↗
+
+No prompt is sent before the start is stored, so a turn that a crash finds queued was never sent and may
+run again. The prompt does not wait for memory, but the model does. Whatever happens in between, the turn
+ends with exactly one result, made from evidence.
+"""
+
+import logging
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from gateway.conversations.event_log import TurnEvents
-from gateway.conversations.model import Conversation, Turn
-from gateway.journal.files import log_file_name
-from gateway.turns.context import TurnContext
-from gateway.turns.control import TurnControl
-from gateway.turns.evidence import Evidence
-from gateway.turns.parts import TurnLimits, TurnParts
-from gateway.turns.sanitizer import OutputSanitizer
-from gateway.turns.work import TurnWork
+import anyio
 
-__all__ = ["TurnLimits", "TurnParts", "TurnRunner"]
+from gateway.conversations.model import Conversation, Turn
+from gateway.engine.events import ClientLost, RunFinished, SessionReady, TextDone
+from gateway.engine.protocol import ClientDead, Prompt
+from gateway.journal.files import log_file_name
+from gateway.turns.approval_request import ApprovalRequester
+from gateway.turns.case_tools import CaseCalls
+from gateway.turns.client_lease import ClientLease
+from gateway.turns.completion import TurnCompletion
+from gateway.turns.context import TurnContext, TurnLimits, TurnParts
+from gateway.turns.control import TurnClock
+from gateway.turns.event_emitter import EventEmitter
+from gateway.turns.evidence import SERVICE_FAILURES, Evidence
+from gateway.turns.gate import TurnGate
+from gateway.turns.guards import DoomLoop, needs_follow_through, needs_summary
+from gateway.turns.lanes import Ticket
+from gateway.turns.reply import broke_off
+from gateway.turns.run_driver import RunDriver
+from gateway.turns.sanitizer import OutputSanitizer
+from gateway.turns.sentences import PROMPTS, describe_denial
+from gateway.turns.turn_recall import TurnRecall
+from gateway.turns.typed_commands import (
+    GatewayAnswer,
+    SkillRequest,
+    list_skills_blocking,
+    looks_typed,
+    read_command,
+)
+from memory.errors import StoreUnavailable
+from policies.tools import ToolCall
+from policies.verdict import Allow, Deny
+
+__all__ = ["TurnLimits", "TurnParts", "TurnRunner", "TurnWork"]
+
+_log = logging.getLogger(__name__)
 
 
 class TurnRunner:
-    """Runs turns; many at once, one a conversation."""
+    """Runs turns; many at once, one per conversation."""
 
     def __init__(self, parts: TurnParts) -> None:
         self._parts = parts
         self._sanitizer = OutputSanitizer(parts.paths, parts.mask)
 
-    async def run(
-        self, turn: Turn, conversation: Conversation, events: TurnEvents, control: TurnControl
-    ) -> None:
-        """Run a queued turn, or one accepted as running, to its stored result.
-
-        Never raises except on cancellation.
-        """
-        parts = self._parts
+    async def run(self, ticket: Ticket) -> None:
+        """Run a turn to its stored result; do nothing if its conversation was deleted."""
+        parts, turn = self._parts, ticket.turn
+        conversation = ticket.conversation or await parts.conversations.get(
+            turn.conversation_id, turn.user_id
+        )
+        if conversation is None:
+            return
         context = TurnContext(
             parts=parts,
             turn=turn,
             conversation=conversation,
-            events=events,
-            control=control,
+            events=ticket.events,
+            control=ticket.control,
             sanitizer=self._sanitizer,
             evidence=Evidence(model=self._model_of(conversation)),
             started_at=turn.started_at or parts.now(),
         )
-        await TurnWork(context, conversation).perform()
+        await TurnWork(context).perform()
 
     def started_fields(self, turn: Turn, conversation: Conversation) -> dict[str, Any]:
         """Return the fields of `turn.started` for a turn that starts at its `started_at`."""
@@ -49,3 +85,263 @@ class TurnRunner:
 
     def _model_of(self, conversation: Conversation) -> str:
         return conversation.model or self._parts.default_model or ""
+
+
+class TurnWork:
+    """The steps of one turn; `perform` it once."""
+
+    def __init__(self, context: TurnContext) -> None:
+        parts, limits = context.parts, context.parts.limits
+        self._context = context
+        self._conversation = context.conversation
+        self._prompt_text = context.turn.message
+        self._clock = TurnClock(limits.timeout_s)
+        self._turn_recall = TurnRecall(context)
+        self._client_lease = ClientLease(context)
+        self._completion = TurnCompletion(context)
+        self._emitter = EventEmitter(context, DoomLoop(limits.doom_loop_threshold))
+        self._case_calls = (
+            CaseCalls(parts.memory.cases, context.conversation, parts.memory.tools)
+            if parts.memory.cases is not None and context.conversation.uses_cases
+            else None
+        )
+        self._gate = TurnGate(
+            policy=parts.policy,
+            evidence=context.evidence,
+            control=context.control,
+            clock=self._clock,
+            doom_loop=DoomLoop(limits.doom_loop_threshold),
+            asker=ApprovalRequester(context) if parts.ask_changes else None,
+            ask_changes=parts.ask_changes,
+            write_permission=self._write_permission,
+            describe=self._describe_denial,
+        )
+        self._sent = anyio.Event()
+        self._driver = RunDriver(
+            context,
+            self._emitter,
+            judge_unasked=self._gate.judge_unasked,
+            on_session=self._session_ready,
+            on_sent=self._sent.set,
+        )
+
+    async def perform(self) -> None:
+        """Run the turn from its first event to its last."""
+        try:
+            await self._run()
+        except Exception:  # noqa: BLE001  reported in the result
+            _log.exception("turn_failed")
+            self._completion.cause = "internal"
+        self._turn_recall.settle()
+        for use in self._context.evidence.settle(anyio.current_time()):
+            self._emitter.tool_finished(use)
+        self._completion.first_text_s = self._emitter.first_text_s
+        await self._completion.close(self._turn_recall.fields, self._conversation.session_id)
+
+    async def _run(self) -> None:
+        context = self._context
+        answer = await self._read_command()
+        noted = context.chronicle.received(self._conversation, context.started_at)
+        context.journal.write(
+            "request",
+            message=context.turn.message,
+            user_id=context.turn.user_id,
+            **({} if self._prompt_text == context.turn.message else {"prompt": self._prompt_text}),
+            **noted,
+        )
+        if context.turn.state == "queued":
+            context.events.emit(
+                "turn.started", model=context.evidence.model, log_file=context.journal.log_file
+            )
+            await context.parts.turns.start(context.turn.id, context.started_at)
+        if answer is not None:
+            await self._answer(answer)
+            return
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._stop_on_timeout)
+            tasks.start_soon(self._withdraw_questions_when_stopped)
+            await self._converse()
+            tasks.cancel_scope.cancel()
+
+    async def _read_command(self) -> str | None:
+        """Return the gateway's own answer to a typed command, or None.
+
+        A request for a skill becomes the prompt instead.
+        """
+        context = self._context
+        if not looks_typed(context.turn.message):
+            return None
+        skills = await anyio.to_thread.run_sync(list_skills_blocking, Path(context.parts.workspace))
+        match read_command(context.turn.message, skills):
+            case SkillRequest(name, words):
+                request = context.say("skill_request", name=name)
+                self._prompt_text = f"{request}\n\n{words}" if words else request
+            case GatewayAnswer(key, name):
+                shown = ", ".join(f"/{skill}" for skill in skills)
+                context.evidence.model = ""
+                return context.say(key, name=name, skills=shown or "–")
+            case None:
+                pass
+        return None
+
+    async def _answer(self, text: str) -> None:
+        """Answer without the agent, and report that."""
+        self._context.notice("answered_by_gateway")
+        for event in (
+            TextDone(text=text),
+            RunFinished(subtype="success", is_error=False, result=text, stop_reason="end_turn"),
+        ):
+            await self._emitter.emit(event)
+            self._context.evidence.take(event, anyio.current_time())
+
+    async def _converse(self) -> None:
+        unless_stopped = self._context.control.run_unless_stopped
+        try:
+            async with anyio.create_task_group() as beside:
+                beside.start_soon(self._recall)
+                await unless_stopped(self._take_client)
+                await self._ask_first()
+                beside.cancel_scope.cancel()
+            await self._continue()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._client_lease.give_back(is_idle=self._driver.is_idle)
+
+    async def _recall(self) -> None:
+        try:
+            await self._context.control.run_unless_stopped(self._ask_memory)
+        finally:
+            self._turn_recall.settle()
+
+    async def _ask_memory(self) -> None:
+        """Ask while the client is taken; a live client gets the prompt first."""
+        if self._context.parts.pool.is_hot(self._conversation.id):
+            await self._sent.wait()
+        await self._turn_recall.ask(self._conversation)
+
+    async def _take_client(self) -> None:
+        if not await self._client_lease.take(self._conversation):
+            self._completion.cause = self._client_lease.refusal
+
+    async def _replace_client(self) -> None:
+        self._driver.is_idle = True
+        if not await self._client_lease.replace(self._conversation):
+            self._completion.cause = self._client_lease.refusal
+
+    async def _ask_first(self) -> None:
+        """Send the person's message; if the client had just died, once more to a new one."""
+        prompt = Prompt(
+            text=self._prompt_text,
+            context=self._turn_recall.wait_text,
+            gatekeeper=self._gate,
+            call_own=self._case_calls,
+        )
+        try:
+            await self._ask(prompt)
+        except ClientDead:
+            await self._context.control.run_unless_stopped(self._replace_client)
+            try:
+                await self._ask(prompt)
+            except ClientDead as exc:
+                self._context.journal.write("error", where="engine", message=str(exc))
+                self._completion.cause = "unavailable"
+
+    async def _ask(self, prompt: Prompt) -> None:
+        """Send a prompt, if there is a client and the turn is not being stopped."""
+        client, control = self._client_lease.client, self._context.control
+        if control.is_stopping:
+            self._context.evidence.stopped_by = control.reason
+        elif client is not None:
+            await self._driver.ask(client, prompt)
+            await self._turn_recall.mark_sent()
+            self._note_ending()
+
+    async def _continue(self) -> None:
+        """Continue a run that stopped short: after a skill, and for a summary; each once."""
+        language = self._context.language
+        if needs_follow_through(self._context.evidence):
+            self._context.notice("followed_skill")
+            await self._ask_again(PROMPTS[language]["follow_skill"])
+        if needs_summary(self._context.evidence):
+            self._gate.tools_forbidden = True
+            self._context.notice("forced_summary")
+            await self._summarise(PROMPTS[language]["summary"])
+
+    async def _summarise(self, text: str) -> None:
+        """Ask for the summary; if that fails, restore the run's own ending."""
+        evidence = self._context.evidence
+        ending = evidence.finish
+        await self._ask_again(text)
+        if evidence.stopped_by not in {None, *SERVICE_FAILURES, "context_window"}:
+            return
+        failed = evidence.last_was_tool or evidence.model_gave_up or evidence.lost
+        if failed or broke_off(evidence):
+            evidence.keep_ending(ending)
+        if failed:
+            self._context.notice("summary_failed")
+
+    async def _ask_again(self, text: str) -> None:
+        prompt = Prompt(
+            text=text,
+            gatekeeper=self._gate,
+            call_own=self._case_calls,
+            calls_before=len(self._context.evidence.tools),
+        )
+        try:
+            await self._ask(prompt)
+        except ClientDead as exc:
+            self._context.evidence.finish = ClientLost(exit_code=None, stderr=(exc.detail,))
+            self._note_ending()
+
+    def _note_ending(self) -> None:
+        finish = self._context.evidence.finish
+        if isinstance(finish, RunFinished) and self._context.parts.charges:
+            self._completion.cost_usd += finish.cost_usd
+        elif isinstance(finish, ClientLost):
+            self._context.journal.write("error", where="agent", lost=finish)
+
+    async def _session_ready(self, ready: SessionReady) -> None:
+        """Store the agent's session id; a store that cannot be written does not stop the turn."""
+        known = self._conversation
+        if ready.session_id == known.session_id and known.fork_at is None:
+            return
+        self._conversation = replace(known, session_id=ready.session_id, fork_at=None)
+        try:
+            await self._context.parts.conversations.bind_session(known.id, ready.session_id)
+        except StoreUnavailable:
+            _log.exception("session_not_stored")
+
+    async def _stop_on_timeout(self) -> None:
+        await self._clock.wait_over()
+        self._context.control.stop("timeout")
+
+    async def _withdraw_questions_when_stopped(self) -> None:
+        await self._context.control.wait_stop()
+        self._context.parts.approvals.end_turn(self._context.turn.id)
+
+    def _describe_denial(self, verdict: Deny) -> str:
+        return self._context.sanitizer.text(describe_denial(verdict, self._context.language))
+
+    def _write_permission(self, call: ToolCall, verdict: Allow | Deny) -> None:
+        allowed = isinstance(verdict, Allow)
+        noted = self._context.chronicle.permission(
+            allowed=allowed,
+            index=call.index,
+            tool_name=call.name,
+            tool_use_id=call.tool_use_id,
+            rule=verdict.rule,
+            reason=self._context.sanitizer.text(verdict.reason),
+            at=self._context.parts.now(),
+        )
+        self._context.journal.write(
+            "permission",
+            index=call.index,
+            tool=call.name,
+            tool_use_id=call.tool_use_id,
+            input=call.input,
+            verdict="allow" if allowed else "deny",
+            rule=verdict.rule,
+            reason=verdict.reason,
+            runs=verdict.updated_input if isinstance(verdict, Allow) else None,
+            **noted,
+        )

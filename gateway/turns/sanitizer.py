@@ -1,17 +1,14 @@
-"""How what tools were asked and said is told to people and stored: the one way out for such texts.
-
-No path of the server, no secret, nothing that UTF-8 cannot carry, and nothing
-endless passes here.
-"""
+"""Make text safe to show and store: no secrets, no paths of the server, valid UTF-8, bounded length."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import anyio.to_thread
 
-from gateway.jsonsafe import clean_text, json_safe, json_text
+from gateway.jsonsafe import clean_text, estimate_chars, json_safe, json_text
 from gateway.observability.masking import clip, mask_leaves
 from gateway.observability.paths import PathView
+from policies.secrets.stream import settled_chars
 
 SUMMARY_CHARS = 160
 OUTPUT_CHARS = 8_000
@@ -22,8 +19,11 @@ _SUMMARY_READ_CHARS = 1_200
 """Masked for a summary: more than is shown, so that a secret at the cut is seen whole."""
 _INLINE_CHARS = 1_000
 """A longer text is masked in a worker thread, because hostile text takes milliseconds."""
+_SHORT_CHARS = 200
+_PART_CHARS = 2_000
+"""A longer piece is masked in parts: a search in one long text would keep other threads waiting."""
 
-_KEYS = (
+_SUMMARY_KEYS = (
     "command",
     "file_path",
     "notebook_path",
@@ -41,23 +41,28 @@ _T = TypeVar("_T")
 
 
 class OutputSanitizer:
-    """Makes texts fit to be shown. Made once for a server."""
+    """Sanitizes text. Made once for a server."""
 
     def __init__(self, paths: PathView, mask: Mask) -> None:
         self.mask = mask
         self.paths = paths
 
     def text(self, text: str) -> str:
-        """Mask secrets and tell paths as they are seen from the workspace."""
+        """Mask secrets and make paths relative to the workspace."""
         return self.mask(self.paths.shown(clean_text(text)))
 
     def clipped(self, text: str, limit: int = OUTPUT_CHARS) -> str:
-        """Give a long text's head and tail; a secret at the cut is masked before it is cut."""
+        """Return a long text's head and tail; a secret at the cut is masked before the cut."""
         return clip(self.text(clip(text, _READ_CHARS)), limit)
 
+    def streamed(self, text: str) -> str:
+        """Return a text of any length as a stream of it is shown."""
+        masker = StreamMasker(self)
+        return masker.feed(text) + masker.rest()
+
     def summary(self, tool_input: Mapping[str, Any]) -> str:
-        """Say in one line what a call is about: its command, file or pattern."""
-        for key in _KEYS:
+        """Return one line about a call: its command, file or pattern."""
+        for key in _SUMMARY_KEYS:
             value = tool_input.get(key)
             if isinstance(value, str) and value.strip():
                 return self._line(value)
@@ -74,24 +79,51 @@ class OutputSanitizer:
         return line if len(line) <= SUMMARY_CHARS else f"{line[: SUMMARY_CHARS - 1]}…"
 
 
+class StreamMasker:
+    """Sanitizes one block of text that arrives in pieces.
+
+    A piece may end inside a secret or a path, and half of one is not recognised. So the part that may
+    still become one is held back: mostly the unfinished word, more after a word such as `password`.
+    """
+
+    def __init__(self, sanitizer: OutputSanitizer) -> None:
+        self._sanitizer = sanitizer
+        self._look_at_chars = 0
+        self._held = ""
+
+    @property
+    def waiting_chars(self) -> int:
+        """The number of characters held back."""
+        return len(self._held)
+
+    def feed(self, piece: str) -> str:
+        """Add a piece; return what can be shown now, perhaps nothing."""
+        parts = (piece[at : at + _PART_CHARS] for at in range(0, len(piece), _PART_CHARS))
+        return "".join(map(self._feed, parts))
+
+    def _feed(self, part: str) -> str:
+        text = self._held + part
+        if len(text) < self._look_at_chars:
+            self._held = text
+            return ""
+        at = self._sanitizer.paths.settled_chars(text[: settled_chars(text)])
+        self._held = text[at:]
+        # Each look reads all held text. Long text is looked at again when it has grown by an eighth.
+        held = len(self._held)
+        self._look_at_chars = held + held // 8 if held > _SHORT_CHARS else 0
+        return self._sanitizer.text(text[:at])
+
+    def rest(self) -> str:
+        """Return what is still held back; the block is over."""
+        held, self._held, self._look_at_chars = self._held, "", 0
+        return self._sanitizer.text(held)
+
+
 async def off_loop(work: Callable[[Any], _T], value: Any, *, more_chars: int = 0) -> _T:
     """Apply `work` to a text or a mapping of texts, in a worker thread unless the value is short.
 
-    `more_chars` is what `work` reads beside the value.
+    `more_chars` is what `work` reads besides the value.
     """
-    if more_chars + count_chars(value, _INLINE_CHARS) <= _INLINE_CHARS:
+    if more_chars + estimate_chars(value) <= _INLINE_CHARS:
         return work(value)
     return await anyio.to_thread.run_sync(work, value)
-
-
-def count_chars(value: Any, enough: int) -> int:
-    """Count the characters in a JSON value, and one for each item; stop when there are `enough`."""
-    count, waiting = 0, [value]
-    while waiting and count <= enough:
-        item = waiting.pop()
-        count += len(item) if isinstance(item, str) else 1
-        if isinstance(item, Mapping):
-            waiting += [*item.keys(), *item.values()]
-        elif isinstance(item, list | tuple):
-            waiting += item
-    return count

@@ -1,6 +1,6 @@
-"""The model's service failing: which sentence names the cause.
+"""Choose the sentence for a failure of the model's service.
 
-Decided by what the agent program reports in fields (the kind of error, the HTTP status, the terminal
+Decided by the fields that the agent program reports (the kind of error, the HTTP status, the terminal
 reason). Its text is never shown; only an error code in parentheses is read from it.
 """
 
@@ -10,7 +10,7 @@ from gateway.engine.events import RunFinished
 from gateway.turns.evidence import Evidence
 
 Sentence = tuple[str, dict[str, object]]
-"""A key of `sentences` and values for its own places."""
+"""A key of `sentences` and values for its placeholders."""
 
 _BY_KIND = {
     "billing_error": "api_credit",
@@ -22,6 +22,8 @@ _BY_KIND = {
 _BY_STATUS = {400: "api_400", 401: "api_401", 402: "api_credit", 403: "api_403", 404: "api_404"}
 _BY_STATUS |= {429: "api_429", 503: "api_overloaded", 529: "api_overloaded"}
 _SERVER_ERRORS = range(500, 600)
+_TOO_MANY_REQUESTS = 429
+_LONG_WAIT_S = 10.0
 _NETWORK_CODE = re.compile(r"\((E[A-Z]+|[A-Z]+(?:_[A-Z]+)+)\)")
 _CONNECTION_CUT = frozenset({"", "ECONNRESET", "ECONNABORTED", "EPIPE"})
 
@@ -50,13 +52,17 @@ def describe_service_failure(evidence: Evidence, silence_s: float) -> Sentence:
         return "api_credit", {}
     if status is None:
         return _without_status(evidence, kind)
+    if status == _TOO_MANY_REQUESTS and evidence.retry is not None:
+        wait_s = evidence.retry.delay_ms / 1000
+        if evidence.stopped_by is not None and wait_s >= _LONG_WAIT_S:
+            return "api_429_wait", {"seconds": f"{wait_s:g}"}
     if status in _BY_STATUS:
         return _BY_STATUS[status], {"status": status, "model": evidence.model}
     return "api_5xx" if status in _SERVER_ERRORS else "api_other", {"status": status}
 
 
 def _without_status(evidence: Evidence, kind: str) -> Sentence:
-    """Choose for a failure without an HTTP status: of the network, or of a 200 that is no answer."""
+    """Choose for a failure without an HTTP status: of the network, or a 200 that is no answer."""
     if kind in _BY_KIND:
         return _BY_KIND[kind], {"model": evidence.model}
     if kind == "unknown":  # the connection was there, and so was a body

@@ -1,7 +1,7 @@
-"""Ends a turn whose model service is silent, or keeps failing, for too long.
+"""Stop a turn whose model service is silent, or keeps failing, for too long.
 
-Silence counts while the agent waits for the model: nothing came from the agent process, no tool call
-is open (tools and approvals take their own time), and no announced pause before a retry is running.
+Silence counts while the agent waits for the model: the agent process sends nothing, no tool call is open
+(tools and approvals take their own time), and no announced pause before a retry is running.
 """
 
 import anyio

@@ -1,17 +1,18 @@
-"""What happened in a turn, as intents: told in its log at once, recorded together when it ends.
+"""What happened in a turn, as intents: in its log at once, in the chronicle when it ends.
 
-One transaction a turn, before its completion is stored, so that no turn that ended is missing from the
-chronicle. Memory never breaks a turn: what cannot be recorded is told in the result.
+All intents of a turn are recorded in one transaction before its completion is stored, so that no turn
+that ended is missing from the chronicle. Memory never breaks a turn: the result reports a failure.
 """
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from gateway.conversations.model import Conversation, Turn
-from gateway.turns.conversation_tools import CAME_BACK, ConversationTools
+from gateway.turns.conversation_memory import CAME_BACK, ConversationTools
 from gateway.turns.evidence import ToolStatus, ToolUse
 from memory.cases.tools import CaseTools
 from memory.context import MemoryReader
@@ -48,7 +49,7 @@ _CUT_OFF: Final = frozenset({"interrupted", "stopped", "engine_failed"})
 
 
 async def _consume_nothing(_ids: Sequence[str], _turn_id: str) -> None:
-    """Stand in where no memory is."""
+    """Stand in where there is no memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,20 +59,20 @@ class TurnMemory:
     reader: MemoryReader
     tools: ConversationTools
     cases: CaseTools | None = None
-    """Case memory, for conversations that have it switched on; None: there is none."""
+    """Case memory, for conversations that have it switched on."""
     recorder: IntentRecorder | None = None
     """None: nothing is recorded."""
     consumed: Callable[[Sequence[str], str], Awaitable[None]] = _consume_nothing
     """Notes that pending context went into a turn's prompt."""
     turn_ended: Callable[[], None] = lambda: None
-    """Told when a turn's intents are recorded and its completion is stored."""
+    """Called when a turn's intents are recorded and its completion is stored."""
     on_not_recorded: Callable[[], None] = lambda: None
     is_missing: bool = False
-    """Whether there should be a memory and is none: what turns would leave in it is told as lost."""
+    """Memory could not be opened: what turns would record is reported as lost."""
 
 
 class TurnChronicle:
-    """The intents of one turn."""
+    """The intents of one turn. Each method returns the intent's fields for the turn's log."""
 
     def __init__(self, memory: TurnMemory, turn: Turn, *, is_on: bool) -> None:
         self._memory = memory
@@ -81,36 +82,27 @@ class TurnChronicle:
         self._intents: list[MemoryIntent] = []
 
     def received(self, conversation: Conversation | None, at: datetime) -> dict[str, str]:
-        """Note the person's message; each of these gives the fields of its line in the log."""
-        labels = {
-            name: value
-            for name in LABELS
-            if (value := getattr(conversation, name, None)) and name != "user_id"
-        }
-        return self._note(
-            lambda where: intent_from_turn_received(
-                where, message=self._turn.message, labels=labels
-            ),
-            at,
-        )
+        """Note the person's message."""
+        names = [name for name in LABELS if name != "user_id"]
+        labels = {name: value for name in names if (value := getattr(conversation, name, None))}
+        message = self._turn.message
+        return self._note(partial(intent_from_turn_received, message=message, labels=labels), at)
 
     def tool(self, use: ToolUse, at: datetime) -> dict[str, str]:
-        """Note what became of a call."""
+        """Note the result of a call."""
         if use.status in CAME_BACK:
             self._memory.tools.note(self._turn.conversation_id, use.name)
-        return self._note(
-            lambda where: intent_from_tool_result(
-                where,
-                tool_name=use.name,
-                status=_OUTCOMES.get(use.status, "interrupted"),
-                index=use.index,
-                tool_use_id=use.tool_use_id,
-                args=use.input,
-                result=use.output or use.error or "",
-                duration_ms=use.duration_ms,
-            ),
-            at,
+        build = partial(
+            intent_from_tool_result,
+            tool_name=use.name,
+            status=_OUTCOMES.get(use.status, "interrupted"),
+            index=use.index,
+            tool_use_id=use.tool_use_id,
+            args=use.input,
+            result=use.output or use.error or "",
+            duration_ms=use.duration_ms,
         )
+        return self._note(build, at)
 
     def permission(
         self,
@@ -123,97 +115,76 @@ class TurnChronicle:
         reason: str,
         at: datetime,
     ) -> dict[str, str]:
-        """Note what the policy decided."""
-        return self._note(
-            lambda where: intent_from_permission(
-                where,
-                allowed=allowed,
-                index=index,
-                tool_name=tool_name,
-                tool_use_id=tool_use_id,
-                rule=rule,
-                reason=reason,
-            ),
-            at,
+        """Note a decision of the gate."""
+        build = partial(
+            intent_from_permission,
+            allowed=allowed,
+            index=index,
+            tool_name=tool_name,
+            tool_use_id=tool_use_id,
+            rule=rule,
+            reason=reason,
         )
+        return self._note(build, at)
 
     def asked(self, approval_id: str, tool_name: str, summary: str, at: datetime) -> None:
         """Note that a person was asked."""
-        self._note(
-            lambda where: intent_from_approval_requested(
-                where, approval_id=approval_id, tool_name=tool_name, summary=summary
-            ),
-            at,
+        build = partial(
+            intent_from_approval_requested,
+            approval_id=approval_id,
+            tool_name=tool_name,
+            summary=summary,
         )
+        self._note(build, at)
 
     def answered(self, approval_id: str, decision: str, by: str, at: datetime) -> None:
-        """Note what the person said."""
-        self._note(
-            lambda where: intent_from_approval_resolved(
-                where, approval_id=approval_id, decision=decision, by=by
-            ),
-            at,
+        """Note how a question ended."""
+        build = partial(
+            intent_from_approval_resolved, approval_id=approval_id, decision=decision, by=by
         )
+        self._note(build, at)
 
     def recalled(self, fields: Mapping[str, Any], at: datetime) -> dict[str, str]:
-        """Note what memory went in and what was held back."""
+        """Note what memory was injected and what was held back."""
         shown, held = fields["injected"], fields["suppressed"]
-        told: dict[str, str] = {}
+        noted: dict[str, str] = {}
         if shown:
-            told = self._note(
-                lambda where: intent_from_memory_injected(
-                    where,
-                    ids=[one["id"] for one in shown],
-                    titles=[one["title"] for one in shown],
-                ),
-                at,
-            )
+            ids, titles = [item["id"] for item in shown], [item["title"] for item in shown]
+            noted = self._note(partial(intent_from_memory_injected, ids=ids, titles=titles), at)
         if held:
-            self._note(
-                lambda where: intent_from_memory_suppressed(
-                    where,
-                    ids=[one["id"] for one in held],
-                    reasons=[one["reason"] for one in held],
-                ),
-                at,
-            )
-        return told
+            ids, reasons = [item["id"] for item in held], [item["reason"] for item in held]
+            self._note(partial(intent_from_memory_suppressed, ids=ids, reasons=reasons), at)
+        return noted
 
     def completed(self, result: Mapping[str, Any], text: str, at: datetime) -> None:
-        """Note how the turn ended; where the agent may not know it, its next prompt is told."""
+        """Note how the turn ended; if it was cut off, the agent's next prompt says so."""
         outcome, stop_reason = result["outcome"], result["stop_reason"]
         if text:
-            self._note(
-                lambda where: intent_from_llm_response(where, text=text, model=result["model"]), at
-            )
+            self._note(partial(intent_from_llm_response, text=text, model=result["model"]), at)
         if outcome in _CUT_OFF:
             tools = "; ".join(
-                f"{one['name']} ({one['summary']}): {one['status']}" for one in result["tools"]
+                f"{tool['name']} ({tool['summary']}): {tool['status']}" for tool in result["tools"]
             )
-            self._note(
-                lambda where: intent_from_turn_cut_off(
-                    where,
-                    outcome=outcome,
-                    stop_reason=stop_reason,
-                    message=self._turn.message,
-                    tools=f"Its tool calls: {tools}." if tools else "No tool was called.",
-                ),
-                at,
-            )
-        self._note(
-            lambda where: intent_from_turn_completed(
-                where,
+            cut_off = partial(
+                intent_from_turn_cut_off,
                 outcome=outcome,
                 stop_reason=stop_reason,
-                reply=result["reply"],
-                tool_calls=len(result["tools"]),
-                duration_ms=result["duration_ms"],
-            ),
-            at,
+                message=self._turn.message,
+                tools=f"Its tool calls: {tools}." if tools else "No tool was called.",
+            )
+            self._note(cut_off, at)
+        build = partial(
+            intent_from_turn_completed,
+            outcome=outcome,
+            stop_reason=stop_reason,
+            reply=result["reply"],
+            tool_calls=len(result["tools"]),
+            duration_ms=result["duration_ms"],
         )
+        self._note(build, at)
 
     async def record(self) -> bool:
-        """Record everything, in one transaction; False: it could not be."""
+        """Record everything in one transaction; return False if that failed."""
         if self._is_lost:
             self._memory.on_not_recorded()
             return False
@@ -228,24 +199,26 @@ class TurnChronicle:
         return True
 
     def ended(self) -> None:
-        """Say that the turn is over and its completion stored."""
+        """Notify memory that the turn's completion is stored."""
         if self._recorder is not None and self._intents:
             self._memory.turn_ended()
 
-    def _note(self, make: Callable[[Happening], MemoryIntent], at: datetime) -> dict[str, str]:
+    def _note(self, build: Callable[[Happening], MemoryIntent], at: datetime) -> dict[str, str]:
         if self._recorder is None:
             return {}
-        where = Happening(
-            owner_id=self._turn.user_id,
-            occurred_at=at,
-            conversation_id=self._turn.conversation_id,
-            turn_id=self._turn.id,
-        )
+        turn = self._turn
         try:
-            intent = make(where)
+            intent = build(
+                Happening(
+                    owner_id=turn.user_id,
+                    occurred_at=at,
+                    conversation_id=turn.conversation_id,
+                    turn_id=turn.id,
+                )
+            )
             line = self._recorder.runtime_line(intent)
-        except Exception:  # noqa: BLE001  memory never breaks a turn
-            _log.exception("intent_not_made", extra={"turn_id": self._turn.id})
+        except IntentRefused:
+            _log.exception("intent_not_made", extra={"turn_id": turn.id})
             return {}
         self._intents.append(intent)
         return {"intent": intent.key, **({"text": line} if line is not None else {})}

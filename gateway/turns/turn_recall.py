@@ -1,7 +1,7 @@
-"""Asking memory for a run: within a deadline, and never at the turn's expense.
+"""Ask memory for a turn's context, within a deadline and never at the turn's expense.
 
-The agent takes a prompt some milliseconds before it asks what is to be shown beside it. Memory is asked
-meanwhile; the model is not, until memory has answered.
+The agent takes the prompt some milliseconds before it asks for the context to show beside it. Memory is
+asked in the meantime. The model is not asked until memory has answered.
 """
 
 import logging
@@ -19,89 +19,80 @@ from memory.scope import Scope
 _log = logging.getLogger(__name__)
 
 _OWN_SHARE: Final = 0.8
-"""Of the deadline: memory leaves its slow parts out by then, and still has time to say so."""
+"""Memory's share of the deadline: by then it drops its slow parts, and has time left to report that."""
 
 
 class TurnRecall:
-    """What memory gave to one turn, and the one line in the journal that says so."""
+    """The memory shown to one turn, and its line in the journal."""
 
     def __init__(self, context: TurnContext) -> None:
         self._context = context
-        self._is_told = False
+        self._is_reported = False
         self._pending: tuple[str, ...] = ()
         self._is_shown = False
         self._settled = anyio.Event()
-        self.text = ""
-        """What the model is shown beside the prompt."""
+        self._text = ""
         self.fields: dict[str, Any] = memory_fields(ContextPack())
         """What clients see of it."""
 
     async def ask(self, conversation: Conversation) -> None:
-        """Ask memory, unless the conversation does without; what fails is named in `degraded`."""
+        """Ask memory, unless it is off for the conversation; `degraded` names what failed."""
         if not conversation.memory_enabled:
             return
-        pack = await self._recalled()
+        deadline_s = self._context.parts.limits.recall_deadline_s
+        pack = ContextPack(degraded=("memory_timeout",))
         try:
-            self.fields = memory_fields(pack)
-            self.text = str(pack.text)
+            with anyio.move_on_after(deadline_s):
+                pack = await self._context.parts.memory.reader.recall(await self._query(deadline_s))
+            self.fields, self._text = memory_fields(pack), str(pack.text)
             self._pending = tuple(pack.pending_intent_ids)
         except Exception:  # noqa: BLE001  memory never breaks a turn
-            _log.exception("recall_not_understood")
+            _log.exception("recall_failed")
             self.fields = memory_fields(ContextPack(degraded=("memory_failed",)))
 
-    async def context(self) -> str:
-        """Wait until nothing more comes, and give what the model is shown."""
+    async def _query(self, deadline_s: float) -> QueryPack:
+        turn = self._context.turn
+        return QueryPack(
+            queries=(turn.message,),
+            scope=Scope(owner_id=turn.user_id),
+            kinds=RECALLED_KINDS,
+            conversation_id=turn.conversation_id,
+            active_tools=await self._context.parts.memory.tools.of(turn.conversation_id),
+            deadline_s=deadline_s * _OWN_SHARE,
+        )
+
+    async def wait_text(self) -> str:
+        """Wait until memory has settled; return the text for the model."""
         await self._settled.wait()
-        self._is_shown = bool(self.text)
-        return self.text
+        self._is_shown = bool(self._text)
+        return self._text
 
     def settle(self) -> None:
-        """Say that nothing more comes: memory has answered, or the turn waits for it no longer."""
+        """Report what was recalled; from now on nothing more is waited for. Idempotent."""
         try:
-            self.tell()
+            self._report()
         finally:
             self._settled.set()
 
-    def tell(self) -> None:
-        """Write down what was recalled, and tell it where there is something; once."""
-        if self._is_told:
+    def _report(self) -> None:
+        if self._is_reported:
             return
-        self._is_told = True
-        told = self._context.chronicle.recalled(self.fields, self._context.parts.now())
-        intent = {"intent": told["intent"]} if "intent" in told else {}
-        self._context.journal.write("context", **self.fields, text=self.text, **intent)
+        self._is_reported = True
+        context = self._context
+        noted = context.chronicle.recalled(self.fields, context.parts.now())
+        intent = {"intent": noted["intent"]} if "intent" in noted else {}
+        context.journal.write("context", **self.fields, text=self._text, **intent)
         if any(self.fields.values()):
-            self._context.events.emit("memory.injected", **self.fields)
+            context.events.emit("memory.injected", **self.fields)
         for reason in self.fields["degraded"]:
-            self._context.parts.metrics.count_recall_degraded(reason)
+            context.parts.metrics.count_recall_degraded(reason)
 
-    async def sent(self) -> None:
-        """Note it if the text went in: what waited for this prompt waits no longer."""
-        if not self._is_shown:
+    async def mark_sent(self) -> None:
+        """If the text was shown, mark the pending context in it as consumed."""
+        if not self._is_shown or not self._pending:
             return
         ids, self._pending = self._pending, ()
-        if not ids:
-            return
         try:
             await self._context.parts.memory.consumed(ids, self._context.turn.id)
         except StoreUnavailable:
             _log.exception("pending_context_not_marked")
-
-    async def _recalled(self) -> ContextPack:
-        parts, turn = self._context.parts, self._context.turn
-        deadline_s = parts.limits.recall_deadline_s
-        try:
-            with anyio.move_on_after(deadline_s):
-                query = QueryPack(
-                    queries=(turn.message,),
-                    scope=Scope(owner_id=turn.user_id),
-                    kinds=RECALLED_KINDS,
-                    conversation_id=turn.conversation_id,
-                    active_tools=await parts.memory.tools.of(turn.conversation_id),
-                    deadline_s=deadline_s * _OWN_SHARE,
-                )
-                return await parts.memory.reader.recall(query)
-        except Exception:  # noqa: BLE001  memory never breaks a turn
-            _log.exception("recall_failed")
-            return ContextPack(degraded=("memory_failed",))
-        return ContextPack(degraded=("memory_timeout",))

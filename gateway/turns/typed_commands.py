@@ -1,9 +1,9 @@
 """Typed commands: a message that is `/name`, with or without words after it.
 
-The agent program never sees one as a command: it would expand the workspace's texts past the gate.
+The agent program never gets one as a command: it would expand the workspace's texts past the gate.
 `/name` of a skill becomes a request to use that skill, which the gate judges like any other call.
-`/clear` starts a new conversation, in `gateway.chat`. What cannot work gets a plain answer without
-the model. Everything else, such as "/etc/hosts is wrong" or "/tmp is full", is text for the model.
+`/clear` starts a new conversation, in `gateway.chat`. Unknown commands are answered without the model.
+Everything else, such as "/etc/hosts is wrong" or "/tmp is full", is text for the model.
 """
 
 import re
@@ -34,12 +34,12 @@ class GatewayAnswer:
 
 
 def looks_typed(message: str) -> bool:
-    """Whether a message may be a command at all."""
+    """Return whether a message may be a command."""
     return _COMMAND.fullmatch(message.strip()) is not None
 
 
 def starts_afresh(message: str) -> bool:
-    """Whether a message asks for a new conversation."""
+    """Return whether a message asks for a new conversation."""
     return message.strip().lower() in {"/clear", "／clear"}
 
 
@@ -59,9 +59,11 @@ def read_command(message: str, skills: Collection[str]) -> SkillRequest | Gatewa
 
 
 def list_skills_blocking(workspace: Path) -> tuple[str, ...]:
-    """List the skills of the workspace, sorted; none where the folder cannot be read."""
+    """List the skills of the workspace, sorted; empty if the folder cannot be read."""
     try:
-        found = [one.parent.name for one in (workspace / ".claude/skills").glob(f"*/{SKILL_FILE}")]
+        found = [
+            path.parent.name for path in (workspace / ".claude/skills").glob(f"*/{SKILL_FILE}")
+        ]
     except OSError:
         return ()
     return tuple(sorted(found))

@@ -149,7 +149,7 @@ async def test_nothing_runs_while_the_policy_hangs_and_the_turn_can_be_stopped(
             accepted = await send(services, script(bash(COPY), {"text": "Done."}))
             await anyio.to_thread.run_sync(asked.wait, LONG_S)
             with anyio.fail_after(LONG_S):
-                await services.chat.interrupt(LOCAL_USER, accepted.conversation_id)
+                await services.chat.intake.interrupt(LOCAL_USER, accepted.conversation_id)
             result = await result_of(services, accepted)
             assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
             assert not copied.exists()

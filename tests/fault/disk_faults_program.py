@@ -126,7 +126,7 @@ async def work(root: Path, notes: Notes, disk: Disk) -> None:
             conversation_id = await turn(services, notes, message, conversation_id)
         if services.memory is not None:
             await tried(notes, "episode", services.memory.write(DRAFT))
-        page = services.chat.page(LOCAL_USER, limit=9, cursor=None, query=None)
+        page = services.chat.conversations.page(LOCAL_USER, limit=9, cursor=None, query=None)
         await tried(notes, "page", page)
         notes.add("ready", parts=await parts_of(services), hit=disk.hit())
 
@@ -138,7 +138,7 @@ async def turn(
         accepted = await send(services, message, conversation_id)
         notes.add("accepted", turn_id=accepted.turn_id, conversation_id=accepted.conversation_id)
         with anyio.fail_after(SAID_S):
-            result = await services.chat.result(LOCAL_USER, accepted.turn_id)
+            result = await services.chat.reader.result(LOCAL_USER, accepted.turn_id)
         notes.add("result", turn_id=accepted.turn_id, result=result)
     except (GatewayError, StoreUnavailable) as exc:
         notes.add("refused", error=str(exc))
@@ -179,7 +179,7 @@ async def look(root: Path, notes: Notes, problems: list[str]) -> None:
                 problems.append("an episode that was taken is gone")
         accepted = await send(services, script({"text": "Well again."}))
         with anyio.fail_after(SAID_S):
-            result = await services.chat.result(LOCAL_USER, accepted.turn_id)
+            result = await services.chat.reader.result(LOCAL_USER, accepted.turn_id)
         if result["reply"] != "Well again." or result["notices"]:
             problems.append(f"the next turn is not as always: {result}")
         for part, trouble in (await parts_of(services)).items():
@@ -197,8 +197,8 @@ async def look_at_turn(
 ) -> list[str]:
     """Find what is wrong with a turn that was accepted: it has one result, and that is true."""
     with anyio.fail_after(SAID_S):
-        result = await services.chat.result(LOCAL_USER, row["turn_id"])
-    events = await services.chat._events.after(  # noqa: SLF001
+        result = await services.chat.reader.result(LOCAL_USER, row["turn_id"])
+    events = await services.log._events.after(  # noqa: SLF001
         row["conversation_id"], 0, limit=9999, turn_id=TurnId(row["turn_id"])
     )
     problems = []

@@ -72,10 +72,10 @@ def evidence_of(*events: EngineEvent, settled: bool = True, **fields: Any) -> Ev
     for event in events:
         if isinstance(event, ToolCalled):
             summary = str(next(iter(event.input.values()), ""))
-            evidence.tool_called(event, summary, NOON)
-        evidence.take(event, NOON)
+            evidence.tool_called(event, summary, 0)
+        evidence.take(event, 0)
     if settled:
-        evidence.settle(NOON)
+        evidence.settle(0)
     return evidence
 
 

@@ -11,7 +11,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway.assemble import ModelAccess, Services, make_directories_blocking, open_services
-from gateway.conversations.model import TurnEvent
+from gateway.conversations.model import Turn, TurnEvent
 from gateway.ids import LOCAL_USER
 from gateway.settings import Settings
 from gateway.turns.requests import Accepted, ChatRequest
@@ -74,13 +74,13 @@ async def send(
 ) -> Accepted:
     """Have a message accepted."""
     request = ChatRequest(message=message, conversation_id=conversation_id, **more)
-    return await services.chat.accept(LOCAL_USER, request)
+    return await services.chat.intake.accept(LOCAL_USER, request)
 
 
 async def result_of(services: Services, accepted: Accepted) -> dict[str, Any]:
     """Wait for a turn's result."""
     with anyio.fail_after(20):
-        return await services.chat.result(LOCAL_USER, accepted.turn_id)
+        return await services.chat.reader.result(LOCAL_USER, accepted.turn_id)
 
 
 async def ask(
@@ -90,13 +90,20 @@ async def ask(
     return await result_of(services, await send(services, message, conversation_id, **more))
 
 
+async def messages_of(services: Services, conversation_id: str) -> Sequence[Turn]:
+    """Return a conversation's last turns, oldest first."""
+    return await services.chat.conversations.messages(
+        LOCAL_USER, conversation_id, limit=9, before_seq=None
+    )
+
+
 async def events_of(
     services: Services, accepted: Accepted, until: str = "turn.completed"
 ) -> list[TurnEvent]:
     """Read a turn's events from its first one up to one of a kind."""
     found: list[TurnEvent] = []
     with anyio.fail_after(20):
-        async with services.chat.follow_turn(accepted) as subscription:
+        async with services.chat.reader.follow_turn(accepted) as subscription:
             while not any(event.type == until for event in found):
                 found += await subscription.next(5)
     return found
@@ -113,7 +120,7 @@ def kinds(events: Sequence[TurnEvent]) -> list[str]:
 
 
 def of_kind(events: Sequence[TurnEvent], kind: str) -> list[dict[str, Any]]:
-    """Return what the events of one kind say."""
+    """Return the data of the events of one kind."""
     return [json.loads(event.data) for event in events if event.type == kind]
 
 
@@ -153,8 +160,8 @@ def same_sessions(services: Services) -> Callable[[Path], ScriptedEngine]:
 def assert_nothing_is_left(services: Services) -> None:
     """Fail where an ended turn left a control, a lane, a reader, a slot or a busy client behind."""
     pool = services.pool
-    assert services.chat.live_count == 0
+    assert services.lanes.live_count == 0
     assert services.lanes.is_empty
-    assert services.log._channels == {}  # noqa: SLF001
+    assert services.log.feed.readers_of() == 0
     assert pool._slots.value == services.settings.max_live_clients - pool.live_count  # noqa: SLF001
-    assert not any(lease.busy for lease in pool._held.values())  # noqa: SLF001
+    assert not any(held.busy for held in pool._held.values())  # noqa: SLF001

@@ -4,6 +4,7 @@ import sqlite3
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import asdict, fields
 from datetime import datetime
 from hashlib import sha256
 
@@ -17,29 +18,19 @@ from memory.errors import StoreUnavailable
 from memory.stores.sqlite.database import Database, understanding_rows
 from memory.stores.sqlite.word_purge import WordPurge
 
+_COLUMNS = [field.name for field in fields(Conversation) if field.name != "turns"]
+_INSERT = (
+    f"INSERT INTO conversations ({', '.join(_COLUMNS)})"  # noqa: S608
+    f" VALUES ({', '.join(f':{name}' for name in _COLUMNS)})"
+)
 
-def insert_conversation(writer: sqlite3.Connection, one: Conversation) -> None:
-    """Insert within a transaction that is open."""
-    writer.execute(
-        "INSERT INTO conversations (id, user_id, title, model, memory_enabled, case_memory,"
-        " app_code, environment, session_id, fork_at, created_at, last_activity_at, root_id)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
-        (
-            one.id,
-            one.user_id,
-            one.title,
-            one.model,
-            one.memory_enabled,
-            one.case_memory,
-            one.app_code,
-            one.environment,
-            one.session_id,
-            one.fork_at,
-            rfc3339(one.created_at),
-            rfc3339(one.last_activity_at),
-            one.root_id,
-        ),
-    )
+
+def insert_conversation(writer: sqlite3.Connection, conversation: Conversation) -> None:
+    """Insert within an open transaction."""
+    values = asdict(conversation)
+    for name in ("created_at", "last_activity_at"):
+        values[name] = rfc3339(values[name])
+    writer.execute(_INSERT, values)
 
 
 class SqliteConversationStore:
@@ -48,7 +39,7 @@ class SqliteConversationStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.purge = WordPurge(database, "search_words")
-        """Takes the words of deleted conversations out of the search index while it runs."""
+        """Removes the words of deleted conversations from the search index while it runs."""
 
     async def create(self, conversation: Conversation) -> None:
         """See `ConversationStore.create`."""
@@ -155,7 +146,9 @@ class SqliteConversationStore:
 
         await self._database.write(work)
         self.purge.wake()
-        with suppress(StoreUnavailable):  # it is deleted; its text stays in the log a while more
+        with suppress(
+            StoreUnavailable
+        ):  # it is deleted; its text stays in the write-ahead log a while
             await self._database.checkpoint()
 
 
@@ -170,10 +163,10 @@ def _cursor(last: Conversation) -> str:
 
 
 def _place_of(cursor: str, user_id: UserId) -> list[str]:
-    """Read a cursor.
+    """Parse a cursor.
 
     Raises:
-        UnknownCursor: it is not one that this user was given.
+        UnknownCursor: this user was not given such a cursor.
     """
     try:
         text = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
@@ -186,6 +179,6 @@ def _place_of(cursor: str, user_id: UserId) -> list[str]:
 
 
 def _check(moment: str, conversation_id: str, user_id: UserId) -> str:
-    """Tell our own cursors from mistakes; no secret, for a place in a list is none."""
+    """Return a checksum that detects mistakes; a place in a list is not secret."""
     text = f"{moment}|{conversation_id}|{user_id}"
     return sha256(text.encode()).hexdigest()[:_CHECK_CHARS]

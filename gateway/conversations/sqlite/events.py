@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from gateway.conversations.model import TurnEvent
 from gateway.conversations.sqlite.rows import event_of
@@ -10,27 +11,14 @@ from memory.stores.sqlite.database import Database
 
 
 def insert_events(writer: sqlite3.Connection, events: Sequence[TurnEvent]) -> None:
-    """Insert within a transaction that is open."""
+    """Insert within an open transaction; a deleted conversation takes no more events."""
     writer.executemany(
         "INSERT INTO events (seq, conversation_id, turn_id, n, type, data)"
-        " SELECT ?, ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM conversations WHERE id = ?)"
-        " AND NOT EXISTS (SELECT 1 FROM events WHERE seq = ? AND turn_id = ? AND n = ?)",
-        [
-            (
-                one.seq,
-                one.conversation_id,
-                one.turn_id,
-                one.n,
-                one.type,
-                one.data,
-                one.conversation_id,
-                one.seq,
-                one.turn_id,
-                one.n,
-            )
-            for one in events
-        ],
-    )  # a conversation that was deleted under a running turn takes no more events
+        " SELECT :seq, :conversation_id, :turn_id, :n, :type, :data"
+        " WHERE EXISTS (SELECT 1 FROM conversations WHERE id = :conversation_id)"
+        " AND NOT EXISTS (SELECT 1 FROM events WHERE seq = :seq AND turn_id = :turn_id AND n = :n)",
+        [asdict(event) for event in events],
+    )
 
 
 class SqliteEventStore:

@@ -1,7 +1,9 @@
-"""Rows to values: the only place that knows the columns' names."""
+"""Rows to values, and back."""
 
 import json
+from dataclasses import fields
 from datetime import datetime
+from typing import Any
 
 from gateway.conversations.model import Conversation, Turn, TurnEvent
 from memory.clock import from_rfc3339
@@ -9,53 +11,32 @@ from memory.stores.sqlite.database import Row
 
 
 def conversation_of(row: Row) -> Conversation:
-    """Read a row of `conversations`."""
-    return Conversation(
-        id=row["id"],
-        user_id=row["user_id"],
-        title=row["title"],
-        model=row["model"],
-        memory_enabled=bool(row["memory_enabled"]),
-        case_memory=bool(row["case_memory"]),
-        app_code=row["app_code"],
-        environment=row["environment"],
-        session_id=row["session_id"],
-        fork_at=row["fork_at"],
-        created_at=from_rfc3339(row["created_at"]),
-        last_activity_at=from_rfc3339(row["last_activity_at"]),
-        turns=row["turns"],
-        root_id=row["root_id"],
-    )
+    """Return a row of `conversations` as a value."""
+    values = _columns(row, Conversation)
+    for name in ("memory_enabled", "case_memory"):
+        values[name] = bool(values[name])
+    for name in ("created_at", "last_activity_at"):
+        values[name] = from_rfc3339(values[name])
+    return Conversation(**values)
 
 
 def turn_of(row: Row) -> Turn:
-    """Read a row of `turns`."""
-    return Turn(
-        id=row["id"],
-        conversation_id=row["conversation_id"],
-        user_id=row["user_id"],
-        seq=row["seq"],
-        state=row["state"],
-        message=row["message"],
-        created_at=from_rfc3339(row["created_at"]),
-        started_at=_moment(row["started_at"]),
-        finished_at=_moment(row["finished_at"]),
-        result=None if row["result"] is None else json.loads(row["result"]),
-        session_id=row["session_id"],
-        last_entry_id=row["last_entry_id"],
-    )
+    """Return a row of `turns` as a value."""
+    values = _columns(row, Turn)
+    for name in ("created_at", "started_at", "finished_at"):
+        values[name] = _moment(values[name])
+    values["result"] = None if values["result"] is None else json.loads(values["result"])
+    return Turn(**values)
 
 
 def event_of(row: Row) -> TurnEvent:
-    """Read a row of `events`."""
-    return TurnEvent(
-        seq=row["seq"],
-        conversation_id=row["conversation_id"],
-        turn_id=row["turn_id"],
-        n=row["n"],
-        type=row["type"],
-        data=row["data"],
-    )
+    """Return a row of `events` as a value."""
+    return TurnEvent(**_columns(row, TurnEvent))
+
+
+def _columns(row: Row, model: type[Conversation | Turn | TurnEvent]) -> dict[str, Any]:
+    """Return the columns of a row that are named like the fields of a model."""
+    return {field.name: row[field.name] for field in fields(model)}
 
 
 def _moment(text: str | None) -> datetime | None:

@@ -1,6 +1,6 @@
-"""Which conversations hold a text: candidates from the full-text index, then the texts themselves.
+"""Find the conversations that contain a text: candidates from the full-text index, then the texts.
 
-The index finds rare texts without reading any other. A text that many messages hold fills a page from
+The index finds rare texts without reading others. A text that many messages contain fills a page from
 the newest conversations, so the messages are read in that order instead.
 """
 

@@ -50,7 +50,7 @@ class SqliteTurnStore:
                     turn.state,
                     turn.message,
                     rfc3339(turn.created_at),
-                    None if turn.started_at is None else rfc3339(turn.started_at),
+                    _text(turn.started_at),
                     turn.conversation_id,
                 ),
             ).fetchall()
@@ -102,14 +102,14 @@ class SqliteTurnStore:
             writer.executemany(
                 "UPDATE turns SET state = ?, started_at = ?, finished_at = ?, result = ?,"
                 " session_id = ?, last_entry_id = ? WHERE id = ?",
-                [(*_ending(one), one.id) for one in turns],
+                [(*_ending(turn), turn.id) for turn in turns],
             )
             writer.executemany(
                 "UPDATE conversations SET last_activity_at = max(last_activity_at, ?) WHERE id = ?",
                 [
-                    (rfc3339(one.finished_at), one.conversation_id)
-                    for one in turns
-                    if one.finished_at is not None
+                    (rfc3339(turn.finished_at), turn.conversation_id)
+                    for turn in turns
+                    if turn.finished_at is not None
                 ],
             )
             insert_events(writer, events)
@@ -179,9 +179,9 @@ class SqliteTurnStore:
 
 
 def title_of(message: str) -> str:
-    """Make a conversation's first title: the start of its first message, on one line.
+    """Return a conversation's first title: the start of its first message, on one line.
 
-    Empty for a message that is one `/word`: the next message says what it is about.
+    Empty for a message that is one `/word`: the next message makes the title.
     """
     line = " ".join(message.split())
     if line.startswith("/") and " " not in line and "/" not in line[1:]:
@@ -189,11 +189,15 @@ def title_of(message: str) -> str:
     return line if len(line) <= _TITLE_CHARS else f"{line[: _TITLE_CHARS - 1]}…"
 
 
+def _text(moment: datetime | None) -> str | None:
+    return None if moment is None else rfc3339(moment)
+
+
 def _ending(turn: Turn) -> tuple[Any, ...]:
     return (
         turn.state,
-        None if turn.started_at is None else rfc3339(turn.started_at),
-        None if turn.finished_at is None else rfc3339(turn.finished_at),
+        _text(turn.started_at),
+        _text(turn.finished_at),
         None if turn.result is None else json_text(turn.result),
         turn.session_id,
         turn.last_entry_id,

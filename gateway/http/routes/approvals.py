@@ -16,8 +16,8 @@ router = APIRouter()
 async def list_approvals(context: Context, conversation_id: Parameter = "") -> Response:
     """List the user's open approvals, oldest first."""
     if conversation_id:
-        await context.chat.get(context.user_id, conversation_id)
-    questions = context.chat.approvals(context.user_id, conversation_id or None)
+        await context.chat.conversations.get(context.user_id, conversation_id)
+    questions = context.chat.approvals.pending(context.user_id, conversation_id or None)
     return JsonResponse({"approvals": [one.fields() for one in questions]})
 
 
@@ -25,7 +25,7 @@ async def list_approvals(context: Context, conversation_id: Parameter = "") -> R
 async def answer_approval(context: Context, approval_id: str) -> Response:
     """Take a person's answer."""
     body = await context.body(ApprovalBody)
-    question = context.chat.answer_approval(
+    question = context.chat.approvals.answer(
         context.user_id,
         approval_id,
         body.decision,

@@ -125,9 +125,11 @@ async def _caller(
     tools: tuple[str, ...] = ()
     root_id: str | None = None
     if conversation_id:
-        known = (await context.chat.get(context.user_id, conversation_id)).conversation
+        known = (
+            await context.chat.conversations.get(context.user_id, conversation_id)
+        ).conversation
         labels = {name: given or getattr(known, name) for name, given in labels.items()}
-        tools = await context.chat.recent_tools(context.user_id, conversation_id)
+        tools = await context.chat.conversations.recent_tools(context.user_id, conversation_id)
         root_id = known.root_id
     return CaseCaller(
         scope=Scope(owner_id=context.user_id, **labels),

@@ -18,8 +18,8 @@ router = APIRouter()
 async def chat(context: Context) -> Response:
     """Answer with the turn result; a client that goes away leaves the turn running."""
     body = await context.body(ChatBody)
-    accepted = await context.chat.accept(context.user_id, body.request())
-    return JsonResponse(await context.chat.result(context.user_id, accepted.turn_id))
+    accepted = await context.chat.intake.accept(context.user_id, body.request())
+    return JsonResponse(await context.chat.reader.result(context.user_id, accepted.turn_id))
 
 
 @router.post(
@@ -32,8 +32,8 @@ async def chat(context: Context) -> Response:
 async def chat_stream(context: Context) -> Response:
     """Answer with the turn's events as they are stored; the last is `turn.completed`."""
     body = await context.body(ChatBody)
-    accepted = await context.chat.accept(context.user_id, body.request())
-    subscription = context.chat.follow_turn(accepted)
+    accepted = await context.chat.intake.accept(context.user_id, body.request())
+    subscription = context.chat.reader.follow_turn(accepted)
     return EventStream(
         context.stream_plan(subscription, accepted.conversation_id, until_completed=True)
     )

@@ -29,7 +29,7 @@ async def list_conversations(
 ) -> Response:
     """List the user's conversations, newest first."""
     try:
-        views, next_cursor = await context.chat.page(
+        views, next_cursor = await context.chat.conversations.page(
             context.user_id, limit=limit, cursor=cursor or None, query=q.strip() or None
         )
     except UnknownCursor as exc:
@@ -46,7 +46,7 @@ async def list_conversations(
 async def new_conversation(context: Context) -> Response:
     """Start a conversation; the one being left becomes stale at once."""
     body = await context.optional_body(NewConversationBody) or NewConversationBody()
-    conversation_id = await context.chat.new_conversation(
+    conversation_id = await context.chat.conversations.create(
         context.user_id, leaving=body.conversation_id, title=body.title or ""
     )
     return JsonResponse({"conversation_id": conversation_id}, status_code=HTTPStatus.CREATED)
@@ -56,7 +56,9 @@ async def new_conversation(context: Context) -> Response:
 async def show_conversation(context: Context, conversation_id: str) -> Response:
     """Show one conversation with its queue."""
     return JsonResponse(
-        conversation_with_queue(await context.chat.get(context.user_id, conversation_id))
+        conversation_with_queue(
+            await context.chat.conversations.get(context.user_id, conversation_id)
+        )
     )
 
 
@@ -64,14 +66,14 @@ async def show_conversation(context: Context, conversation_id: str) -> Response:
 async def change_conversation(context: Context, conversation_id: str) -> Response:
     """Set what the body names."""
     body = await context.body(ConversationBody)
-    view = await context.chat.change(context.user_id, conversation_id, body.change())
+    view = await context.chat.conversations.change(context.user_id, conversation_id, body.change())
     return JsonResponse(conversation_with_queue(view))
 
 
 @router.delete("/conversations/{conversation_id}", status_code=HTTPStatus.NO_CONTENT)
 async def delete_conversation(context: Context, conversation_id: str) -> Response:
     """End its process and delete its messages and events."""
-    await context.chat.delete(context.user_id, conversation_id)
+    await context.chat.conversations.delete(context.user_id, conversation_id)
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
@@ -81,7 +83,7 @@ async def list_messages(
 ) -> Response:
     """List the last `limit` messages, what was asked and what came of it, oldest first."""
     span = Span(limit, read_place("before", before))
-    turns = await context.chat.messages(
+    turns = await context.chat.conversations.messages(
         context.user_id, conversation_id, limit=span.max_turns, before_seq=span.before_seq
     )
     messages, next_before = span.cut(turns)
@@ -97,9 +99,9 @@ async def list_messages(
 async def interrupt(context: Context, conversation_id: str, wait: Parameter = "") -> Response:
     """Tell the running turn to stop; with `wait=1` answer when it really has, with its result."""
     wants_result = read_switch("wait", wait)
-    turn_id = await context.chat.interrupt(context.user_id, conversation_id)
+    turn_id = await context.chat.intake.interrupt(context.user_id, conversation_id)
     if wants_result:
-        return JsonResponse(await context.chat.result(context.user_id, turn_id))
+        return JsonResponse(await context.chat.reader.result(context.user_id, turn_id))
     return JsonResponse({"state": "stopping"}, status_code=HTTPStatus.ACCEPTED)
 
 
@@ -111,7 +113,7 @@ async def interrupt(context: Context, conversation_id: str, wait: Parameter = ""
 async def fork(context: Context, conversation_id: str) -> Response:
     """Make a conversation that remembers this one up to a turn."""
     body = await context.body(ForkBody)
-    fork_id = await context.chat.fork(context.user_id, conversation_id, body.turn_id)
+    fork_id = await context.chat.conversations.fork(context.user_id, conversation_id, body.turn_id)
     return JsonResponse({"conversation_id": fork_id}, status_code=HTTPStatus.CREATED)
 
 
@@ -120,5 +122,5 @@ async def fork(context: Context, conversation_id: str) -> Response:
 )
 async def take_back(context: Context, conversation_id: str, turn_id: str) -> Response:
     """Take a queued message back."""
-    await context.chat.take_back(context.user_id, conversation_id, turn_id)
+    await context.chat.intake.take_back(context.user_id, conversation_id, turn_id)
     return Response(status_code=HTTPStatus.NO_CONTENT)

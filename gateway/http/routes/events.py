@@ -22,5 +22,5 @@ router = APIRouter()
 async def events(context: Context, conversation_id: str, after: Parameter = "") -> Response:
     """Follow a conversation; `Last-Event-ID` goes before `after`."""
     last_seen = context.request.headers.get("last-event-id") or after or None
-    subscription = await context.chat.follow(context.user_id, conversation_id, last_seen)
+    subscription = await context.chat.reader.follow(context.user_id, conversation_id, last_seen)
     return EventStream(context.stream_plan(subscription, conversation_id, until_completed=False))

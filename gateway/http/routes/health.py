@@ -33,7 +33,7 @@ async def readyz(state: State) -> Response:
     """Say whether turns can be run and their logs be kept, and which part is at fault if not: 200 or 503."""
     services = state.services
     answers = await _ask_all(services.pings, state.limits.ping_deadline_s)
-    ready = not services.chat.is_closed and not any(map(_is_fault, answers.values()))
+    ready = not services.chat.intake.is_closed and not any(map(_is_fault, answers.values()))
     return JsonResponse(
         {
             "ready": ready,

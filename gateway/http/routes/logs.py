@@ -31,7 +31,7 @@ async def list_own_logs(
 ) -> Response:
     """List the logs of the user's turns, newest first. A page may be short and have a next one."""
     if conversation_id:
-        await context.chat.get(context.user_id, conversation_id)
+        await context.chat.conversations.get(context.user_id, conversation_id)
     own: list[LogEntry] = []
     place = cursor or None
     for _ in range(_MAX_LOOKS):
@@ -39,7 +39,7 @@ async def list_own_logs(
         own += [
             one
             for one in page.entries
-            if await context.chat.owns_turn(context.user_id, one.turn_id)
+            if await context.chat.reader.owns_turn(context.user_id, one.turn_id)
         ]
         place = page.next_cursor
         if place is None or len(own) == limit:
@@ -74,7 +74,7 @@ async def show_log(context: Context, log_file: str) -> Response:
     """Give one log as JSON lines. The name is looked up in the list, never opened as it stands."""
     turn_id = log_file.rpartition("/")[2].removesuffix(".jsonl")
     lines = None
-    if await context.chat.owns_turn(context.user_id, turn_id):
+    if await context.chat.reader.owns_turn(context.user_id, turn_id):
         lines = await anyio.to_thread.run_sync(
             read_log, context.state.services.settings.log_dir, log_file
         )

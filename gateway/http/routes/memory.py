@@ -90,7 +90,7 @@ async def build_context(context: Context) -> Response:
     body = await context.body(QueryBody)
     tools: tuple[str, ...] = ()
     if body.conversation_id is not None:
-        tools = await context.chat.recent_tools(context.user_id, body.conversation_id)
+        tools = await context.chat.conversations.recent_tools(context.user_id, body.conversation_id)
     pack = await context.memory.reader.recall(body.query(context.user_id, tools))
     return JsonResponse(context_fields(pack))
 
@@ -163,7 +163,7 @@ async def _refuse_unknown(context: RequestContext, conversation_id: str) -> None
         context.user_id, conversation_id=conversation_id, limit=1
     )
     if not told.records:
-        await context.chat.get(context.user_id, conversation_id)
+        await context.chat.conversations.get(context.user_id, conversation_id)
 
 
 @router.get("/memory/outbox")

@@ -15,7 +15,7 @@ import anyio
 import httpx
 from fastapi import FastAPI
 
-from gateway.chat import Chat
+from gateway.chat import Chat, ChatParts
 from gateway.conversations import migrations
 from gateway.conversations.event_log import EventLog, open_event_log
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
@@ -31,8 +31,7 @@ from gateway.memory import MissingMemory
 from gateway.observability.metrics import Metrics
 from gateway.settings import Settings
 from gateway.turns.approvals import ApprovalDesk
-from gateway.turns.conversation_memory import ConversationMemory
-from gateway.turns.conversation_tools import ConversationTools
+from gateway.turns.conversation_memory import ConversationMemory, ConversationTools
 from gateway.turns.lanes import Lanes, Ticket
 from memory.assemble import Memory, MemoryPlan, open_memory
 from memory.clock import rfc3339, utc_now
@@ -190,9 +189,7 @@ class Stage:
 
     def readers_of(self, conversation_id: str) -> int:
         """How many subscriptions a conversation has."""
-        channels = self.log._channels  # noqa: SLF001  nothing else tells whether a reader was left
-        channel = channels.get(conversation_id)  # type: ignore[call-overload]
-        return 0 if channel is None else int(channel.users)
+        return self.log.feed.readers_of(conversation_id)
 
 
 @asynccontextmanager
@@ -246,31 +243,27 @@ async def staged(
         log = await open_event_log(events, turns)
         engine = ScriptedEngine(directory / "workspace")
 
-        async def run_turn(ticket: Ticket) -> None:
-            try:
-                await players.play(ticket)
-            finally:
-                chat.forget_control(ticket.turn.id)
-
         limits_of_pool = PoolLimits(
             max_live=2, prewarmed=0, idle_s=60, stale_grace_s=20, max_memory_bytes=10**12
         )
         chat = Chat(
-            conversations=SqliteConversationStore(database),
-            turns=turns,
-            events=events,
-            log=log,
-            lanes=Lanes(run_turn, tasks),
-            pool=ClientPool(engine, ClientSpec(), limits_of_pool, tasks),
-            engine=engine,
-            approvals=approvals,
-            memory=ConversationMemory(
-                tools,
-                take=memory.queue.put,
-                drop_pending=memory.chronicle.delete_conversation_context,
-            ),
-            max_turns=max_turns,
-            now=utc_now,
+            ChatParts(
+                conversations=SqliteConversationStore(database),
+                turns=turns,
+                events=events,
+                log=log,
+                lanes=Lanes(players.play, tasks),
+                pool=ClientPool(engine, ClientSpec(), limits_of_pool, tasks),
+                engine=engine,
+                approvals=approvals,
+                memory=ConversationMemory(
+                    tools,
+                    take=memory.queue.put,
+                    drop_pending=memory.chronicle.delete_conversation_context,
+                ),
+                max_turns=max_turns,
+                now=utc_now,
+            )
         )
         tasks.start_soon(log.run)
         metrics = Metrics()

@@ -104,7 +104,7 @@ async def test_too_many_turns_at_once_are_refused_with_a_time_to_come_back(tmp_p
 
 async def test_a_server_that_goes_down_takes_nothing_new(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
-        await stage.chat.shut_down(grace_s=1)
+        await stage.chat.intake.shut_down(grace_s=1)
         response = await stage.client().post("/chat", json={"message": "a"})
         assert_error(response, 503, "shutting_down")
         assert int(response.headers["retry-after"]) > 0

@@ -99,7 +99,7 @@ async def test_a_part_that_turns_can_do_without_is_told_and_keeps_nobody_from_se
 
 async def test_a_server_that_goes_down_is_not_ready(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
-        await stage.chat.shut_down(grace_s=0)
+        await stage.chat.intake.shut_down(grace_s=0)
         assert (await stage.client().get("/readyz")).status_code == 503
         assert (await stage.client().get("/healthz")).status_code == 200
 

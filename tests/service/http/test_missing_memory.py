@@ -91,8 +91,10 @@ async def test_a_turn_is_answered_and_says_that_it_will_not_be_remembered(tmp_pa
 
 async def test_a_turn_of_a_conversation_without_memory_loses_nothing(tmp_path: Path) -> None:
     async with damaged(tmp_path) as (services, _):
-        conversation_id = await services.chat.new_conversation(ME)
-        await services.chat.change(ME, conversation_id, ConversationChange(memory_enabled=False))
+        conversation_id = await services.chat.conversations.create(ME)
+        await services.chat.conversations.change(
+            ME, conversation_id, ConversationChange(memory_enabled=False)
+        )
         result = await ask(services, WROTE, conversation_id)
     assert result["notices"] == []
 

@@ -233,7 +233,7 @@ async def test_a_server_that_goes_down_tells_how_turns_ended_and_then_that_it_go
                 client, "POST", "/chat/stream", json={**body, "message": "b"}
             ) as waiting:
                 await waiting.until("turn.queued")
-                await stage.chat.shut_down(grace_s=0)
+                await stage.chat.intake.shut_down(grace_s=0)
                 assert (await running.rest())[-1].type == "turn.completed"
                 assert "turn.completed" in [one.type for one in await following.until("error")]
                 error = await _ended_with(waiting, "shutting_down")
@@ -245,7 +245,7 @@ async def test_a_stream_that_begins_while_the_server_goes_down_ends_too(tmp_path
     async with staged(tmp_path, on_port=True) as stage:
         client = stage.client()
         conversation_id = await new_conversation(client)
-        await stage.chat.shut_down(grace_s=0)
+        await stage.chat.intake.shut_down(grace_s=0)
         async with reading(client, "GET", f"/conversations/{conversation_id}/events") as stream:
             await _ended_with(stream, "shutting_down")
 

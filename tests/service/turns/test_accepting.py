@@ -2,7 +2,6 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -10,10 +9,9 @@ import pytest
 from gateway.conversations.model import Conversation
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.errors import ShuttingDown
-from gateway.ids import LOCAL_USER as ME
 from gateway.ids import ConversationId, UserId
 from tests.support.engine_talk import until
-from tests.support.services import ask, result_of, running_services, send
+from tests.support.services import ask, messages_of, running_services, send
 
 WAIT_S = 20
 
@@ -45,35 +43,9 @@ async def test_a_message_that_was_being_looked_at_when_the_server_closed_is_not_
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(send_late)
                 await looking.wait()
-                tasks.start_soon(partial(services.chat.shut_down, grace_s=0))
-                await until(lambda: services.chat.is_closed)
+                tasks.start_soon(partial(services.chat.intake.shut_down, grace_s=0))
+                await until(lambda: services.chat.intake.is_closed)
                 goes_on.set()
-        messages = await services.chat.messages(ME, conversation_id, limit=9, before_seq=None)
+        messages = await messages_of(services, conversation_id)
     assert refused == [True]
     assert [one.message for one in messages] == ["hello"]
-
-
-class Later:
-    """Stands in for a task group: begins what it is given when a test says so."""
-
-    def __init__(self) -> None:
-        self.given: list[Any] = []
-
-    def start_soon(self, *call: Any) -> None:
-        self.given.append(call)
-
-
-async def test_a_turn_that_is_about_to_run_is_interrupted_too(tmp_path: Path) -> None:
-    async with running_services(tmp_path) as services:
-        later: Any = Later()
-        tasks, services.lanes._tasks = services.lanes._tasks, later  # noqa: SLF001  it begins in no time
-        first = await send(services, "hello")
-        second = await send(services, "stop", first.conversation_id, when_busy="interrupt")
-        services.lanes._tasks = tasks  # noqa: SLF001
-        for call in later.given:
-            tasks.start_soon(*call)
-        results = [await result_of(services, one) for one in (first, second)]
-    assert [(one["outcome"], one["stop_reason"]) for one in results] == [
-        ("interrupted", "user_interrupt"),
-        ("answered", "end_turn"),
-    ]

@@ -12,7 +12,6 @@ from gateway.ids import LOCAL_USER as ME
 from gateway.ids import UserId
 from tests.support.scripted_engine import ScriptedRun
 from tests.support.services import (
-    ask,
     assert_nothing_is_left,
     events_of,
     kinds,
@@ -35,11 +34,11 @@ async def asked(services: Services, accepted: Any) -> dict[str, Any]:
 
 async def test_a_question_is_no_silence_of_the_model(tmp_path: Path) -> None:
     """The model is waited for longer than it may be silent, but not by itself."""
-    async with running_services(tmp_path, approvals="on", model_silence_s=0.2) as services:
+    async with running_services(tmp_path, approvals="on", model_silence_s=1.0) as services:
         accepted = await send(services, script(WRITE, DONE))
         question = await asked(services, accepted)
-        await anyio.sleep(0.5)
-        services.chat.answer_approval(ME, question["approval_id"], "allow")
+        await anyio.sleep(1.2)
+        services.chat.approvals.answer(ME, question["approval_id"], "allow")
         result = await result_of(services, accepted)
     assert (result["outcome"], result["notices"]) == ("answered", [])
 
@@ -48,15 +47,15 @@ async def test_an_allowed_call_runs(tmp_path: Path) -> None:
     async with running_services(tmp_path, approvals="on") as services:
         accepted = await send(services, script(WRITE, DONE))
         question = await asked(services, accepted)
-        assert [one.id for one in services.chat.approvals(ME, accepted.conversation_id)] == [
-            question["approval_id"]
-        ]
-        assert services.chat.approvals(UserId("bob"), None) == []
+        assert [
+            one.id for one in services.chat.approvals.pending(ME, accepted.conversation_id)
+        ] == [question["approval_id"]]
+        assert services.chat.approvals.pending(UserId("bob"), None) == []
         with pytest.raises(NotFound):
-            services.chat.answer_approval(UserId("bob"), question["approval_id"], "allow")
-        services.chat.answer_approval(ME, question["approval_id"], "allow")
+            services.chat.approvals.answer(UserId("bob"), question["approval_id"], "allow")
+        services.chat.approvals.answer(ME, question["approval_id"], "allow")
         with pytest.raises(Conflict):
-            services.chat.answer_approval(ME, question["approval_id"], "deny")
+            services.chat.approvals.answer(ME, question["approval_id"], "deny")
         result = await result_of(services, accepted)
         events = await events_of(services, accepted)
         assert (services.settings.workspace / "b.txt").exists()
@@ -83,7 +82,7 @@ async def test_a_denied_call_does_not_run_and_the_word_is_kept(tmp_path: Path) -
     async with running_services(tmp_path, approvals="on") as services:
         accepted = await send(services, script(WRITE, DONE))
         question = await asked(services, accepted)
-        services.chat.answer_approval(ME, question["approval_id"], "deny", message="Not that one.")
+        services.chat.approvals.answer(ME, question["approval_id"], "deny", message="Not that one.")
         result = await result_of(services, accepted)
         assert not (services.settings.workspace / "b.txt").exists()
     assert result["outcome"] == "answered_with_failures"
@@ -91,47 +90,16 @@ async def test_a_denied_call_does_not_run_and_the_word_is_kept(tmp_path: Path) -
     assert "Not that one." in result["tools"][0]["error"]
 
 
-async def test_reading_is_not_asked_about(tmp_path: Path) -> None:
-    async with running_services(tmp_path, approvals="on") as services:
-        result = await ask(services, script({"tool": "Bash", "input": {"command": "ls"}}, DONE))
-    assert result["outcome"] == "answered"
-
-
-async def test_no_answer_denies_and_the_wait_is_not_counted_as_the_turns_time(
-    tmp_path: Path,
-) -> None:
-    async with running_services(
-        tmp_path, approvals="on", approval_timeout_s=1.5, turn_timeout_s=1
-    ) as services:
-        accepted = await send(services, script(WRITE, DONE))
-        result = await result_of(services, accepted)
-        events = await events_of(services, accepted)
-    assert (result["outcome"], result["stop_reason"]) == ("answered_with_failures", "end_turn")
-    assert of_kind(events, "approval.resolved")[0]["by"] == "timeout"
-
-
-async def test_what_is_allowed_for_the_conversation_is_asked_once(tmp_path: Path) -> None:
-    async with running_services(tmp_path, approvals="on") as services:
-        accepted = await send(services, script(WRITE, WRITE, DONE))
-        question = await asked(services, accepted)
-        services.chat.answer_approval(ME, question["approval_id"], "allow", remember="conversation")
-        result = await result_of(services, accepted)
-        after = await ask(services, script(WRITE, DONE), accepted.conversation_id)
-        events = await events_of(services, accepted)
-    assert [result["outcome"], after["outcome"]] == ["answered"] * 2
-    assert kinds(events).count("approval.requested") == 1
-
-
 async def test_a_turn_that_is_interrupted_while_it_waits_lets_nothing_run(tmp_path: Path) -> None:
     async with running_services(tmp_path, approvals="on") as services:
         accepted = await send(services, script(WRITE, DONE))
         question = await asked(services, accepted)
-        await services.chat.interrupt(ME, accepted.conversation_id)
+        await services.chat.intake.interrupt(ME, accepted.conversation_id)
         result = await result_of(services, accepted)
         events = await events_of(services, accepted)
-        assert services.chat.approvals(ME, None) == []
+        assert services.chat.approvals.pending(ME, None) == []
         with pytest.raises(Conflict):
-            services.chat.answer_approval(ME, question["approval_id"], "allow")
+            services.chat.approvals.answer(ME, question["approval_id"], "allow")
         assert not (services.settings.workspace / "b.txt").exists()
         assert_nothing_is_left(services)
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
@@ -146,7 +114,7 @@ async def test_a_stop_withdraws_the_question_at_once_though_the_agent_does_not_h
     async with running_services(tmp_path, approvals="on", interrupt_grace_s=60) as services:
         accepted = await send(services, script(WRITE, DONE))
         await asked(services, accepted)
-        await services.chat.interrupt(ME, accepted.conversation_id)
+        await services.chat.intake.interrupt(ME, accepted.conversation_id)
         with anyio.fail_after(5):
             result = await result_of(services, accepted)
         assert not (services.settings.workspace / "b.txt").exists()
@@ -162,19 +130,7 @@ async def test_a_process_that_dies_while_a_person_is_asked_withdraws_the_questio
         await scripted_engine(services).clients[0].kill()
         result = await result_of(services, accepted)
         events = await events_of(services, accepted)
-        assert services.chat.approvals(ME, None) == []
+        assert services.chat.approvals.pending(ME, None) == []
     assert result["outcome"] == "engine_failed"
     assert kinds(events)[-1] == "turn.completed"
     assert [one["by"] for one in of_kind(events, "approval.resolved")] == ["turn_ended"]
-
-
-async def test_questions_of_two_conversations_wait_side_by_side(tmp_path: Path) -> None:
-    async with running_services(tmp_path, approvals="on") as services:
-        turns = [await send(services, script(WRITE, DONE)) for _ in range(3)]
-        questions = [await asked(services, one) for one in turns]
-        assert len(services.chat.approvals(ME, None)) == 3
-        for question in reversed(questions):
-            services.chat.answer_approval(ME, question["approval_id"], "allow")
-        with anyio.fail_after(20):
-            results = [await result_of(services, one) for one in turns]
-    assert [one["outcome"] for one in results] == ["answered"] * 3

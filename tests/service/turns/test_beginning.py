@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -15,7 +14,6 @@ from gateway.engine.protocol import Prompt
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import TurnId
 from gateway.turns.requests import Accepted
-from gateway.turns.turn_recall import TurnRecall
 from memory.errors import StoreUnavailable
 from memory.recall.query import ContextPack, QueryPack
 from tests.support.builders import REMEMBERED, Memory
@@ -29,6 +27,7 @@ from tests.support.services import (
     copy_as_after_a_crash,
     events_of,
     kinds,
+    messages_of,
     of_kind,
     result_of,
     running_services,
@@ -109,7 +108,7 @@ async def send_into_queue(services: Services, prompts: list[str]) -> Accepted:
     running = await send(services, HANG)
     await begun(services, running)
     accepted = await send(services, "hello", running.conversation_id)
-    await services.chat.interrupt(ME, running.conversation_id)
+    await services.chat.intake.interrupt(ME, running.conversation_id)
     await result_of(services, running)
     prompts.clear()
     return accepted
@@ -118,12 +117,10 @@ async def send_into_queue(services: Services, prompts: list[str]) -> Accepted:
 async def test_a_message_into_a_free_lane_is_accepted_and_started_in_one(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         accepted = await send(services, HANG)
-        (stored,) = await services.chat.messages(
-            ME, accepted.conversation_id, limit=9, before_seq=None
-        )
-        async with services.chat.follow_turn(accepted) as events:
+        (stored,) = await messages_of(services, accepted.conversation_id)
+        async with services.chat.reader.follow_turn(accepted) as events:
             first = (await events.next(0))[0]
-        await services.chat.interrupt(ME, accepted.conversation_id)
+        await services.chat.intake.interrupt(ME, accepted.conversation_id)
         result = await result_of(services, accepted)
     assert (stored.state, stored.started_at) == ("running", stored.created_at)
     assert (first.type, first.id) == ("turn.started", f"{accepted.turn_id}:1")
@@ -160,21 +157,6 @@ async def test_a_turn_that_was_killed_before_its_start_was_stored_runs_after_the
     async with running_services(after, make_engine=sessions) as services:
         result = await result_of(services, accepted)
     assert (prompts, result["outcome"]) == (["hello"], "answered")
-
-
-async def test_a_stop_while_the_start_is_stored_sends_nothing_and_is_told(
-    tmp_path: Path, prompts: list[str], hold_starts: Callable[[], Held]
-) -> None:
-    async with running_services(tmp_path) as services:
-        held = hold_starts()
-        accepted = await send_into_queue(services, prompts)
-        await reached(held.begun)
-        await services.chat.interrupt(ME, accepted.conversation_id)
-        held.goes_on.set()
-        result = await result_of(services, accepted)
-        assert_nothing_is_left(services)
-    assert prompts == []
-    assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
 
 
 async def test_a_start_that_cannot_be_stored_sends_nothing(
@@ -235,7 +217,7 @@ async def test_a_stop_while_the_model_waits_for_memory_is_told_and_nothing_was_s
         accepted = await send(services, ECHO)
         await reached(memory.held.begun)
         await until(lambda: bool(prompts))
-        await services.chat.interrupt(ME, accepted.conversation_id)
+        await services.chat.intake.interrupt(ME, accepted.conversation_id)
         result = await result_of(services, accepted)
         events = await events_of(services, accepted)
         assert_nothing_is_left(services)
@@ -245,55 +227,3 @@ async def test_a_stop_while_the_model_waits_for_memory_is_told_and_nothing_was_s
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
     assert (result["memory"]["injected"], of_kind(events, "memory.injected")) == ([], [])
     assert after["reply"] == REMEMBERED.text
-
-
-async def test_a_stop_lets_go_of_an_agent_that_cannot_stop_while_it_waits_for_memory(
-    tmp_path: Path, prompts: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    memory = SlowMemory(REMEMBERED)
-    interrupt = ScriptedRun.interrupt
-
-    async def interrupt_when_shown(run: ScriptedRun) -> None:
-        assert run._prompt.context is not None  # noqa: SLF001  what the agent was given
-        await run._prompt.context()  # noqa: SLF001
-        await interrupt(run)
-
-    monkeypatch.setattr(ScriptedRun, "interrupt", interrupt_when_shown)
-    async with running_services(tmp_path, memory=memory, recall_deadline_ms=60_000) as services:
-        accepted = await send(services, HANG)
-        await reached(memory.held.begun)
-        await until(lambda: bool(prompts))
-        await services.chat.interrupt(ME, accepted.conversation_id)
-        result = await result_of(services, accepted)
-    assert (result["outcome"], result["notices"]) == ("interrupted", [])
-
-
-async def test_what_waits_for_a_prompt_waits_on_where_the_agent_died_before_it_was_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answered = anyio.Event()
-    settle = TurnRecall.settle
-
-    def settle_and_tell(recalling: TurnRecall) -> None:
-        settle(recalling)
-        answered.set()
-
-    async def die(run: ScriptedRun) -> Any:
-        await answered.wait()
-        run.lose()
-        await anyio.sleep_forever()
-
-    async with running_services(tmp_path, recall_deadline_ms=5000) as services:
-        running: Accepted = await send(services, HANG)
-        await begun(services, running)
-        await services.chat.interrupt(ME, running.conversation_id)
-        await result_of(services, running)
-        with monkeypatch.context() as patched:
-            patched.setattr(TurnRecall, "settle", settle_and_tell)
-            patched.setattr(ScriptedRun, "_play", die)
-            died = await ask(services, "hello", running.conversation_id)
-        told = await ask(services, ECHO, running.conversation_id)
-        again = await ask(services, ECHO, running.conversation_id)
-    assert died["stop_reason"] == "engine_crash"
-    assert told["reply"].count("user_interrupt") == 1
-    assert "user_interrupt" not in again["reply"]

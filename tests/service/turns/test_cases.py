@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from gateway.assemble import Services
 from gateway.conversations.model import ConversationChange
 from gateway.ids import LOCAL_USER as ME
@@ -36,9 +34,9 @@ CASE = {
 
 
 async def with_cases(services: Services, **scope: Any) -> ConversationId:
-    conversation_id = await services.chat.new_conversation(ME)
+    conversation_id = await services.chat.conversations.create(ME)
     change = ConversationChange(case_memory=True, **scope)
-    await services.chat.change(ME, conversation_id, change)
+    await services.chat.conversations.change(ME, conversation_id, change)
     return conversation_id
 
 
@@ -82,9 +80,8 @@ async def test_a_case_goes_from_one_conversation_to_another(tmp_path: Path) -> N
         assert (await call(services, other, SEARCH, {"query": "503"}))["told"]["cases"] == []
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "code"),
-    [
+async def test_what_cannot_be_done_is_told_with_its_code(tmp_path: Path) -> None:
+    refused: list[tuple[str, dict[str, Any], str]] = [
         (UPSERT, {}, "MISSING_CASE"),
         (UPSERT, {"case": {**CASE, "case_id": "cas_none"}}, "CASE_NOT_FOUND"),
         (FEEDBACK, {"helpful": True}, "MISSING_CASE_ID"),
@@ -94,30 +91,28 @@ async def test_a_case_goes_from_one_conversation_to_another(tmp_path: Path) -> N
         (RENDER, {"case_ids": ["cas_none"]}, "CASE_NOT_FOUND"),
         (RENDER, {"case_ids": []}, "MISSING_CASE_ID"),
         (RENDER, {"case_ids": [f"cas_{n}" for n in range(6)]}, "TOO_MANY_CASES"),
-    ],
-)
-async def test_what_cannot_be_done_is_told_with_its_code(
-    tmp_path: Path, name: str, arguments: dict[str, Any], code: str
-) -> None:
+    ]
     async with running_services(tmp_path) as services:
-        told = await call(services, await with_cases(services), name, arguments)
-    assert told["status"] == "failed"
-    assert code in (told["error"] or "") + (told["output"] or "")
+        conversation_id = await with_cases(services)
+        for name, arguments, code in refused:
+            told = await call(services, conversation_id, name, arguments)
+            assert told["status"] == "failed", code
+            assert code in (told["error"] or "") + (told["output"] or "")
 
 
 async def test_only_a_conversation_that_has_it_switched_on_has_the_tools(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        plain = await services.chat.new_conversation(ME)
+        plain = await services.chat.conversations.create(ME)
         await ask(services, "hello", plain)
         on = await with_cases(services)
         await ask(services, "hello", on)
         off = await with_cases(services)
-        await services.chat.change(ME, off, ConversationChange(memory_enabled=False))
+        await services.chat.conversations.change(ME, off, ConversationChange(memory_enabled=False))
         await ask(services, "hello", off)
         specs = [one._spec.servers for one in scripted_engine(services).clients]  # noqa: SLF001
         assert specs == [(), (CASE_SERVER,), ()]
         # switched off, the next turn has another client
-        await services.chat.change(ME, on, ConversationChange(case_memory=False))
+        await services.chat.conversations.change(ME, on, ConversationChange(case_memory=False))
         result = await ask(services, script({"tool": SEARCH, "input": {"query": "x"}}), on)
         assert result["tools"][0]["status"] == "failed"
 

@@ -21,12 +21,12 @@ from memory.scope import Scope
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from tests.support.services import (
     HANG,
-    ask,
     begun,
     copy_as_after_a_crash,
     events_of,
     journal_of,
     kinds,
+    messages_of,
     of_kind,
     result_of,
     running_services,
@@ -110,9 +110,7 @@ async def crashed_when(
 
 
 @pytest.mark.parametrize("hold", [hold_the_chronicle, hold_the_last_event])
-@pytest.mark.parametrize(
-    "message", [DID, script({"status": 401}), script(READ)], ids=["done", "refused", "mute"]
-)
+@pytest.mark.parametrize("message", [DID, script({"status": 401})], ids=["done", "refused"])
 async def test_a_turn_that_had_ended_before_the_crash_is_told_as_it_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hold: Any, message: str
 ) -> None:
@@ -124,7 +122,7 @@ async def test_a_turn_that_had_ended_before_the_crash_is_told_as_it_ended(
         lines = await journal_of(services, told)
         intents = await intents_of(services, accepted)
         waiting = await memory_of(services).chronicle.pending(accepted.conversation_id, ME)
-        turns = await services.chat.messages(ME, accepted.conversation_id, limit=9, before_seq=None)
+        turns = await messages_of(services, accepted.conversation_id)
     assert told == meant
     assert of_kind(events, COMPLETED) == [told]
     assert [event.n for event in events] == list(range(1, len(events) + 1))
@@ -141,55 +139,18 @@ async def test_a_turn_that_had_ended_before_the_crash_is_told_as_it_ended(
     assert [one.session_id for one in turns] == [told["session_id"]]
 
 
-async def test_a_turn_ends_for_readers_only_when_it_is_in_the_chronicle(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with running_services(tmp_path) as services:
-        held = hold_the_chronicle(monkeypatch)
-        accepted = await send(services, DID)
-        with anyio.fail_after(WAIT_S):
-            await held.came.wait()
-        await anyio.wait_all_tasks_blocked()
-        (turn,) = await services.chat.messages(
-            ME, accepted.conversation_id, limit=9, before_seq=None
-        )
-        assert turn.state == "running"
-        assert services.chat.live_count == 1
-        held.let_go.set()
-        assert (await result_of(services, accepted))["outcome"] == "answered"
-
-
-async def test_a_turn_is_in_the_chronicle_whole_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recorded: list[list[str]] = []
-    record = SqliteChronicle.record
-
-    async def watched(self: SqliteChronicle, recordings: Sequence[Recording]) -> Sequence[str]:
-        recorded.append([one.key for one in recordings if one.turn_id is not None])
-        return await record(self, recordings)
-
-    monkeypatch.setattr(SqliteChronicle, "record", watched)
-    async with running_services(tmp_path) as services:
-        accepted = await send(services, DID)
-        await result_of(services, accepted)
-        told = [one.key for one in await intents_of(services, accepted)]
-    assert [one for one in recorded if one] == [told]
-    assert len(told) > 3
-
-
 async def crashed_in_mid_turn(
     root: Path, message: str = HANG, *, change: ConversationChange | None = None
 ) -> Accepted:
     """Leave below `root/after` what a server leaves that dies in mid-turn."""
     async with running_services(root / "before") as services:
-        conversation_id = await services.chat.new_conversation(ME)
+        conversation_id = await services.chat.conversations.create(ME)
         if change is not None:
-            await services.chat.change(ME, conversation_id, change)
+            await services.chat.conversations.change(ME, conversation_id, change)
         accepted = await send(services, message, conversation_id)
         await begun(services, accepted)
         await copy_as_after_a_crash(services, root / "after")
-        await services.chat.interrupt(ME, conversation_id)
+        await services.chat.intake.interrupt(ME, conversation_id)
     return accepted
 
 
@@ -234,22 +195,6 @@ async def test_what_a_crash_keeps_out_of_memory_is_told(tmp_path: Path) -> None:
     assert [one["code"] for one in of_kind(events, "notice")] == ["memory_not_written"]
 
 
-async def test_the_tools_of_before_a_crash_are_still_in_use_after_it(tmp_path: Path) -> None:
-    async with running_services(tmp_path / "before") as services:
-        first = await ask(services, script(READ, {"text": "done"}))
-        conversation_id = first["conversation_id"]
-        look = {"tool": "Glob", "input": {"pattern": "*"}}
-        accepted = await send(
-            services, script(look, {"text": "x"}, {"hang": True}), conversation_id
-        )
-        await begun(services, accepted)
-        await copy_as_after_a_crash(services, tmp_path / "after")
-        await services.chat.interrupt(ME, conversation_id)
-    async with running_services(tmp_path / "after") as services:
-        await result_of(services, accepted)
-        assert await services.chat.recent_tools(ME, conversation_id) == ("Bash", "Glob")
-
-
 def hold_events(monkeypatch: pytest.MonkeyPatch, kind: str) -> Held:
     """Hold the transactions with events of a kind."""
     held, append = Held(), SqliteEventStore.append
@@ -280,12 +225,12 @@ async def test_a_call_that_nobody_had_allowed_at_the_crash_did_not_run(
         accepted = await send(services, script(WRITE, {"hang": True}))
         approval_id = await asked_about(services, accepted)
         if answer is not None:
-            services.chat.answer_approval(ME, approval_id, answer)
+            services.chat.approvals.answer(ME, approval_id, answer)
             with anyio.fail_after(WAIT_S):
                 await held.came.wait()
         await copy_as_after_a_crash(services, after)
         held.let_go.set()
-        await services.chat.interrupt(ME, accepted.conversation_id)
+        await services.chat.intake.interrupt(ME, accepted.conversation_id)
     monkeypatch.undo()
     async with running_services(after, approvals="on") as services:
         result = await result_of(services, accepted)

@@ -6,13 +6,12 @@ import anyio
 import pytest
 
 from gateway.assemble import Services
-from gateway.conversations.model import Conversation, Turn
+from gateway.conversations.model import Turn
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.errors import Conflict, NotFound
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import ConversationId
-from memory.errors import StoreUnavailable
 from tests.support.scripted_engine import ScriptedEngine
 from tests.support.services import (
     ask,
@@ -33,7 +32,7 @@ async def cut_off(services: Services) -> str:
     """Give a conversation with a tool in use, in which the next prompt is to be told of a turn cut off."""
     running = await send(services, script(READ, {"text": "x"}, {"hang": True}))
     await begun(services, running)
-    await services.chat.interrupt(ME, running.conversation_id)
+    await services.chat.intake.interrupt(ME, running.conversation_id)
     await result_of(services, running)
     assert await waiting(services, running.conversation_id) == 1
     return running.conversation_id
@@ -43,14 +42,6 @@ async def waiting(services: Services, conversation_id: str) -> int:
     """Count what waits for a conversation's next prompt."""
     assert services.memory is not None
     return len(await services.memory.chronicle.pending(conversation_id, ME))
-
-
-async def test_what_waits_for_the_next_prompt_is_deleted_too(tmp_path: Path) -> None:
-    async with running_services(tmp_path) as services:
-        conversation_id, other = await cut_off(services), await cut_off(services)
-        await services.chat.delete(ME, conversation_id)
-        assert await waiting(services, conversation_id) == 0
-        assert await waiting(services, other) == 1
 
 
 class Failing(ScriptedEngine):
@@ -75,31 +66,14 @@ async def test_a_deletion_that_failed_half_way_is_made_again(tmp_path: Path) -> 
         conversation_id = await cut_off(services)
         for _ in range(2):
             with pytest.raises(OSError, match="the disk failed"):
-                await services.chat.delete(ME, conversation_id)
-            assert (await services.chat.get(ME, conversation_id)).state == "idle"
+                await services.chat.conversations.delete(ME, conversation_id)
+            assert (await services.chat.conversations.get(ME, conversation_id)).state == "idle"
         mend_engine(services)
-        await services.chat.delete(ME, conversation_id)
+        await services.chat.conversations.delete(ME, conversation_id)
         assert scripted_engine(services).sessions == {}
         assert await waiting(services, conversation_id) == 0
         with pytest.raises(NotFound):
-            await services.chat.get(ME, conversation_id)
-
-
-async def test_a_deletion_for_which_memory_fails_is_made_again(tmp_path: Path) -> None:
-    async with running_services(tmp_path) as services:
-        assert services.memory is not None
-        memory = services.memory.database
-        conversation_id = await cut_off(services)
-        await memory.write(
-            lambda writer: writer.execute("ALTER TABLE pending_context RENAME TO hidden")
-        )
-        with pytest.raises(StoreUnavailable):
-            await services.chat.delete(ME, conversation_id)
-        await memory.write(
-            lambda writer: writer.execute("ALTER TABLE hidden RENAME TO pending_context")
-        )
-        await services.chat.delete(ME, conversation_id)
-        assert await waiting(services, conversation_id) == 0
+            await services.chat.conversations.get(ME, conversation_id)
 
 
 class Held:
@@ -129,7 +103,7 @@ async def test_a_deletion_that_a_crash_cut_off_is_made_again(
         with monkeypatch.context() as patched:
             patched.setattr(SqliteConversationStore, "delete", never)
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(services.chat.delete, ME, conversation_id)
+                tasks.start_soon(services.chat.conversations.delete, ME, conversation_id)
                 with anyio.fail_after(20):
                     await came.wait()
                 await copy_as_after_a_crash(services, after)
@@ -137,37 +111,9 @@ async def test_a_deletion_that_a_crash_cut_off_is_made_again(
                 tasks.cancel_scope.cancel()
     async with running_services(after, make_engine=sessions) as services:
         assert scripted_engine(services).sessions == {}
-        await services.chat.delete(ME, conversation_id)
+        await services.chat.conversations.delete(ME, conversation_id)
         with pytest.raises(NotFound):
-            await services.chat.get(ME, conversation_id)
-
-
-async def test_a_fork_that_was_begun_before_a_deletion_keeps_what_the_model_remembers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    held, copy_history = Held(), SqliteTurnStore.copy_history
-
-    async def held_copy(
-        self: SqliteTurnStore, source: ConversationId, until_seq: int, target: Conversation
-    ) -> None:
-        await held.hold()
-        await copy_history(self, source, until_seq, target)
-
-    async with running_services(tmp_path) as services:
-        first = await ask(services, "hello")
-        conversation_id = ConversationId(first["conversation_id"])
-        monkeypatch.setattr(SqliteTurnStore, "copy_history", held_copy)
-        with anyio.fail_after(20):
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(services.chat.fork, ME, conversation_id, first["turn_id"])
-                await held.came.wait()
-                tasks.start_soon(services.chat.delete, ME, conversation_id)
-                await anyio.wait_all_tasks_blocked()
-                held.let_go.set()
-        (fork,), _ = await services.chat.page(ME, limit=9, cursor=None, query=None)
-        again = await ask(services, script({"echo": "messages"}), fork.conversation.id)
-    assert again["notices"] == []
-    assert "hello" in again["reply"]
+            await services.chat.conversations.get(ME, conversation_id)
 
 
 async def test_nothing_is_forked_that_is_being_deleted(
@@ -189,16 +135,16 @@ async def test_nothing_is_forked_that_is_being_deleted(
 
         async def fork() -> None:
             with pytest.raises(NotFound):
-                await services.chat.fork(ME, conversation_id, first["turn_id"])
+                await services.chat.conversations.fork(ME, conversation_id, first["turn_id"])
             refused.append(True)
 
         with anyio.fail_after(20):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(fork)
                 await held.came.wait()
-                await services.chat.delete(ME, conversation_id)
+                await services.chat.conversations.delete(ME, conversation_id)
                 held.let_go.set()
-        listed, _ = await services.chat.page(ME, limit=9, cursor=None, query=None)
+        listed, _ = await services.chat.conversations.page(ME, limit=9, cursor=None, query=None)
     assert (refused, listed) == ([True], [])
 
 
@@ -207,12 +153,12 @@ async def test_what_was_sent_under_a_key_does_not_run_anew_when_it_was_deleted(
 ) -> None:
     async with running_services(tmp_path) as services:
         first = await ask(services, "hello", idempotency_key="k")
-        await services.chat.delete(ME, first["conversation_id"])
+        await services.chat.conversations.delete(ME, first["conversation_id"])
         with pytest.raises(NotFound) as gone:
             await send(services, "hello", idempotency_key="k")
         with pytest.raises(Conflict) as reused:
             await send(services, "another", idempotency_key="k")
-        listed, _ = await services.chat.page(ME, limit=9, cursor=None, query=None)
+        listed, _ = await services.chat.conversations.page(ME, limit=9, cursor=None, query=None)
     assert "was deleted" in gone.value.message
     assert reused.value.specific_code == "idempotency_key_reused"
     assert listed == []

@@ -22,9 +22,7 @@ from tests.support.services import (
 )
 
 
-@pytest.mark.parametrize(
-    ("status", "word"), [(400, "400"), (401, "ANTHROPIC_API_KEY"), (403, "403"), (404, "404")]
-)
+@pytest.mark.parametrize(("status", "word"), [(400, "400"), (401, "ANTHROPIC_API_KEY")])
 async def test_a_hopeless_request_is_given_up_at_its_first_failure(
     tmp_path: Path, status: int, word: str
 ) -> None:
@@ -41,8 +39,6 @@ async def test_a_hopeless_request_is_given_up_at_its_first_failure(
 @pytest.mark.parametrize(
     ("failure", "what"),
     [
-        ({"status": 429}, "429, too many requests"),
-        ({"status": 503}, "status 503"),
         ({"status": 529}, "529, overloaded"),
         ({"drop": True}, "the connection broke"),
     ],
@@ -55,15 +51,8 @@ async def test_a_failure_that_may_pass_is_told_and_waited_out(
     assert (result["outcome"], result["reply"]) == ("answered", "There you are.")
     assert codes(result["notices"]) == ["model_retrying"] * 2
     assert result["notices"][1]["message"] == (
-        f"The model's service failed ({what}); attempt 2 of 10 follows in 0.0 s."
+        f"The model's service failed ({what}); attempt 2 follows in 0.0 s."
     )
-
-
-async def test_a_failure_that_does_not_pass_is_told_in_a_sentence(tmp_path: Path) -> None:
-    async with running_services(tmp_path) as services:
-        result = await ask(services, script({"status": 529, "times": 20}))
-    assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "api_error")
-    assert result["reply"].startswith("The model's service was overloaded and stayed so (529).")
 
 
 async def test_a_killed_agent_process_is_told_and_the_next_turn_remembers(tmp_path: Path) -> None:

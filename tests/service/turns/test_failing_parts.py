@@ -45,9 +45,12 @@ async def test_lines_that_the_journal_lost_are_told_in_the_result_and_if_it_can_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, *, in_the_log: bool
 ) -> None:
     async with running_services(tmp_path) as services:
-        intake = services.journal._intake  # noqa: SLF001
-        real = intake.offer
-        monkeypatch.setattr(intake, "offer", lambda one: one.line.kind != kind and real(one))
+        real = services.journal.enqueue
+        monkeypatch.setattr(
+            services.journal,
+            "enqueue",
+            lambda turn, line: line.kind != kind and real(turn, line),
+        )
         accepted = await send(services, "hello")
         result = await result_of(services, accepted)
         events = await events_of(services, accepted)
@@ -59,7 +62,7 @@ async def test_lines_that_the_journal_lost_are_told_in_the_result_and_if_it_can_
     assert (codes(lines[-1].get("notices", [])) == ["journal_lost"]) == in_the_log
 
 
-@pytest.mark.parametrize("place", ["turn_result", "failure_notice", "broke_off"])
+@pytest.mark.parametrize("place", ["turn_result", "broke_off"])
 async def test_whatever_fails_in_making_the_result_there_is_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
@@ -86,10 +89,10 @@ async def test_whatever_fails_in_making_the_result_there_is_one(
 @pytest.mark.parametrize(
     "place",
     [
-        "gateway.turns.turn_recall.TurnRecall.tell",
+        "gateway.turns.turn_recall.TurnRecall._report",
         "gateway.turns.client_lease.ClientLease.take",
-        "gateway.turns.event_emitter.EventEmitter.tell",
-        "gateway.turns.work.TurnWork._send_on",
+        "gateway.turns.event_emitter.EventEmitter.emit",
+        "gateway.turns.runner.TurnWork._continue",
     ],
 )
 async def test_whatever_fails_in_the_run_the_turn_ends_and_the_lane_goes_on(

@@ -18,6 +18,7 @@ from tests.support.services import (
     begun,
     events_of,
     kinds,
+    messages_of,
     of_kind,
     result_of,
     running_services,
@@ -27,7 +28,7 @@ from tests.support.services import (
 
 
 async def state(services: Services, conversation_id: str) -> str:
-    return (await services.chat.get(ME, conversation_id)).state
+    return (await services.chat.conversations.get(ME, conversation_id)).state
 
 
 async def test_turns_of_a_conversation_run_in_order_one_at_a_time(tmp_path: Path) -> None:
@@ -38,7 +39,7 @@ async def test_turns_of_a_conversation_run_in_order_one_at_a_time(tmp_path: Path
             for n in range(4)
         ]
         results = [await result_of(services, one) for one in (first, *others)]
-        async with await services.chat.follow(
+        async with await services.chat.reader.follow(
             ME, first.conversation_id, f"{first.turn_id}:0"
         ) as subscription:
             seen = []
@@ -55,30 +56,17 @@ async def test_turns_of_a_conversation_run_in_order_one_at_a_time(tmp_path: Path
     assert [one["reply"] for one in results[1:]] == [f"answer {n}" for n in range(4)]
 
 
-async def test_conversations_run_side_by_side(tmp_path: Path) -> None:
-    async with running_services(tmp_path) as services:
-        waiting = [await send(services, HANG) for _ in range(3)]
-        for one in waiting:
-            await begun(services, one)
-        assert services.lanes.running_count == 3
-        answered = await ask(services, "hello")
-        assert [await state(services, one.conversation_id) for one in waiting] == ["running"] * 3
-        for one in waiting:
-            await services.chat.interrupt(ME, one.conversation_id)
-    assert answered["outcome"] == "answered"
-
-
 async def test_a_message_to_a_busy_conversation_waits_with_its_place(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         running = await send(services, HANG)
         conversation_id = running.conversation_id
         await begun(services, running)
         queued = [await send(services, f"hello {n}", conversation_id) for n in range(2)]
-        view = await services.chat.get(ME, conversation_id)
+        view = await services.chat.conversations.get(ME, conversation_id)
         assert [one.id for one in view.queue] == [one.turn_id for one in queued]
         for one in queued:
             await events_of(services, one, until="turn.queued")
-        await services.chat.interrupt(ME, conversation_id)
+        await services.chat.intake.interrupt(ME, conversation_id)
         events = [await events_of(services, one) for one in queued]
     assert [of_kind(one, "turn.queued")[0]["position"] for one in events] == [1, 2]
     assert [kinds(one)[:2] for one in events] == [["turn.queued", "turn.started"]] * 2
@@ -89,33 +77,12 @@ async def test_a_message_that_will_not_wait_is_refused_and_not_kept(tmp_path: Pa
         running = await send(services, HANG)
         with pytest.raises(Busy):
             await send(services, "hello", running.conversation_id, when_busy="reject")
-        messages = await services.chat.messages(
-            ME, running.conversation_id, limit=9, before_seq=None
-        )
+        messages = await messages_of(services, running.conversation_id)
         assert len(messages) == 1
-        await services.chat.interrupt(ME, running.conversation_id)
+        await services.chat.intake.interrupt(ME, running.conversation_id)
         await result_of(services, running)
         after = await ask(services, "hello", running.conversation_id, when_busy="reject")
     assert after["outcome"] == "answered"
-
-
-async def test_of_two_that_will_not_wait_one_is_refused(tmp_path: Path) -> None:
-    outcomes: list[str] = []
-
-    async def try_to_send(services: Services, conversation_id: str) -> None:
-        try:
-            await send(services, HANG, conversation_id, when_busy="reject")
-            outcomes.append("accepted")
-        except Busy:
-            outcomes.append("busy")
-
-    async with running_services(tmp_path) as services:
-        conversation_id = await services.chat.new_conversation(ME)
-        async with anyio.create_task_group() as tasks:
-            for _ in range(5):
-                tasks.start_soon(try_to_send, services, conversation_id)
-        await services.chat.interrupt(ME, conversation_id)
-    assert sorted(outcomes) == ["accepted"] + ["busy"] * 4
 
 
 async def test_a_queued_message_can_be_taken_back(tmp_path: Path) -> None:
@@ -124,16 +91,16 @@ async def test_a_queued_message_can_be_taken_back(tmp_path: Path) -> None:
         conversation_id = running.conversation_id
         await begun(services, running)
         queued = await send(services, "hello", conversation_id)
-        await services.chat.take_back(ME, conversation_id, queued.turn_id)
+        await services.chat.intake.take_back(ME, conversation_id, queued.turn_id)
         result = await result_of(services, queued)
         events = await events_of(services, queued)
         with pytest.raises(NotFound):
-            await services.chat.take_back(ME, conversation_id, queued.turn_id)
+            await services.chat.intake.take_back(ME, conversation_id, queued.turn_id)
         with pytest.raises(NotFound):
-            await services.chat.take_back(ME, conversation_id, running.turn_id)
-        await services.chat.interrupt(ME, conversation_id)
+            await services.chat.intake.take_back(ME, conversation_id, running.turn_id)
+        await services.chat.intake.interrupt(ME, conversation_id)
         whole = await result_of(services, running)
-        messages = await services.chat.messages(ME, conversation_id, limit=9, before_seq=None)
+        messages = await messages_of(services, conversation_id)
         assert_nothing_is_left(services)
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
     assert result["log_file"] is None, "it never ran, so there is no log"
@@ -150,7 +117,7 @@ async def test_the_same_key_and_body_give_the_first_turn_and_another_body_a_conf
         again = await ask(services, "hello", idempotency_key="k")
         with pytest.raises(Conflict) as told:
             await ask(services, "other", idempotency_key="k")
-        someone = await services.chat.accept(
+        someone = await services.chat.intake.accept(
             UserId("bob"), ChatRequest(message="hello", idempotency_key="k")
         )
     async with running_services(tmp_path) as services:
@@ -158,22 +125,6 @@ async def test_the_same_key_and_body_give_the_first_turn_and_another_body_a_conf
     assert first == again == later
     assert told.value.specific_code == "idempotency_key_reused"
     assert someone.turn_id != first["turn_id"]
-
-
-async def test_the_same_key_many_times_at_once_is_one_turn(tmp_path: Path) -> None:
-    results: list[dict[str, object]] = []
-
-    async def post(services: Services) -> None:
-        results.append(await ask(services, "hello", idempotency_key="k"))
-
-    async with running_services(tmp_path) as services:
-        async with anyio.create_task_group() as tasks:
-            for _ in range(10):
-                tasks.start_soon(post, services)
-        page, _ = await services.chat.page(ME, limit=50, cursor=None, query=None)
-    assert len(results) == 10
-    assert all(one == results[0] for one in results)
-    assert len(page) == 1
 
 
 async def test_too_many_turns_are_refused_and_nothing_of_them_is_kept(tmp_path: Path) -> None:
@@ -185,34 +136,13 @@ async def test_too_many_turns_are_refused_and_nothing_of_them_is_kept(tmp_path: 
         with pytest.raises(Overloaded):
             await send(services, "hello", known["conversation_id"], new_conversation=True)
         assert await ask(services, "hello", idempotency_key="k") == known
-        page, _ = await services.chat.page(ME, limit=50, cursor=None, query=None)
+        page, _ = await services.chat.conversations.page(ME, limit=50, cursor=None, query=None)
         for one in turns:
-            await services.chat.interrupt(ME, one.conversation_id)
+            await services.chat.intake.interrupt(ME, one.conversation_id)
             await result_of(services, one)
         assert (await ask(services, "hello"))["outcome"] == "answered"
     assert told.value.retry_after_s
     assert len(page) == 3
-
-
-async def test_the_bound_on_turns_holds_for_messages_that_come_at_once(tmp_path: Path) -> None:
-    told: list[str] = []
-
-    async def post(services: Services) -> None:
-        try:
-            await send(services, HANG)
-            told.append("accepted")
-        except Overloaded:
-            told.append("refused")
-
-    async with running_services(tmp_path, max_running_turns=3) as services:
-        async with anyio.create_task_group() as tasks:
-            for _ in range(10):
-                tasks.start_soon(post, services)
-        assert services.lanes.running_count + services.lanes.queued_count == 3
-        page, _ = await services.chat.page(ME, limit=50, cursor=None, query=None)
-        for one in page:
-            await services.chat.interrupt(ME, one.conversation.id)
-    assert sorted(told) == ["accepted"] * 3 + ["refused"] * 7
 
 
 async def test_a_shutdown_lets_turns_finish_in_the_grace_and_ends_the_others_honestly(
@@ -228,7 +158,7 @@ async def test_a_shutdown_lets_turns_finish_in_the_grace_and_ends_the_others_hon
 
         async def wait_for_the_queued_one(chat: Chat) -> None:
             try:
-                told.append(await chat.result(ME, queued.turn_id))
+                told.append(await chat.reader.result(ME, queued.turn_id))
             except ShuttingDown as refused:
                 told.append(refused)
 
@@ -236,7 +166,7 @@ async def test_a_shutdown_lets_turns_finish_in_the_grace_and_ends_the_others_hon
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(wait_for_the_queued_one, services.chat)
                 await anyio.wait_all_tasks_blocked()
-                await services.chat.shut_down(grace_s=0.5)
+                await services.chat.intake.shut_down(grace_s=0.5)
         finished = await result_of(services, quick)
         ended = await result_of(services, endless)
         with pytest.raises(ShuttingDown):

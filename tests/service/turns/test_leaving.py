@@ -1,25 +1,22 @@
 """A conversation is left, deleted or branched off, whatever runs and waits in it."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from gateway.assemble import Services
 from gateway.conversations.model import Turn
 from gateway.conversations.sqlite.turns import SqliteTurnStore
-from gateway.engine.protocol import ClientSpec, SessionOrigin
 from gateway.errors import Conflict, NotFound
 from gateway.ids import LOCAL_USER as ME
 from gateway.turns.requests import Accepted
-from tests.support.scripted_engine import ScriptedClient, ScriptedEngine
 from tests.support.services import (
     HANG,
     ask,
     assert_nothing_is_left,
     begun,
+    messages_of,
     result_of,
     running_services,
     script,
@@ -36,11 +33,11 @@ async def test_a_conversation_that_is_left_finishes_nothing_more(tmp_path: Path)
         left = running.conversation_id
         await begun(services, running)
         queued = await send(services, "hello", left)
-        fresh = await services.chat.new_conversation(ME, leaving=left)
+        fresh = await services.chat.conversations.create(ME, leaving=left)
         result, waiting = await result_of(services, running), await result_of(services, queued)
-        assert not (await services.chat.get(ME, left)).hot
+        assert not (await services.chat.conversations.get(ME, left)).hot
         remembered = await ask(services, ECHO, fresh)
-        messages = await services.chat.messages(ME, left, limit=9, before_seq=None)
+        messages = await messages_of(services, left)
         assert_nothing_is_left(services)
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
     assert "This conversation was left" in result["reply"]
@@ -62,58 +59,6 @@ async def test_a_message_can_leave_its_conversation_and_be_answered_in_a_fresh_o
     assert "tea" in third["reply"], "the old one remembers still"
 
 
-async def test_leaving_and_sending_at_once_loses_neither(tmp_path: Path) -> None:
-    async with running_services(tmp_path) as services:
-        running = await send(services, HANG)
-        left = running.conversation_id
-        await begun(services, running)
-        async with anyio.create_task_group() as tasks:
-
-            async def leave() -> None:
-                await services.chat.new_conversation(ME, leaving=left)
-
-            tasks.start_soon(leave)
-            sent = await send(services, ECHO, left)
-        result = await result_of(services, sent)
-        assert (await result_of(services, running))["outcome"] == "interrupted"
-        assert_nothing_is_left(services)
-    assert result["outcome"] in {"answered", "interrupted"}
-
-
-class Noticing(ScriptedEngine):
-    """Does something at the very moment at which a client is connected."""
-
-    connected: Callable[[], None] = staticmethod(lambda: None)
-
-    async def connect(self, spec: ClientSpec, origin: SessionOrigin) -> ScriptedClient:
-        client = await super().connect(spec, origin)
-        self.connected()
-        return client
-
-
-async def test_a_conversation_left_at_the_moment_it_gets_its_client_keeps_none(
-    tmp_path: Path,
-) -> None:
-    async with running_services(
-        tmp_path, make_engine=Noticing, stale_client_grace_s=3600
-    ) as services:
-        engine = services.engine
-        assert isinstance(engine, Noticing)
-        accepted = await send(services, "hello")
-
-        def leave() -> None:
-            current = services.lanes.running(accepted.conversation_id)
-            assert current is not None
-            current.control.stop("user_interrupt", "left")
-            services.pool.leave(accepted.conversation_id)
-
-        engine.connected = leave
-        result = await result_of(services, accepted)
-        assert not services.pool.is_hot(accepted.conversation_id)
-        assert_nothing_is_left(services)
-    assert result["outcome"] == "interrupted"
-
-
 async def test_deleting_ends_what_runs_and_waits_and_forgets_the_session(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         running = await send(services, HANG)
@@ -121,45 +66,20 @@ async def test_deleting_ends_what_runs_and_waits_and_forgets_the_session(tmp_pat
         await begun(services, running)
         queued = await send(services, "hello", conversation_id)
         with anyio.fail_after(10):
-            await services.chat.delete(ME, conversation_id)
+            await services.chat.conversations.delete(ME, conversation_id)
         for accepted in (running, queued):
             with pytest.raises(NotFound):
                 await result_of(services, accepted)
-        for call in (services.chat.get, services.chat.delete, services.chat.interrupt):
+        for call in (
+            services.chat.conversations.get,
+            services.chat.conversations.delete,
+            services.chat.intake.interrupt,
+        ):
             with pytest.raises(NotFound):
                 await call(ME, conversation_id)
         assert scripted_engine(services).clients == []
         assert scripted_engine(services).sessions == {}
         assert_nothing_is_left(services)
-
-
-async def test_a_message_that_comes_while_its_conversation_is_deleted_is_refused_or_goes_with_it(
-    tmp_path: Path,
-) -> None:
-    told: list[str] = []
-
-    async def try_to_send(services: Services, conversation_id: str) -> None:
-        try:
-            accepted = await send(services, "hello", conversation_id)
-            await result_of(services, accepted)
-            told.append("answered")
-        except NotFound:
-            told.append("gone")
-
-    async with running_services(tmp_path) as services:
-        running = await send(services, HANG)
-        await begun(services, running)
-        with anyio.fail_after(20):
-            async with anyio.create_task_group() as tasks:
-                for _ in range(3):
-                    tasks.start_soon(try_to_send, services, running.conversation_id)
-                tasks.start_soon(services.chat.delete, ME, running.conversation_id)
-                for _ in range(3):
-                    tasks.start_soon(try_to_send, services, running.conversation_id)
-        assert scripted_engine(services).clients == []
-        assert scripted_engine(services).sessions == {}
-        assert_nothing_is_left(services)
-    assert told == ["gone"] * 6
 
 
 async def test_a_message_that_is_being_written_down_when_its_conversation_is_deleted_goes_too(
@@ -186,22 +106,13 @@ async def test_a_message_that_is_being_written_down_when_its_conversation_is_del
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(post)
                 await writing.wait()
-                tasks.start_soon(services.chat.delete, ME, conversation_id)
+                tasks.start_soon(services.chat.conversations.delete, ME, conversation_id)
                 await anyio.wait_all_tasks_blocked()
                 go_on.set()
         with pytest.raises(NotFound):
             await result_of(services, told[0])
         assert scripted_engine(services).sessions == {}
         assert_nothing_is_left(services)
-
-
-async def test_an_idle_conversation_that_is_left_is_cold_at_once(tmp_path: Path) -> None:
-    async with running_services(tmp_path, stale_client_grace_s=3600) as services:
-        result = await ask(services, "hello")
-        conversation_id = result["conversation_id"]
-        assert (await services.chat.get(ME, conversation_id)).hot
-        await services.chat.new_conversation(ME, leaving=conversation_id)
-        assert not (await services.chat.get(ME, conversation_id)).hot
 
 
 async def test_a_fork_remembers_up_to_the_turn_and_shows_the_history_until_then(
@@ -212,8 +123,8 @@ async def test_a_fork_remembers_up_to_the_turn_and_shows_the_history_until_then(
         conversation_id = first["conversation_id"]
         second = await ask(services, "two", conversation_id)
         await ask(services, "three", conversation_id)
-        fork_id = await services.chat.fork(ME, conversation_id, second["turn_id"])
-        copied = await services.chat.messages(ME, fork_id, limit=9, before_seq=None)
+        fork_id = await services.chat.conversations.fork(ME, conversation_id, second["turn_id"])
+        copied = await messages_of(services, fork_id)
         forked = await ask(services, ECHO, fork_id)
         again = await ask(services, ECHO, fork_id)
         original = await ask(services, ECHO, conversation_id)
@@ -230,9 +141,9 @@ async def test_a_fork_is_made_of_turns_that_are_completed_alone(tmp_path: Path) 
     async with running_services(tmp_path) as services:
         running = await send(services, HANG)
         with pytest.raises(Conflict) as told:
-            await services.chat.fork(ME, running.conversation_id, running.turn_id)
+            await services.chat.conversations.fork(ME, running.conversation_id, running.turn_id)
         other = await ask(services, "hello")
         with pytest.raises(NotFound):
-            await services.chat.fork(ME, running.conversation_id, other["turn_id"])
-        await services.chat.interrupt(ME, running.conversation_id)
+            await services.chat.conversations.fork(ME, running.conversation_id, other["turn_id"])
+        await services.chat.intake.interrupt(ME, running.conversation_id)
     assert told.value.specific_code == "turn_not_finished"

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import pytest
 
 from gateway.assemble import Services
 from gateway.conversations.model import ConversationChange
@@ -88,17 +87,6 @@ async def test_a_secret_in_a_turn_is_nowhere_in_the_database(tmp_path: Path) -> 
     assert secret.encode() not in stored
 
 
-async def test_a_turn_with_tool_calls_makes_one_episode_and_one_without_none(
-    tmp_path: Path,
-) -> None:
-    async with running_services(tmp_path) as services:
-        await ask(services, "hello")
-        assert await episodes_of(services) == []
-        await ask(services, WROTE)
-        assert len(await episodes_of(services)) == 1
-        assert len(await episodes_of(services)) == 1
-
-
 async def test_what_was_done_is_shown_to_the_next_conversation(tmp_path: Path) -> None:
     async with running_services(tmp_path, recall_deadline_ms=5000) as services:
         first = await ask(services, WROTE)
@@ -115,7 +103,7 @@ async def test_the_next_prompt_is_told_once_of_a_turn_that_was_cut_off(tmp_path:
     async with running_services(tmp_path, recall_deadline_ms=5000) as services:
         running = await send(services, HANG)
         await begun(services, running)
-        await services.chat.interrupt(ME, running.conversation_id)
+        await services.chat.intake.interrupt(ME, running.conversation_id)
         cut = await result_of(services, running)
         told = await ask(services, echo, running.conversation_id)
         again = await ask(services, echo, running.conversation_id)
@@ -128,8 +116,10 @@ async def test_the_next_prompt_is_told_once_of_a_turn_that_was_cut_off(tmp_path:
 
 async def test_a_conversation_without_memory_leaves_nothing(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        conversation_id = await services.chat.new_conversation(ME)
-        await services.chat.change(ME, conversation_id, ConversationChange(memory_enabled=False))
+        conversation_id = await services.chat.conversations.create(ME)
+        await services.chat.conversations.change(
+            ME, conversation_id, ConversationChange(memory_enabled=False)
+        )
         result = await ask(services, WROTE, conversation_id)
         assert await episodes_of(services) == []
         records = await intents_of(services, conversation_id=conversation_id)
@@ -167,7 +157,7 @@ async def test_old_knowledge_of_a_tool_in_use_is_held_back_and_told_also_after_a
         sessions = same_sessions(services)
     async with running_services(after, make_engine=sessions, recall_deadline_ms=5000) as services:
         seeded = await ask(services, question, used["conversation_id"])
-        left = await services.chat.new_conversation(ME, leaving=used["conversation_id"])
+        left = await services.chat.conversations.create(ME, leaving=used["conversation_id"])
         anew = await ask(services, question, left)
     for result in (held, seeded):
         assert [one["reason"] for one in result["memory"]["suppressed"]] == ["stale_tool_schema"]
@@ -182,16 +172,13 @@ SECTIONS = (
     "# Tea\n\nAnn likes green tea.\n\n# Bash 参数\n\nBash 工具的调用格式：command，是 guessed 的。\n\n# 部署\n\n九点开始部署。\n"
     + "\nThe rest of it. 其余。" * 100
 )
-ABOUT_MEMORY = ["what do you remember?", "你的记忆里有什么？"]
+ABOUT_MEMORY = "what do you remember? 你的记忆里有什么？"
 
 
-@pytest.mark.parametrize("question", ABOUT_MEMORY)
-async def test_notes_that_were_asked_for_are_told_as_injected_everywhere(
-    tmp_path: Path, question: str
-) -> None:
+async def test_notes_that_were_asked_for_are_told_as_injected_everywhere(tmp_path: Path) -> None:
     async with running_services(tmp_path, recall_deadline_ms=5000) as services:
         await write_notes(services, durable=DURABLE, zh=STALE_ZH, sections=SECTIONS)
-        message = f"{question}\n{script({'echo': 'context'})}"
+        message = f"{ABOUT_MEMORY}\n{script({'echo': 'context'})}"
         running = await send(services, message)
         result = await result_of(services, running)
         events = await events_of(services, running)
@@ -211,37 +198,15 @@ async def test_notes_that_were_asked_for_are_told_as_injected_everywhere(
     assert "Ann likes green tea" in result["reply"]
 
 
-@pytest.mark.parametrize("question", ABOUT_MEMORY)
-async def test_notes_that_were_asked_for_are_held_back_as_in_search_and_told_so(
-    tmp_path: Path, question: str
-) -> None:
-    async with running_services(tmp_path, recall_deadline_ms=5000) as services:
-        await write_notes(services, stale=STALE, durable=DURABLE, zh=STALE_ZH, sections=SECTIONS)
-        used = await ask(services, WROTE)
-        message = f"{question}\n{script({'echo': 'context'})}"
-        result = await ask(services, message, used["conversation_id"])
-        lines = await journal_of(services, result)
-        found = await memory_of(services).items.newest(Scope(owner_id=ME), kinds=["note"], limit=50)
-    stale = {one.id for one in found if "guessed" in one.body}
-    assert len(stale) == 3
-    assert {one["id"] for one in result["memory"]["suppressed"]} == stale
-    assert not stale & {one["id"] for one in result["memory"]["injected"]}
-    assert {one["title"] for one in result["memory"]["injected"]} >= {"Tea", "部署"}
-    (line,) = [one for one in lines if one["kind"] == "context"]
-    assert line["suppressed"] == result["memory"]["suppressed"]
-    assert "guessed" not in result["reply"]
-    assert "workaround is full paths" in result["reply"]
-
-
 async def test_what_is_one_users_is_not_shown_to_another(tmp_path: Path) -> None:
     async with running_services(tmp_path, recall_deadline_ms=5000) as services:
         await ask(services, WROTE)
         assert len(await episodes_of(services)) == 1
         other = UserId("bob")
         question = ChatRequest(message=f"Where is the otter list?\n{script({'echo': 'context'})}")
-        accepted = await services.chat.accept(other, question)
+        accepted = await services.chat.intake.accept(other, question)
         with anyio.fail_after(20):
-            asked = await services.chat.result(other, accepted.turn_id)
+            asked = await services.chat.reader.result(other, accepted.turn_id)
         assert asked["memory"]["injected"] == []
         assert "otter" not in asked["reply"]
         assert await episodes_of(services, "bob") == []
@@ -251,8 +216,8 @@ async def test_conversations_are_told_as_they_begin_are_left_and_branch_off(tmp_
     async with running_services(tmp_path) as services:
         first = await ask(services, "hello")
         old = first["conversation_id"]
-        fork = await services.chat.fork(ME, old, first["turn_id"])
-        fresh = await services.chat.new_conversation(ME, leaving=old)
+        fork = await services.chat.conversations.fork(ME, old, first["turn_id"])
+        fresh = await services.chat.conversations.create(ME, leaving=old)
         with anyio.fail_after(5):
             while len(await intents_of(services, key="conversation.")) < 3:
                 await anyio.lowlevel.checkpoint()
@@ -291,7 +256,7 @@ async def test_a_turn_that_a_crash_cut_off_is_remembered_with_what_it_had_done(
         await begun(services, running)
         await copy_as_after_a_crash(services, after)
         sessions = same_sessions(services)
-        await services.chat.interrupt(ME, running.conversation_id)
+        await services.chat.intake.interrupt(ME, running.conversation_id)
     async with running_services(after, make_engine=sessions) as services:
         result = await result_of(services, running)
         assert result["stop_reason"] == "engine_crash"
@@ -321,11 +286,10 @@ async def test_an_episode_that_a_crash_prevented_is_made_at_the_next_start(tmp_p
         assert len(await episodes_of(services)) == 1
 
 
-@pytest.mark.parametrize("content", [b"no database at all", b"SQLite format 3\0" + b"\0" * 200])
 async def test_a_damaged_memory_keeps_nobody_from_talking_and_is_left_as_it_is(
-    tmp_path: Path, content: bytes
+    tmp_path: Path,
 ) -> None:
-    data = tmp_path / "data"
+    data, content = tmp_path / "data", b"SQLite format 3\0" + b"\0" * 200
     data.mkdir()
     (data / "memory.sqlite3").write_bytes(content)
     async with running_services(tmp_path) as services:
@@ -336,18 +300,3 @@ async def test_a_damaged_memory_keeps_nobody_from_talking_and_is_left_as_it_is(
     assert ready["state"] == "unavailable"
     assert str(data) not in ready["detail"]
     assert (data / "memory.sqlite3").read_bytes() == content
-
-
-async def test_an_emptied_memory_is_told_and_not_begun_anew(tmp_path: Path) -> None:
-    async with running_services(tmp_path) as services:
-        await ask(services, "hello")
-    for one in (tmp_path / "data").glob("memory.sqlite3*"):
-        one.unlink()
-    (tmp_path / "data" / "memory.sqlite3").touch()
-    async with running_services(tmp_path) as services:
-        result = await ask(services, "hello")
-        ready = await services.pings["memory"]()
-    assert (result["outcome"], result["memory"]["degraded"]) == ("answered", ["memory_failed"])
-    assert isinstance(ready, dict)
-    assert "is empty, although there are earlier conversations" in ready["detail"]
-    assert (tmp_path / "data" / "memory.sqlite3").stat().st_size == 0

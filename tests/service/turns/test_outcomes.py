@@ -1,5 +1,7 @@
 """What a turn ends with, and what is told of it on the way, with the scripted engine."""
 
+from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ from gateway.engine.events import RunFinished
 from gateway.turns.gate import TurnGate
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Allow, Deny, Verdict
-from tests.support.builders import broken_off, codes, finished
+from tests.support.builders import NOON, broken_off, codes, finished
 from tests.support.scripted_engine import ScriptedRun
 from tests.support.services import (
     HANG,
@@ -56,15 +58,9 @@ async def test_a_plain_answer_is_told_streamed_and_written_down_in_order(tmp_pat
     assert lines[-1]["reply"] == result["reply"]
 
 
-@pytest.mark.parametrize(
-    ("steps", "outcome", "notices"),
-    [
+async def test_outcomes_of_runs_that_came_to_their_end(tmp_path: Path) -> None:
+    runs: list[tuple[list[dict[str, Any]], str, list[str]]] = [
         ([CURL, {"text": "No."}], "answered_with_failures", ["tools_failed"]),
-        (
-            [{"tool": "Read", "input": {"file_path": "gone.txt"}}, {"text": "No."}],
-            "answered_with_failures",
-            ["tools_failed"],
-        ),
         (
             [CURL, SILENT, {"on_followup": [SILENT]}],
             "tool_failed",
@@ -73,15 +69,12 @@ async def test_a_plain_answer_is_told_streamed_and_written_down_in_order(tmp_pat
         ([LS, SILENT, {"on_followup": [SILENT]}], "empty", ["forced_summary", "summary_failed"]),
         ([SILENT], "empty", []),
         ([{"refusal": True}], "empty", []),
-    ],
-)
-async def test_outcomes_of_runs_that_came_to_their_end(
-    tmp_path: Path, steps: list[dict[str, Any]], outcome: str, notices: list[str]
-) -> None:
+    ]
     async with running_services(tmp_path) as services:
-        result = await ask(services, script(*steps))
-    assert (result["outcome"], codes(result["notices"])) == (outcome, notices)
-    assert result["reply"]
+        for steps, outcome, notices in runs:
+            result = await ask(services, script(*steps))
+            assert (result["outcome"], codes(result["notices"])) == (outcome, notices), steps
+            assert result["reply"]
 
 
 async def test_a_reason_is_told_in_the_persons_language_and_to_the_model_in_english(
@@ -127,20 +120,6 @@ async def test_no_path_of_the_server_and_no_secret_reaches_a_client(tmp_path: Pa
     assert "No such file" in result["tools"][0]["error"]
 
 
-async def test_a_lone_surrogate_in_what_the_agent_says_breaks_nothing(tmp_path: Path) -> None:
-    async with running_services(tmp_path) as services:
-        result = await ask(services, script({"text": "a\ud800b"}))
-    assert (result["outcome"], result["reply"]) == ("answered", "a\ufffdb")
-
-
-async def test_the_gateways_own_sentences_are_in_the_language_of_the_message(
-    tmp_path: Path,
-) -> None:
-    async with running_services(tmp_path) as services:
-        result = await ask(services, "请列出文件 " + script(SILENT))
-    assert result["reply"] == "这一轮已结束，但没有文本输出；没有任何失败。"
-
-
 class Interrupting(ToolGate):
     """A policy that ends the run with its denial."""
 
@@ -160,18 +139,14 @@ async def test_an_interrupting_denial_is_told_as_one(
     assert result["tools"][0]["status"] == "denied"
 
 
-async def test_a_policy_that_raises_denies_and_is_written_down(
+async def test_durations_do_not_follow_the_wall_clock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_gate: ToolGate, _call: ToolCall) -> Verdict:
-        raise RuntimeError("broken")
-
-    monkeypatch.setattr(ToolGate, "judge", broken)
+    moments = (NOON + timedelta(hours=sign * n) for n in count() for sign in (1, -1))
+    monkeypatch.setattr("gateway.assemble.utc_now", lambda: next(moments))
     async with running_services(tmp_path) as services:
-        result = await ask(services, script(LS, {"text": "Hm."}))
-        lines = await journal_of(services, result)
-    assert result["tools"][0]["status"] == "denied"
-    assert [one["verdict"] for one in lines if one["kind"] == "permission"] == ["deny"]
+        result = await ask(services, script(LS, {"text": "Done."}))
+    assert 0 <= result["tools"][0]["duration_ms"] <= result["duration_ms"] < 60_000
 
 
 async def test_a_doom_loop_is_ended_at_once(tmp_path: Path) -> None:
@@ -194,19 +169,6 @@ async def test_a_doom_loop_of_calls_that_no_gate_was_asked_about_is_ended_as_wel
         result = await ask(services, script({"repeat": LS, "times": 20_000}))
     assert (result["outcome"], result["stop_reason"]) == ("stopped", "doom_loop")
     assert len(result["tools"]) < 20_000
-
-
-async def test_a_loop_below_the_threshold_and_different_calls_are_no_doom_loop(
-    tmp_path: Path,
-) -> None:
-    reads = [{"tool": "Bash", "input": {"command": f"ls {'-a ' * n}"}} for n in range(5)]
-    async with running_services(tmp_path, doom_loop_threshold=3) as services:
-        below = await ask(services, script(LS, LS, {"text": "Fine."}))
-        different = await ask(services, script(*reads, {"text": "Fine."}))
-        interleaved = await ask(
-            services, script(*[one for read in reads for one in (LS, read)], {"text": "Fine."})
-        )
-    assert [one["outcome"] for one in (below, different, interleaved)] == ["answered"] * 3
 
 
 async def test_a_limit_of_time_ends_a_turn(tmp_path: Path) -> None:

@@ -2,13 +2,11 @@
 
 from pathlib import Path
 
-from gateway.conversations.model import ConversationChange
 from gateway.ids import LOCAL_USER as ME
 from memory.recall.query import QueryPack
 from memory.scope import Scope
 from tests.support.builders import REMEMBERED, Memory
 from tests.support.services import (
-    ask,
     events_of,
     journal_of,
     of_kind,
@@ -43,15 +41,3 @@ async def test_what_memory_gives_reaches_the_model_the_client_and_the_journal(
             deadline_s=0.24,
         )
     ]
-
-
-async def test_a_conversation_without_memory_does_not_ask_it(tmp_path: Path) -> None:
-    memory = Memory(REMEMBERED)
-    async with running_services(tmp_path, memory=memory) as services:
-        conversation_id = await services.chat.new_conversation(ME)
-        await services.chat.change(ME, conversation_id, ConversationChange(memory_enabled=False))
-        result = await ask(services, script({"echo": "context"}), conversation_id)
-        lines = await journal_of(services, result)
-    assert memory.asked == []
-    assert result["memory"] == {"injected": [], "suppressed": [], "degraded": []}
-    assert (lines[1]["kind"], lines[1]["text"]) == ("context", "")

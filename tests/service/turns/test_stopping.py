@@ -1,18 +1,16 @@
 """A turn is stopped: by its user, by a newer message, by the limit of time, at any moment of its life."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
 import pytest
 
 from gateway.assemble import Services
-from gateway.engine.events import EngineEvent
 from gateway.engine.protocol import ClientDead, Prompt
 from gateway.errors import Conflict, NotFound
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import UserId
-from tests.support.builders import Memory, codes
+from tests.support.builders import codes
 from tests.support.scripted_engine import ScriptedClient, ScriptedRun
 from tests.support.services import (
     HANG,
@@ -31,7 +29,7 @@ ECHO = script({"echo": "messages"})
 
 
 async def state(services: Services, conversation_id: str) -> str:
-    return (await services.chat.get(ME, conversation_id)).state
+    return (await services.chat.conversations.get(ME, conversation_id)).state
 
 
 async def test_a_message_can_interrupt_the_running_turn(tmp_path: Path) -> None:
@@ -48,7 +46,9 @@ async def test_a_message_can_interrupt_the_running_turn(tmp_path: Path) -> None:
 async def test_a_turn_that_has_not_begun_yet_can_be_interrupted_as_well(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         accepted = await send(services, HANG)
-        assert await services.chat.interrupt(ME, accepted.conversation_id) == accepted.turn_id
+        assert (
+            await services.chat.intake.interrupt(ME, accepted.conversation_id) == accepted.turn_id
+        )
         assert await state(services, accepted.conversation_id) == "stopping"
         result = await result_of(services, accepted)
         again = await send(services, HANG)
@@ -58,23 +58,6 @@ async def test_a_turn_that_has_not_begun_yet_can_be_interrupted_as_well(tmp_path
     assert after["outcome"] == "answered"
 
 
-async def test_a_turn_that_waits_for_memory_or_its_client_can_be_interrupted(
-    tmp_path: Path,
-) -> None:
-    memory = Memory(None)
-    async with running_services(tmp_path, memory=memory, recall_deadline_ms=60_000) as services:
-        accepted = await send(services, "hello")
-        await events_of(services, accepted, until="turn.started")
-        await anyio.wait_all_tasks_blocked()
-        await services.chat.interrupt(ME, accepted.conversation_id)
-        result = await result_of(services, accepted)
-        assert_nothing_is_left(services)
-        busy = await send(services, "hello")
-        await events_of(services, busy, until="turn.started")
-        await services.chat.interrupt(ME, busy.conversation_id)
-    assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
-
-
 async def test_a_turn_that_waits_for_a_free_client_can_be_interrupted(tmp_path: Path) -> None:
     async with running_services(tmp_path, max_live_clients=1) as services:
         first = await send(services, HANG)
@@ -82,9 +65,9 @@ async def test_a_turn_that_waits_for_a_free_client_can_be_interrupted(tmp_path: 
         second = await send(services, "hello")
         await events_of(services, second, until="turn.started")
         await anyio.wait_all_tasks_blocked()
-        await services.chat.interrupt(ME, second.conversation_id)
+        await services.chat.intake.interrupt(ME, second.conversation_id)
         result = await result_of(services, second)
-        await services.chat.interrupt(ME, first.conversation_id)
+        await services.chat.intake.interrupt(ME, first.conversation_id)
         await result_of(services, first)
         assert (await ask(services, "hello", second.conversation_id))["outcome"] == "answered"
         assert_nothing_is_left(services)
@@ -95,11 +78,11 @@ async def test_nothing_to_interrupt_is_a_conflict(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         result = await ask(services, "hello")
         with pytest.raises(Conflict) as told:
-            await services.chat.interrupt(ME, result["conversation_id"])
+            await services.chat.intake.interrupt(ME, result["conversation_id"])
         with pytest.raises(NotFound):
-            await services.chat.interrupt(ME, "cnv_unknown")
+            await services.chat.intake.interrupt(ME, "cnv_unknown")
         with pytest.raises(NotFound):
-            await services.chat.interrupt(UserId("bob"), result["conversation_id"])
+            await services.chat.intake.interrupt(UserId("bob"), result["conversation_id"])
     assert told.value.specific_code == "nothing_running"
 
 
@@ -123,7 +106,7 @@ async def test_a_turn_is_stopping_until_the_agent_has_really_stopped(
         accepted = await send(services, HANG)
         await begun(services, accepted)
         assert await state(services, accepted.conversation_id) == "running"
-        await services.chat.interrupt(ME, accepted.conversation_id)
+        await services.chat.intake.interrupt(ME, accepted.conversation_id)
         with anyio.fail_after(5):
             await came.wait()
         await anyio.wait_all_tasks_blocked()
@@ -142,7 +125,7 @@ async def test_an_agent_that_ignores_the_interrupt_is_killed_after_the_grace(
     async with running_services(tmp_path, interrupt_grace_s=0.05) as services:
         accepted = await send(services, HANG)
         await begun(services, accepted)
-        await services.chat.interrupt(ME, accepted.conversation_id)
+        await services.chat.intake.interrupt(ME, accepted.conversation_id)
         result = await result_of(services, accepted)
         assert scripted_engine(services).clients == []
         after = await ask(services, ECHO, accepted.conversation_id)
@@ -150,19 +133,6 @@ async def test_an_agent_that_ignores_the_interrupt_is_killed_after_the_grace(
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
     assert codes(result["notices"]) == ["kill"]
     assert "I begin" in after["reply"], "the session was resumed"
-
-
-async def test_an_agent_that_comes_to_its_own_end_in_the_grace_was_not_interrupted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_deaf(monkeypatch)
-    async with running_services(tmp_path) as services:
-        accepted = await send(services, script({"text": "I say it all.", "delta_delay_ms": 20}))
-        await begun(services, accepted)
-        await services.chat.interrupt(ME, accepted.conversation_id)
-        result = await result_of(services, accepted)
-    assert (result["outcome"], result["stop_reason"]) == ("answered", "end_turn")
-    assert result["reply"] == "I say it all."
 
 
 async def test_a_start_that_hangs_is_ended_by_the_time_limit(
@@ -213,26 +183,6 @@ async def test_a_stop_while_a_dead_client_is_replaced_leaves_no_client_behind(
     assert after["outcome"] == "answered"
 
 
-async def test_a_stop_between_a_runs_last_event_and_its_end_is_not_claimed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = ScriptedRun.events
-    async with running_services(tmp_path) as services:
-
-        async def events(run: ScriptedRun) -> AsyncIterator[EngineEvent]:
-            async for event in real(run):
-                yield event
-            current = services.lanes.running(accepted.conversation_id)
-            assert current is not None
-            current.control.stop("user_interrupt")
-            await anyio.wait_all_tasks_blocked()
-
-        monkeypatch.setattr(ScriptedRun, "events", events)
-        accepted = await send(services, "hello")
-        result = await result_of(services, accepted)
-    assert (result["outcome"], result["stop_reason"]) == ("answered", "end_turn")
-
-
 async def test_a_stop_during_the_summary_ends_the_turn(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         accepted = await send(
@@ -244,7 +194,7 @@ async def test_a_stop_during_the_summary_ends_the_turn(tmp_path: Path) -> None:
             ),
         )
         await begun(services, accepted)
-        await services.chat.interrupt(ME, accepted.conversation_id)
+        await services.chat.intake.interrupt(ME, accepted.conversation_id)
         result = await result_of(services, accepted)
         assert_nothing_is_left(services)
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")

@@ -1,9 +1,6 @@
 """A run that ends without an answer is sent on once: for a summary, or to do what the skill says."""
 
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from tests.support.builders import codes
 from tests.support.services import (
@@ -61,17 +58,8 @@ async def test_a_summary_that_only_calls_tools_is_broken_off(tmp_path: Path) -> 
     assert codes(result["notices"]) == ["forced_summary", "summary_failed", "tools_failed"]
 
 
-@pytest.mark.parametrize(
-    "failure",
-    [
-        {"status": 529, "times": 20},
-        {"status": 401, "times": 20},
-        {"drop": True, "times": 20},
-    ],
-)
-async def test_a_summary_that_fails_leaves_the_tool_outcomes_as_the_reply(
-    tmp_path: Path, failure: dict[str, Any]
-) -> None:
+async def test_a_summary_that_fails_leaves_the_tool_outcomes_as_the_reply(tmp_path: Path) -> None:
+    failure = {"drop": True, "times": 20}
     async with running_services(tmp_path) as services:
         result = await ask(services, script(CURL, SILENT, {"on_followup": [failure]}))
     assert (result["outcome"], result["stop_reason"]) == ("tool_failed", "end_turn")

@@ -38,18 +38,6 @@ async def test_the_bound_counts_bytes_too(tmp_path: Path) -> None:
     assert lines_of(tmp_path)[-1]["kind"] == "response"
 
 
-async def test_room_is_given_back_when_lines_are_written(tmp_path: Path) -> None:
-    journal = make(tmp_path, max_waiting=10)
-    async with running(journal):
-        turn = journal.open("cnv_c", "trn_a", AT)
-        for _ in range(20):
-            for _ in range(10):
-                turn.write("message")
-            assert await turn.flush()
-        assert await turn.close()
-    assert seqs(tmp_path) == list(range(1, 201))
-
-
 async def test_lines_with_the_writer_count_against_the_bound(tmp_path: Path) -> None:
     gate = Gate()
     journal = make(tmp_path, max_waiting=10, mask=gate)

@@ -18,8 +18,11 @@ async def append(directory: Path, *kinds: Any) -> None:
         assert await turn.close()
 
 
-async def test_a_reopened_journal_goes_on_behind_its_last_line(tmp_path: Path) -> None:
+async def test_a_reopened_journal_goes_on_behind_its_last_line_and_has_one_response(
+    tmp_path: Path,
+) -> None:
     await append(tmp_path, "request", "error")
+    await append(tmp_path, "response")
     await append(tmp_path, "response")
     assert seqs(tmp_path) == [1, 2, 3]
 

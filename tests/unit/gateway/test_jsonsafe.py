@@ -13,7 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.jsonsafe import MAX_DEPTH, MAX_ITEMS, clean_text, json_safe, json_text
+from gateway.jsonsafe import (
+    MAX_DEPTH,
+    MAX_ITEMS,
+    clean_text,
+    estimate_chars,
+    json_safe,
+    json_text,
+)
 
 
 @dataclasses.dataclass
@@ -42,19 +49,6 @@ class Mood(StrEnum):
 class Silent:
     def __str__(self) -> str:
         raise RuntimeError("no words")
-
-
-class Dumping:
-    def model_dump(self) -> dict[str, Any]:
-        return {"a": Path("/x")}
-
-
-class DumpingBadly:
-    def model_dump(self) -> dict[str, Any]:
-        raise RuntimeError("no dump")
-
-    def __str__(self) -> str:
-        return "the text instead"
 
 
 class Hostile(dict[str, Any]):
@@ -94,9 +88,7 @@ Liar = type("Liar", (), {"__class__": property(_raise)})
         (frozenset({7}), [7]),
         (ValueError("bad \ud800"), {"type": "ValueError", "message": "bad �"}),
         (Point(1, Slotted("s")), {"type": "Point", "x": 1, "y": {"type": "Slotted", "name": "s"}}),
-        (Dumping(), {"a": "/x"}),
-        (DumpingBadly(), "the text instead"),
-        (Silent(), "[Silent]"),
+        (Silent(), "[unreadable]"),
         ({"h": Hostile(a=1), "n": 1}, {"h": "[unreadable]", "n": 1}),
         ([Liar(), 1], ["[unreadable]", 1]),
     ],
@@ -218,3 +210,12 @@ def test_clean_text_can_always_be_encoded_and_keeps_what_can_be(text: str) -> No
     cleaned = clean_text(text)
     cleaned.encode()
     assert clean_text(cleaned) == cleaned
+
+
+def test_the_estimate_sees_text_inside_messages_and_ends_for_anything() -> None:
+    message = sdk.AssistantMessage([sdk.TextBlock("x" * 10_000)], "m")
+    assert 10_000 < estimate_chars({"message": message}) < 12_000
+    loop: list[Any] = []
+    loop.append(loop)
+    assert estimate_chars(loop) < 1_000_000
+    assert estimate_chars([0] * 1_000_000) > 100_000

@@ -10,7 +10,8 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
-from gateway.conversations.event_log import EventLog, Subscription, TurnEvents
+from gateway.conversations.event_log import EventLog, TurnEvents
+from gateway.conversations.feed import Subscription
 from gateway.conversations.model import Turn, TurnEvent
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore

@@ -36,24 +36,6 @@ async def test_events_are_numbered_from_one_without_gaps_and_carry_their_ids(
         assert await bench.stores.turns.get(one.id) == ended(one)
 
 
-async def test_fields_are_taken_as_they_are_when_they_are_emitted(tmp_path: Path) -> None:
-    async with running(tmp_path) as bench:
-        _, events = await bench.begin("a1", "a")
-        given = {"x": [1]}
-        events.emit("tool.started", input=given)
-        given["x"].append(2)
-        await bench.until_stored()
-        assert json.loads((await bench.stored())[0].data)["input"] == {"x": [1]}
-
-
-async def test_nothing_that_is_emitted_can_stop_the_log(tmp_path: Path) -> None:
-    async with running(tmp_path) as bench:
-        one, events = await bench.begin("a1", "a")
-        events.emit("notice", code=object(), message="\ud800", nan=float("nan"), path=tmp_path)
-        await events.complete(ended(one, result={"reply": "\ud800"}), {"reply": "\ud800"})
-        assert numbers(await bench.stored()) == [1, 2]
-
-
 async def test_what_is_emitted_meanwhile_is_committed_together(tmp_path: Path) -> None:
     async with running(tmp_path, batch=100) as bench:
         bench.disk.held = anyio.Event()
@@ -69,15 +51,6 @@ async def test_what_is_emitted_meanwhile_is_committed_together(tmp_path: Path) -
             for one, events in made:
                 tasks.start_soon(events.complete, ended(one), {})
         assert [len(write) for write in bench.disk.writes] == [1, 63]
-
-
-async def test_a_batch_is_bounded(tmp_path: Path) -> None:
-    async with running(tmp_path, batch=10) as bench:
-        _, events = await bench.begin("a1", "a")
-        for k in range(35):
-            events.emit("notice", k=k)
-        await bench.until_stored()
-        assert [len(write) for write in bench.disk.writes] == [10, 10, 10, 5]
 
 
 async def test_nothing_is_shown_before_it_is_stored(tmp_path: Path) -> None:

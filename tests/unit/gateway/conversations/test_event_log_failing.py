@@ -1,7 +1,6 @@
 """The event log on a store that fails for a while, or falls behind: nothing is lost."""
 
 import errno
-import tracemalloc
 from pathlib import Path
 
 import anyio
@@ -33,20 +32,6 @@ async def test_a_store_that_fails_for_a_while_loses_nothing(tmp_path: Path) -> N
             assert texts(stored) == [*map(str, range(40)), None]
 
 
-async def test_an_ending_waits_for_a_store_that_fails(tmp_path: Path) -> None:
-    async with running(tmp_path) as bench:
-        one, events = await bench.begin("a1", "a")
-        bench.disk.full = True
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(events.complete, ended(one), {})
-            while bench.disk.refused < 3:
-                await anyio.lowlevel.checkpoint()
-            assert bench.log.backlog == 1
-            assert await bench.stores.turns.get(one.id) == one
-            bench.disk.full = False
-        assert await bench.stores.turns.get(one.id) == ended(one)
-
-
 async def test_whoever_waits_is_told_when_nothing_could_be_stored_for_too_long(
     tmp_path: Path,
 ) -> None:
@@ -63,28 +48,6 @@ async def test_whoever_waits_is_told_when_nothing_could_be_stored_for_too_long(
                 with anyio.move_on_after(0) as waiting:
                     await bench.log.until_stuck()
                 assert waiting.cancelled_caught, "it is got over"
-
-
-async def test_a_short_failure_is_told_to_nobody_who_waits(tmp_path: Path) -> None:
-    told: list[str] = []
-    async with running(tmp_path, patience_s=1000) as bench, anyio.create_task_group() as tasks:
-
-        async def wait() -> None:
-            await bench.log.until_stuck()
-            told.append("stuck")
-
-        _, events = await bench.begin("a1", "a")
-        tasks.start_soon(wait)
-        bench.disk.full = True
-        events.emit("notice", text="x")
-        while bench.disk.refused < 3:
-            await anyio.lowlevel.checkpoint()
-        bench.disk.full = False
-        while bench.log.backlog:
-            await anyio.lowlevel.checkpoint()
-        assert await bench.stored()
-        assert told == []
-        tasks.cancel_scope.cancel()
 
 
 async def test_a_commit_whose_answer_was_lost_is_stored_and_shown_once(tmp_path: Path) -> None:
@@ -163,15 +126,6 @@ async def test_far_behind_deltas_are_joined_and_nothing_of_them_is_lost(tmp_path
         assert texts(stored)[at + 2].startswith("201长,")
 
 
-async def test_deltas_are_not_joined_while_the_store_keeps_up(tmp_path: Path) -> None:
-    async with running(tmp_path) as bench:
-        _, events = await bench.begin("a1", "a")
-        for k in range(100):
-            events.emit("text.delta", text=str(k))
-        await bench.until_stored()
-        assert texts(await bench.stored()) == [*map(str, range(100))]
-
-
 async def test_a_delta_that_is_being_stored_takes_no_other(tmp_path: Path) -> None:
     async with running(tmp_path, merge_from=0) as bench:
         _, events = await bench.begin("a1", "a")
@@ -183,27 +137,6 @@ async def test_a_delta_that_is_being_stored_takes_no_other(tmp_path: Path) -> No
         bench.disk.held.set()
         await bench.until_stored()
         assert texts(await bench.stored()) == ["a", "bcd"]
-
-
-async def test_what_waits_grows_with_the_text_alone(tmp_path: Path) -> None:
-    """A disk that stays full while a model streams: a million words are some megabytes."""
-    async with running(tmp_path, merge_from=100) as bench:
-        _, events = await bench.begin("a1", "a")
-        bench.disk.full = True
-        for _ in range(100):
-            events.emit("text.delta", text="word ")
-        tracemalloc.start()
-        try:
-            for _ in range(100_000):
-                events.emit("text.delta", text="word ")
-            grown, _ = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-        assert bench.log.backlog <= 101
-        assert grown < 100_000 * 32
-        bench.disk.full = False
-        await bench.until_stored()
-        assert "".join(texts(await bench.stored())) == "word " * 100_100
 
 
 async def test_events_outlive_an_error_that_no_store_foresaw(tmp_path: Path) -> None:

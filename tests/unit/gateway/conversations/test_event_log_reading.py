@@ -1,6 +1,4 @@
 """Readers of the event log: what was before, then what comes, each event once."""
-# ruff: noqa: SLF001
-# that a channel is freed shows nowhere else
 
 from pathlib import Path
 
@@ -12,19 +10,6 @@ from gateway.conversations.model import TurnEvent
 from gateway.ids import ConversationId
 from tests.conformance.suites.conversation_values import AT, ended
 from tests.unit.gateway.conversations.faulty_log import LONG_S, numbers, running, take
-
-
-async def test_a_reader_gets_what_was_before_and_then_what_comes(tmp_path: Path) -> None:
-    async with running(tmp_path) as bench:
-        one, events = await bench.begin("a1", "a")
-        for k in range(5):
-            events.emit("notice", text=str(k))
-        await bench.until_stored()
-        async with bench.log.subscribe(one.conversation_id, 2) as reader:
-            assert numbers(await take(reader, 3)) == [3, 4, 5]
-            events.emit("notice", text="live")
-            assert numbers(await take(reader, 1)) == [6]
-            assert await reader.next(0) == []
 
 
 async def test_a_reader_beside_the_writer_needs_no_store(tmp_path: Path) -> None:
@@ -63,28 +48,6 @@ async def test_a_reader_of_one_turn_hears_nothing_of_the_next(tmp_path: Path) ->
         assert {each.turn_id for each in got} == {two.id}
 
 
-async def test_silence_gives_an_empty_list_and_another_turns_events_do_not_end_it(
-    tmp_path: Path,
-) -> None:
-    async with running(tmp_path) as bench:
-        one, first = await bench.begin("a1", "a")
-        two, _ = await bench.begin("a2", "a", create=False)
-        got: list[list[TurnEvent]] = []
-        async with bench.log.subscribe(one.conversation_id, 0, turn_id=two.id) as reader:
-
-            async def read() -> None:
-                got.append(await reader.next(LONG_S))
-
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(read)
-                first.emit("notice", text="not yours")
-                await bench.until_stored()
-                await anyio.wait_all_tasks_blocked()
-                assert got == []
-                tasks.cancel_scope.cancel()
-            assert await reader.next(0.001) == []
-
-
 async def test_what_is_shown_while_the_store_is_read_is_not_skipped(tmp_path: Path) -> None:
     """The window may run over between the store's answer, "nothing", and the reader's next step."""
     async with running(tmp_path, window=2) as bench:
@@ -104,38 +67,6 @@ async def test_what_is_shown_while_the_store_is_read_is_not_skipped(tmp_path: Pa
             assert numbers(await take(reader, 9)) == list(range(1, 10))
 
 
-async def test_a_reader_without_events_waits(tmp_path: Path) -> None:
-    async with (
-        running(tmp_path) as bench,
-        bench.log.subscribe(ConversationId("cnv_none"), 0) as reader,
-    ):
-        assert await reader.next(0) == []
-        assert await reader.next(0.001) == []
-
-
-async def test_two_hundred_readers_each_get_everything_once(tmp_path: Path) -> None:
-    async with running(tmp_path, window=16) as bench:
-        one, events = await bench.begin("a1", "a")
-        got: list[list[int]] = []
-
-        async def read(after: int) -> None:
-            async with bench.log.subscribe(one.conversation_id, after, turn_id=one.id) as reader:
-                mine: list[int] = []
-                got.append(mine)
-                async for batch in reader.until_completed(LONG_S):
-                    mine.extend(numbers(batch))
-
-        async with anyio.create_task_group() as tasks:
-            for n in range(200):
-                tasks.start_soon(read, 0)
-                if n % 10 == 0:
-                    events.emit("notice", text=str(n))
-                    await anyio.lowlevel.checkpoint()
-            await events.complete(ended(one), {})
-        assert got == [list(range(1, 22))] * 200
-        assert bench.log._channels == {}
-
-
 async def test_leaving_frees_the_channel_whatever_ended_the_reading(tmp_path: Path) -> None:
     async with running(tmp_path) as bench:
         one, events = await bench.begin("a1", "a")
@@ -146,10 +77,10 @@ async def test_leaving_frees_the_channel_whatever_ended_the_reading(tmp_path: Pa
             async with bench.log.subscribe(one.conversation_id, 0) as reader:
                 scope.cancel()
                 await reader.next(LONG_S)
-        assert bench.log._channels == {}
+        assert bench.log.feed.readers_of() == 0
         events.emit("notice", text="nobody reads")
         await bench.until_stored()
-        assert bench.log._channels == {}
+        assert bench.log.feed.readers_of() == 0
 
 
 async def test_a_call_that_is_cancelled_takes_nothing(tmp_path: Path) -> None:
@@ -200,19 +131,6 @@ async def test_a_deletion_wakes_each_reader_once(tmp_path: Path) -> None:
             bench.log.end_conversation(ConversationId("cnv_none"))
             assert await busy.next(LONG_S) == [], "it was not waiting just then"
         assert woken == [[], [], []]
-
-
-async def test_events_of_a_deleted_conversation_hold_up_nobody(tmp_path: Path) -> None:
-    async with running(tmp_path) as bench:
-        one, gone = await bench.begin("a1", "a")
-        two, kept = await bench.begin("b1", "b")
-        await bench.stores.conversations.delete(one.conversation_id, AT)
-        gone.emit("notice", text="late")
-        kept.emit("notice", text="fine")
-        await gone.complete(ended(one), {})
-        await kept.complete(ended(two), {})
-        assert numbers(await bench.stored("b")) == [1, 2]
-        assert await bench.stored("a") == []
 
 
 async def test_a_reader_is_given_no_more_at_once_than_it_may_hold(tmp_path: Path) -> None:

@@ -11,7 +11,14 @@ import pytest
 from gateway.turns.case_tools import CaseCalls
 from memory.cases import schemas
 from memory.cases.case import CaseCaller
-from memory.cases.results import FeedbackAnswer, FeedbackTally, Refusal, SearchAnswer, UpsertAnswer
+from memory.cases.results import (
+    FeedbackAnswer,
+    FeedbackTally,
+    Refusal,
+    RenderAnswer,
+    SearchAnswer,
+    UpsertAnswer,
+)
 from tests.unit.memory.cases.judged import make_case
 
 FORGED: Mapping[str, Any] = {
@@ -46,7 +53,8 @@ class Asked:
         return self._answer(caller, answer, case_id, judged)
 
     async def render(self, caller: CaseCaller, case_ids: object) -> Any:
-        answer = SimpleNamespace(cases=(SimpleNamespace(markdown="# Case"),), missing=())
+        rendered: Any = SimpleNamespace(markdown="# Case")
+        answer = RenderAnswer(cases=(rendered,))
         return self._answer(caller, answer, case_ids)
 
 

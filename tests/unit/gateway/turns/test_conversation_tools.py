@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast, get_args
 
-import pytest
-
 from gateway.conversations.model import Turn
 from gateway.conversations.store import TurnStore
 from gateway.ids import ConversationId, TurnId, UserId
-from gateway.turns.conversation_tools import ConversationTools
+from gateway.turns.conversation_memory import ConversationTools
 from gateway.turns.evidence import ToolStatus, ToolUse
 from gateway.turns.turn_memory import TurnChronicle, TurnMemory
 from tests.support.builders import NOON, Memory
@@ -37,24 +35,13 @@ class History:
         return [self._turn]
 
 
-@pytest.mark.parametrize("status", STATUSES)
-async def test_a_call_counts_when_it_came_back_before_a_restart_and_after_it(
-    status: ToolStatus | None,
-) -> None:
-    live = ConversationTools()
-    reader = Memory(None)
-    chronicle = TurnChronicle(TurnMemory(reader=reader, tools=live), TURN, is_on=True)
-    use = ToolUse(
-        index=1,
-        tool_use_id="t1",
-        name="Bash",
-        input={},
-        summary="",
-        started_at=NOON,
-        status=status,
-    )
-    chronicle.tool(use, NOON)
-    seeded = ConversationTools(cast("TurnStore", History(status)))
-    in_use = ("Bash",) if status in {"ok", "failed"} else ()
-    assert await live.of(TURN.conversation_id) == in_use
-    assert await seeded.of(TURN.conversation_id) == in_use
+async def test_a_call_counts_when_it_came_back_before_a_restart_and_after_it() -> None:
+    use = ToolUse(index=1, tool_use_id="t1", name="Bash", input={}, summary="", started_s=0)
+    for status in STATUSES:
+        live = ConversationTools()
+        chronicle = TurnChronicle(TurnMemory(reader=Memory(None), tools=live), TURN, is_on=True)
+        chronicle.tool(replace(use, status=status), NOON)
+        seeded = ConversationTools(cast("TurnStore", History(status)))
+        in_use = ("Bash",) if status in {"ok", "failed"} else ()
+        assert await live.of(TURN.conversation_id) == in_use, status
+        assert await seeded.of(TURN.conversation_id) == in_use, status

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.turns.denial_reasons import CHINESE, describe_denial
+from gateway.turns.sentences import DENIALS, describe_denial
 from policies.verdict import Deny
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -97,8 +97,8 @@ def test_every_rule_is_found() -> None:
 
 
 def test_every_rule_has_its_reason_in_chinese_and_no_other_has() -> None:
-    assert sorted(CHINESE) == sorted(all_rules())
-    for rule, reason in CHINESE.items():
+    assert sorted(DENIALS) == sorted(all_rules())
+    for rule, reason in DENIALS.items():
         assert re.search("[\u4e00-\u9fff]", reason), rule
         assert not reason.endswith(("。", ".")), "it stands inside a sentence"
 

@@ -1,5 +1,4 @@
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
@@ -16,7 +15,6 @@ from gateway.engine.events import (
 )
 from gateway.turns.evidence import Evidence, StopReason
 from tests.support.builders import (
-    NOON,
     broken_off,
     called,
     evidence_of,
@@ -43,14 +41,6 @@ def test_the_result_is_the_text_only_where_no_block_told_any() -> None:
     assert evidence_of(called(), returned(), finished(result="Done.")).text == "Done."
 
 
-def test_the_result_text_of_a_failing_service_is_no_answer() -> None:
-    evidence = evidence_of(
-        ModelFailed(kind="authentication_failed", text="Invalid API key"),
-        finished(result="Invalid API key", is_error=True, terminal_reason="api_error"),
-    )
-    assert evidence.text == ""
-
-
 def test_pieces_of_an_answer_that_was_begun_again_are_void() -> None:
     evidence = evidence_of(
         MessageBegun(), TextDelta(text="Hal"), MessageBegun(), TextDelta(text="Hello")
@@ -60,10 +50,6 @@ def test_pieces_of_an_answer_that_was_begun_again_are_void() -> None:
 
 def test_pieces_of_a_block_that_never_finished_count_as_far_as_they_came() -> None:
     assert evidence_of(TextDone(text="One."), TextDelta(text="Tw")).text == "One.\n\nTw"
-
-
-def test_blocks_of_white_space_are_no_text() -> None:
-    assert evidence_of(TextDone(text=" \n"), finished(result="")).text == ""
 
 
 def test_session_model_entry_and_usage_are_kept_and_usage_is_summed_over_runs() -> None:
@@ -81,24 +67,9 @@ def test_session_model_entry_and_usage_are_kept_and_usage_is_summed_over_runs() 
 
 def test_a_call_that_worked_is_ok_with_its_output_and_duration() -> None:
     evidence = Evidence()
-    use = evidence.tool_called(called(), "ls", NOON)
-    evidence.take(returned("a.txt"), NOON + timedelta(milliseconds=12))
+    use = evidence.tool_called(called(), "ls", 100)
+    evidence.take(returned("a.txt"), 100.012)
     assert (use.status, use.error, use.output, use.duration_ms) == ("ok", None, "a.txt", 12)
-
-
-def test_a_call_that_returned_an_error_failed_with_it() -> None:
-    use = evidence_of(called(), failed("No such file.")).tools[1]
-    assert (use.status, use.error) == ("failed", "No such file.")
-
-
-def test_a_denied_call_has_the_policys_reason_and_not_the_agent_programs_words() -> None:
-    evidence = evidence_of(
-        called(),
-        failed("The user doesn't want to proceed with this tool use."),
-        denials={1: "Not allowed."},
-    )
-    use = evidence.tools[1]
-    assert (use.status, use.error, use.output) == ("denied", "Not allowed.", "")
 
 
 def test_a_denied_call_is_denied_whatever_comes_back() -> None:
@@ -147,21 +118,11 @@ def test_a_call_without_a_result_is_settled_by_what_ended_the_turn(
     assert evidence.tools[1].status == status
 
 
-def test_a_denied_call_without_a_result_is_settled_as_denied() -> None:
-    evidence = evidence_of(called(), denials={1: "No."}, stopped_by="policy_interrupt")
-    use = evidence.tools[1]
-    assert (use.status, use.error) == ("denied", "No.")
-
-
 def test_only_open_calls_are_settled_and_a_second_result_changes_nothing() -> None:
     evidence = evidence_of(called(), returned(), failed("late"), called("t2"), settled=False)
-    assert [one.tool_use_id for one in evidence.settle(NOON)] == ["t2"]
+    assert [one.tool_use_id for one in evidence.settle(0)] == ["t2"]
     assert evidence.tools[1].status == "ok"
-    assert evidence.settle(NOON) == []
-
-
-def test_a_result_for_a_call_that_nobody_made_is_ignored() -> None:
-    assert evidence_of(returned(tool_use_id="t7")).tools == {}
+    assert evidence.settle(0) == []
 
 
 @pytest.mark.parametrize("stopped_by", ["user_interrupt", "timeout", "api_error"])
@@ -196,19 +157,6 @@ def test_the_model_gave_up_where_its_failure_was_final_and_not_where_it_declined
     assert not evidence_of(retry, finished()).model_gave_up
     assert not evidence_of(failure, finished(stop_reason="refusal")).model_gave_up
     assert not evidence_of(failure, stopped_by="user_interrupt").model_gave_up
-
-
-def test_a_new_run_forgets_how_the_last_one_ended_but_not_what_was_done() -> None:
-    evidence = evidence_of(called(), returned(), ModelFailed(kind="x", text=""), finished())
-    evidence.begin_run()
-    assert (evidence.finish, evidence.model_failure, evidence.retry) == (None, None, None)
-    assert list(evidence.tools) == [1]
-
-
-def test_the_last_thing_said_is_told_apart_from_the_last_call() -> None:
-    assert evidence_of(TextDone(text="I look."), called(), returned()).last_was_tool
-    assert not evidence_of(called(), returned(), TextDone(text="Done.")).last_was_tool
-    assert evidence_of(called(), returned(), TextDone(text="  ")).last_was_tool
 
 
 def test_an_earlier_ending_can_be_kept() -> None:

@@ -77,8 +77,8 @@ def a_gate(
         doom_loop=DoomLoop(threshold),
         asker=person,
         ask_changes=ask_changes,
-        write_down=write_down,
-        show=lambda verdict: verdict.message.upper(),
+        write_permission=write_down,
+        describe=lambda verdict: verdict.message.upper(),
     )
     gate.lines = lines
     return gate
@@ -100,11 +100,6 @@ async def test_an_allowed_call_runs_and_is_written_down_once() -> None:
     assert gate.evidence.denials == {}
 
 
-async def test_the_input_that_the_policy_hands_back_is_what_runs() -> None:
-    changed = Allow("r", "reason", {"command": "ls /ws"})
-    assert await through(a_gate(changed)) == changed
-
-
 async def test_a_denied_call_is_kept_with_its_reason_as_it_may_be_shown() -> None:
     gate = a_gate(NO)
     assert await through(gate) == NO
@@ -118,15 +113,6 @@ async def test_an_interrupting_denial_ends_the_turn() -> None:
     assert await through(gate) == STOP
     assert gate.control.reason == "policy_interrupt"
     assert gate.lines == [("t1", STOP)]
-
-
-async def test_a_policy_that_raises_denies() -> None:
-    gate = a_gate(RuntimeError("broken"))
-    verdict = await through(gate)
-    assert isinstance(verdict, Deny)
-    assert verdict.rule == "policy_error"
-    assert "broken" not in verdict.message
-    assert list(gate.evidence.denials) == [1]
 
 
 async def test_a_question_without_anybody_to_ask_is_a_denial() -> None:
@@ -154,13 +140,6 @@ async def test_a_person_who_denies_is_quoted_to_the_model() -> None:
     assert not verdict.interrupt
 
 
-async def test_nobodys_answer_in_time_denies() -> None:
-    person = Person(Answer(decision="deny", by="timeout"))
-    verdict = await through(a_gate(Ask("ask", "why"), person=person))
-    assert isinstance(verdict, Deny)
-    assert verdict.rule == "approval_timeout"
-
-
 async def test_with_approvals_a_person_is_asked_about_changes_alone() -> None:
     person = Person(Answer(decision="allow", by="user"))
     await through(a_gate(READS, person=person, ask_changes=True))
@@ -169,12 +148,6 @@ async def test_with_approvals_a_person_is_asked_about_changes_alone() -> None:
     assert len(person.calls) == 1
     await through(a_gate(CHANGES, person=person, ask_changes=False))
     assert len(person.calls) == 1
-
-
-async def test_a_person_is_never_asked_about_what_the_policy_denies() -> None:
-    person = Person(Answer(decision="allow", by="user"))
-    assert await through(a_gate(NO, person=person, ask_changes=True)) == NO
-    assert person.calls == []
 
 
 async def test_the_clock_stands_still_while_a_person_is_asked() -> None:
@@ -261,12 +234,8 @@ async def test_what_is_decided_on_is_what_was_judged() -> None:
     assert gate.policy.asked == 3
 
 
-async def test_a_call_that_was_never_judged_is_judged_when_decided() -> None:
-    assert await a_gate(NO).decide(tool_call()) == NO
-
-
 async def test_what_is_no_verdict_is_a_denial_that_is_told() -> None:
-    for nonsense in (None, True, "allow", {"permissionDecision": "allow"}, Allow):
+    for nonsense in (None, True, "allow", {"permissionDecision": "allow"}, Allow, ValueError()):
         gate = a_gate(cast("Verdict", nonsense))
         verdict = await through(gate)
         assert isinstance(verdict, Deny)

@@ -145,20 +145,6 @@ def test_outcome_and_stop_reason(
         assert build_reply_text(evidence, ending(language, cause)).strip()
 
 
-@pytest.mark.parametrize("cause", ["left", "shutdown"])
-def test_a_turn_that_ended_by_itself_is_not_called_a_crash_for_what_came_later(
-    cause: Cause,
-) -> None:
-    evidence = evidence_of(TEXT, finished())
-    assert outcome_of(evidence, ending(cause=cause)) == "answered"
-
-
-def test_text_is_the_reply_as_it_stands() -> None:
-    assert build_reply_text(evidence_of(TEXT, finished()), ending()) == "Here it is."
-    with_failures = evidence_of(called(), failed(), TEXT, finished())
-    assert build_reply_text(with_failures, ending()) == "Here it is."
-
-
 def test_a_failed_tool_without_text_is_told_with_its_reason_and_the_log() -> None:
     evidence = evidence_of(called(), failed("mv: no such file."), finished())
     assert build_reply_text(evidence, ending()) == (
@@ -292,6 +278,12 @@ def test_of_the_agents_own_text_only_an_error_code_is_shown(text: str, words: st
     assert words in build_reply_text(evidence, ending())
 
 
+def test_a_wait_that_the_service_asked_for_is_named_where_it_ended_the_turn() -> None:
+    retry = ModelRetrying(attempt=1, max_attempts=10, delay_ms=300_000, status=429, error="x")
+    evidence = evidence_of(retry, broken_off(), stopped_by="api_error")
+    assert "(429) and asked to wait 300 seconds" in build_reply_text(evidence, ending())
+
+
 def test_the_last_failure_is_named_and_not_an_earlier_one() -> None:
     retry = ModelRetrying(attempt=1, max_attempts=10, delay_ms=9, status=529, error="x")
     evidence = evidence_of(
@@ -300,12 +292,6 @@ def test_the_last_failure_is_named_and_not_an_earlier_one() -> None:
         finished(is_error=True, terminal_reason="api_error"),
     )
     assert "not the Messages API" in build_reply_text(evidence, ending())
-
-
-def test_the_status_of_the_last_retry_is_told_where_the_run_ended_without_one() -> None:
-    retry = ModelRetrying(attempt=1, max_attempts=10, delay_ms=9, status=401, error="x")
-    evidence = evidence_of(retry, broken_off(), stopped_by="api_error")
-    assert "(401)" in build_reply_text(evidence, ending())
 
 
 def test_only_an_empty_turn_is_said_to_have_finished_without_text() -> None:
@@ -339,11 +325,6 @@ def test_no_reply_has_a_doubled_full_stop_or_is_without_a_reason(
         reply = build_reply_text(evidence, ending(language))
         for doubled in ("..", "。。", ".。", "。.", ": .", "：。", " ."):
             assert doubled not in reply
-
-
-def test_the_lines_of_a_tools_error_do_not_reach_the_sentence() -> None:
-    evidence = evidence_of(called(), failed("File\n  is missing."), finished())
-    assert "failed: File is missing.\n" in build_reply_text(evidence, ending())
 
 
 def test_many_calls_are_told_in_short() -> None:

@@ -3,10 +3,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from gateway.observability.masking import clip
 from gateway.observability.paths import HIDDEN, PathView, make_path_view_blocking
 from gateway.turns.sanitizer import (
     OUTPUT_CHARS,
@@ -18,7 +15,7 @@ from policies.secrets import mask_secrets
 
 KEY = "sk-ant-api03-abcdefghijklmnop0123456789"
 PATHS = PathView(["/srv/app/ws"], ["/srv/app", "/var/candor data"])
-TELLER = OutputSanitizer(PATHS, partial(mask_secrets, known=("known-secret-4711",)))
+SANITIZER = OutputSanitizer(PATHS, partial(mask_secrets, known=("known-secret-4711",)))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +42,7 @@ TELLER = OutputSanitizer(PATHS, partial(mask_secrets, known=("known-secret-4711"
 def test_paths_are_told_from_the_workspace_and_the_servers_not_at_all(
     text: str, shown: str
 ) -> None:
-    assert TELLER.text(text) == shown
+    assert SANITIZER.text(text) == shown
 
 
 def test_a_workspace_behind_a_link_is_known_by_both_its_names(tmp_path: Path) -> None:
@@ -55,28 +52,17 @@ def test_a_workspace_behind_a_link_is_known_by_both_its_names(tmp_path: Path) ->
     assert paths.shown(f"{tmp_path}/link/a {tmp_path}/real/b") == "a b"
 
 
-def test_a_workspace_that_is_named_relatively_is_known_by_its_full_name() -> None:
-    paths = make_path_view_blocking(Path("workspace"))
-    assert paths.shown(f"{Path.cwd()}/workspace/a.txt") == "a.txt"
-    assert paths.shown("my workspace/a.txt") == "my workspace/a.txt"
-
-
 def test_secrets_are_masked_and_surrogates_replaced() -> None:
-    assert "known-secret-4711" not in TELLER.text("it is known-secret-4711.")
-    assert KEY not in TELLER.text(f"key {KEY}")
-    assert TELLER.text("a\ud800b") == "a\ufffdb"
+    assert "known-secret-4711" not in SANITIZER.text("it is known-secret-4711.")
+    assert KEY not in SANITIZER.text(f"key {KEY}")
+    assert SANITIZER.text("a\ud800b") == "a\ufffdb"
 
 
-@pytest.mark.parametrize("before", range(OUTPUT_CHARS // 2 - 30, OUTPUT_CHARS // 2 + 4))
-def test_a_secret_at_the_cut_is_masked_before_the_text_is_cut(before: int) -> None:
-    output = f"{'x' * before} known-secret-4711 {'y ' * OUTPUT_CHARS}"
-    shown = TELLER.clipped(output)
-    assert "known-" not in shown
-    assert "characters left out" in shown
-
-
-def test_a_very_long_output_is_clipped() -> None:
-    assert len(TELLER.clipped("x" * 5_000_000)) < OUTPUT_CHARS + 100
+def test_a_secret_at_the_cut_is_masked_before_the_text_is_cut() -> None:
+    for before in range(OUTPUT_CHARS // 2 - 30, OUTPUT_CHARS // 2 + 4, 3):
+        shown = SANITIZER.clipped(f"{'x' * before} known-secret-4711 {'y ' * OUTPUT_CHARS}")
+        assert "known-" not in shown, before
+        assert "characters left out" in shown
 
 
 @pytest.mark.parametrize(
@@ -93,11 +79,11 @@ def test_a_very_long_output_is_clipped() -> None:
     ],
 )
 def test_a_call_is_told_in_one_line(tool_input: dict[str, object], summary: str) -> None:
-    assert TELLER.summary(tool_input) == summary
+    assert SANITIZER.summary(tool_input) == summary
 
 
 def test_a_tools_input_is_shown_without_secrets_server_paths_and_endless_texts() -> None:
-    shown = TELLER.input(
+    shown = SANITIZER.input(
         {
             "file_path": "/srv/app/ws/a.txt",
             "edits": [{"new": f"key={KEY}", "at": {"path": "/srv/app/ws/b"}}],
@@ -111,16 +97,6 @@ def test_a_tools_input_is_shown_without_secrets_server_paths_and_endless_texts()
     assert shown["edits"][0]["at"] == {"path": "b"}
     assert len(shown["content"]) < OUTPUT_CHARS + 100
     assert (shown["count"], shown["flag"]) == (3, True)
-
-
-@given(st.text(), st.integers(min_value=2, max_value=50))
-def test_clipping_keeps_head_and_tail_and_short_texts_whole(text: str, limit: int) -> None:
-    clipped = clip(text, limit)
-    if len(text) <= limit:
-        assert clipped == text
-    else:
-        assert clipped.startswith(text[: limit // 2])
-        assert clipped.endswith(text[-(limit // 2) :])
 
 
 @pytest.mark.anyio

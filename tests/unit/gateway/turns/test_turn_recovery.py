@@ -4,7 +4,6 @@ from typing import Any
 from gateway.conversations.model import TurnEvent
 from gateway.ids import ConversationId, TurnId
 from gateway.turns.turn_recovery import evidence_of
-from tests.support.builders import NOON
 
 
 def events(*told: tuple[str, dict[str, Any]]) -> list[TurnEvent]:
@@ -45,21 +44,15 @@ def test_evidence_is_what_the_stored_events_prove() -> None:
             started("t2"),
             ("notice", {"code": "model_retrying", "message": "again"}),
             ("thinking.delta", {"text": "hm"}),
-        ),
-        NOON,
+        )
     )
     assert (evidence.model, evidence.text) == ("m", "I look.")
     assert [(one.code, one.message) for one in evidence.notices] == [("model_retrying", "again")]
     first, second = evidence.tools.values()
     assert (first.status, first.error, first.duration_ms) == ("failed", "no", 7)
     assert second.status is None
-    evidence.settle(NOON)
+    evidence.settle(0)
     assert second.status == "unknown"
-
-
-def test_no_events_prove_nothing() -> None:
-    evidence = evidence_of([], NOON)
-    assert (evidence.text, evidence.tools, evidence.notices) == ("", {}, [])
 
 
 def ended(tool_use_id: str, status: str, **more: Any) -> tuple[str, dict[str, Any]]:
@@ -70,7 +63,7 @@ def ended(tool_use_id: str, status: str, **more: Any) -> tuple[str, dict[str, An
 def test_calls_of_one_id_are_told_apart_by_their_number() -> None:
     kind, data = started("t1")
     first, second = (kind, {**data, "index": 1}), (kind, {**data, "index": 2})
-    told = evidence_of(events(first, second, ended("t1", "failed", index=2)), NOON)
+    told = evidence_of(events(first, second, ended("t1", "failed", index=2)))
     assert [(one.index, one.status) for one in told.tools.values()] == [(1, None), (2, "failed")]
 
 
@@ -83,8 +76,7 @@ def test_events_of_version_1_0_have_no_number_and_are_paired_in_order() -> None:
             ended("t2", "ok"),
             ended("t1", "failed"),
             ended("t1", "ok"),
-        ),
-        NOON,
+        )
     )
     found = [(one.index, one.tool_use_id, one.status) for one in told.tools.values()]
     assert found == [(1, "t1", "failed"), (2, "t2", "ok"), (3, "t1", "ok")]

@@ -1,0 +1,21 @@
+"""What a front end can do with conversations and turns: the parts that the HTTP routes call."""
+
+from gateway.chat.conversations import Conversations
+from gateway.chat.intake import Intake
+from gateway.chat.parts import ChatParts, ConversationAccess
+from gateway.chat.reader import TurnReader
+
+__all__ = ["Chat", "ChatParts"]
+
+
+class Chat:
+    """All parts. Every call names the user; what belongs to another user raises `NotFound`."""
+
+    def __init__(self, parts: ChatParts) -> None:
+        access = ConversationAccess(parts.conversations)
+        self.intake = Intake(parts, access)
+        """Takes messages, withdraws and interrupts them."""
+        self.conversations = Conversations(parts, access, self.intake)
+        self.reader = TurnReader(parts, access, self.intake)
+        """Results and events of turns."""
+        self.approvals = parts.approvals

@@ -1,0 +1,229 @@
+"""Take messages: store each one and put it into its conversation's lane, or withdraw it again."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import anyio
+
+from gateway.chat.parts import ChatParts, ConversationAccess
+from gateway.conversations.model import Conversation, Turn, fresh_conversation
+from gateway.conversations.store import IdempotencyKey
+from gateway.errors import Busy, Conflict, NotFound, Overloaded, ShuttingDown
+from gateway.ids import ConversationId, TurnId, UserId, new_turn_id
+from gateway.turns.lanes import Ticket
+from gateway.turns.requests import RETRY_AFTER_S, Accepted, ChatRequest, WhenBusy
+from gateway.turns.turn_recovery import Withdrawal, close_withdrawn
+from gateway.turns.typed_commands import starts_afresh
+
+_ACCEPTING_S = 5.0
+"""How long a shutdown waits for a message that is being stored."""
+
+
+class Intake:
+    """Takes messages and ends turns."""
+
+    def __init__(self, parts: ChatParts, access: ConversationAccess) -> None:
+        self._parts = parts
+        self._access = access
+        self.accepting = anyio.Lock()
+        """Held while a message is checked and stored, so that two of them cannot both find a lane
+        free, a key new, or the last place empty."""
+        self._shutting_down = anyio.Event()
+        self.is_closed = False
+        """True if new turns are refused because the server shuts down."""
+
+    async def accept(self, user_id: UserId, request: ChatRequest) -> Accepted:
+        """Store a message and put it into its conversation's lane.
+
+        When this returns, the message survives a crash. A repeated idempotency key with the same
+        body returns the first turn again.
+
+        Raises:
+            NotFound: no such conversation.
+            Busy: a turn runs there and the request asked not to wait.
+            Conflict: the idempotency key was used with another body.
+            Overloaded, ShuttingDown: nothing was stored.
+        """
+        self._refuse_when_closed()
+        async with self.accepting:
+            accepted, left = await self._accept(user_id, request)
+        if left is not None:
+            await self.leave(left)
+        return accepted
+
+    async def _accept(
+        self, user_id: UserId, request: ChatRequest
+    ) -> tuple[Accepted, Conversation | None]:
+        """Accept a message; return the turn, and the conversation that is left for it, if any."""
+        repeated = await self._repeated(user_id, request)
+        if repeated is not None:
+            return repeated, None
+        named = None
+        if request.conversation_id is not None:
+            named = await self._access.find(user_id, request.conversation_id)
+        self._refuse_when_closed()
+        if self._parts.lanes.live_count >= self._parts.max_turns:
+            raise Overloaded(
+                "Too many turns are waiting; try again in a moment.", retry_after_s=RETRY_AFTER_S
+            )
+        if (
+            named is not None
+            and not request.new_conversation
+            and not starts_afresh(request.message)
+        ):
+            self._check_running_turn(named.id, request.when_busy)
+            return await self._store(user_id, request, named, None), None
+        fresh = fresh_conversation(user_id, self._parts.now(), like=named)
+        accepted = await self._store(user_id, request, fresh, fresh)
+        self._parts.memory.started(fresh, named, self._parts.now())
+        return accepted, named
+
+    async def _store(
+        self,
+        user_id: UserId,
+        request: ChatRequest,
+        target: Conversation,
+        create: Conversation | None,
+    ) -> Accepted:
+        key = None
+        if request.idempotency_key is not None:
+            key = IdempotencyKey(key=request.idempotency_key, request_hash=request.fingerprint)
+        turn = Turn(
+            id=new_turn_id(),
+            conversation_id=target.id,
+            user_id=user_id,
+            seq=0,
+            state="queued",
+            message=request.message,
+            created_at=self._parts.now(),
+        )
+        with anyio.CancelScope(shield=True):  # what is stored must be in its lane
+            store = partial(self._parts.turns.accept, create=create, key=key)
+            self._enqueue(await self._store_turn(turn, target, store))
+        return Accepted(conversation_id=target.id, turn_id=turn.id)
+
+    async def _store_turn(
+        self, turn: Turn, conversation: Conversation, store: Callable[..., Awaitable[Turn]]
+    ) -> Ticket:
+        """Store a turn: with its start if the lane is free, else queued."""
+        if self._parts.start_fields is None or self._parts.lanes.is_busy(conversation.id):
+            turn = await store(turn)
+            return Ticket(turn=turn, events=self._parts.log.open_new_turn(turn))
+        turn = replace(turn, state="running", started_at=turn.created_at)
+        turn, events = await self._parts.log.begin_turn(
+            turn,
+            "turn.started",
+            self._parts.start_fields(turn, conversation),
+            lambda first: store(turn, events=first),
+        )
+        return Ticket(turn=turn, events=events, conversation=conversation)
+
+    def _enqueue(self, ticket: Ticket) -> None:
+        position = self._parts.lanes.join(ticket)
+        if position > 0:
+            ticket.events.emit("turn.queued", position=position)
+
+    async def readmit(self, turn: Turn) -> None:
+        """Put a turn back into its lane that was queued when the server stopped."""
+        self._enqueue(Ticket(turn=turn, events=await self._parts.log.open_turn(turn)))
+
+    def _refuse_when_closed(self) -> None:
+        if self.is_closed:
+            raise ShuttingDown("The server is shutting down.", retry_after_s=RETRY_AFTER_S)
+
+    async def _repeated(self, user_id: UserId, request: ChatRequest) -> Accepted | None:
+        """Return the turn of an idempotency key that was used before."""
+        if request.idempotency_key is None:
+            return None
+        known = await self._parts.turns.find_key(user_id, request.idempotency_key)
+        if known is None:
+            return None
+        if known.request_hash != request.fingerprint:
+            raise Conflict(
+                "This idempotency_key was used with another body.", code="idempotency_key_reused"
+            )
+        turn = await self._parts.turns.get(known.turn_id)
+        if turn is None:
+            raise NotFound("The turn of this idempotency_key was deleted.")
+        return Accepted(conversation_id=turn.conversation_id, turn_id=turn.id)
+
+    def _check_running_turn(self, conversation_id: ConversationId, when_busy: WhenBusy) -> None:
+        if when_busy == "reject" and self._parts.lanes.is_busy(conversation_id):
+            raise Busy("A turn is running in this conversation.")
+        current = self._parts.lanes.current(conversation_id)
+        if when_busy == "interrupt" and current is not None:
+            current.control.stop("user_interrupt")
+
+    async def interrupt(self, user_id: UserId, conversation_id: str) -> TurnId:
+        """Ask the running turn to stop; its result follows when it has.
+
+        Raises:
+            NotFound: no such conversation.
+            Conflict: nothing runs there.
+        """
+        conversation = await self._access.find(user_id, conversation_id)
+        current = self._parts.lanes.current(conversation.id)
+        if current is None:
+            raise Conflict("Nothing is running in this conversation.", code="nothing_running")
+        current.control.stop("user_interrupt")
+        return current.turn.id
+
+    async def take_back(self, user_id: UserId, conversation_id: str, turn_id: str) -> None:
+        """Withdraw a queued message; its turn ends without having run.
+
+        Raises:
+            NotFound: no such conversation, or no such message waits there.
+        """
+        conversation = await self._access.find(user_id, conversation_id)
+        taken = self._parts.lanes.take_back(conversation.id, TurnId(turn_id))
+        if taken is None:
+            raise NotFound("No such message is waiting in this conversation.")
+        await self._withdraw([taken], "withdrawn")
+
+    async def leave(self, conversation: Conversation) -> None:
+        """Stop what runs and waits in a conversation, and make its process stale."""
+        waiting = self._parts.lanes.take_all_back(conversation.id)
+        self._stop_running(conversation.id)
+        self._parts.pool.leave(conversation.id)
+        await self._withdraw(waiting, "withdrawn_left")
+
+    async def clear(self, conversation_id: ConversationId) -> None:
+        """End what runs and waits in a conversation that is being deleted; return when it has."""
+        async with self.accepting:  # a message that was being stored is in the lane afterwards
+            waiting = self._parts.lanes.take_all_back(conversation_id)
+        running = self._stop_running(conversation_id)
+        await self._withdraw(waiting, "withdrawn")
+        if running is not None:
+            await running.control.finished.wait()
+
+    def _stop_running(self, conversation_id: ConversationId) -> Ticket | None:
+        running = self._parts.lanes.running(conversation_id)
+        if running is not None:
+            running.control.stop("user_interrupt", "left")
+        return running
+
+    async def _withdraw(self, tickets: Sequence[Ticket], why: Withdrawal) -> None:
+        """Complete turns that were taken out of their lane; cancellation does not stop it."""
+        with anyio.CancelScope(shield=True):
+            for ticket in tickets:
+                await close_withdrawn(ticket.turn, ticket.events, why, self._parts.now())
+                self._parts.lanes.finish(ticket)
+
+    async def wait_shut_down(self) -> None:
+        """Wait until all turns have ended because the server shuts down; streams end then."""
+        await self._shutting_down.wait()
+
+    @property
+    def is_shut_down(self) -> bool:
+        """True if all turns have ended because the server shuts down."""
+        return self._shutting_down.is_set()
+
+    async def shut_down(self, *, grace_s: float) -> None:
+        """Take nothing more; let running turns finish within the grace, then stop them."""
+        self.is_closed = True
+        with anyio.move_on_after(_ACCEPTING_S):  # a turn that is stored as running must run
+            async with self.accepting:
+                pass
+        await self._parts.lanes.close(grace_s=grace_s)
+        self._shutting_down.set()

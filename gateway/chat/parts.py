@@ -1,0 +1,69 @@
+"""What the parts of the chat work with, and the one way to a user's conversation."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.conversations.event_log import EventLog
+from gateway.conversations.model import Conversation, Turn
+from gateway.conversations.store import ConversationStore, EventStore, TurnStore
+from gateway.engine.pool import ClientPool
+from gateway.engine.protocol import Engine
+from gateway.errors import NotFound
+from gateway.ids import ConversationId, UserId
+from gateway.turns.approvals import ApprovalDesk
+from gateway.turns.conversation_memory import ConversationMemory
+from gateway.turns.lanes import Lanes
+from memory.clock import Now
+
+StartFields = Callable[[Turn, Conversation], dict[str, Any]]
+"""Returns the fields of `turn.started` for a turn that is accepted into a free lane."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatParts:
+    """Stores, lanes and processes."""
+
+    conversations: ConversationStore
+    turns: TurnStore
+    events: EventStore
+    log: EventLog
+    lanes: Lanes
+    pool: ClientPool
+    engine: Engine
+    approvals: ApprovalDesk
+    memory: ConversationMemory
+    max_turns: int
+    now: Now
+    start_fields: StartFields | None = None
+    """With it a message for a free lane is stored together with the start of its turn; without, each
+    turn is queued first."""
+
+
+class ConversationAccess:
+    """Finds conversations for their users; one that is being deleted is not found."""
+
+    def __init__(self, conversations: ConversationStore) -> None:
+        self._conversations = conversations
+        self._deleting: set[ConversationId] = set()
+
+    async def find(self, user_id: UserId, conversation_id: str) -> Conversation:
+        """Return the conversation.
+
+        Raises:
+            NotFound: no such conversation, or it is another user's.
+        """
+        found = await self._conversations.get(ConversationId(conversation_id), user_id)
+        if found is None or found.id in self._deleting:
+            raise NotFound("There is no such conversation.")
+        return found
+
+    @contextmanager
+    def hidden(self, conversation_id: ConversationId) -> Iterator[None]:
+        """Hide a conversation while it is being deleted."""
+        self._deleting.add(conversation_id)
+        try:
+            yield
+        finally:
+            self._deleting.discard(conversation_id)

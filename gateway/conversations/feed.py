@@ -1,0 +1,212 @@
+"""Stored events for readers: from the store as far as they are behind, then from memory, live.
+
+Each conversation that is being read has a channel with a window of its last events.
+"""
+
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from typing import Self
+
+import anyio
+
+from gateway.conversations.model import COMPLETED, TurnEvent
+from gateway.conversations.store import EventStore
+from gateway.ids import ConversationId, TurnId
+
+_WINDOW_CHARS = 1_000_000
+_FIRST_READ = 16
+_READ_CHARS = 65_536
+"""A reader gets no more at once, unless one event is larger: it holds that while its client does not read."""
+
+
+class Channel:
+    """What the readers of one conversation share: its last events, and an alarm."""
+
+    def __init__(self, floor: int, size: int) -> None:
+        self._window: deque[TurnEvent] = deque()
+        self._size = size
+        self._chars = 0
+        self.floor = floor
+        """Every stored event with a higher `seq` is in the window."""
+        self.alarm = anyio.Event()
+        self.calls = 0
+        """How often readers were woken without an event."""
+        self.readers = 0
+
+    def show(self, events: Sequence[TurnEvent]) -> None:
+        """Add stored events, and wake the readers."""
+        self._window.extend(events)
+        self._chars += sum(len(event.data) for event in events)
+        while len(self._window) > self._size or self._chars > _WINDOW_CHARS:
+            oldest = self._window.popleft()
+            self._chars -= len(oldest.data)
+            self.floor = oldest.seq
+        self._ring()
+
+    def call(self) -> None:
+        """Wake the readers without an event."""
+        self.calls += 1
+        self._ring()
+
+    def _ring(self) -> None:
+        self.alarm.set()
+        self.alarm = anyio.Event()
+
+    def after(self, seq: int) -> list[TurnEvent]:
+        """Return the window's events after a `seq` that is not below `floor`."""
+        found = []
+        for event in reversed(self._window):
+            if event.seq <= seq:
+                break
+            found.append(event)
+        found.reverse()
+        return found
+
+
+class EventFeed:
+    """The channels of all conversations that are being read, and the store behind them."""
+
+    def __init__(self, events: EventStore, last_seq: int, *, window: int, batch: int) -> None:
+        self.stored_seq = last_seq
+        """The `seq` of the last stored event."""
+        self._events = events
+        self._window = window
+        self._batch = batch
+        self._channels: dict[ConversationId, Channel] = {}
+
+    def show(self, events: Sequence[TurnEvent]) -> None:
+        """Pass stored events to the readers."""
+        self.stored_seq = events[-1].seq
+        touched: dict[ConversationId, list[TurnEvent]] = {}
+        for event in events:
+            if event.conversation_id in self._channels:
+                touched.setdefault(event.conversation_id, []).append(event)
+        for conversation_id, own in touched.items():
+            self._channels[conversation_id].show(own)
+
+    def wake(self, conversation_id: ConversationId) -> None:
+        """Wake the readers of a conversation that was deleted."""
+        channel = self._channels.get(conversation_id)
+        if channel is not None:
+            channel.call()
+
+    def readers_of(self, conversation_id: str | None = None) -> int:
+        """Count the readers of a conversation, or all readers."""
+        return sum(
+            channel.readers
+            for known, channel in self._channels.items()
+            if conversation_id in {None, known}
+        )
+
+    def enter(self, conversation_id: ConversationId) -> Channel:
+        """Return a conversation's channel for one more reader."""
+        channel = self._channels.get(conversation_id)
+        if channel is None:
+            channel = self._channels[conversation_id] = Channel(self.stored_seq, self._window)
+        channel.readers += 1
+        return channel
+
+    def leave(self, conversation_id: ConversationId) -> None:
+        """Note that a reader has gone."""
+        channel = self._channels[conversation_id]
+        channel.readers -= 1
+        if channel.readers == 0:
+            del self._channels[conversation_id]
+
+    async def read(
+        self, conversation_id: ConversationId, seq: int, turn_id: TurnId | None, limit: int
+    ) -> Sequence[TurnEvent]:
+        """Read events after a `seq` from the store."""
+        limit = min(self._batch, limit)
+        return await self._events.after(conversation_id, seq, limit=limit, turn_id=turn_id)
+
+
+class Subscription:
+    """Reads all events after a `seq`, each once, in order, then live; `async with` it."""
+
+    def __init__(
+        self,
+        feed: EventFeed,
+        conversation_id: ConversationId,
+        after_seq: int,
+        turn_id: TurnId | None,
+    ) -> None:
+        self._feed = feed
+        self._conversation_id = conversation_id
+        self._turn_id = turn_id
+        self._seq = after_seq
+        self._channel: Channel | None = None
+        self._calls = 0
+        self._read_limit = _FIRST_READ
+        """How many events to read from the store: about `_READ_CHARS`, judged by the last ones."""
+
+    async def __aenter__(self) -> Self:
+        self._channel = self._feed.enter(self._conversation_id)
+        self._calls = self._channel.calls
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._channel = None
+        self._feed.leave(self._conversation_id)
+
+    async def next(self, wait_s: float) -> list[TurnEvent]:
+        """Return the next events; empty if none came within `wait_s` seconds.
+
+        Empty at once, and once, when the conversation was deleted. With `wait_s` 0 it still returns
+        what is there. A cancelled call takes nothing.
+        """
+        channel = self._channel
+        assert channel is not None, "enter the subscription first"
+        alarm = channel.alarm
+        found = await self._take(channel)
+        with anyio.move_on_after(wait_s):
+            while not found and self._calls == channel.calls:
+                await alarm.wait()
+                alarm = channel.alarm
+                found = await self._take(channel)
+        self._calls = channel.calls
+        return found
+
+    async def _take(self, channel: Channel) -> list[TurnEvent]:
+        while True:
+            floor = channel.floor  # what is shown while the store is read moves it
+            if self._seq >= floor:
+                batch: Sequence[TurnEvent] = channel.after(self._seq)
+                if not batch:
+                    return []
+            else:
+                batch = await self._read()
+                if not batch:
+                    self._seq = floor
+                    continue
+            batch = _first_chars(batch)
+            self._seq = batch[-1].seq
+            mine = [event for event in batch if self._turn_id in {None, event.turn_id}]
+            if mine:
+                return mine
+
+    async def _read(self) -> Sequence[TurnEvent]:
+        found = await self._feed.read(
+            self._conversation_id, self._seq, self._turn_id, self._read_limit
+        )
+        chars = sum(len(event.data) for event in found)
+        self._read_limit = max(1, _READ_CHARS * len(found) // max(1, chars))
+        return found
+
+    async def until_completed(self, wait_s: float) -> AsyncIterator[list[TurnEvent]]:
+        """Yield one turn's events up to its last; an empty list for each `wait_s` of silence."""
+        while True:
+            events = await self.next(wait_s)
+            yield events
+            if any(event.type == COMPLETED for event in events):
+                return
+
+
+def _first_chars(events: Sequence[TurnEvent]) -> Sequence[TurnEvent]:
+    """Return the first events with at most `_READ_CHARS` of data together, and at least one."""
+    chars = 0
+    for count, event in enumerate(events):
+        chars += len(event.data)
+        if count and chars > _READ_CHARS:
+            return events[:count]
+    return events
