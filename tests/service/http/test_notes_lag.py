@@ -13,7 +13,7 @@ from blockbuster import BlockBuster
 
 from memory.notes import index, notes_context
 from memory.notes.folder import NoteText, read_note_blocking
-from memory.recall.quoted_notes import QuotedNotes
+from memory.recall.query import QuotedNotes
 from tests.service.http.reading import reading
 from tests.service.http.stage import LONG, Json, Stage, staged
 from tests.support.services import ask, result_of, running_services, script, send
