@@ -269,10 +269,7 @@ async def test_a_reader_that_has_seen_enough_is_no_fault(server: LiveServer) -> 
     env = environment(server.workspace.parent, {}, {"PYTHONUNBUFFERED": ""})
     commands = [
         f"logs show {result['turn_id']} --json | head -c 1",
-        "logs | head -c 1",
-        "logs | true",
         "doctor | true",
-        "--help | true",
     ]
     for command in commands:
         done = subprocess.run(  # noqa: ASYNC221  nothing else runs here
@@ -458,7 +455,7 @@ def test_relative_directories_lie_beside_the_program(tmp_path: Path) -> None:
 
 def test_a_start_and_a_stop_leave_no_process(tmp_path: Path) -> None:
     """Straight after the address was told, while agents are still being warmed; without a word or a key."""
-    server = start_server(tmp_path, fresh=True, command=None, prewarmed_clients=3)
+    server = start_server(tmp_path, fresh=True, command=None, prewarmed_clients=2)
     assert server.said().startswith("Candor runs on its built-in demo model")
     assert server.stop() == 0
     assert not server.agents()
