@@ -452,6 +452,27 @@ def test_relative_directories_lie_beside_the_program(tmp_path: Path) -> None:
     assert {"w", "d", "l"} <= {entry.name for entry in program.parent.iterdir()}
 
 
+def test_the_installed_command_works_in_the_current_directory(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".env").write_text("CANDOR_MODEL=of the file\n", encoding="utf-8")
+    env = environment(tmp_path, {"port": 0}, {"PYTHONPATH": str(ROOT)})
+    for name in ("MODEL", "WORKSPACE", "DATA_DIR", "LOG_DIR"):
+        del env[f"CANDOR_{name}"]
+    done = subprocess.run(
+        [sys.executable, "-c", "from gateway.cli import run; run()", "doctor"],
+        env=env,
+        cwd=home,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "CANDOR_MODEL=of the file   (set)" in done.stdout
+    assert {path.name for path in home.iterdir()} == {".env", "workspace", ".candor", "logs"}
+
+
 def test_a_start_and_a_stop_leave_no_process(tmp_path: Path) -> None:
     """Straight after the address was told, while agents are still being warmed; without a word or a key."""
     server = start_server(tmp_path, fresh=True, command=None, prewarmed_clients=2)
