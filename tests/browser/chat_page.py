@@ -136,7 +136,7 @@ class ChatPage:
         return found[1]
 
     def describe(self) -> str:
-        """Say what is shown, and what was asked of the server, for whoever looks into a failure."""
+        """Describe the page and its last requests, for a failed test."""
         try:
             turn = self.turns.last.inner_text(timeout=1000) if self.turns.count() else "no turn"
             said = self.page.locator("#connection, #error-slot").all_inner_texts()

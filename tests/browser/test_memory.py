@@ -137,25 +137,8 @@ def test_what_another_window_chose_is_shown(chat: ChatPage, server: LiveServer) 
     expect(memory.button).to_contain_text("Case memory is on: every app, every environment.")
 
 
-def test_a_conversation_that_the_list_does_not_show_has_its_settings_all_the_same(
-    chat: ChatPage, server: LiveServer
-) -> None:
-    memory = MemoryOnPage(chat)
-    unlisted = server.new_conversation()
-    change(server, unlisted, memory={"case_memory": True})
-    chat.get("search").fill("nothing of that kind")
-    expect(chat.items).to_have_count(0)
-
-    chat.go(f"/#/c/{unlisted}")
-
-    expect(memory.button).to_contain_text("Case memory is on")
-    expect(memory.button).to_be_enabled()
-    chat.get("search").fill("")
-
-
-@pytest.mark.parametrize("is_running", [False, True], ids=["idle", "running"])
 def test_a_conversation_started_from_one_with_case_memory_has_it_too(
-    chat: ChatPage, server: LiveServer, *, is_running: bool
+    chat: ChatPage, server: LiveServer
 ) -> None:
     memory = MemoryOnPage(chat)
     memory.open()
@@ -163,11 +146,8 @@ def test_a_conversation_started_from_one_with_case_memory_has_it_too(
     memory.field("Environment").fill("staging")
     memory.save()
     left = chat.conversation_id
-    if is_running:
-        chat.send(RUNNING)
-        expect(chat.get("stop")).to_be_visible()
-    else:
-        chat.ask("my lamp is lit")
+    chat.send(RUNNING)
+    expect(chat.get("stop")).to_be_visible()
 
     chat.start_new()
 
@@ -176,10 +156,7 @@ def test_a_conversation_started_from_one_with_case_memory_has_it_too(
     assert stored(server, chat.conversation_id)["memory"]["case_memory"] is True
     chat.go_to_start()
     expect(memory.button).to_contain_text("Case memory is off.")
-    if is_running:
-        httpx.post(
-            f"{server.url}/conversations/{left}/interrupt?wait=1", trust_env=False, timeout=30
-        )
+    httpx.post(f"{server.url}/conversations/{left}/interrupt?wait=1", trust_env=False, timeout=30)
 
 
 def test_a_chinese_page_has_words_for_all_of_it(open_page: OpenPage) -> None:

@@ -16,8 +16,8 @@ from tests.support.live_server import LiveServer, bash, script, started_server
 
 pytestmark = pytest.mark.browser
 
-TEXT = " ".join(f"word{number}" for number in range(180))
-LONG = script({"text": TEXT, "delta_delay_ms": 35})
+TEXT = " ".join(f"word{number}" for number in range(120))
+LONG = script({"text": TEXT, "delta_delay_ms": 30})
 
 
 def stored_messages(server: LiveServer, conversation_id: str) -> list[dict[str, Any]]:
@@ -101,7 +101,7 @@ def test_a_message_whose_answer_got_lost_is_sent_again_and_runs_once(
     turn.expect_end("answered")
     assert len(answers_lost) == 1
     stored = stored_messages(server, talk.conversation_id)
-    assert [one.get("text") for one in stored].count("my twin is one") == 1
+    assert [message.get("text") for message in stored].count("my twin is one") == 1
     expect(talk.get("message-user").get_by_text("my twin is one")).to_have_count(1)
 
 

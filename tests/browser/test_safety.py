@@ -4,7 +4,6 @@ Each hostile text would leave a mark in the window, open a dialog, or ask anothe
 something. The page's own defence comes first; the content policy is the second wall, tested apart.
 """
 
-import json
 from typing import Any
 
 import httpx
@@ -58,13 +57,6 @@ def expect_only_text(chat: ChatPage, *, links: tuple[str, ...] = ()) -> None:
     assert found == {"found": [], "handlers": [], "links": list(links)}
 
 
-def test_a_message_is_shown_as_it_was_typed(chat: ChatPage) -> None:
-    turn = chat.ask(HOSTILE)
-
-    expect(turn.message).to_have_text(HOSTILE)
-    expect_only_text(chat)
-
-
 def test_a_title_is_shown_as_it_was_typed(chat: ChatPage, server: LiveServer) -> None:
     chat.open_made(server, "my title is plain")
     title = f"renamed {HOSTILE}"
@@ -86,18 +78,22 @@ def test_a_title_is_shown_as_it_was_typed(chat: ChatPage, server: LiveServer) ->
     chat.get("search").fill("")
 
 
-def test_names_and_contents_of_files_are_shown_as_they_are(
+def test_messages_and_names_and_contents_of_files_are_shown_as_they_are(
     chat: ChatPage, server: LiveServer
 ) -> None:
     (server.workspace / IMAGE).write_text(HOSTILE, encoding="utf-8")
 
     turn = chat.ask(
         script(
-            bash("ls"), bash(f"cat '{IMAGE}'"), bash(f"cat '{IMAGE}.not'"), {"thinking": HOSTILE}
+            *(bash("ls"), bash(f"cat '{IMAGE}'"), bash(f"cat '{IMAGE}.not'")),
+            *(bash("ls notes\u202etxt.sh"), {"thinking": HOSTILE}),
+            say=HOSTILE,
         )
     )
 
+    expect(turn.message).to_contain_text(HOSTILE)
     expect(turn.tools.nth(1)).to_contain_text(f"cat '{IMAGE}'")
+    expect(turn.tools.nth(3)).to_contain_text("notes⟨U+202E⟩txt.sh")
     for call in turn.tools.all():
         call.get_by_role("button").click()
     expect(turn.tools.nth(0)).to_contain_text(IMAGE)
@@ -136,12 +132,6 @@ def test_a_reply_cannot_bring_scripts_pictures_or_false_links(chat: ChatPage) ->
     expect_only_text(chat, links=links)
 
 
-def test_characters_that_hide_or_reorder_text_are_shown(chat: ChatPage) -> None:
-    turn = chat.ask(script(bash("ls notes\u202etxt.sh")))
-
-    expect(turn.tools).to_contain_text("notes⟨U+202E⟩txt.sh")
-
-
 def test_an_address_cannot_carry_anything_into_the_page(open_page: OpenPage) -> None:
     chat = open_page(f"/?q={IMAGE}#/c/{IMAGE}")
 
@@ -178,16 +168,6 @@ def test_the_content_policy_would_stop_what_slipped_through(open_page: OpenPage)
     )
     # The browser told of each; nothing left the machine and nothing ran.
     assert chat.witness.complaints
-    assert all("Content Security Policy" in one for one in chat.witness.complaints)
-    assert {failed.get(one) for one in chat.witness.strangers} <= {"csp"}
+    assert all("Content Security Policy" in complaint for complaint in chat.witness.complaints)
+    assert {failed.get(stranger) for stranger in chat.witness.strangers} <= {"csp"}
     chat.witness.forget()
-
-
-def test_no_part_of_the_page_comes_from_elsewhere(talk: ChatPage) -> None:
-    """What is loaded with the page and by using it; the witness of each test sees to the rest."""
-    talk.ask("my host is my own")
-    loaded = talk.page.evaluate("performance.getEntriesByType('resource').map(({ name }) => name)")
-
-    assert len(loaded) > 10
-    assert [one for one in loaded if not one.startswith(f"{talk.witness.origin}/")] == []
-    assert "elsewhere" not in json.dumps(loaded)

@@ -49,7 +49,7 @@ def test_what_is_sent_while_a_turn_runs_waits_and_is_answered_after_it(chat: Cha
     expect(chat.turns.first.locator(".live")).to_contain_text("word30")
     chat.get("stop").click()
     expect(chat.outcomes).to_have_count(3)
-    assert [one.get_attribute("data-outcome") for one in chat.outcomes.all()] == [
+    assert [element.get_attribute("data-outcome") for element in chat.outcomes.all()] == [
         "interrupted",
         "answered",
         "answered",

@@ -42,7 +42,7 @@ def sign_in(chat: ChatPage, token: str) -> None:
     chat.get("token-submit").click()
 
 
-def test_nothing_is_shown_before_the_token_is_right(
+def test_nothing_is_shown_before_the_token_is_right_and_nothing_of_others(
     open_page: OpenPage, closed_server: LiveServer, tokens: dict[str, str]
 ) -> None:
     chat = open_page(url=closed_server.url)
@@ -71,19 +71,11 @@ def test_nothing_is_shown_before_the_token_is_right(
     chat.page.reload()
     expect(chat.turn.message).to_have_text("my token is my own")
     expect(panel).to_have_count(0)
+    address = f"/#/c/{chat.conversation_id}"
 
+    other = open_page(address, url=closed_server.url)
+    sign_in(other, tokens["ben"])
 
-def test_somebody_else_sees_nothing_of_it(
-    open_page: OpenPage, closed_server: LiveServer, tokens: dict[str, str]
-) -> None:
-    ada = open_page(url=closed_server.url)
-    sign_in(ada, tokens["ada"])
-    ada.ask("my diary is private")
-    address = f"/#/c/{ada.conversation_id}"
-
-    ben = open_page(address, url=closed_server.url)
-    sign_in(ben, tokens["ben"])
-
-    expect(ben.get("error-line")).to_have_text("This conversation no longer exists.")
-    expect(ben.get("conversation-list")).to_be_empty()
-    expect(ben.page.get_by_text("diary")).to_have_count(0)
+    expect(other.get("error-line")).to_have_text("This conversation no longer exists.")
+    expect(other.get("conversation-list")).to_be_empty()
+    expect(other.page.get_by_text("my own")).to_have_count(0)

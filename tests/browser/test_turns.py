@@ -50,44 +50,6 @@ def test_a_tool_call_is_shown_while_it_runs_and_then_how_it_went(
     expect(call.get_by_role("button")).to_have_attribute("aria-expanded", "true")
 
 
-def test_calls_that_the_model_gave_one_id_are_shown_each_with_its_own_end(talk: ChatPage) -> None:
-    calls = [
-        {"name": "Bash", "input": {"command": command}, "id": "toolu_same"}
-        for command in ("ls", "cat nothere.txt", "curl http://a.example")
-    ]
-    turn = talk.ask(script({"tools": calls}, {"text": "Three."}))
-
-    turn.expect_end("answered_with_failures")
-    statuses = [one.get_attribute("data-status") for one in turn.tools.all()]
-    assert statuses == ["ok", "failed", "denied"]
-
-
-def test_a_plain_request_is_carried_out_with_a_real_tool(
-    talk: ChatPage, server: LiveServer
-) -> None:
-    turn = talk.ask("write hello to greeting.txt")
-
-    turn.expect_end("answered")
-    expect(turn.tools).to_have_attribute("data-status", "ok")
-    expect(turn.reply).to_contain_text("I wrote greeting.txt.")
-    assert (server.workspace / "greeting.txt").read_text(encoding="utf-8") == "hello"
-
-
-def test_a_new_conversation_remembers_nothing(chat: ChatPage) -> None:
-    chat.ask("my codeword is plum")
-    expect(chat.ask("what is my codeword?").reply).to_contain_text("plum")
-    left = chat.conversation_id
-
-    chat.start_new()
-
-    expect(chat.turns).to_have_count(0)
-    expect(chat.composer).to_be_focused()
-    turn = chat.ask("what is my codeword?")
-    expect(turn.reply).not_to_contain_text("plum")
-    expect(turn.reply).to_contain_text("I do not know")
-    assert chat.conversation_id != left
-
-
 def test_thoughts_are_put_away_and_open_on_request(talk: ChatPage) -> None:
     turn = talk.ask(script({"thinking": "Consider the lamp.", "text": "Lit."}))
 
@@ -111,13 +73,6 @@ def test_markdown_becomes_structure_and_code_can_be_copied(talk: ChatPage) -> No
     reply.get_by_role("button", name="Copy").click()
     expect(reply.get_by_role("button", name="Copied")).to_be_visible()
     assert talk.page.evaluate("navigator.clipboard.readText()") == "print('hi')\n"
-
-
-def test_a_suggestion_is_a_message(chat: ChatPage) -> None:
-    chat.get("suggestion").get_by_text("List the files").click()
-
-    expect(chat.turn.message).to_have_text("List the files")
-    chat.turn.expect_end("answered")
 
 
 def test_the_page_says_that_a_demo_model_answers_until_that_is_put_away(
