@@ -295,6 +295,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         pings={
             "agent": engine.ping,
             "database": parts.database.ping,
+            "events": log.ping,
             "journal": journal.ping,
             "memory": parts.memory.ping,
             **access.pings,

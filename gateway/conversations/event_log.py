@@ -292,6 +292,12 @@ class EventLog:
         if now - self._failing_since >= self._patience_s:
             self._stuck.set()
 
+    async def ping(self) -> str | None:
+        """Return None, or a sentence while events cannot be stored."""
+        if self._failing_since is None:
+            return None
+        return "Events cannot be stored now; they wait in memory, and the server keeps trying."
+
     async def until_stuck(self) -> None:
         """Wait until nothing could be stored for `patience_s` seconds."""
         await self._stuck.wait()

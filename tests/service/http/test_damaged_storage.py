@@ -1,13 +1,25 @@
-"""A database whose file is damaged: the answer does not send anybody to try again."""
+"""A database whose file is damaged, removed or replaced, or cannot store events."""
 
 import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
-from tests.service.http.stage import assert_error, staged
+import anyio
+import httpx
+import pytest
+
+from gateway.assemble import Services
+from gateway.http.application import create_app
+from gateway.lost_data import DATABASE
+from memory.errors import StoreUnavailable
+from tests.service.http.stage import LIMIT_S, Json, assert_error, staged
+from tests.support.services import running_services, send
 
 
 def damage(writer: sqlite3.Connection) -> None:
-    """Let a table begin at a page that the file does not have."""
+    """Make a table begin at a page beyond the file's end."""
     writer.execute("PRAGMA writable_schema=ON")
     writer.execute("UPDATE sqlite_master SET rootpage=999999 WHERE name='conversations'")
     version = writer.execute("PRAGMA schema_version").fetchone()[0]
@@ -22,3 +34,52 @@ async def test_a_damaged_store_is_told_as_a_fault_that_stays(tmp_path: Path) -> 
         assert error["retryable"] is False
         assert "damaged" in error["message"]
         assert "retry-after" not in answer.headers
+
+
+@asynccontextmanager
+async def running(root: Path) -> AsyncIterator[tuple[Services, httpx.AsyncClient]]:
+    async with running_services(root) as services:
+        app = await anyio.to_thread.run_sync(partial(create_app, services))
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(base_url="http://127.0.0.1", transport=transport) as client:
+            yield services, client
+
+
+async def fault_of(client: httpx.AsyncClient, part: str) -> str:
+    answer = await client.get("/readyz")
+    told: Json = answer.json()["parts"][part]
+    assert (answer.status_code == 200) == told["ok"]
+    return str(told.get("message", ""))
+
+
+async def test_a_database_file_that_is_removed_or_replaced_is_told_by_readyz(
+    tmp_path: Path,
+) -> None:
+    async with running(tmp_path) as (services, client):
+        assert await fault_of(client, "database") == ""
+        file = anyio.Path(services.settings.data_dir / DATABASE)
+        away = file.with_name("away.sqlite3")
+        await file.rename(away)
+        assert "removed or replaced" in await fault_of(client, "database")
+        await file.write_bytes(await away.read_bytes())
+        assert "removed or replaced" in await fault_of(client, "database")
+        await away.rename(file)
+        assert await fault_of(client, "database") == ""
+
+
+async def test_readyz_tells_at_once_that_events_cannot_be_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        await anyio.lowlevel.checkpoint()
+        raise StoreUnavailable("The disk is full.")
+
+    async with running(tmp_path) as (services, client):
+        with monkeypatch.context() as patch, anyio.fail_after(LIMIT_S):
+            patch.setattr("gateway.conversations.sqlite.events.SqliteEventStore.append", fail)
+            await send(services, "hi")
+            while not await fault_of(client, "events"):
+                await anyio.lowlevel.checkpoint()
+        with anyio.fail_after(LIMIT_S):
+            while await fault_of(client, "events"):
+                await anyio.lowlevel.checkpoint()

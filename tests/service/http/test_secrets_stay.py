@@ -44,6 +44,7 @@ STEPS: list[dict[str, Any]] = [
     {"tool": "Read", "input": {"file_path": "a.txt"}},
     {"tool": "Bash", "input": {"command": f"cat missing-{KEY} {KNOWN}"}},
     {"tool": "Login", "input": {"user": "bob", "password": HIDDEN[4], "a": [{"token": HIDDEN[1]}]}},
+    {"tools": [{"name": KEY, "input": {}, "id": KEY}, {"name": KNOWN, "input": {}, "id": KNOWN}]},
     {"text": f"Authorization: Bearer {HIDDEN[1]}"},
 ]
 
@@ -62,13 +63,15 @@ async def test_no_secret_leaves_by_any_way_out(tmp_path: Path) -> None:
             body = {"message": script(*STEPS)}
             async with reading(client, "POST", "/chat/stream", json=body) as stream:
                 events = await stream.rest()
-            kinds = {one.type for one in events}
+            kinds = {event.type for event in events}
             assert {"text.delta", "tool.finished", "turn.completed"} <= kinds
             for event in events:
                 assert_hidden(str(event.data), f"event {event.type}")
             result = events[-1].data
             assert "…[masked]" in result["reply"]
-            assert "…[masked]" in str([one.data for one in events if one.type == "tool.finished"])
+            assert "…[masked]" in str(
+                [event.data for event in events if event.type == "tool.finished"]
+            )
             await _assert_stored_nowhere(client, result)
         journal = services.settings.log_dir / result["log_file"]
         assert_hidden(await anyio.Path(journal).read_text(encoding="utf-8"), "journal")
@@ -80,9 +83,9 @@ async def _assert_stored_nowhere(client: httpx.AsyncClient, result: dict[str, An
     assert log.status_code == 200
     assert_hidden(log.text, "log")
     told = (await client.get(f"{place}/messages")).json()["messages"]
-    own = [one for one in told if one.get("role") == "user"]
+    own = [entry for entry in told if entry.get("role") == "user"]
     assert KEY in str(own), "one's own message is shown as it was written"
-    assert_hidden(str([one for one in told if one not in own]), "messages")
+    assert_hidden(str([entry for entry in told if entry not in own]), "messages")
     for path in ("/logs", "/readyz", "/metrics", "/approvals"):
         assert_hidden((await client.get(path)).text, path)
 

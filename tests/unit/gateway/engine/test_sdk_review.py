@@ -54,3 +54,13 @@ async def test_a_folder_that_cannot_be_looked_at_is_no_place_to_start(tmp_path: 
             await engine.connect(ClientSpec(), SessionOrigin())
         missing = SdkEngine(replace(setup, cli_path=tmp_path / "gone"), tasks)
         assert "agent program is missing" in (await missing.ping() or "")
+
+
+async def test_the_failure_of_the_last_start_is_told(tmp_path: Path) -> None:
+    setup = await anyio.to_thread.run_sync(setup_below, tmp_path)  # its program cannot be run
+    async with anyio.create_task_group() as tasks:
+        engine = SdkEngine(setup, tasks)
+        assert await engine.ping() is None
+        with pytest.raises(EngineUnavailable) as failed:
+            await engine.connect(ClientSpec(), SessionOrigin())
+        assert await engine.ping() == str(failed.value)
