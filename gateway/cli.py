@@ -215,7 +215,7 @@ def _policy(options: argparse.Namespace, settings: Settings, _environ: Mapping[s
 
 def _memory(options: argparse.Namespace, settings: Settings, environ: Mapping[str, str]) -> int:
     from gateway.credentials import secrets_of  # noqa: PLC0415
-    from gateway.http.episode_input import read_episode  # noqa: PLC0415
+    from gateway.http.memory_bodies import read_episode  # noqa: PLC0415
     from gateway.memory import memory_command  # noqa: PLC0415
 
     source = sys.stdin.buffer if sys.stdin else io.BytesIO()

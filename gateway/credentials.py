@@ -1,4 +1,4 @@
-"""Is there a way to a real model? Looked for where the agent program itself looks."""
+"""The credential for the model's service, found as the agent program finds it."""
 
 import json
 from collections.abc import Mapping
@@ -16,24 +16,26 @@ _PROVIDERS = (
     "CLAUDE_CODE_USE_MANTLE",
 )
 _FALSE = {"", "0", "false", "no", "off"}
+_MARKS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSPHRASE", "CREDENTIAL", "CUSTOM_HEADERS")
+_PLACES = ("_FILE", "_PATH", "_DIR")
+_SHORTEST_SECRET = 8
 
 Kind = Literal["key", "provider", "server", "login", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credential:
-    """How the model's service is reached: `found` says by what, in words without any secret."""
+    """How the model's service is reached; `found` names the source and holds no secret."""
 
     kind: Kind
     found: str
 
 
 def find_credential(environ: Mapping[str, str], home: Path) -> Credential:
-    """Find the credential that the agent program would use, in its own order of preference.
+    """Return the credential that the agent program would use: a provider, a key, a server or a login.
 
-    A provider goes before keys, keys before a login. `server`: an address without any key. `login`:
-    the person logged in with the agent program on this machine; its sessions then stay in the agent's
-    own directory, because the login is there.
+    `server` is an address without a key. `login` is the person's login with the agent program on this
+    machine; sessions then stay in the agent's own directory, where the login is.
     """
     for name in _PROVIDERS:
         if environ.get(name, "").strip().lower() not in _FALSE:
@@ -49,28 +51,34 @@ def find_credential(environ: Mapping[str, str], home: Path) -> Credential:
 
 
 def find_login_dir(environ: Mapping[str, str], home: Path) -> Path | None:
-    """Find the directory whose file holds a login; naming it to the agent frees its HOME.
+    """Return the directory whose file holds a login, so that the agent can have another HOME.
 
-    None also where the login is in a keychain, which goes by the directory that was *not* named.
+    None also if the login is in a keychain, which must not be given a directory.
     """
-    configured = environ.get("CLAUDE_CONFIG_DIR")
-    config_dir = Path(configured) if configured else home / ".claude"
-    if configured or _holds(config_dir / ".credentials.json", "claudeAiOauth"):
+    config_dir = _config_dir(environ, home)
+    if environ.get("CLAUDE_CONFIG_DIR") or _holds(
+        config_dir / ".credentials.json", "claudeAiOauth"
+    ):
         return config_dir.absolute()
     return None
 
 
 def _is_logged_in(environ: Mapping[str, str], home: Path) -> bool:
-    configured = environ.get("CLAUDE_CONFIG_DIR")
-    config_dir = Path(configured) if configured else home / ".claude"
+    config_dir = _config_dir(environ, home)
     if _holds(config_dir / ".credentials.json", "claudeAiOauth"):
         return True
-    # on macOS the secret itself is in the keychain; the account is named here
-    return _holds((config_dir if configured else home) / ".claude.json", "oauthAccount")
+    # on macOS the secret itself is in the keychain; this file names the account
+    account_dir = config_dir if environ.get("CLAUDE_CONFIG_DIR") else home
+    return _holds(account_dir / ".claude.json", "oauthAccount")
+
+
+def _config_dir(environ: Mapping[str, str], home: Path) -> Path:
+    configured = environ.get("CLAUDE_CONFIG_DIR")
+    return Path(configured) if configured else home / ".claude"
 
 
 def _holds(file: Path, name: str) -> bool:
-    """True if a file is a JSON object with something under a name; the agent reads no other."""
+    """Return whether a file is a JSON object with a value under a name."""
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -78,15 +86,10 @@ def _holds(file: Path, name: str) -> bool:
     return isinstance(found, dict) and bool(found.get(name))
 
 
-_MARKS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSPHRASE", "CREDENTIAL", "CUSTOM_HEADERS")
-_PLACES = ("_FILE", "_PATH", "_DIR")
-_SHORTEST_SECRET = 8
-
-
 def secrets_of(environ: Mapping[str, str]) -> list[str]:
-    """List the secret values that the server itself knows, for masking.
+    """Return the secret values of an environment, for masking.
 
-    Names that say where a secret is kept, and values too short to be one, are left out.
+    Names of places where secrets are kept, and values too short for a secret, are left out.
     """
     found = [
         value.strip()

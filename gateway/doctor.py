@@ -1,7 +1,4 @@
-"""The command `doctor`: is everything here that the server needs, and how is it set?
-
-Checks what a start would check, without starting; prints one line a finding and the settings.
-"""
+"""The command `doctor`: check what a start checks, without starting, and print the settings."""
 
 import os
 import platform
@@ -30,11 +27,11 @@ from gateway.version import COMMAND
 _LEAST_FREE_BYTES = 1_000_000_000
 
 _ASK_S = 3.0
-"""A running server that does not say that it is alive within so long is told as one that does not answer."""
+"""For a running server to answer `/healthz`."""
 _HOLDER = re.compile(r"\bprocess (\d+)\b")
 
 _NOT_TRUSTED = (
-    "What acts in the workspace's own configuration is not approved, so no agent starts; look at it "
+    "Active configuration in the workspace is not approved, so no agent starts; review it "
     f"with `{COMMAND} policy trust`."
 )
 
@@ -42,14 +39,14 @@ Finding = tuple[Literal["ok", "note", "fault"], str]
 
 
 def examine(settings: Settings, environ: Mapping[str, str], *, out: TextIO) -> int:
-    """Print the findings and the settings; 0 where the server could start, else 1."""
+    """Print the findings and the settings; return 0 if the server could start, else 1."""
     findings = list(_findings(settings, environ))
     out.writelines(f"{kind:>5}  {sentence}\n" for kind, sentence in findings)
     out.write("\n")
-    for one in fields(settings):
-        value = getattr(settings, one.name)
+    for setting in fields(settings):
+        value = getattr(settings, setting.name)
         shown = "" if value is None else str(value)
-        name = f"{PREFIX}{one.name.upper()}"
+        name = f"{PREFIX}{setting.name.upper()}"
         out.write(f"{name}={shown}{'   (set)' if environ.get(name) else ''}\n")
     return 1 if any(kind == "fault" for kind, _ in findings) else 0
 
@@ -75,7 +72,7 @@ def _findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Findin
 
 
 def _start_findings(settings: Settings) -> Iterator[Finding]:
-    """Try what a start does first; each trial leaves nothing but the directories."""
+    """Try the first steps of a start; only the directories stay."""
     try:
         check_exposure(settings)
         holder = holder_of(settings.data_dir)
@@ -98,12 +95,12 @@ def _start_findings(settings: Settings) -> Iterator[Finding]:
 
 
 def _running_findings(settings: Settings, holder: str) -> Iterator[Finding]:
-    """Say that a server runs here already, where it listens and whether it answers."""
-    address = next((one for one in _addresses(settings, holder) if _is_alive(one)), None)
+    """Report the running server, its address and whether it answers."""
+    address = next(filter(_is_alive, _addresses(settings, holder)), None)
     if address is None:
         yield (
             "note",
-            f"A Candor server ({holder}) runs on this data directory, but answers at no address that is known here.",
+            f"A Candor server ({holder}) runs on this data directory, but answers at no known address.",
         )
         return
     yield "ok", f"A Candor server ({holder}) runs on this data directory and answers at {address}."
@@ -111,27 +108,27 @@ def _running_findings(settings: Settings, holder: str) -> Iterator[Finding]:
     if settings.port not in {0, port}:
         yield (
             "note",
-            f"It does not listen on CANDOR_PORT={settings.port}; that counts when it is started again.",
+            f"It does not listen on CANDOR_PORT={settings.port}; that takes effect at its next start.",
         )
 
 
 def _addresses(settings: Settings, holder: str) -> Iterator[str]:
-    """Give where the server could be: what the settings say, then whatever its process listens on."""
+    """Yield addresses of the server: by the settings, then those on which its process listens."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104  compared, not bound
     shown = f"[{host}]" if ":" in host else host
-    found = _HOLDER.search(holder)
+    process = _HOLDER.search(holder)
     try:
-        sockets = psutil.Process(int(found[1])).net_connections("tcp") if found else []
+        sockets = psutil.Process(int(process[1])).net_connections("tcp") if process else []
     except (psutil.Error, OSError):
         sockets = []
-    ports = {one.laddr.port for one in sockets if one.status == psutil.CONN_LISTEN}
-    if found is None or settings.port in ports or (settings.port and not ports):
+    ports = {found.laddr.port for found in sockets if found.status == psutil.CONN_LISTEN}
+    if process is None or settings.port in ports or (settings.port and not ports):
         yield f"http://{shown}:{settings.port}"
     yield from (f"http://{shown}:{port}" for port in sorted(ports - {settings.port}))
 
 
 def _is_alive(address: str) -> bool:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never by way of a proxy
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never through a proxy
     try:
         with opener.open(f"{address}/healthz", timeout=_ASK_S) as answer:
             return bool(answer.status == 200)  # noqa: PLR2004  HTTP's word for it
@@ -140,7 +137,7 @@ def _is_alive(address: str) -> bool:
 
 
 def _check_beside(settings: Settings) -> None:
-    """Look at what a start needs without touching what the running server uses.
+    """Check the needs of a start without touching the files of the running server.
 
     Raises:
         StartError: the policy file holds a mistake, or a directory cannot be written.
@@ -148,13 +145,13 @@ def _check_beside(settings: Settings) -> None:
     load_policy_blocking(settings)
     for directory in (settings.data_dir, settings.log_dir, settings.workspace):
         if not os.access(directory, os.W_OK | os.X_OK):
-            raise StartError(f"The directory {directory} is not there, or cannot be written.")
+            raise StartError(f"The directory {directory} does not exist or cannot be written.")
 
 
 def _wall_findings(
     settings: Settings, environ: Mapping[str, str], plan: AgentPlan, program: Path
 ) -> Iterator[Finding]:
-    """Try the kernel's wall as a start does."""
+    """Try the kernel's sandbox as a start does."""
     try:
         rules = load_policy_blocking(settings)
         setup = make_setup_blocking(settings, environ, plan, program, rules)

@@ -11,7 +11,7 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 class RateLimit(Generic[KeyT]):
     """Allows each key `burst` uses at once, and then one every `every_s` seconds.
 
-    At most `max_keys` are remembered, those used last.
+    Only the `max_keys` keys used last are known.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class RateLimit(Generic[KeyT]):
         """When a key may be used `burst` times at once again."""
 
     def take(self, key: KeyT) -> bool:
-        """Use a key; False if it was used too often."""
+        """Use a key; return False if it was used too often."""
         if self.wait_s(key) > 0:
             return False
         now = self._clock()
@@ -41,6 +41,6 @@ class RateLimit(Generic[KeyT]):
         return True
 
     def wait_s(self, key: KeyT) -> float:
-        """Return how long a key may not be used; 0 if it may be used now."""
+        """Return the seconds until a key may be used; 0 if it may be used now."""
         now = self._clock()
         return max(0.0, self._recovered_at.get(key, now) - now - self._slack_s)

@@ -1,8 +1,8 @@
-"""The server's life: sockets, signals, and the order in which it comes up and goes down.
+"""The server's life: sockets, signals, and the order of start and stop.
 
-Up: directories, workspace, socket, agents, lock and database; then the address is told. Down, on
-SIGTERM or Ctrl-C: no new turns; running ones get a bounded time and an honest end, told to whoever is
-still connected; then connections and agents close. A second signal cuts all waiting short.
+Start: directories, workspace, socket, agents, lock and database; then the address is announced. Stop, on
+SIGTERM or Ctrl-C: no new turns; running ones get a bounded time and an honest end, sent to connected clients;
+then connections and agents close. A second signal skips all waiting.
 """
 
 import contextlib
@@ -44,22 +44,22 @@ from memory.errors import StoreUnavailable
 _log = logging.getLogger(__name__)
 
 _DRAIN_S = 3
-"""Connections that are still open after the turns have ended get so long."""
+"""For connections that are still open after the turns have ended."""
 
 _WAITING_CONNECTIONS = 512
 
 _LAST_WORDS_S = 0.5
-"""The same for who is in a hurry: the end of a turn that is told already gets on its way."""
+"""The same after a second signal: sent results leave the server."""
 
 SKILLS = Path(__file__).resolve().parent.parent / ".claude" / "skills"
 
 _SWITCH_S = 0.0005
-"""A thread that computes (the journal's, a worker's) gives way to the loop after so long; the
-interpreter's own 5 ms are as long as a warm turn's whole share of the gateway."""
+"""How long a computing thread may keep the loop waiting; the default of 5 ms is as long as the gateway's
+whole work for a warm turn."""
 
 
 def prepare_blocking(settings: Settings) -> None:
-    """Make what must be there before anything is opened, and see that it is ours to use.
+    """Create the directories and check that this server may use them.
 
     Raises:
         StartError: the policy file holds a mistake, a directory cannot be made or written, another
@@ -75,7 +75,7 @@ def prepare_blocking(settings: Settings) -> None:
             f"The directory {exc.filename} cannot be made or written ({exc.strerror}); "
             "set CANDOR_DATA_DIR and CANDOR_LOG_DIR to places that can."
         ) from exc
-    lock = InstanceLock(settings.data_dir)  # a look alone: `open_services` takes it for good
+    lock = InstanceLock(settings.data_dir)  # only a check: `open_services` takes it
     try:
         lock.take()
         refuse_lost_database_blocking(settings)
@@ -85,7 +85,7 @@ def prepare_blocking(settings: Settings) -> None:
 
 
 def _probe(directory: Path) -> None:
-    """Find out now, and not at the first turn, that a directory cannot be written."""
+    """Raise `OSError` if a directory cannot be written."""
     try:
         with tempfile.TemporaryFile(dir=directory):
             pass
@@ -94,7 +94,7 @@ def _probe(directory: Path) -> None:
 
 
 def _probe_log_dir(directory: Path) -> None:
-    """The same for the logs; a disk that is full there is told with each turn and stops nothing."""
+    """Probe the logs; a full disk there is reported with each turn and does not stop the server."""
     try:
         _probe(directory)
     except OSError as exc:
@@ -112,21 +112,20 @@ def listen_blocking(settings: Settings) -> socket.socket:
     try:
         listener = socket.create_server((settings.host, settings.port), family=family)
     except OSError as exc:
-        # what Python adds to the system's words is no sentence
+        # without what Python adds to the system's text
         reason = os.strerror(exc.errno) if exc.errno and exc.errno > 0 else exc.strerror
         raise StartError(
             f"Port {settings.port} on {settings.host} cannot be used ({reason}); "
             "set CANDOR_PORT to another, or to 0 for a free one."
         ) from exc
-    # A socket made by number does not tell asyncio that it is TCP, which then leaves Nagle's delay
-    # on: 40 ms for each small answer.
+    # asyncio sets this only on sockets that it opens; otherwise each small answer waits 40 ms
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
     return listener
 
 
 def address_of(settings: Settings, listener: socket.socket) -> str:
-    """Give the address that a person opens."""
+    """Return the address that a person opens."""
     host, port = listener.getsockname()[:2]
     if host in {"0.0.0.0", "::"}:  # noqa: S104  compared, not bound
         host = socket.gethostname()
@@ -135,7 +134,7 @@ def address_of(settings: Settings, listener: socket.socket) -> str:
 
 
 def home_of(environ: Mapping[str, str]) -> Path:
-    """Give the home directory; the root where the system knows none, as for a container's user."""
+    """Return the home directory; `/` if the system knows none, as for a container's user."""
     try:
         return Path.home()
     except RuntimeError:
@@ -148,7 +147,7 @@ async def serve(
     *,
     announce: Callable[[str, AgentPlan], None],
 ) -> None:
-    """Serve until a signal says stop.
+    """Serve until a signal stops the server.
 
     Raises:
         StartError: the server cannot start, or not go on.
@@ -165,7 +164,7 @@ async def serve(
 
 
 def _alone(exc: BaseException) -> BaseException:
-    """Take what was raised out of its groups; a database that fails becomes the one sentence."""
+    """Unwrap single exceptions of groups; a failed database becomes a `StartError`."""
     while isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
         exc = exc.exceptions[0]
     if isinstance(exc, StoreUnavailable):
@@ -174,13 +173,13 @@ def _alone(exc: BaseException) -> BaseException:
 
 
 class _Stop:
-    """What signals have asked for so far."""
+    """What signals have requested so far."""
 
     def __init__(self) -> None:
         self.asked = anyio.Event()
         self.at_once = anyio.Event()
         self.server: uvicorn.Server | None = None
-        """Set when the server is up."""
+        """Set once the server is up."""
 
 
 async def _open_and_serve(
@@ -192,7 +191,7 @@ async def _open_and_serve(
 ) -> None:
     stop = _Stop()
     async with anyio.create_task_group() as tasks:
-        await tasks.start(_hear_signals, stop, tasks.cancel_scope)
+        await tasks.start(_handle_signals, stop, tasks.cancel_scope)
         async with (
             open_agents(settings, environ, plan) as (make_engine, access),
             open_services(settings, make_engine, access) as services,
@@ -200,21 +199,21 @@ async def _open_and_serve(
             tasks.start_soon(_cut_short, services, stop)
             address = address_of(settings, listener)
 
-            def say_so() -> None:
+            def announce_address() -> None:
                 _log.info(
                     "serving", extra={"address": address, "version": VERSION, "demo": plan.demo}
                 )
                 announce(address, plan)
 
-            await _serve_until_stopped(services, listener, stop, say_so)
+            await _serve_until_stopped(services, listener, stop, announce_address)
         _log.info("stopped")
         tasks.cancel_scope.cancel()
 
 
-async def _hear_signals(
+async def _handle_signals(
     stop: _Stop, everything: anyio.CancelScope, *, task_status: TaskStatus[None]
 ) -> None:
-    """Note each signal, to the very end; one that comes before the server is up ends the start."""
+    """Handle signals until the process ends; one before the server is up cancels the start."""
     wanted = [signal.SIGINT, signal.SIGTERM] if sys.platform != "win32" else [signal.SIGINT]
     with anyio.open_signal_receiver(*wanted) as signals:
         task_status.started()
@@ -242,7 +241,7 @@ async def _serve_until_stopped(
     server = stop.server = _Server(connections.server_config(app, drain_s=_DRAIN_S))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_go_down, services, server, stop)
-        tasks.start_soon(_spare_what_stays, services)
+        tasks.start_soon(_freeze_garbage_collector, services)
         if app.state.tokens is not None:
             failed = metrics.count_background_failure
             tasks.start_soon(keep_running, "tokens", app.state.tokens.watch, failed)
@@ -251,37 +250,36 @@ async def _serve_until_stopped(
         tasks.cancel_scope.cancel()
 
 
-async def _spare_what_stays(services: Services) -> None:
-    """Keep what lives as long as the server out of the collector's sight.
+async def _freeze_garbage_collector(services: Services) -> None:
+    """Exclude objects that live as long as the server from garbage collection.
 
-    A full collection looks at each of the 180 000 objects of all modules, and meanwhile every stream
-    of every conversation stands still.
+    A full collection visits the 180 000 objects of all modules, and all streams wait meanwhile.
     """
     gc.freeze()
     if services.memory is not None and services.memory.vectors is not None:
-        await services.memory.vectors.wait_settled()  # its modules are imported when it is opened
+        await services.memory.vectors.wait_settled()  # imports its modules when it opens
         gc.freeze()
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn without its signal handlers: the turns end first, then the connections."""
+    """Uvicorn without signal handlers, so that turns end before connections."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen; more connections may wait in the kernel than are accepted at once."""
+        """Listen with a longer queue than the number of connections accepted at once."""
         await super().startup(sockets)
         for listener in sockets or ():
             listener.listen(_WAITING_CONNECTIONS)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals to `_hear_signals`."""
+        """Leave signals to `_handle_signals`."""
         yield
 
 
 async def _go_down(services: Services, server: uvicorn.Server, stop: _Stop) -> None:
     await stop.asked.wait()
     await services.end_turns()
-    # from here on agents are ended on purpose, which the SDK would call a fatal error
+    # the SDK would log the end of each agent as a fatal error
     logging.getLogger("claude_agent_sdk").setLevel(logging.CRITICAL)
     server.should_exit = True
 

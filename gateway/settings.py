@@ -1,7 +1,7 @@
-"""The settings: one frozen value made from `CANDOR_*`, and the table of them in the README.
+"""The settings: one frozen value from the `CANDOR_*` variables, and the table in the README.
 
-Nothing below the command line reads the environment. An unknown `CANDOR_…` variable is an error
-that names the nearest known one; a wrong value names the variable, the fault and the accepted form.
+Only the command line reads the environment. An unknown `CANDOR_…` variable is an error that names the
+nearest known one; the error of a wrong value names the variable, the fault and the accepted form.
 """
 
 import difflib
@@ -16,6 +16,7 @@ from gateway.version import COMMAND
 from policies.secrets import mask_secrets
 
 PREFIX = "CANDOR_"
+_SHOWN_CHARS = 60
 
 Demo = Literal["auto", "on", "off"]
 Sandbox = Literal["auto", "require", "off"]
@@ -25,41 +26,45 @@ Memu = Literal["off", "cli", "server"]
 
 
 class _FaultError(ValueError):
-    """What is wrong with a value, as the end of a sentence."""
+    """The fault of a value, as the end of a sentence."""
 
 
 class SettingsError(ValueError):
-    """A setting is unknown or its value is wrong; the text names it and the accepted form."""
+    """A setting is unknown, or its value is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How one variable is read: its accepted form in words, and the reader."""
+    """The accepted form of a variable in words, and its parser."""
 
     words: str
     read: Callable[[str], Any]
 
 
-def _whole(least: int, most: int, unit: str = "") -> _Form:
-    def read(text: str) -> int:
-        if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
-            raise _FaultError("it is not a whole number")
-        value = int(text)
+def _between(least: float, most: float, words: str, parse: Callable[[str], float]) -> _Form:
+    bounds = f"{least:.10g} to {most:.10g}"
+
+    def read(text: str) -> float:
+        value = parse(text)
         if not least <= value <= most:
-            raise _FaultError(f"it is outside {least} to {most}")
+            raise _FaultError(f"it is outside {bounds}")
         return value
 
-    return _Form(f"a whole number{unit and ' of ' + unit}, {least} to {most}", read)
+    return _Form(f"{words}, {bounds}", read)
+
+
+def _whole(least: int, most: int, unit: str = "") -> _Form:
+    return _between(least, most, f"a whole number{unit and ' of ' + unit}", _integer)
 
 
 def _seconds(least: float, most: float) -> _Form:
-    def read(text: str) -> float:
-        value = _decimal(text)
-        if not least <= value <= most:
-            raise _FaultError(f"it is outside {least:.10g} to {most:.10g}")
-        return value
+    return _between(least, most, "seconds", _decimal)
 
-    return _Form(f"seconds, {least:.10g} to {most:.10g}", read)
+
+def _integer(text: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
+        raise _FaultError("it is not a whole number")
+    return int(text)
 
 
 def _decimal(text: str) -> float:
@@ -96,7 +101,7 @@ def _path(text: str) -> Path:
     try:
         return Path(_words(text)).expanduser()
     except RuntimeError:
-        raise _FaultError("nobody's home is meant by its ~") from None
+        raise _FaultError("its ~ is not the home of a known user") from None
 
 
 def _address(text: str) -> str:
@@ -123,7 +128,7 @@ def _setting(form: _Form, about: str, default: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything that can be set, with its default."""
+    """Every setting with its default."""
 
     host: str = _setting(
         _Form("an IP address or localhost", _host),
@@ -147,19 +152,23 @@ class Settings:
         _whole(0, 20), "Agent processes kept ready for fresh conversations.", 1
     )
     idle_client_s: float = _setting(
-        _seconds(1, 604_800), "A conversation's process sleeps after so long without a turn.", 900.0
+        _seconds(1, 604_800),
+        "A conversation's process sleeps after this time without a turn.",
+        900.0,
     )
     stale_client_grace_s: float = _setting(
         _seconds(0, 3600),
-        "The process of a conversation that was left is gone after so long.",
+        "The process of a left conversation ends after this time.",
         20.0,
     )
     turn_timeout_s: float = _setting(
-        _seconds(1, 86_400), "A turn may take so long, waiting for approvals not counted.", 600.0
+        _seconds(1, 86_400),
+        "The time limit of a turn, without the time it waits for approvals.",
+        600.0,
     )
     model_silence_s: float = _setting(
         _seconds(1, 86_400),
-        "The model's service may be silent, or fail without a break, for so long.",
+        "The longest time without an answer of the model's service.",
         120.0,
     )
     max_agent_steps: int = _setting(_whole(1, 10_000), "Model calls that one turn may make.", 200)
@@ -173,15 +182,17 @@ class Settings:
     )
     shutdown_grace_s: float = _setting(
         _seconds(0, 600),
-        "Running turns get so long to finish when the server is told to stop.",
+        "The time that running turns get to finish when the server stops.",
         10.0,
     )
     interrupt_grace_s: float = _setting(
-        _seconds(0.1, 120), "An interrupted agent gets so long to stop before it is killed.", 10.0
+        _seconds(0.1, 120),
+        "The time that an interrupted agent gets to stop before it is killed.",
+        10.0,
     )
     doom_loop_threshold: int = _setting(
         _whole(2, 1000),
-        "The same tool call, or cycle of two or three, so many times in a row ends the turn.",
+        "This many equal tool calls, or cycles of two or three, in a row end the turn.",
         5,
     )
     approvals: Switch = _setting(
@@ -190,7 +201,7 @@ class Settings:
         "off",
     )
     approval_timeout_s: float = _setting(
-        _seconds(1, 86_400), "No answer for so long denies.", 120.0
+        _seconds(1, 86_400), "An approval without an answer is denied after this time.", 120.0
     )
     max_body_bytes: int = _setting(
         _whole(1024, 1_073_741_824, "bytes"), "A larger request body gets 413.", 1_048_576
@@ -198,14 +209,14 @@ class Settings:
     tokens_file: Path | None = _setting(
         _FILE, f"Who may use the server: made by `{COMMAND} token NAME`.", None
     )
-    policy_file: Path | None = _setting(_FILE, "Rules of your own for the policy.", None)
+    policy_file: Path | None = _setting(_FILE, "Your own rules for the policy.", None)
     sandbox: Sandbox = _setting(
         _choice("auto", "require", "off"),
-        "The kernel's wall around the agent; `require`: no start without one around all of it.",
+        "The kernel's sandbox around the agent; `require`: no start without one around all of it.",
         "auto",
     )
     recall_deadline_ms: int = _setting(
-        _whole(1, 60_000, "milliseconds"), "Memory has so long to answer before a turn.", 300
+        _whole(1, 60_000, "milliseconds"), "The time that memory gets to answer before a turn.", 300
     )
     extract: Switch = _setting(
         _choice("off", "on"), "`on`: a model adds decisions and pitfalls to episodes.", "off"
@@ -245,12 +256,12 @@ class Settings:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "Settings":
-        """Read the settings out of an environment; empty variables count as unset.
+        """Read the settings from an environment; empty variables count as unset.
 
         Raises:
             SettingsError: a `CANDOR_…` variable is unknown or its value is wrong.
         """
-        known = {_variable(one.name): one for one in fields(cls)}
+        known = {_variable(setting.name): setting for setting in fields(cls)}
         values: dict[str, Any] = {}
         for variable, text in environ.items():
             if not variable.startswith(PREFIX):
@@ -258,8 +269,8 @@ class Settings:
             if variable not in known:
                 raise SettingsError(_unknown(variable, list(known)))
             if text.strip():
-                one = known[variable]
-                values[one.name] = _read(variable, text.strip(), one.metadata["form"])
+                setting = known[variable]
+                values[setting.name] = _read(variable, text.strip(), setting.metadata["form"])
         return cls(**values)
 
 
@@ -268,36 +279,33 @@ def _variable(name: str) -> str:
 
 
 def _unknown(variable: str, known: list[str]) -> str:
-    names = [one.removeprefix(PREFIX) for one in known]
+    names = [name.removeprefix(PREFIX) for name in known]
     nearest = difflib.get_close_matches(variable.removeprefix(PREFIX), names, n=1, cutoff=0.0)
     return f"{variable} is not a setting; did you mean {PREFIX}{nearest[0]}?"
-
-
-_SHOWN_CHARS = 60
 
 
 def _read(variable: str, text: str, form: _Form) -> Any:
     try:
         return form.read(text)
     except _FaultError as fault:
-        shown = mask_secrets(text)  # somebody may have put a key into the wrong variable
+        shown = mask_secrets(text)  # a key may have been put into the wrong variable
         if len(shown) > _SHOWN_CHARS:
             shown = f"{shown[:_SHOWN_CHARS]}…"
         raise SettingsError(f"{variable}={shown!r}: {fault}; it takes {form.words}") from None
 
 
 def settings_rows() -> list[tuple[str, str, str, str]]:
-    """List variable, default, accepted form and meaning of every setting, in their order."""
+    """Return variable, default, accepted form and meaning of every setting, in order."""
     rows = []
-    for one in fields(Settings):
-        form = cast("_Form", one.metadata["form"])
-        default = "" if one.default is None else str(one.default)
-        rows.append((_variable(one.name), default, form.words, one.metadata["about"]))
+    for setting in fields(Settings):
+        form = cast("_Form", setting.metadata["form"])
+        default = "" if setting.default is None else str(setting.default)
+        rows.append((_variable(setting.name), default, form.words, setting.metadata["about"]))
     return rows
 
 
 def settings_table() -> str:
-    """Write the README's table of settings."""
+    """Return the README's table of settings."""
     lines = ["| variable | default | takes | what it does |", "| --- | --- | --- | --- |"]
     lines += [
         f"| `{name}` | {default and f'`{default}`'} | {words} | {about} |"

@@ -1,9 +1,8 @@
-"""What a person approved of the workspace's own configuration, and what is there now.
+"""The workspace's own configuration, and which of it a person approved.
 
-Read before every start of an agent, and by the command `policy trust`. Each file is read once, its bytes
-judged and hashed, never through a link; how many there are and how long is bounded. Approvals are exact
-contents by path, kept in the data directory, where the agent cannot write: any change asks again.
-Everything here blocks; callers on the event loop use a worker thread.
+Read before every start of an agent, and by the command `policy trust`. Each file is read once, judged and
+hashed, never through a link, within bounds of number and size. An approval holds for the exact content of a
+path; approvals are in the data directory, where the agent cannot write. Everything here blocks.
 """
 
 import contextlib
@@ -23,55 +22,58 @@ from policies.paths.protected_names import INSTRUCTIONS
 
 MAX_FILES = 5000
 MAX_ENTRIES = 10_000
-"""How much of the workspace is searched for a `.claude` deeper in it. Beyond that the options hold alone
-with which an agent is started: a search of everything would make each start wait."""
+"""Of the workspace that are searched for deeper `.claude` folders, so that a start stays quick. Beyond them
+only the options of the agent program protect."""
 MAX_FILE_BYTES = 1024 * 1024
 MAX_APPROVALS_BYTES = 16 * 1024 * 1024
 _APPROVALS = "trusted.json"
 _ROOTS = frozenset({".claude", ".mcp.json", *INSTRUCTIONS})
-"""What the agent program looks for at the top of its folder, in the form of `fold`."""
+"""Configuration at the top of the workspace, folded by `fold`."""
 
 _WORDS = {
     "link": "is a link; put the file itself there, or remove it",
     "unreadable": "cannot be read; remove it, or let the server read it",
     "too_large": "is too large to be judged; remove it",
     "too_many": "holds too many files to be judged; remove what is not needed",
-    "syntax": "cannot be understood",
-    "unknown_kind": "is of a kind that is not known here",
+    "syntax": "cannot be parsed",
+    "unknown_kind": "is of an unknown kind",
 }
 
 _Approved = Mapping[str, str]
-"""For each path the digest of what was approved."""
+"""The digest of the approved content by path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustReport:
-    """What stands in the workspace's configuration."""
+    """A review of the workspace's configuration."""
 
     workspace: Path
     concerns: tuple[Concern, ...]
-    """What acts and nobody approved; while there is any, no agent starts."""
+    """Active configuration without approval; while there is any, no agent starts."""
     approved: tuple[str, ...] = ()
-    """What acts and was approved as it stands."""
+    """Active configuration that is approved as it is."""
 
     @property
     def is_trusted(self) -> bool:
-        """True if agents start there."""
+        """True if agents may start there."""
         return not self.concerns
 
     def lines(self) -> list[str]:
-        """Say it for a person at a terminal, one file a line."""
-        told = [f"{one.path}: {_WORDS.get(one.what, f'acts: {one.what}')}" for one in self.concerns]
-        return [*told, *(f"{path}: approved" for path in self.approved)]
+        """Return the review as text, one file a line."""
+        concerns = [
+            f"{concern.path}: {_WORDS.get(concern.what, f'acts: {concern.what}')}"
+            for concern in self.concerns
+        ]
+        return [*concerns, *(f"{path}: approved" for path in self.approved)]
 
 
 def approvals_file(data_dir: Path) -> Path:
-    """Give the file that approvals are kept in."""
+    """Return the path of the approvals."""
     return data_dir / _APPROVALS
 
 
 def review_blocking(settings: Settings) -> TrustReport:
-    """Look at the workspace's configuration as it is now; writes nothing.
+    """Review the workspace's present configuration; writes nothing.
 
     Raises:
         StartError: the approvals cannot be read.
@@ -85,16 +87,16 @@ def review_blocking(settings: Settings) -> TrustReport:
 
 
 def trust_blocking(settings: Settings, report: TrustReport | None = None) -> TrustReport:
-    """Approve exactly the contents that a report shows, and give the report as it stands afterwards.
+    """Approve exactly the contents that a report shows, and return a new report.
 
-    Idempotent. What cannot be approved (a link, a file that is too large) stays a concern.
+    Idempotent. A link or a file that is too large stays a concern.
 
     Raises:
         StartError: the approvals cannot be read or written.
     """
     shown = report or review_blocking(settings)
     file = approvals_file(settings.data_dir.resolve())
-    wanted = {one.path: one.digest for one in shown.concerns if one.digest}
+    wanted = {concern.path: concern.digest for concern in shown.concerns if concern.digest}
     if wanted:
         try:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -107,24 +109,27 @@ def trust_blocking(settings: Settings, report: TrustReport | None = None) -> Tru
 
 
 def review_folder_blocking(workspace: Path, approvals: Path | None) -> TrustReport:
-    """Look at a folder's configuration, with what was approved for it.
+    """Review a folder's configuration. Approvals that cannot be parsed count as none.
 
     Raises:
-        OSError: the approvals cannot be read. Approvals that cannot be understood count as none.
+        OSError: the approvals cannot be read.
     """
     known = _read_approvals(approvals) if approvals is not None else {}
     approved = known.get(str(workspace), {})
     files = list(_find_files(workspace))
     concerns = find_concerns(files, approved)
-    quiet = [one for one in files if one.trouble is None]
-    held = tuple(one.path for one in quiet if approved.get(one.path) == digest_of(one.content))
+    held = tuple(
+        file.path
+        for file in files
+        if file.trouble is None and approved.get(file.path) == digest_of(file.content)
+    )
     return TrustReport(workspace=workspace, concerns=concerns, approved=held)
 
 
 def _find_files(workspace: Path) -> Iterator[Found]:
-    """Read what the agent program would take for configuration, sorted, up to a bound."""
+    """Yield the files that the agent program reads as configuration, sorted, up to a bound."""
     count = 0
-    at_top = sorted(one for one in _list(workspace) if fold(one.name) in _ROOTS)
+    at_top = sorted(path for path in _list(workspace) if fold(path.name) in _ROOTS)
     for path in (*at_top, *sorted(_find_deeper(workspace))):
         for found in _read(workspace, path):
             count += 1
@@ -136,7 +141,7 @@ def _find_files(workspace: Path) -> Iterator[Found]:
 
 
 def _find_deeper(workspace: Path) -> Iterator[Path]:
-    """Give the `.claude` folders below the workspace's own folders, nearest first, up to a bound."""
+    """Yield the `.claude` folders of subfolders, nearest first, up to a bound."""
     folders = deque([str(workspace)])
     left = MAX_ENTRIES
     while folders and left > 0:
@@ -160,13 +165,13 @@ def _list(folder: Path) -> list[Path]:
 
 
 def _read(workspace: Path, path: Path) -> Iterator[Found]:
-    """Read one file, or a folder's files at any depth."""
+    """Yield one file, or a folder's files at any depth."""
     name = path.relative_to(workspace).as_posix()
     try:
         mode = path.lstat().st_mode
         if stat.S_ISDIR(mode):
-            for one in sorted(_list(path)):
-                yield from _read(workspace, one)
+            for child in sorted(_list(path)):
+                yield from _read(workspace, child)
         elif stat.S_ISREG(mode):
             yield Found(path=name) if is_content(name) else _read_file(path, name)
         else:
@@ -178,7 +183,7 @@ def _read(workspace: Path, path: Path) -> Iterator[Found]:
 
 
 def _read_file(path: Path, name: str) -> Found:
-    """Read a file's bytes, the very ones that are judged; a link that took its place is not followed."""
+    """Read a file; a link that took its place meanwhile is not followed."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0))
     with os.fdopen(descriptor, "rb") as file:
@@ -193,20 +198,20 @@ def _read_file(path: Path, name: str) -> Found:
 def _read_approvals(file: Path) -> dict[str, _Approved]:
     try:
         with file.open("rb") as opened:
-            told = json.loads(opened.read(MAX_APPROVALS_BYTES))["workspaces"]
+            stored = json.loads(opened.read(MAX_APPROVALS_BYTES))["workspaces"]
     except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
         return {}
-    if not isinstance(told, dict):
+    if not isinstance(stored, dict):
         return {}
     return {
-        workspace: {path: digest for path, digest in one.items() if isinstance(digest, str)}
-        for workspace, one in told.items()
-        if isinstance(one, dict)
+        workspace: {path: digest for path, digest in paths.items() if isinstance(digest, str)}
+        for workspace, paths in stored.items()
+        if isinstance(paths, dict)
     }
 
 
 def _write_approvals(file: Path, approvals: Mapping[str, _Approved]) -> None:
-    """Put the whole file there or leave it as it was; for this user alone."""
+    """Replace the file as a whole; only this user can read it."""
     fresh = file.with_name(f".{file.name}.{os.getpid()}.part")
     fresh.unlink(missing_ok=True)
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

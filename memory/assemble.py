@@ -1,10 +1,10 @@
-"""Builds memory and closes it: the one module that knows all adapters.
+"""Puts memory together and takes it apart again: the one place that knows all of its adapters.
 
     database → stores → vectors, memU → search → reader
                       → writer ← episode worker ← chronicle ← recorder
                       → outbox → deliveries
 
-`open_memory` yields the `Memory`; its loops run while the block runs.
+`open_memory` gives what others work with. Its loops live as long as the block runs.
 """
 
 import logging
@@ -33,6 +33,7 @@ from memory.embeddings.protocol import Embedder
 from memory.episodes.episode import EpisodeDraft, Written
 from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.extract import Extractor
+from memory.episodes.notifying_writer import NotifyingWriter
 from memory.episodes.writer import MemoryWriter
 from memory.forgetting import Forgetting
 from memory.intents.chronicle import Chronicle
@@ -80,7 +81,7 @@ _VECTORS_DIR: Final = "vectors"
 _MODEL_DIR: Final = "models/all-MiniLM-L6-v2"
 _CLOSE_S: Final = 10.0
 _LEAST_SIMILARITY: Final = {"hashed-1": 0.4}
-"""Minimum cosine by model; below it, hashed vectors are near by chance."""
+"""Below, hashed vectors are near by chance; a model's are compared with the other bound."""
 _LEAST_SIMILARITY_OF_MODELS: Final = 0.25
 
 EmbedderName = Literal["auto", "hashed", "minilm"]
@@ -88,7 +89,7 @@ EmbedderName = Literal["auto", "hashed", "minilm"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPlan:
-    """The configuration of memory."""
+    """What memory is made of."""
 
     data_dir: Path
     workspace: Path
@@ -97,21 +98,21 @@ class MemoryPlan:
     embedder: EmbedderName = "auto"
     policy_file: Path | None = None
     backends: Sequence[Backend] = ()
-    """Backends besides the vector index; those that can be searched are."""
+    """Places of delivery besides the vector index; those that can be asked are, when somebody searches."""
     ask_model: AskModel | None = None
     extract: bool = False
-    """True to have a model add decisions and pitfalls to episodes."""
+    """Whether a model adds decisions and pitfalls to episodes."""
     serves_vectors: bool = True
-    """True if this process serves the vector index; only one may."""
+    """Whether this process has the vector index; no two may."""
     served_elsewhere: Sequence[str] = ()
-    """Backends besides the vector index that another process serves."""
+    """Places of delivery besides the vector index that another process serves."""
     tends: bool = True
-    """True to look for ended turns and notes; a command leaves that to the server."""
+    """Whether ended turns and notes are looked for; a command leaves that to the server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEvents:
-    """Callbacks for what happens in memory; called on the loop."""
+    """What memory tells of itself; called on the loop."""
 
     on_delivery: Callable[[Delivery, DeliveryResult, str | None], None] = lambda *_: None
     on_breaker: Callable[[str, BreakerState], None] = lambda *_: None
@@ -121,7 +122,7 @@ class MemoryEvents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Open memory."""
+    """What others work with."""
 
     reader: RecallReader
     search: MemorySearch
@@ -139,18 +140,18 @@ class Memory:
     backfill: VectorBackfill | None
     deliveries: Sequence[Delivering]
     deliver_to: Sequence[str]
-    """All backends, those of another process included."""
+    """Places of delivery, those that another process serves included."""
     purge: WordPurge
     now: Now
-    _writer: MemoryWriter
+    _writer: NotifyingWriter
     _forgetting: Forgetting
 
     async def write(self, draft: EpisodeDraft) -> Written:
-        """Write an episode; see `MemoryWriter.write`."""
+        """Take an episode; see `MemoryWriter.write`."""
         return await self._writer.write(draft)
 
     async def write_all(self, drafts: Sequence[EpisodeDraft]) -> Sequence[Written]:
-        """Write at most some hundred episodes in one transaction; see `MemoryWriter.write_all`."""
+        """Take some hundred episodes at most, in one transaction; see `MemoryWriter.write_all`."""
         return await self._writer.write_all(drafts)
 
     async def forget(self, item_id: str, scope: Scope) -> bool:
@@ -161,27 +162,27 @@ class Memory:
         return forgotten
 
     async def retry(self, delivery_id: int, owner_id: str) -> Delivery | None:
-        """Make a delivery due now; return None if the owner has no such delivery."""
+        """Make a delivery due now; None: the owner has no such one."""
         delivery = await self.outbox.retry(delivery_id, owner_id, self.now())
         self.wake_deliveries()
         return delivery
 
     async def health(self) -> Sequence[OutboxHealth]:
-        """Return the health of each backend."""
+        """Tell how each place of delivery is."""
         return [await delivery.health() for delivery in self.deliveries]
 
     def turn_ended(self) -> None:
-        """Announce a recorded turn: its episode can be written, and it may have changed notes."""
+        """Say that a turn's intents are recorded: its episode can be made, and it may have written notes."""
         self.episode_worker.wake()
         self.notes.wake()
 
     def notes_changed(self) -> None:
-        """Announce that notes were indexed or removed."""
+        """Say that notes were indexed, or taken out and forgotten perhaps."""
         self.purge.wake()
         self.wake_deliveries()
 
     def wake_deliveries(self) -> None:
-        """Announce that there may be deliveries."""
+        """Say that something may be there to deliver."""
         for delivery in self.deliveries:
             delivery.wake()
 
@@ -257,8 +258,8 @@ async def _close(memory: Memory, backends: Sequence[Backend]) -> None:
 
 
 def _import_shared_blocking() -> None:
-    """Import numpy before two threads (vector index and memU) import it at once, which can fail."""
-    with suppress(ImportError):  # its users report that it is missing
+    """Import what two threads would import at once, opening the vector index and memU: now and then it fails."""
+    with suppress(ImportError):  # whoever needs it says so
         import_module("numpy")
 
 
@@ -308,18 +309,10 @@ async def _build(
         for backend in served
     ]
     episodes = SqliteEpisodeStore(database, now)
-
-    def announce(written: Sequence[Written]) -> None:
-        for result in written:
-            told.on_episode(result)
-        waking()
-
-    writer = MemoryWriter(
-        episodes,
-        deliver_to=deliver_to,
-        known_secrets=plan.known_secrets,
-        now=now,
-        on_written=announce,
+    writer = NotifyingWriter(
+        MemoryWriter(episodes, deliver_to=deliver_to, known_secrets=plan.known_secrets, now=now),
+        told.on_episode,
+        waking,
     )
     notes = NoteIndex(
         plan.workspace,
@@ -418,7 +411,7 @@ def _vectors(
 
 
 def model_dir(data_dir: Path) -> Path:
-    """Return the directory of the embedding model that can be fetched."""
+    """Give the directory of the embedding model that can be fetched."""
     return data_dir / _MODEL_DIR
 
 

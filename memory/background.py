@@ -1,4 +1,4 @@
-"""Restarts background loops that fail."""
+"""Background loops that outlive their failures."""
 
 import logging
 from collections.abc import Awaitable, Callable

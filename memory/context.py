@@ -1,7 +1,7 @@
-"""The interface between a turn and memory.
+"""The seam between a turn and memory.
 
-The gateway asks before each run, within a deadline, and injects `ContextPack.text` beside the prompt. Slow
-or broken parts of memory are named in `degraded` and never break the turn.
+The gateway asks before each run, within a deadline, and injects `ContextPack.text` beside the
+prompt, never into it. Memory never breaks a turn: what is slow or broken is named in `degraded`.
 """
 
 from typing import Protocol
@@ -10,8 +10,8 @@ from memory.recall.query import ContextPack, QueryPack
 
 
 class MemoryReader(Protocol):
-    """Reads the context of a turn."""
+    """Where a turn's context comes from."""
 
     async def recall(self, query: QueryPack) -> ContextPack:
-        """Return what fits the query. May be cancelled at the turn's deadline at any await."""
+        """Give what fits the query. May be cancelled at the turn's deadline at any await."""
         ...

@@ -1,7 +1,7 @@
-"""Opaque ids: a prefix and 128 bits.
+"""Opaque, prefixed ids: a prefix and 128 bits, so that they need no coordination.
 
-Most are random. An intent's id is derived from its content, so that recording it again, for example after a
-crash, has no effect.
+Most are random and cannot be guessed. An intent's is made of what it tells, so that telling it again,
+after a crash say, is seen as the same.
 """
 
 import hashlib
@@ -12,23 +12,23 @@ _BYTES = 16
 
 
 def opaque_id(prefix: str) -> str:
-    """Return a new random id."""
+    """Make an id that nobody had before."""
     return _written(prefix, secrets.token_bytes(_BYTES))
 
 
 def derived_id(prefix: str, *parts: str) -> str:
-    """Return the id of these parts; the same parts have the same id."""
+    """Make the id that belongs to these parts: the same parts, the same id."""
     digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
     return _written(prefix, digest[:_BYTES])
 
 
 def new_episode_id() -> str:
-    """Return a new id of an episode."""
+    """Make an episode's id."""
     return opaque_id("epi")
 
 
 def new_case_id() -> str:
-    """Return a new id of a case."""
+    """Make a case's id."""
     return opaque_id("cas")
 
 

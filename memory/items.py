@@ -1,6 +1,7 @@
-"""The unit of search: a note, an episode or a case as one item.
+"""The unit of search: a note, an episode or a case, as one searchable item.
 
-The item has what is searched, ranked and shown; its source (sections, fields) has tables of its own.
+What an item is made of (an episode's sections, a case's fields) stands in tables of its own; the item
+carries what is searched, ranked and shown.
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ KINDS: tuple[ItemKind, ...] = ("note", "episode", "case")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A searchable item with secrets masked."""
+    """One thing that is remembered, as search sees it; secrets are masked already."""
 
     id: str
     kind: ItemKind
@@ -23,19 +24,19 @@ class Item:
     title: str
     """One line."""
     summary: str
-    """One line of at most 300 characters for lists and prompts."""
+    """One line, at most 300 characters: what a list and a prompt show."""
     body: str
-    """The whole text."""
+    """The whole text, as a person reads it."""
     source: str
-    """Its origin for a reader: `memory/ops.md`, `turn trn_… of cnv_…`."""
+    """Where it comes from, in words a person can follow: `memory/ops.md`, `turn trn_… of cnv_…`."""
     occurred_at: datetime
     updated_at: datetime
     tags: tuple[str, ...] = ()
     conversation_id: str | None = None
     turn_id: str | None = None
     thread: str | None = None
-    """The dialogue or the like that it is part of; its neighbours there are searched with it."""
+    """What it is a part of, a dialogue say: its neighbours there are searched with it."""
     position: int | None = None
-    """Its place in the thread; None if `thread` is None."""
+    """Its place in the thread; None exactly where `thread` is."""
     revision: int = 1
-    """Grows with each change."""
+    """Grows with each change; with the id it names one state of the item."""

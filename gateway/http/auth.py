@@ -1,6 +1,6 @@
-"""Which user a request is from: found before anything of it is read.
+"""The user of a request, found before anything of the request is read.
 
-What needs no user is listed; a route that is added later needs one.
+The paths that need no user are listed here; every other path needs one.
 """
 
 import ipaddress
@@ -29,21 +29,22 @@ _BURST: Final = 10
 _EVERY_S: Final = 6.0
 _MAX_ADDRESSES: Final = 4096
 _NETWORK_BITS: Final = 64
-"""Of an address of version 6; who has one address of such a network has all."""
+"""Of an IPv6 address; a client that has one address of such a network has all."""
 
 
 class TooManyAttempts(GatewayError):
-    """Too many tokens that are not known came from this address."""
+    """Too many unknown tokens came from one address."""
 
     code = "too_many_attempts"
     status = HTTPStatus.TOO_MANY_REQUESTS
 
 
 def check_exposure(settings: Settings) -> TokenFile | None:
-    """Return the tokens that let people in; None: on loopback, everybody is the local user. Blocking.
+    """Return the configured tokens; None on loopback, where every client is the local user. Blocking.
 
     Raises:
-        StartError: others can reach the server and no tokens are configured, or they cannot be read.
+        StartError: other machines can reach the server and no tokens are configured, or the tokens
+            cannot be read.
     """
     if settings.tokens_file is not None:
         return TokenFile(settings.tokens_file)
@@ -57,10 +58,10 @@ def check_exposure(settings: Settings) -> TokenFile | None:
 
 
 class TokenGuard:
-    """Puts the user's id into the request's state; refuses who has no token where one is needed.
+    """Puts the user's id into the request's state; refuses requests without a known token.
 
-    Unknown tokens are rate-limited for each address. A known one is always let through: behind a proxy all
-    users have one address, and a token of 256 bits is not guessed.
+    Unknown tokens are rate-limited by address. A known token always passes: behind a proxy all users
+    have one address, and a token of 256 bits cannot be guessed.
     """
 
     def __init__(self, app: ASGIApp, *, tokens: TokenFile | None) -> None:
@@ -71,8 +72,9 @@ class TokenGuard:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through with its user."""
-        if scope["type"] == "http" and not _is_open(scope["path"]):
+        """Pass on a request with its user."""
+        path = scope["path"] if scope["type"] == "http" else "/"
+        if path not in _OPEN_PATHS and not path.startswith(_OPEN_FOLDER):
             if self._tokens is None:
                 user_id, wait_revoked = LOCAL_USER, anyio.sleep_forever
             else:
@@ -95,22 +97,18 @@ class TokenGuard:
 
 
 def _token_of(scope: Scope) -> str:
-    """Return the token that a request carries; empty if it carries none, or several."""
+    """Return the request's token; empty if it has none, or several."""
     given = Headers(scope=scope).getlist("authorization")
     scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
     return token.strip() if scheme.lower() == _SCHEME else ""
 
 
 def _network(scope: Scope) -> str:
-    host = (scope.get("client") or ("",))[0]
+    host = str((scope.get("client") or ("",))[0])
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        return str(host)
+        return host
     if isinstance(address, ipaddress.IPv4Address):
         return host
     return str(ipaddress.ip_network((int(address), _NETWORK_BITS), strict=False))
-
-
-def _is_open(path: str) -> bool:
-    return path in _OPEN_PATHS or path.startswith(_OPEN_FOLDER)

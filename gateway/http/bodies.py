@@ -1,10 +1,11 @@
-"""Request bodies: bounded in size and time before they are read, then JSON by the letter.
+"""Request bodies: bounded in size and time, then parsed as strict JSON.
 
-`BodyLimit` stands before everything that reads: a body that says it is too large is refused unread,
-one that does not say is counted as it comes. `read_body` is how routes read.
+`BodyLimit` refuses a body whose `Content-Length` is too large unread, and counts the bytes of any other as
+they arrive. Routes read bodies with `read_body`.
 """
 
 import json
+import re
 from typing import Any, NoReturn, TypeVar
 
 import anyio
@@ -16,20 +17,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gateway.errors import TooLarge, UnprocessableEntity
 from gateway.http.exception_handlers import BodyTimeout, MalformedRequest
 from gateway.http.schemas import Body
-from gateway.http.validation_errors import validation_error
+from gateway.http.validation_errors import bad_field, field_name, validation_error
 
 BodyT = TypeVar("BodyT", bound=Body)
 
 _JSON = "application/json"
 _READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _BOM = b"\xef\xbb\xbf"
+_INVALID_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
 class BodyLimit:
-    """Refuses bodies over `max_bytes`, by what they say and by what they are.
+    """Refuses bodies over `max_bytes`, by their `Content-Length` and by their real size.
 
-    Also one that says in two ways where it ends: a proxy in front may believe the other one, and would
-    take a part of it for the next request.
+    Refuses a body with two framings as well: a proxy in front may trust the other one and take a part of
+    the body for the next request.
     """
 
     def __init__(self, app: ASGIApp, *, max_bytes: int) -> None:
@@ -37,20 +39,20 @@ class BodyLimit:
         self._max_bytes = max_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through with its body counted."""
+        """Pass on a request and count its body."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        said = headers.get("content-length", "0")
+        length = headers.get("content-length", "0")
         if "content-length" in headers and "transfer-encoding" in headers:
             raise MalformedRequest("A body may have a length or come in pieces, not both.")
-        if not (said.isascii() and said.isdigit()):
+        if not (length.isascii() and length.isdigit()):
             raise UnprocessableEntity("The Content-Length is not a number.")
-        if len(said.lstrip("0")) > len(str(self._max_bytes)) or int(said) > self._max_bytes:
+        if len(length.lstrip("0")) > len(str(self._max_bytes)) or int(length) > self._max_bytes:
             raise self._too_large()
         if scope["method"] not in _READING_METHODS and headers.get("content-type"):
-            _check_type(headers)  # a form of another site can be sent with no body at all, too
+            _check_type(headers)  # another site can send a form without a body, too
         seen = 0
 
         async def counted() -> Message:
@@ -65,29 +67,19 @@ class BodyLimit:
 
     def _too_large(self) -> TooLarge:
         return TooLarge(
-            f"The body is larger than the {self._max_bytes} bytes that are allowed.",
+            f"The body is larger than the limit of {self._max_bytes} bytes.",
             details={"max_bytes": self._max_bytes},
         )
 
 
-async def read_body(request: Request, model: type[BodyT], deadline_s: float) -> BodyT:
-    """Read the body as JSON that fits `model`.
+async def read_body(request: Request, model: type[BodyT], deadline_s: float) -> BodyT | None:
+    """Read the body as JSON and validate it as `model`; return None if it is empty.
 
     Raises:
-        UnprocessableEntity: it does not fit; one sentence says where.
+        UnprocessableEntity: it is not valid.
         TooLarge: it is over the limit.
         BodyTimeout: it did not arrive within `deadline_s`.
     """
-    found = await read_optional_body(request, model, deadline_s)
-    if found is None:
-        raise UnprocessableEntity("The body is empty; send a JSON object.")
-    return found
-
-
-async def read_optional_body(
-    request: Request, model: type[BodyT], deadline_s: float
-) -> BodyT | None:
-    """Read the body as `read_body` does; None where there is none."""
     try:
         with anyio.fail_after(deadline_s):
             raw = await request.body()
@@ -100,20 +92,24 @@ async def read_optional_body(
 
 
 def _check_type(headers: Headers) -> None:
-    """Refuse what a page elsewhere can make a browser send without being asked first."""
+    """Refuse the types that another site's page can make a browser send without a preflight request."""
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != _JSON or len(headers.getlist("content-type")) != 1:
         raise UnprocessableEntity(f"Send the body as {_JSON}, with that Content-Type.")
 
 
 def parse_body(raw: bytes, model: type[BodyT]) -> BodyT:
-    """Read JSON that fits `model`; duplicate keys: the last one counts.
+    """Parse JSON and validate it as `model`. The last of duplicate keys counts.
 
     Raises:
-        UnprocessableEntity: it does not fit; one sentence says where.
+        UnprocessableEntity: it is not valid.
     """
     try:
-        return model.model_validate(_json_value(raw))
+        value = _json_value(raw)
+        _refuse_invalid_text(value)
+        return model.model_validate(value)
+    except RecursionError:
+        raise UnprocessableEntity("The body is nested too deeply.") from None
     except ValidationError as exc:
         raise validation_error(exc.errors(include_url=False, include_input=False)) from None
 
@@ -122,11 +118,9 @@ def _json_value(raw: bytes) -> Any:
     if raw.startswith(_BOM):
         raise UnprocessableEntity("The body begins with a byte order mark; send plain UTF-8.")
     try:
-        return json.loads(raw.decode(), parse_constant=_no_such_number)
+        return json.loads(raw.decode(), parse_constant=_refuse_constant)
     except UnicodeDecodeError:
         raise UnprocessableEntity("The body is not UTF-8.") from None
-    except RecursionError:
-        raise UnprocessableEntity("The body is nested too deeply.") from None
     except json.JSONDecodeError as exc:
         raise UnprocessableEntity(
             f"The body is not JSON: line {exc.lineno}, column {exc.colno} cannot be read."
@@ -135,5 +129,19 @@ def _json_value(raw: bytes) -> Any:
         raise UnprocessableEntity("The body holds a number that cannot be read.") from None
 
 
-def _no_such_number(name: str) -> NoReturn:
-    raise UnprocessableEntity(f"The body is not JSON: there is no number {name} in it.")
+def _refuse_invalid_text(value: Any, loc: tuple[str, ...] = ()) -> None:
+    """Refuse NUL, at which databases and files cut a text, and lone surrogates, which have no UTF-8."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            _refuse_invalid_text(name, loc)
+            _refuse_invalid_text(item, (*loc, name))
+    elif isinstance(value, list):
+        for item in value:
+            _refuse_invalid_text(item, loc)
+    elif isinstance(value, str) and (found := _INVALID_TEXT.search(value)):
+        name, what = field_name(loc), "NUL" if found[0] == "\0" else "a lone surrogate"
+        raise bad_field(name, f"`{name}` holds {what}, which is not valid text.")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise UnprocessableEntity(f"The body is not JSON, which has no number {name}.")

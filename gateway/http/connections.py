@@ -1,9 +1,11 @@
-"""Connections: how long a client may hold one without using it, and how many there may be.
+"""Limits on client connections: how long one may be idle, and how many there may be.
 
-Uvicorn bounds the pause between two requests and nothing else. Here a client that sends no request,
-sends one without end, or does not read its answer is disconnected after `patience_s`. At the bound on
-connections the one that has waited longest without a request makes room. What is not HTTP is answered
-in the one error shape.
+Uvicorn limits only the pause between two requests. Here a client that sends no complete request, or does not
+read its answer, is disconnected after `patience_s`. At the limit of connections the one that has been idle
+longest is closed for the new one. Malformed HTTP is answered in the one error shape.
+
+Uvicorn has no public hook for its answer to malformed HTTP, so `Connection` extends uvicorn's HTTP/1.1 protocol
+instead of wrapping it. Besides asyncio's own callbacks it uses `send_400_response`, `transport` and `conn`.
 """
 
 import asyncio
@@ -24,14 +26,14 @@ from gateway.http.middleware import PROTECTION
 from gateway.ids import new_request_id
 
 SEND_BUFFER_BYTES = 65_536
-"""Of the kernel, for each connection; unless set, it grows to megabytes for a client that does not read."""
+"""Of the kernel, for each connection; unset, it grows to megabytes for a client that does not read."""
 _RETRY_AFTER_S = 5
 _MAX_CONNECTIONS = 800
 _MAX_AT_ONCE = 40
 _CONNECTIONS_SHARE = 1 / 2
 """Of the free descriptors; the rest is for agents, databases and files."""
 _ACCEPT_SHARE = 1 / 16
-"""Of that rest: so many are accepted in each of the loop's rounds, and it takes four to close one for another."""
+"""Of that rest: so many are accepted in each round of the loop, and it takes four rounds to close others."""
 _UVICORN_KEEP_ALIVE_S = 3600
 """Never reached: `patience_s` is shorter."""
 
@@ -40,16 +42,16 @@ DropReason = Literal["idle", "slow_reader", "room", "full"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """What clients may take."""
+    """The limits of all connections."""
 
     patience_s: float = 20.0
-    """For a client to send a whole request, or to read some of what is waiting for it."""
+    """For a client to send a complete request, or to read a part of what waits for it."""
     max_connections: int = _MAX_CONNECTIONS
     accept_at_once: int = _MAX_AT_ONCE
 
 
 def limits_from_system() -> ConnectionLimits:
-    """Return limits that leave the rest of the server enough file descriptors."""
+    """Return limits that leave enough file descriptors for the rest of the server."""
     try:
         process = psutil.Process()
         limit = process.rlimit(psutil.RLIMIT_NOFILE)[0]
@@ -75,48 +77,44 @@ class Connections:
         self.on_drop = on_drop
         self.open: set[Connection] = set()
         self.idle: dict[Connection, None] = {}
-        """Those on which no request is being served, the longest idle first."""
+        """Those that serve no request, the longest idle first."""
 
     @property
     def buffered_bytes(self) -> int:
-        """How much was written that clients have not taken yet; what the kernel holds is not counted."""
+        """How much was written that clients have not taken yet, without the kernel's buffers."""
         return sum(connection.buffered_bytes for connection in self.open)
 
     def server_config(self, app: ASGIApp, *, drain_s: int | None = None) -> uvicorn.Config:
-        """Return how uvicorn serves `app`; connections still open at the end get `drain_s`."""
+        """Return uvicorn's configuration for `app`; at the end open connections get `drain_s`."""
 
         class LimitedConnection(Connection):
             shared = self
 
+        async def count_requests(scope: Scope, receive: Receive, send: Send) -> None:
+            connection: Connection = scope["state"]["wire"]
+            connection.change_serving(1)
+            try:
+                await app(scope, receive, send)
+            finally:
+                connection.change_serving(-1)
+
         return uvicorn.Config(
-            _counting_requests(app),
+            count_requests,
             http=LimitedConnection,
-            ws="none",  # there is no route for one, so nothing parses it
+            ws="none",  # no route takes one, so nothing parses it
             lifespan="off",
             log_config=None,
             access_log=False,
             server_header=False,
-            proxy_headers=False,  # else any local process could claim another address
+            proxy_headers=False,  # any local process could claim another address with them
             timeout_graceful_shutdown=drain_s,
             timeout_keep_alive=_UVICORN_KEEP_ALIVE_S,
             backlog=self.limits.accept_at_once,
         )
 
 
-def _counting_requests(app: ASGIApp) -> ASGIApp:
-    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        connection: Connection = scope["state"]["wire"]
-        connection.change_serving(1)
-        try:
-            await app(scope, receive, send)
-        finally:
-            connection.change_serving(-1)
-
-    return serve
-
-
 class Connection(H11Protocol):
-    """One connection of HTTP/1.1."""
+    """One HTTP/1.1 connection."""
 
     shared: ClassVar[Connections]
 
@@ -135,13 +133,12 @@ class Connection(H11Protocol):
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
-        """Accept the connection, making room for it if necessary, or refuse it."""
+        """Accept the connection, closing an idle one at the limit; refuse it if none is idle."""
         super().connection_made(transport)
-        ours = self.shared
-        if len(ours.open) >= ours.limits.max_connections:
-            longest_idle = next(iter(ours.idle), None)
+        if len(self.shared.open) >= self.shared.limits.max_connections:
+            longest_idle = next(iter(self.shared.idle), None)
             if longest_idle is None:
-                ours.on_drop("full")
+                self.shared.on_drop("full")
                 self._refuse(
                     Overloaded(
                         "Too many connections are open; try again in a moment.",
@@ -150,7 +147,7 @@ class Connection(H11Protocol):
                 )
                 return
             longest_idle.drop("room")
-        ours.open.add(self)
+        self.shared.open.add(self)
         self._await_client()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -159,21 +156,20 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Start the deadline for a client that does not read."""
+        """Start the deadline of a client that does not read."""
         super().pause_writing()
         self._is_paused = True
         self._await_client()
 
     def resume_writing(self) -> None:
-        """Go on writing."""
+        """Continue writing."""
         super().resume_writing()
         self._is_paused = False
         self._await_client()
 
-    def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP; uvicorn calls this with a message of its own."""
-        del msg
-        self._refuse(MalformedRequest("This is no request that can be read as HTTP/1.1."))
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  uvicorn's own sentence
+        """Answer malformed HTTP."""
+        self._refuse(MalformedRequest("This request cannot be read as HTTP/1.1."))
 
     @property
     def buffered_bytes(self) -> int:
@@ -181,18 +177,18 @@ class Connection(H11Protocol):
         return self.transport.get_write_buffer_size()
 
     def change_serving(self, by: int) -> None:
-        """Count the requests being served: two for a moment when they are pipelined."""
+        """Count the requests being served: for a moment two, when they are pipelined."""
         self._serving += by
         self._await_client()
 
     def drop(self, reason: DropReason) -> None:
-        """Cut the connection."""
+        """Abort the connection."""
         self.shared.on_drop(reason)
         self._forget()
         self.transport.abort()
 
     def _await_client(self) -> None:
-        """Hold a deadline as long as it is for the client to do something."""
+        """Set a deadline if the client has to act next."""
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
@@ -217,22 +213,21 @@ class Connection(H11Protocol):
         self.shared.open.discard(self)
         self._await_client()
 
-    def _refuse(self, fault: GatewayError) -> None:
-        """Answer outside of any request, and close; after an answer has begun, only close."""
+    def _refuse(self, error: GatewayError) -> None:
+        """Answer outside of a request, and close; once an answer has begun, only close."""
         self._forget()
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
-            self.transport.write(_bytes_of(fault))
+            self.transport.write(_response_bytes(error))
             self.transport.close()
         else:
             self.transport.abort()
 
 
-def _bytes_of(fault: GatewayError) -> bytes:
+def _response_bytes(error: GatewayError) -> bytes:
     request_id = new_request_id()
-    answer = error_response(fault, request_id, {**PROTECTION, "Connection": "close"})
-    answer.headers["X-Request-ID"] = request_id
-    answer.headers["Cache-Control"] = "no-store"
-    status = HTTPStatus(answer.status_code)
+    headers = {**PROTECTION, "Connection": "close", "Cache-Control": "no-store"}
+    response = error_response(error, request_id, {**headers, "X-Request-ID": request_id})
+    status = HTTPStatus(response.status_code)
     lines = [b"HTTP/1.1 %d %s" % (status, status.phrase.encode())]
-    lines += [b"%s: %s" % header for header in answer.raw_headers]
-    return b"\r\n".join([*lines, b"", bytes(answer.body)])
+    lines += [b"%s: %s" % header for header in response.raw_headers]
+    return b"\r\n".join([*lines, b"", bytes(response.body)])

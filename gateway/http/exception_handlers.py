@@ -1,6 +1,6 @@
-"""What only HTTP can get wrong, and how anything that was raised becomes the one error shape.
+"""Exceptions to responses: the errors that only HTTP knows, and the one error shape.
 
-Nothing of an exception's own text reaches a client; the server's log has it under the request id.
+A client never sees the text of an unexpected exception; the server's log has it under the request id.
 """
 
 import logging
@@ -22,14 +22,14 @@ _RETRY_AFTER_S = 5
 
 
 class MethodNotAllowed(GatewayError):
-    """The route is there, but not for this method."""
+    """The route does not take this method."""
 
     code = "method_not_allowed"
     status = HTTPStatus.METHOD_NOT_ALLOWED
 
 
 class MalformedRequest(GatewayError):
-    """This is not HTTP, or HTTP that two readers could understand differently."""
+    """The request is not HTTP/1.1, or is ambiguous."""
 
     code = "malformed_request"
     status = HTTPStatus.BAD_REQUEST
@@ -44,29 +44,22 @@ class BodyTimeout(GatewayError):
 
 
 class StorageUnavailable(GatewayError):
-    """The database cannot be read or written at present."""
+    """The database cannot be read or written now."""
 
     code = "storage_unavailable"
     status = HTTPStatus.SERVICE_UNAVAILABLE
     retryable = True
 
 
-class StorageDamaged(GatewayError):
-    """What the database holds cannot be understood; only whoever keeps the server can help."""
-
-    code = "storage_unavailable"
-    status = HTTPStatus.SERVICE_UNAVAILABLE
-
-
-class MemoryNotOpened(GatewayError):
-    """Memory could not be opened when the server started; only a restart can help."""
+class StorageFailed(GatewayError):
+    """The database is damaged, or memory could not be opened; a retry does not help."""
 
     code = "storage_unavailable"
     status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
 def to_gateway_error(exc: Exception, request_id: str) -> GatewayError:
-    """Say in words for the client what was raised; what is our own failure is logged."""
+    """Return an exception as an error for the client; failures of the server are logged."""
     match exc:
         case GatewayError():
             return exc
@@ -76,9 +69,9 @@ def to_gateway_error(exc: Exception, request_id: str) -> GatewayError:
             return NotFound("There is no such route.")
         case StoreDamaged():
             _log.error("storage_damaged", exc_info=exc, extra={"request_id": request_id})
-            return StorageDamaged(
-                "The server's storage is damaged, and trying again will not help: "
-                "its file has to be replaced by a copy, or mended."
+            return StorageFailed(
+                "The server's storage is damaged, and a retry does not help. "
+                "Its file must be restored from a backup."
             )
         case StoreUnavailable():
             _log.error("storage_unavailable", exc_info=exc, extra={"request_id": request_id})
@@ -95,24 +88,24 @@ def to_gateway_error(exc: Exception, request_id: str) -> GatewayError:
 
 
 def error_response(
-    fault: GatewayError, request_id: str, headers: Mapping[str, str] | None = None
+    error: GatewayError, request_id: str, headers: Mapping[str, str] | None = None
 ) -> JsonResponse:
-    """Write a fault as the response of the contract."""
+    """Return the response for an error."""
     extra = dict(headers or {})
-    if fault.retry_after_s is not None:
-        extra["Retry-After"] = str(fault.retry_after_s)
-    if not fault.retryable:  # clients of other services repeat every 409 and 5xx unless told
+    if error.retry_after_s is not None:
+        extra["Retry-After"] = str(error.retry_after_s)
+    if not error.retryable:  # otherwise clients of other services repeat every 409 and 5xx
         extra["X-Should-Retry"] = "false"
-    if fault.status == HTTPStatus.UNAUTHORIZED:
+    if error.status == HTTPStatus.UNAUTHORIZED:
         extra["WWW-Authenticate"] = "Bearer"
-    if fault.status == HTTPStatus.BAD_REQUEST:  # where the next request begins is not certain
+    if error.status == HTTPStatus.BAD_REQUEST:  # the start of the next request is not certain
         extra["Connection"] = "close"
-    return JsonResponse(error_body(fault, request_id), status_code=fault.status, headers=extra)
+    return JsonResponse(error_body(error, request_id), status_code=error.status, headers=extra)
 
 
-def error_body(fault: GatewayError, request_id: str) -> dict[str, Any]:
-    """Give the error shape, the same in a body and in an `error` event."""
-    body = fault.body(request_id)
-    if fault.retry_after_s is not None:  # an event has no header to say it in
-        body["error"]["details"]["retry_after_s"] = fault.retry_after_s
+def error_body(error: GatewayError, request_id: str) -> dict[str, Any]:
+    """Return the error shape of the contract, for a body or an `error` event."""
+    body = error.body(request_id)
+    if error.retry_after_s is not None:  # an event has no headers
+        body["error"]["details"]["retry_after_s"] = error.retry_after_s
     return body

@@ -1,8 +1,8 @@
-"""Who may speak to us: which names in `Host` are ours, and which pages in `Origin`.
+"""Checks of `Host` and `Origin` against the server's own names.
 
-A page elsewhere can make a browser send requests here, and a DNS name of theirs can be made to
-point here (rebinding). Neither can forge `Host` or `Origin`. A number as `Host` cannot be rebound:
-on a wildcard address, where the machine's own numbers are not known, every number is ours.
+Another site's page can make a browser send requests here, and its DNS name can be made to point here
+(rebinding). Neither can forge `Host` or `Origin`. An IP address as `Host` cannot be rebound: on a wildcard
+address, where the machine's own addresses are not known, every IP address is accepted.
 """
 
 import ipaddress
@@ -27,10 +27,10 @@ _MAX_PORT = 65535
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """A host and the port after it."""
+    """A host and its port."""
 
     host: str
-    """Lower case; a number in its one short form."""
+    """In lower case; an IP address in its shortest form."""
     port: int | None
 
 
@@ -39,33 +39,33 @@ class OwnHosts:
     """The names under which this server is reached."""
 
     names: frozenset[str]
-    any_number: bool
+    any_address: bool
 
     def holds(self, host: str) -> bool:
-        """Whether `host` is one of ours."""
-        return host in self.names or (self.any_number and _number(host) is not None)
+        """Return whether `host` is one of them."""
+        return host in self.names or (self.any_address and _ip_address(host) is not None)
 
 
 def own_hosts(bound_to: str) -> OwnHosts:
-    """Tell our names from the address that is listened on."""
-    number = _number(bound_to)
-    wildcard = number is not None and number.is_unspecified
-    return OwnHosts(_LOOPBACK_NAMES | {_short(bound_to)}, any_number=wildcard)
+    """Return the server's names for the address that it listens on."""
+    address = _ip_address(bound_to)
+    wildcard = address is not None and address.is_unspecified
+    return OwnHosts(_LOOPBACK_NAMES | {_short(bound_to)}, any_address=wildcard)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server on that address."""
-    number = _number(host)
-    return host == "localhost" if number is None else number.is_loopback
+    """Return whether only this machine can reach a server on that address."""
+    address = _ip_address(host)
+    return host == "localhost" if address is None else address.is_loopback
 
 
 def read_authority(text: str) -> Authority | None:
-    """Read `host`, `host:port`, `[six]` or `[six]:port`; None: it is none of these."""
+    """Parse `host`, `host:port`, `[six]` or `[six]:port`; None for any other form."""
     match = _AUTHORITY.fullmatch(text)
     if match is None:
         return None
     six, port = match["six"], match["port"]
-    if six is not None and not isinstance(_number(six), ipaddress.IPv6Address):
+    if six is not None and not isinstance(_ip_address(six), ipaddress.IPv6Address):
         return None
     if port and not 0 < int(port) <= _MAX_PORT:
         return None
@@ -73,14 +73,14 @@ def read_authority(text: str) -> Authority | None:
 
 
 class HostGuard:
-    """Lets a request through when its `Host` is ours and its page, if it names one, too."""
+    """Refuses a request whose `Host`, or the page that sent it, is not this server's."""
 
     def __init__(self, app: ASGIApp, *, own: OwnHosts) -> None:
         self._app = app
         self._own = own
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through that is meant for us."""
+        """Pass on the requests for this server."""
         if scope["type"] == "http":
             headers = Headers(scope=scope)
             host = self._check_host(headers.getlist("host"))
@@ -96,11 +96,11 @@ class HostGuard:
     def _check_page(self, method: str, headers: Headers, host: Authority) -> None:
         origins = headers.getlist("origin")
         if origins:
-            if not all(self._is_own_page(one, host) for one in origins):
-                raise Forbidden("This request comes from a web page that is not this server's.")
-        elif method not in _SAFE_METHODS and not _OWN_SITES.issuperset(
-            headers.getlist("sec-fetch-site")
-        ):
+            is_own = all(self._is_own_page(origin, host) for origin in origins)
+        else:
+            sites = headers.getlist("sec-fetch-site")
+            is_own = method in _SAFE_METHODS or _OWN_SITES.issuperset(sites)
+        if not is_own:
             raise Forbidden("This request comes from a web page that is not this server's.")
 
     def _is_own_page(self, origin: str, host: Authority) -> bool:
@@ -112,7 +112,7 @@ class HostGuard:
         return self._own.holds(page.host) and (page.port or default) == (host.port or default)
 
 
-def _number(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _ip_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         return ipaddress.ip_address(host)
     except ValueError:
@@ -120,5 +120,4 @@ def _number(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def _short(host: str) -> str:
-    number = _number(host)
-    return host.lower() if number is None else str(number)
+    return str(_ip_address(host) or host.lower())

@@ -1,10 +1,13 @@
-"""A JSON response that can always be written: whatever a stored value holds, valid JSON comes out."""
+"""JSON responses, valid for any stored value."""
 
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from starlette.responses import Response
 
 from gateway.jsonsafe import json_text
+from memory.clock import rfc3339
 
 
 class JsonResponse(Response):
@@ -13,5 +16,20 @@ class JsonResponse(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        """Write the body."""
+        """Return the body."""
         return json_text(content).encode()
+
+
+def fields_of(value: object, names: Sequence[str]) -> dict[str, Any]:
+    """Return the named attributes of a value as JSON values."""
+    return {name: _plain(getattr(value, name)) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return rfc3339(value)
+    if isinstance(value, float):
+        return round(value, 6)
+    if isinstance(value, Mapping):
+        return dict(value)
+    return list(value) if isinstance(value, tuple) else value

@@ -1,4 +1,4 @@
-"""What the app's own OpenAPI says beyond what FastAPI finds by itself: bodies, and the one error shape.
+"""What the OpenAPI description says beyond what FastAPI finds: request bodies and the one error shape.
 
 Routes read their bodies themselves, within limits, so FastAPI does not see them.
 """
@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict
 from gateway.http.schemas import Body
 
 
-class Fault(BaseModel):
-    """What is inside of every error."""
+class Error(BaseModel):
+    """The content of every error."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -23,30 +23,29 @@ class Fault(BaseModel):
 
 
 class ErrorShape(BaseModel):
-    """The body of every answer that is an error."""
+    """The body of every error response."""
 
     model_config = ConfigDict(extra="forbid")
 
-    error: Fault
+    error: Error
 
 
 def takes(model: type[Body], *, required: bool = True) -> dict[str, Any]:
-    """Describe the JSON body that a route reads."""
-    schema = _without_refs(model.model_json_schema())
-    return {
-        "requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}
-    }
+    """Return the description of the JSON body that a route reads."""
+    content = {"application/json": {"schema": _inlined_schema(model)}}
+    return {"requestBody": {"required": required, "content": content}}
 
 
-def _without_refs(schema: dict[str, Any]) -> dict[str, Any]:
-    """Put definitions where they are used: a route's own part of the document has no place for them."""
+def _inlined_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return a model's schema with its definitions inlined; a route's part cannot hold any."""
+    schema = model.model_json_schema()
     definitions: dict[str, Any] = schema.pop("$defs", {})
 
     def resolve(value: Any) -> Any:
         if isinstance(value, dict):
             name = str(value.get("$ref", "")).rpartition("/")[2]
             return resolve(definitions[name]) if name else {k: resolve(v) for k, v in value.items()}
-        return [resolve(one) for one in value] if isinstance(value, list) else value
+        return [resolve(item) for item in value] if isinstance(value, list) else value
 
     resolved: dict[str, Any] = resolve(schema)
     return resolved
@@ -54,11 +53,11 @@ def _without_refs(schema: dict[str, Any]) -> dict[str, Any]:
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     "default": {
-        "description": "It could not be served.",
-        "content": {"application/json": {"schema": _without_refs(ErrorShape.model_json_schema())}},
+        "description": "The request failed.",
+        "content": {"application/json": {"schema": _inlined_schema(ErrorShape)}},
     }
 }
-"""Of every route, also of those that answer something else than JSON when all is well."""
+"""Of every route, also of those whose success is not JSON."""
 
 EVENTS: dict[int | str, dict[str, Any]] = {
     200: {

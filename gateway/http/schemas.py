@@ -1,4 +1,4 @@
-"""The bodies that clients send. Nothing is coerced; an unknown field is an error that names it."""
+"""The bodies of requests about conversations. Values are not coerced; unknown fields are errors."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -16,26 +16,21 @@ from gateway.turns.requests import ChatRequest, WhenBusy
 from policies.secrets import mask_secrets
 
 
-def without_nul(text: str) -> str:
-    """Refuse a text that databases and files would cut short."""
-    if "\0" in text:
-        raise ValueError("must not hold a NUL character")
+def _filled(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be blank")
     return text
 
 
-def _filled(text: str) -> str:
-    if not text.strip():
-        raise ValueError("must hold more than white space")
-    return without_nul(text)
-
-
 def name_or_nothing(text: str) -> str:
-    """Refuse what no name can be, in a parameter that need not be given."""
+    """Validate an optional parameter that is a name."""
+    if "\0" in text:
+        raise ValueError("must not hold NUL")
     return _filled(text) if text else text
 
 
 def label(text: str) -> str:
-    """Read an app or environment; refuse what no label can be."""
+    """Validate an app or environment and trim it."""
     if not text.isprintable():
         raise ValueError("must be one line of printable characters")
     if mask_secrets(text) != text:
@@ -44,23 +39,21 @@ def label(text: str) -> str:
 
 
 def _model_name(text: str) -> str:
-    """Refuse what the agent program could take for something else than a name."""
+    """Refuse a name that the agent program could take for an option."""
     if not text.isprintable() or text.startswith("-"):
         raise ValueError("must be the name of a model")
     return text
 
 
-# Text with a bound on its length is refused by pydantic where it holds a lone surrogate; without one not.
 Message = Annotated[str, Field(min_length=1, max_length=200_000), AfterValidator(_filled)]
 MAX_NAME_CHARS = 200
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS), AfterValidator(_filled)]
 Label = Annotated[str, Field(max_length=MAX_NAME_CHARS), AfterValidator(label)]
 """An app or an environment; an empty one means any."""
-Remark = Annotated[str, Field(max_length=10_000), AfterValidator(without_nul)]
 
 
 class Body(BaseModel):
-    """A request's JSON object."""
+    """A request's JSON object; `parse_body` has refused NUL and lone surrogates in it."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -75,14 +68,8 @@ class ChatBody(Body):
     idempotency_key: Name | None = None
 
     def request(self) -> ChatRequest:
-        """Give what it asks for."""
-        return ChatRequest(
-            message=self.message,
-            conversation_id=self.conversation_id,
-            new_conversation=self.new_conversation,
-            when_busy=self.when_busy,
-            idempotency_key=self.idempotency_key,
-        )
+        """Return the request for a turn."""
+        return ChatRequest(**self.model_dump())
 
 
 class NewConversationBody(Body):
@@ -93,7 +80,7 @@ class NewConversationBody(Body):
 
 
 class Change(Body):
-    """A field that is absent stays as it is; null unsets what can be unset, and else is refused."""
+    """A partial change. An absent field stays; null is valid only for `unsettable` fields."""
 
     unsettable: ClassVar[tuple[Unsettable, ...]] = ()
 
@@ -106,14 +93,14 @@ class Change(Body):
 
 
 class MemoryChange(Change):
-    """What a conversation may remember."""
+    """Which memory a conversation uses."""
 
     enabled: bool | None = None
     case_memory: bool | None = None
 
 
 class ConversationBody(Change):
-    """`PATCH /conversations/{id}`; an empty label is none."""
+    """`PATCH /conversations/{id}`; an empty label unsets it."""
 
     unsettable = ("model", "app_code", "environment")
 
@@ -124,7 +111,7 @@ class ConversationBody(Change):
     environment: Label | None = None
 
     def change(self) -> ConversationChange:
-        """Give what it asks for."""
+        """Return the change of the conversation."""
         return ConversationChange(
             title=self.title,
             model=self.model,
@@ -150,5 +137,5 @@ class ApprovalBody(Body):
     """`POST /approvals/{id}`."""
 
     decision: Literal["allow", "deny"]
-    message: Remark = ""
+    message: Annotated[str, Field(max_length=10_000)] = ""
     remember: Literal["once", "conversation"] = "once"

@@ -1,15 +1,15 @@
-"""Events as a stream: what is stored goes out at once, in order; silence is filled with comments.
+"""Event streams: stored events are sent at once and in order, comments fill the silence.
 
-A stream is no generator but one ASGI response with three small tasks: one sends, one notices that
-the client has gone, one that the server stops. Ending the response leaves the subscription, whatever
-ended it, and never touches the turn.
+A stream is one ASGI response with four tasks: one sends, the others wait for the client to leave, the
+server to stop and the token to be revoked. Its end closes the subscription and never touches the turn.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 
 import anyio
+from prometheus_client import Gauge
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -22,26 +22,9 @@ from gateway.jsonsafe import json_text
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _KEEP_ALIVE = b": keep-alive\n\n"
 _CHECK_EVERY_S = 1.0
-"""Events of other turns wake a reader of one turn; whether its conversation is gone, the one other
-reason to wake it for nothing, is asked no more often than this."""
+"""A reader of one turn also wakes at events of others; the check for a deleted conversation is limited."""
 _RETRY_AFTER_S = 5
 _PIECE_CHARS = 16_384
-
-
-class Readers:
-    """How many streams are open."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    @contextmanager
-    def one_more(self) -> Iterator[None]:
-        """Count a stream while it is open."""
-        self.count += 1
-        try:
-            yield
-        finally:
-            self.count -= 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,34 +33,34 @@ class StreamPlan:
 
     subscription: Subscription
     until_completed: bool
-    """End after the first `turn.completed`; else never by itself."""
+    """End after the first `turn.completed`; otherwise the stream goes on."""
     check: Callable[[], Awaitable[object]]
-    """Raises `NotFound` when the conversation is gone."""
+    """Raises `NotFound` if the conversation was deleted."""
     wait_stopped: Callable[[], Awaitable[None]]
-    """Returns when the server goes down and no turn runs any more."""
+    """Returns when the server shuts down and no turn runs any more."""
     wait_revoked: Callable[[], Awaitable[None]]
     """Returns when the reader's token is no longer known."""
     keep_alive_s: float
-    readers: Readers
     request_id: str
 
 
 class EventStream(Response):
-    """The response that follows a subscription."""
+    """The response that follows a subscription; `readers` counts the open ones."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, plan: StreamPlan) -> None:
+    def __init__(self, plan: StreamPlan, readers: Gauge) -> None:
         super().__init__(headers=_HEADERS)
         del self.headers["content-length"]
         self._plan = plan
+        self._readers = readers
         self._waiting: anyio.CancelScope | None = None
         self._stopped = False
         self._revoked = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
-        """Send the stream until it ends, the client goes or the server stops."""
-        with self._plan.readers.one_more():
+        """Send the stream until it ends, the client leaves or the server stops."""
+        with self._readers.track_inprogress():
             await self._serve(receive, send)
 
     async def _serve(self, receive: Receive, send: Send) -> None:
@@ -113,92 +96,59 @@ class EventStream(Response):
         try:
             async with self._plan.subscription:
                 await self._follow(send)
-        except Exception as exc:  # noqa: BLE001  the edge of a stream: logged by `to_gateway_error`, told
-            fault = to_gateway_error(exc, self._plan.request_id)
-            await _send(send, error_event(fault, self._plan.request_id))
+        except Exception as exc:  # noqa: BLE001  reported as an event and logged, like any request's failure
+            error = to_gateway_error(exc, self._plan.request_id)
+            await _send(send, error_event(error, self._plan.request_id))
 
     async def _follow(self, send: Send) -> None:
         plan = self._plan
-        rhythm = _Rhythm(plan.keep_alive_s)
+        now = anyio.current_time()
+        keep_alive_at, check_at, checked_at = now + plan.keep_alive_s, inf, -inf
         while True:
             stopped = self._stopped
-            events = await self._next(0 if stopped or self._revoked else rhythm.wait_s)
+            wait_s = 0 if stopped or self._revoked else min(keep_alive_at, check_at) - now
+            events = await self._next(max(0, wait_s))
+            now = anyio.current_time()
             if self._revoked:
                 raise Unauthorized("The token of this stream is no longer valid.")
             if events:
                 for piece in stream_pieces(events):
                     await _send(send, piece)
-                rhythm.sent()
-                if plan.until_completed and any(one.type == COMPLETED for one in events):
+                now = anyio.current_time()
+                keep_alive_at = now + plan.keep_alive_s
+                if plan.until_completed and any(event.type == COMPLETED for event in events):
                     return
-            elif stopped:
+                continue
+            if stopped:
                 raise ShuttingDown(
                     "The server is shutting down; come back with the id of the last event.",
                     retry_after_s=_RETRY_AFTER_S,
                 )
-            else:
-                await self._mind_silence(send, rhythm)
+            check_at = checked_at + _CHECK_EVERY_S
+            if now >= check_at:
+                await self._check_conversation()
+                checked_at, check_at = now, inf
+            if now >= keep_alive_at:
+                await _send(send, _KEEP_ALIVE)
+                keep_alive_at = now + plan.keep_alive_s
 
     async def _next(self, wait_s: float) -> Sequence[TurnEvent]:
         with anyio.CancelScope() as self._waiting:
             return await self._plan.subscription.next(wait_s)
         return []
 
-    async def _mind_silence(self, send: Send, rhythm: "_Rhythm") -> None:
-        if rhythm.is_check_due():
-            try:
-                await self._plan.check()
-            except NotFound:
-                raise NotFound(
-                    "This conversation was deleted.", code="conversation_deleted"
-                ) from None
-        if rhythm.is_keep_alive_due():
-            await _send(send, _KEEP_ALIVE)
-
-
-class _Rhythm:
-    """When a silent stream must look whether its conversation is still there, and say something."""
-
-    def __init__(self, keep_alive_s: float) -> None:
-        self._keep_alive_s = keep_alive_s
-        self._sent_at = anyio.current_time()
-        self._check_from = self._sent_at
-        self._is_unsure = False
-
-    @property
-    def wait_s(self) -> float:
-        """How long nothing needs to be done."""
-        due = self._sent_at + self._keep_alive_s
-        if self._is_unsure:
-            due = min(due, self._check_from)
-        return max(0.0, due - anyio.current_time())
-
-    def sent(self) -> None:
-        """Note that the client was just sent something."""
-        self._sent_at = anyio.current_time()
-
-    def is_check_due(self) -> bool:
-        """Whether to look now; if not, it is due soon."""
-        now = anyio.current_time()
-        self._is_unsure = now < self._check_from
-        if not self._is_unsure:
-            self._check_from = now + _CHECK_EVERY_S
-        return not self._is_unsure
-
-    def is_keep_alive_due(self) -> bool:
-        """Whether the client has heard nothing for long; counts as sent then."""
-        now = anyio.current_time()
-        if now < self._sent_at + self._keep_alive_s:
-            return False
-        self._sent_at = now
-        return True
+    async def _check_conversation(self) -> None:
+        try:
+            await self._plan.check()
+        except NotFound:
+            raise NotFound("This conversation was deleted.", code="conversation_deleted") from None
 
 
 def stream_pieces(events: Iterable[TurnEvent]) -> Iterator[bytes]:
-    """Write events in pieces of bounded size; the data of each is one line of JSON already.
+    """Yield events as the text of a stream, in pieces of bounded size.
 
-    The server waits after each piece until the client has read enough, so no more than a piece is
-    held for a client that does not read.
+    The server waits after each piece until the client has read enough, so at most one piece is held for
+    a client that does not read. The data of an event is one line of JSON.
     """
     text = ""
     for event in events:
@@ -212,9 +162,9 @@ def stream_pieces(events: Iterable[TurnEvent]) -> Iterator[bytes]:
     yield text.encode()
 
 
-def error_event(fault: GatewayError, request_id: str) -> bytes:
-    """Write the one error shape as an event; it has no id, so resuming goes on before it."""
-    return f"event: error\ndata: {json_text(error_body(fault, request_id))}\n\n".encode()
+def error_event(error: GatewayError, request_id: str) -> bytes:
+    """Return an error as an event. It has no id, so a client resumes after the last event."""
+    return f"event: error\ndata: {json_text(error_body(error, request_id))}\n\n".encode()
 
 
 async def _send(send: Send, chunk: bytes) -> None:

@@ -1,10 +1,9 @@
-"""Who may use the server: a file of names and hashed tokens, read again whenever it changes.
+"""The users of the server: a file of names and hashed tokens, read again when it changes.
 
-    # one line a token; a name may have several
+    # one token a line; a name may have several
     ada 3f79bb7b435b05321651daefd374cdc681dc06faa65e374e38337b88ca046dea
 
-The file holds hashes alone, so reading it lets nobody in; the token itself is shown once, when it
-is made.
+The file holds only hashes, so reading it gives no access. A token is shown once, when it is made.
 """
 
 import errno
@@ -35,17 +34,17 @@ _ROOT = 0
 _MAX_FILE_BYTES = 1_048_576
 _LOOK_EVERY_S = 0.5
 _FINAL = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR})
-"""What a file that cannot be read fails with for good; another error, such as no descriptor, passes."""
+"""Errors of a file that stay; others, such as no free descriptor, pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The tokens that let somebody in, as hashes, each with whose it is."""
+    """The hashes of all tokens, each with its user."""
 
     users: tuple[tuple[str, UserId], ...]
 
     def user_of(self, token: str) -> UserId | None:
-        """Tell whose token it is, or None; takes as long for a near miss as for a far one."""
+        """Return the token's user, or None, in a time that does not depend on the text."""
         given = _hash(token)
         found = None
         for known, user_id in self.users:
@@ -55,9 +54,9 @@ class Tokens:
 
 
 class TokenFile:
-    """The tokens of a file as it is now. `watch` must be running to notice changes.
+    """The tokens of a file, kept up to date while `watch` runs.
 
-    A changed file that cannot be used lets nobody in until it can.
+    A changed file that cannot be used holds no tokens.
     """
 
     def __init__(self, path: Path) -> None:
@@ -67,17 +66,17 @@ class TokenFile:
         self._changed = anyio.Event()
 
     def user_of(self, token: str) -> UserId | None:
-        """See `Tokens.user_of`."""
+        """Return the token's user; see `Tokens.user_of`."""
         return self._tokens.user_of(token)
 
     async def wait_revoked(self, token: str) -> None:
-        """Return when a token no longer lets in who it lets in now."""
+        """Return when a token no longer belongs to its present user."""
         user_id = self.user_of(token)
         while user_id is not None and self.user_of(token) == user_id:
             await self._changed.wait()
 
     async def watch(self) -> None:
-        """Read the file again whenever it has changed, until cancelled."""
+        """Read the file again after each change, until cancelled."""
         while True:
             await anyio.sleep(_LOOK_EVERY_S)
             if await run_sync(self.look_blocking):
@@ -85,9 +84,9 @@ class TokenFile:
                 self._changed = anyio.Event()
 
     def look_blocking(self) -> bool:
-        """Read a changed file once it has stayed the same between two looks; return whether it was read.
+        """Read a file that changed and then stayed the same for one period; return whether it was read.
 
-        An editor may have written half of it at the first look.
+        An editor may have written only half of it before. Blocking.
         """
         before, self._seen = self._seen, _signature(self._path)
         if self._seen != before or self._seen == self._loaded:
@@ -105,7 +104,7 @@ class TokenFile:
 
 
 def _signature(path: Path) -> tuple[int, ...]:
-    """Return what changes when a file does."""
+    """Return values that change when the file does."""
     try:
         found = path.stat()
     except OSError as exc:
@@ -114,10 +113,10 @@ def _signature(path: Path) -> tuple[int, ...]:
 
 
 def make_token(name: str) -> tuple[str, str]:
-    """Make a token for a user: the token itself, and the line to add to the file.
+    """Return a new token for a user and the line to add to the file.
 
     Raises:
-        StartError: no user can have that name.
+        StartError: the name is not valid.
     """
     if _NAME.fullmatch(name) is None:
         raise StartError(
@@ -129,10 +128,10 @@ def make_token(name: str) -> tuple[str, str]:
 
 
 def load_tokens(path: Path) -> Tokens:
-    """Read the file of tokens; blocking.
+    """Read a file of tokens; blocking.
 
     Raises:
-        StartError: it cannot be read, is not ours alone, or a line is wrong.
+        StartError: it cannot be read, others can read or write it, or a line is wrong.
     """
     try:
         with path.open("rb") as file:
@@ -153,10 +152,10 @@ def load_tokens(path: Path) -> Tokens:
 
 
 def read_tokens(text: str) -> Tokens:
-    """Read what such a file holds.
+    """Parse the content of a file of tokens.
 
     Raises:
-        StartError: a line is wrong, a token is there twice, or there is none.
+        StartError: a line is wrong, a token is repeated, or there is none.
     """
     users: dict[str, UserId] = {}
     for number, line in enumerate(text.splitlines(), start=1):

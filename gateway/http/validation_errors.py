@@ -1,6 +1,6 @@
-"""From what pydantic found wrong to one plain sentence that names the field.
+"""Validation errors of pydantic as one sentence that names the field.
 
-The sentence never holds what the client sent, but for a field's name, clipped.
+The sentence holds nothing that the client sent except the field's name, clipped.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,14 +13,14 @@ _MAX_NAME_CHARS = 80
 
 _SENTENCES: Mapping[str, str] = {
     "missing": "{field} is missing.",
-    "extra_forbidden": "{field} is not a field that can be given here.",
+    "extra_forbidden": "{field} is not a known field.",
     "list_type": "{field} must be a list.",
     "too_short": "{field} must hold at least {min_length}.",
     "too_long": "{field} may hold at most {max_length}.",
-    "datetime_from_date_parsing": "{field} must be a day and an hour that there are.",
-    "timezone_aware": "{field} must name its time zone, as in 2026-01-31T09:30:00Z.",
+    "datetime_from_date_parsing": "{field} must be a valid date-time, such as 2026-01-31T09:30:00Z.",
+    "timezone_aware": "{field} must have a time zone, such as 2026-01-31T09:30:00Z.",
     "string_type": "{field} must be text.",
-    "string_unicode": "{field} holds half of a character (a lone surrogate), which is no valid text.",
+    "string_unicode": "{field} holds a lone surrogate, which is not valid text.",
     "string_too_short": "{field} must not be empty.",
     "string_too_long": "{field} may have at most {max_length} characters.",
     "bool_type": "{field} must be true or false.",
@@ -39,22 +39,22 @@ _SENTENCES: Mapping[str, str] = {
 
 
 def validation_error(errors: Sequence[Mapping[str, Any]]) -> UnprocessableEntity:
-    """Make the error out of pydantic's list; the first one is told."""
+    """Return the error for the first of pydantic's findings."""
     first = errors[0]
     name = field_name(first.get("loc", ()))
     template = _SENTENCES.get(str(first.get("type")), "{field} is not valid.")
-    values = {key: str(one) for key, one in (first.get("ctx") or {}).items()}
+    values = {key: str(value) for key, value in (first.get("ctx") or {}).items()}
     values.setdefault("reason", values.get("error", "is not valid"))
     return bad_field(name, template.format(**{**values, "field": f"`{name}`"}))
 
 
 def bad_field(name: str, sentence: str) -> UnprocessableEntity:
-    """Make the error about one field."""
+    """Return the error about one field."""
     return UnprocessableEntity(sentence, details={"field": name})
 
 
 def field_name(loc: Sequence[str | int]) -> str:
-    """Name a field as a person would: `memory.enabled`."""
-    parts = [str(one) for one in loc if one not in {"query", "path", "header", "body"}]
+    """Return a field's dotted name, such as `memory.enabled`."""
+    parts = [str(part) for part in loc if part not in {"query", "path", "header", "body"}]
     name = clean_text(".".join(parts)) or "body"
     return name if len(name) <= _MAX_NAME_CHARS else f"{name[:_MAX_NAME_CHARS]}…"

@@ -1,35 +1,34 @@
-"""What clients see of conversations and their turns, as plain JSON values."""
+"""Conversations, turns and logs as JSON values of the contract."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gateway.conversations.model import Turn
+from gateway.http.json_response import fields_of
 from gateway.journal import LogEntry
 from gateway.turns.requests import ConversationView
 from memory.clock import rfc3339
 
+_CONVERSATION = (
+    *("id", "title", "turns", "last_activity_at", "created_at", "model"),
+    *("app_code", "environment"),
+)
+_LOG = ("log_file", "conversation_id", "turn_id", "started_at", "size_bytes", "outcome")
+
 
 def conversation_fields(view: ConversationView) -> dict[str, Any]:
-    """Give a conversation as a list shows it."""
-    one = view.conversation
+    """Return a conversation as an item of a list."""
+    conversation = view.conversation
     return {
-        "id": one.id,
-        "title": one.title,
-        "state": view.state,
-        "hot": view.hot,
-        "turns": one.turns,
-        "last_activity_at": rfc3339(one.last_activity_at),
-        "created_at": rfc3339(one.created_at),
-        "model": one.model,
-        "memory": {"enabled": one.memory_enabled, "case_memory": one.case_memory},
-        "app_code": one.app_code,
-        "environment": one.environment,
+        **fields_of(conversation, _CONVERSATION),
+        **fields_of(view, ("state", "hot")),
+        "memory": {"enabled": conversation.memory_enabled, "case_memory": conversation.case_memory},
     }
 
 
 def conversation_with_queue(view: ConversationView) -> dict[str, Any]:
-    """Give a conversation by itself; `position` 1 is next."""
+    """Return a conversation with its queue; `position` 1 is next."""
     queue = [
         {
             "turn_id": turn.id,
@@ -43,41 +42,33 @@ def conversation_with_queue(view: ConversationView) -> dict[str, Any]:
 
 
 def log_fields(entry: LogEntry) -> dict[str, Any]:
-    """Give a log as a list shows it."""
-    return {
-        "log_file": entry.log_file,
-        "conversation_id": entry.conversation_id,
-        "turn_id": entry.turn_id,
-        "started_at": rfc3339(entry.started_at),
-        "size_bytes": entry.size_bytes,
-        "outcome": entry.outcome,
-    }
+    """Return a log as an item of the list."""
+    return fields_of(entry, _LOG)
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """Which turns to read for some messages.
+class MessagePage:
+    """One page of a conversation's messages.
 
-    A turn is two messages, what was asked and what came of it; message `2 * seq` and the one after.
+    A turn is two messages, the user's with the number `2 * seq` and the result with the next one.
     """
 
     limit: int
-    """Messages wanted."""
     before: int | None
-    """Only messages before this one; None: up to the last."""
+    """Only messages with lower numbers; None: all."""
 
     @property
     def max_turns(self) -> int:
-        """As many turns as the messages can be in, and one more to see that there is more."""
+        """The turns that the messages can be in, and one more to see whether there are more."""
         return self.limit // 2 + 2
 
     @property
     def before_seq(self) -> int | None:
-        """Only turns before this one."""
+        """Only turns before this one are needed."""
         return None if self.before is None else (self.before + 1) // 2
 
-    def cut(self, turns: Sequence[Turn]) -> tuple[list[dict[str, Any]], int | None]:
-        """Give the messages, oldest first, and before which one the next page ends; None: none."""
+    def cut(self, turns: Sequence[Turn]) -> tuple[list[dict[str, Any]], str | None]:
+        """Return the messages, oldest first, and the `before` of the next page, if there is one."""
         numbered = [
             pair
             for turn in turns
@@ -86,7 +77,7 @@ class Span:
         ]
         page = numbered[-self.limit :]
         more = len(numbered) > len(page)
-        return [message for _, message in page], page[0][0] if more else None
+        return [message for _, message in page], str(page[0][0]) if more else None
 
 
 def _asked(turn: Turn) -> dict[str, Any]:

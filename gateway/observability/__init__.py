@@ -1,1 +1,1 @@
-"""What the gateway tells of itself: its log and its metrics."""
+"""The server's log and metrics."""

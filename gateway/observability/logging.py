@@ -1,7 +1,7 @@
-"""The server's own log: structlog on standard error, everybody's records through one formatter.
+"""The server's log: structlog on standard error, with one formatter for all loggers.
 
-Records of the standard library (ours, uvicorn's, the agent SDK's) and structlog's come out alike,
-with the ids that `bind_turn` bound, and with their secrets masked as the last step before writing.
+Records of the standard library (ours, uvicorn's, the agent SDK's) and of structlog look alike. They have
+the ids that `bind_turn` bound, and their secrets are masked as the last step.
 """
 
 import io
@@ -21,12 +21,15 @@ from gateway.observability.terminal import spell_out
 from policies.secrets import mask_secrets
 
 _TAKEN_OVER = ("uvicorn", "uvicorn.error", "uvicorn.access", "claude_agent_sdk")
-"""Loggers that may bring handlers of their own; theirs go, ours hears them."""
+"""Loggers whose own handlers are replaced by ours."""
 _TALKATIVE = ("aiosqlite", "asyncio", "chromadb", "httpcore", "httpx", "mcp")
-"""Heard from `WARNING` on, whatever the level."""
+"""Logged from `WARNING` on, at any level."""
 
 
 _MANY_ROWS = frozenset({"exception", "stack"})
+_MAX_VALUE_CHARS = 8_000
+"""Lines are masked on the event loop, and hostile text takes long: longer values lose their middle."""
+_READ_CHARS = 12_000
 
 
 class LevelError(ValueError):
@@ -34,22 +37,24 @@ class LevelError(ValueError):
 
 
 class _OurHandler(logging.StreamHandler[TextIO]):
-    """Known again by its class when the logging is configured anew."""
+    """Recognized by its class when logging is configured again."""
 
 
 def configure_logging(
     *, json: bool, level: str = "INFO", mask: Mask = mask_secrets, stream: TextIO | None = None
 ) -> None:
-    """Send all logging to `stream` (standard error), as JSON lines or as columns for a person.
+    """Send all logs to `stream` (standard error), as JSON lines or as columns for a person.
 
-    May be called again; the last call holds. Handlers that others put on the root logger stay.
+    The last call counts. Other handlers of the root logger stay.
 
     Raises:
         LevelError: `level` is none of `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`.
     """
     number = logging.getLevelNamesMapping().get(level.upper())
     if not number:
-        raise LevelError(f"{level!r} is no log level; DEBUG, INFO, WARNING, ERROR, CRITICAL are")
+        raise LevelError(
+            f"{level!r} is not a log level; use DEBUG, INFO, WARNING, ERROR or CRITICAL"
+        )
     target = sys.stderr if stream is None else stream
     if isinstance(target, io.TextIOWrapper):
         target.reconfigure(errors="backslashreplace")
@@ -93,7 +98,7 @@ def _formatter(
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.format_exc_info,
-            _Masking(mask),
+            _masking(mask),
             *render,
         ],
     )
@@ -101,8 +106,9 @@ def _formatter(
 
 def _install(handler: logging.Handler, level: int) -> None:
     root = logging.getLogger()
-    for old in [one for one in root.handlers if isinstance(one, _OurHandler)]:
-        root.removeHandler(old)
+    for old in root.handlers[:]:
+        if isinstance(old, _OurHandler):
+            root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(level)
     for name in _TAKEN_OVER:
@@ -114,38 +120,30 @@ def _install(handler: logging.Handler, level: int) -> None:
         logging.getLogger(name).setLevel(max(level, logging.WARNING))
 
 
-_MAX_VALUE_CHARS = 8_000
-"""Lines are masked on the event loop, and hostile text takes a while: longer values lose their middle."""
-_READ_CHARS = 12_000
+def _masking(mask: Mask) -> Processor:
+    def clip_masked(text: str) -> str:
+        # masks more than is kept, so that a secret at the cut is masked whole
+        return clip(mask(clip(text, _READ_CHARS)), _MAX_VALUE_CHARS)
 
-
-class _Masking:
-    """Makes every value plain and masks its secrets."""
-
-    def __init__(self, mask: Mask) -> None:
-        self._mask = mask
-
-    def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-        masked: EventDict = mask_leaves(json_safe(event), self._clipped)
+    def process(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+        masked: EventDict = mask_leaves(json_safe(event), clip_masked)
         return masked
 
-    def _clipped(self, text: str) -> str:
-        """Mask more of a long text than is kept, so that a secret at the cut is masked whole."""
-        return clip(self._mask(clip(text, _READ_CHARS)), _MAX_VALUE_CHARS)
+    return process
 
 
 def _drop_duplicates(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Drop copies of the message: uvicorn's coloured one, and what other formatters leave behind."""
+    """Drop copies of the message, such as uvicorn's coloured one."""
     for name in ("color_message", "message", "asctime"):
         event.pop(name, None)
     return event
 
 
 def _spell_out(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Keep what is logged from acting on the terminal, or from looking like a row of its own."""
-    for key, one in event.items():
-        if isinstance(one, str):
-            event[key] = spell_out(one, keep="\n" if key in _MANY_ROWS else "")
+    """Escape control characters, which could act on the terminal or forge a row."""
+    for key, value in event.items():
+        if isinstance(value, str):
+            event[key] = spell_out(value, keep="\n" if key in _MANY_ROWS else "")
     return event
 
 
@@ -161,16 +159,11 @@ def bind_turn(
     conversation_id: str | None = None,
     turn_id: str | None = None,
 ) -> Iterator[None]:
-    """Name the request, conversation and turn in every record logged inside, in this task.
+    """Add these ids to every record logged inside, in this task and in those it starts.
 
-    Tasks started inside inherit it. What is None is left as it was outside.
+    An id that is None stays as it is outside.
     """
-    given = {
-        "request_id": request_id,
-        "conversation_id": conversation_id,
-        "turn_id": turn_id,
-    }
-    with structlog.contextvars.bound_contextvars(
-        **{key: one for key, one in given.items() if one is not None}
-    ):
+    ids = {"request_id": request_id, "conversation_id": conversation_id, "turn_id": turn_id}
+    known = {key: value for key, value in ids.items() if value is not None}
+    with structlog.contextvars.bound_contextvars(**known):
         yield

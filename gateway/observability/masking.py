@@ -1,8 +1,7 @@
-"""Masks secrets inside a value, leaf by leaf, so that what is written of it stays valid JSON.
+"""Masks the secrets in a value leaf by leaf, so that it stays valid JSON.
 
-A mask laid over a finished line could swallow a quote or a brace. So the strings are masked while
-they are still values: each string and each key by the callable, and in addition whatever stands
-under a key that says that it is a secret, `{"password": "hunter2"}` say.
+A mask on a finished line could remove a quote or a brace. Each string and each key is masked by the
+callable; in addition every value under a key that names a secret is masked, as in `{"password": "hunter2"}`.
 """
 
 import re
@@ -11,32 +10,32 @@ from functools import lru_cache
 from typing import Any
 
 Mask = Callable[[str], str]
-"""Masks the secrets in a text, wherever in it they stand; it may not rely on where the text begins."""
+"""Masks the secrets anywhere in a text; it may not rely on where the text begins."""
 
 MASKED = "…[masked]"
-"""Stands for a value that is masked whole, because of the key that it stands under."""
+"""Replaces a value because of its key."""
 UNMASKABLE = "[left out: could not be masked]"
-"""Stands for a string that the mask itself failed on."""
+"""Replaces a string on which the mask failed."""
 
 _WORD_BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\s.\-]+")
-_TELLING = re.compile(
+_SECRET_NAME = re.compile(
     r"(?:.*_)?(?:password|passwd|passphrase|passcode|pwd_?hash|secret|token|authorization|cookie"
     r"|credentials?|bearer|api_?key|(?:access|private|secret|auth|signing|encryption|account)_?key"
     r"|密码|密碼|口令|密钥|密鑰|令牌|私钥|凭证|凭据)"
 )
-_MAX_TELLING_KEY_CHARS = 100
+_MAX_KEY_CHARS = 100
 
 
 def mask_text(text: str, mask: Mask) -> str:
-    """Mask one string; a mask that fails leaves nothing of it rather than all of it."""
+    """Mask one string; if the mask fails, nothing of the string is kept."""
     try:
         return mask(text)
-    except Exception:  # noqa: BLE001  a fault in a pattern must cost the text, not the line
+    except Exception:  # noqa: BLE001  any callable; its failure must cost the text, not the line
         return UNMASKABLE
 
 
 def clip(text: str, limit: int) -> str:
-    """Keep head and tail of a long text and say how much is left out between."""
+    """Return the head and the tail of a long text, and how much is left out between."""
     if len(text) <= limit:
         return text
     half = limit // 2
@@ -44,10 +43,10 @@ def clip(text: str, limit: int) -> str:
 
 
 def mask_leaves(value: Any, mask: Mask) -> Any:
-    """Give a value made by `json_safe` with every string in it masked, keys included. Never raises.
+    """Return a value made by `json_safe` with all its strings and keys masked. Never raises.
 
-    The result has the same shape: the same containers, as many items, the same order. Nearly
-    every value holds no secret, so the mask first runs once over all its strings together.
+    The result has the same shape. Nearly every value holds no secret, so the mask first runs once over
+    all its strings together.
     """
     strings: list[str] = []
     if _collect(value, strings):
@@ -57,25 +56,25 @@ def mask_leaves(value: Any, mask: Mask) -> Any:
 
 
 def _collect(value: Any, strings: list[str]) -> bool:
-    """Add the strings of a value, and say whether a key in it says that it holds a secret."""
-    told = False
+    """Add the strings of a value to `strings`; return whether one of its keys names a secret."""
+    found = False
     if isinstance(value, str):
         strings.append(value)
     elif isinstance(value, list):
-        for one in value:
-            told |= _collect(one, strings)
+        for item in value:
+            found |= _collect(item, strings)
     elif isinstance(value, dict):
-        for key, one in value.items():
+        for key, item in value.items():
             strings.append(key)
-            told |= _collect(one, strings) | is_telling(key)
-    return told
+            found |= _collect(item, strings) | names_secret(key)
+    return found
 
 
 def _mask(value: Any, mask: Mask) -> Any:
     if isinstance(value, str):
         return mask_text(value, mask)
     if isinstance(value, list):
-        return [_mask(one, mask) for one in value]
+        return [_mask(item, mask) for item in value]
     if isinstance(value, dict):
         return _mask_mapping(value, mask)
     return value
@@ -83,11 +82,11 @@ def _mask(value: Any, mask: Mask) -> Any:
 
 def _mask_mapping(value: dict[str, Any], mask: Mask) -> dict[str, Any]:
     out: dict[str, Any] = {}
-    for key, one in value.items():
+    for key, item in value.items():
         name = mask_text(key, mask)
         while name in out:
             name += "'"
-        out[name] = _mask_whole(one, mask) if is_telling(key) else _mask(one, mask)
+        out[name] = _mask_whole(item, mask) if names_secret(key) else _mask(item, mask)
     return out
 
 
@@ -95,15 +94,15 @@ def _mask_whole(value: Any, mask: Mask) -> Any:
     if isinstance(value, dict):
         return _mask_mapping(value, mask)
     if isinstance(value, list):
-        return [_mask_whole(one, mask) for one in value]
+        return [_mask_whole(item, mask) for item in value]
     if value is None or isinstance(value, bool) or value == "":
         return value
     return MASKED
 
 
 @lru_cache(maxsize=4096)
-def is_telling(key: str) -> bool:
-    """Say whether a key says that its value is a secret: `apiKey`, `X-Auth-Token`, `密码`."""
-    if len(key) > _MAX_TELLING_KEY_CHARS:
+def names_secret(key: str) -> bool:
+    """Return whether a key names a secret, such as `apiKey`, `X-Auth-Token` or `密码`."""
+    if len(key) > _MAX_KEY_CHARS:
         return False
-    return _TELLING.fullmatch(_WORD_BORDER.sub("_", key).lower()) is not None
+    return _SECRET_NAME.fullmatch(_WORD_BORDER.sub("_", key).lower()) is not None

@@ -1,7 +1,7 @@
-"""All metrics of the gateway, on a registry of their own.
+"""The gateway's metrics, on a registry of their own.
 
-Each counter is an attribute named as it is exposed, without the prefix `candor_`. Where a label could
-take any text a method counts instead, so that no model and no client can make up series without end.
+Each attribute is named as its metric, without the prefix `candor_`. Where a label could take any text, a method
+bounds its values, so that no model and no client can create series without end.
 """
 
 import logging
@@ -19,33 +19,16 @@ GaugeName = Literal[
     "running_turns",
     "queued_turns",
     "event_backlog",
-    "sse_readers",
     "http_buffered_bytes",
 ]
 
 OTHER = "other"
-"""The label of everything beyond the known and the first few."""
+"""The label for unknown values beyond the first few."""
 KNOWN_TOOLS: frozenset[str] = frozenset(
     {
-        "AskUserQuestion",
-        "Bash",
-        "BashOutput",
-        "Edit",
-        "ExitPlanMode",
-        "Glob",
-        "Grep",
-        "KillShell",
-        "LS",
-        "MultiEdit",
-        "NotebookEdit",
-        "Read",
-        "Skill",
-        "Task",
-        "TodoWrite",
-        "ToolSearch",
-        "WebFetch",
-        "WebSearch",
-        "Write",
+        *("AskUserQuestion", "Bash", "BashOutput", "Edit", "ExitPlanMode", "Glob", "Grep"),
+        *("KillShell", "LS", "MultiEdit", "NotebookEdit", "Read", "Skill", "Task", "TodoWrite"),
+        *("ToolSearch", "WebFetch", "WebSearch", "Write"),
         *(
             f"mcp__memory_case__memory_case_{does}"
             for does in ("search", "upsert", "feedback", "render")
@@ -65,25 +48,24 @@ _GAUGES: Final[dict[GaugeName, str]] = {
     "running_turns": "Turns that run now.",
     "queued_turns": "Turns that wait in their conversation's lane.",
     "event_backlog": "Events that wait to be stored.",
-    "sse_readers": "Readers of event streams.",
     "http_buffered_bytes": "Bytes that clients were sent and have not taken yet.",
 }
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class _Bounded:
-    """Lets through the known values and the first few unknown ones; the rest become `other`."""
+    """Returns known values and the first few unknown ones as they are, and `other` for the rest."""
 
     def __init__(self, known: Collection[str] = (), *, most: int = _MAX_VALUES) -> None:
-        self._let_through = set(known)
-        self._most = len(self._let_through) + most
+        self._accepted = set(known)
+        self._most = len(self._accepted) + most
 
     def __call__(self, value: str) -> str:
-        if value not in self._let_through:
-            if len(self._let_through) >= self._most:
+        if value not in self._accepted:
+            if len(self._accepted) >= self._most:
                 return OTHER
-            self._let_through.add(value)
+            self._accepted.add(value)
         return value
 
 
@@ -95,14 +77,60 @@ class Metrics:
         self._tools = _Bounded(known_tools, most=0)
         self._routes = _Bounded(most=_MAX_ROUTES)
         self._reasons = _Bounded()
-        self._count_turns()
-        self._count_memory()
-        self._count_clients()
-        self._count_the_rest()
-        self._gauges = {
-            name: Gauge(f"candor_{name}", about, registry=self.registry)
-            for name, about in _GAUGES.items()
-        }
+        self._gauges = {name: self._gauge(name, about) for name, about in _GAUGES.items()}
+        self.sse_readers = self._gauge("sse_readers", "Readers of event streams.")
+        counter = self._counter
+        self.turns_total = counter("turns", "Turns that ended.", "outcome", "stop_reason")
+        self.tool_calls_total = counter("tool_calls", "Calls of tools.", "name", "status")
+        self.turn_seconds = Histogram(
+            *("candor_turn_seconds", "Duration of turns."),
+            buckets=_TURN_BUCKETS_S,
+            registry=self.registry,
+        )
+        self.first_text_seconds = Histogram(
+            *("candor_first_text_seconds", "From a message to the first text of its answer."),
+            buckets=_FIRST_TEXT_BUCKETS_S,
+            registry=self.registry,
+        )
+        self.model_retries_total = counter(
+            "model_retries", "Retries of agents after a failure of the model's service."
+        )
+        self.recall_degraded_total = counter(
+            "recall_degraded", "Recalls without one of their parts.", "reason"
+        )
+        self.turns_not_recorded_total = counter(
+            "turns_not_recorded", "Turns that could not be written into memory."
+        )
+        self.episodes_total = counter("episodes", "Episodes written, by outcome.", "status")
+        self.deliveries_total = counter(
+            "deliveries", "Deliveries to memory backends.", "backend", "result"
+        )
+        self.breaker_changes_total = counter(
+            "breaker_changes",
+            "State changes of the backends' circuit breakers.",
+            "backend",
+            "state",
+        )
+        self.clients_connected_total = counter(
+            "clients_connected", "Agent processes given to turns, by origin.", "origin"
+        )
+        self.sessions_lost_total = counter("sessions_lost", "Sessions that could not be resumed.")
+        self.clients_killed_total = counter("clients_killed", "Agent processes killed.")
+        self.unsolicited_messages_total = counter(
+            "unsolicited_messages", "Agent messages that belong to no requested turn."
+        )
+        self.journal_lines_lost_total = counter(
+            "journal_lines_lost", "Lines that the journal could not keep."
+        )
+        self.background_failures_total = counter(
+            "background_failures", "Failures of background loops, each restarted.", "loop"
+        )
+        self.connections_dropped_total = counter(
+            "connections_dropped", "Connections that the server ended.", "reason"
+        )
+        self.http_requests_total = counter(
+            "http_requests", "HTTP requests answered.", "route", "method", "status"
+        )
 
     def count_turn(
         self,
@@ -112,115 +140,55 @@ class Metrics:
         seconds: float,
         first_text_seconds: float | None = None,
     ) -> None:
-        """Count a turn that ended, with its times; None: it gave no text."""
+        """Count a finished turn and observe its times; None: it gave no text."""
         self.turns_total.labels(outcome=outcome, stop_reason=stop_reason).inc()
         self.turn_seconds.observe(seconds)
         if first_text_seconds is not None:
             self.first_text_seconds.observe(first_text_seconds)
 
     def count_tool_call(self, name: str, status: str) -> None:
-        """Count a call; a tool that is not among the known ones counts as `other`."""
+        """Count a call; an unknown tool counts as `other`."""
         self.tool_calls_total.labels(name=self._tools(name), status=status).inc()
 
     def count_recall_degraded(self, reason: str) -> None:
-        """Count a recall that did without a part, under the part's reason."""
+        """Count a recall without one of its parts."""
         self.recall_degraded_total.labels(reason=self._reasons(reason)).inc()
 
     def count_background_failure(self, loop: str) -> None:
-        """Count a background loop that failed and is started again."""
+        """Count a failure of a background loop."""
         self.background_failures_total.labels(loop=loop).inc()
 
     def count_dropped_connection(self, reason: str) -> None:
-        """Count a connection that the server ended: one of `DropReason` in `gateway.http.connections`."""
+        """Count a connection that the server ended."""
         self.connections_dropped_total.labels(reason=reason).inc()
 
     def count_http_request(self, route: str, method: str, status: int) -> None:
-        """Count an answer; `route` is the route's template, never the path that was asked for."""
+        """Count a response; `route` is the route's template, not the requested path."""
         method = method if method in _METHODS else OTHER
         labels = {"route": self._routes(route), "method": method, "status": str(int(status))}
         self.http_requests_total.labels(**labels).inc()
 
     def watch(self, name: GaugeName, read: Callable[[], float]) -> None:
-        """Ask `read` for this gauge at each scrape; it must be quick and not block.
+        """Read this gauge with `read` at each scrape; `read` must be quick and not block.
 
-        A `read` that fails makes the value NaN, and the scrape goes on. Unwatched gauges are 0.
+        If `read` fails, the value is NaN and the scrape goes on. Unwatched gauges are 0.
         """
 
         def read_safely() -> float:
             try:
                 return float(read())
-            except Exception:
-                log.exception("gauge_failed", extra={"gauge": name})
+            except Exception:  # noqa: BLE001  any callback; a scrape must show the others
+                _log.exception("gauge_failed", extra={"gauge": name})
                 return nan
 
         self._gauges[name].set_function(read_safely)
 
     def render(self) -> tuple[bytes, str]:
-        """Give the metrics as text for a scrape, and the content type of it."""
+        """Return the metrics as text for a scrape, and its content type."""
         return generate_latest(self.registry), CONTENT_TYPE_LATEST
 
-    def _count_turns(self) -> None:
-        self.turns_total = self._counter("turns", "Turns that ended.", "outcome", "stop_reason")
-        self.tool_calls_total = self._counter("tool_calls", "Calls of tools.", "name", "status")
-        self.turn_seconds = self._histogram("turn", "Duration of turns.", _TURN_BUCKETS_S)
-        self.first_text_seconds = self._histogram(
-            "first_text", "From a message to the first text of its answer.", _FIRST_TEXT_BUCKETS_S
-        )
-        self.model_retries_total = self._counter(
-            "model_retries", "Times that an agent asked a failing model service again."
-        )
-
-    def _count_memory(self) -> None:
-        self.recall_degraded_total = self._counter(
-            "recall_degraded", "Recalls that did without a part.", "reason"
-        )
-        self.turns_not_recorded_total = self._counter(
-            "turns_not_recorded", "Turns that could not be written into memory."
-        )
-        self.episodes_total = self._counter(
-            "episodes", "Episodes that were written, by what became of them.", "status"
-        )
-        self.deliveries_total = self._counter(
-            "deliveries",
-            "Deliveries to places of memory, by what came of them.",
-            "backend",
-            "result",
-        )
-        self.breaker_changes_total = self._counter(
-            "breaker_changes",
-            "Places of memory that were shut off, tried or opened.",
-            "backend",
-            "state",
-        )
-
-    def _count_clients(self) -> None:
-        self.clients_connected_total = self._counter(
-            "clients_connected", "Agent processes that turns got, by where from.", "origin"
-        )
-        self.sessions_lost_total = self._counter(
-            "sessions_lost", "Sessions that could not be resumed."
-        )
-        self.clients_killed_total = self._counter("clients_killed", "Agent processes killed.")
-        self.unsolicited_messages_total = self._counter(
-            "unsolicited_messages", "Agent messages that belong to no turn that was asked for."
-        )
-
-    def _count_the_rest(self) -> None:
-        self.journal_lines_lost_total = self._counter(
-            "journal_lines_lost", "Lines that the journal could not keep."
-        )
-        self.background_failures_total = self._counter(
-            "background_failures", "Failures of background loops, each started again.", "loop"
-        )
-        self.connections_dropped_total = self._counter(
-            "connections_dropped", "Connections that the server ended, by why.", "reason"
-        )
-        self.http_requests_total = self._counter(
-            "http_requests", "HTTP requests answered.", "route", "method", "status"
-        )
+    def _gauge(self, name: str, about: str) -> Gauge:
+        return Gauge(f"candor_{name}", about, registry=self.registry)
 
     def _counter(self, name: str, about: str, *labels: str) -> Counter:
         return Counter(f"candor_{name}", about, labels, registry=self.registry)
-
-    def _histogram(self, name: str, about: str, buckets: tuple[float, ...]) -> Histogram:
-        return Histogram(f"candor_{name}_seconds", about, buckets=buckets, registry=self.registry)

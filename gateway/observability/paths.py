@@ -1,4 +1,4 @@
-"""Paths as people see them: relative to the workspace, and nothing of where the server keeps its files."""
+"""Paths as clients see them: relative to the workspace, without the server's own folders."""
 
 import os
 import re
@@ -15,22 +15,24 @@ _REST = r"""(?:[/\\][^\s'"`,;:)\]}>]*)?(?![\w-])"""
 
 
 class PathView:
-    """Rewrites the paths in a text. The workspace may lie in a folder of the server: it comes first."""
+    """Rewrites the paths in a text. The workspace goes first: it may be inside a folder of the server."""
 
     def __init__(self, workspace: Collection[str], server: Collection[str] = ()) -> None:
         ends = rf"(?P<below>{_GOES_ON})|(?P<stop>{_FULL_STOP})|{_ENDS}"
         self._workspace = re.compile(rf"(?<!\w)(?:{_any_of(workspace)})(?:{ends})")
         self._server = re.compile(rf"(?<!\w)(?:{_any_of(server)}){_REST}")
-        above = {folder: up for one in _spelled(workspace) for folder, up in _folders_above(one)}
+        above = {
+            parent: up for folder in _spelled(workspace) for parent, up in _folders_above(folder)
+        }
         self._above = re.compile(rf"(?<!\w)(?P<folder>{_any_of(above)})(?=[/\\])")
         self._ways_up = above
         folders = [*_spelled(workspace), *_spelled(server)]
         self._spaced = [folder for folder in folders if re.search(r"\s", folder)]
 
     def settled_chars(self, text: str) -> int:
-        """Return how many characters of a text that is still coming cannot be part of a folder's name.
+        """Return how many characters of an unfinished text cannot belong to a folder's name.
 
-        Only a name with a blank counts: a caller does not cut words.
+        Only names with a blank count, because callers do not cut words.
         """
         lengths = (
             length
@@ -41,13 +43,13 @@ class PathView:
         return len(text) - max(lengths, default=0)
 
     def shown(self, text: str) -> str:
-        """Return a text with paths of the workspace and beside it made relative and the server's left out."""
+        """Return a text with relative paths for the workspace and its siblings, and the server's hidden."""
         own = self._server.sub(HIDDEN, self._workspace.sub(_from_workspace, text))
         return self._above.sub(lambda found: self._ways_up[found["folder"]], own)
 
 
 def _any_of(folders: Iterable[str]) -> str:
-    """Return a pattern for the folders, the longest first; of none it matches nothing."""
+    """Return a pattern for the folders, the longest first; without folders it matches nothing."""
     longest_first = sorted(_spelled(folders), key=len)[::-1]
     return "|".join(map(re.escape, longest_first)) or "(?!)"
 
@@ -57,7 +59,7 @@ def _spelled(folders: Iterable[str]) -> set[str]:
 
 
 def _folders_above(workspace: str) -> Iterator[tuple[str, str]]:
-    """Yield the folders above the workspace with the way up to each; not the top ones, such as `/home`."""
+    """Yield the folders above the workspace with the relative path to each, except top ones such as `/home`."""
     for count, folder in enumerate(PurePath(workspace).parents, start=1):
         if len(folder.parts) > _TOP_PARTS:
             yield str(folder), "/".join([".."] * count)
@@ -70,10 +72,10 @@ def _from_workspace(found: re.Match[str]) -> str:
 
 
 def make_path_view_blocking(workspace: PurePath, server: Iterable[PurePath] = ()) -> PathView:
-    """Make the view of a server, each folder known by its spelling and by where its links lead."""
+    """Return the view of a server's paths, each folder by its spelling and by its resolved links."""
     return PathView(_spellings([workspace]), _spellings(server))
 
 
 def _spellings(folders: Iterable[PurePath]) -> set[str]:
-    # abspath tidies the spelling and follows no link
-    return {form(one) for one in folders for form in (os.path.abspath, os.path.realpath)}
+    # abspath normalizes the spelling and follows no link
+    return {form(folder) for folder in folders for form in (os.path.abspath, os.path.realpath)}

@@ -1,4 +1,4 @@
-"""A bound on how often the server's log repeats itself."""
+"""A rate limit for repeated records of the server's log."""
 
 import logging
 import threading
@@ -17,10 +17,10 @@ _Kind = tuple[str, int, str]
 
 
 class RepeatLimit(logging.Filter):
-    """Drops records whose kind repeats too often; the next one that passes counts them.
+    """Drops records whose kind repeats too often; the next one that passes has their count.
 
-    A kind is a logger, a level and a message before its arguments are filled in. Nothing is lost of a
-    kind that occurs less often than every `_EVERY_S` seconds. For any thread.
+    A kind is a logger, a level and a message without its arguments. No record is dropped of a kind that
+    occurs less often than every `_EVERY_S` seconds. Thread-safe.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -32,7 +32,7 @@ class RepeatLimit(logging.Filter):
         self._left_out: Counter[_Kind] = Counter()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether the record passes; add `left_out` to it if others before it did not."""
+        """Return whether the record passes; its `left_out` is the number of dropped ones before it."""
         kind = (record.name, record.levelno, _message_of(record))
         with self._lock:
             if not self._limit.take(kind):

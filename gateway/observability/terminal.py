@@ -1,11 +1,11 @@
-"""Text that a terminal only shows, whatever a model or a client put into it."""
+"""Text that is safe to print on a terminal."""
 
 
 def spell_out(text: str, *, keep: str = "") -> str:
-    """Replace every character that a terminal would act on by its escape, but those in `keep`."""
+    """Escape every character that is not printable, except those in `keep`."""
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() or one in keep else _escape(one) for one in text)
+    return "".join(char if char.isprintable() or char in keep else _escape(char) for char in text)
 
 
 def _escape(char: str) -> str:

@@ -1,4 +1,4 @@
-"""A case: an incident's symptom, diagnosis, root cause and resolution, and how far it is trusted."""
+"""A case: one incident's symptom, diagnosis, root cause and resolution, and how far it is to be trusted."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Final, Literal, get_args
 from memory.scope import Scope
 
 Lifecycle = Literal["draft", "accepted", "rejected", "stale"]
-"""Not confirmed yet; confirmed by other conversations; found wrong; no longer true."""
+"""Written and not confirmed; confirmed by other conversations; found wrong; true no more."""
 FailureLayer = Literal["jvm", "k8s", "network", "db", "application", "os", "middleware", "unknown"]
 Signal = Literal["stale", "success", "rollback", "conflict", "high_risk"]
 ReviewReason = Literal["low_confidence", "rollback", "conflict", "high_risk"]
@@ -18,12 +18,12 @@ FAILURE_LAYERS: Final[tuple[FailureLayer, ...]] = get_args(FailureLayer)
 SIGNALS: Final[tuple[Signal, ...]] = get_args(Signal)
 
 LEAST_CONFIDENCE: Final = 0.5
-"""Search does not find a case below it; it can still be rendered and judged."""
+"""A case below it is not found by search; it can still be rendered and judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseMetadata:
-    """The surroundings of an incident; None and empty: not known."""
+    """What surrounds an incident; None and empty: not known."""
 
     failure_layer: FailureLayer | None = None
     runtime: str | None = None
@@ -36,42 +36,42 @@ class CaseMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseContent:
-    """What a case says: Markdown with secrets masked."""
+    """What a case says; Markdown, secrets masked already."""
 
     symptom_summary: str
     diagnosis: str
     resolution: str
     root_cause: str = ""
-    """Empty: not known."""
+    """Empty: not found out."""
     metadata: CaseMetadata = field(default_factory=CaseMetadata)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """The present state of a case."""
+    """A case as it stands now."""
 
     case_id: str
     scope: Scope
-    """Owner, app and environment; a label of None: any. Never changes."""
+    """Whose it is, and for which app and environment; a label of None: for every one. Never changes."""
     content: CaseContent
     stated_confidence: float
-    """As the author stated it, 0 to 1; votes move `confidence` from there."""
+    """What its author said, 0 to 1; votes move `confidence` from there."""
     confidence: float
     lifecycle: Lifecycle = "draft"
     source_conversation_id: str | None = None
-    """Where it was first written; None: in no conversation."""
+    """Where it was first written; None: outside of any conversation."""
     authors: tuple[str, ...] = ()
-    """The conversations that wrote it; their votes alone never make it accepted."""
+    """The conversations that wrote what it says now: their votes alone never make it accepted."""
     revision: int = 1
-    """Grows with each change of any kind."""
+    """Grows with each change of any kind; names one state of the case."""
     content_revision: int = 1
-    """The revision of the last change of the symptom, diagnosis, root cause or resolution."""
+    """The revision that changed the symptom, diagnosis, root cause or resolution last."""
     judged_from: int = 1
-    """Votes on earlier revisions do not count, because a person rewrote the case."""
+    """Votes on what it said before this revision count no more: a person has rewritten it since."""
     reports: int = 0
-    """Number of repeated reports that were merged into it."""
+    """Near-duplicates that were merged into it."""
     review_reasons: tuple[ReviewReason, ...] = ()
-    """Why a person should look at it."""
+    """Why a person should look at it; empty: no need."""
     last_signal: Signal | None = None
     last_feedback_at: datetime | None = None
     created_at: datetime
@@ -79,62 +79,62 @@ class Case:
 
     @property
     def is_findable(self) -> bool:
-        """True if search may show it; other cases are read by id only."""
+        """Whether search may show it; others come back only when they are asked for by id."""
         return self.lifecycle in {"draft", "accepted"} and self.confidence >= LEAST_CONFIDENCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseCaller:
-    """On whose behalf a tool is called; set by the server, never by an argument."""
+    """On whose behalf a tool is called; known to the server, never read from an argument."""
 
     scope: Scope
-    """The owner, and the app and environment of the conversation; None: any."""
+    """The owner, and the app and environment of the conversation; a label of None: any."""
     conversation_id: str | None = None
     root_id: str | None = None
-    """The first conversation that this one was forked from; None: it is no fork."""
+    """The conversation that it was branched off from, the first of them; None: it began by itself."""
     by: By = "agent"
     active_tools: tuple[str, ...] = ()
-    """The tools in use, oldest first; cases with their outdated schemas are held back."""
+    """The tools in use in the conversation, oldest first: what cases say of their schemas is held back."""
     only_environment: bool = False
-    """True to leave out cases of other environments instead of ranking them lower."""
+    """Whether cases of another environment of the app are left out, instead of ranked below."""
 
     @property
     def voter(self) -> str:
-        """The conversation with all its forks, or a person: each has one vote on a case.
+        """Who votes: one conversation with all its branches has one vote on a case, a person outside of any too.
 
-        A fork knows what its root knew, so it confirms nothing that was written there.
+        A branch knows what its root knew, and so confirms nothing that was written there.
         """
         return self.root_id or self.conversation_id or f"person:{self.scope.owner_id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vote:
-    """One voter's opinion of a case; a later vote replaces it."""
+    """What one conversation thinks of a case; its next vote on the same case takes this one's place."""
 
     case_id: str
     voter: str
     helpful: bool | None = None
     signal: Signal | None = None
     app_code: str | None = None
-    """Where the case was used, not where it was written."""
+    """Where it was used, which need not be where it was written."""
     environment: str | None = None
     at: datetime
     content_revision: int = 1
-    """The content that the voter was shown; if that is not known, the content when it voted."""
+    """What the case said when it was shown to the voter, as far as that is known; else when this was cast."""
     warning: Signal | None = None
-    """A warning beside the judgement; set in stored votes, where `signal` only judges."""
+    """What it warns of beside what it judges; of a vote that is stored, for `signal` judges there."""
     warned_on: int = 0
-    """The content revision that the warning is about."""
+    """What the case said when the voter warned."""
 
 
 Relation = Literal["same_root_cause", "similar_diagnosis", "surface_similar"]
 RELATIONS: Final[tuple[Relation, ...]] = get_args(Relation)
-"""Nearest first."""
+"""The nearest first: one cause, one way to it, mere likeness."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelatedCase:
-    """A relation to another case; both cases have it."""
+    """How another case is related to one; both ends know."""
 
     case_id: str
     relation: Relation
@@ -143,7 +143,7 @@ class RelatedCase:
 
     @property
     def distance(self) -> tuple[int, float, str]:
-        """Sort key, nearest first: relation, score, id."""
+        """What the nearest have least of: how they are related decides before how much, then the lesser id."""
         return (RELATIONS.index(self.relation), -self.score, self.case_id)
 
 
@@ -152,7 +152,7 @@ Event = Literal["created", "updated", "merged", "feedback", "lifecycle"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEntry:
-    """One change of a case."""
+    """One change of a case: what, when, and by whom."""
 
     at: datetime
     event: Event
@@ -160,12 +160,12 @@ class HistoryEntry:
     user_id: str
     conversation_id: str | None = None
     details: Mapping[str, object] = field(default_factory=dict)
-    """JSON, without secrets: changed fields, vote, lifecycle step, beginnings of replaced texts."""
+    """JSON: the fields that changed, the vote, the lifecycle before and after, the beginnings of replaced texts; no secrets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A repeated report that was merged into a case, unchanged."""
+    """A near-duplicate that was merged into a case, kept as it was told."""
 
     content: CaseContent
     conversation_id: str | None

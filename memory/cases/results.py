@@ -1,4 +1,4 @@
-"""The answers of the four tools, and a code for everything that can go wrong."""
+"""What the four tools answer: typed, with a code of its own for everything that can go wrong."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,33 +28,23 @@ MAX_TOP_K: Final = 20
 DEFAULT_TOP_K: Final = 5
 MAX_RENDERED: Final = 5
 MAX_TOLD_RELATED: Final = 10
-"""Related cases that are shown with one."""
+"""Related cases that are told with one."""
 MAX_UNREVIEWED: Final = 10
 
 
 class CaseRefused(Exception):
-    """The call is not possible; the text says in one sentence what to do instead.
+    """A call cannot be done; the text is one sentence that says what to do instead."""
 
-    `field` is the invalid field, as in `metadata.tags`; empty: none, or the whole input.
-    """
-
-    def __init__(
-        self,
-        code: Code,
-        message: str,
-        *,
-        field: str = "",
-        details: dict[str, object] | None = None,
-    ) -> None:
+    def __init__(self, code: Code, message: str, *, field: str = "") -> None:
         super().__init__(message)
         self.code: Code = code
         self.field = field
-        self.details = details or {}
+        """What of the case or scope that was sent it is about, as in `metadata.tags`; empty: none, or all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedbackTally:
-    """Votes on a case, one a conversation."""
+    """Votes on a case: each conversation counts once."""
 
     helpful: int = 0
     unhelpful: int = 0
@@ -64,7 +54,7 @@ class FeedbackTally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseSummary:
-    """What a search shows of a case; render it for the rest."""
+    """What a search shows of a case, some 500 characters; render it for the rest."""
 
     case_id: str
     symptom_summary: str
@@ -90,36 +80,36 @@ class CaseSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchAnswer:
-    """The cases that were found, best first."""
+    """What was found, best first."""
 
     cases: Sequence[CaseSummary]
     degraded: Sequence[Degradation] = ()
     held_back: Sequence[str] = ()
-    """Ids of cases with outdated usage of a tool that is in use."""
+    """Ids of cases that tell outdated usage of a tool that is in use."""
     code: Code = "OK"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpsertAnswer:
-    """The result of recording or updating a case."""
+    """What became of a case that was recorded."""
 
     status: Literal["created", "updated", "merged", "unchanged"]
     case: Case
-    """As it is now; for `merged` the case that took the report in."""
+    """As it stands now; of a merged one the case that it went into."""
     similar_cases: Sequence[RelatedCase] = ()
     stripped: Sequence[str] = ()
-    """Fields that were sent and ignored, because the caller may not write them."""
+    """Fields that were sent and may not be written this way; they changed nothing."""
     redacted: int = 0
-    """Number of masked secrets."""
+    """Secrets that were masked."""
     notes: Sequence[str] = ()
-    """Sentences for the caller."""
+    """What the caller should know, a sentence each."""
     unreviewed_cases: Sequence[str] = ()
     code: Code = "OK"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedbackAnswer:
-    """The result of a vote."""
+    """What a vote changed."""
 
     case: Case
     feedback: FeedbackTally
@@ -130,35 +120,35 @@ class FeedbackAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeCase:
-    """A case with all that is stored about it."""
+    """A case with everything that is known of it."""
 
     case: Case
     feedback: FeedbackTally
     similar_cases: Sequence[RelatedCase]
     history: Sequence[HistoryEntry]
-    """Oldest first; a very long one is shortened in the middle."""
+    """Oldest first; of a very long one its beginning, its steps and the newest."""
     history_left_out: int
-    """Number of changes that are not in `history`."""
+    """So many changes more there are."""
     reports: Sequence[Report]
     markdown: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderAnswer:
-    """Whole cases, in the order of the request."""
+    """Cases to read, in the order in which they were asked for."""
 
     cases: Sequence[WholeCase]
     missing: Sequence[str] = ()
-    """Ids of no case of the caller."""
+    """Ids that are nobody's, or another's."""
     code: Code = "OK"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a call changed nothing."""
+    """A call that changed nothing, and why."""
 
     code: Code
     message: str
     details: dict[str, object] = field(default_factory=dict)
     about: str = ""
-    """The invalid field; empty: none, or the whole input."""
+    """The field of the case or scope that was sent which is to blame; empty: none, or all of it."""

@@ -1,6 +1,7 @@
-"""An episode: what happened once, in seven sections, with type, owner, time and sources.
+"""One episode: what happened once, written so that it helps the next time.
 
-A draft is an episode before the writer has clipped, redacted and judged it.
+A header says what, whose and when, and which intents it was made of; seven sections tell it. A draft is
+an episode before the writer has clipped, redacted and judged it.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from memory.scope import Scope
 EpisodeType = Literal[
     "run", "bugfix", "decision", "postmortem", "spec_update", "howto", "incident", "dialogue"
 ]
-"""`run` is a turn with tool calls that has no other type; `dialogue` one line of a conversation."""
+"""`run` is any turn with tool calls that is nothing more telling; `dialogue` one line of a conversation."""
 
 EPISODE_TYPES: Final[tuple[EpisodeType, ...]] = get_args(EpisodeType)
 
@@ -30,40 +31,40 @@ class Sections:
     """The seven parts of an episode, in Markdown; an empty one is not written."""
 
     context: str = ""
-    """The request and its constraints."""
+    """What was wanted, and under which constraints."""
     actions: str = ""
     """What was done."""
     decisions: str = ""
-    """Decisions and their reasons."""
+    """What was decided, and why."""
     pitfalls: str = ""
-    """What went wrong."""
+    """What went wrong or would have."""
     recipe: str = ""
-    """Steps to repeat."""
+    """Steps that can be taken again."""
     verification: str = ""
-    """Checks and their results."""
+    """How it was checked, and what came out."""
     links: str = ""
     """Files, commands, documents."""
 
     @classmethod
     def of(cls, texts: Mapping[str, str] | Mapping[SectionName, str]) -> "Sections":
-        """Return the sections of these texts by name; unknown names are ignored."""
+        """Take sections by name; a name that is none is left out."""
         given = {str(name): text for name, text in texts.items()}
         return cls(**{name: given[name] for name in SECTIONS if name in given})
 
     def named(self) -> dict[SectionName, str]:
-        """Return the sections that are not empty, by name, in order."""
+        """Give the sections that say something, by name, in their order."""
         texts: dict[SectionName, str] = {name: getattr(self, name) for name in SECTIONS}
         return {name: text for name, text in texts.items() if text.strip()}
 
     @property
     def text(self) -> str:
-        """All sections without headings."""
+        """All of it, without headings."""
         return "\n\n".join(self.named().values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """What a merged episode added."""
+    """What a like episode said that this one did not; all that is kept of it."""
 
     occurred_at: datetime
     text: str
@@ -71,7 +72,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
-    """A stored episode."""
+    """An episode as it is remembered."""
 
     episode_id: str
     episode_type: EpisodeType
@@ -84,11 +85,11 @@ class Episode:
     tags: tuple[str, ...] = ()
     """Sorted, each once."""
     source_refs: tuple[str, ...] = ()
-    """Ids of the intents that it is based on."""
+    """Ids of the intents that it was made of."""
     variants: tuple[Variant, ...] = ()
-    """What merged episodes added, oldest first."""
+    """What merging added, oldest first."""
     repeats: int = 0
-    """How often the same text came again."""
+    """How many times the very same came again."""
     conversation_id: str | None = None
     turn_id: str | None = None
     thread: str | None = None
@@ -99,7 +100,7 @@ class Episode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """The result of merging in an exported episode that is imported."""
+    """What merging had made of an episode that was written out and comes back."""
 
     variants: tuple[Variant, ...] = ()
     repeats: int = 0
@@ -107,11 +108,11 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeDraft:
-    """An episode to be written."""
+    """An episode that somebody wants to be remembered."""
 
     episode_type: EpisodeType
     title: str
-    """May be empty; the beginning of the text replaces it."""
+    """May be empty: the text's beginning stands in for it."""
     scope: Scope
     sections: Sections
     tags: tuple[str, ...] = ()
@@ -121,27 +122,27 @@ class EpisodeDraft:
     conversation_id: str | None = None
     turn_id: str | None = None
     thread: str | None = None
-    """What it is part of; with `position` a separate record that is never merged."""
+    """What it is a part of. With `position`, a record of its own: never merged, however alike."""
     position: int | None = None
     recalled_ids: tuple[str, ...] = ()
-    """Items that were in the prompt; sentences that only repeat them are removed."""
+    """Items that were put into the prompt: what merely repeats them is taken out."""
     recalled_texts: tuple[str, ...] = ()
     """The same, as texts."""
     was_shown_forgotten: bool = False
-    """True if an item that was in the prompt is forgotten, so that repetitions of it cannot be found."""
+    """Whether something was put into the prompt that is forgotten by now: nobody can tell what repeats it."""
     tools: tuple[str, ...] = ()
     """Names of the tools that it speaks of."""
     is_evidence: bool = False
-    """True if it is made of recorded calls: only its decisions and the tools' output may repeat memory."""
+    """Made of what happened: apart from its decisions and what tools put out, nothing of it can be an echo."""
     episode_id: str | None = None
-    """None: a new one. A stored episode of this id stays as it is."""
+    """None: a new one. One that is stored already is left as it is."""
     kept: Kept | None = None
-    """Set for an import: the episode is stored as it was, and not merged."""
+    """Of one that comes back from an export: it is stored as it was, and merged with nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clipped:
-    """How many characters were removed from a section."""
+    """How much was left out of a section."""
 
     section: str
     chars: int
@@ -149,23 +150,23 @@ class Clipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """The result of writing a draft."""
+    """What became of a draft."""
 
     status: Literal["stored", "merged", "there", "refused"]
-    """`there`: an imported episode is stored already."""
+    """`there`: it came back from an export, and is there already."""
     episode_id: str | None = None
-    """The episode, or the one that it was merged into; None if it was refused."""
+    """The one that it is or went into; None exactly where it was refused."""
     reason: str | None = None
-    """Why it was refused, in a word."""
+    """Why it was refused, in a word; None otherwise."""
     clipped: tuple[Clipped, ...] = ()
     redacted: int = 0
-    """Number of masked secrets and internal addresses."""
+    """How many secrets and internal addresses were masked."""
     left_out: int = 0
     """How many sentences were left out, since they say what must never be saved."""
 
     @property
     def notice(self) -> str | None:
-        """Return a sentence on what was left out; None if nothing was."""
+        """Say in words that sentences were left out, and why; None where none was."""
         if not self.left_out:
             return None
         told = "1 sentence was" if self.left_out == 1 else f"{self.left_out} sentences were"

@@ -1,4 +1,4 @@
-"""Merges an episode into a like one; where they differ, the second becomes a variant."""
+"""Makes one episode of two that tell the same: what the second says otherwise becomes a variant."""
 
 import json
 import re
@@ -18,19 +18,25 @@ _BY_TAGS: Final = frozenset(
 
 
 def tags_key_of(episode: Episode) -> str | None:
-    """Return the tags as one text; None if episodes of this type are not merged by their tags."""
+    """Name the tags as one text; None where they do not make it like another one.
+
+    What every turn is says nothing, nor do no tags; and a thread's record stands for itself.
+    """
     if episode.episode_type not in _BY_TAGS or not episode.tags or episode.thread is not None:
         return None
     return json.dumps(sorted(map(str.casefold, episode.tags)), ensure_ascii=False)
 
 
 def room_of(episode: Episode) -> int:
-    """Return how many variants can still be added."""
+    """Tell how many variants can still be added."""
     return 0 if episode.thread is not None else max(0, MAX_VARIANTS - len(episode.variants))
 
 
 def merged(existing: Episode, new: Episode) -> Episode:
-    """Add what a like episode says otherwise as a variant; if that is nothing, or there is no room, count it."""
+    """Add to an episode what a like one says otherwise; where that is nothing, only count it.
+
+    With all its variants, it counts whatever comes.
+    """
     difference = _difference(existing, new)
     if not difference or len(existing.variants) >= MAX_VARIANTS:
         return replace(existing, repeats=existing.repeats + 1)
@@ -44,7 +50,7 @@ def merged(existing: Episode, new: Episode) -> Episode:
 
 
 def _difference(existing: Episode, new: Episode) -> str:
-    """Return the lines that only the new episode has, under their sections' names."""
+    """The lines of the new one that the existing one does not have, each section's under its name."""
     texts = [
         existing.title,
         existing.sections.text,
@@ -66,5 +72,5 @@ def _plain(line: str) -> str:
 
 
 def _begins(title: str, text: str) -> bool:
-    """Return whether a title is only the beginning of the text."""
+    """Whether a title is but the beginning of the text."""
     return _plain(text).startswith(_plain(title).removesuffix("…").rstrip())

@@ -1,4 +1,4 @@
-"""A turn as the source of an episode: message, tool calls, reply."""
+"""A turn as an episode is made of it: what was asked, which calls were made, what was answered."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,13 +10,13 @@ CallStatus = Literal["ok", "failed", "denied", "interrupted"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """One tool call and its result."""
+    """One tool call and what came of it."""
 
     name: str
     status: CallStatus
     input: Mapping[str, Any] = field(default_factory=dict)
     output: str = ""
-    """Its result; the error of a failed call, the reason of a denied one."""
+    """What it gave; of a failed one the error, of a denied one the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,6 @@ class Turn:
     recalled_ids: tuple[str, ...] = ()
     recalled_texts: tuple[str, ...] = ()
     was_shown_forgotten: bool = False
-    """True if an item that was in its prompt is forgotten."""
+    """Whether something was put into its prompt that is forgotten by now."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Scope labels of its conversation."""
+    """Of its conversation, as a scope has them."""

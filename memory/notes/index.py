@@ -1,4 +1,4 @@
-"""Keeps the index of the notes up to date; only changed files are read."""
+"""Keeps the index of the notes true to the folder: what changed, and nothing else, is read again."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -23,63 +23,63 @@ from memory.notes.folder import (
 from memory.notes.memory_questions import asks_about_memory
 from memory.notes.notes_context import Telling, tell_notes_async
 from memory.notes.sections import items_of
-from memory.recall.query import QuotedNotes
+from memory.recall.quoted_notes import QuotedNotes
 
 _log = logging.getLogger(__name__)
 
 _LOOK_EVERY_S: Final = 2.0
-"""Interval of scans; a person may ask about a note right after saving it."""
+"""So often the folder is looked at without being asked to: who saves a note asks about it in the next moment."""
 _REST_FOLD: Final = 20
-"""Minimum pause as a multiple of the scan's duration, for large and slow folders."""
+"""A look is followed by a rest of so many times its length at least: a large or slow folder is looked at more rarely."""
 _REST_AFTER_FAILURE_S: Final = 60.0
 
 
 _Read = Literal["indexed", "dated", "removed", "nothing"]
-"""The result for a changed file."""
+"""What became of a file that had changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedNote:
-    """A file when it was indexed."""
+    """A file as it was when it was indexed."""
 
     file: NoteFile
     digest: str
 
 
 class NoteStore(Protocol):
-    """Stores which notes are indexed."""
+    """Which notes are indexed."""
 
     async def indexed(self) -> Mapping[str, IndexedNote]:
-        """Return the indexed notes by file name."""
+        """Give what is indexed, by the files' names."""
         ...
 
     async def put(self, note: IndexedNote, items: Sequence[Item] | None) -> None:
-        """Replace a file's items; None: only its date has changed."""
+        """Index a file anew, its items replaced; None: only its date has changed."""
         ...
 
     async def remove(self, name: str) -> None:
-        """Remove a file's items; if it is to be forgotten, also what refers to them."""
+        """Take a file's items out; where somebody wants them forgotten, what tells of them, too."""
         ...
 
     async def want_forgotten(self, name: str, owner_id: str) -> None:
-        """Record that a file is to be forgotten, until it is removed or changes."""
+        """Note that a file is to be forgotten, until it is removed or changes."""
         ...
 
     async def file_of(self, item_id: str) -> str | None:
-        """Return the file of an item."""
+        """Tell which file an item is from."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """The result of a scan."""
+    """What a look at the folder changed."""
 
     indexed: int = 0
     removed: int = 0
 
 
 class NoteIndex:
-    """Indexes the notes of one workspace. `run` it in a task group."""
+    """The notes of one workspace, searched like everything else. `run` it in a task group."""
 
     def __init__(self, workspace: Path, store: NoteStore, mask: Mask) -> None:
         self._workspace = workspace
@@ -89,10 +89,10 @@ class NoteIndex:
         self._scanning = anyio.Lock()
         self._wakened = anyio.Event()
         self.on_change: Callable[[], None] = lambda: None
-        """Called when notes were indexed or removed."""
+        """Called when notes were indexed or taken out."""
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Scan at once, when woken, and at intervals, until cancelled."""
+        """Look at the folder at once, when woken, and now and then, until cancelled."""
         task_status.started()
         while True:
             self._wakened = anyio.Event()
@@ -107,11 +107,11 @@ class NoteIndex:
                 await self._wakened.wait()
 
     def wake(self) -> None:
-        """Announce that a note may have changed."""
+        """Say that a note has changed, or may have."""
         self._wakened.set()
 
     async def scan(self) -> Scanned:
-        """Index what has changed since the last scan; one scan at a time.
+        """Read what has changed since the last look; one look at a time.
 
         Raises:
             StoreUnavailable: the index cannot be written.
@@ -132,10 +132,10 @@ class NoteIndex:
             return scanned
 
     async def forget_note(self, item_id: str, owner_id: str) -> bool:
-        """Forget the file of an item with all its items; return False if there is none.
+        """Forget the file that an item is from, with all items of it; False: there is none.
 
-        The file is removed first, so that it does not come back with the next scan. If the process ends
-        after that, the next scan completes the removal.
+        What is to be forgotten must not come back with the next look, so the file goes first. Where all
+        ends after that, the next look finds the file gone and that it was to be forgotten.
 
         Raises:
             StoreUnavailable: the file cannot be removed, or the index cannot be written.
@@ -154,13 +154,13 @@ class NoteIndex:
         return True
 
     def asks_about_memory(self, text: str) -> bool:
-        """Return whether a message asks about what is remembered."""
+        """Whether a message asks about what is remembered."""
         return asks_about_memory(text)
 
     async def content(
         self, text: str, *, budget_chars: int, most_items: int, active_tools: Sequence[str]
     ) -> QuotedNotes:
-        """Return the quoted notes for a message that asks about memory."""
+        """Give the notes as they go in beside a message that asks about memory."""
         telling = Telling(
             budget_chars=budget_chars,
             most_items=most_items,
@@ -172,7 +172,7 @@ class NoteIndex:
     def _compare_blocking(
         self, indexed: Mapping[str, IndexedNote]
     ) -> tuple[list[NoteFile], list[str]]:
-        """Return the changed files, and the names of removed ones."""
+        """Give the files that have changed, and the names of those that are gone."""
         listed = list_notes_blocking(self._workspace)
         changed = [file for file in listed if _is_changed(file, indexed.get(file.name))]
         return changed, sorted(indexed.keys() - {file.name for file in listed})
@@ -193,7 +193,7 @@ class NoteIndex:
 
     def _read_blocking(self, file: NoteFile) -> tuple[NoteText, list[Item]] | None:
         if self._mask(file.name) != file.name:
-            return None  # names are shown unmasked, so a file whose name holds a secret is no note
+            return None  # a name is shown and kept as it is: one that holds a secret is no note's
         note = read_note_blocking(self._workspace, file, self._mask)
         return None if note is None else (note, items_of(note))
 

@@ -1,4 +1,4 @@
-"""Splits a note into searchable items: one a section, or one for a short note."""
+"""From a note's text to items that search finds: one a section, or one for a short note."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -31,19 +31,19 @@ class _Section:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An item of a note with its lines."""
+    """An item of a note, with the note's lines that it is made of."""
 
     item: Item
     lines: Sequence[str]
 
 
 def items_of(note: NoteText) -> list[Item]:
-    """Return a note's items; ids are derived from the file's name and the section's heading."""
+    """Give a note's items. Ids are made of the file's name and the section's heading."""
     return [piece.item for piece in pieces_of(note)]
 
 
 def pieces_of(note: NoteText) -> list[Piece]:
-    """Return a note's items with their lines, in the order of the text."""
+    """Give a note's items and their lines, in the order of the text; only empty lines are in none."""
     at = datetime.fromtimestamp(note.file.mtime_ns // _NS, UTC)
     made: list[Piece] = []
     seen: dict[str, int] = {}
@@ -82,7 +82,7 @@ def _sections(note: NoteText) -> Iterator[_Section]:
 
 
 def _headings(lines: Sequence[str]) -> Iterator[int]:
-    """Yield the indices of headings outside of the front matter and code blocks."""
+    """Give the places of the headings; a `#` in the front matter or in a block of code is none."""
     fence = ""
     for place in range(len(lines) - len(_without_front(lines)), len(lines)):
         line = lines[place]
@@ -94,7 +94,7 @@ def _headings(lines: Sequence[str]) -> Iterator[int]:
 
 
 def _without_front(lines: Sequence[str]) -> Sequence[str]:
-    """Return the lines after the front matter."""
+    """Give the lines behind the front matter, if there is any."""
     if lines and lines[0].rstrip() == _FRONT:
         for place, line in enumerate(lines[1:], start=1):
             if line.rstrip() == _FRONT:
@@ -103,7 +103,7 @@ def _without_front(lines: Sequence[str]) -> Sequence[str]:
 
 
 def _title(line: str) -> str:
-    """Return the text of a heading."""
+    """Give a heading's words; one of marks alone stays as it is."""
     bare = line.strip().lstrip("#").strip()
     return _one_line(bare.rstrip("#").rstrip() or bare, _MAX_TITLE_CHARS)
 

@@ -1,4 +1,4 @@
-"""What memory is asked, and what it answers."""
+"""What memory is asked, and what it answers: query pack in, context pack out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,10 +29,11 @@ Degradation = Literal[
     "memory_failed",
     "memory_timeout",
 ]
-"""Why a part of memory did not answer; never inferred from an empty answer."""
+"""Why a part of memory did not take part. Said by the part itself, never inferred from finding nothing."""
 
 RECALLED_KINDS: tuple[ItemKind, ...] = ("note", "episode")
-"""Kinds that go into prompts. Cases are read by their tools only, which a person switches on."""
+"""What goes into prompts unasked. Cases come by their tools, where a person switched them on; elsewhere
+nobody hears of them."""
 MAX_CATEGORIES = 10
 MAX_ITEMS = 30
 MAX_RESOURCES = 3
@@ -41,40 +42,40 @@ DEFAULT_BUDGET_CHARS = 6000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryPack:
-    """A question to memory."""
+    """What is asked."""
 
     queries: Sequence[str]
-    """Asked at the same time, and fused; empty ones are ignored."""
+    """In anybody's words; several are asked side by side and fused. Empty ones are left out."""
     scope: Scope
     mode: Mode = "rag"
     kinds: Sequence[ItemKind] = KINDS
     budget_chars: int = DEFAULT_BUDGET_CHARS
-    """Maximum length of `ContextPack.text`."""
+    """The bound of `ContextPack.text`, in characters."""
     max_items: int = MAX_ITEMS
     conversation_id: str | None = None
-    """The conversation whose pending context is included."""
+    """Whose pending context goes in too; None: nobody's."""
     active_tools: Sequence[str] = ()
-    """The tools in use, oldest first; what memory says of their schemas is held back."""
+    """The tools in use just now, oldest first: what memory says of their schemas is held back."""
     deadline_s: float | None = None
-    """Parts that have not answered by then are left out and named; None: only their own limits."""
+    """Parts that have not answered by then are left out and named; None: their own limits alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A found item."""
+    """An item that was found, and why."""
 
     item: Item
     score: float
-    """Above 0, the best of a list at most 1; comparable within one answer only."""
+    """Above 0; the best of a list is at most 1. Comparable within one answer only."""
     why: str
-    """In words: which retrievers found it, at which place."""
+    """In plain words: which retrievers found it at which place, what raised or lowered it."""
     fit: float = 0.0
-    """0 to 1, by the retrievers' own measures; `score` uses ranks only."""
+    """0 to 1: how well it fits by the retrievers' own measures, where `score` knows places alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldBack:
-    """A found item that is not shown."""
+    """An item that was found and is not shown."""
 
     id: str
     reason: HeldBackReason
@@ -82,18 +83,18 @@ class HeldBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The answer of a search, best first."""
+    """The answer of a search: best first, at most as many as were asked for."""
 
     hits: Sequence[Hit] = ()
     weak: Sequence[Hit] = ()
-    """Items too far off to be shown unless a model chooses them."""
+    """What a model may still find useful: too far off to be shown without one."""
     held_back: Sequence[HeldBack] = ()
     degraded: Sequence[Degradation] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Category:
-    """Items with a kind or tag in common."""
+    """What several of the items have in common."""
 
     name: str
     summary: str
@@ -102,7 +103,7 @@ class Category:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextItem:
-    """One item in a prompt."""
+    """One line of what goes into a prompt."""
 
     id: str
     kind: ItemKind
@@ -117,7 +118,7 @@ class ContextItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """An extract of an item's text."""
+    """An extract of an item's whole text."""
 
     item_id: str
     source: str
@@ -126,37 +127,16 @@ class Resource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPack:
-    """What goes into one prompt; empty: nothing."""
+    """What memory has for one prompt; empty: nothing."""
 
     categories: Sequence[Category] = ()
     items: Sequence[ContextItem] = ()
     resources: Sequence[Resource] = ()
     held_back: Sequence[HeldBack] = ()
     next_step_query: str | None = None
-    """What to ask for the rest; None: everything fitted."""
+    """What to ask for next where not everything fitted; None: nothing was left out."""
     degraded: Sequence[Degradation] = ()
     text: str = ""
-    """The injected text: quoted data with source and date."""
+    """What is injected, at most the query's budget; quoted data with source and date."""
     pending_intent_ids: Sequence[str] = ()
-    """The pending intents that `text` contains; see `memory.intents`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotedItem:
-    """A note's item of which at least one line is in `QuotedNotes.text`."""
-
-    item: Item
-    line: str
-    """The first of its lines that is not empty."""
-    is_whole: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotedNotes:
-    """The notes for a message that asks about memory; empty: none."""
-
-    text: str = ""
-    items: Sequence[QuotedItem] = ()
-    """In the order of the text, each once."""
-    held_back: Sequence[HeldBack] = ()
-    """Items that would be in the text but are stale now."""
+    """The conversation's own pending context that `text` holds; see `memory.intents`."""

@@ -1,7 +1,8 @@
-"""`RecallReader`: from a query pack to a context pack.
+"""`MemoryReader`: from a query pack to a context pack.
 
-Reads pending context, notes and search results at the same time, lets a model choose where that is asked
-for, filters again and packs. Only cancellation is raised; parts that did not answer are named.
+    pending context and notes that were asked for │ search → (a model's choice) → filter again → pack
+
+Memory never breaks a turn: nothing is raised but a cancellation, and what did not answer is named.
 """
 
 import logging
@@ -14,14 +15,8 @@ import anyio.to_thread
 
 from memory.intents.snapshot import PendingText
 from memory.recall.pack import Pieces, pack
-from memory.recall.query import (
-    MAX_ITEMS,
-    ContextPack,
-    Degradation,
-    Found,
-    QueryPack,
-    QuotedNotes,
-)
+from memory.recall.query import MAX_ITEMS, ContextPack, Degradation, Found, QueryPack
+from memory.recall.quoted_notes import QuotedNotes
 from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
 from memory.recall.stale_schema import split_stale, without_stale_lines
@@ -34,40 +29,40 @@ _PENDING_SHARE: Final = 3
 _NOTES_SHARE: Final = 2
 _LEAST_LEFT_S: Final = 0.02
 _LEAST_FOR_A_MODEL_S: Final = 1.0
-"""With less time left no model is asked unless the query wants one."""
+"""With less left no model is asked unless one is wanted: it would only use the time up."""
 _FINDING_SHARE: Final = 0.9
-"""Part of the deadline; the rest is for packing."""
+"""Of the deadline; the rest is for packing, so that what was found in time is there in time."""
 _SELECTABLE: Final = 60
 _OF_NOTES: Final = Scope(owner_id=WORKSPACE_OWNER)
 
 
 class Pending(Protocol):
-    """Reads what waits for a conversation's next prompt."""
+    """What waits for a conversation's next prompt."""
 
     async def pending(
         self, conversation_id: str, owner_id: str, *, limit_chars: int
     ) -> PendingText:
-        """Return it as text; may raise `StoreUnavailable`."""
+        """Give it in words; may raise StoreUnavailable."""
         ...
 
 
 class AboutMemory(Protocol):
-    """Quotes the notes for a message that asks about memory."""
+    """The notes, for a message that asks about memory itself."""
 
     def asks_about_memory(self, text: str) -> bool:
-        """Return whether a message asks about memory."""
+        """Whether it does."""
         ...
 
     async def content(
         self, text: str, *, budget_chars: int, most_items: int, active_tools: Sequence[str]
     ) -> QuotedNotes:
-        """Return the quoted notes without what is stale while these tools are in use."""
+        """Give the notes as they go in, without what is held back while these tools are in use."""
         ...
 
 
 @dataclass(slots=True)
 class _Before:
-    """What precedes the search results."""
+    """What goes in before what was found."""
 
     pending: PendingText = field(default_factory=PendingText)
     notes: QuotedNotes = field(default_factory=QuotedNotes)
@@ -91,7 +86,7 @@ class RecallReader:
         self._about_memory = about_memory
 
     async def recall(self, query: QueryPack) -> ContextPack:
-        """Return what fits the query, within its budget and deadline."""
+        """Give what fits the query, within its budget and before its deadline."""
         ends_at = _ends_at(query)
         before = _Before()
         found: list[Found] = []
@@ -114,12 +109,12 @@ class RecallReader:
                 notes=before.notes,
             )
         )
-        # pending context that was filtered out whole is done as well, so that it does not come up again
+        # what was held back of it whole is done with, too: it must not come up again and again
         was_told = before.pending.text in packed.text
         return replace(packed, pending_intent_ids=before.pending.intent_ids if was_told else ())
 
     async def _find(self, query: QueryPack, ends_at: float | None) -> Found:
-        """Search; let a model choose if the query asks for it or little was found."""
+        """Search, and let a model choose where that is asked for or little was found."""
         found = Found()
         try:
             found = await self._search.search(
@@ -175,7 +170,7 @@ class RecallReader:
         if about is None or not _may_have_notes(query):
             return
         asked = next(
-            (query_text for query_text in query.queries if about.asks_about_memory(query_text)),
+            (each_query for each_query in query.queries if about.asks_about_memory(each_query)),
             None,
         )
         if asked is None:
@@ -196,12 +191,12 @@ class RecallReader:
 
 
 def _may_have_notes(query: QueryPack) -> bool:
-    """Return whether the query covers notes, which have no labels."""
+    """Whether what is asked for may be a note at all, which carries no label."""
     return "note" in query.kinds and query.scope.covers(_OF_NOTES)
 
 
 def _ends_at(query: QueryPack) -> float | None:
-    """Return the time of the loop's clock by which all must be found; None: no deadline."""
+    """Tell by which moment of the loop's clock all must be found; None: no deadline."""
     if query.deadline_s is None:
         return None
     return anyio.current_time() + query.deadline_s * _FINDING_SHARE
@@ -212,7 +207,7 @@ def _left_s(ends_at: float | None) -> float | None:
 
 
 async def _filtered(text: str, active_tools: Sequence[str]) -> str:
-    """Filter a quotation in a worker thread."""
+    """Filter a quotation in a worker thread, as `split_stale` does items."""
     if not text or not active_tools:
         return text
     return await anyio.to_thread.run_sync(
@@ -221,7 +216,7 @@ async def _filtered(text: str, active_tools: Sequence[str]) -> str:
 
 
 async def _filtered_again(found: Found, active_tools: Sequence[str]) -> Found:
-    """Filter what a model chose, so that no path leads around the filter."""
+    """Hold back once more: no path leads around the filter, whatever a model chose."""
     shown, held = await split_stale([hit.item for hit in found.hits], active_tools)
     ids = {item.id for item in shown}
     return replace(

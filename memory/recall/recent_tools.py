@@ -1,6 +1,7 @@
 """Which tools a conversation used last.
 
-A tool is in use from its first returned call on. At most 20 a conversation are kept, the latest one last.
+What memory says of a tool's schema is held back while the tool is in use. A call counts when it came
+back; at most 20 a conversation, the one used last at the end; a new conversation begins with none.
 """
 
 from collections import OrderedDict
@@ -14,15 +15,15 @@ MAX_CONVERSATIONS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One half of a tool call in a conversation's history."""
+    """One half of a tool call as a conversation's history has it."""
 
     tool_use_id: str
     name: str | None
-    """None for the result."""
+    """None exactly where this is the result."""
 
 
 class RecentTools:
-    """The tools in use by conversation; the conversations used least recently are dropped."""
+    """Bounded in tools and in conversations: who was silent longest is forgotten first."""
 
     def __init__(
         self, *, per_conversation: int = MAX_TOOLS, max_conversations: int = MAX_CONVERSATIONS
@@ -32,7 +33,7 @@ class RecentTools:
         self._tools: OrderedDict[str, OrderedDict[str, None]] = OrderedDict()
 
     def note(self, conversation_id: str, tool: str) -> None:
-        """Record that a call of a tool returned."""
+        """Note that a call of a tool came back."""
         tools = self._of(conversation_id)
         tools.pop(tool, None)
         tools[tool] = None
@@ -40,9 +41,9 @@ class RecentTools:
             tools.popitem(last=False)
 
     def seed(self, conversation_id: str, calls: Iterable[RecordedCall]) -> None:
-        """Take over a conversation's history, oldest first, unless the conversation is known.
+        """Take a conversation's history, oldest first, unless something is known of it already.
 
-        A call counts if its result follows.
+        A call counts only where a result with its id follows.
         """
         if self.known(conversation_id):
             return
@@ -55,15 +56,15 @@ class RecentTools:
                 self.note(conversation_id, waiting.pop(call.tool_use_id))
 
     def forget(self, conversation_id: str) -> None:
-        """Drop a conversation."""
+        """Forget a conversation that was left or deleted."""
         self._tools.pop(conversation_id, None)
 
     def known(self, conversation_id: str) -> bool:
-        """Return whether anything is known of a conversation; otherwise `seed` it."""
+        """Whether anything is known of a conversation; if not, `seed` it from its history."""
         return conversation_id in self._tools
 
     def of(self, conversation_id: str) -> tuple[str, ...]:
-        """Return a conversation's tools, the latest one last."""
+        """Give its tools, the one that was used last at the end."""
         return tuple(self._tools.get(conversation_id, ()))
 
     def _of(self, conversation_id: str) -> OrderedDict[str, None]:

@@ -12,7 +12,7 @@ from typing import Any
 from memory.cases.book import CaseBook
 from memory.cases.caller import sees
 from memory.cases.case import Case, CaseCaller, CaseContent
-from memory.cases.relations import Nearby
+from memory.cases.nearby import Nearby
 from memory.cases.results import FeedbackAnswer, UpsertAnswer
 from memory.cases.similarity import SectionComparer
 from memory.clock import Now
@@ -29,7 +29,7 @@ Making = Callable[[Database, Now], SqliteCaseStore]
 
 
 def ticking() -> Now:
-    """Return a clock that advances by a second on each call."""
+    """Return a clock that goes on by a second whenever it is asked."""
     ticks = count()
     return lambda: AT + timedelta(seconds=next(ticks))
 
@@ -40,7 +40,7 @@ def cases_on(database: Database, now: Now) -> SqliteCaseStore:
 
 
 def opening(directory: Path, make: Making = cases_on) -> Opening:
-    """Return a factory of stores in a directory."""
+    """Return what opens a store in a directory, again and again."""
 
     @asynccontextmanager
     async def opens() -> AsyncIterator[OpenCases]:
@@ -106,12 +106,12 @@ class CaseWorld:
         return await self.book.vote(who, case_id, helpful=helpful, signal=signal)
 
     async def case(self, case_id: str, owner_id: str = "ann") -> Case:
-        """Return a stored case."""
+        """Return a case as it is stored."""
         (found,) = await self.store.get([case_id], owner_id)
         return found
 
     async def count(self) -> int:
-        """Return the number of stored cases."""
+        """Return how many cases are stored."""
         rows = await self.database.rows("SELECT count(*) FROM cases")
         return int(rows[0][0])
 
@@ -174,7 +174,7 @@ OTHER_INCIDENT: Mapping[str, Any] = {
 
 
 def retold(incident: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an incident reported again with other numbers."""
+    """Return the report of an incident with another number in it."""
     return {
         **incident,
         "symptom_summary": f"{incident['symptom_summary']} (10:42)",

@@ -10,7 +10,6 @@ from gateway.http.routes import (
     cases,
     chat,
     conversations,
-    events,
     health,
     logs,
     memory,
@@ -22,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SETTINGS = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 HTTP = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
-SECTIONS = (chat, conversations, events, approvals, cases, memory, logs, health, page)
+SECTIONS = (chat, conversations, approvals, cases, memory, logs, health, page)
 
 
 def test_the_table_of_settings_is_the_generated_one() -> None:

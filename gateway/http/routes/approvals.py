@@ -1,4 +1,4 @@
-"""What waits for a person's word, and the word."""
+"""Approvals: the open ones, and the answer to one."""
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -17,19 +17,19 @@ async def list_approvals(context: Context, conversation_id: Parameter = "") -> R
     """List the user's open approvals, oldest first."""
     if conversation_id:
         await context.chat.conversations.get(context.user_id, conversation_id)
-    questions = context.chat.approvals.pending(context.user_id, conversation_id or None)
-    return JsonResponse({"approvals": [one.fields() for one in questions]})
+    approvals = context.chat.approvals.pending(context.user_id, conversation_id or None)
+    return JsonResponse({"approvals": [approval.fields() for approval in approvals]})
 
 
 @router.post("/approvals/{approval_id}", openapi_extra=takes(ApprovalBody))
 async def answer_approval(context: Context, approval_id: str) -> Response:
-    """Take a person's answer."""
+    """Record a person's decision."""
     body = await context.body(ApprovalBody)
-    question = context.chat.approvals.answer(
+    approval = context.chat.approvals.answer(
         context.user_id,
         approval_id,
         body.decision,
         message=body.message,
         remember=body.remember,
     )
-    return JsonResponse({"approval_id": question.id, "decision": body.decision})
+    return JsonResponse({"approval_id": approval.id, "decision": body.decision})

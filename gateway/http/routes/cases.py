@@ -1,26 +1,25 @@
-"""Case memory over HTTP: the same four tools that an agent has, for a person.
+"""Case memory over HTTP: the agent's four tools for a person.
 
-App, environment and conversation stand beside the case here. With a conversation and neither of the
-others it is the conversation's own app and environment that count.
+App, environment and conversation are fields beside the case. A missing app or environment is that of
+the conversation, if one is given.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from gateway.errors import GatewayError, NotFound, UnprocessableEntity
+from gateway.errors import NotFound, UnprocessableEntity
 from gateway.http.context import Context, RequestContext
 from gateway.http.json_response import JsonResponse
 from gateway.http.memory_bodies import CaseBody, FeedbackBody
 from gateway.http.openapi import takes
 from gateway.http.parameters import Parameter
 from gateway.http.schemas import MAX_NAME_CHARS
-from gateway.http.validation_errors import bad_field
 from gateway.turns.case_fields import feedback_fields, search_fields, upsert_fields, whole_fields
 from memory.cases.case import CaseCaller
 from memory.cases.results import DEFAULT_TOP_K, Code, Refusal, WholeCase
@@ -30,8 +29,8 @@ from memory.scope import Scope
 router = APIRouter()
 
 _MAX_QUERY_CHARS = 10_000
-_MAX_TOLD_REPORT_CHARS = 500
-"""Of each text of a report, where a vote is answered."""
+_MAX_REPORT_CHARS = 500
+"""Of each text of a report, in the answer to feedback."""
 _FIELDS: Mapping[Code, str] = {
     "INVALID_QUERY": "query",
     "INVALID_TOP_K": "top_k",
@@ -48,13 +47,12 @@ _Count = Annotated[int | None, Query()]
 
 @router.post("/memory/cases", openapi_extra=takes(CaseBody), status_code=HTTPStatus.CREATED)
 async def record_case(context: Context) -> Response:
-    """Record a case, or change one: 201 for a new one, 200 where it was changed, merged, or the same."""
+    """Create or change a case: 201 if it is new, 200 if one was changed, merged or equal."""
     body = await context.body(CaseBody)
-    body.refuse_what_is_no_text()
     caller = await _caller(context, body.conversation_id, body.app_code, body.environment)
     answer = await context.memory.cases.upsert(caller, body.case)
     if isinstance(answer, Refusal):
-        raise _fault(answer)
+        raise _error(answer)
     whole = await _whole(context, caller, answer.case.case_id)
     created = answer.status == "created"
     return JsonResponse(
@@ -74,40 +72,40 @@ async def search_cases(
     environment: _Label = "",
     conversation_id: Parameter = "",
 ) -> Response:
-    """Find cases, best first. `query` and `limit` are other names of `q` and `top_k`."""
+    """Find cases, best first. `query` and `limit` are synonyms of `q` and `top_k`."""
     caller = await _caller(context, conversation_id, app_code, environment)
     count = top_k if top_k is not None else limit
     answer = await context.memory.cases.search(
         caller, q or query, DEFAULT_TOP_K if count is None else count
     )
     if isinstance(answer, Refusal):
-        said = {"query": "query" if query and not q else "q"}
+        names = {"query": "query" if query and not q else "q"}
         if top_k is None and limit is not None:
-            said["top_k"] = "limit"
-        raise _fault(answer, said)
+            names["top_k"] = "limit"
+        raise _error(answer, names)
     return JsonResponse(search_fields(answer))
 
 
 @router.get("/memory/cases/{case_id}")
 async def show_case(context: Context, case_id: str, conversation_id: Parameter = "") -> Response:
-    """Give a case whole, as JSON and as Markdown, whatever its lifecycle."""
+    """Return a whole case as JSON and Markdown, in any lifecycle."""
     caller = await _caller(context, conversation_id)
     return JsonResponse(whole_fields(await _whole(context, caller, case_id)))
 
 
 @router.post("/memory/cases/{case_id}/feedback", openapi_extra=takes(FeedbackBody))
 async def judge_case(context: Context, case_id: str) -> Response:
-    """Take a vote on a case, and give the case as it stands then."""
+    """Record feedback and return the case as it is afterwards."""
     body = await context.body(FeedbackBody)
     caller = await _caller(context, body.conversation_id, body.app_code, body.environment)
     answer = await context.memory.cases.feedback(
         caller, case_id, helpful=body.helpful, signal=body.signal
     )
     if isinstance(answer, Refusal):
-        raise _fault(answer)
+        raise _error(answer)
     whole = await _whole(context, caller, case_id)
-    told = whole_fields(whole, report_chars=_MAX_TOLD_REPORT_CHARS)
-    return JsonResponse({**told, **feedback_fields(answer)})
+    fields = whole_fields(whole, report_chars=_MAX_REPORT_CHARS)
+    return JsonResponse({**fields, **feedback_fields(answer)})
 
 
 async def _caller(
@@ -116,10 +114,10 @@ async def _caller(
     app_code: str | None = None,
     environment: str | None = None,
 ) -> CaseCaller:
-    """Say on whose behalf it is; a conversation must be the caller's own.
+    """Return who calls, with the scope of the call.
 
     Raises:
-        NotFound: it is not.
+        NotFound: the conversation is not the user's own.
     """
     labels: dict[str, str | None] = {"app_code": app_code, "environment": environment}
     tools: tuple[str, ...] = ()
@@ -147,29 +145,24 @@ async def _whole(context: RequestContext, caller: CaseCaller, case_id: str) -> W
     )
     answer = await context.memory.cases.render(everywhere, [case_id])
     if isinstance(answer, Refusal):
-        raise _fault(answer)
+        raise _error(answer)
     return answer.cases[0]
 
 
-def _fault(refusal: Refusal, said: Mapping[str, str] = MappingProxyType({})) -> Exception:
-    """Make a refusal the error of the contract; its code of the four tools stands in `details`.
+def _error(refusal: Refusal, names: Mapping[str, str] = MappingProxyType({})) -> Exception:
+    """Return a refusal as an error; `details` holds its code.
 
-    `said`: the names by which the caller gave what a tool has another name for.
+    `names` maps a tool's argument to the parameter that the client used for it.
     """
     if refusal.code in {"CASE_NOT_FOUND", "MISSING_CASE_ID"}:
         return NotFound("There is no such case.", details={"code": refusal.code})
-    details: dict[str, Any] = {**refusal.details, "code": refusal.code}
     if refusal.code in {"STORE_UNAVAILABLE", "TOOL_TIMEOUT"}:
         return StoreUnavailable(refusal.message)
-    name, message = _field(refusal), refusal.message
-    for ours, theirs in said.items():
-        message = message.replace(f"`{ours}`", f"`{theirs}`")
-    fault: GatewayError = bad_field(said.get(name, name), message)
-    return UnprocessableEntity(message, details={**fault.details, **details})
-
-
-def _field(refusal: Refusal) -> str:
-    """Name what of the request is to blame."""
+    field = refusal.about or _FIELDS.get(refusal.code, "case")
     if refusal.code == "INVALID_CASE" and refusal.about:
-        return f"case.{refusal.about}"
-    return refusal.about or _FIELDS.get(refusal.code, "case")
+        field = f"case.{refusal.about}"
+    message = refusal.message
+    for ours, theirs in names.items():
+        message = message.replace(f"`{ours}`", f"`{theirs}`")
+    details = {"field": names.get(field, field), **refusal.details, "code": refusal.code}
+    return UnprocessableEntity(message, details=details)

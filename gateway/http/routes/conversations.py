@@ -1,4 +1,4 @@
-"""Conversations: listed, shown, changed, left, forked, deleted, stopped."""
+"""Conversations: list, show, change, leave, fork, interrupt, delete."""
 
 from http import HTTPStatus
 
@@ -13,12 +13,12 @@ from gateway.http.parameters import (
     DEFAULT_LIMIT,
     Limit,
     Parameter,
-    read_place,
-    read_switch,
-    unknown_place,
+    Switch,
+    read_cursor,
+    unknown_cursor,
 )
 from gateway.http.schemas import ConversationBody, ForkBody, NewConversationBody
-from gateway.http.views import Span, conversation_fields, conversation_with_queue
+from gateway.http.views import MessagePage, conversation_fields, conversation_with_queue
 
 router = APIRouter()
 
@@ -33,7 +33,7 @@ async def list_conversations(
             context.user_id, limit=limit, cursor=cursor or None, query=q.strip() or None
         )
     except UnknownCursor as exc:
-        raise unknown_place("cursor") from exc
+        raise unknown_cursor("cursor") from exc
     conversations = [conversation_fields(view) for view in views]
     return JsonResponse({"conversations": conversations, "next_cursor": next_cursor})
 
@@ -64,7 +64,7 @@ async def show_conversation(context: Context, conversation_id: str) -> Response:
 
 @router.patch("/conversations/{conversation_id}", openapi_extra=takes(ConversationBody))
 async def change_conversation(context: Context, conversation_id: str) -> Response:
-    """Set what the body names."""
+    """Change the fields that the body names."""
     body = await context.body(ConversationBody)
     view = await context.chat.conversations.change(context.user_id, conversation_id, body.change())
     return JsonResponse(conversation_with_queue(view))
@@ -81,14 +81,13 @@ async def delete_conversation(context: Context, conversation_id: str) -> Respons
 async def list_messages(
     context: Context, conversation_id: str, limit: Limit = DEFAULT_LIMIT, before: Parameter = ""
 ) -> Response:
-    """List the last `limit` messages, what was asked and what came of it, oldest first."""
-    span = Span(limit, read_place("before", before))
+    """List the last `limit` messages, user messages and turn results, oldest first."""
+    page = MessagePage(limit, read_cursor("before", before))
     turns = await context.chat.conversations.messages(
-        context.user_id, conversation_id, limit=span.max_turns, before_seq=span.before_seq
+        context.user_id, conversation_id, limit=page.max_turns, before_seq=page.before_seq
     )
-    messages, next_before = span.cut(turns)
-    place = None if next_before is None else str(next_before)
-    return JsonResponse({"messages": messages, "next_before": place})
+    messages, next_before = page.cut(turns)
+    return JsonResponse({"messages": messages, "next_before": next_before})
 
 
 @router.post(
@@ -96,11 +95,10 @@ async def list_messages(
     status_code=HTTPStatus.ACCEPTED,
     responses={200: {}},
 )
-async def interrupt(context: Context, conversation_id: str, wait: Parameter = "") -> Response:
-    """Tell the running turn to stop; with `wait=1` answer when it really has, with its result."""
-    wants_result = read_switch("wait", wait)
+async def interrupt(context: Context, conversation_id: str, *, wait: Switch = False) -> Response:
+    """Stop the running turn; with `wait=1` answer with its result once it has stopped."""
     turn_id = await context.chat.intake.interrupt(context.user_id, conversation_id)
-    if wants_result:
+    if wait:
         return JsonResponse(await context.chat.reader.result(context.user_id, turn_id))
     return JsonResponse({"state": "stopping"}, status_code=HTTPStatus.ACCEPTED)
 
@@ -111,7 +109,7 @@ async def interrupt(context: Context, conversation_id: str, wait: Parameter = ""
     openapi_extra=takes(ForkBody),
 )
 async def fork(context: Context, conversation_id: str) -> Response:
-    """Make a conversation that remembers this one up to a turn."""
+    """Create a conversation that remembers this one up to a turn."""
     body = await context.body(ForkBody)
     fork_id = await context.chat.conversations.fork(context.user_id, conversation_id, body.turn_id)
     return JsonResponse({"conversation_id": fork_id}, status_code=HTTPStatus.CREATED)
@@ -121,6 +119,6 @@ async def fork(context: Context, conversation_id: str) -> Response:
     "/conversations/{conversation_id}/queue/{turn_id}", status_code=HTTPStatus.NO_CONTENT
 )
 async def take_back(context: Context, conversation_id: str, turn_id: str) -> Response:
-    """Take a queued message back."""
+    """Withdraw a queued message."""
     await context.chat.intake.take_back(context.user_id, conversation_id, turn_id)
     return Response(status_code=HTTPStatus.NO_CONTENT)

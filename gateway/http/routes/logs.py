@@ -1,4 +1,4 @@
-"""The logs of the user's own turns: a list, and one as JSON lines."""
+"""The logs of the user's own turns: the list, and one log as JSON lines."""
 
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
@@ -10,16 +10,15 @@ from starlette.responses import Response, StreamingResponse
 from gateway.errors import NotFound
 from gateway.http.context import Context, RequestContext
 from gateway.http.json_response import JsonResponse
-from gateway.http.parameters import DEFAULT_LIMIT, Limit, Parameter
-from gateway.http.validation_errors import bad_field
+from gateway.http.parameters import DEFAULT_LIMIT, Limit, Parameter, unknown_cursor
 from gateway.http.views import log_fields
 from gateway.journal import LogEntry, LogLine, LogPage, list_logs, read_log
 
 router = APIRouter()
 
 _CHUNK_BYTES = 262_144
-_MAX_LOOKS = 10
-"""So often the list looks for logs of the user among others'; then the page ends short."""
+_MAX_PAGES = 10
+"""Of all users' logs that one request searches for the user's own; then its page ends short."""
 
 
 @router.get("/logs")
@@ -29,22 +28,22 @@ async def list_own_logs(
     cursor: Parameter = "",
     conversation_id: Parameter = "",
 ) -> Response:
-    """List the logs of the user's turns, newest first. A page may be short and have a next one."""
+    """List the logs of the user's turns, newest first. A short page may have a next one."""
     if conversation_id:
         await context.chat.conversations.get(context.user_id, conversation_id)
     own: list[LogEntry] = []
-    place = cursor or None
-    for _ in range(_MAX_LOOKS):
-        page = await _page(context, limit - len(own), place, conversation_id or None)
+    next_cursor = cursor or None
+    for _ in range(_MAX_PAGES):
+        page = await _page(context, limit - len(own), next_cursor, conversation_id or None)
         own += [
-            one
-            for one in page.entries
-            if await context.chat.reader.owns_turn(context.user_id, one.turn_id)
+            entry
+            for entry in page.entries
+            if await context.chat.reader.owns_turn(context.user_id, entry.turn_id)
         ]
-        place = page.next_cursor
-        if place is None or len(own) == limit:
+        next_cursor = page.next_cursor
+        if next_cursor is None or len(own) == limit:
             break
-    return JsonResponse({"logs": [log_fields(one) for one in own], "next_cursor": place})
+    return JsonResponse({"logs": [log_fields(entry) for entry in own], "next_cursor": next_cursor})
 
 
 async def _page(
@@ -60,7 +59,7 @@ async def _page(
     try:
         return await anyio.to_thread.run_sync(read)
     except ValueError:
-        raise bad_field("cursor", "`cursor` is not a place that this list gave out.") from None
+        raise unknown_cursor("cursor") from None
 
 
 class JsonLines(StreamingResponse):
@@ -71,13 +70,12 @@ class JsonLines(StreamingResponse):
 
 @router.get("/logs/{log_file:path}", response_class=JsonLines)
 async def show_log(context: Context, log_file: str) -> Response:
-    """Give one log as JSON lines. The name is looked up in the list, never opened as it stands."""
+    """Return one log as JSON lines. The name is looked up in the list, never opened as a path."""
     turn_id = log_file.rpartition("/")[2].removesuffix(".jsonl")
     lines = None
     if await context.chat.reader.owns_turn(context.user_id, turn_id):
-        lines = await anyio.to_thread.run_sync(
-            read_log, context.state.services.settings.log_dir, log_file
-        )
+        log_dir = context.state.services.settings.log_dir
+        lines = await anyio.to_thread.run_sync(read_log, log_dir, log_file)
     if lines is None:
         raise NotFound("There is no such log.")
     return JsonLines(_chunks(lines))

@@ -1,14 +1,14 @@
 """Memory over HTTP: search, context, items, episodes, the chronicle, the outbox, health.
 
-Whose memory it is the server knows by itself; what a request names can only narrow it. Anybody
-else's id is as unknown as one that never was.
+The owner is the request's user; labels of the request only narrow the owner's memory. The id of another
+owner's item is not found, like an id that never existed.
 """
 
 from http import HTTPStatus
-from typing import Annotated, get_args
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BeforeValidator
 from starlette.responses import Response
 
 from gateway.errors import NotFound
@@ -20,11 +20,11 @@ from gateway.http.memory_views import (
     delivery_fields,
     found_fields,
     intent_fields,
-    whole_item_fields,
+    item_fields,
     written_fields,
 )
 from gateway.http.openapi import takes
-from gateway.http.parameters import DEFAULT_LIMIT, Limit, Parameter, read_place
+from gateway.http.parameters import DEFAULT_LIMIT, Limit, Parameter, read_cursor, read_id
 from gateway.http.schemas import MAX_NAME_CHARS, label, name_or_nothing
 from gateway.http.validation_errors import bad_field
 from gateway.turns.case_fields import whole_fields
@@ -39,9 +39,9 @@ router = APIRouter()
 
 _MAX_QUERY_CHARS = 10_000
 _FEW = 10
-_STATUSES: tuple[DeliveryStatus, ...] = get_args(DeliveryStatus)
 
 _Text = Annotated[str, Query(min_length=1, max_length=_MAX_QUERY_CHARS)]
+_Status = Annotated[DeliveryStatus | None, BeforeValidator(lambda text: text or None), Query()]
 _Label = Annotated[str, Query(max_length=MAX_NAME_CHARS), AfterValidator(label)]
 _Name = Annotated[str, Query(max_length=MAX_NAME_CHARS), AfterValidator(name_or_nothing)]
 
@@ -54,7 +54,7 @@ def _labels(
     app_code: _Label = "",
     environment: _Label = "",
 ) -> ScopeBody:
-    """Gather the labels of a query string; an empty one counts as not given."""
+    """Return the labels of a query string; an empty one counts as not given."""
     return ScopeBody(
         user_id=user_id or None,
         agent_id=agent_id or None,
@@ -76,7 +76,7 @@ async def search_memory(
     """Find notes, episodes and cases, best first."""
     wanted = _kinds(kinds)
     scope = labels.scope(context.user_id)
-    if wanted == ("case",):  # one without an app or environment holds for every one
+    if wanted == ("case",):  # a case without an app or environment is valid in all of them
         scope = SearchScope(
             owner_id=scope.owner_id, or_without=("app_code", "environment"), **scope.labels
         )
@@ -86,7 +86,7 @@ async def search_memory(
 
 @router.post("/memory/context", openapi_extra=takes(QueryBody))
 async def build_context(context: Context) -> Response:
-    """Give what would be injected into a prompt; nothing counts as shown by this."""
+    """Return what would be injected into a prompt; nothing counts as shown."""
     body = await context.body(QueryBody)
     tools: tuple[str, ...] = ()
     if body.conversation_id is not None:
@@ -97,18 +97,18 @@ async def build_context(context: Context) -> Response:
 
 @router.get("/memory/items/{item_id}")
 async def show_item(context: Context, item_id: str) -> Response:
-    """Show one item whole, with where it comes from and what backends made of it."""
+    """Show a whole item with its provenance and what backends made of it."""
     scope = Scope(owner_id=context.user_id)
     item = await context.memory.items.get(item_id, scope)
     if item is None:
         return await _hidden_case(context, item_id)
     episode = await context.memory.episodes.get(item_id, scope) if item.kind == "episode" else None
     links = await context.memory.outbox.links_of(item_id)
-    return JsonResponse(whole_item_fields(item, episode, links))
+    return JsonResponse(item_fields(item, episode, links))
 
 
 async def _hidden_case(context: Context, item_id: str) -> Response:
-    """Show a case that search does not show; it can be forgotten by its id as well."""
+    """Show a case that search hides; its id stays valid."""
     caller = CaseCaller(scope=Scope(owner_id=context.user_id), by="person")
     answer = await context.memory.cases.render(caller, [item_id])
     if isinstance(answer, Refusal):
@@ -118,7 +118,7 @@ async def _hidden_case(context: Context, item_id: str) -> Response:
 
 @router.delete("/memory/items/{item_id}", status_code=HTTPStatus.NO_CONTENT)
 async def forget_item(context: Context, item_id: str) -> Response:
-    """Forget an item everywhere; the chronicle keeps only that something was forgotten."""
+    """Delete an item everywhere; the chronicle keeps only that an item was deleted."""
     if not await context.memory.forget(item_id, Scope(owner_id=context.user_id)):
         raise _no_item()
     return Response(status_code=HTTPStatus.NO_CONTENT)
@@ -126,7 +126,7 @@ async def forget_item(context: Context, item_id: str) -> Response:
 
 @router.post("/memory/episodes", status_code=HTTPStatus.CREATED, openapi_extra=takes(EpisodeBody))
 async def write_episode(context: Context) -> Response:
-    """Take an episode: stored, merged into one that is like it, or refused with the reason."""
+    """Write an episode: it is stored, merged into a similar one, or refused with the reason."""
     body = await context.body(EpisodeBody)
     written = await context.memory.write(body.draft(context.user_id))
     return JsonResponse(written_fields(written), status_code=HTTPStatus.CREATED)
@@ -141,8 +141,7 @@ async def list_intents(
     cursor: Parameter = "",
 ) -> Response:
     """List the chronicle, newest first."""
-    if cursor:
-        read_place("cursor", cursor)
+    read_cursor("cursor", cursor)
     page = await context.memory.chronicle.page(
         context.user_id,
         key=key or None,
@@ -153,29 +152,32 @@ async def list_intents(
     if conversation_id and not page.records:
         await _refuse_unknown(context, conversation_id)
     return JsonResponse(
-        {"intents": [intent_fields(one) for one in page.records], "next_cursor": page.next_cursor}
+        {
+            "intents": [intent_fields(record) for record in page.records],
+            "next_cursor": page.next_cursor,
+        }
     )
 
 
 async def _refuse_unknown(context: RequestContext, conversation_id: str) -> None:
-    """Refuse a conversation that is not there and of which nothing is told any more."""
-    told = await context.memory.chronicle.page(
+    """Refuse a conversation that neither exists nor has records."""
+    page = await context.memory.chronicle.page(
         context.user_id, conversation_id=conversation_id, limit=1
     )
-    if not told.records:
+    if not page.records:
         await context.chat.conversations.get(context.user_id, conversation_id)
 
 
 @router.get("/memory/outbox")
 async def list_deliveries(
-    context: Context, status: Parameter = "", limit: Limit = DEFAULT_LIMIT, cursor: Parameter = ""
+    context: Context, status: _Status = None, limit: Limit = DEFAULT_LIMIT, cursor: Parameter = ""
 ) -> Response:
     """List the deliveries of what the caller reads, newest first."""
     page = await context.memory.outbox.page(
-        context.user_id, _status(status), limit=limit + 1, before_id=read_place("cursor", cursor)
+        context.user_id, status, limit=limit + 1, before_id=read_cursor("cursor", cursor)
     )
     more = len(page) > limit
-    deliveries = [delivery_fields(one) for one in page[:limit]]
+    deliveries = [delivery_fields(delivery) for delivery in page[:limit]]
     return JsonResponse(
         {"deliveries": deliveries, "next_cursor": deliveries[-1]["id"] if more else None}
     )
@@ -183,43 +185,28 @@ async def list_deliveries(
 
 @router.post("/memory/outbox/{delivery_id}/retry")
 async def retry_delivery(context: Context, delivery_id: str) -> Response:
-    """Make a delivery that is dead or waits due now."""
-    if not (delivery_id.isascii() and delivery_id.isdigit() and len(delivery_id) <= _MAX_DIGITS):
-        raise _no_delivery()
-    delivery = await context.memory.retry(int(delivery_id), context.user_id)
+    """Make a dead or waiting delivery due now."""
+    known_id = read_id(delivery_id)
+    delivery = None
+    if known_id is not None:
+        delivery = await context.memory.retry(known_id, context.user_id)
     if delivery is None:
-        raise _no_delivery()
+        raise NotFound("There is no such delivery.")
     return JsonResponse(delivery_fields(delivery))
 
 
 @router.get("/memory/health")
 async def show_health(context: Context) -> Response:
-    """Tell how each backend is."""
+    """Return the state of each backend."""
     return JsonResponse(await context.memory_health())
 
 
-_MAX_DIGITS = 15
-
-
 def _kinds(text: str) -> tuple[ItemKind, ...]:
-    wanted = [one.strip() for one in text.split(",") if one.strip()]
-    if any(one not in KINDS for one in wanted):
+    wanted = {kind.strip() for kind in text.split(",")} - {""}
+    if not wanted <= set(KINDS):
         raise bad_field("kinds", f"`kinds` must be some of {', '.join(KINDS)}, with commas.")
-    return tuple(one for one in KINDS if one in wanted) or KINDS
-
-
-def _status(text: str) -> DeliveryStatus | None:
-    if not text:
-        return None
-    for one in _STATUSES:
-        if one == text:
-            return one
-    raise bad_field("status", f"`status` must be one of {', '.join(_STATUSES)}.")
+    return tuple(kind for kind in KINDS if kind in wanted) or KINDS
 
 
 def _no_item() -> NotFound:
     return NotFound("There is no such item in memory.")
-
-
-def _no_delivery() -> NotFound:
-    return NotFound("There is no such delivery.")

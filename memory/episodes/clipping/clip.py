@@ -1,7 +1,7 @@
-"""Removes noise from a text, and shortens it.
+"""Leaves out of a text what nobody will want to read again.
 
-Binary and encoded data, diffs, progress, repeated stack traces and log lines are replaced; a text that is
-still too long keeps its head, its errors, its conclusion and its tail.
+Binary and encoded data, whole diffs, progress, repeated stack traces and log lines go wherever they
+stand; what is still too long keeps its head, its errors, its conclusion and its tail.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from memory.episodes.episode import Clipped, Sections
 MAX_SECTION_CHARS: Final = 6_000
 MAX_EPISODE_CHARS: Final = 16_000
 MAX_READ_CHARS: Final = 400_000
-"""The middle of a longer text is dropped unread."""
+"""Of a longer text the middle is not even looked at."""
 
 _STEPS: Sequence[Callable[[str], str]] = (
     drop_blobs,
@@ -32,9 +32,10 @@ _MAX_ROUNDS = 64
 
 
 def clip_text(text: str, limit: int = MAX_SECTION_CHARS) -> str:
-    """Return the text without noise, at most `limit` characters (at least 200).
+    """Give the text without what is noise, at most `limit` characters (at least 200).
 
-    The result is never longer than the text, and clipping it again changes nothing.
+    Never longer than the text, the same for the same text, and clipping the result changes nothing:
+    a step counts only where it shortens, and steps are taken until none does.
     """
     text = fit(text, MAX_READ_CHARS)
     for _ in range(_MAX_ROUNDS):
@@ -52,7 +53,7 @@ def clip_text(text: str, limit: int = MAX_SECTION_CHARS) -> str:
 def clip_sections(sections: Sections) -> tuple[Sections, tuple[Clipped, ...]]:
     """Clip each section to its bound, and the longest further until all fit together.
 
-    Also returns the removed characters of each section that lost any.
+    What went is told by section, in characters; sections that lost nothing are not named.
     """
     given = sections.named()
     clipped = {name: clip_text(text) for name, text in given.items()}
@@ -70,7 +71,7 @@ def clip_sections(sections: Sections) -> tuple[Sections, tuple[Clipped, ...]]:
 
 
 def _share(lengths: Sequence[int]) -> int:
-    """Return the maximum length of a section with which all fit."""
+    """Find the longest that a section may be for all of them to fit."""
     left, share = MAX_EPISODE_CHARS, MAX_SECTION_CHARS
     for done, length in enumerate(sorted(lengths)):
         share = left // (len(lengths) - done)

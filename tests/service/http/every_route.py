@@ -71,8 +71,8 @@ BODIES: dict[str, Json] = {
     "/memory/cases/{case_id}/feedback": {"helpful": True},
 }
 QUERIES = {"/memory/search": {"q": "hi"}, "/memory/cases/search": {"q": "hi"}}
-WITH_BODY = [one for one in ROUTES if one[1] in BODIES and one[0] in {"POST", "PATCH"}]
-WITH_IDS = [one for one in ROUTES if "_id}" in one[1] or "log_file" in one[1]]
+WITH_BODY = [route for route in ROUTES if route[1] in BODIES and route[0] in {"POST", "PATCH"}]
+WITH_IDS = [route for route in ROUTES if "_id}" in route[1] or "log_file" in route[1]]
 UNKNOWN = {
     "conversation_id": "cnv_unknown",
     "turn_id": "trn_unknown",
@@ -104,13 +104,13 @@ async def send(
 
 
 def routes_of(app: FastAPI) -> Iterator[tuple[str, str]]:
-    """Give every route that answers, as the app itself has them."""
+    """Yield the method and path of every route of the app."""
     for method, path, _ in endpoints_of(app):
         yield method, path
 
 
 def endpoints_of(app: FastAPI) -> Iterator[tuple[str, str, Any]]:
-    """Give every route with the function that answers it."""
+    """Yield every route of the app with its function."""
     for section in app.router.routes:
         original = getattr(section, "original_router", None)
         for route in [section] if original is None else original.routes:

@@ -30,18 +30,18 @@ class EventReader:
         self._lines = response.aiter_lines()
 
     async def next(self) -> Event | None:
-        """Give the next event or comment; None: the stream has ended."""
+        """Return the next event or comment, None at the end of the stream."""
         with anyio.fail_after(LIMIT_S):
             lines: list[str] = []
             async for line in self._lines:
                 if not line and lines:
                     return _event(lines)
                 lines.append(line)
-            assert not [one for one in lines if one], "the stream was cut within an event"
+            assert not [line for line in lines if line], "the stream was cut within an event"
             return None
 
     async def until(self, kind: str) -> list[Event]:
-        """Give the events up to the first of a type."""
+        """Return the events up to the first of a type."""
         found: list[Event] = []
         while not found or found[-1].type != kind:
             event = await self.next()
@@ -50,7 +50,7 @@ class EventReader:
         return found
 
     async def rest(self) -> list[Event]:
-        """Give the events up to the end of the stream."""
+        """Return the events up to the end of the stream."""
         found = []
         while (event := await self.next()) is not None:
             found.append(event)

@@ -15,6 +15,7 @@ import anyio
 import httpx
 from fastapi import FastAPI
 
+from gateway.assemble import Ping, Services
 from gateway.chat import Chat, ChatParts
 from gateway.conversations import migrations
 from gateway.conversations.event_log import EventLog, open_event_log
@@ -24,10 +25,10 @@ from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.pool import ClientPool, PoolLimits
 from gateway.engine.protocol import ClientSpec
 from gateway.http.application import create_app
-from gateway.http.context import HttpLimits, Ping
+from gateway.http.context import HttpLimits
 from gateway.http.peers import LocalUsers
 from gateway.http.tokens import make_token
-from gateway.memory import MissingMemory
+from gateway.journal import Journal
 from gateway.observability.metrics import Metrics
 from gateway.settings import Settings
 from gateway.turns.approvals import ApprovalDesk
@@ -53,20 +54,6 @@ LONG = "long"
 """The turn says 3000 words at once."""
 
 Json = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StagedServices:
-    """What the app is given."""
-
-    settings: Settings
-    chat: Chat
-    metrics: Metrics
-    pings: Mapping[str, Ping]
-    memory: Memory | None
-    missing_memory: MissingMemory | None = None
-    demo: bool = True
-    model: str | None = "candor-demo"
 
 
 class _Players:
@@ -246,14 +233,16 @@ async def staged(
         limits_of_pool = PoolLimits(
             max_live=2, prewarmed=0, idle_s=60, stale_grace_s=20, max_memory_bytes=10**12
         )
+        lanes = Lanes(players.play, tasks)
+        pool = ClientPool(engine, ClientSpec(), limits_of_pool, tasks)
         chat = Chat(
             ChatParts(
                 conversations=SqliteConversationStore(database),
                 turns=turns,
                 events=events,
                 log=log,
-                lanes=Lanes(players.play, tasks),
-                pool=ClientPool(engine, ClientSpec(), limits_of_pool, tasks),
+                lanes=lanes,
+                pool=pool,
                 engine=engine,
                 approvals=approvals,
                 memory=ConversationMemory(
@@ -267,8 +256,22 @@ async def staged(
         )
         tasks.start_soon(log.run)
         metrics = Metrics()
-        services = StagedServices(
-            settings=chosen, chat=chat, metrics=metrics, pings=pings, memory=memory
+        services = Services(
+            settings=chosen,
+            chat=chat,
+            engine=engine,
+            pool=pool,
+            log=log,
+            lanes=lanes,
+            journal=Journal(
+                chosen.log_dir, mask=mask_secrets, on_lost=metrics.journal_lines_lost_total.inc
+            ),
+            metrics=metrics,
+            pings=pings,
+            demo=True,
+            model="candor-demo",
+            background=tasks,
+            memory=memory,
         )
         make_app = partial(create_app, services, limits=limits, local_users=local_users)
         app = await anyio.to_thread.run_sync(make_app)

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import anyio
 import httpx
-import pytest
 
 from tests.service.http.reading import reading
 from tests.service.http.stage import DEAF, HOLD, Json, assert_error, staged
@@ -22,7 +21,7 @@ async def test_a_conversation_is_shown_with_everything_that_a_page_needs(tmp_pat
         done = await say(client, "What is\nin here?")
         shown = (await client.get(f"/conversations/{done['conversation_id']}")).json()
         at = {key: shown.pop(key) for key in ("created_at", "last_activity_at")}
-        assert all(one.endswith("Z") for one in at.values())
+        assert all(value.endswith("Z") for value in at.values())
         assert shown == {
             "id": done["conversation_id"],
             "title": "What is in here?",
@@ -45,16 +44,14 @@ async def test_conversations_are_listed_newest_first_page_by_page(tmp_path: Path
         while True:
             answer = await client.get("/conversations", params={"limit": 2, "cursor": cursor})
             page = answer.json()
-            found += [one["id"] for one in page["conversations"]]
+            found += [conversation["id"] for conversation in page["conversations"]]
             assert "queue" not in page["conversations"][0]
             cursor = page["next_cursor"]
             if cursor is None:
                 break
         assert found == made[::-1]
         some = (await client.get("/conversations", params={"q": "NUMBER 3"})).json()
-        assert [one["id"] for one in some["conversations"]] == [made[3]]
-        nonsense = await client.get("/conversations", params={"cursor": "nonsense"})
-        assert_error(nonsense, 422, "invalid_request")
+        assert [conversation["id"] for conversation in some["conversations"]] == [made[3]]
 
 
 async def test_a_new_conversation_needs_no_body(tmp_path: Path) -> None:
@@ -93,34 +90,31 @@ async def test_a_conversation_is_changed_as_far_as_the_change_goes(tmp_path: Pat
         assert (bare["app_code"], bare["environment"], bare["title"]) == (None, None, "T")
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({"title": None}, "title"),
-        ({"title": " "}, "title"),
-        ({"title": "x" * 201}, "title"),
-        ({"model": 7}, "model"),
-        ({"model": "--dangerously-skip-permissions"}, "model"),
-        ({"model": "opus\nsonnet"}, "model"),
-        ({"memory": True}, "memory"),
-        ({"memory": {"enabled": None}}, "memory.enabled"),
-        ({"memory": {"enabled": "yes"}}, "memory.enabled"),
-        ({"memory": {"cases": True}}, "memory.cases"),
-        ({"state": "idle"}, "state"),
-        ({"app_code": "two\nlines"}, "app_code"),
-        ({"environment": "password=hunter2-hunter2"}, "environment"),
-    ],
-    ids=lambda one: str(one)[:40],
-)
-async def test_a_change_that_does_not_fit_changes_nothing(
-    tmp_path: Path, body: Json, field: str
-) -> None:
+UNFIT: list[tuple[Json, str]] = [
+    ({"title": None}, "title"),
+    ({"title": " "}, "title"),
+    ({"title": "x" * 201}, "title"),
+    ({"model": 7}, "model"),
+    ({"model": "--dangerously-skip-permissions"}, "model"),
+    ({"model": "opus\nsonnet"}, "model"),
+    ({"memory": True}, "memory"),
+    ({"memory": {"enabled": None}}, "memory.enabled"),
+    ({"memory": {"enabled": "yes"}}, "memory.enabled"),
+    ({"memory": {"cases": True}}, "memory.cases"),
+    ({"state": "idle"}, "state"),
+    ({"app_code": "two\nlines"}, "app_code"),
+    ({"environment": "password=hunter2-hunter2"}, "environment"),
+]
+
+
+async def test_a_change_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
         client = stage.client()
         one = f"/conversations/{(await say(client, 'a'))['conversation_id']}"
         before = (await client.get(one)).json()
-        error = assert_error(await client.patch(one, json=body), 422, "invalid_request")
-        assert error["details"] == {"field": field}
+        for body, field in UNFIT:
+            error = assert_error(await client.patch(one, json=body), 422, "invalid_request")
+            assert error["details"] == {"field": field}
         assert (await client.get(one)).json() == before
 
 
@@ -132,8 +126,8 @@ async def test_messages_are_read_backwards_and_shown_forwards(tmp_path: Path) ->
             await say(client, str(n), conversation_id)
         path = f"/conversations/{conversation_id}/messages"
         whole = (await client.get(path)).json()
-        assert [one["role"] for one in whole["messages"]] == ["user", "assistant"] * 4
-        assert [one["text"] for one in whole["messages"][::2]] == ["0", "1", "2", "3"]
+        assert [message["role"] for message in whole["messages"]] == ["user", "assistant"] * 4
+        assert [message["text"] for message in whole["messages"][::2]] == ["0", "1", "2", "3"]
         assert whole["messages"][1]["result"]["reply"] == "You said: 0"
         assert whole["messages"][1]["state"] == "completed"
         assert whole["next_before"] is None
@@ -168,7 +162,12 @@ async def test_the_queue_is_shown_and_a_message_can_be_taken_back(tmp_path: Path
                 queued = shown["queue"][0]
                 assert (queued["message"], queued["position"]) == ("later", 1)
                 messages = (await client.get(f"{one}/messages")).json()["messages"]
-                assert [one.get("state") for one in messages] == [None, "running", None, "queued"]
+                assert [message.get("state") for message in messages] == [
+                    None,
+                    "running",
+                    None,
+                    "queued",
+                ]
                 path = f"{one}/queue/{queued['turn_id']}"
                 assert (await client.delete(path)).status_code == 204
                 assert_error(await client.delete(path), 404, "not_found")
@@ -188,23 +187,6 @@ async def test_interrupting_can_wait_for_the_result(tmp_path: Path) -> None:
         conversation_id = (await client.post("/new-conversation")).json()["conversation_id"]
         one = f"/conversations/{conversation_id}"
         assert_error(await client.post(f"{one}/interrupt"), 409, "nothing_running")
-        body = {"message": HOLD, "conversation_id": conversation_id}
-        async with reading(client, "POST", "/chat/stream", json=body) as stream:
-            await stream.until("text.delta")
-            assert_error(await client.post(f"{one}/interrupt?wait=2"), 422, "invalid_request")
-            answer = await client.post(f"{one}/interrupt?wait=1")
-            assert answer.status_code == 200
-            assert answer.json()["outcome"] == "interrupted"
-            assert (await stream.rest())[-1].data == answer.json()
-
-
-async def test_interrupting_with_wait_answers_only_when_the_turn_has_ended(
-    tmp_path: Path,
-) -> None:
-    async with staged(tmp_path, on_port=True) as stage:
-        client = stage.client()
-        conversation_id = (await client.post("/new-conversation")).json()["conversation_id"]
-        one = f"/conversations/{conversation_id}"
         body = {"message": DEAF, "conversation_id": conversation_id}
         answers: list[httpx.Response] = []
 
@@ -213,14 +195,16 @@ async def test_interrupting_with_wait_answers_only_when_the_turn_has_ended(
 
         async with reading(client, "POST", "/chat/stream", json=body) as stream:
             await stream.until("text.delta")
+            assert_error(await client.post(f"{one}/interrupt?wait=2"), 422, "invalid_request")
+            response = await client.post(f"{one}/interrupt")
+            assert (response.status_code, response.json()) == (202, {"state": "stopping"})
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(interrupt)
-                with anyio.fail_after(5):
-                    while (await client.get(one)).json()["state"] != "stopping":
-                        assert not answers
+                assert (await client.get(one)).json()["state"] == "stopping"
                 assert not answers
                 stage.release()
-        assert answers[0].status_code == 200
+            assert (answers[0].status_code, answers[0].json()["outcome"]) == (200, "answered")
+            assert (await stream.rest())[-1].data == answers[0].json()
 
 
 async def test_a_fork_has_the_messages_up_to_its_turn(tmp_path: Path) -> None:
@@ -233,19 +217,21 @@ async def test_a_fork_has_the_messages_up_to_its_turn(tmp_path: Path) -> None:
         assert answer.status_code == 201
         fork = answer.json()["conversation_id"]
         messages = (await client.get(f"/conversations/{fork}/messages")).json()["messages"]
-        assert [one["text"] for one in messages[::2]] == ["a"]
+        assert [message["text"] for message in messages[::2]] == ["a"]
         error = assert_error(await client.post(f"{one}/fork", json={}), 422, "invalid_request")
         assert error["details"] == {"field": "turn_id"}
 
 
-@pytest.mark.parametrize("query", ["über", "ÜBER ä", "Ärger"])
-async def test_a_search_does_not_mind_letter_case_in_any_script(tmp_path: Path, query: str) -> None:
+async def test_a_search_does_not_mind_letter_case_in_any_script(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
         client = stage.client()
         wanted = (await say(client, "Über Ärger"))["conversation_id"]
         await say(client, "something else")
-        answer = await client.get("/conversations", params={"q": query})
-        assert [one["id"] for one in answer.json()["conversations"]] == [wanted]
+        for query in ("über", "ÜBER ä", "Ärger"):
+            answer = await client.get("/conversations", params={"q": query})
+            assert [conversation["id"] for conversation in answer.json()["conversations"]] == [
+                wanted
+            ]
 
 
 async def test_a_deleted_conversation_is_gone(tmp_path: Path) -> None:

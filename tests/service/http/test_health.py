@@ -68,21 +68,6 @@ async def test_the_part_at_fault_is_named_and_the_others_are_asked_all_the_same(
         assert parts["database"] == {"ok": True}
 
 
-async def test_a_part_may_tell_more_of_itself(tmp_path: Path) -> None:
-    async def tells() -> dict[str, str]:
-        await anyio.lowlevel.checkpoint()
-        return {"kind": "off", "message": "The kernel's wall is switched off."}
-
-    async with staged(tmp_path, pings={"sandbox": tells}) as stage:
-        answer = await stage.client().get("/readyz")
-        assert (answer.status_code, answer.json()["ready"]) == (200, True)
-        assert answer.json()["parts"]["sandbox"] == {
-            "ok": True,
-            "kind": "off",
-            "message": "The kernel's wall is switched off.",
-        }
-
-
 async def test_a_part_that_turns_can_do_without_is_told_and_keeps_nobody_from_serving(
     tmp_path: Path,
 ) -> None:
@@ -90,11 +75,17 @@ async def test_a_part_that_turns_can_do_without_is_told_and_keeps_nobody_from_se
         await anyio.lowlevel.checkpoint()
         return {"state": "unavailable", "detail": "It is damaged."}
 
-    async with staged(tmp_path, pings={"memory": gone}) as stage:
+    async def tells() -> dict[str, str]:
+        await anyio.lowlevel.checkpoint()
+        return {"kind": "off", "message": "No kernel sandbox."}
+
+    async with staged(tmp_path, pings={"memory": gone, "sandbox": tells}) as stage:
         answer = await stage.client().get("/readyz")
         assert (answer.status_code, answer.json()["ready"]) == (200, True)
-        part = answer.json()["parts"]["memory"]
-        assert part == {"ok": False, "state": "unavailable", "detail": "It is damaged."}
+        assert answer.json()["parts"] == {
+            "memory": {"ok": False, "state": "unavailable", "detail": "It is damaged."},
+            "sandbox": {"ok": True, "kind": "off", "message": "No kernel sandbox."},
+        }
 
 
 async def test_a_server_that_goes_down_is_not_ready(tmp_path: Path) -> None:

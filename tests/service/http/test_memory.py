@@ -5,7 +5,6 @@ from typing import Any
 
 import anyio
 import httpx
-import pytest
 
 from memory.clock import utc_now
 from memory.intents.builders import Happening, intent_from_tool_result, intent_from_turn_received
@@ -24,11 +23,6 @@ EPISODE: Json = {
         "pitfalls": "The proxy cuts connections after 60 s: ERR_CONN_RESET.",
         "recipe": "Set keepalive to 30 s and run the import again.",
     },
-}
-CHINESE: Json = {
-    "episode_type": "howto",
-    "title": "部署网关",
-    "sections": {"recipe": "部署前先运行 make check，再重启网关。"},
 }
 
 
@@ -82,95 +76,39 @@ async def test_the_chronicle_keeps_only_that_something_was_forgotten(tmp_path: P
         assert item_id not in str(told)
 
 
-async def test_forgetting_is_told_to_every_place_of_delivery(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
-        item_id = (await write(client))["episode_id"]
-        (put,) = (await client.get("/memory/outbox?status=pending")).json()["deliveries"]
-        assert (put["operation"], put["item_id"], put["backend"]) == ("put", item_id, "vectors")
-        await client.delete(f"/memory/items/{item_id}")
-        (forget,) = (await client.get("/memory/outbox")).json()["deliveries"]
-        assert (forget["operation"], forget["item_id"]) == ("forget", item_id)
-
-
-async def test_a_like_episode_goes_into_the_one_that_is_there(tmp_path: Path) -> None:
+async def test_what_became_of_an_episode_is_told_by_its_fields(tmp_path: Path) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    masked = f"The token {secret} is used against http://10.1.2.3/admin to restart the import."
+    long = "\n".join(f"line {n}: the import of invoice {n * 7919} went well" for n in range(3000))
+    call = "mcp__ata__q takes {topic: string}."
     async with staged(tmp_path) as stage:
         client = stage.client()
         first = await write(client)
         again = await write(client)
-        assert again["status"] == "merged"
-        assert again["episode_id"] == first["episode_id"]
-        assert len(await find(client, "nightly import")) == 1
+        assert (again["status"], again["episode_id"]) == ("merged", first["episode_id"])
+        refused = await write(client, title="hi", sections={"context": "ok"})
+        assert (refused["status"], refused["episode_id"]) == ("refused", None)
+        assert refused["reason"]
+        hidden = await write(client, title="Restarting the import", sections={"recipe": masked})
+        assert hidden["redacted"] >= 2
+        shown = (await client.get(f"/memory/items/{hidden['episode_id']}")).text
+        assert secret not in shown
+        assert "10.1.2.3" not in shown
+        cut = await write(client, title="Invoices", sections={"actions": long, "recipe": "Run it."})
+        (clipped,) = cut["clipped"]
+        assert (clipped["section"], clipped["chars"] > 1000) == ("actions", True)
+        never = await write(client, title="Orders", sections={"decisions": call})
+        assert (never["status"], never["reason"]) == ("refused", "never_saved")
+        (notice,) = never["notices"]
+        assert (notice["code"], "left out" in notice["message"]) == ("never_saved", True)
 
 
-async def test_the_worthless_is_refused_with_the_reason(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
-        written = await write(client, title="hi", sections={"context": "ok"})
-        assert written["status"] == "refused"
-        assert written["episode_id"] is None
-        assert written["reason"]
-        assert (await client.get("/memory/outbox")).json()["deliveries"] == []
-
-
-async def test_sentences_that_are_never_saved_are_told_and_the_others_are_kept(
-    tmp_path: Path,
-) -> None:
-    kept = "OrderService::find got a new parameter tenant_id in release 4.2. 支付网关失败的调用会重试三次。"
-    call = "mcp__ata__q takes {topic: string}."
-    async with staged(tmp_path) as stage:
-        client = stage.client()
-        written = await write(client, title="Orders", sections={"decisions": f"{kept}\n{call}"})
-        assert written["status"] == "stored"
-        (notice,) = written["notices"]
-        assert notice["code"] == "never_saved"
-        assert notice["message"].startswith("1 sentence was left out: ")
-        shown = (await client.get(f"/memory/items/{written['episode_id']}")).json()
-        assert shown["sections"]["decisions"] == kept
-        refused = await write(client, title="Orders", sections={"decisions": call})
-        assert (refused["status"], refused["reason"]) == ("refused", "never_saved")
-        assert [one["code"] for one in refused["notices"]] == ["never_saved"]
-        assert (await write(client, title="Orders", sections={"decisions": "x y"}))["notices"] == []
-
-
-async def test_secrets_and_inner_addresses_are_masked_and_counted(tmp_path: Path) -> None:
-    secret = "ghp_" + "a1B2" * 9
-    text = f"The token {secret} is used against http://10.1.2.3/admin to restart the import."
-    async with staged(tmp_path) as stage:
-        client = stage.client()
-        written = await write(client, title="Restarting the import", sections={"recipe": text})
-        assert written["redacted"] >= 2
-        answer = await client.get(f"/memory/items/{written['episode_id']}")
-        assert secret not in answer.text
-        assert "10.1.2.3" not in answer.text
-
-
-async def test_what_was_clipped_is_told_by_section(tmp_path: Path) -> None:
-    long = "\n".join(f"line {n}: the import of invoice {n * 7919} went well" for n in range(3000))
-    async with staged(tmp_path) as stage:
-        written = await write(stage.client(), sections={"actions": long, "recipe": "Run it."})
-        (clipped,) = written["clipped"]
-        assert clipped["section"] == "actions"
-        assert clipped["chars"] > 1000
-
-
-@pytest.mark.parametrize("query", ["部署", "网关", "部署网关", "怎么部署？", "重启 网关"])
-async def test_chinese_is_found_by_words_of_two_characters(tmp_path: Path, query: str) -> None:
+async def test_no_query_is_an_error(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
         client = stage.client()
         await write(client)
-        written = await write(client, **CHINESE)
-        assert [one["id"] for one in await find(client, query)] == [written["episode_id"]]
-
-
-@pytest.mark.parametrize(
-    "query", ['"', "* OR NEAR(", "AND", "a" * 5000, "🙂", "'; DROP TABLE items"]
-)
-async def test_no_query_is_an_error(tmp_path: Path, query: str) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
-        await write(client)
-        assert await find(client, query) == []
+        for query in ('"', "* OR NEAR(", "AND", "a" * 5000, "🙂", "'; DROP TABLE items"):
+            assert await find(client, query) == []
 
 
 async def test_labels_narrow_and_never_widen(tmp_path: Path) -> None:
@@ -185,13 +123,6 @@ async def test_labels_narrow_and_never_widen(tmp_path: Path) -> None:
         asked = {"queries": ["nightly import"], "scope": {"user_id": "ada"}}
         pack = (await bob.post("/memory/context", json=asked)).json()
         assert (pack["items"], pack["text"]) == ([], "")
-
-
-async def test_the_scope_of_a_body_cannot_name_an_owner(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        body = {"queries": ["x"], "scope": {"owner_id": "ada"}}
-        answer = await stage.client().post("/memory/context", json=body)
-        assert "owner_id" in assert_error(answer, 422, "invalid_request")["message"]
 
 
 async def test_a_context_pack_has_the_contracts_parts_within_its_budget(tmp_path: Path) -> None:
@@ -209,27 +140,7 @@ async def test_a_context_pack_has_the_contracts_parts_within_its_budget(tmp_path
         assert 0 < len(pack["text"]) <= 1500
         assert 0 < len(pack["items"]) < 12
         assert pack["next_step_query"]
-        assert all(one["id"] in pack["text"] for one in pack["items"])
-
-
-async def test_a_model_that_is_not_there_is_named_and_the_heuristic_stands(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
-        await write(client)
-        asked = {"queries": ["nightly import"], "mode": "llm"}
-        pack = (await client.post("/memory/context", json=asked)).json()
-        assert "selector_disabled" in pack["degraded"]
-        assert len(pack["items"]) == 1
-
-
-SCHEMA: Json = {
-    "episode_type": "howto",
-    "title": "article-list-query",
-    "sections": {
-        "recipe": "Notes on article-list-query: the gateway answers within 3 s. Its call format was "
-        "guessed as topic plus page."
-    },
-}
+        assert all(item["id"] in pack["text"] for item in pack["items"])
 
 
 async def test_stale_knowledge_of_a_conversations_tools_is_held_back(tmp_path: Path) -> None:
@@ -247,7 +158,7 @@ async def test_stale_knowledge_of_a_conversations_tools_is_held_back(tmp_path: P
         asked["conversation_id"] = chat["conversation_id"]
         pack = (await client.post("/memory/context", json=asked)).json()
         assert (pack["items"], pack["text"]) == ([], "")
-        assert [one["reason"] for one in pack["held_back"]] == ["stale_tool_schema"]
+        assert [item["reason"] for item in pack["held_back"]] == ["stale_tool_schema"]
 
 
 async def told(stage: Stage, owner_id: str, turn_id: str, tool: str) -> None:
@@ -272,9 +183,12 @@ async def test_the_chronicle_is_listed_newest_first_page_by_page_and_ones_own(
         for n in range(3):
             await told(stage, "ada", f"trn_{n}", "Bash")
         first = (await ada.get("/memory/intents?limit=4")).json()
-        assert [one["key"] for one in first["intents"]] == ["tool.Bash.ok", "turn.received"] * 2
+        assert [intent["key"] for intent in first["intents"]] == [
+            "tool.Bash.ok",
+            "turn.received",
+        ] * 2
         rest = (await ada.get(f"/memory/intents?cursor={first['next_cursor']}")).json()
-        assert [one["turn_id"] for one in rest["intents"]] == ["trn_0", "trn_0"]
+        assert [intent["turn_id"] for intent in rest["intents"]] == ["trn_0", "trn_0"]
         assert rest["next_cursor"] is None
         keyed = (await ada.get("/memory/intents?key=tool.Bash.ok&conversation_id=cnv_1")).json()
         assert len(keyed["intents"]) == 3
@@ -286,55 +200,36 @@ async def test_the_chronicle_is_listed_newest_first_page_by_page_and_ones_own(
         assert (await bob.get("/memory/intents")).json()["intents"] == []
 
 
-@pytest.mark.parametrize(
-    ("path", "field"),
-    [
-        ("/memory/intents?cursor=x", "cursor"),
-        ("/memory/outbox?status=lost", "status"),
-        ("/memory/outbox?cursor=-1", "cursor"),
-        ("/memory/search?q=x&kinds=note,thought", "kinds"),
-        ("/memory/search", "q"),
-        ("/memory/search?q=x&limit=0", "limit"),
-        ("/memory/search?q=x&user_id=%20", "user_id"),
-        ("/memory/search?q=x&workflow_id=%00", "workflow_id"),
-        ("/memory/search?q=x&environment=%00", "environment"),
-    ],
-)
-async def test_a_wrong_parameter_is_named(tmp_path: Path, path: str, field: str) -> None:
-    async with staged(tmp_path) as stage:
-        error = assert_error(await stage.client().get(path), 422, "invalid_request")
-        assert error["details"]["field"] == field
+UNFIT: list[tuple[Json, str]] = [
+    ({"episode_type": "novel"}, "episode_type"),
+    ({"title": "two\nlines"}, "title"),
+    ({"title": " "}, "title"),
+    ({"sections": {}}, "sections"),
+    ({"sections": {"context": "  "}}, "sections"),
+    ({"sections": {"secrets": "x"}}, "sections.secrets"),
+    ({"occurred_at": "yesterday"}, "occurred_at"),
+    ({"occurred_at": "2026-11-20T10:00:00"}, "occurred_at"),
+    ({"occurred_at": 1700000000}, "occurred_at"),
+    ({"occurred_at": "5"}, "occurred_at"),
+    ({"occurred_at": "2026-13-01T00:00:00Z"}, "occurred_at"),
+    ({"occurred_at": "2026-01-01T25:00:00Z"}, "occurred_at"),
+    ({"occurred_at": "9999-12-31T23:59:59-12:00"}, "occurred_at"),
+    ({"occurred_at": "0001-01-01T00:00:00+12:00"}, "occurred_at"),
+    ({"tags": "one"}, "tags"),
+    ({"scope": {"project_id": 7}}, "scope.project_id"),
+]
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"episode_type": "novel"}, "episode_type"),
-        ({"title": "two\nlines"}, "title"),
-        ({"title": " "}, "title"),
-        ({"sections": {}}, "sections"),
-        ({"sections": {"context": "  "}}, "sections"),
-        ({"sections": {"secrets": "x"}}, "sections.secrets"),
-        ({"occurred_at": "yesterday"}, "occurred_at"),
-        ({"occurred_at": "2026-11-20T10:00:00"}, "occurred_at"),
-        ({"occurred_at": 1700000000}, "occurred_at"),
-        ({"occurred_at": "5"}, "occurred_at"),
-        ({"occurred_at": "2026-13-01T00:00:00Z"}, "occurred_at"),
-        ({"occurred_at": "2026-01-01T25:00:00Z"}, "occurred_at"),
-        ({"tags": "one"}, "tags"),
-        ({"occurred_at": "9999-12-31T23:59:59-12:00"}, "occurred_at"),
-        ({"occurred_at": "0001-01-01T00:00:00+12:00"}, "occurred_at"),
-        ({"scope": {"project_id": 7}}, "scope.project_id"),
-    ],
-)
-async def test_an_episode_that_cannot_be_is_told_by_its_field(
-    tmp_path: Path, change: Json, field: str
-) -> None:
+async def test_an_episode_that_cannot_be_is_told_by_its_field(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
-        answer = await stage.client().post("/memory/episodes", json={**EPISODE, **change})
-        error = assert_error(answer, 422, "invalid_request")
-        assert error["details"]["field"] == field
-        assert "is not valid" not in error["message"]
+        asked = {"queries": ["x"], "scope": {"owner_id": "ada"}}
+        answer = await stage.client().post("/memory/context", json=asked)
+        assert "owner_id" in assert_error(answer, 422, "invalid_request")["message"]
+        for change, field in UNFIT:
+            answer = await stage.client().post("/memory/episodes", json={**EPISODE, **change})
+            error = assert_error(answer, 422, "invalid_request")
+            assert error["details"]["field"] == field
+            assert "is not valid" not in error["message"]
 
 
 async def test_the_moment_of_an_episode_is_kept(tmp_path: Path) -> None:
@@ -363,13 +258,6 @@ async def test_a_dead_delivery_is_listed_and_tried_again(tmp_path: Path) -> None
         for unknown in ("0", "x", "9" * 30, "-1"):
             answer = await ada.post(f"/memory/outbox/{unknown}/retry")
             assert_error(answer, 404, "not_found")
-
-
-async def test_health_names_each_place_of_delivery(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        answer = await stage.client().get("/memory/health")
-        assert answer.status_code == 200
-        assert answer.json() == {"backends": []}
 
 
 async def test_what_is_told_of_conversations_is_recorded_in_the_background(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import anyio
 import httpx
-import pytest
 from starlette.requests import Request
 
 from gateway.assemble import Services
@@ -47,32 +46,27 @@ async def test_it_is_ready_and_names_the_part_that_is_gone(tmp_path: Path) -> No
     assert part["detail"].endswith("restart the server.")
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", "/memory/search?q=cat"),
-        ("GET", "/memory/items/epi_1"),
-        ("DELETE", "/memory/items/epi_1"),
-        ("GET", "/memory/intents"),
-        ("GET", "/memory/outbox"),
-        ("GET", "/memory/cases/search?q=cat"),
-    ],
-)
-async def test_its_routes_say_what_helps_and_that_trying_again_does_not(
-    tmp_path: Path, method: str, path: str
-) -> None:
+ROUTES = [
+    *(("GET", "/memory/search?q=cat"), ("GET", "/memory/items/epi_1")),
+    *(("DELETE", "/memory/items/epi_1"), ("GET", "/memory/intents"), ("GET", "/memory/outbox")),
+    ("GET", "/memory/cases/search?q=cat"),
+]
+
+
+async def test_its_routes_say_what_helps_and_that_trying_again_does_not(tmp_path: Path) -> None:
     async with damaged(tmp_path) as (_, client):
-        answer = await client.request(method, path)
-    error = assert_error(answer, 503, "storage_unavailable")
-    assert error["retryable"] is False
-    assert "Retry-After" not in answer.headers
-    assert "damaged" in error["message"]
-    assert error["message"].endswith("restart the server.")
+        for method, path in ROUTES:
+            answer = await client.request(method, path)
+            error = assert_error(answer, 503, "storage_unavailable")
+            assert error["retryable"] is False
+            assert "Retry-After" not in answer.headers
+            assert "damaged" in error["message"]
+            assert error["message"].endswith("restart the server.")
 
 
 async def test_the_health_of_each_backend_is_told(tmp_path: Path) -> None:
     async with damaged(tmp_path) as (services, _):
-        state = AppState(services=services, limits=HttpLimits(), web_dir=tmp_path)
+        state = AppState(services=services, limits=HttpLimits())
         context = RequestContext(request=Request({"type": "http"}), state=state, user_id=ME)
         (vectors,) = (await context.memory_health())["backends"]
     assert (vectors["name"], vectors["state"]) == ("vectors", "unavailable")
@@ -84,7 +78,7 @@ async def test_a_turn_is_answered_and_says_that_it_will_not_be_remembered(tmp_pa
         result = await ask(services, WROTE)
         counted, _type = services.metrics.render()
     assert (result["outcome"], result["reply"]) == ("answered", "Done.")
-    assert "memory_not_written" in [one["code"] for one in result["notices"]]
+    assert "memory_not_written" in [notice["code"] for notice in result["notices"]]
     assert result["memory"]["degraded"] == ["memory_failed"]
     assert b"candor_turns_not_recorded_total 1.0" in counted
 

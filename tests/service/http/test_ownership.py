@@ -116,7 +116,7 @@ async def attempt(client: httpx.AsyncClient, one: Attempt, ids: Mapping[str, str
 async def test_every_route_is_tried_or_belongs_to_nobody(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
         there = set(routes_of(stage.app))
-    tried = {(one.method, one.template) for one in ATTEMPTS}
+    tried = {(trial.method, trial.template) for trial in ATTEMPTS}
     lists = {("GET", path) for path in LISTS}
     assert len(there) > 15
     assert there == tried | lists | OWN_ALONE | {("GET", path) for path in NOT_OWNED}
@@ -126,7 +126,7 @@ async def test_every_route_is_tried_or_belongs_to_nobody(tmp_path: Path) -> None
 
 @asynccontextmanager
 async def things_of(stage: Stage, client: httpx.AsyncClient) -> AsyncIterator[list[Json]]:
-    """Give a user one of everything: a turn that ended, one that runs, one that waits, a question."""
+    """Create one thing of each kind for a user: an ended, a running and a waiting turn, an approval."""
     done = (await client.post("/chat", json={"message": "mine"})).json()
     await _write_log(stage, done)
     ended = {key: done[key] for key in ("conversation_id", "turn_id", "log_file")}
@@ -176,15 +176,15 @@ async def _write_log(stage: Stage, turn: Json) -> None:
 async def _all_of(client: httpx.AsyncClient, things: list[Json]) -> list[Any]:
     """Read everything that a user has."""
     paths = [*LISTS, f"/logs/{things[0]['log_file']}"]
-    for one in things:
-        if one["item_id"] != UNKNOWN["item_id"]:
-            paths.append(f"/memory/items/{one['item_id']}")
-        if one["conversation_id"] != UNKNOWN["conversation_id"]:
-            place = f"/conversations/{one['conversation_id']}"
+    for thing in things:
+        if thing["item_id"] != UNKNOWN["item_id"]:
+            paths.append(f"/memory/items/{thing['item_id']}")
+        if thing["conversation_id"] != UNKNOWN["conversation_id"]:
+            place = f"/conversations/{thing['conversation_id']}"
             paths += [place, f"{place}/messages"]
     answers = [await client.get(path) for path in paths]
-    assert all(one.status_code == 200 for one in answers)
-    return [one.text for one in answers]
+    assert all(answer.status_code == 200 for answer in answers)
+    return [answer.text for answer in answers]
 
 
 def _plain(answer: httpx.Response) -> tuple[int, Any, set[str]]:
@@ -199,11 +199,11 @@ async def test_what_is_anothers_is_exactly_as_unknown_as_what_never_was(tmp_path
         ada, bob = stage.client("ada"), stage.client("bob")
         async with things_of(stage, ada) as things:
             before = await _all_of(ada, things)
-            for one in ATTEMPTS:
-                unknown = await attempt(bob, one, UNKNOWN)
+            for trial in ATTEMPTS:
+                unknown = await attempt(bob, trial, UNKNOWN)
                 assert_error(unknown, 404, "not_found")
                 for ids in things:
-                    assert _plain(await attempt(bob, one, ids)) == _plain(unknown), (one, ids)
+                    assert _plain(await attempt(bob, trial, ids)) == _plain(unknown), (trial, ids)
             for path, name in LISTS.items():
                 assert (await bob.get(path)).json()[name] == []
             assert await _all_of(ada, things) == before
@@ -213,14 +213,14 @@ async def test_anothers_turn_is_unknown_in_ones_own_conversation_too(tmp_path: P
     async with staged(tmp_path, on_port=True, users=("ada", "bob")) as stage:
         ada, bob = stage.client("ada"), stage.client("bob")
         own = (await bob.post("/chat", json={"message": "his"})).json()["conversation_id"]
-        tried = [one for one in ATTEMPTS if "turn_id" in repr(one)]
+        tried = [trial for trial in ATTEMPTS if "turn_id" in repr(trial)]
         assert len(tried) == 3
         async with things_of(stage, ada) as things:
-            for one in tried:
-                unknown = await attempt(bob, one, {**UNKNOWN, "conversation_id": own})
+            for item in tried:
+                unknown = await attempt(bob, item, {**UNKNOWN, "conversation_id": own})
                 for ids in things[:3]:
                     mixed = {**ids, "conversation_id": own}
-                    assert _plain(await attempt(bob, one, mixed)) == _plain(unknown), one
+                    assert _plain(await attempt(bob, item, mixed)) == _plain(unknown), item
                 assert unknown.status_code == 404
 
 

@@ -88,7 +88,9 @@ class RawClient:
                     return None
             head, _, self._read = self._read.partition(b"\r\n\r\n")
             first, *rest = head.decode().split("\r\n")
-            headers = {name.lower(): value for name, value in (one.split(": ", 1) for one in rest)}
+            headers = {
+                name.lower(): value for name, value in (line.split(": ", 1) for line in rest)
+            }
             length = int(headers.get("content-length", 0))
             while len(self._read) < length:
                 assert await self._more(), "the answer was cut"

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.http.episode_input import read_episode
+from gateway.http.memory_bodies import read_episode
 from gateway.memory import memory_command
 from gateway.settings import Memu, Settings
 from tests.support.episodes import open_memory, recorder_on, turn_intents

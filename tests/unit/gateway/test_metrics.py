@@ -25,25 +25,25 @@ PROMISED = {
 
 
 def samples(metrics: Metrics) -> dict[str, float]:
-    """Give each sample under its name and its labels' values, by the labels' names."""
+    """Return the samples by their name and label values."""
     body, content_type = metrics.render()
     assert content_type.startswith("text/plain")
     found = {}
     for family in text_string_to_metric_families(body.decode()):
-        for one in family.samples:
+        for sample in family.samples:
             found[
                 "|".join(
                     [
-                        one.name.removeprefix("candor_"),
-                        *(value for _, value in sorted(one.labels.items())),
+                        sample.name.removeprefix("candor_"),
+                        *(value for _, value in sorted(sample.labels.items())),
                     ]
                 )
-            ] = one.value
+            ] = sample.value
     return found
 
 
 def series(metrics: Metrics, name: str) -> int:
-    return sum(re.fullmatch(rf"{name}\|.*", one) is not None for one in samples(metrics))
+    return sum(re.fullmatch(rf"{name}\|.*", sample) is not None for sample in samples(metrics))
 
 
 def test_every_promised_metric_is_there() -> None:

@@ -23,7 +23,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def concerns(settings: Settings) -> list[tuple[str, str]]:
-    return [(one.path, one.what) for one in review_blocking(settings).concerns]
+    return [(concern.path, concern.what) for concern in review_blocking(settings).concerns]
 
 
 def write(settings: Settings, name: str, text: str) -> Path:
@@ -90,7 +90,7 @@ def test_what_was_shown_is_approved_and_nothing_that_came_since(settings: Settin
     file.write_text('{"apiKeyHelper": "x"}', encoding="utf-8")
     write(settings, ".mcp.json", '{"mcpServers": {"x": {}}}')
     after = trust_blocking(settings, shown)
-    assert [one.what for one in after.concerns] == ["apiKeyHelper", "mcpServers"]
+    assert [concern.what for concern in after.concerns] == ["apiKeyHelper", "mcpServers"]
 
 
 def test_an_approval_is_for_one_workspace(settings: Settings, tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_approvals_that_cannot_be_used_are_told(settings: Settings) -> None:
     for use in (review_blocking, trust_blocking):
         with pytest.raises(StartError, match=r"trusted\.json cannot be"):
             use(settings)
-    assert [one.name for one in settings.data_dir.iterdir()] == ["trusted.json"]
+    assert [path.name for path in settings.data_dir.iterdir()] == ["trusted.json"]
 
 
 def test_links_are_refused_wherever_they_lead(settings: Settings, tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_the_report_is_in_words(settings: Settings) -> None:
     write(settings, ".claude/odd.bin", "x")
     (settings.workspace / "CLAUDE.md").symlink_to("x")
     assert review_blocking(settings).lines() == [
-        ".claude/odd.bin: is of a kind that is not known here",
+        ".claude/odd.bin: is of an unknown kind",
         ".claude/settings.json: acts: hooks.Stop",
         "CLAUDE.md: is a link; put the file itself there, or remove it",
     ]

@@ -25,44 +25,38 @@ TCP6 = HEAD + (
     "   1: 00000000000000000000000001000000:A001 00000000000000000000000001000000:1F40 01 00000000:00000000 00:00000000 00000000  1000        0 701 1 0\n"
     "   2: 0000000000000000FFFF00000100007F:A002 0000000000000000FFFF00000100007F:1F40 01 00000000:00000000 00:00000000 00000000  1002        0 702 1 0\n"
 )
+pytestmark = pytest.mark.skipif(
+    sys.byteorder != "little", reason="the texts are of a little-endian machine"
+)
 V4: Endpoint = ("127.0.0.1", 8000)
 V6: Endpoint = ("::1", 8000)
 
 
-@pytest.mark.parametrize(
-    ("table", "peer", "own", "uid"),
-    [
-        (TCP, ("127.0.0.1", 0xD3BE), V4, 1000),
-        (TCP, ("127.0.0.2", 0xD3CA), V4, 65534),
-        (TCP, ("127.0.0.1", 0xD3D2), V4, 1001),  # it will send no more, and still reads
-        (TCP6, ("::1", 0xA001), V6, 1000),
-        (TCP6, ("127.0.0.1", 0xA002), V4, 1002),
-        (TCP6, ("::ffff:127.0.0.1", 0xA002), ("::ffff:127.0.0.1", 8000), 1002),
-        # our own end of the connection is another row, and so is who listens
-        (TCP, V4, ("127.0.0.1", 0xD3BE), 0),
-        (TCP, ("127.0.0.1", 0xD3BE), ("127.0.0.1", 8001), None),
-        (TCP, ("127.0.0.1", 0x3BE), V4, None),
-        (TCP, V4, ("0.0.0.0", 0), 0),
-        # nobody holds these any more: the kernel writes root for them, whoever it was
-        (TCP, ("127.0.0.1", 0xD3CE), V4, None),
-        (TCP, ("127.0.0.1", 0xD3D0), V4, None),
-        (TCP, ("::1", 0xA001), V6, None),
-        ("", ("127.0.0.1", 1), V4, None),
-        (HEAD + "   1: 0100007F:0001 0100007F:1F40 01", ("127.0.0.1", 1), V4, None),
-        (HEAD + "   1: 0100007F:0001 0100007F:1F40 01 torn", ("127.0.0.1", 1), V4, None),
-    ],
-)
-def test_the_owner_of_a_connection_is_found_by_both_its_ends(
-    table: str, peer: Endpoint, own: Endpoint, uid: int | None
-) -> None:
-    assert find_owner(table, peer, own, byteorder="little") == uid
+OWNERS: list[tuple[str, Endpoint, Endpoint, int | None]] = [
+    (TCP, ("127.0.0.1", 0xD3BE), V4, 1000),
+    (TCP, ("127.0.0.2", 0xD3CA), V4, 65534),
+    (TCP, ("127.0.0.1", 0xD3D2), V4, 1001),  # it will send no more, and still reads
+    (TCP6, ("::1", 0xA001), V6, 1000),
+    (TCP6, ("127.0.0.1", 0xA002), V4, 1002),
+    (TCP6, ("::ffff:127.0.0.1", 0xA002), ("::ffff:127.0.0.1", 8000), 1002),
+    # our own end of the connection is another row, and so is the listening socket
+    (TCP, V4, ("127.0.0.1", 0xD3BE), 0),
+    (TCP, ("127.0.0.1", 0xD3BE), ("127.0.0.1", 8001), None),
+    (TCP, ("127.0.0.1", 0x3BE), V4, None),
+    (TCP, V4, ("0.0.0.0", 0), 0),
+    # no process holds these any more: the kernel writes root for them
+    (TCP, ("127.0.0.1", 0xD3CE), V4, None),
+    (TCP, ("127.0.0.1", 0xD3D0), V4, None),
+    (TCP, ("::1", 0xA001), V6, None),
+    ("", ("127.0.0.1", 1), V4, None),
+    (HEAD + "   1: 0100007F:0001 0100007F:1F40 01", ("127.0.0.1", 1), V4, None),
+    (HEAD + "   1: 0100007F:0001 0100007F:1F40 01 torn", ("127.0.0.1", 1), V4, None),
+]
 
 
-def test_a_machine_of_the_other_byte_order_writes_its_addresses_the_other_way() -> None:
-    table = HEAD + "   1: 7F000001:D3BE 7F000001:1F40 01 0:0 00:0 0  1000        0 7101 1 0\n"
-    peer = ("127.0.0.1", 0xD3BE)
-    assert find_owner(table, peer, V4, byteorder="big") == 1000
-    assert find_owner(table, peer, V4, byteorder="little") is None
+def test_the_owner_of_a_connection_is_found_by_both_its_ends() -> None:
+    for table, peer, own, uid in OWNERS:
+        assert find_owner(table, peer, own) == uid, (peer, own)
 
 
 @given(st.binary(min_size=4, max_size=4), st.integers(1, 65535))
@@ -70,9 +64,9 @@ def test_an_address_that_differs_in_one_bit_is_another(raw: bytes, port: int) ->
     address = ".".join(map(str, raw))
     row = f"   1: {raw[::-1].hex().upper()}:{port:04X} 0100007F:1F40 01 0:0 00:0 0  7  0 7101 1\n"
     other = ".".join(map(str, (*raw[:3], raw[3] ^ 1)))
-    assert find_owner(row, (address, port), V4, byteorder="little") == 7
-    assert find_owner(row, (other, port), V4, byteorder="little") is None
-    assert find_owner(row, (address, port % 65535 + 1), V4, byteorder="little") is None
+    assert find_owner(row, (address, port), V4) == 7
+    assert find_owner(row, (other, port), V4) is None
+    assert find_owner(row, (address, port % 65535 + 1), V4) is None
 
 
 def test_what_is_no_address_is_an_error() -> None:
@@ -89,29 +83,28 @@ def _tables(directory: Path, *texts: str) -> tuple[Path, ...]:
     return tuple(paths)
 
 
-@pytest.mark.skipif(sys.byteorder != "little", reason="the texts are of a little-endian machine")
 def test_only_the_users_that_are_named_are_served(tmp_path: Path) -> None:
     users = LocalUsers(frozenset({1000, 0}), _tables(tmp_path, TCP, TCP6))
-    assert users.hold_blocking(("127.0.0.1", 0xD3BE), V4)
-    assert users.hold_blocking(("::1", 0xA001), V6)
-    assert not users.hold_blocking(("127.0.0.2", 0xD3CA), V4)
-    assert not users.hold_blocking(("127.0.0.1", 0xA002), V4)
-    assert not users.hold_blocking(("127.0.0.1", 0xD3CE), V4)
-    assert not users.hold_blocking(("127.0.0.1", 9), V4)
-    assert not users.hold_blocking(("unix", 9), V4)
+    assert users.serves_blocking(("127.0.0.1", 0xD3BE), V4)
+    assert users.serves_blocking(("::1", 0xA001), V6)
+    assert not users.serves_blocking(("127.0.0.2", 0xD3CA), V4)
+    assert not users.serves_blocking(("127.0.0.1", 0xA002), V4)
+    assert not users.serves_blocking(("127.0.0.1", 0xD3CE), V4)
+    assert not users.serves_blocking(("127.0.0.1", 9), V4)
+    assert not users.serves_blocking(("unix", 9), V4)
 
 
 def test_a_peer_whose_table_is_gone_is_not_served(tmp_path: Path) -> None:
     users = LocalUsers(frozenset({0, os.getuid()}), (tmp_path / "missing",))
-    assert not users.hold_blocking(("127.0.0.1", 1), V4)
+    assert not users.serves_blocking(("127.0.0.1", 1), V4)
 
 
 def test_where_the_system_does_not_tell_nothing_is_looked_up(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert local_users_blocking([tmp_path / "missing"]) is None
+    assert local_users_blocking((tmp_path / "missing",)) is None
     assert local_users_blocking(_tables(tmp_path, "", HEAD)) is None
-    assert [one.message for one in caplog.records] == ["peers_not_checked"] * 2
+    assert [record.message for record in caplog.records] == ["peers_not_checked"] * 2
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux tells whose a socket is")

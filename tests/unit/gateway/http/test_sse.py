@@ -1,15 +1,21 @@
 """How events are written."""
 
 import json
+from dataclasses import replace
+from typing import Any, Self, cast
 
 import anyio
+import anyio.lowlevel
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client import Gauge
+from starlette.types import Receive
 
+from gateway.conversations.feed import Subscription
 from gateway.conversations.model import TurnEvent
 from gateway.errors import ShuttingDown
-from gateway.http.sse import _Rhythm, error_event, stream_pieces
+from gateway.http.sse import EventStream, StreamPlan, error_event, stream_pieces
 from gateway.ids import ConversationId, TurnId
 from gateway.jsonsafe import json_text
 
@@ -58,26 +64,55 @@ def test_an_error_event_has_the_one_error_shape_and_no_id() -> None:
     assert lines[2:] == ["", ""]
 
 
-def test_a_stream_that_is_woken_for_nothing_looks_at_most_once_a_second(
+class Woken:
+    """A subscription that is woken for nothing, at given moments, and then completes."""
+
+    def __init__(self, clock: list[float], moments: list[float]) -> None:
+        self.clock, self.moments, self.waits = clock, moments, list[float]()
+
+    async def __aenter__(self) -> Self:
+        await anyio.lowlevel.checkpoint()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await anyio.lowlevel.checkpoint()
+
+    async def next(self, wait_s: float) -> list[TurnEvent]:
+        await anyio.lowlevel.checkpoint()
+        self.waits.append(wait_s)
+        if not self.moments:
+            return [replace(delta("end"), type="turn.completed")]
+        self.clock[0] = self.moments.pop(0)
+        return []
+
+
+async def test_a_stream_that_is_woken_for_nothing_checks_at_most_once_a_second(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its conversation may be gone, so it looks; events of other turns wake it many times."""
-    now = 100.0
-    monkeypatch.setattr(anyio, "current_time", lambda: now)
-    rhythm = _Rhythm(keep_alive_s=10)
-    assert rhythm.wait_s == 10
-    assert rhythm.is_check_due()
-    now = 100.25
-    assert not rhythm.is_check_due()
-    assert rhythm.wait_s == 0.75
-    now = 101.0
-    assert rhythm.is_check_due()
-    assert rhythm.wait_s == 9
-    assert not rhythm.is_keep_alive_due()
-    now = 110.0
-    assert rhythm.wait_s == 0
-    assert rhythm.is_keep_alive_due()
-    assert rhythm.wait_s == 10
-    now = 115.0
-    rhythm.sent()
-    assert rhythm.wait_s == 10
+    """Its conversation may be gone, so it checks; events of other turns wake it many times."""
+    clock, checked, sent = [100.0], list[float](), list[bytes]()
+    monkeypatch.setattr("gateway.http.sse.anyio.current_time", lambda: clock[0])
+    woken = Woken(clock, [100.5, 100.75, 101.5, 110.0])
+
+    async def check() -> None:
+        await anyio.lowlevel.checkpoint()
+        checked.append(clock[0])
+
+    async def send(message: Any) -> None:
+        await anyio.lowlevel.checkpoint()
+        sent.append(message.get("body", b""))
+
+    plan = StreamPlan(
+        subscription=cast("Subscription", woken),
+        until_completed=True,
+        check=check,
+        wait_stopped=anyio.sleep_forever,
+        wait_revoked=anyio.sleep_forever,
+        keep_alive_s=10,
+        request_id="req_1",
+    )
+    stream = EventStream(plan, Gauge("readers", "", registry=None))
+    await stream({"type": "http"}, cast("Receive", anyio.sleep_forever), send)
+    assert checked == [100.5, 101.5, 110.0]
+    assert woken.waits == [10, 9.5, 0.75, 8.5, 10]
+    assert sent.count(b": keep-alive\n\n") == 1

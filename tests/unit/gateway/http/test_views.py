@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.conversations.model import Turn
-from gateway.http.views import Span
+from gateway.http.views import MessagePage
 from gateway.ids import ConversationId, TurnId, UserId
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)
@@ -34,16 +34,18 @@ def test_pages_put_together_are_all_messages_each_once(seqs: set[int], limit: in
     found: list[tuple[str, str]] = []
     before: int | None = None
     while True:
-        span = Span(limit, before)
-        known = [one for one in stored if span.before_seq is None or one.seq < span.before_seq]
-        page, before = span.cut(known[-span.max_turns :])
-        assert len(page) <= limit
-        found = [(one["turn_id"], one["role"]) for one in page] + found
-        if before is None:
+        page = MessagePage(limit, before)
+        end = page.before_seq
+        known = [turn for turn in stored if end is None or turn.seq < end]
+        messages, cursor = page.cut(known[-page.max_turns :])
+        assert len(messages) <= limit
+        found = [(message["turn_id"], message["role"]) for message in messages] + found
+        if cursor is None:
             break
-        assert page
-    assert found == [(one.id, role) for one in stored for role in ("user", "assistant")]
+        assert messages
+        before = int(cursor)
+    assert found == [(turn.id, role) for turn in stored for role in ("user", "assistant")]
 
 
 def test_a_conversation_without_turns_has_no_messages() -> None:
-    assert Span(50, None).cut([]) == ([], None)
+    assert MessagePage(50, None).cut([]) == ([], None)

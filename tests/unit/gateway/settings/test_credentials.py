@@ -1,8 +1,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from gateway.credentials import Credential, find_credential, find_login_dir, secrets_of
 
 NONE = Credential(kind="none", found="no credential")
@@ -29,31 +27,24 @@ def log_in(home: Path, config: Path | None = None) -> None:
     )
 
 
-@pytest.mark.parametrize(("kind", "name"), ORDER)
-def test_each_variable_alone_is_found(tmp_path: Path, kind: str, name: str) -> None:
-    found = find_credential({name: "1"}, tmp_path)
-    assert (found.kind, found.found) == (kind, name)
-
-
 def test_the_agents_own_order_of_preference_is_kept(tmp_path: Path) -> None:
     log_in(tmp_path)
     environ = {name: "1" for _, name in ORDER}
     for kind, name in ORDER:
         found = find_credential(environ, tmp_path)
         assert (found.kind, found.found) == (kind, name)
+        alone = find_credential({name: "1"}, tmp_path)
+        assert (alone.kind, alone.found) == (kind, name)
         del environ[name]
     assert find_credential(environ, tmp_path) == LOGIN
 
 
-@pytest.mark.parametrize("value", ["", " ", "\t"])
-@pytest.mark.parametrize("name", [name for _, name in ORDER])
-def test_an_empty_variable_is_none(tmp_path: Path, name: str, value: str) -> None:
-    assert find_credential({name: value}, tmp_path) == NONE
-
-
-@pytest.mark.parametrize("value", ["0", "false", "No", "OFF"])
-def test_a_provider_may_be_switched_off(tmp_path: Path, value: str) -> None:
-    assert find_credential({"CLAUDE_CODE_USE_BEDROCK": value}, tmp_path) == NONE
+def test_an_empty_variable_and_a_provider_that_is_switched_off_are_none(tmp_path: Path) -> None:
+    for _, name in ORDER:
+        for value in ("", " ", "\t"):
+            assert find_credential({name: value}, tmp_path) == NONE
+    for value in ("0", "false", "No", "OFF"):
+        assert find_credential({"CLAUDE_CODE_USE_BEDROCK": value}, tmp_path) == NONE
 
 
 def test_no_secret_is_in_what_was_found(tmp_path: Path) -> None:
@@ -95,31 +86,23 @@ def test_a_configured_directory_takes_the_place_of_home(tmp_path: Path) -> None:
     assert find_credential(environ, home) == LOGIN
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"{",
-        b"null",
-        b"7",
-        b'"oauthAccount claudeAiOauth"',
-        b'["oauthAccount", "claudeAiOauth"]',
-        b'{"oauthAccount": null, "claudeAiOauth": null, "mcpOAuth": {"server": {}}}',
-        b"\xff\xfe",
-        b"[" * 100_000,
-    ],
-    ids=lambda content: ascii(content[:12]),
-)
-def test_a_file_that_holds_no_login_is_none(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / ".claude").mkdir()
-    for name in (".claude/.credentials.json", ".claude.json"):
-        (tmp_path / name).write_bytes(content)
-    assert find_credential({}, tmp_path) == NONE
+CONTENTS = [
+    *(b"", b"{", b"null", b"7", b'"oauthAccount claudeAiOauth"', b"\xff\xfe", b"[" * 100_000),
+    b'["oauthAccount", "claudeAiOauth"]',
+    b'{"oauthAccount": null, "claudeAiOauth": null, "mcpOAuth": {"server": {}}}',
+]
 
 
-def test_a_directory_in_a_files_place_is_none(tmp_path: Path) -> None:
-    (tmp_path / ".claude" / ".credentials.json").mkdir(parents=True)
-    (tmp_path / ".claude.json").mkdir()
+def test_a_file_that_holds_no_login_is_none(tmp_path: Path) -> None:
+    files = [tmp_path / ".claude" / ".credentials.json", tmp_path / ".claude.json"]
+    files[0].parent.mkdir()
+    for content in CONTENTS:
+        for file in files:
+            file.write_bytes(content)
+        assert find_credential({}, tmp_path) == NONE
+    for file in files:
+        file.unlink()
+        file.mkdir()
     assert find_credential({}, tmp_path) == NONE
 
 
