@@ -163,7 +163,7 @@ class Asked:
     kind: Kind
     language: str
     is_crossing: bool
-    """Return whether no case of the family is in its language; they share product names only."""
+    """True if no case of the family is in its language; they share product names only."""
 
 
 @cache
@@ -191,7 +191,7 @@ class Teller:
         self._weights = [1 / (place + 12) for place in range(len(shuffled))]
 
     def cases(self, count: int) -> list[Told]:
-        """Return `count` cases; some families are much more frequent than others."""
+        """Return so many cases; some families are much more frequent than others."""
         chosen = self._random.choices(self._families, self._weights, k=count)
         return [self._case(item) for item in chosen]
 

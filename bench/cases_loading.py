@@ -12,7 +12,7 @@ from bench.cases_incidents import Teller, Told
 from bench.cases_memory import caller
 from memory.assemble import FILE
 from memory.cases.case import RelatedCase
-from memory.cases.changes import recorded
+from memory.cases.changes import create_change
 from memory.cases.input import new_content, read_case
 from memory.cases.store import CaseChange
 from memory.stores.sqlite import migrations
@@ -67,7 +67,7 @@ class Loader:
         self._count += 1
         case_id, near = f"cas_{self._count}", self._last[told.family]
         content, stated = new_content(read_case(told.case))
-        change = recorded(
+        change = create_change(
             caller(f"cnv_w{self._count}", told.environment),
             case_id,
             content,

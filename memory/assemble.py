@@ -1,10 +1,10 @@
-"""Puts memory together and takes it apart again: the one place that knows all of its adapters.
+"""Builds memory and closes it: the one module that knows all adapters.
 
     database → stores → vectors, memU → search → reader
                       → writer ← episode worker ← chronicle ← recorder
                       → outbox → deliveries
 
-`open_memory` gives what others work with. Its loops live as long as the block runs.
+`open_memory` yields the `Memory`; its loops run while the block runs.
 """
 
 import logging
@@ -33,7 +33,6 @@ from memory.embeddings.protocol import Embedder
 from memory.episodes.episode import EpisodeDraft, Written
 from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.extract import Extractor
-from memory.episodes.notifying_writer import NotifyingWriter
 from memory.episodes.writer import MemoryWriter
 from memory.forgetting import Forgetting
 from memory.intents.chronicle import Chronicle
@@ -81,7 +80,7 @@ _VECTORS_DIR: Final = "vectors"
 _MODEL_DIR: Final = "models/all-MiniLM-L6-v2"
 _CLOSE_S: Final = 10.0
 _LEAST_SIMILARITY: Final = {"hashed-1": 0.4}
-"""Below, hashed vectors are near by chance; a model's are compared with the other bound."""
+"""Minimum cosine by model; below it, hashed vectors are near by chance."""
 _LEAST_SIMILARITY_OF_MODELS: Final = 0.25
 
 EmbedderName = Literal["auto", "hashed", "minilm"]
@@ -89,7 +88,7 @@ EmbedderName = Literal["auto", "hashed", "minilm"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPlan:
-    """What memory is made of."""
+    """The configuration of memory."""
 
     data_dir: Path
     workspace: Path
@@ -98,21 +97,21 @@ class MemoryPlan:
     embedder: EmbedderName = "auto"
     policy_file: Path | None = None
     backends: Sequence[Backend] = ()
-    """Places of delivery besides the vector index; those that can be asked are, when somebody searches."""
+    """Backends besides the vector index; those that can be searched are."""
     ask_model: AskModel | None = None
     extract: bool = False
-    """Whether a model adds decisions and pitfalls to episodes."""
+    """True to have a model add decisions and pitfalls to episodes."""
     serves_vectors: bool = True
-    """Whether this process has the vector index; no two may."""
+    """True if this process serves the vector index; only one may."""
     served_elsewhere: Sequence[str] = ()
-    """Places of delivery besides the vector index that another process serves."""
+    """Backends besides the vector index that another process serves."""
     tends: bool = True
-    """Whether ended turns and notes are looked for; a command leaves that to the server."""
+    """True to look for ended turns and notes; a command leaves that to the server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEvents:
-    """What memory tells of itself; called on the loop."""
+    """Callbacks for what happens in memory; called on the loop."""
 
     on_delivery: Callable[[Delivery, DeliveryResult, str | None], None] = lambda *_: None
     on_breaker: Callable[[str, BreakerState], None] = lambda *_: None
@@ -122,7 +121,7 @@ class MemoryEvents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """What others work with."""
+    """Open memory."""
 
     reader: RecallReader
     search: MemorySearch
@@ -140,18 +139,18 @@ class Memory:
     backfill: VectorBackfill | None
     deliveries: Sequence[Delivering]
     deliver_to: Sequence[str]
-    """Places of delivery, those that another process serves included."""
+    """All backends, those of another process included."""
     purge: WordPurge
     now: Now
-    _writer: NotifyingWriter
+    _writer: MemoryWriter
     _forgetting: Forgetting
 
     async def write(self, draft: EpisodeDraft) -> Written:
-        """Take an episode; see `MemoryWriter.write`."""
+        """Write an episode; see `MemoryWriter.write`."""
         return await self._writer.write(draft)
 
     async def write_all(self, drafts: Sequence[EpisodeDraft]) -> Sequence[Written]:
-        """Take some hundred episodes at most, in one transaction; see `MemoryWriter.write_all`."""
+        """Write at most some hundred episodes in one transaction; see `MemoryWriter.write_all`."""
         return await self._writer.write_all(drafts)
 
     async def forget(self, item_id: str, scope: Scope) -> bool:
@@ -162,27 +161,27 @@ class Memory:
         return forgotten
 
     async def retry(self, delivery_id: int, owner_id: str) -> Delivery | None:
-        """Make a delivery due now; None: the owner has no such one."""
+        """Make a delivery due now; return None if the owner has no such delivery."""
         delivery = await self.outbox.retry(delivery_id, owner_id, self.now())
         self.wake_deliveries()
         return delivery
 
     async def health(self) -> Sequence[OutboxHealth]:
-        """Tell how each place of delivery is."""
+        """Return the health of each backend."""
         return [await delivery.health() for delivery in self.deliveries]
 
     def turn_ended(self) -> None:
-        """Say that a turn's intents are recorded: its episode can be made, and it may have written notes."""
+        """Announce a recorded turn: its episode can be written, and it may have changed notes."""
         self.episode_worker.wake()
         self.notes.wake()
 
     def notes_changed(self) -> None:
-        """Say that notes were indexed, or taken out and forgotten perhaps."""
+        """Announce that notes were indexed or removed."""
         self.purge.wake()
         self.wake_deliveries()
 
     def wake_deliveries(self) -> None:
-        """Say that something may be there to deliver."""
+        """Announce that there may be deliveries."""
         for delivery in self.deliveries:
             delivery.wake()
 
@@ -258,8 +257,8 @@ async def _close(memory: Memory, backends: Sequence[Backend]) -> None:
 
 
 def _import_shared_blocking() -> None:
-    """Import what two threads would import at once, opening the vector index and memU: now and then it fails."""
-    with suppress(ImportError):  # whoever needs it says so
+    """Import numpy before two threads (vector index and memU) import it at once, which can fail."""
+    with suppress(ImportError):  # its users report that it is missing
         import_module("numpy")
 
 
@@ -309,10 +308,18 @@ async def _build(
         for backend in served
     ]
     episodes = SqliteEpisodeStore(database, now)
-    writer = NotifyingWriter(
-        MemoryWriter(episodes, deliver_to=deliver_to, known_secrets=plan.known_secrets, now=now),
-        told.on_episode,
-        waking,
+
+    def announce(written: Sequence[Written]) -> None:
+        for result in written:
+            told.on_episode(result)
+        waking()
+
+    writer = MemoryWriter(
+        episodes,
+        deliver_to=deliver_to,
+        known_secrets=plan.known_secrets,
+        now=now,
+        on_written=announce,
     )
     notes = NoteIndex(
         plan.workspace,
@@ -411,7 +418,7 @@ def _vectors(
 
 
 def model_dir(data_dir: Path) -> Path:
-    """Give the directory of the embedding model that can be fetched."""
+    """Return the directory of the embedding model that can be fetched."""
     return data_dir / _MODEL_DIR
 
 

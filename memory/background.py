@@ -1,4 +1,4 @@
-"""Background loops that outlive their failures."""
+"""Restarts background loops that fail."""
 
 import logging
 from collections.abc import Awaitable, Callable

@@ -69,7 +69,7 @@ Add --owner NAME to work with the memory of one user of a server with tokens.
 
 
 class _Refused(Exception):
-    """It cannot be done; the text says why in one sentence. `code` is the exit code."""
+    """The command is not possible; the text says why in one sentence. `code` is the exit code."""
 
     def __init__(self, message: str, code: int = BAD_ARGUMENTS) -> None:
         super().__init__(message)
@@ -77,11 +77,11 @@ class _Refused(Exception):
 
 
 _TOLD = (StoreUnavailable, StoreConflict, ModelMissing, NotTransferable)
-"""Faults whose text is one sentence for people."""
+"""Errors whose text is one sentence for people."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong instead of leaving the process."""
+    """Raises instead of exiting."""
 
     def error(self, message: str) -> NoReturn:
         raise _Refused(f"{message.removesuffix('.')}; `memory --help` says more.")
@@ -89,25 +89,25 @@ class _Parser(argparse.ArgumentParser):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryCommand:
-    """What the command works with."""
+    """The memory command and its dependencies."""
 
     open_memory: Callable[[], AbstractAsyncContextManager[Memory]]
     program: str = "candor"
     """The command line's name in the help, such as `candor`."""
     owner_id: str
-    """Whose memory it is where no other owner is named."""
+    """The owner unless `--owner` is given."""
     fetch_model: Callable[[], None]
     read_episode: Callable[[bytes, str], EpisodeDraft]
-    """Reads JSON as an episode of an owner, by the rules that hold wherever one is sent in.
+    """Parses JSON as an episode of an owner, with the rules of the HTTP API.
 
-    Raises ValueError: its text is one sentence that says what is wrong.
+    Raises `ValueError` with one sentence for people.
     """
 
     def run(self, args: Sequence[str], *, source: BinaryIO, out: TextIO) -> int:
-        """Run one command and give the exit code: 0, 1 where it failed, 2 for bad arguments. Blocks.
+        """Run one command and return the exit code: 0, 1 if it failed, 2 for bad arguments. Blocks.
 
         Raises:
-            OSError: the output cannot be written, a `BrokenPipeError` when nobody reads on.
+            OSError: the output cannot be written.
         """
         if not args or args[0] in {"-h", "--help", "help"}:
             out.write(_HELP.replace("PROGRAM", self.program))

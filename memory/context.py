@@ -1,7 +1,7 @@
-"""The seam between a turn and memory.
+"""The interface between a turn and memory.
 
-The gateway asks before each run, within a deadline, and injects `ContextPack.text` beside the
-prompt, never into it. Memory never breaks a turn: what is slow or broken is named in `degraded`.
+The gateway asks before each run, within a deadline, and injects `ContextPack.text` beside the prompt. Slow
+or broken parts of memory are named in `degraded` and never break the turn.
 """
 
 from typing import Protocol
@@ -10,8 +10,8 @@ from memory.recall.query import ContextPack, QueryPack
 
 
 class MemoryReader(Protocol):
-    """Where a turn's context comes from."""
+    """Reads the context of a turn."""
 
     async def recall(self, query: QueryPack) -> ContextPack:
-        """Give what fits the query. May be cancelled at the turn's deadline at any await."""
+        """Return what fits the query. May be cancelled at the turn's deadline at any await."""
         ...

@@ -1,18 +1,16 @@
-"""Why memory or a store could not do what was asked. Nothing of such a call took effect.
+"""Errors of memory and its stores. A call that raises one had no effect.
 
-    StoreUnavailable ← StoreDamaged · StoreConflict
-
-The texts are for people: they name no path, no statement and no value.
+The texts are for people and name no path, statement or value.
 """
 
 
 class StoreUnavailable(Exception):
-    """The store cannot be read or written (full, read-only, damaged, closed, of a newer program)."""
+    """The store cannot be read or written: full, read-only, damaged, closed, or of a newer program."""
 
 
 class StoreDamaged(StoreUnavailable):
-    """What the store's file holds cannot be understood: waiting does not help, a copy of it may."""
+    """The store's file is damaged. Waiting does not help; it must be restored from a backup."""
 
 
 class StoreConflict(Exception):
-    """What is stored contradicts the call: a name is taken, or what it refers to is gone."""
+    """The stored data contradict the call: a name is taken, or a referenced row is gone."""

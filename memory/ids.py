@@ -1,7 +1,7 @@
-"""Opaque, prefixed ids: a prefix and 128 bits, so that they need no coordination.
+"""Opaque ids: a prefix and 128 bits.
 
-Most are random and cannot be guessed. An intent's is made of what it tells, so that telling it again,
-after a crash say, is seen as the same.
+Most are random. An intent's id is derived from its content, so that recording it again, for example after a
+crash, has no effect.
 """
 
 import hashlib
@@ -12,23 +12,23 @@ _BYTES = 16
 
 
 def opaque_id(prefix: str) -> str:
-    """Make an id that nobody had before."""
+    """Return a new random id."""
     return _written(prefix, secrets.token_bytes(_BYTES))
 
 
 def derived_id(prefix: str, *parts: str) -> str:
-    """Make the id that belongs to these parts: the same parts, the same id."""
+    """Return the id of these parts; the same parts have the same id."""
     digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
     return _written(prefix, digest[:_BYTES])
 
 
 def new_episode_id() -> str:
-    """Make an episode's id."""
+    """Return a new id of an episode."""
     return opaque_id("epi")
 
 
 def new_case_id() -> str:
-    """Make a case's id."""
+    """Return a new id of a case."""
     return opaque_id("cas")
 
 

@@ -1,7 +1,6 @@
-"""The unit of search: a note, an episode or a case, as one searchable item.
+"""The unit of search: a note, an episode or a case as one item.
 
-What an item is made of (an episode's sections, a case's fields) stands in tables of its own; the item
-carries what is searched, ranked and shown.
+The item has what is searched, ranked and shown; its source (sections, fields) has tables of its own.
 """
 
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ KINDS: tuple[ItemKind, ...] = ("note", "episode", "case")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One thing that is remembered, as search sees it; secrets are masked already."""
+    """A searchable item with secrets masked."""
 
     id: str
     kind: ItemKind
@@ -24,19 +23,19 @@ class Item:
     title: str
     """One line."""
     summary: str
-    """One line, at most 300 characters: what a list and a prompt show."""
+    """One line of at most 300 characters for lists and prompts."""
     body: str
-    """The whole text, as a person reads it."""
+    """The whole text."""
     source: str
-    """Where it comes from, in words a person can follow: `memory/ops.md`, `turn trn_… of cnv_…`."""
+    """Its origin for a reader: `memory/ops.md`, `turn trn_… of cnv_…`."""
     occurred_at: datetime
     updated_at: datetime
     tags: tuple[str, ...] = ()
     conversation_id: str | None = None
     turn_id: str | None = None
     thread: str | None = None
-    """What it is a part of, a dialogue say: its neighbours there are searched with it."""
+    """The dialogue or the like that it is part of; its neighbours there are searched with it."""
     position: int | None = None
-    """Its place in the thread; None exactly where `thread` is."""
+    """Its place in the thread; None if `thread` is None."""
     revision: int = 1
-    """Grows with each change; with the id it names one state of the item."""
+    """Grows with each change."""

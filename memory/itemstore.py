@@ -1,4 +1,4 @@
-"""Where items are kept and searched by their words."""
+"""The store of items, which searches them by their words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from memory.scope import Scope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordHit:
-    """An item that has some of a query's words."""
+    """An item with words of a query."""
 
     item_id: str
     score: float
@@ -18,8 +18,8 @@ class WordHit:
     coverage: float
     """How much of the query's weight the item's words carry, 0 to 1: rare words weigh more."""
     is_about: bool
-    """Whether it may answer the question: one hit of the answer at least has a good part of it, and this
-    one more than next to nothing. Never true where they only share a common word."""
+    """True if it may answer the question: the best hit covers a good part of the question, and this one a
+    fair part. Never true for a shared common word alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,22 +31,22 @@ class NumberedItem:
 
 
 class ItemStore(Protocol):
-    """Items by id, by age and by their words. Nothing is seen across owners."""
+    """Reads items by id, by age and by their words, never across owners."""
 
     async def get(self, item_id: str, scope: Scope) -> Item | None:
-        """Give an item, or None where there is none that the scope covers."""
+        """Return an item, or None if the scope covers none of this id."""
         ...
 
     async def get_many(self, item_ids: Sequence[str], scope: Scope) -> list[Item]:
-        """Give those of the items that the scope covers, in the order of the ids."""
+        """Return those of the items that the scope covers, in the order of the ids."""
         ...
 
     async def search(
         self, text: str, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
     ) -> list[WordHit]:
-        """Find the items that have words of `text`, best first; a text without words finds none.
+        """Return the items that have words of `text`, best first; none for a text without words.
 
-        Cancelled, it stops the search itself. Never waits for a writer or another reader.
+        Cancellation stops the search. Never waits for a writer or another reader.
 
         Raises:
             StoreUnavailable: the store cannot be read.
@@ -56,9 +56,9 @@ class ItemStore(Protocol):
     async def newest(
         self, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
     ) -> list[Item]:
-        """Give the items that happened last, newest first."""
+        """Return the latest items, newest first."""
         ...
 
     async def after(self, seq: int, limit: int) -> list[NumberedItem]:
-        """Give items of all owners in the order of writing, those after `seq`: for a rebuild."""
+        """Return items of all owners written after `seq`, in the order of writing, for a rebuild."""
         ...

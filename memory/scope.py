@@ -1,10 +1,8 @@
-"""Whose memory something is, and which part of it.
+"""Owner and labels of what is remembered.
 
-The owner is who the server knows the caller to be; it is never read from an argument, and nothing
-is found, shown or changed across owners. The labels only narrow: a query that names one finds what
-carries just that (and what carries none, where it says so), a query that names none finds everything of
-the owner's. What belongs to the
-workspace (its notes) is everybody's who works in it.
+The server sets the owner; no argument does, and nothing is found, shown or changed across owners. A query
+with a label finds items with this label (and, if it says so, items without); a query without labels finds
+all of the owner's items. The workspace's notes belong to everybody who works in it.
 """
 
 from collections.abc import Mapping
@@ -14,17 +12,17 @@ from typing import Final
 LABELS: Final = ("user_id", "agent_id", "project_id", "workflow_id", "app_code", "environment")
 
 WORKSPACE_OWNER: Final = "*workspace"
-"""Owns what every user of the server may see; no user's name looks like it."""
+"""Owner of what every user may see; no user can have this name."""
 
 
 def is_users_name(name: str) -> bool:
-    """Whether a user may be called so: not what stands for the workspace or nobody, and not nothing."""
+    """Return whether a user may have this name; names of the form `*…` are reserved."""
     return bool(name.strip()) and name.isprintable() and not name.startswith("*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """An owner and labels; as a query's, None means any, as an item's, that it carries none."""
+    """An owner and labels; None means any in a query, and no label in an item."""
 
     owner_id: str
     user_id: str | None = None
@@ -42,11 +40,11 @@ class Scope:
 
     @property
     def wanted(self) -> Mapping[str, tuple[str | None, ...]]:
-        """What a query with this scope wants of each label that it names; None: that it is not there."""
+        """The accepted values of each label of a query; None: the label may be absent."""
         return {name: (value,) for name, value in self.labels.items()}
 
     def covers(self, other: "Scope") -> bool:
-        """Whether a query with this scope may see what has the other one."""
+        """Return whether a query with this scope sees items of the other one."""
         theirs = other.labels
         return other.owner_id in self.readable_owners and all(
             theirs.get(name) in values for name, values in self.wanted.items()
@@ -54,20 +52,20 @@ class Scope:
 
     @property
     def readable_owners(self) -> tuple[str, ...]:
-        """Whose items a query with this scope may see."""
+        """The owners whose items a query sees."""
         return (self.owner_id, WORKSPACE_OWNER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchScope(Scope):
-    """A query's scope that some of its labels narrow less: what lacks them holds everywhere."""
+    """A query's scope that also accepts items without some of its labels."""
 
     or_without: tuple[str, ...] = ()
-    """Labels of which it wants this value or none; only cases can be searched so."""
+    """Labels that may be absent; only cases can be searched like this."""
 
     @property
     def wanted(self) -> Mapping[str, tuple[str | None, ...]]:
-        """What it wants of each label that it names; None: that it is not there."""
+        """The accepted values of each label; None: the label may be absent."""
         return {
             name: (value, None) if name in self.or_without else (value,)
             for name, value in self.labels.items()

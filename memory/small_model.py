@@ -1,19 +1,19 @@
-"""How memory asks a model: a side query, without tools, apart from every conversation."""
+"""How memory asks a small model: without tools, outside of every conversation."""
 
 from typing import Protocol
 
 
 class ModelUnavailable(Exception):
-    """The model did not answer in time or at all; the text is one sentence for people."""
+    """The model did not answer; the text is one sentence for people."""
 
 
 class AskModel(Protocol):
-    """One question to a small model. What it answers is never trusted: check it."""
+    """Asks a small model one question. The answer is not trusted: check it."""
 
     async def __call__(self, *, system: str, prompt: str, timeout_s: float) -> str:
-        """Give the model's answer as text.
+        """Return the model's answer.
 
         Raises:
-            ModelUnavailable: there is none within the time.
+            ModelUnavailable: there is no answer in time.
         """
         ...

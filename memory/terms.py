@@ -1,9 +1,8 @@
-"""The words of mixed Chinese and English text, the same for writing and for asking.
+"""Splits mixed Chinese and English text into terms, for the index and for questions alike.
 
-Text is normalised (NFKC, case folded) and split where scripts meet. Latin and the like give words; a name
-put together out of words (`ERR_CONN_RESET`, `v2.3.1`, `getUserName`) gives its parts and itself as one.
-Chinese, Japanese and Korean are written without gaps: a run of them gives each pair of neighbours, and a
-run of one character that character. Word endings are left to the full-text index (porter).
+Text is normalised (NFKC, case folded) and split where scripts meet. A compound name (`ERR_CONN_RESET`,
+`v2.3.1`, `getUserName`) yields its parts and itself. A run of Chinese, Japanese or Korean characters yields
+each pair of neighbours, or its only character. Stemming is left to the full-text index (porter).
 """
 
 import re
@@ -21,22 +20,22 @@ _CJK_RUN = re.compile(rf"[{_CJK}]+")
 _PART = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _MAX_WORD_CHARS = 64
-"""What is longer is no word anybody asks for: a digest, an encoded block."""
+"""Longer words, such as digests, are left out."""
 
 
 def terms(text: str) -> list[str]:
-    """Give the terms of a text, in their order, repeated ones repeated; letters and digits only."""
+    """Return the terms of a text in order, with repetitions; letters and digits only."""
     return list(_terms(text))
 
 
 def characters(text: str) -> list[str]:
-    """Give each Chinese, Japanese or Korean character of a text once, in the order of first use."""
+    """Return each Chinese, Japanese or Korean character of a text once, in order."""
     clean = unicodedata.normalize("NFKC", text)
     return list(dict.fromkeys(char for run in _CJK_RUN.findall(clean) for char in run.casefold()))
 
 
 def is_character(term: str) -> bool:
-    """Whether a term is a single Chinese, Japanese or Korean character."""
+    """Return whether a term is a single Chinese, Japanese or Korean character."""
     return len(term) == 1 and _CJK_RUN.match(term) is not None
 
 

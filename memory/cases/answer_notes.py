@@ -1,4 +1,4 @@
-"""What a caller should know of a change that they made, a sentence each."""
+"""Sentences that tell a caller what became of its change, beyond the status."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -10,12 +10,10 @@ from memory.cases.votes import is_for_and_against
 from memory.recall.query import Degradation
 
 NOT_STATED: Final = (
-    "The confidence was left out: only who wrote a case first states it, and once it was judged only lower;"
-    " say by feedback whether the case helped."
+    "The confidence was left out: only the first author states it, and after a vote only a lower one;"
+    " use feedback to say whether the case helped."
 )
-NOT_REPLACED: Final = (
-    "What the metadata say already stays: who did not write a case fills gaps and adds to lists."
-)
+NOT_REPLACED: Final = "Known metadata stay as they are: only an author or a person replaces them, others fill gaps and add to lists."
 FOUND_RIGHT: Final = (
     "Others found this case right, so only its authors and a person change it; record what you found without"
     " its case_id, or judge it."
@@ -27,76 +25,70 @@ _NOT_ALL: Final = "Not all of the search took part ({}), so related cases may be
 _BOTH_SIDES: Final = (
     "helpful={} and signal={} contradict each other; what speaks against the case counts."
 )
-_OLDER_WORDS: Final = (
-    "What you were shown of this case was rewritten since, so your vote vouches for nothing that it says now:"
+_OLDER_CONTENT: Final = (
+    "The case was rewritten after you were shown it, so your vote does not confirm what it says now:"
     " render {} and judge it again."
 )
-_HELD: Final = "Others found it not helpful, so telling it again does not make it any surer."
+_HELD: Final = "Others found it not helpful, so reporting it again does not raise its confidence."
 
 
 def of_full(names: Sequence[str]) -> tuple[str, ...]:
-    """Tell of lists that had no room for all; of none, nothing."""
+    """Return the note on lists that had no room for all names."""
     return (_FULL.format(", ".join(f"`{name}`" for name in names), MAX_NAMES),) if names else ()
 
 
 def of_new(case: Case, degraded: Sequence[Degradation] = ()) -> tuple[str, ...]:
     """Return the notes on a new case; `degraded`: parts of the search for related cases that failed."""
-    told = (_NOT_ALL.format(", ".join(degraded)),) if degraded else ()
-    return (*told, *_hidden(case))
+    notes = (_NOT_ALL.format(", ".join(degraded)),) if degraded else ()
+    return (*notes, *_hidden(case))
 
 
 def of_merged(case: Case, votes: Sequence[Vote], *, is_own: bool) -> tuple[str, ...]:
-    """Tell of a case that a like one went into; `is_own`: it gives way to whoever told it."""
-    same = f"It tells the same as {case.case_id}, which keeps it as report {case.reports}."
-    is_held = case.lifecycle == "draft" and not case.is_findable and is_spoken_against(case, votes)
-    own = f"To change what the case itself says, update it by its case_id {case.case_id}."
-    return (same, *((own,) if is_own else ()), *((_HELD,) if is_held else ()), *_hidden(case))
-
-
-def of_twin(twin: Case | None) -> tuple[str, ...]:
-    """Tell of another case that says the same as one that was updated; None: there is none."""
-    return () if twin is None else (f"It tells the same as {twin.case_id} now.",)
+    """Return the notes on a case that a report was merged into; `is_own`: the caller may rewrite it."""
+    notes = [f"It tells the same as {case.case_id}, which keeps it as report {case.reports}."]
+    if is_own:
+        notes.append(
+            f"To change what the case itself says, update it by its case_id {case.case_id}."
+        )
+    if case.lifecycle == "draft" and not case.is_findable and is_spoken_against(case, votes):
+        notes.append(_HELD)
+    return (*notes, *_hidden(case))
 
 
 def of_updated(before: Case, after: Case) -> tuple[str, ...]:
-    """Tell of an update; of one that changed nothing, too."""
+    """Return the notes on an update, also on one that changed nothing."""
+    notes = []
     if after.revision == before.revision:
-        return ("The case says all of that already; nothing was changed.", *_hidden(after))
-    told = []
-    if before.lifecycle == "accepted" and after.lifecycle == "draft":
-        told.append(
+        notes.append("The case says all of that already; nothing was changed.")
+    elif before.lifecycle == "accepted" and after.lifecycle == "draft":
+        notes.append(
             "What it says has changed, so it is a draft again until two conversations find it helpful,"
-            " one of them another than wrote it."
+            " one of which did not write it."
         )
-    return (*told, *_hidden(after))
+    return (*notes, *_hidden(after))
 
 
-def of_vote(before: Case, after: Case | None, *, words: int) -> tuple[str, ...]:
-    """Tell of a vote on what the case said at the revision `words`; None: it was said and counted before."""
-    is_older = words < before.content_revision
-    old = (_OLDER_WORDS.format(before.case_id),) if is_older else ()
+def of_vote(before: Case, after: Case | None, vote: Vote) -> tuple[str, ...]:
+    """Return the notes on a vote; `after` is None if the same vote was counted before."""
+    notes = []
+    if after is not None and is_for_and_against(vote):
+        notes.append(_BOTH_SIDES.format(str(vote.helpful).lower(), vote.signal))
     if after is None:
-        return ("This conversation's vote is counted already; nothing was changed.", *old)
-    if before.lifecycle != after.lifecycle:
-        told = f"The case was {before.lifecycle} and is {after.lifecycle} now."
-        return (*old, told, *_hidden(after))
-    return (*old, *_hidden(after))
-
-
-def of_both_sides(vote: Vote) -> tuple[str, ...]:
-    """Tell a voter that spoke for a case and against it that the latter counts."""
-    if not is_for_and_against(vote):
-        return ()
-    return (_BOTH_SIDES.format(str(vote.helpful).lower(), vote.signal),)
+        notes.append("This conversation's vote is counted already; nothing was changed.")
+    if vote.content_revision < before.content_revision:
+        notes.append(_OLDER_CONTENT.format(before.case_id))
+    if after is not None and before.lifecycle != after.lifecycle:
+        notes.append(f"The case was {before.lifecycle} and is {after.lifecycle} now.")
+    return (*notes, *(_hidden(after) if after is not None else ()))
 
 
 def _hidden(case: Case) -> tuple[str, ...]:
     if case.lifecycle == "rejected":
-        told = "The case was found wrong: search does not show it until a person rewrites it"
-        return (f"{told}, by its case_id {case.case_id}.",)
+        why = "The case was found wrong: search does not show it until a person rewrites it"
+        return (f"{why}, by its case_id {case.case_id}.",)
     if case.lifecycle == "stale":
-        told = "The case is stale, it holds no more: search does not show it until somebody rewrites it"
-        return (f"{told}, by its case_id {case.case_id}, to say what holds now.",)
+        why = "The case is stale: search does not show it until somebody rewrites it"
+        return (f"{why}, by its case_id {case.case_id}, to say what holds now.",)
     if case.confidence < LEAST_CONFIDENCE:
         return (
             f"With a confidence below {LEAST_CONFIDENCE} search does not show it; a helpful vote raises it.",

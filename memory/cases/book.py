@@ -1,9 +1,6 @@
-"""The book of cases: every way in which one is written, voted on or merged goes through here.
+"""The book of cases: the one place that records cases, merges reports, updates cases and counts votes.
 
-It reads, has the pure parts decide, and writes what they decided in one transaction. Where somebody
-else was faster, it decides anew. What one owner sends is taken up one after another, so that the same
-incident told by many at once becomes one case; votes wait only for other votes on the same case, and for
-a change of it that votes have outdone.
+It reads what a decision needs, has the pure modules decide, and writes the decision in one transaction.
 """
 
 import logging
@@ -14,38 +11,34 @@ from typing import Final
 
 import anyio
 
-from memory.cases.answer_notes import (
-    of_both_sides,
-    of_full,
-    of_merged,
-    of_new,
-    of_twin,
-    of_updated,
-    of_vote,
-)
+from memory.cases.answer_notes import of_full, of_merged, of_new, of_updated, of_vote
+from memory.cases.caller import may_change, owns
 from memory.cases.case import Case, CaseCaller, CaseContent, RelatedCase, Signal, Vote
 from memory.cases.case_dedup import CaseDedup
-from memory.cases.changes import may_change, owns, recorded, rewritten, taken_in, voted
-from memory.cases.content_merge import absorbed, without_room
+from memory.cases.changes import (
+    create_change,
+    decide_update,
+    merge_change,
+    update_change,
+    vote_change,
+)
+from memory.cases.content_merge import without_room
 from memory.cases.input import SentCase, new_content, read_case
 from memory.cases.lifecycle import raised
-from memory.cases.nearby import Candidates
-from memory.cases.relations import relate, relate_anew
+from memory.cases.relations import Candidates, relate
 from memory.cases.results import MAX_UNREVIEWED, CaseRefused, FeedbackAnswer, UpsertAnswer
-from memory.cases.retry import Deciding, InTurn, deciding_anew
-from memory.cases.revision import Revision, revision_of
-from memory.cases.similarity import SectionComparer, SectionSimilarity
+from memory.cases.similarity import SectionComparer
 from memory.cases.store import CaseStore
-from memory.cases.unit_of_work import UnitOfWork
+from memory.cases.unit_of_work import DecisionThreads, UnitOfWork, retry_on_conflict
 from memory.cases.votes import tally, with_vote
 from memory.clock import Now
-from memory.errors import StoreConflict, StoreUnavailable
+from memory.errors import StoreUnavailable
 from memory.ids import new_case_id
 
 _CANDIDATES: Final = 20
-"""So many cases are compared with a new one, section by section."""
-_REMINDING_S: Final = 1.0
-"""So long the reminder to judge may take: what was written is answered."""
+"""Stored cases that a new one is compared with, section by section."""
+_UNREVIEWED_S: Final = 1.0
+"""Time limit of reading the reminder to judge; the write has succeeded by then."""
 
 _log = logging.getLogger(__name__)
 
@@ -69,24 +62,23 @@ class CaseBook:
         self._comparer = comparer
         self._known_secrets = tuple(known_secrets)
         self._new_id = new_id
-        self._settling = UnitOfWork(store, now=now, on_change=on_change)
-        self._deciding = Deciding()
-        self._dedup = CaseDedup(store, self._deciding)
-        self._writing = InTurn()
+        self._work = UnitOfWork(store, now=now, on_change=on_change)
+        self._threads = DecisionThreads()
+        self._dedup = CaseDedup(store, self._work, self._threads)
 
     async def upsert(self, caller: CaseCaller, sent: object) -> UpsertAnswer:
-        """Record a case, or update the one that it names; a near-duplicate goes into what is there.
+        """Record a case, or update the one that it names; merge a repeated report into its case.
 
-        Cancelled, it has changed everything or nothing; the same call again then changes no more.
+        If cancelled, everything or nothing was changed; repeating the call changes nothing more.
 
         Raises:
-            CaseRefused: it cannot be understood, or names a case that the caller has not.
+            CaseRefused: the input is not valid, or the caller has no case of that id.
             StoreUnavailable: nothing was written.
         """
-        case = await self._deciding.run(partial(read_case, sent, known_secrets=self._known_secrets))
-        write = self._record if case.case_id is None else self._revise
-        async with self._writing.of(caller.scope.owner_id):
-            answer = await deciding_anew(partial(write, caller, case))
+        case = await self._threads.run(partial(read_case, sent, known_secrets=self._known_secrets))
+        write = self._record if case.case_id is None else self._update
+        async with self._work.turn_of(caller.scope.owner_id):
+            answer = await retry_on_conflict(partial(write, caller, case))
         return replace(
             answer,
             stripped=(*case.stripped, *answer.stripped),
@@ -98,166 +90,14 @@ class CaseBook:
     async def vote(
         self, caller: CaseCaller, case_id: str, *, helpful: bool | None, signal: Signal | None
     ) -> FeedbackAnswer:
-        """Count what the caller's conversation thinks of a case; its last word replaces the one before.
+        """Count the vote of the caller's conversation on a case; it replaces its earlier one.
 
-        It judges the words that it was shown, and no others that somebody wrote meanwhile.
+        It judges the content that the conversation was shown, not what was written meanwhile.
 
         Raises:
             CaseRefused: the caller has no such case.
             StoreUnavailable: nothing was written.
         """
-        words = await self._settling.words_shown(caller, case_id)
-        vote = partial(self._vote, caller, case_id, words, helpful=helpful, signal=signal)
-        async with self._settling.voting_on(case_id):
-            answer = await deciding_anew(vote)
-        return replace(answer, unreviewed_cases=await self._unreviewed(caller))
-
-    async def _record(self, caller: CaseCaller, sent: SentCase) -> UpsertAnswer:
-        content, stated = new_content(sent)
-        same = await self._dedup.same(content, caller.scope)
-        if same is not None:
-            return await self._take_in(caller, same, content, stated)
-        nearby = await self._candidates.candidates(content, caller.scope, _CANDIDATES)
-        similarities = await self._comparer.compare(content, nearby.cases)
-        relations = await self._deciding.run(partial(relate, content, nearby.cases, similarities))
-        case_id, at = self._new_id(), self._settling.moment()
-        change = await self._deciding.run(
-            partial(recorded, caller, case_id, content, stated, at=at, relations=relations)
-        )
-        await self._settling.write(change)
-        return UpsertAnswer(
-            status="created",
-            case=change.case,
-            similar_cases=tuple(relations),
-            notes=of_new(change.case, nearby.degraded),
-        )
-
-    async def _take_in(
-        self, caller: CaseCaller, same: Case, content: CaseContent, stated: float
-    ) -> UpsertAnswer:
-        """Put a telling into the case that it tells once more."""
-        known = await self._settling.relations(caller, same)
-        beside: Sequence[Case] = ()
-        alike: Sequence[SectionSimilarity] = ()
-        if _adds_to(same.content, content):
-            beside = await self._settling.related_to(same)
-            alike = await self._comparer.compare(same.content, beside)
-
-        async def take(case: Case) -> UpsertAnswer:
-            votes = await self._settling.votes(case)
-            # what its surroundings would add plays no part where they are not the caller's to change
-            new = content if may_change(caller, case, votes) else _around(content, case)
-            if await self._dedup.said_before(caller, case, new):
-                return await self._told_before(caller, case, votes, stated, known)
-            reports, at = await self._settling.newest_reports(case), self._settling.moment()
-            told = partial(taken_in, caller, case, content, at=at, reports=reports)
-            surer = raised(case, votes, stated)
-            change = await self._deciding.run(partial(told, votes=votes, stated=surer))
-            full = without_room(case.content.metadata, replace(new.metadata, related_services=()))
-            near = known
-            if (now := change.case.content) != case.content:
-                relations = await self._deciding.run(partial(relate_anew, now, beside, alike))
-                change = replace(change, relations=relations)
-                near = await self._settling.named(caller, relations)
-            await self._settling.write(change)
-            return UpsertAnswer(
-                status="merged",
-                case=change.case,
-                similar_cases=near,
-                notes=(*of_merged(change.case, votes, is_own=owns(caller, case)), *of_full(full)),
-            )
-
-        return await self._settling.settled(same, take)
-
-    async def _told_before(
-        self,
-        caller: CaseCaller,
-        case: Case,
-        votes: Sequence[Vote],
-        stated: float,
-        known: Sequence[RelatedCase],
-    ) -> UpsertAnswer:
-        """Answer a telling that is no second report: it may be surer than before."""
-        reports, at = await self._settling.newest_reports(case), self._settling.moment()
-        surer = raised(case, votes, stated)
-        update = partial(rewritten, caller, case, votes, content=case.content, stated=surer)
-        change = await self._deciding.run(partial(update, at=at, reports=reports))
-        if change is not None:
-            await self._settling.write(change)
-        after = case if change is None else change.case
-        return UpsertAnswer(
-            status="unchanged" if change is None else "updated",
-            case=after,
-            similar_cases=known,
-            notes=of_updated(case, after),
-        )
-
-    async def _revise(self, caller: CaseCaller, sent: SentCase) -> UpsertAnswer:
-        case = await self._settling.case(caller, sent.case_id or "")
-        decided = await self._revision(caller, case, sent)
-        if decided.change is None:
-            return UpsertAnswer(
-                status="unchanged",
-                case=case,
-                similar_cases=await self._settling.relations(caller, case),
-                stripped=decided.stripped,
-                notes=decided.notes or of_updated(case, case),
-            )
-        content = decided.content
-        nearby = await self._candidates.candidates(content, case.scope, _CANDIDATES + 1)
-        found = [each_case for each_case in nearby.cases if each_case.case_id != case.case_id]
-        similarities = await self._comparer.compare(content, found)
-        twin = (
-            await self._dedup.same(content, case.scope, exclude=case.case_id)
-            if content != case.content
-            else None
-        )
-        if twin is not None and twin.lifecycle in {"rejected", "stale"}:
-            was = "was found wrong" if twin.lifecycle == "rejected" else "is stale"
-            raise CaseRefused(
-                "INVALID_CASE",
-                f"This tells the same as {twin.case_id}, which {was};"
-                " revise that one by its case_id, or say what else you found.",
-            )
-        beside = await self._settling.related_to(case)
-        alike = await self._comparer.compare(content, beside)
-        relate_all = partial(relate_anew, content, beside, alike, found, similarities)
-        relations = await self._deciding.run(relate_all)
-        similar = await self._settling.named(caller, relations)
-
-        async def write(now: Case) -> UpsertAnswer:
-            revision = decided if now is case else await self._revision(caller, now, sent)
-            if revision.change is None:
-                raise StoreConflict("votes have made it one that the caller may not change")
-            await self._settling.write(replace(revision.change, relations=relations))
-            after = revision.change.case
-            return UpsertAnswer(
-                status="updated",
-                case=after,
-                similar_cases=similar,
-                stripped=revision.stripped,
-                notes=(*revision.notes, *of_updated(now, after), *of_twin(twin)),
-            )
-
-        return await self._settling.settled(case, write)
-
-    async def _revision(self, caller: CaseCaller, case: Case, sent: SentCase) -> Revision:
-        votes = await self._settling.votes(case)
-        reports, at = await self._settling.newest_reports(case), self._settling.moment()
-        decide = partial(revision_of, caller, case, votes, sent)
-        return await self._deciding.run(partial(decide, at=at, reports=reports))
-
-    async def _vote(
-        self,
-        caller: CaseCaller,
-        case_id: str,
-        words: int,
-        *,
-        helpful: bool | None,
-        signal: Signal | None,
-    ) -> FeedbackAnswer:
-        case = await self._settling.case(caller, case_id)
-        votes = await self._settling.votes(case)
         vote = Vote(
             case_id=case_id,
             voter=caller.voter,
@@ -265,29 +105,168 @@ class CaseBook:
             signal=signal,
             app_code=caller.scope.app_code,
             environment=caller.scope.environment,
-            at=self._settling.moment(),
-            content_revision=words,
+            at=self._work.present(),
+            content_revision=await self._work.judged_revision(caller, case_id),
         )
-        reports = await self._settling.newest_reports(case)
-        change = await self._deciding.run(
-            partial(voted, caller, case, votes, vote, reports=reports)
+        async with self._work.turn_of(caller.scope.owner_id):
+            answer = await retry_on_conflict(partial(self._vote, caller, vote))
+        return replace(answer, unreviewed_cases=await self._unreviewed(caller))
+
+    async def _record(self, caller: CaseCaller, sent: SentCase) -> UpsertAnswer:
+        content, stated = new_content(sent)
+        same = await self._dedup.same(content, caller.scope)
+        if same is not None:
+            return await self._merge(caller, same, content, stated)
+        nearby = await self._candidates.candidates(content, caller.scope, _CANDIDATES)
+        relations = await self._relations(content, nearby.cases)
+        create = partial(create_change, caller, self._new_id(), content, stated)
+        change = await self._threads.run(
+            partial(create, at=self._work.present(), relations=relations)
         )
+        await self._work.write(change)
+        return UpsertAnswer(
+            status="created",
+            case=change.case,
+            similar_cases=tuple(relations),
+            notes=of_new(change.case, nearby.degraded),
+        )
+
+    async def _merge(
+        self, caller: CaseCaller, case: Case, content: CaseContent, stated: float
+    ) -> UpsertAnswer:
+        """Merge a report into the case that it repeats."""
+        votes = await self._work.votes(case)
+        usable = content
+        if not may_change(caller, case, votes):
+            usable = replace(content, metadata=case.content.metadata)
+        similar = await self._work.relations(caller, case)
+        surer = raised(case, votes, stated)
+        if await self._dedup.said_before(caller, case, usable):
+            return await self._repeat(caller, case, votes, surer, similar)
+        reports, at = await self._work.reports(case), self._work.present()
+        merge = partial(merge_change, caller, case, content, at=at, reports=reports)
+        change = await self._threads.run(partial(merge, votes=votes, stated=surer))
+        if change.case.content != case.content:
+            related = await self._work.related_cases(case)
+            relations = await self._relations(change.case.content, known=related)
+            change = replace(change, relations=relations)
+            similar = await self._work.visible(caller, relations)
+        await self._work.write(change)
+        full = without_room(case.content.metadata, replace(usable.metadata, related_services=()))
+        notes = of_merged(change.case, votes, is_own=owns(caller, case))
+        return UpsertAnswer(
+            status="merged",
+            case=change.case,
+            similar_cases=similar,
+            notes=(*notes, *of_full(full)),
+        )
+
+    async def _repeat(
+        self,
+        caller: CaseCaller,
+        case: Case,
+        votes: Sequence[Vote],
+        surer: float | None,
+        similar: Sequence[RelatedCase],
+    ) -> UpsertAnswer:
+        """Handle a repeat by the same reporter; only the stated confidence may rise."""
+        reports, at = await self._work.reports(case), self._work.present()
+        update = partial(update_change, caller, case, votes, content=case.content, stated=surer)
+        change = await self._threads.run(partial(update, at=at, reports=reports))
+        if change is not None:
+            await self._work.write(change)
+        after = case if change is None else change.case
+        return UpsertAnswer(
+            status="unchanged" if change is None else "updated",
+            case=after,
+            similar_cases=similar,
+            notes=of_updated(case, after),
+        )
+
+    async def _update(self, caller: CaseCaller, sent: SentCase) -> UpsertAnswer:
+        case = await self._work.case(caller, sent.case_id or "")
+        votes = await self._work.votes(case)
+        reports, at = await self._work.reports(case), self._work.present()
+        decide = partial(decide_update, caller, case, votes, sent)
+        update = await self._threads.run(partial(decide, at=at, reports=reports))
+        if update.change is None:
+            return UpsertAnswer(
+                status="unchanged",
+                case=case,
+                similar_cases=await self._work.relations(caller, case),
+                stripped=update.stripped,
+                notes=update.notes or of_updated(case, case),
+            )
+        twin = await self._twin(case, update.content)
+        nearby = await self._candidates.candidates(update.content, case.scope, _CANDIDATES + 1)
+        others = [other for other in nearby.cases if other.case_id != case.case_id]
+        related = await self._work.related_cases(case)
+        relations = await self._relations(update.content, others, known=related)
+        similar = await self._work.visible(caller, relations)
+        await self._work.write(replace(update.change, relations=relations))
+        after = update.change.case
+        same = () if twin is None else (f"It tells the same as {twin.case_id} now.",)
+        return UpsertAnswer(
+            status="updated",
+            case=after,
+            similar_cases=similar,
+            stripped=update.stripped,
+            notes=(*update.notes, *of_updated(case, after), *same),
+        )
+
+    async def _twin(self, case: Case, content: CaseContent) -> Case | None:
+        """Return another case that says the same as this content.
+
+        Raises:
+            CaseRefused: that case is rejected or stale; it does not return in the place of this one.
+        """
+        if content == case.content:
+            return None
+        twin = await self._dedup.same(content, case.scope, exclude=case.case_id)
+        if twin is not None and twin.lifecycle in {"rejected", "stale"}:
+            was = "was found wrong" if twin.lifecycle == "rejected" else "is stale"
+            raise CaseRefused(
+                "INVALID_CASE",
+                f"This tells the same as {twin.case_id}, which {was};"
+                " revise that one by its case_id, or say what else you found.",
+            )
+        return twin
+
+    async def _relations(
+        self, content: CaseContent, found: Sequence[Case] = (), known: Sequence[Case] = ()
+    ) -> list[RelatedCase]:
+        """Compare a content with cases that were found and with those that it was related to before."""
+        ids = {case.case_id for case in known}
+        found = [case for case in found if case.case_id not in ids]
+        compare = self._comparer.compare
+        return relate(
+            content,
+            list(zip(found, await compare(content, found), strict=True)),
+            known=list(zip(known, await compare(content, known), strict=True)),
+        )
+
+    async def _vote(self, caller: CaseCaller, vote: Vote) -> FeedbackAnswer:
+        case = await self._work.case(caller, vote.case_id)
+        vote = replace(vote, at=self._work.present())
+        votes, reports = await self._work.votes(case), await self._work.reports(case)
+        decide = partial(vote_change, caller, case, votes, vote, reports=reports)
+        change = await self._threads.run(decide)
         if change is None:
             return FeedbackAnswer(
-                case=case, feedback=tally(case, votes), notes=of_vote(case, None, words=words)
+                case=case, feedback=tally(case, votes), notes=of_vote(case, None, vote)
             )
-        await self._settling.write(change)
+        await self._work.write(change)
         return FeedbackAnswer(
             case=change.case,
             feedback=tally(change.case, with_vote(votes, vote)),
-            notes=(*of_both_sides(vote), *of_vote(case, change.case, words=words)),
+            notes=of_vote(case, change.case, vote),
         )
 
     async def _unreviewed(self, caller: CaseCaller) -> Sequence[str]:
-        """List what is to be judged; nothing where that cannot be read, for by then all is written."""
+        """Return the cases that the conversation should judge; none if they cannot be read in time."""
         if caller.conversation_id is None:
             return ()
-        with anyio.move_on_after(_REMINDING_S):
+        with anyio.move_on_after(_UNREVIEWED_S):
             try:
                 return await self._store.unreviewed(
                     caller.voter,
@@ -300,13 +279,3 @@ class CaseBook:
                 return ()
         _log.warning("unreviewed_cases_not_read_in_time")
         return ()
-
-
-def _adds_to(known: CaseContent, told: CaseContent) -> bool:
-    """Whether a telling knows more of the surroundings than a case."""
-    return absorbed(known.metadata, told.metadata) != known.metadata
-
-
-def _around(content: CaseContent, case: Case) -> CaseContent:
-    """Give what is told with the surroundings of a case."""
-    return replace(content, metadata=case.content.metadata)

@@ -1,21 +1,22 @@
-"""On whose behalf a tool is called, in the one form that everything behind it relies on."""
+"""What a caller may see and change, and the form of the labels that scopes are compared by."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from memory.cases.case import Case, CaseCaller
+from memory.cases.case import Case, CaseCaller, Vote
+from memory.cases.lifecycle import is_found_right
 from memory.cases.results import CaseRefused
 from memory.scope import Scope
 
 MAX_LABEL_CHARS: Final = 200
-_ANY: Final = "default"
 
 
 def normalised(caller: CaseCaller) -> CaseCaller:
-    """Give the caller with the labels that cases have; what names no app or environment means any.
+    """Return the caller with its labels in the form that cases have.
 
     Raises:
-        CaseRefused: a label is none that a case could have.
+        CaseRefused: no case could have such a label.
     """
     scope = Scope(
         owner_id=caller.scope.owner_id,
@@ -23,6 +24,38 @@ def normalised(caller: CaseCaller) -> CaseCaller:
         environment=_label("environment", caller.scope.environment),
     )
     return replace(caller, scope=scope)
+
+
+def label_of(text: str | None) -> str | None:
+    """Return an app or environment without white space around it; None for `default` and for nothing."""
+    label = (text or "").strip()
+    return None if label.casefold() in {"", "default"} else label
+
+
+def sees(caller: CaseCaller, case: Case) -> bool:
+    """Return whether the caller may read a case by its id: same owner, and the caller's app or none.
+
+    Cases of other environments are visible: what was learned in production is judged in staging.
+    """
+    app_code = caller.scope.app_code
+    return case.scope.owner_id == caller.scope.owner_id and (
+        app_code is None or case.scope.app_code in {None, app_code}
+    )
+
+
+def is_reachable(caller: CaseCaller, case: Case) -> bool:
+    """Return whether the caller's scope allows a change: any for a person, the exact app for an agent."""
+    return caller.by == "person" or caller.scope.app_code == case.scope.app_code
+
+
+def owns(caller: CaseCaller, case: Case) -> bool:
+    """Return whether the caller is an author of the case, or a person."""
+    return caller.by == "person" or caller.voter in case.authors
+
+
+def may_change(caller: CaseCaller, case: Case, votes: Sequence[Vote]) -> bool:
+    """Return whether the caller may change what a case says; confirmed content is its owners' alone."""
+    return owns(caller, case) or not is_found_right(case, votes, but=caller.voter)
 
 
 def _label(name: str, value: object) -> str | None:
@@ -36,20 +69,3 @@ def _label(name: str, value: object) -> str | None:
             field=name,
         )
     return label_of(text)
-
-
-def label_of(text: str | None) -> str | None:
-    """Read an app or environment as people write it; empty or `default` is None: any."""
-    known = (text or "").strip()
-    return None if known.casefold() in {"", _ANY} else known
-
-
-def sees(caller: CaseCaller, case: Case) -> bool:
-    """Whether the caller may have a case by its id: it is theirs, and of their app or of none.
-
-    An environment is no wall: what was learned in production is judged in staging.
-    """
-    app_code = caller.scope.app_code
-    return case.scope.owner_id == caller.scope.owner_id and (
-        app_code is None or case.scope.app_code in {None, app_code}
-    )

@@ -1,4 +1,4 @@
-"""A case: one incident's symptom, diagnosis, root cause and resolution, and how far it is to be trusted."""
+"""A case: an incident's symptom, diagnosis, root cause and resolution, and how far it is trusted."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Final, Literal, get_args
 from memory.scope import Scope
 
 Lifecycle = Literal["draft", "accepted", "rejected", "stale"]
-"""Written and not confirmed; confirmed by other conversations; found wrong; true no more."""
+"""Not confirmed yet; confirmed by other conversations; found wrong; no longer true."""
 FailureLayer = Literal["jvm", "k8s", "network", "db", "application", "os", "middleware", "unknown"]
 Signal = Literal["stale", "success", "rollback", "conflict", "high_risk"]
 ReviewReason = Literal["low_confidence", "rollback", "conflict", "high_risk"]
@@ -18,12 +18,12 @@ FAILURE_LAYERS: Final[tuple[FailureLayer, ...]] = get_args(FailureLayer)
 SIGNALS: Final[tuple[Signal, ...]] = get_args(Signal)
 
 LEAST_CONFIDENCE: Final = 0.5
-"""A case below it is not found by search; it can still be rendered and judged."""
+"""Search does not find a case below it; it can still be rendered and judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseMetadata:
-    """What surrounds an incident; None and empty: not known."""
+    """The surroundings of an incident; None and empty: not known."""
 
     failure_layer: FailureLayer | None = None
     runtime: str | None = None
@@ -36,42 +36,42 @@ class CaseMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseContent:
-    """What a case says; Markdown, secrets masked already."""
+    """What a case says: Markdown with secrets masked."""
 
     symptom_summary: str
     diagnosis: str
     resolution: str
     root_cause: str = ""
-    """Empty: not found out."""
+    """Empty: not known."""
     metadata: CaseMetadata = field(default_factory=CaseMetadata)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A case as it stands now."""
+    """The present state of a case."""
 
     case_id: str
     scope: Scope
-    """Whose it is, and for which app and environment; a label of None: for every one. Never changes."""
+    """Owner, app and environment; a label of None: any. Never changes."""
     content: CaseContent
     stated_confidence: float
-    """What its author said, 0 to 1; votes move `confidence` from there."""
+    """As the author stated it, 0 to 1; votes move `confidence` from there."""
     confidence: float
     lifecycle: Lifecycle = "draft"
     source_conversation_id: str | None = None
-    """Where it was first written; None: outside of any conversation."""
+    """Where it was first written; None: in no conversation."""
     authors: tuple[str, ...] = ()
-    """The conversations that wrote what it says now: their votes alone never make it accepted."""
+    """The conversations that wrote it; their votes alone never make it accepted."""
     revision: int = 1
-    """Grows with each change of any kind; names one state of the case."""
+    """Grows with each change of any kind."""
     content_revision: int = 1
-    """The revision that changed the symptom, diagnosis, root cause or resolution last."""
+    """The revision of the last change of the symptom, diagnosis, root cause or resolution."""
     judged_from: int = 1
-    """Votes on what it said before this revision count no more: a person has rewritten it since."""
+    """Votes on earlier revisions do not count, because a person rewrote the case."""
     reports: int = 0
-    """Near-duplicates that were merged into it."""
+    """Number of repeated reports that were merged into it."""
     review_reasons: tuple[ReviewReason, ...] = ()
-    """Why a person should look at it; empty: no need."""
+    """Why a person should look at it."""
     last_signal: Signal | None = None
     last_feedback_at: datetime | None = None
     created_at: datetime
@@ -79,62 +79,62 @@ class Case:
 
     @property
     def is_findable(self) -> bool:
-        """Whether search may show it; others come back only when they are asked for by id."""
+        """True if search may show it; other cases are read by id only."""
         return self.lifecycle in {"draft", "accepted"} and self.confidence >= LEAST_CONFIDENCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseCaller:
-    """On whose behalf a tool is called; known to the server, never read from an argument."""
+    """On whose behalf a tool is called; set by the server, never by an argument."""
 
     scope: Scope
-    """The owner, and the app and environment of the conversation; a label of None: any."""
+    """The owner, and the app and environment of the conversation; None: any."""
     conversation_id: str | None = None
     root_id: str | None = None
-    """The conversation that it was branched off from, the first of them; None: it began by itself."""
+    """The first conversation that this one was forked from; None: it is no fork."""
     by: By = "agent"
     active_tools: tuple[str, ...] = ()
-    """The tools in use in the conversation, oldest first: what cases say of their schemas is held back."""
+    """The tools in use, oldest first; cases with their outdated schemas are held back."""
     only_environment: bool = False
-    """Whether cases of another environment of the app are left out, instead of ranked below."""
+    """True to leave out cases of other environments instead of ranking them lower."""
 
     @property
     def voter(self) -> str:
-        """Who votes: one conversation with all its branches has one vote on a case, a person outside of any too.
+        """The conversation with all its forks, or a person: each has one vote on a case.
 
-        A branch knows what its root knew, and so confirms nothing that was written there.
+        A fork knows what its root knew, so it confirms nothing that was written there.
         """
         return self.root_id or self.conversation_id or f"person:{self.scope.owner_id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vote:
-    """What one conversation thinks of a case; its next vote on the same case takes this one's place."""
+    """One voter's opinion of a case; a later vote replaces it."""
 
     case_id: str
     voter: str
     helpful: bool | None = None
     signal: Signal | None = None
     app_code: str | None = None
-    """Where it was used, which need not be where it was written."""
+    """Where the case was used, not where it was written."""
     environment: str | None = None
     at: datetime
     content_revision: int = 1
-    """What the case said when it was shown to the voter, as far as that is known; else when this was cast."""
+    """The content that the voter was shown; if that is not known, the content when it voted."""
     warning: Signal | None = None
-    """What it warns of beside what it judges; of a vote that is stored, for `signal` judges there."""
+    """A warning beside the judgement; set in stored votes, where `signal` only judges."""
     warned_on: int = 0
-    """What the case said when the voter warned."""
+    """The content revision that the warning is about."""
 
 
 Relation = Literal["same_root_cause", "similar_diagnosis", "surface_similar"]
 RELATIONS: Final[tuple[Relation, ...]] = get_args(Relation)
-"""The nearest first: one cause, one way to it, mere likeness."""
+"""Nearest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelatedCase:
-    """How another case is related to one; both ends know."""
+    """A relation to another case; both cases have it."""
 
     case_id: str
     relation: Relation
@@ -143,7 +143,7 @@ class RelatedCase:
 
     @property
     def distance(self) -> tuple[int, float, str]:
-        """What the nearest have least of: how they are related decides before how much, then the lesser id."""
+        """Sort key, nearest first: relation, score, id."""
         return (RELATIONS.index(self.relation), -self.score, self.case_id)
 
 
@@ -152,7 +152,7 @@ Event = Literal["created", "updated", "merged", "feedback", "lifecycle"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEntry:
-    """One change of a case: what, when, and by whom."""
+    """One change of a case."""
 
     at: datetime
     event: Event
@@ -160,12 +160,12 @@ class HistoryEntry:
     user_id: str
     conversation_id: str | None = None
     details: Mapping[str, object] = field(default_factory=dict)
-    """JSON: the fields that changed, the vote, the lifecycle before and after, the beginnings of replaced texts; no secrets."""
+    """JSON, without secrets: changed fields, vote, lifecycle step, beginnings of replaced texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A near-duplicate that was merged into a case, kept as it was told."""
+    """A repeated report that was merged into a case, unchanged."""
 
     content: CaseContent
     conversation_id: str | None

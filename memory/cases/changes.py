@@ -1,13 +1,15 @@
-"""The four ways in which a case changes, each decided whole: what it is then, and what is told of it.
+"""The four ways in which a case changes: created, merged with a report, updated, voted on. Pure.
 
-Pure. Whoever calls these has read the case and its votes, and writes what they give.
+Each function takes what was read and returns the whole change to write.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from memory.cases.answer_notes import FOUND_RIGHT, NOT_REPLACED, NOT_STATED, of_full
+from memory.cases.caller import is_reachable, may_change, owns
 from memory.cases.case import (
     Case,
     CaseCaller,
@@ -18,29 +20,47 @@ from memory.cases.case import (
     Report,
     Vote,
 )
-from memory.cases.content_merge import absorbed, changed_fields
+from memory.cases.content_merge import (
+    Replaceable,
+    absorbed,
+    changed_fields,
+    not_replaced,
+    revised,
+    without_room,
+)
 from memory.cases.fingerprint import fingerprint_of
-from memory.cases.input import TEXT_FIELDS
+from memory.cases.input import TEXT_FIELDS, SentCase
 from memory.cases.item import to_item
 from memory.cases.lifecycle import (
     after_revision,
     after_vote,
-    is_found_right,
+    restated,
     review_reasons_of,
     with_stated,
 )
+from memory.cases.results import CaseRefused
 from memory.cases.store import CaseChange
 from memory.cases.votes import cast, with_vote
 from memory.text_lines import clipped
 
 MAX_KEPT_CHARS: Final = 2_000
-"""Of each text that a rewriting replaces; so much of it stays in the history."""
+"""Characters of each replaced text that stay in the history."""
 
-_NEW: Final = 0
 _METADATA: Final = "metadata."
 
 
-def recorded(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """A decided update; its relations are still open."""
+
+    content: CaseContent
+    change: CaseChange | None
+    """None: nothing is different."""
+    stripped: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def create_change(
     caller: CaseCaller,
     case_id: str,
     content: CaseContent,
@@ -49,7 +69,7 @@ def recorded(
     at: datetime,
     relations: Sequence[RelatedCase],
 ) -> CaseChange:
-    """Decide on a new case: a draft, in the caller's scope for good."""
+    """Return the change that records a new case: a draft in the caller's scope."""
     case = Case(
         case_id=case_id,
         scope=caller.scope,
@@ -62,12 +82,12 @@ def recorded(
         created_at=at,
         updated_at=at,
     )
-    told = {"lifecycle": case.lifecycle, "confidence": stated}
-    change = _change(None, case, [_entry(caller, at, "created", told)], caller)
+    details = {"lifecycle": case.lifecycle, "confidence": stated}
+    change = _change(caller, None, case, "created", details)
     return replace(change, relations=relations, shown_to=caller.voter)
 
 
-def taken_in(
+def merge_change(
     caller: CaseCaller,
     case: Case,
     content: CaseContent,
@@ -77,11 +97,10 @@ def taken_in(
     votes: Sequence[Vote] = (),
     stated: float | None = None,
 ) -> CaseChange:
-    """Decide on a case that a near-duplicate goes into: it is kept as a report, and judges nothing.
+    """Return the change that merges a repeated report into a case; it counts as no vote.
 
-    `reports` are the newest before it, here and below: what they add stays searched. `stated`: so sure
-    an unsure draft is from now on, with its `votes`; None: as before. What it knows of the surroundings
-    fills gaps, where the caller may change the case.
+    `reports` are the newest earlier ones, which stay searched. `stated` is the new stated confidence of an
+    unsure draft, None: as before. The report's metadata fill gaps if the caller may change the case.
     """
     metadata = case.content.metadata
     if may_change(caller, case, votes):
@@ -95,33 +114,15 @@ def taken_in(
     )
     if stated is not None:
         after = with_stated(after, votes, stated)
-    told: dict[str, object] = {"report": after.reports}
-    if after.confidence != case.confidence:
-        told["confidence"] = {"from": case.confidence, "to": after.confidence}
+    details: dict[str, object] = {"report": after.reports, **_confidence_step(case, after)}
     if fields := changed_fields(case.content, after.content):
-        told["fields"] = fields
+        details["fields"] = fields
     report = Report(content=content, conversation_id=caller.conversation_id, at=at)
-    entry = _entry(caller, at, "merged", told)
-    change = _change(case, after, [entry], caller, [*reports, report])
+    change = _change(caller, case, after, "merged", details, [*reports, report])
     return replace(change, report=report)
 
 
-def is_reachable(caller: CaseCaller, case: Case) -> bool:
-    """Whether the caller's scope lets it change what a case says: an agent one of exactly its app, a person each."""
-    return caller.by == "person" or caller.scope.app_code == case.scope.app_code
-
-
-def owns(caller: CaseCaller, case: Case) -> bool:
-    """Whether what a case says gives way to the caller: an author of it, or a person."""
-    return caller.by == "person" or caller.voter in case.authors
-
-
-def may_change(caller: CaseCaller, case: Case, votes: Sequence[Vote]) -> bool:
-    """Whether the caller may change what a case says: what others found right, only who owns it."""
-    return owns(caller, case) or not is_found_right(case, votes, but=caller.voter)
-
-
-def rewritten(
+def update_change(
     caller: CaseCaller,
     case: Case,
     votes: Sequence[Vote],
@@ -131,23 +132,64 @@ def rewritten(
     at: datetime,
     reports: Sequence[Report] = (),
 ) -> CaseChange | None:
-    """Decide on an update; None where nothing would be different. Its relations are left open."""
+    """Return the change to this content and stated confidence; None if nothing would be different."""
     after = after_revision(
         case, votes, content=content, stated=stated, writer=caller.voter, by=caller.by, at=at
     )
     if after is case:
         return None
     fields = changed_fields(case.content, content)
-    told: dict[str, object] = {"fields": fields}
-    if kept := _replaced(case.content, fields):
-        told["before"] = kept
-    if after.confidence != case.confidence:
-        told["confidence"] = {"from": case.confidence, "to": after.confidence}
-    change = _change(case, after, [_entry(caller, at, "updated", told)], caller, reports)
+    details: dict[str, object] = {"fields": fields, **_confidence_step(case, after)}
+    if replaced := _replaced(case.content, fields):
+        details["before"] = replaced
+    change = _change(caller, case, after, "updated", details, reports)
     return replace(change, shown_to=caller.voter)
 
 
-def voted(
+def decide_update(
+    caller: CaseCaller,
+    case: Case,
+    votes: Sequence[Vote],
+    sent: SentCase,
+    *,
+    at: datetime,
+    reports: Sequence[Report],
+) -> Update:
+    """Return the update that the caller may make of what it sent, and what was left out of it and why.
+
+    Raises:
+        CaseRefused: the case is of another scope than the caller may change.
+    """
+    replaceable: Replaceable = "values" if owns(caller, case) else "gaps"
+    if caller.by == "person":
+        replaceable = "all"
+    content = revised(case.content, sent, replaceable=replaceable)
+    if content != case.content and not is_reachable(caller, case):
+        raise CaseRefused(
+            "INVALID_CASE",
+            "This case belongs to another scope; record what you found as a new case, or judge it.",
+        )
+    stripped: list[str] = []
+    notes: list[str] = []
+    stated = restated(case, votes, sent.confidence, writer=caller.voter, by=caller.by)
+    if stated is None and sent.confidence not in {None, case.stated_confidence}:
+        stripped, notes = ["confidence"], [NOT_STATED]
+    if not may_change(caller, case, votes):
+        content, wanted = case.content, revised(case.content, sent)
+        if changed := changed_fields(case.content, wanted):
+            stripped, notes = [*stripped, *changed], [*notes, FOUND_RIGHT]
+    else:
+        if not owns(caller, case) and (kept := not_replaced(case.content, sent)):
+            stripped, notes = [*stripped, *kept], [*notes, NOT_REPLACED]
+        if caller.by != "person":
+            notes += of_full(without_room(case.content.metadata, sent.metadata))
+    change = update_change(
+        caller, case, votes, content=content, stated=stated, at=at, reports=reports
+    )
+    return Update(content=content, change=change, stripped=tuple(stripped), notes=tuple(notes))
+
+
+def vote_change(
     caller: CaseCaller,
     case: Case,
     votes: Sequence[Vote],
@@ -155,70 +197,71 @@ def voted(
     *,
     reports: Sequence[Report] = (),
 ) -> CaseChange | None:
-    """Decide on a vote; `votes` are those before it. None where it says only what it said before."""
+    """Return the change that counts a vote; None if it only repeats the voter's earlier one.
+
+    `votes` are those before it.
+    """
     stored = cast(votes, vote)
     after = after_vote(case, with_vote(votes, vote), vote, vote.at, by=caller.by)
-    earlier = next((each_vote for each_vote in votes if each_vote.voter == vote.voter), None)
-    if earlier == replace(stored, at=earlier.at if earlier else stored.at) and _judged(
-        after
-    ) == _judged(case):
-        return None
-    told: dict[str, object] = {
+    earlier = next((known for known in votes if known.voter == vote.voter), None)
+    if earlier is not None and earlier == replace(stored, at=earlier.at):
+        judged = ("lifecycle", "confidence", "review_reasons", "last_signal")
+        if all(getattr(after, name) == getattr(case, name) for name in judged):
+            return None
+    details: dict[str, object] = {
         "helpful": vote.helpful,
         "signal": vote.signal,
         "app_code": vote.app_code,
         "environment": vote.environment,
         "confidence": {"from": case.confidence, "to": after.confidence},
     }
-    change = _change(case, after, [_entry(caller, vote.at, "feedback", told)], caller, reports)
-    return replace(change, vote=stored)
+    return replace(_change(caller, case, after, "feedback", details, reports), vote=stored)
+
+
+def _confidence_step(before: Case, after: Case) -> dict[str, object]:
+    if before.confidence == after.confidence:
+        return {}
+    return {"confidence": {"from": before.confidence, "to": after.confidence}}
 
 
 def _replaced(before: CaseContent, fields: Sequence[str]) -> dict[str, object]:
-    """Give what stood in the fields that changed; of texts the beginnings, of what was empty nothing."""
+    """Return the earlier values of the fields that changed, long texts cut, empty ones left out."""
     texts = {name: getattr(before, name) for name in TEXT_FIELDS if name in fields}
-    kept: dict[str, object] = {
+    replaced: dict[str, object] = {
         name: clipped(text, MAX_KEPT_CHARS) for name, text in texts.items() if text
     }
     for name in fields:
         value = getattr(before.metadata, name.removeprefix(_METADATA), None)
         if name.startswith(_METADATA) and value:
-            kept[name] = list(value) if isinstance(value, tuple) else value
-    return kept
+            replaced[name] = list(value) if isinstance(value, tuple) else value
+    return replaced
 
 
 def _change(
+    caller: CaseCaller,
     before: Case | None,
     after: Case,
-    history: Sequence[HistoryEntry],
-    caller: CaseCaller,
+    event: Event,
+    details: Mapping[str, object],
     reports: Sequence[Report] = (),
 ) -> CaseChange:
-    told = list(history)
+    events: list[tuple[Event, Mapping[str, object]]] = [(event, details)]
     if before is not None and before.lifecycle != after.lifecycle:
-        steps = {"from": before.lifecycle, "to": after.lifecycle}
-        told.append(_entry(caller, after.updated_at, "lifecycle", steps))
+        events.append(("lifecycle", {"from": before.lifecycle, "to": after.lifecycle}))
     return CaseChange(
         case=after,
-        expected_revision=_NEW if before is None else before.revision,
+        expected_revision=0 if before is None else before.revision,
         fingerprint=fingerprint_of(after.content, after.scope),
-        history=told,
+        history=[
+            HistoryEntry(
+                at=after.updated_at,
+                event=name,
+                by=caller.by,
+                user_id=caller.scope.owner_id,
+                conversation_id=caller.conversation_id,
+                details=values,
+            )
+            for name, values in events
+        ],
         item=to_item(after, reports),
     )
-
-
-def _entry(
-    caller: CaseCaller, at: datetime, event: Event, details: Mapping[str, object]
-) -> HistoryEntry:
-    return HistoryEntry(
-        at=at,
-        event=event,
-        by=caller.by,
-        user_id=caller.scope.owner_id,
-        conversation_id=caller.conversation_id,
-        details=details,
-    )
-
-
-def _judged(case: Case) -> tuple[object, ...]:
-    return (case.lifecycle, case.confidence, case.review_reasons, case.last_signal)

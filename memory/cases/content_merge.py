@@ -1,4 +1,4 @@
-"""What a case says after an update, and after a like one went into it. Pure."""
+"""What a case says after an update, and after a repeated report was merged into it. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import fields, replace
@@ -8,33 +8,30 @@ from memory.cases.case import CaseContent, CaseMetadata
 from memory.cases.input import MAX_NAMES, TEXT_FIELDS, SentCase
 
 _LISTS: Final = ("related_services", "tags")
-_SINGLE: Final = ("failure_layer", "runtime", "middleware", "application_name", "region")
 
+Replaceable = Literal["gaps", "values", "all"]
+"""Which metadata an update replaces: unknown values only; single values too; lists too.
 
-Place = Literal["gaps", "values", "all"]
-"""What of the surroundings is taken over: what is not known yet; single values too; lists whole as well.
-
-Otherwise names add up in a list, as far as there is room.
+Where a list is not replaced, new names are added to it while there is room.
 """
 
 
-def revised(content: CaseContent, sent: SentCase, *, place: Place = "values") -> CaseContent:
-    """Give the content with what was sent in its place; what was not sent stays.
-
-    An empty list says nothing.
-    """
+def revised(
+    content: CaseContent, sent: SentCase, *, replaceable: Replaceable = "values"
+) -> CaseContent:
+    """Return the content with what was sent; what was not sent, or is an empty list, stays."""
     before, new = content.metadata, sent.metadata
-    metadata = united(before, new) if place == "gaps" else united(new, before)
-    metadata = replace(
-        metadata,
-        related_services=_listed(before.related_services, new.related_services, place),
-        tags=_listed(before.tags, new.tags, place),
-    )
+    metadata = united(before, new) if replaceable == "gaps" else united(new, before)
+    for name in _LISTS:
+        old_names, new_names = getattr(before, name), getattr(new, name)
+        if not (new_names and replaceable == "all"):
+            new_names = _united(old_names, new_names)
+        metadata = replace(metadata, **{name: new_names})
     return replace(content, **sent.texts, metadata=metadata)
 
 
 def without_room(before: CaseMetadata, new: CaseMetadata) -> tuple[str, ...]:
-    """Name the lists that are full with names of both, so that some of the new ones are left out."""
+    """Return the names of the lists that cannot hold all names of both."""
     return tuple(
         f"metadata.{name}"
         for name in _LISTS
@@ -42,19 +39,20 @@ def without_room(before: CaseMetadata, new: CaseMetadata) -> tuple[str, ...]:
     )
 
 
-def held_back(content: CaseContent, sent: SentCase) -> tuple[str, ...]:
-    """Name what was sent of the surroundings and stands there otherwise; lists add up, and so never do."""
+def not_replaced(content: CaseContent, sent: SentCase) -> tuple[str, ...]:
+    """Return the names of the single metadata values that were sent and differ from the known ones."""
+    kept = united(content.metadata, sent.metadata)
     return tuple(
-        f"metadata.{name}"
-        for name in _SINGLE
-        if getattr(sent.metadata, name)
-        and getattr(content.metadata, name)
-        and getattr(sent.metadata, name) != getattr(content.metadata, name)
+        f"metadata.{field.name}"
+        for field in fields(CaseMetadata)
+        if field.name not in _LISTS
+        and getattr(sent.metadata, field.name)
+        and getattr(kept, field.name) != getattr(sent.metadata, field.name)
     )
 
 
 def united(one: CaseMetadata, other: CaseMetadata) -> CaseMetadata:
-    """Give what both know together; where they contradict each other, the first one stands."""
+    """Return what both know together; on a contradiction the first one's value."""
     return CaseMetadata(
         failure_layer=one.failure_layer or other.failure_layer,
         runtime=one.runtime or other.runtime,
@@ -67,7 +65,7 @@ def united(one: CaseMetadata, other: CaseMetadata) -> CaseMetadata:
 
 
 def absorbed(own: CaseMetadata, reported: CaseMetadata) -> CaseMetadata:
-    """Return the surroundings of a case that takes a report in: gaps are filled, tags add up.
+    """Return a case's metadata after merging a report: gaps are filled, tags are added.
 
     Its services stay its own: with those of all reports it would fit a report that contradicts it.
     """
@@ -76,21 +74,15 @@ def absorbed(own: CaseMetadata, reported: CaseMetadata) -> CaseMetadata:
 
 
 def changed_fields(before: CaseContent, after: CaseContent) -> list[str]:
-    """Name the fields in which two contents differ."""
-    names: list[str] = [
-        field_name
-        for field_name in TEXT_FIELDS
-        if getattr(before, field_name) != getattr(after, field_name)
+    """Return the names of the fields in which two contents differ."""
+    texts: list[str] = [
+        name for name in TEXT_FIELDS if getattr(before, name) != getattr(after, name)
     ]
-    return names + [
-        f"metadata.{field_name.name}"
-        for field_name in fields(CaseMetadata)
-        if getattr(before.metadata, field_name.name) != getattr(after.metadata, field_name.name)
+    return texts + [
+        f"metadata.{field.name}"
+        for field in fields(CaseMetadata)
+        if getattr(before.metadata, field.name) != getattr(after.metadata, field.name)
     ]
-
-
-def _listed(before: tuple[str, ...], new: tuple[str, ...], place: Place) -> tuple[str, ...]:
-    return new if new and place == "all" else _united(before, new)
 
 
 def _united(one: Iterable[str], other: Iterable[str]) -> tuple[str, ...]:
@@ -98,7 +90,7 @@ def _united(one: Iterable[str], other: Iterable[str]) -> tuple[str, ...]:
 
 
 def _distinct(one: Iterable[str], other: Iterable[str]) -> tuple[str, ...]:
-    """Give the names of both in their order; the same name in other letters is the same."""
+    """Return the names of both in order; names that differ in case alone count once."""
     kept: dict[str, str] = {}
     for name in (*one, *other):
         kept.setdefault(name.casefold(), name)

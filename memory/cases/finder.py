@@ -1,23 +1,19 @@
-"""Finds cases: for whoever asks, and for the case that is being written.
+"""Finds cases: for a question, and for a case that is being written.
 
-    question → search of memory (words first, vectors beside) → stale tools held back → ranked by trust, too
-
-The wall is in the search itself: an app's callers find what was recorded for it and what holds for every
-app, and nothing else takes a place.
+An app's callers find what was recorded for their app and for no app; the search itself leaves out the rest.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
-from memory.cases.case import Case, CaseCaller, CaseContent, Vote
-from memory.cases.nearby import Nearby
-from memory.cases.noting import note_shown
-from memory.cases.ranking import Candidate, RankedCase, rank
+from memory.cases.case import Case, CaseCaller, CaseContent
+from memory.cases.ranking import Candidate, rank
+from memory.cases.relations import Nearby
 from memory.cases.results import DEFAULT_TOP_K, MAX_TOP_K, CaseRefused, SearchAnswer
-from memory.cases.retry import Deciding
 from memory.cases.store import CaseStore
-from memory.cases.summary import Shown, summarize
+from memory.cases.summary import summarize
+from memory.cases.unit_of_work import DecisionThreads, note_shown
 from memory.cases.variety import varied
 from memory.cases.votes import tally
 from memory.clock import Now
@@ -26,28 +22,15 @@ from memory.recall.search import MemorySearch
 from memory.scope import Scope, SearchScope
 
 _POOL: Final = 60
-"""Hits that are ranked by trust: it moves a case by some places, never from far behind."""
+"""Hits that are ranked by trust as well."""
 
 
 class Backfilling(Protocol):
-    """What mends holes of the vector index."""
+    """Completes the vector index."""
 
     def note(self, item_ids: Iterable[str]) -> None:
-        """Have items looked up soon; never waits."""
+        """Have items checked soon; never waits."""
         ...
-
-
-def case_scope(caller: CaseCaller) -> SearchScope:
-    """Give what a caller may see: what is of its app, or of none.
-
-    Of an environment likewise, where it wants one alone.
-    """
-    return SearchScope(
-        owner_id=caller.scope.owner_id,
-        app_code=caller.scope.app_code,
-        environment=caller.scope.environment if caller.only_environment else None,
-        or_without=("app_code", "environment"),
-    )
 
 
 class CaseFinder:
@@ -65,7 +48,7 @@ class CaseFinder:
         self._store = store
         self._now = now
         self._backfill = backfill
-        self._deciding = Deciding()
+        self._threads = DecisionThreads()
 
     async def find(
         self,
@@ -75,43 +58,61 @@ class CaseFinder:
         *,
         deadline_s: float | None = None,
     ) -> SearchAnswer:
-        """Find what fits a question, best first, and note that the conversation was shown it.
+        """Return the cases that fit a question, best first, and record that they were shown.
 
         Raises:
             CaseRefused: INVALID_QUERY, INVALID_TOP_K.
-            StoreUnavailable: the cases cannot be read; what fails of the search is told in the answer.
+            StoreUnavailable: the cases cannot be read; failures of the search are named in the answer.
         """
-        question, count = _question(query), _count(top_k)
-        scope = case_scope(caller)
+        if not isinstance(query, str) or not query.strip():
+            raise CaseRefused("INVALID_QUERY", "Say in `query` what to look for, in a few words.")
+        count = _count(top_k)
+        scope = SearchScope(
+            owner_id=caller.scope.owner_id,
+            app_code=caller.scope.app_code,
+            environment=caller.scope.environment if caller.only_environment else None,
+            or_without=("app_code", "environment"),
+        )
         found = await self._search.search(
-            question,
+            query,
             scope=scope,
             kinds=("case",),
             limit=_POOL,
             active_tools=caller.active_tools,
             deadline_s=deadline_s,
         )
-        cases = await self._cases([*found.hits, *found.weak], scope)
+        hits = _with_weak(found.hits, found.weak)
+        cases = await self._cases(hits, scope)
         votes = await self._store.votes(list(cases)) if cases else {}
-        likely = _candidates(_with_weak(found.hits, found.weak), cases)
+        candidates = [
+            Candidate(case=cases[hit.item.id], relevance=hit.fit, why=hit.why)
+            for hit in hits
+            if hit.item.id in cases
+        ]
         now = self._now()
-        best = await self._deciding.run(
-            lambda: varied(rank(likely, votes, caller.scope, now), count)
+        best = await self._threads.run(
+            lambda: varied(rank(candidates, votes, caller.scope, now), count)
         )
-        shown = await self._shown(caller, best, votes)
-        await note_shown(self._store, caller, [item.case for item in shown])
-        if self._backfill is not None:  # at the end: what it starts would hold this search up
+        ids = [ranked.case.case_id for ranked in best]
+        related = await self._store.count_related(ids, app_code=caller.scope.app_code)
+        await note_shown(self._store, caller, [ranked.case for ranked in best])
+        if self._backfill is not None:  # last, because the work it starts would delay this search
             self._backfill.note(hit.item.id for hit in found.hits)
         return SearchAnswer(
-            cases=[summarize(item) for item in shown],
+            cases=[
+                summarize(
+                    ranked,
+                    feedback=tally(ranked.case, votes[ranked.case.case_id]),
+                    similar_count=related[ranked.case.case_id],
+                )
+                for ranked in best
+            ],
             degraded=found.degraded,
             held_back=[held.id for held in found.held_back],
         )
 
     async def candidates(self, content: CaseContent, scope: Scope, limit: int) -> Nearby:
-        """Find what may be related to a case of this content and scope, or the same, likeliest first.
-
-        Of its app and of none; of every environment. Only what search may show.
+        """Return findable cases of the app, or of none, that may be related to a content.
 
         Raises:
             StoreUnavailable: the cases cannot be read.
@@ -120,63 +121,25 @@ class CaseFinder:
             owner_id=scope.owner_id, app_code=scope.app_code, or_without=("app_code",)
         )
         texts = (content.symptom_summary, content.root_cause, content.diagnosis)
-        found = await self._search.search(
-            texts,
-            scope=wanted,
-            kinds=("case",),
-            limit=_POOL,
-        )
+        found = await self._search.search(texts, scope=wanted, kinds=("case",), limit=_POOL)
         known = await self._cases([*found.hits, *found.weak], wanted)
         shown = [case for case in known.values() if case.is_findable]
         return Nearby(cases=shown[:limit], degraded=found.degraded)
 
     async def _cases(self, hits: Sequence[Hit], scope: Scope) -> Mapping[str, Case]:
-        """Give the cases behind hits by their ids, in the order of the hits."""
+        """Return the cases of hits by their ids, in the order of the hits."""
         ids = [hit.item.id for hit in hits]
         cases = await self._store.get(ids, scope.owner_id) if ids else []
         return {case.case_id: case for case in cases if scope.covers(case.scope)}
 
-    async def _shown(
-        self, caller: CaseCaller, ranked: Sequence[RankedCase], votes: Mapping[str, Sequence[Vote]]
-    ) -> list[Shown]:
-        if not ranked:
-            return []
-        related = await self._store.count_related(
-            [ranked_case.case.case_id for ranked_case in ranked], app_code=caller.scope.app_code
-        )
-        return [
-            Shown(
-                case=ranked_case.case,
-                score=ranked_case.score,
-                why=ranked_case.why,
-                feedback=tally(ranked_case.case, votes[ranked_case.case.case_id]),
-                similar_count=related[ranked_case.case.case_id],
-            )
-            for ranked_case in ranked
-        ]
-
-
-def _candidates(hits: Sequence[Hit], cases: Mapping[str, Case]) -> list[Candidate]:
-    return [
-        Candidate(case=cases[hit.item.id], relevance=hit.fit, why=hit.why)
-        for hit in hits
-        if hit.item.id in cases
-    ]
-
 
 def _with_weak(hits: Sequence[Hit], weak: Sequence[Hit]) -> list[Hit]:
-    """Add what recall would not show unasked: whoever searches on purpose can judge it, below the rest."""
+    """Add the weak hits below the others: a deliberate search shows what recall would not."""
     least = min((hit.fit for hit in hits), default=1.0)
     below = [
         replace(hit, fit=hit.fit * min(1.0, least), why=f"weak match: {hit.why}") for hit in weak
     ]
     return [*hits, *below]
-
-
-def _question(query: object) -> str:
-    if not isinstance(query, str) or not query.strip():
-        raise CaseRefused("INVALID_QUERY", "Say in `query` what to look for, in a few words.")
-    return query
 
 
 def _count(top_k: object) -> int:

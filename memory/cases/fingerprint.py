@@ -1,8 +1,7 @@
-"""When two reports tell the same: a normal form of their words, in which the occasion plays no part.
+"""A normal form of a report's words, equal for reports of the same incident.
 
-Letters' case, white space, punctuation and what names one occasion (a date, an address, a digest, a
-quantity with its unit) are left out. Numbers of the root cause stay: `exit code 137` and `139` are two
-causes. Figures of the other sections are the occasion's.
+Case, white space, punctuation and what belongs to one occasion (dates, addresses, digests, quantities with
+a unit) are left out, and numbers everywhere but in the root cause: `exit code 137` and `139` are two causes.
 """
 
 import hashlib
@@ -16,7 +15,7 @@ from memory.scope import Scope
 from memory.text_lines import flat
 
 MAX_CHARS: Final = 8_000
-"""Characters of a section that are read, from its beginning."""
+"""Characters of a section that are read."""
 
 _BYTES: Final = 16
 _UNITS: Final = (

@@ -12,22 +12,22 @@ from memory.text_lines import one_line
 MAX_TITLE_CHARS: Final = 120
 MAX_SUMMARY_CHARS: Final = 300
 
-MAX_TOLD_REPORTS: Final = 5
-"""So many of the newest merged reports are searched with a case."""
+MAX_SEARCHED_REPORTS: Final = 5
+"""Newest merged reports that are searched with a case."""
 MAX_REPORT_CHARS: Final = 1_000
-"""Of what one of them adds."""
+"""Characters of what one report adds."""
 
 _MARKS: Final = re.compile(r"^\s*(?:[-*•#>]+|\d{1,3}\.)\s+|[=_\-*~]{4,}|`|\*\*", re.MULTILINE)
-"""Marks of Markdown: in one line they only take room."""
+"""Markdown marks, which only take room in one line."""
 _MAX_COMPARED_CHARS: Final = 8_000
-"""Of a section, to tell what a report adds."""
+"""Characters of a section that are compared with a report."""
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])|\n+")
 
 
 def to_item(case: Case, reports: Sequence[Report] = ()) -> Item | None:
-    """Give the searchable item of a case, its id the case's; None where search must not find it.
+    """Return the searchable item of a case, with the case's id; None if search must not find it.
 
-    `reports` are the newest that were merged into it, oldest first: what they add is found as well.
+    `reports` are the newest merged ones, oldest first; search finds what they add as well.
     """
     if not case.is_findable:
         return None
@@ -38,7 +38,7 @@ def to_item(case: Case, reports: Sequence[Report] = ()) -> Item | None:
         scope=case.scope,
         title=one_line(content.symptom_summary, MAX_TITLE_CHARS),
         summary=_summary(content),
-        body=_body(content, reports[-MAX_TOLD_REPORTS:]),
+        body=_body(content, reports[-MAX_SEARCHED_REPORTS:]),
         source=_source(case),
         occurred_at=case.created_at,
         updated_at=case.updated_at,
@@ -49,7 +49,7 @@ def to_item(case: Case, reports: Sequence[Report] = ()) -> Item | None:
 
 
 def _summary(content: CaseContent) -> str:
-    """Say in one line why it happened and what helped."""
+    """Return the cause and the resolution in one line."""
     told = (
         ("Cause", content.root_cause or content.diagnosis),
         ("Resolution", content.resolution),
@@ -78,7 +78,7 @@ def _body(content: CaseContent, reports: Sequence[Report]) -> str:
 
 
 def _added(content: CaseContent, reports: Sequence[Report]) -> Iterator[str]:
-    """Give what each report says that neither the case nor an earlier one does, numbers apart."""
+    """Yield what each report says that neither the case nor an earlier report says, ignoring numbers."""
     known = {_alike(sentence) for sentence in _sentences(content)} if reports else set()
     for report in reports:
         new = ""
@@ -100,7 +100,7 @@ def _sentences(content: CaseContent) -> Iterator[str]:
 
 
 def _alike(sentence: str) -> frozenset[str]:
-    """Return the words by which a sentence is the same as that of another occasion."""
+    """Return the words that a sentence shares with one about another occasion."""
     return frozenset(plain_words(sentence))
 
 

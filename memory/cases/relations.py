@@ -1,41 +1,58 @@
-"""How two cases are related, decided by how alike their sections and surroundings are.
+"""How two cases are related, decided by the similarity of their sections and their surroundings.
 
     score = .1 symptom + .5 diagnosis + .4 root cause     (of the sections that both have)
 
-A missing section takes no weight with it, and a section that is hardly alike adds nothing. Two cases
-whose root causes are both known and differ are alike on the surface at most: a symptom and a way of
-finding out are shared by many causes.
+The weight of a missing section goes to the others. Cases with different known root causes are
+`surface_similar` at most, because many causes share a symptom and a way of finding out.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 from memory.cases.case import Case, CaseContent, RelatedCase, Relation
 from memory.cases.similarity import SectionSimilarity
 from memory.cases.structure import Structure, compare_structure
+from memory.recall.query import Degradation
+from memory.scope import Scope
 
 MAX_RELATED: Final = 5
-"""Of those that one search brought."""
+"""New relations of one write."""
 FLOOR: Final = 0.6
-"""What scores below is no relation."""
+"""Minimum score of a relation."""
 SECTION_FLOOR: Final = 0.3
-"""A section less alike than this adds nothing."""
+"""A section less similar than this adds nothing to the score."""
 
 _SYMPTOM: Final = 0.1
 _DIAGNOSIS: Final = 0.5
 _ROOT_CAUSE: Final = 0.4
 _SAME_ROOT_CAUSE: Final = 0.8
 _SIMILAR_DIAGNOSIS: Final = 0.7
-_MAYBE_ONE: Final = 0.6
-"""Root causes that are as much alike as this may be one, told differently."""
-_NEARLY_THE_SAME: Final = 0.85
-"""Diagnoses so much alike speak for a root cause that is unknown, or told in other words."""
-_NOT_TWO: Final = 0.4
-"""Root causes less alike than this are two, whatever was found."""
+_SIMILAR_ROOT_CAUSE: Final = 0.6
+_NEARLY_SAME_DIAGNOSIS: Final = 0.85
+_OTHER_ROOT_CAUSE: Final = 0.4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nearby:
+    """Stored cases that may be related to a content."""
+
+    cases: Sequence[Case]
+    """Most likely first."""
+    degraded: Sequence[Degradation] = ()
+    """Parts of the search that did not answer; a related case may be missing."""
+
+
+class Candidates(Protocol):
+    """Finds cases that may be related to a content, or say the same."""
+
+    async def candidates(self, content: CaseContent, scope: Scope, limit: int) -> Nearby:
+        """Return at most `limit` cases that the scope may see, most likely first."""
+        ...
 
 
 def weighted(similarity: SectionSimilarity) -> float:
-    """Give the score of two cases, 0 to 1: the weights of the sections that both have make up one."""
+    """Return the score of two cases, 0 to 1."""
     sections = (
         (_SYMPTOM, similarity.symptom),
         (_DIAGNOSIS, similarity.diagnosis),
@@ -48,11 +65,9 @@ def weighted(similarity: SectionSimilarity) -> float:
 
 
 def classify(similarity: SectionSimilarity, structure: Structure) -> tuple[Relation, float] | None:
-    """Name the relation of two cases and its score; None: they are not related."""
+    """Return the relation of two cases and its score; None if they are not related."""
     score = weighted(similarity)
-    if score < FLOOR:
-        return None
-    return _relation(similarity, structure), score
+    return (_relation(similarity, structure), score) if score >= FLOOR else None
 
 
 def _relation(similarity: SectionSimilarity, structure: Structure) -> Relation:
@@ -60,51 +75,36 @@ def _relation(similarity: SectionSimilarity, structure: Structure) -> Relation:
         return "surface_similar"
     root_cause, diagnosis = similarity.root_cause, similarity.diagnosis or 0.0
     if root_cause is None:
-        return "similar_diagnosis" if diagnosis >= _NEARLY_THE_SAME else "surface_similar"
+        return "similar_diagnosis" if diagnosis >= _NEARLY_SAME_DIAGNOSIS else "surface_similar"
     if root_cause >= _SAME_ROOT_CAUSE:
         return "same_root_cause"
-    told_so = root_cause >= _MAYBE_ONE and diagnosis >= _SIMILAR_DIAGNOSIS
-    found_so = root_cause >= _NOT_TWO and diagnosis >= _NEARLY_THE_SAME
-    return "similar_diagnosis" if told_so or found_so else "surface_similar"
+    by_both = root_cause >= _SIMILAR_ROOT_CAUSE and diagnosis >= _SIMILAR_DIAGNOSIS
+    by_diagnosis = root_cause >= _OTHER_ROOT_CAUSE and diagnosis >= _NEARLY_SAME_DIAGNOSIS
+    return "similar_diagnosis" if by_both or by_diagnosis else "surface_similar"
 
 
 def relate(
-    content: CaseContent, candidates: Sequence[Case], similarities: Sequence[SectionSimilarity]
-) -> list[RelatedCase]:
-    """Give the related ones, at most five, by their distance.
-
-    `similarities` stand in the order of the candidates; the case itself is not to be among these.
-    """
-    return _related(content, zip(candidates, similarities, strict=True))[:MAX_RELATED]
-
-
-def relate_anew(
     content: CaseContent,
-    known: Sequence[Case],
-    known_alike: Sequence[SectionSimilarity],
-    found: Sequence[Case] = (),
-    alike: Sequence[SectionSimilarity] = (),
+    found: Sequence[tuple[Case, SectionSimilarity]],
+    *,
+    known: Sequence[tuple[Case, SectionSimilarity]] = (),
 ) -> list[RelatedCase]:
-    """Give the relations of a case that changed: those there were, where they still hold, and five at most of others.
+    """Return the relations of a content, nearest first.
 
-    By their distance. `known` are those that it was related to before, all of them: what many cases name must
-    not forget them when it is rewritten.
+    Of the cases found by a search at most `MAX_RELATED` count. `known` are the cases that it was related
+    to before: all that still are related stay, so that a rewritten case keeps the cases that name it.
     """
-    ids = {case.case_id for case in known}
-    others = [pair for pair in zip(found, alike, strict=True) if pair[0].case_id not in ids]
-    told = _related(content, zip(known, known_alike, strict=True))
-    return sorted(
-        [*told, *_related(content, others)[:MAX_RELATED]], key=lambda relation: relation.distance
-    )
+    related = [*_related(content, known), *_related(content, found)[:MAX_RELATED]]
+    return sorted(related, key=lambda relation: relation.distance)
 
 
 def _related(
-    content: CaseContent, others: Iterable[tuple[Case, SectionSimilarity]]
+    content: CaseContent, others: Sequence[tuple[Case, SectionSimilarity]]
 ) -> list[RelatedCase]:
-    found = []
+    related = []
     for case, similarity in others:
         structure = compare_structure(content.metadata, case.content.metadata)
-        if (judged := classify(similarity, structure)) is not None:
-            relation, score = judged
-            found.append(RelatedCase(case_id=case.case_id, relation=relation, score=score))
-    return sorted(found, key=lambda relation: relation.distance)
+        if (classified := classify(similarity, structure)) is not None:
+            relation, score = classified
+            related.append(RelatedCase(case_id=case.case_id, relation=relation, score=score))
+    return sorted(related, key=lambda relation: relation.distance)

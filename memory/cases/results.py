@@ -1,4 +1,4 @@
-"""What the four tools answer: typed, with a code of its own for everything that can go wrong."""
+"""The answers of the four tools, and a code for everything that can go wrong."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,23 +28,33 @@ MAX_TOP_K: Final = 20
 DEFAULT_TOP_K: Final = 5
 MAX_RENDERED: Final = 5
 MAX_TOLD_RELATED: Final = 10
-"""Related cases that are told with one."""
+"""Related cases that are shown with one."""
 MAX_UNREVIEWED: Final = 10
 
 
 class CaseRefused(Exception):
-    """A call cannot be done; the text is one sentence that says what to do instead."""
+    """The call is not possible; the text says in one sentence what to do instead.
 
-    def __init__(self, code: Code, message: str, *, field: str = "") -> None:
+    `field` is the invalid field, as in `metadata.tags`; empty: none, or the whole input.
+    """
+
+    def __init__(
+        self,
+        code: Code,
+        message: str,
+        *,
+        field: str = "",
+        details: dict[str, object] | None = None,
+    ) -> None:
         super().__init__(message)
         self.code: Code = code
         self.field = field
-        """What of the case or scope that was sent it is about, as in `metadata.tags`; empty: none, or all of it."""
+        self.details = details or {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedbackTally:
-    """Votes on a case: each conversation counts once."""
+    """Votes on a case, one a conversation."""
 
     helpful: int = 0
     unhelpful: int = 0
@@ -54,7 +64,7 @@ class FeedbackTally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseSummary:
-    """What a search shows of a case, some 500 characters; render it for the rest."""
+    """What a search shows of a case; render it for the rest."""
 
     case_id: str
     symptom_summary: str
@@ -80,36 +90,36 @@ class CaseSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchAnswer:
-    """What was found, best first."""
+    """The cases that were found, best first."""
 
     cases: Sequence[CaseSummary]
     degraded: Sequence[Degradation] = ()
     held_back: Sequence[str] = ()
-    """Ids of cases that tell outdated usage of a tool that is in use."""
+    """Ids of cases with outdated usage of a tool that is in use."""
     code: Code = "OK"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpsertAnswer:
-    """What became of a case that was recorded."""
+    """The result of recording or updating a case."""
 
     status: Literal["created", "updated", "merged", "unchanged"]
     case: Case
-    """As it stands now; of a merged one the case that it went into."""
+    """As it is now; for `merged` the case that took the report in."""
     similar_cases: Sequence[RelatedCase] = ()
     stripped: Sequence[str] = ()
-    """Fields that were sent and may not be written this way; they changed nothing."""
+    """Fields that were sent and ignored, because the caller may not write them."""
     redacted: int = 0
-    """Secrets that were masked."""
+    """Number of masked secrets."""
     notes: Sequence[str] = ()
-    """What the caller should know, a sentence each."""
+    """Sentences for the caller."""
     unreviewed_cases: Sequence[str] = ()
     code: Code = "OK"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedbackAnswer:
-    """What a vote changed."""
+    """The result of a vote."""
 
     case: Case
     feedback: FeedbackTally
@@ -120,35 +130,35 @@ class FeedbackAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeCase:
-    """A case with everything that is known of it."""
+    """A case with all that is stored about it."""
 
     case: Case
     feedback: FeedbackTally
     similar_cases: Sequence[RelatedCase]
     history: Sequence[HistoryEntry]
-    """Oldest first; of a very long one its beginning, its steps and the newest."""
+    """Oldest first; a very long one is shortened in the middle."""
     history_left_out: int
-    """So many changes more there are."""
+    """Number of changes that are not in `history`."""
     reports: Sequence[Report]
     markdown: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderAnswer:
-    """Cases to read, in the order in which they were asked for."""
+    """Whole cases, in the order of the request."""
 
     cases: Sequence[WholeCase]
     missing: Sequence[str] = ()
-    """Ids that are nobody's, or another's."""
+    """Ids of no case of the caller."""
     code: Code = "OK"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A call that changed nothing, and why."""
+    """Why a call changed nothing."""
 
     code: Code
     message: str
     details: dict[str, object] = field(default_factory=dict)
     about: str = ""
-    """The field of the case or scope that was sent which is to blame; empty: none, or all of it."""
+    """The invalid field; empty: none, or the whole input."""

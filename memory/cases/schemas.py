@@ -1,9 +1,8 @@
-"""The four tools as a model sees them: names, words, and JSON Schemas of their arguments.
+"""The four tools as a model sees them: names, descriptions, JSON Schemas.
 
-Whose cases they are, for which app and environment, and in which conversation, stands in none of them:
-the server knows. What is not in a form is taken all the same and told as left out, so that a model that
-sends it learns why nothing came of it. What is required, and which values there are, is said in words: a
-wrong call gets a code and a sentence of ours, not a validator's.
+Owner, app, environment and conversation are no arguments: the server knows them. Required fields and
+allowed values are said in words, so that a wrong call is answered with our code and sentence and not with a
+validator's, and unknown fields are accepted and named as ignored.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,12 +14,12 @@ from memory.cases.results import DEFAULT_TOP_K, MAX_RENDERED, MAX_TOP_K
 
 SERVER: Final = "memory_case"
 SKILL: Final = "memory-case"
-"""The skill that tells when to use them."""
+"""The skill that explains when to use them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolForm:
-    """One tool's name, words and arguments."""
+    """One tool's name, description and arguments."""
 
     name: str
     description: str

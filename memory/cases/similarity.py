@@ -1,7 +1,7 @@
-"""How similar two cases are, section by section: each section's text becomes a vector of its own.
+"""How similar two cases are, section by section: each section is a vector of its own.
 
-One vector of a whole case says mostly what its longest part says; two causes behind one symptom would
-look the same.
+One vector of a whole case would mostly represent its longest section, and two causes of one symptom would
+look alike.
 """
 
 import hashlib
@@ -21,21 +21,21 @@ from memory.cases.fingerprint import numbers, words
 from memory.embeddings.protocol import Embedder, Vector
 
 KEPT_SECTIONS: Final = 2048
-"""Vectors that are kept; some 4 kB each."""
+"""Cached vectors, about 4 kB each."""
 MAX_CHARS: Final = 4_000
 """Characters of a section that are compared, from its beginning."""
 MAX_COMPARED_CHARS: Final = 60_000
 """Characters of all cases that one content is compared with; cases beyond are `NOT_SIMILAR`."""
 
-_MAX_COMPARING: Final = 2
+_MAX_THREADS: Final = 2
 _OTHER_NUMBERS: Final = 0.6
-"""Most similar that root causes are which name different codes, ports or versions."""
+"""Maximum similarity of root causes that name different codes, ports or versions."""
 _CURVES: Final[dict[str, tuple[tuple[float, float], ...]]] = {
     "hashed-1": ((0.0, 0.0), (0.3, 0.55), (0.42, 0.7), (0.52, 0.8), (1.0, 1.0)),
 }
-"""From cosine to similarity, linear between the points, by model.
+"""From cosine to similarity by model, linear between the points.
 
-The thresholds of relations are those of models that know meaning; vectors of words lie further apart.
+The thresholds of relations are those of models that know meaning; hashed vectors lie further apart.
 Measured on pairs of incidents with the same and with different causes (`python -m bench.cases`).
 """
 _IDENTITY: Final = ((0.0, 0.0), (1.0, 1.0))
@@ -43,7 +43,7 @@ _IDENTITY: Final = ((0.0, 0.0), (1.0, 1.0))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionSimilarity:
-    """How similar the sections of two cases are, 0 to 1 each; None where either has none."""
+    """How similar the sections of two cases are, 0 to 1 each; None where either lacks the section."""
 
     symptom: float | None
     diagnosis: float | None
@@ -54,10 +54,7 @@ NOT_SIMILAR: Final = SectionSimilarity(symptom=0.0, diagnosis=0.0, root_cause=0.
 
 
 class SectionComparer:
-    """Compares cases by their sections; safe to use from many tasks.
-
-    `kept`: vectors of sections that are kept at once.
-    """
+    """Compares cases by their sections; safe to use from many tasks."""
 
     def __init__(self, embedder: Embedder, *, kept: int = KEPT_SECTIONS) -> None:
         self._embedder = embedder
@@ -65,34 +62,34 @@ class SectionComparer:
         self._curve = _CURVES.get(embedder.model_id, _IDENTITY)
         self._vectors: OrderedDict[bytes, Vector] = OrderedDict()
         self._lock = Lock()
-        self._comparing = anyio.CapacityLimiter(_MAX_COMPARING)
+        self._limiter = anyio.CapacityLimiter(_MAX_THREADS)
 
     async def compare(
         self, content: CaseContent, others: Sequence[Case]
     ) -> list[SectionSimilarity]:
-        """Return how similar a case is to each of the others, in their order; runs in a worker thread.
+        """Return the similarity of a content to each of the others, in their order.
 
-        As many as fit into `MAX_COMPARED_CHARS` are compared, the rest are `NOT_SIMILAR`.
+        Runs in a worker thread. Cases beyond `MAX_COMPARED_CHARS` are `NOT_SIMILAR`.
         """
+        if not others:
+            return []
         return await anyio.to_thread.run_sync(
-            self._compare_blocking,
-            content,
-            others,
-            limiter=self._comparing,
-            abandon_on_cancel=True,
+            self._compare_blocking, content, others, limiter=self._limiter, abandon_on_cancel=True
         )
 
     def _compare_blocking(
         self, content: CaseContent, others: Sequence[Case]
     ) -> list[SectionSimilarity]:
         left = MAX_COMPARED_CHARS
-        found = []
+        similarities = []
         for other in others:
             length = compared_chars(other.content)
-            fits = length <= left
-            left -= length if fits else 0
-            found.append(self._similarity(content, other.content) if fits else NOT_SIMILAR)
-        return found
+            if length > left:
+                similarities.append(NOT_SIMILAR)
+                continue
+            left -= length
+            similarities.append(self._similarity(content, other.content))
+        return similarities
 
     def _similarity(self, one: CaseContent, other: CaseContent) -> SectionSimilarity:
         root_cause = self._similar(one.root_cause, other.root_cause)
@@ -118,8 +115,8 @@ class SectionComparer:
             if digest in self._vectors:
                 self._vectors.move_to_end(digest)
                 return self._vectors[digest]
-        told = " ".join(words(text[:MAX_CHARS])) or text[:MAX_CHARS]
-        vector = array("d", self._embedder.embed_blocking([told])[0])
+        plain = " ".join(words(text[:MAX_CHARS])) or text[:MAX_CHARS]
+        vector = array("d", self._embedder.embed_blocking([plain])[0])
         with self._lock:
             self._vectors[digest] = vector
             while len(self._vectors) > self._kept:

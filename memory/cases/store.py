@@ -1,7 +1,6 @@
-"""Where cases are kept.
+"""The store of cases.
 
-Each change is one transaction: the case, its votes, relations, history, its place in the search and the
-deliveries that tell the vector index.
+Each change is one transaction: the case, its vote, relations, history, search item and deliveries.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,40 +11,40 @@ from memory.cases.case import Case, HistoryEntry, RelatedCase, Report, Vote
 from memory.items import Item
 
 MAX_KEPT_REPORTS: Final = 50
-"""Of a case; the newest stay, `Case.reports` counts all of them."""
+"""Newest reports of a case that are kept; `Case.reports` counts all."""
 MAX_KEPT_OF_ONE: Final = 3
-"""Of these of one conversation: however often it tells, what others reported stays."""
+"""Of these, reports of one conversation, so that others' reports stay."""
 MAX_KEPT_RELATIONS: Final = 50
-"""Of a case, at either end; the nearest stay."""
+"""Relations of a case that are kept, nearest first."""
 MAX_KEPT_VOTINGS: Final = 10
-"""Of one conversation on a case since it wrote to it last; the newest stay in the history."""
+"""Newest votes of one conversation in the history of a case since it wrote to the case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseChange:
-    """A case's next state, decided, and all that goes with it."""
+    """A case's next state and all that is written with it."""
 
     case: Case
     expected_revision: int
-    """The revision that the decision was made on; 0: the case is new."""
+    """The revision that the decision is based on; 0: the case is new."""
     fingerprint: bytes
     """See `fingerprint_of`."""
     history: Sequence[HistoryEntry]
     item: Item | None
-    """What search finds of it from now on; None: nothing."""
+    """What search finds of it; None: nothing."""
     relations: Sequence[RelatedCase] | None = None
-    """All of its relations from now on, known at both ends; None: they stay."""
+    """All of its relations, stored for both cases; None: unchanged."""
     vote: Vote | None = None
     report: Report | None = None
     shown_to: str | None = None
-    """A voter that wrote to the case by this very change: nothing of it is unreviewed there."""
+    """The voter that wrote this content, and so has nothing to review."""
 
 
 class CaseStore(Protocol):
-    """Keeps cases. Whose they are is checked here: what the owner has not is not there."""
+    """Stores cases. Cases of another owner are treated as absent."""
 
     async def get(self, case_ids: Sequence[str], owner_id: str) -> list[Case]:
-        """Give the owner's cases in the order of the ids; those that are not there are left out."""
+        """Return the owner's cases in the order of the ids; absent ones are left out."""
         ...
 
     async def by_fingerprint(self, fingerprint: bytes, owner_id: str) -> list[Case]:
@@ -53,16 +52,14 @@ class CaseStore(Protocol):
         ...
 
     async def apply(self, change: CaseChange) -> None:
-        """Write a change, whole: the case with its vote, relations, report, history, item and deliveries.
+        """Write a whole change: the case with its vote, relations, report, history, item and deliveries.
 
-        An item that says what it said is not delivered again; one that is gone is told to all who may
-        have it. A relation to what is not the owner's, or is gone, is left out; of very many the nearest stay.
-        Of reports the newest of each conversation stay, and of all of them the newest.
+        An unchanged item is not delivered again; a removed one is removed from every backend. A relation to
+        another owner's or an absent case is left out. See the limits above for what is kept.
 
-        In the history a `feedback` takes the place of the one that the same conversation or person gave just
-        before, where nothing else of theirs on the case came between; its details then say as `replaced` of
-        how many. Of their `feedback` and `lifecycle` entries since they wrote to it, the newest stay; of the
-        `merged` entries that changed nothing of the case, as many of the newest as of reports.
+        In the history a `feedback` replaces the same voter's `feedback` just before it; `replaced` in its
+        details counts them. Of a voter's `feedback` and `lifecycle` entries since it wrote to the case the
+        newest stay; of `merged` entries that changed nothing, as many as reports.
 
         Raises:
             StoreConflict: the case has another revision than the decision was made on, or another scope.
@@ -71,56 +68,53 @@ class CaseStore(Protocol):
         ...
 
     async def votes(self, case_ids: Sequence[str]) -> Mapping[str, Sequence[Vote]]:
-        """Give each case's votes, oldest first; each id is there."""
+        """Return each case's votes, oldest first, with an entry for every id."""
         ...
 
     async def related(self, case_ids: Sequence[str]) -> Mapping[str, Sequence[RelatedCase]]:
-        """Give each case's relations, from both ends, by their `distance`; each id is there."""
+        """Return each case's relations by `distance`, with an entry for every id."""
         ...
 
     async def count_related(
         self, case_ids: Sequence[str], *, app_code: str | None
     ) -> Mapping[str, int]:
-        """Count each case's relations to what is neither rejected nor stale; each id is there.
+        """Count each case's relations to cases that are neither rejected nor stale, with an entry for every id.
 
-        Where an app is named, to what is of it or of none.
+        With `app_code`, only to cases of this app or of none.
         """
         ...
 
     async def history(self, case_id: str, *, limit: int) -> Sequence[HistoryEntry]:
-        """Give so many changes, oldest first.
+        """Return at most `limit` changes, oldest first.
 
-        Before the others stay how it began, then what was rewritten and the steps of its lifecycle, then the
-        newest.
+        The creation is kept first, then rewrites and lifecycle steps, then the newest others.
         """
         ...
 
     async def history_length(self, case_id: str) -> int:
-        """Tell how many changes its history holds."""
+        """Return the number of changes in the history."""
         ...
 
     async def reports(self, case_id: str, *, limit: int) -> Sequence[Report]:
-        """Give the newest merged reports, oldest first."""
+        """Return the newest merged reports, oldest first."""
         ...
 
     async def note_shown(self, voter: str, shown: Mapping[str, int]) -> None:
-        """Note that a voter was shown these cases, each with its `content_revision`.
+        """Record the `content_revision` of each case that a voter was shown; it never decreases.
 
-        Where the same or newer words were shown before, that stays as it is. A case that is not there is
-        left out.
+        Absent cases are left out.
         """
         ...
 
     async def shown_words(self, voter: str, case_id: str) -> int | None:
-        """Tell the `content_revision` of what a voter was shown of a case, or wrote, last; None: not known."""
+        """Return the `content_revision` that a voter was shown or wrote last; None: not known."""
         ...
 
     async def unreviewed(
         self, voter: str, owner_id: str, *, app_code: str | None = None, limit: int
     ) -> list[str]:
-        """List what a voter was shown and has not voted on as it says now, what was shown last first.
+        """Return the cases that a voter was shown and has not judged in their present content, latest first.
 
-        What search does not show, or was forgotten since, is left out; where an app is named, what is neither
-        of it nor of none is, too.
+        Hidden and forgotten cases are left out, and with `app_code` cases of other apps.
         """
         ...

@@ -1,11 +1,9 @@
-"""The four tools: what was sent is checked, the time is bounded, and everything that goes wrong is an answer.
+"""The four case tools: they check what was sent, bound the time, and answer every failure with a code.
 
-Whose cases they are, and in which conversation a tool is called, says the caller that the server gives;
-no argument does.
+The server passes the caller; no argument of a tool can change the owner, the scope or the conversation.
 """
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Final, Protocol, TypeVar
 
 import anyio
@@ -28,15 +26,15 @@ from memory.errors import StoreUnavailable
 
 LIMIT_S: Final = 10.0
 _MAX_CASE_ID_CHARS: Final = 100
-"""Longer ones are nobody's; so much of them is told."""
+"""No case has a longer id."""
 _SEARCH_SHARE: Final = 0.8
-"""Of the limit; by then search answers with what it has."""
+"""Part of the limit after which search answers with what it has."""
 
 T = TypeVar("T")
 
 
 class Finder(Protocol):
-    """What searches cases; see `CaseFinder`."""
+    """Searches cases; see `CaseFinder`."""
 
     async def find(
         self,
@@ -46,75 +44,72 @@ class Finder(Protocol):
         *,
         deadline_s: float | None = None,
     ) -> SearchAnswer:
-        """Find cases, best first; refuses what is no question or number."""
+        """Return cases, best first; raise `CaseRefused` for an invalid query or number."""
         ...
 
 
 class CaseTools:
-    """Search, upsert, feedback and render. Each gives its answer, or a `Refusal`; nothing else is raised for them.
+    """Search, upsert, feedback and render. Each returns its answer or a `Refusal`; only cancellation is raised.
 
-    Arguments are taken as they come from a model: their types are checked here.
+    Arguments come from a model; their types are checked here.
     """
 
     def __init__(
-        self, book: CaseBook, finder: Finder, reading: CaseReader, *, limit_s: float = LIMIT_S
+        self, book: CaseBook, finder: Finder, reader: CaseReader, *, limit_s: float = LIMIT_S
     ) -> None:
         self._book = book
         self._finder = finder
-        self._reading = reading
+        self._reader = reader
         self._limit_s = limit_s
 
     async def search(
         self, caller: CaseCaller, query: object, top_k: object = DEFAULT_TOP_K
     ) -> SearchAnswer | Refusal:
-        """Find what fits a query: summaries, best first."""
+        """Return summaries of the cases that fit a query, best first."""
 
         async def find(known: CaseCaller) -> SearchAnswer:
             count = DEFAULT_TOP_K if top_k is None else top_k
-            return await self._finder.find(
-                known, query, count, deadline_s=self._limit_s * _SEARCH_SHARE
-            )
+            deadline_s = self._limit_s * _SEARCH_SHARE
+            return await self._finder.find(known, query, count, deadline_s=deadline_s)
 
         return await self._answered(caller, find)
 
     async def upsert(self, caller: CaseCaller, case: object) -> UpsertAnswer | Refusal:
         """Record a case, or update the one that it names."""
-        return await self._answered(caller, partial(self._upsert, case=case))
+        return await self._answered(caller, lambda known: self._book.upsert(known, case))
 
     async def feedback(
-        self,
-        caller: CaseCaller,
-        case_id: object,
-        helpful: object = None,
-        signal: object = None,
+        self, caller: CaseCaller, case_id: object, helpful: object = None, signal: object = None
     ) -> FeedbackAnswer | Refusal:
-        """Judge a case that was used."""
+        """Count a vote on a case that was used."""
 
         async def vote(known: CaseCaller) -> FeedbackAnswer:
             judged = _case_id(case_id)
-            was_helpful, given = _helpful(helpful), _signal(signal)
-            if was_helpful is None and given is None:
+            if helpful is not None and not isinstance(helpful, bool):
+                raise CaseRefused("INVALID_FEEDBACK", "`helpful` must be true, false or null.")
+            given = _signal(signal)
+            if helpful is None and given is None:
                 raise CaseRefused(
                     "INVALID_FEEDBACK", "Say whether it was `helpful`, or give a `signal`."
                 )
-            return await self._book.vote(known, judged, helpful=was_helpful, signal=given)
+            return await self._book.vote(known, judged, helpful=helpful, signal=given)
 
         return await self._answered(caller, vote)
 
     async def render(self, caller: CaseCaller, case_ids: object) -> RenderAnswer | Refusal:
-        """Give cases whole, as Markdown too."""
+        """Return whole cases, as Markdown too."""
 
         async def read(known: CaseCaller) -> RenderAnswer:
-            wanted = _case_ids(case_ids)
-            cases, missing = await self._reading.whole(known, wanted)
+            cases, missing = await self._reader.whole(known, _case_ids(case_ids))
             if not cases:
-                raise _NoneFound(missing)
+                raise CaseRefused(
+                    "CASE_NOT_FOUND",
+                    "There are no such cases; use ids that a search or an upsert gave.",
+                    details={"missing": list(missing)},
+                )
             return RenderAnswer(cases=tuple(cases), missing=tuple(missing))
 
         return await self._answered(caller, read)
-
-    async def _upsert(self, caller: CaseCaller, case: object) -> UpsertAnswer:
-        return await self._book.upsert(caller, case)
 
     async def _answered(
         self, caller: CaseCaller, work: Callable[[CaseCaller], Awaitable[T]]
@@ -122,26 +117,16 @@ class CaseTools:
         with anyio.move_on_after(self._limit_s):
             try:
                 return await work(normalised(caller))
-            except _NoneFound as exc:
-                return Refusal(
-                    code=exc.code, message=str(exc), details={"missing": list(exc.missing)}
-                )
             except CaseRefused as exc:
-                return Refusal(code=exc.code, message=str(exc), about=exc.field)
+                return Refusal(
+                    code=exc.code, message=str(exc), details=exc.details, about=exc.field
+                )
             except StoreUnavailable as exc:
                 return Refusal(code="STORE_UNAVAILABLE", message=str(exc))
         return Refusal(
             code="TOOL_TIMEOUT",
             message=f"Case memory did not answer within {self._limit_s:g} seconds; go on without it.",
         )
-
-
-class _NoneFound(CaseRefused):
-    def __init__(self, missing: list[str]) -> None:
-        super().__init__(
-            "CASE_NOT_FOUND", "There are no such cases; use ids that a search or an upsert gave."
-        )
-        self.missing = missing
 
 
 def _case_id(value: object) -> str:
@@ -161,17 +146,10 @@ def _case_ids(value: object) -> list[str]:
     return wanted
 
 
-def _helpful(value: object) -> bool | None:
-    if value is None or isinstance(value, bool):
-        return value
-    raise CaseRefused("INVALID_FEEDBACK", "`helpful` must be true, false or null.")
-
-
 def _signal(value: object) -> Signal | None:
     if value is None or value == "":
         return None
     found = next((name for name in SIGNALS if name == value), None)
     if found is None:
-        told = ", ".join(SIGNALS)
-        raise CaseRefused("INVALID_FEEDBACK", f"`signal` must be one of: {told}.")
+        raise CaseRefused("INVALID_FEEDBACK", f"`signal` must be one of: {', '.join(SIGNALS)}.")
     return found

@@ -1,58 +1,120 @@
-"""What is read and written of one case while something is decided on it, and whose turn it is."""
+"""Reads what one decision about a case needs, and writes its result.
 
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+Writes of one owner run one after another, so that an incident reported by many agents at once becomes one
+case. Another process may still be faster: its write raises `StoreConflict`, and the decision is made again.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import TypeVar
+from typing import Final, TypeVar
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
 
 from memory.cases.caller import sees
 from memory.cases.case import Case, CaseCaller, RelatedCase, Report, Vote
-from memory.cases.case_reader import named_to
-from memory.cases.item import MAX_TOLD_REPORTS
+from memory.cases.item import MAX_SEARCHED_REPORTS
 from memory.cases.results import MAX_TOLD_RELATED, CaseRefused
-from memory.cases.retry import InTurn
 from memory.cases.store import CaseChange, CaseStore
 from memory.clock import Now, from_rfc3339, rfc3339
-from memory.errors import StoreConflict
+from memory.errors import StoreConflict, StoreUnavailable
+
+_log = logging.getLogger(__name__)
+
+_MAX_ATTEMPTS: Final = 8
+_MAX_THREADS: Final = 2
+_NOTE_SHOWN_S: Final = 0.5
 
 T = TypeVar("T")
 
 
+class DecisionThreads:
+    """Runs pure decisions in worker threads, a few at a time; safe to use from many tasks."""
+
+    def __init__(self) -> None:
+        self._limiter = anyio.CapacityLimiter(_MAX_THREADS)
+
+    async def run(self, decide: Callable[[], T]) -> T:
+        """Return the function's result. If cancelled, return at once and discard the result."""
+        return await anyio.to_thread.run_sync(decide, abandon_on_cancel=True, limiter=self._limiter)
+
+
+async def retry_on_conflict(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Return the attempt's result; repeat it while another process changes the case in between.
+
+    Raises:
+        CaseRefused: every attempt conflicted.
+    """
+    for _ in range(_MAX_ATTEMPTS):
+        try:
+            return await attempt()
+        except StoreConflict:
+            await anyio.lowlevel.checkpoint()
+    raise CaseRefused("STORE_UNAVAILABLE", "Too many changes to this case at once; try again.")
+
+
+async def note_shown(store: CaseStore, caller: CaseCaller, cases: Sequence[Case]) -> None:
+    """Record that the caller's conversation was shown these cases, so that it can be asked to judge them.
+
+    Best effort: a slow or broken store is logged, and the caller still gets the cases.
+    """
+    if caller.conversation_id is None or not cases:
+        return
+    with anyio.move_on_after(_NOTE_SHOWN_S) as timeout:
+        try:
+            await store.note_shown(
+                caller.voter, {case.case_id: case.content_revision for case in cases}
+            )
+        except StoreUnavailable:
+            _log.warning("shown_cases_not_noted", exc_info=True)
+    if timeout.cancelled_caught:
+        _log.warning("shown_cases_not_noted_in_time")
+
+
+def visible_related(caller: CaseCaller, cases: Iterable[Case]) -> dict[str, Case]:
+    """Return, by id, the cases that may be named to the caller as related ones.
+
+    They are of the caller's app or of none, and neither rejected nor stale.
+    """
+    return {
+        case.case_id: case
+        for case in cases
+        if sees(caller, case) and case.lifecycle in {"draft", "accepted"}
+    }
+
+
 class UnitOfWork:
-    """Reads what decisions are made on, and writes them; safe to use from many tasks."""
+    """Reads and writes single cases; safe to use from many tasks."""
 
     def __init__(self, store: CaseStore, *, now: Now, on_change: Callable[[], None]) -> None:
         self._store = store
         self._now = now
         self._on_change = on_change
-        self._voting = InTurn()
+        self._locks: dict[str, anyio.Lock] = {}
+        self._users: Counter[str] = Counter()
 
-    def voting_on(self, case_id: str) -> AbstractAsyncContextManager[None]:
-        """Wait for one's turn to vote on a case, and hold it."""
-        return self._voting.of(case_id)
-
-    async def settled(self, case: Case, settle: Callable[[Case], Awaitable[T]]) -> T:
-        """Decide on a case and write; where a vote was faster, once more while votes on it wait.
-
-        Only for what is soon done: what takes long does not depend on votes, and is done before.
-
-        Raises:
-            StoreConflict: something else than votes has changed the case.
-        """
+    @asynccontextmanager
+    async def turn_of(self, owner_id: str) -> AsyncIterator[None]:
+        """Hold the owner's lock while the block runs; waiters get it in their order."""
+        lock = self._locks.setdefault(owner_id, anyio.Lock())
+        self._users[owner_id] += 1
         try:
-            return await settle(case)
-        except StoreConflict:
-            async with self._voting.of(case.case_id):
-                found = await self._store.get([case.case_id], case.scope.owner_id)
-                if not found or _without_votes(found[0]) != _without_votes(case):
-                    raise
-                return await settle(found[0])
+            async with lock:
+                yield
+        finally:
+            self._users[owner_id] -= 1
+            if not self._users[owner_id]:
+                del self._users[owner_id], self._locks[owner_id]
 
     async def case(self, caller: CaseCaller, case_id: str) -> Case:
-        """Give the caller's case.
+        """Return the caller's case.
 
         Raises:
-            CaseRefused: they have no such case.
+            CaseRefused: the caller has no such case.
         """
         found = await self._store.get([case_id], caller.scope.owner_id)
         if not found or not sees(caller, found[0]):
@@ -62,13 +124,13 @@ class UnitOfWork:
             )
         return found[0]
 
-    async def words_shown(self, caller: CaseCaller, case_id: str) -> int:
-        """Tell which words of a case the caller judges: what its conversation was shown, else the present ones.
+    async def judged_revision(self, caller: CaseCaller, case_id: str) -> int:
+        """Return the `content_revision` that a vote of the caller judges.
 
-        A person looks at what is there.
+        For an agent it is what its conversation was shown last; otherwise the present one.
 
         Raises:
-            CaseRefused: they have no such case.
+            CaseRefused: the caller has no such case.
         """
         case = await self.case(caller, case_id)
         if caller.by == "person":
@@ -77,45 +139,37 @@ class UnitOfWork:
         return case.content_revision if shown is None else min(shown, case.content_revision)
 
     async def votes(self, case: Case) -> Sequence[Vote]:
-        """Give the votes on a case, oldest first."""
+        """Return the votes on a case, oldest first."""
         return (await self._store.votes([case.case_id]))[case.case_id]
 
-    async def newest_reports(self, case: Case) -> Sequence[Report]:
-        """Give those that are searched with a case; read after it, so that its revision guards them."""
-        if not case.reports:
-            return ()
-        return await self._store.reports(case.case_id, limit=MAX_TOLD_REPORTS)
+    async def reports(self, case: Case, limit: int = MAX_SEARCHED_REPORTS) -> Sequence[Report]:
+        """Return the newest merged reports, oldest first; by default those that search includes."""
+        return await self._store.reports(case.case_id, limit=limit) if case.reports else ()
 
     async def relations(self, caller: CaseCaller, case: Case) -> tuple[RelatedCase, ...]:
-        """Give those relations of a case that the caller may know of, the nearest few."""
-        return await self.named(caller, (await self._store.related([case.case_id]))[case.case_id])
+        """Return the nearest relations of a case that the caller may see."""
+        return await self.visible(caller, (await self._store.related([case.case_id]))[case.case_id])
 
-    async def named(
+    async def visible(
         self, caller: CaseCaller, relations: Sequence[RelatedCase]
     ) -> tuple[RelatedCase, ...]:
-        """Give those of some relations that the caller may know of, the first few."""
+        """Return the first few of `relations` that the caller may see."""
         ids = [relation.case_id for relation in relations]
-        named = named_to(caller, await self._store.get(ids, caller.scope.owner_id))
-        return tuple(relation for relation in relations if relation.case_id in named)[
-            :MAX_TOLD_RELATED
-        ]
+        shown = visible_related(caller, await self._store.get(ids, caller.scope.owner_id))
+        seen = [relation for relation in relations if relation.case_id in shown]
+        return tuple(seen[:MAX_TOLD_RELATED])
 
-    async def related_to(self, case: Case) -> Sequence[Case]:
-        """Give the cases that a case is related to."""
+    async def related_cases(self, case: Case) -> Sequence[Case]:
+        """Return the cases that a case is related to."""
         related = (await self._store.related([case.case_id]))[case.case_id]
-        return await self._store.get(
-            [relation.case_id for relation in related], case.scope.owner_id
-        )
+        ids = [relation.case_id for relation in related]
+        return await self._store.get(ids, case.scope.owner_id)
 
     async def write(self, change: CaseChange) -> None:
-        """Write a change, and tell of it."""
+        """Write a change and announce it."""
         await self._store.apply(change)
         self._on_change()
 
-    def moment(self) -> datetime:
-        """Tell the present as finely as it is kept, so that what is answered is what is stored."""
+    def present(self) -> datetime:
+        """Return the present, as precise as it is stored."""
         return from_rfc3339(rfc3339(self._now()))
-
-
-def _without_votes(case: Case) -> tuple[object, ...]:
-    return (case.content, case.reports)

@@ -1,7 +1,7 @@
-"""What a tool call did, in a line: what it was asked, what it touched, whether it checked something.
+"""Describes a tool call in a line: its main argument, its file, whether it checked something.
 
-Of tools that come and go (those of a protocol server) neither name, arguments nor errors are told: the
-live definition is right, and an old call misleads.
+Names, arguments and errors of MCP tools are left out, because their live definitions are right and an old
+call would mislead.
 """
 
 import re
@@ -19,7 +19,7 @@ MAX_OUTPUT_CHARS: Final = 700
 
 CHANGING: Final = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 _AGAIN: Final = CHANGING | {"Read", "Glob", "LS", "NotebookRead"}
-"""Tools whose result can be had again at any time, and is left out."""
+"""Tools whose result can be read again at any time, and is left out."""
 
 _KEEPING_BOOKS: Final = frozenset({"TodoWrite", "TodoRead", "ToolSearch", "ExitPlanMode"})
 _ASKED_BY: Final = (
@@ -85,18 +85,18 @@ _EVERYDAY: Final = frozenset(
 
 
 def tells(call: ToolCall) -> bool:
-    """Whether a call is worth telling: keeping one's own books and asking memory is not."""
+    """Return whether a call is recorded; calls of to-do lists and of memory are not."""
     return call.name not in _KEEPING_BOOKS and "memory" not in call.name.lower()
 
 
 def server_of(call: ToolCall) -> str | None:
-    """The server that a tool belongs to; None for the agent's own tools."""
+    """Return the MCP server of a tool; None for the agent's own tools."""
     match = _OF_SERVER.match(call.name)
     return (match["server"] or match["other"]) if match else None
 
 
 def asked(call: ToolCall) -> str:
-    """What a call was asked, in one line; empty where that is not told."""
+    """Return a call's main argument in one line; empty for an MCP tool."""
     if server_of(call) is not None:
         return ""
     value = next((call.input[key] for key in _ASKED_BY if _is_text(call.input.get(key))), "")
@@ -108,7 +108,7 @@ def _is_text(value: Any) -> bool:
 
 
 def named(call: ToolCall) -> str:
-    """Name a call: the tool and what it was asked."""
+    """Return the tool's name and its main argument."""
     server = server_of(call)
     if server is not None:
         return f"a tool of {server}"
@@ -117,14 +117,14 @@ def named(call: ToolCall) -> str:
 
 
 def outcome(call: ToolCall) -> str:
-    """What a call gave, clipped; empty where it can be had again, or stands among the pitfalls."""
+    """Return a successful call's output, clipped; empty if it can be read again."""
     if call.status != "ok" or call.name in _AGAIN:
         return ""
     return clip_text(call.output, MAX_OUTPUT_CHARS).strip()
 
 
 def reason(call: ToolCall) -> str:
-    """Why a call did not succeed, clipped; never how a tool wanted to be called."""
+    """Return why a call did not succeed, clipped, without the schema of the tool."""
     if _FORM_ERROR.search(call.output[:_LOOKED_AT]):
         return "the call was not of the form that the tool takes; its live definition has it"
     if server_of(call) is not None:
@@ -137,26 +137,26 @@ _LOOKED_AT = 2000
 
 
 def checks(call: ToolCall) -> bool:
-    """Whether a call's purpose was to check: tests, linters, builds, health."""
+    """Return whether a call ran tests, a linter, a build or a health check."""
     command = call.input.get("command")
     return isinstance(command, str) and bool(_CHECKING.search(command[:_LOOKED_AT]))
 
 
 def conclusion(call: ToolCall) -> str:
-    """The line of the output that sums it up; its last line where none does."""
+    """Return the line that sums the output up, or the last line."""
     lines = [line.strip() for line in clip_text(call.output).splitlines() if line.strip()]
     summing = [line for line in lines if CONCLUSION.search(line[:MAX_ERROR_CHARS])]
     return one_line(without_rulers((summing or lines or [""])[-1]), MAX_ASKED_CHARS)
 
 
 def file_of(call: ToolCall) -> str | None:
-    """The file that a call read or changed."""
+    """Return the file that a call read or changed."""
     value = call.input.get("file_path") or call.input.get("notebook_path")
     return one_line(value, MAX_ASKED_CHARS) if isinstance(value, str) and value.strip() else None
 
 
 def program_of(call: ToolCall) -> str | None:
-    """The program that a command line runs, where that tells something."""
+    """Return the program that a command runs, unless it is an everyday one."""
     command = call.input.get("command")
     if not isinstance(command, str):
         return None

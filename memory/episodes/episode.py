@@ -1,7 +1,6 @@
-"""One episode: what happened once, written so that it helps the next time.
+"""An episode: what happened once, in seven sections, with type, owner, time and sources.
 
-A header says what, whose and when, and which intents it was made of; seven sections tell it. A draft is
-an episode before the writer has clipped, redacted and judged it.
+A draft is an episode before the writer has clipped, redacted and judged it.
 """
 
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from memory.scope import Scope
 EpisodeType = Literal[
     "run", "bugfix", "decision", "postmortem", "spec_update", "howto", "incident", "dialogue"
 ]
-"""`run` is any turn with tool calls that is nothing more telling; `dialogue` one line of a conversation."""
+"""`run` is a turn with tool calls that has no other type; `dialogue` one line of a conversation."""
 
 EPISODE_TYPES: Final[tuple[EpisodeType, ...]] = get_args(EpisodeType)
 
@@ -31,40 +30,40 @@ class Sections:
     """The seven parts of an episode, in Markdown; an empty one is not written."""
 
     context: str = ""
-    """What was wanted, and under which constraints."""
+    """The request and its constraints."""
     actions: str = ""
     """What was done."""
     decisions: str = ""
-    """What was decided, and why."""
+    """Decisions and their reasons."""
     pitfalls: str = ""
-    """What went wrong or would have."""
+    """What went wrong."""
     recipe: str = ""
-    """Steps that can be taken again."""
+    """Steps to repeat."""
     verification: str = ""
-    """How it was checked, and what came out."""
+    """Checks and their results."""
     links: str = ""
     """Files, commands, documents."""
 
     @classmethod
     def of(cls, texts: Mapping[str, str] | Mapping[SectionName, str]) -> "Sections":
-        """Take sections by name; a name that is none is left out."""
+        """Return the sections of these texts by name; unknown names are ignored."""
         given = {str(name): text for name, text in texts.items()}
         return cls(**{name: given[name] for name in SECTIONS if name in given})
 
     def named(self) -> dict[SectionName, str]:
-        """Give the sections that say something, by name, in their order."""
+        """Return the sections that are not empty, by name, in order."""
         texts: dict[SectionName, str] = {name: getattr(self, name) for name in SECTIONS}
         return {name: text for name, text in texts.items() if text.strip()}
 
     @property
     def text(self) -> str:
-        """All of it, without headings."""
+        """All sections without headings."""
         return "\n\n".join(self.named().values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """What a like episode said that this one did not; all that is kept of it."""
+    """What a merged episode added."""
 
     occurred_at: datetime
     text: str
@@ -72,7 +71,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
-    """An episode as it is remembered."""
+    """A stored episode."""
 
     episode_id: str
     episode_type: EpisodeType
@@ -85,11 +84,11 @@ class Episode:
     tags: tuple[str, ...] = ()
     """Sorted, each once."""
     source_refs: tuple[str, ...] = ()
-    """Ids of the intents that it was made of."""
+    """Ids of the intents that it is based on."""
     variants: tuple[Variant, ...] = ()
-    """What merging added, oldest first."""
+    """What merged episodes added, oldest first."""
     repeats: int = 0
-    """How many times the very same came again."""
+    """How often the same text came again."""
     conversation_id: str | None = None
     turn_id: str | None = None
     thread: str | None = None
@@ -100,7 +99,7 @@ class Episode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What merging had made of an episode that was written out and comes back."""
+    """The result of merging in an exported episode that is imported."""
 
     variants: tuple[Variant, ...] = ()
     repeats: int = 0
@@ -108,11 +107,11 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeDraft:
-    """An episode that somebody wants to be remembered."""
+    """An episode to be written."""
 
     episode_type: EpisodeType
     title: str
-    """May be empty: the text's beginning stands in for it."""
+    """May be empty; the beginning of the text replaces it."""
     scope: Scope
     sections: Sections
     tags: tuple[str, ...] = ()
@@ -122,27 +121,27 @@ class EpisodeDraft:
     conversation_id: str | None = None
     turn_id: str | None = None
     thread: str | None = None
-    """What it is a part of. With `position`, a record of its own: never merged, however alike."""
+    """What it is part of; with `position` a separate record that is never merged."""
     position: int | None = None
     recalled_ids: tuple[str, ...] = ()
-    """Items that were put into the prompt: what merely repeats them is taken out."""
+    """Items that were in the prompt; sentences that only repeat them are removed."""
     recalled_texts: tuple[str, ...] = ()
     """The same, as texts."""
     was_shown_forgotten: bool = False
-    """Whether something was put into the prompt that is forgotten by now: nobody can tell what repeats it."""
+    """True if an item that was in the prompt is forgotten, so that repetitions of it cannot be found."""
     tools: tuple[str, ...] = ()
     """Names of the tools that it speaks of."""
     is_evidence: bool = False
-    """Made of what happened: apart from its decisions and what tools put out, nothing of it can be an echo."""
+    """True if it is made of recorded calls: only its decisions and the tools' output may repeat memory."""
     episode_id: str | None = None
-    """None: a new one. One that is stored already is left as it is."""
+    """None: a new one. A stored episode of this id stays as it is."""
     kept: Kept | None = None
-    """Of one that comes back from an export: it is stored as it was, and merged with nothing."""
+    """Set for an import: the episode is stored as it was, and not merged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clipped:
-    """How much was left out of a section."""
+    """How many characters were removed from a section."""
 
     section: str
     chars: int
@@ -150,23 +149,23 @@ class Clipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What became of a draft."""
+    """The result of writing a draft."""
 
     status: Literal["stored", "merged", "there", "refused"]
-    """`there`: it came back from an export, and is there already."""
+    """`there`: an imported episode is stored already."""
     episode_id: str | None = None
-    """The one that it is or went into; None exactly where it was refused."""
+    """The episode, or the one that it was merged into; None if it was refused."""
     reason: str | None = None
-    """Why it was refused, in a word; None otherwise."""
+    """Why it was refused, in a word."""
     clipped: tuple[Clipped, ...] = ()
     redacted: int = 0
-    """How many secrets and internal addresses were masked."""
+    """Number of masked secrets and internal addresses."""
     left_out: int = 0
     """How many sentences were left out, since they say what must never be saved."""
 
     @property
     def notice(self) -> str | None:
-        """Say in words that sentences were left out, and why; None where none was."""
+        """Return a sentence on what was left out; None if nothing was."""
         if not self.left_out:
             return None
         told = "1 sentence was" if self.left_out == 1 else f"{self.left_out} sentences were"

@@ -1,4 +1,4 @@
-"""Makes one episode of two that tell the same: what the second says otherwise becomes a variant."""
+"""Merges an episode into a like one; where they differ, the second becomes a variant."""
 
 import json
 import re
@@ -18,25 +18,19 @@ _BY_TAGS: Final = frozenset(
 
 
 def tags_key_of(episode: Episode) -> str | None:
-    """Name the tags as one text; None where they do not make it like another one.
-
-    What every turn is says nothing, nor do no tags; and a thread's record stands for itself.
-    """
+    """Return the tags as one text; None if episodes of this type are not merged by their tags."""
     if episode.episode_type not in _BY_TAGS or not episode.tags or episode.thread is not None:
         return None
     return json.dumps(sorted(map(str.casefold, episode.tags)), ensure_ascii=False)
 
 
 def room_of(episode: Episode) -> int:
-    """Tell how many variants can still be added."""
+    """Return how many variants can still be added."""
     return 0 if episode.thread is not None else max(0, MAX_VARIANTS - len(episode.variants))
 
 
 def merged(existing: Episode, new: Episode) -> Episode:
-    """Add to an episode what a like one says otherwise; where that is nothing, only count it.
-
-    With all its variants, it counts whatever comes.
-    """
+    """Add what a like episode says otherwise as a variant; if that is nothing, or there is no room, count it."""
     difference = _difference(existing, new)
     if not difference or len(existing.variants) >= MAX_VARIANTS:
         return replace(existing, repeats=existing.repeats + 1)
@@ -50,7 +44,7 @@ def merged(existing: Episode, new: Episode) -> Episode:
 
 
 def _difference(existing: Episode, new: Episode) -> str:
-    """The lines of the new one that the existing one does not have, each section's under its name."""
+    """Return the lines that only the new episode has, under their sections' names."""
     texts = [
         existing.title,
         existing.sections.text,
@@ -72,5 +66,5 @@ def _plain(line: str) -> str:
 
 
 def _begins(title: str, text: str) -> bool:
-    """Whether a title is but the beginning of the text."""
+    """Return whether a title is only the beginning of the text."""
     return _plain(text).startswith(_plain(title).removesuffix("…").rstrip())

@@ -1,9 +1,8 @@
-"""The background writer: turns that ended become episodes.
+"""Writes episodes of ended turns in the background.
 
-A turn that is in the chronicle and not marked as remembered is the job, so nothing is lost where the
-process ends in between: at the next start it is still there. Its episode and its mark are stored in one
-transaction. A turn without tool calls is marked without an episode: what a person wants to be kept of
-a mere conversation is written by the agent's notes, on their word.
+The queue is the chronicle: a turn that is not marked as remembered. Its episode and its mark are stored in
+one transaction, so nothing is lost if the process ends. A turn without tool calls is marked without an
+episode.
 """
 
 import logging
@@ -23,23 +22,23 @@ _log = logging.getLogger(__name__)
 
 _BATCH: Final = 50
 _RETRY_S: Final = 30.0
-"""So long after the store could not be reached it is tried again, woken or not."""
+"""Pause after the store was unavailable."""
 
 
 class Turns(Protocol):
-    """Where ended turns come from."""
+    """Reads ended turns."""
 
     async def unremembered(self, limit: int) -> Sequence[str]:
-        """Give ids of turns that ended and are not marked, oldest first."""
+        """Return ids of ended turns without a mark, oldest first."""
         ...
 
     async def turn(self, turn_id: str) -> Turn | None:
-        """Give a turn whole; None where nothing of it is left."""
+        """Return a whole turn; None if nothing of it is left."""
         ...
 
 
 class Writer(Protocol):
-    """What takes the drafts; see `MemoryWriter.write`."""
+    """Writes drafts; see `MemoryWriter.write`."""
 
     async def write(self, draft: EpisodeDraft, *, remembers_turn: str | None = None) -> Written:
         """Write a draft and mark its turn."""
@@ -47,7 +46,7 @@ class Writer(Protocol):
 
 
 class Marks(Protocol):
-    """Where a turn is marked of which nothing is to be remembered."""
+    """Marks turns without an episode."""
 
     async def mark_remembered(self, turn_id: str) -> None:
         """Mark it."""
@@ -55,15 +54,15 @@ class Marks(Protocol):
 
 
 class Extraction(Protocol):
-    """What a model adds; see `Extractor.extract`."""
+    """Adds what a model finds; see `Extractor.extract`."""
 
     async def extract(self, draft: EpisodeDraft, reply: str) -> EpisodeDraft:
-        """Give the draft with more in it, or as it is."""
+        """Return the draft with additions, or unchanged."""
         ...
 
 
 class EpisodeWorker:
-    """Makes episodes of turns, oldest first, one after another."""
+    """Writes episodes of turns one after another, oldest first."""
 
     def __init__(
         self,
@@ -83,11 +82,11 @@ class EpisodeWorker:
         self._woken = anyio.Event()
 
     def wake(self) -> None:
-        """Say that a turn ended. Call it on the loop; it never waits."""
+        """Announce that a turn ended. Call it on the loop; it never waits."""
         self._woken.set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Remember what there is, then whatever comes; until cancelled. For a task group."""
+        """Write what there is, then wait for more, until cancelled."""
         task_status.started()
         while True:
             self._woken = anyio.Event()
@@ -100,10 +99,9 @@ class EpisodeWorker:
             await self._woken.wait()
 
     async def drain(self) -> int:
-        """Remember until nothing is left; gives how many turns were marked.
+        """Write until nothing is left; return how many turns were marked.
 
-        A turn that cannot be remembered is told to `on_bad_turn`, left as it is and tried again after
-        the next start.
+        A turn that fails is reported to `on_bad_turn` and tried again after the next start.
 
         Raises:
             StoreUnavailable: the store cannot be reached; what was marked before stays marked.

@@ -73,7 +73,7 @@ class Extractor:
         self._rests_until: datetime | None = None
 
     async def extract(self, draft: EpisodeDraft, reply: str) -> EpisodeDraft:
-        """Give the draft with decisions and pitfalls added; the very same where none came in time.
+        """Return the draft with decisions and pitfalls added; the same draft if none came in time.
 
         After three failures in a row nobody is asked for five minutes. Never raises but cancellation.
         """

@@ -1,8 +1,8 @@
-"""Makes an episode of a turn, without a model: the same turn, the same episode.
+"""Makes an episode of a turn, deterministically and without a model.
 
-The person's message is the context, the tool calls are the actions, what failed or was denied the
-pitfalls, tests and checks the verification, files and addresses the links. The answer counts only where
-it states a decision: what a model says of itself is no evidence.
+The message becomes the context, tool calls the actions, failed and denied calls the pitfalls, checks the
+verification, files and URLs the links. Of the reply only stated decisions are used, because a model's
+report about itself is no evidence.
 """
 
 import re
@@ -33,7 +33,7 @@ from memory.scope import Scope
 _MAX_TITLE_CHARS = 120
 _FIRST_CALLS = 24
 _LAST_CALLS = 16
-"""Of longer turns the calls between are counted, by tool."""
+"""The calls between are counted by tool."""
 _MAX_PITFALLS = 12
 _MAX_DECISIONS = 5
 _MAX_DECISION_CHARS = 300
@@ -61,7 +61,7 @@ _POSTMORTEM: Final = re.compile(r"post-?mortem|复盘|事故报告", re.IGNORECA
 
 
 def draft_of(turn: Turn) -> EpisodeDraft | None:
-    """Make the draft of a turn's episode; None where no tool was called."""
+    """Return the draft of a turn's episode; None if no tool was called."""
     calls = [call for call in turn.calls if tells(call)]
     if not calls:
         return None
@@ -161,7 +161,7 @@ def _same(one: ToolCall, other: ToolCall) -> bool:
 
 
 def _overcome(calls: Sequence[ToolCall]) -> tuple[int, int] | None:
-    """Find a call that failed and the same call that succeeded after something was changed."""
+    """Return a failed call and the same call that succeeded after another one."""
     for at, call in enumerate(calls):
         if call.status != "failed" or not asked(call):
             continue
@@ -214,7 +214,7 @@ def _links(calls: Sequence[ToolCall]) -> str:
 
 
 def _tags(calls: Sequence[ToolCall]) -> tuple[str, ...]:
-    """The files that were changed and the programs that ran, by which like work is told."""
+    """Return the changed files and the programs that ran."""
     files = {
         name.replace("\\", "/").rpartition("/")[2]
         for name in map(file_of, filter(_changed, calls))

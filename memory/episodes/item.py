@@ -20,14 +20,11 @@ _TELLING_FIRST: Final[tuple[SectionName, ...]] = (
 )
 _SPACE: Final = re.compile(r"\s+")
 _MARKS: Final = re.compile(r"^\s*(?:[-*•]|\d{1,3}\.)\s+|[=_\-*~]{4,}|`", re.MULTILINE)
-"""Marks of lists, rulers and code: in one line they only take room."""
+"""Marks of lists, rulers and code, which only take room in one line."""
 
 
 def to_item(episode: Episode) -> Item:
-    """Give the searchable item of an episode; its id is the episode's.
-
-    The header is not in its body: it would be found by words that tell nothing of what happened.
-    """
+    """Return the searchable item of an episode, with the episode's id and without the header."""
     return Item(
         id=episode.episode_id,
         kind="episode",
@@ -48,13 +45,13 @@ def to_item(episode: Episode) -> Item:
 
 
 def one_line(text: str, limit: int = MAX_TITLE_CHARS) -> str:
-    """Give a text's beginning as one line."""
+    """Return a text's beginning as one line."""
     line = _SPACE.sub(" ", text).strip()
     return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
 
 
 def summary_of(sections: Sections) -> str:
-    """Give, in one line, the beginnings of what tells most: what was decided and went wrong first."""
+    """Return the beginnings of the sections in one line, decisions and pitfalls first."""
     named = {name: _MARKS.sub(" ", text) for name, text in sections.named().items()}
     if len(named) == 1:
         return one_line(next(iter(named.values())), MAX_SUMMARY_CHARS)
@@ -68,7 +65,7 @@ _LEAST_SHARE = 90
 
 
 def source_of(episode: Episode) -> str:
-    """Say where an episode comes from, in words a person can follow."""
+    """Return the origin of an episode for a reader."""
     if episode.turn_id is not None and episode.conversation_id is not None:
         return f"turn {episode.turn_id} of {episode.conversation_id}"
     if episode.thread is not None:

@@ -1,7 +1,7 @@
-"""Makes of a draft what may be remembered of it, or says why nothing may.
+"""Turns a draft into an episode, or refuses it.
 
-Secrets and inner addresses go first, so that no clipping can cut one in two and hide it; then what is
-noise, what memory itself had said, and what must never be saved; what is left is judged.
+Secrets and internal addresses are masked first, so that clipping cannot cut one in two. Then noise,
+repetitions of memory and what must never be saved are removed, and the rest is judged.
 """
 
 from collections import Counter
@@ -35,19 +35,19 @@ MAX_SOURCE_REFS: Final = 500
 MAX_DIALOGUE_TITLE_CHARS: Final = 80
 
 _NOT_LEARNED: Final = frozenset({"context", "links"})
-"""Sections that say what was asked; by themselves they are nothing new."""
+"""Sections that alone are nothing new."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A draft's episode, or why there is none."""
+    """The episode of a draft, or the reason why there is none."""
 
     episode: Episode | None
     reason: str | None = None
     clipped: tuple[Clipped, ...] = ()
     redacted: int = 0
     left_out: int = 0
-    """Sentences that must never be saved."""
+    """Number of removed sentences that must never be saved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,13 @@ class _Cleaned:
     variants: tuple[Variant, ...]
     left_out: int
     reason: str | None
-    """Why nothing is left that was learned; None where something may be."""
+    """Why nothing new is left; None if something may be."""
 
 
 def prepare(
     draft: EpisodeDraft, *, episode_id: str, now: datetime, known_secrets: Sequence[str] = ()
 ) -> Prepared:
-    """Redact, clip, clean and judge a draft. Pure, and up to some tens of milliseconds of work."""
+    """Redact, clip, clean and judge a draft. Pure; may take tens of milliseconds."""
     masked = _mask(draft, known_secrets)
     sections, first = clip_sections(Sections.of(masked.texts))
     clean = _clean(draft, masked, sections.named())
@@ -137,14 +137,14 @@ def _mask(draft: EpisodeDraft, known_secrets: Sequence[str]) -> _Masked:
 
 
 def _writable(text: str) -> str:
-    """Replace lone surrogates: no store can write them."""
+    """Replace lone surrogates, which no store can write."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _clean(draft: EpisodeDraft, masked: _Masked, texts: dict[SectionName, str]) -> _Cleaned:
-    """Take out echoes and what must never be saved; tell what left nothing that was learned.
+    """Remove repetitions of memory and what must never be saved.
 
-    Variants that come back are held to the same rules: the file may have been written by anybody.
+    The same rules apply to imported variants, because anybody may have written the file.
     """
     recalled = recalled_of(draft.recalled_texts)
     fresh = {
@@ -181,7 +181,7 @@ def _clean(draft: EpisodeDraft, masked: _Masked, texts: dict[SectionName, str]) 
 
 
 def _type(draft: EpisodeDraft, sections: Sections) -> EpisodeType:
-    """A turn was a decision for what it decided: without that it is a run like any other."""
+    """Return the type; a decision without a decision left is a run."""
     gone = draft.sections.decisions.strip() and not sections.decisions
     return "run" if gone and draft.episode_type == "decision" else draft.episode_type
 
@@ -195,7 +195,7 @@ def _says(text: str) -> bool:
 
 
 def _refusal(draft: EpisodeDraft, sections: Sections, reason: str | None) -> str | None:
-    """Say why it is refused. A dialogue's line is a record: small talk belongs to it."""
+    """Return why it is refused. A line of a dialogue may be small talk."""
     if reason is not None:
         return reason
     worthless = refuse_worthless(sections.text)
@@ -205,7 +205,7 @@ def _refusal(draft: EpisodeDraft, sections: Sections, reason: str | None) -> str
 
 
 def without_what_may_repeat(draft: EpisodeDraft) -> EpisodeDraft:
-    """Leave out what could be an echo of something that is forgotten: decisions, and what tools put out."""
+    """Remove what could repeat a forgotten item: decisions, and the output of tools."""
 
     def at_the_margin(text: str) -> str:
         return "\n".join(line for line in text.split("\n") if not line.startswith(" "))
@@ -223,5 +223,5 @@ def without_what_may_repeat(draft: EpisodeDraft) -> EpisodeDraft:
 
 
 def with_recalled(draft: EpisodeDraft, texts: Sequence[str]) -> EpisodeDraft:
-    """Add texts of what was recalled."""
+    """Add recalled texts."""
     return replace(draft, recalled_texts=(*draft.recalled_texts, *texts))

@@ -1,4 +1,4 @@
-"""Takes secrets, accounts and addresses of inner networks out of a text; of what kind it was is kept."""
+"""Masks secrets, accounts and internal addresses in a text with the name of their kind."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ _INNER_LABELS: Final = frozenset({"internal", "intranet", "intra", "corp", "lan"
 _CODE: Final = frozenset(
     "self this cls super window module settings config options threading werkzeug".split()  # noqa: SIM905  a list is longer to read
 )
-"""Names before a dot in code: `self.local` is no host."""
+"""Names before a dot in code, as in `self.local`."""
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "[::1]"})  # noqa: S104  named, not bound
 _INNER_NETWORKS: Final = tuple(
     map(
@@ -66,23 +66,23 @@ _SHARE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """A text that may be kept, and how many things were taken out of it."""
+    """A masked text and the number of maskings."""
 
     text: str
     count: int
 
 
 def redact(text: str, *, known_secrets: Sequence[str] = ()) -> Redacted:
-    """Mask secrets and inner addresses. Doing it again changes nothing and counts nothing."""
+    """Mask secrets and internal addresses; idempotent."""
     masked = mask_secrets_counted(text, known=known_secrets)
     inner = redact_addresses(masked.text)
     return Redacted(inner.text, masked.count + inner.count)
 
 
 def redact_addresses(text: str) -> Redacted:
-    """Put `[internal URL]`, `[internal address]`, `[account]` and their like in the place of these.
+    """Replace internal addresses and accounts with `[internal URL]`, `[account]` and so on.
 
-    The machine's own (`localhost`) is everybody's and stays.
+    Addresses of `localhost` stay.
     """
     count = 0
     for sign, pattern, replace in _PLACES:
@@ -95,7 +95,7 @@ def redact_addresses(text: str) -> Redacted:
 def _substitute(
     text: str, pattern: re.Pattern[str], replace: Callable[[re.Match[str]], str]
 ) -> Masked:
-    """Replace what a pattern finds; what `replace` returns unchanged does not count."""
+    """Replace the matches of a pattern; unchanged ones do not count."""
     count = 0
 
     def count_and_replace(match: re.Match[str]) -> str:
@@ -129,7 +129,7 @@ _PLACES: Sequence[tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]]] =
     ("", _ACCOUNT, lambda match: f"{match['head']}[account]"),
     ("\\\\", _SHARE, lambda _: "[internal share]"),
 )
-"""What must stand in a text for the pattern to be tried, the pattern, and what takes its place."""
+"""A text that must be present for the pattern to be tried, the pattern, the replacement."""
 
 
 def _is_inner_host(host: str) -> bool:

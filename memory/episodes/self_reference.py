@@ -1,8 +1,8 @@
-"""Takes out of a text what only repeats what memory itself had said.
+"""Removes sentences that only repeat what memory put into the prompt.
 
-What was recalled into a prompt comes back in the answer, and would be remembered again, each time a
-little further from what was true. A sentence is an echo where nearly all of its word triples, and all
-of its numbers and names, stand in what was recalled.
+Otherwise a recalled statement would be remembered again with each answer, a little less exact each time. A
+sentence is a repetition if nearly all of its word triples, and all of its words but light ones, were
+recalled.
 """
 
 import re
@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from memory.episodes.likeness import words_of
-from memory.episodes.word_classes import is_telling
+from memory.episodes.likeness import LIGHT, words_of
 
 _LEAD: Final = re.compile(
     r"^[\s\-*•>]*(?:(?:according to|based on|from|as (?:noted|recorded) in|per) (?:my|our|the|your) "
@@ -27,7 +26,7 @@ _ECHO_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What was recalled, prepared for comparison."""
+    """Recalled texts, prepared for comparison."""
 
     lines: frozenset[str]
     triples: frozenset[tuple[str, ...]]
@@ -35,7 +34,7 @@ class Recalled:
 
 
 def recalled_of(texts: Sequence[str]) -> Recalled:
-    """Prepare what was recalled."""
+    """Prepare recalled texts."""
     words = [[word.lower() for word in words_of(text)] for text in texts]
     return Recalled(
         lines=frozenset(_plain(sentence) for text in texts for sentence in _sentences(text)),
@@ -45,10 +44,10 @@ def recalled_of(texts: Sequence[str]) -> Recalled:
 
 
 def without_self_reference(text: str, recalled: Recalled, *, output_only: bool = False) -> str:
-    """Give the text without the sentences that only repeat; the same text where none does.
+    """Return the text without sentences that only repeat recalled texts.
 
-    With `output_only` the lines at the margin stay: they tell what was done, which is so however often
-    it was done before; what is indented below them is what a tool put out.
+    With `output_only` lines that are not indented stay: they say what was done, and the indented lines
+    below them are output of tools.
     """
     if not recalled.words:
         return text
@@ -89,7 +88,7 @@ def _is_echo(sentence: str, recalled: Recalled) -> bool:
         return True
     if len(words) < _MIN_WORDS:
         return False
-    if any(is_telling(word) and word.lower() not in recalled.words for word in words):
+    if any(word not in LIGHT and word not in recalled.words for word in lower):
         return False
     triples = list(zip(lower, lower[1:], lower[2:], strict=False))
     return sum(triple in recalled.triples for triple in triples) >= _ECHO_SHARE * len(triples)

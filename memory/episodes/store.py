@@ -1,8 +1,7 @@
-"""Where episodes are kept: the seam.
+"""The store of episodes.
 
-A store takes an episode together with its item, its words for search, its deliveries and the mark of
-the turn that it was made of, or none of these. It decides within the same transaction whether the
-episode is a new one or goes into a like one, so that two equal ones at once make one.
+One transaction writes an episode with its item, its search words, its deliveries and the mark of its turn,
+and decides whether it is merged into a like one.
 """
 
 from collections.abc import Sequence
@@ -15,40 +14,40 @@ from memory.episodes.likeness import Likeness
 from memory.scope import Scope
 
 MERGE_WINDOW: Final = timedelta(hours=1)
-"""So close in time, the same type and tags are enough for two episodes to become one."""
+"""Within this time, two episodes of the same type and tags become one."""
 
 MAX_VARIANTS: Final = 8
-"""With so many, an episode takes no more; the next like one begins a new one."""
+"""With so many variants an episode takes no more; the next like one is stored as a new one."""
 
 MAX_CANDIDATES: Final = 6
-"""So many episodes are compared word by word with a new one, at most."""
+"""Maximum number of episodes that are compared word by word with a new one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEpisode:
-    """An episode that may become memory, and what goes with it."""
+    """An episode to store, and what is stored with it."""
 
     episode: Episode
     likeness: Likeness
-    """`likeness_of` it; made before, so that no transaction waits for it."""
+    """See `likeness_of`; computed before the transaction."""
     deliver_to: Sequence[str] = ()
-    """Names of the backends that get it."""
+    """Names of the backends that receive it."""
     remembers_turn: str | None = None
-    """The turn that is remembered by this, marked in the same transaction."""
+    """The turn to mark in the same transaction."""
     comes_back: bool = False
-    """It was written out once: stored as it is or found to be there, never merged."""
+    """True for an import, which is never merged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Put:
-    """What became of it."""
+    """The result for one episode."""
 
     status: Literal["stored", "merged", "there"]
     episode_id: str
 
 
 class EpisodeStore(Protocol):
-    """Episodes of all owners. Every method raises `StoreUnavailable` where it cannot be reached."""
+    """Stores episodes of all owners. Every method may raise `StoreUnavailable`."""
 
     async def put(self, new: Sequence[NewEpisode]) -> Sequence[Put]:
         """Store or merge episodes, in their order, all in one transaction.
@@ -69,16 +68,13 @@ class EpisodeStore(Protocol):
         ...
 
     async def get(self, episode_id: str, scope: Scope) -> Episode | None:
-        """Give an episode, or None where there is none that the scope covers."""
+        """Return an episode, or None if the scope covers none of this id."""
         ...
 
     async def mark_remembered(self, turn_id: str) -> None:
-        """Mark a turn of which nothing is to be remembered; idempotent."""
+        """Mark a turn without an episode; idempotent."""
         ...
 
     async def recalled_texts(self, item_ids: Sequence[str], scope: Scope) -> Sequence[str] | None:
-        """Give the texts of items that went into a prompt; those that are gone are left out.
-
-        None: one of them was forgotten.
-        """
+        """Return the texts of items that were in a prompt, without absent ones; None if one was forgotten."""
         ...

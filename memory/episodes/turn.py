@@ -1,4 +1,4 @@
-"""A turn as an episode is made of it: what was asked, which calls were made, what was answered."""
+"""A turn as the source of an episode: message, tool calls, reply."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,13 +10,13 @@ CallStatus = Literal["ok", "failed", "denied", "interrupted"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """One tool call and what came of it."""
+    """One tool call and its result."""
 
     name: str
     status: CallStatus
     input: Mapping[str, Any] = field(default_factory=dict)
     output: str = ""
-    """What it gave; of a failed one the error, of a denied one the reason."""
+    """Its result; the error of a failed call, the reason of a denied one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,6 @@ class Turn:
     recalled_ids: tuple[str, ...] = ()
     recalled_texts: tuple[str, ...] = ()
     was_shown_forgotten: bool = False
-    """Whether something was put into its prompt that is forgotten by now."""
+    """True if an item that was in its prompt is forgotten."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Of its conversation, as a scope has them."""
+    """Scope labels of its conversation."""

@@ -1,4 +1,4 @@
-"""The way in: every episode, whoever made it, becomes memory here or not at all."""
+"""Writes episodes: the one place where a draft becomes memory."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,19 +18,19 @@ from memory.ids import new_episode_id
 from memory.scope import Scope
 
 _MAX_PREPARING: Final = 2
-"""So many drafts are clipped and redacted side by side, in worker threads."""
+"""Worker threads that prepare drafts."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A draft that was judged; `new` is None where it was refused."""
+    """A prepared draft; `new` is None if it was refused."""
 
     prepared: Prepared
     new: NewEpisode | None
 
 
 class MemoryWriter:
-    """Clips, redacts, judges and stores episodes, or merges them with their like."""
+    """Clips, redacts, judges and stores episodes, or merges them into like ones."""
 
     def __init__(
         self,
@@ -40,55 +40,59 @@ class MemoryWriter:
         known_secrets: Sequence[str] = (),
         now: Now,
         new_id: Callable[[], str] = new_episode_id,
+        on_written: Callable[[Sequence[Written]], None] = lambda _: None,
     ) -> None:
         self._store = store
         self._deliver_to = tuple(deliver_to)
         self._known_secrets = tuple(known_secrets)
         self._now = now
         self._new_id = new_id
+        self._on_written = on_written
         self._preparing = anyio.CapacityLimiter(_MAX_PREPARING)
 
     async def write(self, draft: EpisodeDraft, *, remembers_turn: str | None = None) -> Written:
-        """Make an episode of a draft, with its item, its words, its deliveries and the turn's mark.
+        """Store a draft as an episode with its item, its deliveries and the turn's mark, in one transaction.
 
-        All of that is stored in one transaction, or none of it. Of a refused draft the turn's mark
-        alone is stored. Two equal drafts at once make one episode. Cancelled, it has happened whole or
-        not at all.
+        For a refused draft only the turn's mark is stored. Two equal drafts at once make one episode. If
+        cancelled, everything or nothing was stored.
 
         Raises:
             StoreUnavailable: nothing was stored.
         """
         (ready,) = await self._ready([draft])
-        if ready.new is None:
-            if remembers_turn is not None:
-                await self._store.mark_remembered(remembers_turn)
-            return _refused(ready.prepared)
-        put = await self._store.put([replace(ready.new, remembers_turn=remembers_turn)])
-        return _written(ready.prepared, put[0])
+        put: Put | None = None
+        if ready.new is not None:
+            (put,) = await self._store.put([replace(ready.new, remembers_turn=remembers_turn)])
+        elif remembers_turn is not None:
+            await self._store.mark_remembered(remembers_turn)
+        written = _written(ready.prepared, put)
+        self._on_written([written])
+        return written
 
     async def write_all(self, drafts: Sequence[EpisodeDraft]) -> Sequence[Written]:
-        """Write many drafts in one transaction, in their order: for imports.
+        """Write drafts in one transaction, in order, for imports.
 
-        Each is judged and merged as by `write`, also with those before it. At most some hundred at a
-        time: the transaction holds up every other writer.
+        Each is judged and merged as by `write`. Pass at most some hundred, because the transaction blocks
+        every other writer.
 
         Raises:
             StoreUnavailable: nothing was stored.
         """
         all_ready = await self._ready(drafts)
-        puts = iter(
-            await self._store.put([ready.new for ready in all_ready if ready.new is not None])
-        )
-        return [
-            _refused(ready.prepared) if ready.new is None else _written(ready.prepared, next(puts))
+        new = [ready.new for ready in all_ready if ready.new is not None]
+        puts = iter(await self._store.put(new))
+        written = [
+            _written(ready.prepared, next(puts) if ready.new is not None else None)
             for ready in all_ready
         ]
+        self._on_written(written)
+        return written
 
     async def _ready(self, drafts: Sequence[EpisodeDraft]) -> Sequence[_Ready]:
-        """Prepare drafts in a worker thread, with what was recalled into their prompts."""
+        """Prepare drafts in a worker thread."""
         known = [await self._with_recalled(draft) for draft in drafts]
-        # made here: each draw of randomness lets go of the interpreter for so short a time that a
-        # worker thread has it back before the loop wakes up, and the loop would never get its turn
+        # ids are drawn here: in a worker thread each draw would release and retake the interpreter lock
+        # so quickly that the loop starves
         named = [(draft, self._new_id()) for draft in known]
         work = partial(self._ready_blocking, named, now=self._now())
         return await anyio.to_thread.run_sync(work, limiter=self._preparing)
@@ -98,7 +102,7 @@ class MemoryWriter:
             return without_what_may_repeat(draft)
         if not draft.recalled_ids:
             return draft
-        anywhere = Scope(owner_id=draft.scope.owner_id)  # whatever labels it carries
+        anywhere = Scope(owner_id=draft.scope.owner_id)  # with any labels
         texts = await self._store.recalled_texts(draft.recalled_ids, anywhere)
         return without_what_may_repeat(draft) if texts is None else with_recalled(draft, texts)
 
@@ -125,20 +129,11 @@ class MemoryWriter:
         )
 
 
-def _refused(prepared: Prepared) -> Written:
+def _written(prepared: Prepared, put: Put | None) -> Written:
     return Written(
-        status="refused",
-        reason=prepared.reason,
-        clipped=prepared.clipped,
-        redacted=prepared.redacted,
-        left_out=prepared.left_out,
-    )
-
-
-def _written(prepared: Prepared, put: Put) -> Written:
-    return Written(
-        status=put.status,
-        episode_id=put.episode_id,
+        status="refused" if put is None else put.status,
+        episode_id=None if put is None else put.episode_id,
+        reason=prepared.reason if put is None else None,
         clipped=prepared.clipped,
         redacted=prepared.redacted,
         left_out=prepared.left_out,

@@ -1,9 +1,8 @@
-"""The workspace's `memory/` folder: notes that people and agents write, read with care.
+"""The workspace's `memory/` folder: notes that people and agents write.
 
-Every step from the workspace down to a file is opened in the directory before it and follows no link, so
-nothing outside of the folder is read or removed, also where something is swapped meanwhile. No secret's
-file is a note; of what is large or no text only what can be read is. Secrets in the texts are masked
-before anybody sees them.
+Each path component is opened relative to the one before and without following links, so nothing outside of
+the folder is read or removed, even if a component is swapped meanwhile. Files of secrets are no notes, large
+files are read in part, and secrets in texts are masked.
 """
 
 import errno
@@ -25,41 +24,41 @@ FOLDER: Final = "memory"
 ENDINGS: Final = frozenset({".md", ".yaml", ".yml"})
 MAX_FILES: Final = 20_000
 MAX_FILE_BYTES: Final = 65_536
-"""Of a larger file the beginning counts: as much as is masked in a moment, since that holds up the loop."""
+"""Of a larger file the beginning is read, as much as is masked quickly."""
 _MAX_DEPTH: Final = 8
 _MAX_TIME_NS: Final = 2**63 - 1
-"""A later date is no date that could be stored."""
+"""The latest time that can be stored."""
 _BREAKS: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
-"""Controls, halves of characters, line ends: a name with one would not stay on its line."""
+"""Categories of characters that would break the line of a name."""
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _NOT_THERE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
-"""What the way to a file fails with where nothing, no folder or a link stands on it."""
+"""Errors of a path whose component is missing, no folder or a link."""
 _WORD: Final = string.ascii_letters + string.digits + string.punctuation + "\ufffd"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class NoteFile:
-    """A note's file as the folder lists it."""
+    """A note's file."""
 
     name: str
-    """From the workspace, with slashes: `memory/ops.md`."""
+    """Relative to the workspace, with slashes: `memory/ops.md`."""
     mtime_ns: int
     size: int
 
 
 @dataclass(frozen=True, slots=True)
 class NoteText:
-    """What a note says."""
+    """The text of a note."""
 
     file: NoteFile
     text: str
-    """Lines end with a line feed; empty where the file holds no text."""
+    """Lines end with a line feed; empty if the file is no text."""
     digest: str
-    """Of the bytes that were read."""
+    """SHA-256 of the bytes that were read."""
 
 
 def list_notes_blocking(workspace: Path) -> list[NoteFile]:
-    """List the notes of a workspace, by name; none where there is no such folder."""
+    """Return the notes of a workspace by name."""
     found: list[NoteFile] = []
     for note in _notes_below(workspace):
         found.append(note)
@@ -71,7 +70,7 @@ def list_notes_blocking(workspace: Path) -> list[NoteFile]:
 def read_note_blocking(
     workspace: Path, file: NoteFile, mask: Mask, *, most_bytes: int = MAX_FILE_BYTES
 ) -> NoteText | None:
-    """Read a note, a long one's beginning in whole lines; None: it is gone, or is no note any more."""
+    """Read a note, or the first whole lines of a long one; None if it is no note any more."""
     try:
         raw = _read(workspace, file.name, most_bytes + 1)
     except OSError:
@@ -82,7 +81,7 @@ def read_note_blocking(
 
 
 def remove_note_blocking(workspace: Path, name: str) -> bool:
-    """Remove a note's file; False: it is still there. What is no note any more is left alone."""
+    """Remove a note's file if it still is one; return False if it is still there."""
     *folders, last = _parts(name)
     try:
         with _opened(workspace, folders) as folder:
@@ -125,7 +124,7 @@ def _walk_into(parent: int, entry: str, path: str, depth: int) -> Iterator[NoteF
 
 
 def _may_be_listed(entry: os.DirEntry[str], path: str) -> bool:
-    """Whether what is here may be a note, or a folder of notes, given that the folders above are."""
+    """Return whether an entry may be a note or a folder of notes."""
     if entry.name.startswith(".") or find_protected_entry(path.split("/")) is not None:
         return False
     return not any(unicodedata.category(char) in _BREAKS for char in entry.name)
@@ -141,7 +140,7 @@ def _listed(entry: os.DirEntry[str], path: str) -> Iterator[NoteFile]:
 
 
 def _is_note(status: os.stat_result) -> bool:
-    """Whether it is a file, and one that is nowhere else by another name."""
+    """Return whether it is a regular file without hard links."""
     return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
 
 
@@ -154,7 +153,7 @@ def _parts(name: str) -> Sequence[str]:
 
 @contextmanager
 def _opened(workspace: Path, folders: Sequence[str]) -> Iterator[int]:
-    """Open a folder below the workspace; the workspace alone may be reached by links."""
+    """Open a folder below the workspace; only the workspace's own path may contain links."""
     opened = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for name in folders:
@@ -179,7 +178,7 @@ def _read(workspace: Path, name: str, most_bytes: int) -> bytes:
     """Read a file's beginning.
 
     Raises:
-        OSError: it is not there, or is no note any more.
+        OSError: it is missing, or no note any more.
     """
     *folders, last = _parts(name)
     with _opened(workspace, folders) as folder:
@@ -196,6 +195,6 @@ def _text(raw: bytes, *, is_whole: bool) -> str:
     text = raw.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
     if is_whole:
         return text
-    # half a secret is not seen to be one: what is cut is cut at the end of a line, or of a word
+    # half a secret is not recognised, so the text is cut at the end of a line or word
     lines, _, _ = text.rpartition("\n")
     return lines or text.rstrip(_WORD)

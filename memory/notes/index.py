@@ -1,4 +1,4 @@
-"""Keeps the index of the notes true to the folder: what changed, and nothing else, is read again."""
+"""Keeps the index of the notes up to date; only changed files are read."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -23,63 +23,63 @@ from memory.notes.folder import (
 from memory.notes.memory_questions import asks_about_memory
 from memory.notes.notes_context import Telling, tell_notes_async
 from memory.notes.sections import items_of
-from memory.recall.quoted_notes import QuotedNotes
+from memory.recall.query import QuotedNotes
 
 _log = logging.getLogger(__name__)
 
 _LOOK_EVERY_S: Final = 2.0
-"""So often the folder is looked at without being asked to: who saves a note asks about it in the next moment."""
+"""Interval of scans; a person may ask about a note right after saving it."""
 _REST_FOLD: Final = 20
-"""A look is followed by a rest of so many times its length at least: a large or slow folder is looked at more rarely."""
+"""Minimum pause as a multiple of the scan's duration, for large and slow folders."""
 _REST_AFTER_FAILURE_S: Final = 60.0
 
 
 _Read = Literal["indexed", "dated", "removed", "nothing"]
-"""What became of a file that had changed."""
+"""The result for a changed file."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedNote:
-    """A file as it was when it was indexed."""
+    """A file when it was indexed."""
 
     file: NoteFile
     digest: str
 
 
 class NoteStore(Protocol):
-    """Which notes are indexed."""
+    """Stores which notes are indexed."""
 
     async def indexed(self) -> Mapping[str, IndexedNote]:
-        """Give what is indexed, by the files' names."""
+        """Return the indexed notes by file name."""
         ...
 
     async def put(self, note: IndexedNote, items: Sequence[Item] | None) -> None:
-        """Index a file anew, its items replaced; None: only its date has changed."""
+        """Replace a file's items; None: only its date has changed."""
         ...
 
     async def remove(self, name: str) -> None:
-        """Take a file's items out; where somebody wants them forgotten, what tells of them, too."""
+        """Remove a file's items; if it is to be forgotten, also what refers to them."""
         ...
 
     async def want_forgotten(self, name: str, owner_id: str) -> None:
-        """Note that a file is to be forgotten, until it is removed or changes."""
+        """Record that a file is to be forgotten, until it is removed or changes."""
         ...
 
     async def file_of(self, item_id: str) -> str | None:
-        """Tell which file an item is from."""
+        """Return the file of an item."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """What a look at the folder changed."""
+    """The result of a scan."""
 
     indexed: int = 0
     removed: int = 0
 
 
 class NoteIndex:
-    """The notes of one workspace, searched like everything else. `run` it in a task group."""
+    """Indexes the notes of one workspace. `run` it in a task group."""
 
     def __init__(self, workspace: Path, store: NoteStore, mask: Mask) -> None:
         self._workspace = workspace
@@ -89,10 +89,10 @@ class NoteIndex:
         self._scanning = anyio.Lock()
         self._wakened = anyio.Event()
         self.on_change: Callable[[], None] = lambda: None
-        """Called when notes were indexed or taken out."""
+        """Called when notes were indexed or removed."""
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Look at the folder at once, when woken, and now and then, until cancelled."""
+        """Scan at once, when woken, and at intervals, until cancelled."""
         task_status.started()
         while True:
             self._wakened = anyio.Event()
@@ -107,11 +107,11 @@ class NoteIndex:
                 await self._wakened.wait()
 
     def wake(self) -> None:
-        """Say that a note has changed, or may have."""
+        """Announce that a note may have changed."""
         self._wakened.set()
 
     async def scan(self) -> Scanned:
-        """Read what has changed since the last look; one look at a time.
+        """Index what has changed since the last scan; one scan at a time.
 
         Raises:
             StoreUnavailable: the index cannot be written.
@@ -132,10 +132,10 @@ class NoteIndex:
             return scanned
 
     async def forget_note(self, item_id: str, owner_id: str) -> bool:
-        """Forget the file that an item is from, with all items of it; False: there is none.
+        """Forget the file of an item with all its items; return False if there is none.
 
-        What is to be forgotten must not come back with the next look, so the file goes first. Where all
-        ends after that, the next look finds the file gone and that it was to be forgotten.
+        The file is removed first, so that it does not come back with the next scan. If the process ends
+        after that, the next scan completes the removal.
 
         Raises:
             StoreUnavailable: the file cannot be removed, or the index cannot be written.
@@ -154,13 +154,13 @@ class NoteIndex:
         return True
 
     def asks_about_memory(self, text: str) -> bool:
-        """Whether a message asks about what is remembered."""
+        """Return whether a message asks about what is remembered."""
         return asks_about_memory(text)
 
     async def content(
         self, text: str, *, budget_chars: int, most_items: int, active_tools: Sequence[str]
     ) -> QuotedNotes:
-        """Give the notes as they go in beside a message that asks about memory."""
+        """Return the quoted notes for a message that asks about memory."""
         telling = Telling(
             budget_chars=budget_chars,
             most_items=most_items,
@@ -172,7 +172,7 @@ class NoteIndex:
     def _compare_blocking(
         self, indexed: Mapping[str, IndexedNote]
     ) -> tuple[list[NoteFile], list[str]]:
-        """Give the files that have changed, and the names of those that are gone."""
+        """Return the changed files, and the names of removed ones."""
         listed = list_notes_blocking(self._workspace)
         changed = [file for file in listed if _is_changed(file, indexed.get(file.name))]
         return changed, sorted(indexed.keys() - {file.name for file in listed})
@@ -193,7 +193,7 @@ class NoteIndex:
 
     def _read_blocking(self, file: NoteFile) -> tuple[NoteText, list[Item]] | None:
         if self._mask(file.name) != file.name:
-            return None  # a name is shown and kept as it is: one that holds a secret is no note's
+            return None  # names are shown unmasked, so a file whose name holds a secret is no note
         note = read_note_blocking(self._workspace, file, self._mask)
         return None if note is None else (note, items_of(note))
 

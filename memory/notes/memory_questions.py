@@ -1,9 +1,9 @@
-"""Whether a message asks about what is remembered, and not about a machine's memory or a person's.
+"""Recognises messages that ask about what is remembered, and not about a machine's or a person's memory.
 
-Phrases that mean something else are taken out first (`memory leak`, 内存, 记忆犹新). Of the rest some words
-are plain enough by themselves (`your memory`, 记忆系统); others count only where nothing in the message
-speaks of machines. A wrong yes costs room in a prompt, a wrong no an answer that denies having any memory.
-Every repetition has a bound, so the time grows with the message's length alone.
+Phrases with another meaning are removed first (`memory leak`, 内存, 记忆犹新). Some of the remaining phrases
+are clear (`your memory`, 记忆系统); others count only if the message does not mention machines. A false
+positive costs room in the prompt; a false negative an answer that denies having any memory. Repetitions in
+the expressions are bounded, so the time is linear.
 """
 
 import re
@@ -11,7 +11,7 @@ import unicodedata
 from typing import Final
 
 _MAX_CHARS: Final = 4000
-"""Of a longer message the beginning and the end are looked at: a question stands before or after what
+"""Of a longer message the beginning and the end are read, because a question stands before or after what
 was pasted."""
 
 _MACHINE_BEFORE: Final = (
@@ -62,7 +62,7 @@ _KEPT_OF_ME: Final = (
     r"|(?:你|您)(?:都|还|還)?(?:保存|[记記][录錄]|存|收集|留)(?:了|过|過|着|著)?(?:哪些|什[么麼]|多少)[关關][于於]我"
     r"|[关關][于於]我的?(?:所有|全部)?(?:[记記紀][录錄]|信息|資訊|资料|資料|内容|內容|数据|事(?!故)|一切)"
 )
-"""What is kept of the person who asks; what is known of anything else is no memory."""
+"""Questions about what is kept of the person who asks."""
 _TOLD_TO_REMEMBER: Final = (
     r"\b(?:ask|tell|told|asked) (?:you|u) to (?:remember|memori[sz]e|note|keep in mind)\b(?! to\b)"
     r"|\b(?:you|u) (?:were|are|got) (?:asked|told) to (?:remember|memori[sz]e|keep in mind)\b"
@@ -80,7 +80,7 @@ _LATER: Final = (
     r"\b(?:will|would|won't|do|don't) (?:you|u) (?:still |ever |always )?(?:remember|recall|forget) (?:me|us|this|that(?! )|it|our|my|everything|what)\b"
     r"|(?:你|您|下次|以[后後])[^。！!]{0,4}[会會](?:不[会會])?(?:一直)?[记記](?:得|住)(?:我|[这這]|今天|[吗嗎])"
 )
-"""Whether it will be remembered another time."""
+"""Questions about remembering in future."""
 _FORGET: Final = (
     r"\b(?:forget|drop|delete|erase|wipe|remove) (?:everything|anything|all|what)(?: that)? "
     r"(?:(?:you|u)(?:'ve| have)? (?:know|remember|learn(?:ed|t)|stored|saved|kept|noted|have)"
@@ -95,7 +95,7 @@ _SWITCHED: Final = (
     r"|\b(?:turn|switch)(?:ed)? (?:your |the )?memory (?:on|off)\b"
 )
 _CODE_BEHIND: Final = r"(?![\w./\-]{0,80}\.(?!(?:md|ya?ml)\b)\w{1,6}(?![\w./\-]))"
-"""`memory/cache.py` is a program's file; notes end in .md, .yaml and .yml."""
+"""`memory/cache.py` is no note; notes end in .md, .yaml and .yml."""
 _REMEMBERED: Final = (
     r"[记記][忆憶]"
     r"|(?:你|您)们?(?:现在|是否|是不是|有没有|有沒有|会不会|會不會|[替帮幫]我|能不能|可以|还|還|都|到底|究竟|能){0,3}"
@@ -147,7 +147,7 @@ _PERHAPS: Final = re.compile(
 
 
 def asks_about_memory(text: str) -> bool:
-    """Whether a message asks about what is remembered; not about a machine's memory."""
+    """Return whether a message asks about what is remembered."""
     asked = _SOMETHING_ELSE.sub(" ", _simplified(text))
     if _PLAINLY.search(asked):
         return True

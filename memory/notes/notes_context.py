@@ -25,9 +25,8 @@ from memory.notes.folder import (
 from memory.notes.memory_questions import asks_about_memory
 from memory.notes.quotation import LEAST_LINE, Bounds, quote
 from memory.notes.sections import Piece, pieces_of
-from memory.recall.query import MAX_ITEMS, HeldBack
+from memory.recall.query import MAX_ITEMS, HeldBack, QuotedItem, QuotedNotes
 from memory.recall.question_words import QuestionWords
-from memory.recall.quoted_notes import QuotedItem, QuotedNotes
 from memory.recall.stale_schema import StaleSchemaFilter
 from policies.secrets import mask_secrets
 

@@ -1,4 +1,4 @@
-"""Quotes a note's lines into a bounded room, item by item, without those that must not be shown now."""
+"""Quotes a note's items within a bound, without stale ones."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -6,28 +6,27 @@ from typing import Final
 
 from memory.items import Item
 from memory.notes.sections import Piece
-from memory.recall.query import HeldBack
-from memory.recall.quoted_notes import QuotedItem
+from memory.recall.query import HeldBack, QuotedItem
 from memory.recall.stale_schema import StaleSchemaFilter
 
 LEAST_LINE: Final = 40
-"""Of a line that does not fit whole its beginning goes in, where there is room for so much."""
+"""Minimum room for the beginning of a line that does not fit whole."""
 _QUOTE: Final = "\n> "
 _CUT: Final = f"{_QUOTE}…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What bounds the quotation of one note."""
+    """The bounds of the quotation of one note."""
 
     room: int
-    """Characters, its name counted."""
+    """Characters, including its name."""
     most_items: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quoted:
-    """A quotation; without text there was no room even for a part of its first line, or no line."""
+    """A quotation; without text if not even a part of the first line fitted."""
 
     text: str = ""
     items: Sequence[QuotedItem] = ()
@@ -52,10 +51,7 @@ class _Gathered:
 
 
 def quote(name: str, pieces: Iterable[Piece], bounds: Bounds, holding: StaleSchemaFilter) -> Quoted:
-    """Quote a note under its name: whole where there is room, or else its beginning.
-
-    No more pieces are taken, or judged, than have room.
-    """
+    """Quote a note under its name: whole if it fits, otherwise its beginning."""
     head = f"\n\n{name}:"
     left = bounds.room - len(head)
     found = _gather(pieces, left, bounds.most_items, holding)
@@ -71,7 +67,7 @@ def quote(name: str, pieces: Iterable[Piece], bounds: Bounds, holding: StaleSche
 def _gather(
     pieces: Iterable[Piece], room: int, most_items: int, holding: StaleSchemaFilter
 ) -> _Gathered:
-    """Give the lines of what may be shown, until they are more than there is room for."""
+    """Return the lines that may be shown, until they exceed the room."""
     found = _Gathered()
     chars = taken = 0
     for piece in pieces:
@@ -90,13 +86,13 @@ def _gather(
 
 
 def _lines_of(piece: Piece) -> Iterator[str]:
-    """Give its lines; every kind of line break ends one, so that each stands in the quotation."""
+    """Return its lines, split at every kind of line break."""
     for line in piece.lines:
         yield from f"{line}\n".splitlines()
 
 
 def _trimmed(lines: Sequence[_Line]) -> list[_Line]:
-    """Leave out the empty lines before and after, and the blanks there."""
+    """Remove empty lines and blanks at both ends."""
     places = [place for place, one in enumerate(lines) if _says_something(one)]
     if not places:
         return []
@@ -108,7 +104,7 @@ def _trimmed(lines: Sequence[_Line]) -> list[_Line]:
 
 
 def _beginning(lines: Sequence[_Line], room: int) -> list[_Line]:
-    """Give as many lines as there is room for, and of the next one a part that is worth it."""
+    """Return the lines that fit, and the beginning of the next one if there is enough room."""
     kept: list[_Line] = []
     for line in lines:
         if len(line.text) > room:
@@ -120,7 +116,7 @@ def _beginning(lines: Sequence[_Line], room: int) -> list[_Line]:
 
 
 def _told(kept: Sequence[_Line], lines: Sequence[_Line]) -> list[QuotedItem]:
-    """Say which items the kept lines are from, and whether they are all of theirs."""
+    """Return the items of the kept lines, and whether all their lines were kept."""
     told: list[QuotedItem] = []
     for item in {kept_line.item.id: kept_line.item for kept_line in kept}.values():
         mine = [kept_line for kept_line in kept if kept_line.item.id == item.id]

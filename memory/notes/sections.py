@@ -1,4 +1,4 @@
-"""From a note's text to items that search finds: one a section, or one for a short note."""
+"""Splits a note into searchable items: one a section, or one for a short note."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -31,19 +31,19 @@ class _Section:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An item of a note, with the note's lines that it is made of."""
+    """An item of a note with its lines."""
 
     item: Item
     lines: Sequence[str]
 
 
 def items_of(note: NoteText) -> list[Item]:
-    """Give a note's items. Ids are made of the file's name and the section's heading."""
+    """Return a note's items; ids are derived from the file's name and the section's heading."""
     return [piece.item for piece in pieces_of(note)]
 
 
 def pieces_of(note: NoteText) -> list[Piece]:
-    """Give a note's items and their lines, in the order of the text; only empty lines are in none."""
+    """Return a note's items with their lines, in the order of the text."""
     at = datetime.fromtimestamp(note.file.mtime_ns // _NS, UTC)
     made: list[Piece] = []
     seen: dict[str, int] = {}
@@ -82,7 +82,7 @@ def _sections(note: NoteText) -> Iterator[_Section]:
 
 
 def _headings(lines: Sequence[str]) -> Iterator[int]:
-    """Give the places of the headings; a `#` in the front matter or in a block of code is none."""
+    """Yield the indices of headings outside of the front matter and code blocks."""
     fence = ""
     for place in range(len(lines) - len(_without_front(lines)), len(lines)):
         line = lines[place]
@@ -94,7 +94,7 @@ def _headings(lines: Sequence[str]) -> Iterator[int]:
 
 
 def _without_front(lines: Sequence[str]) -> Sequence[str]:
-    """Give the lines behind the front matter, if there is any."""
+    """Return the lines after the front matter."""
     if lines and lines[0].rstrip() == _FRONT:
         for place, line in enumerate(lines[1:], start=1):
             if line.rstrip() == _FRONT:
@@ -103,7 +103,7 @@ def _without_front(lines: Sequence[str]) -> Sequence[str]:
 
 
 def _title(line: str) -> str:
-    """Give a heading's words; one of marks alone stays as it is."""
+    """Return the text of a heading."""
     bare = line.strip().lstrip("#").strip()
     return _one_line(bare.rstrip("#").rstrip() or bare, _MAX_TITLE_CHARS)
 

@@ -1,19 +1,19 @@
-"""Puts the retrievers' answers together: reciprocal rank fusion, explained.
+"""Combines the retrievers' answers by reciprocal rank fusion.
 
-    score(item) = Σ over retrievers  weight / (k + rank)        (Cormack, Clarke and Büttcher, SIGIR 2009)
+    score(item) = Σ over retrievers  weight / (k + rank)    (Cormack, Clarke and Büttcher, SIGIR 2009)
 
-`k` is 10 and not the paper's 60: the lists are short here, and their first places tell more (measured
-on dialogues in Chinese and English, see `bench/recall.py`).
+`k` is 10 and not the paper's 60: the lists are short, and their first places matter more (measured on
+dialogues in Chinese and English, see `bench/recall.py`).
 
-Places say nothing of how much better one is than the next. Who weighs that against something else takes
-the fit: the retrievers' own measures, put together by weight. A retriever without a measure says nothing of the fit.
+Ranks do not say how much better one item is than the next. `fit` does: the weighted sum of the retrievers'
+own measures.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from memory.recall.retrievers import Candidate, RetrieverName
+from memory.recall.retrievers import Ranked, RetrieverName
 
 DEFAULT_K: Final = 10.0
 DEFAULT_WEIGHTS: Final[Mapping[RetrieverName, float]] = {
@@ -21,13 +21,14 @@ DEFAULT_WEIGHTS: Final[Mapping[RetrieverName, float]] = {
     "vector": 1.2,
     "memu": 0.2,
 }
-"""memU names five items without a measure, by a model that is not known here: so much as tells neighbours
-apart. It lifts a retriever's fourth not above its first, and its eleventh not above its fifth. Measured on
-MADial-Bench beside full text alone, the five by BGE-M3: MRR@10 58.0 to 61.7 in Chinese, 51.6 to 58.2 in
-English; five drawn at random: to 55.4 and 51.2 (and with a weight of 0.8 to 48.9 and 37.8)."""
+"""memU names five items without a measure, so its weight only orders neighbours.
+
+Measured on MADial-Bench beside full text alone, with the five by BGE-M3: MRR@10 58.0 to 61.7 in Chinese,
+51.6 to 58.2 in English; with five drawn at random to 55.4 and 51.2 (with a weight of 0.8: 48.9 and 37.8).
+"""
 DEFAULT_FIT_WEIGHTS: Final[Mapping[RetrieverName, float]] = {"fulltext": 0.6, "vector": 0.4}
 _BEYOND: Final = 0.8
-"""What a retriever did not find is taken to be a little less near than the least that it found."""
+"""An item that a retriever did not find is this share of the lowest nearness that it found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,7 @@ class Fusion:
 
     @property
     def unweighted(self) -> "Fusion":
-        """The same, with every retriever as good as any other: for what none of them is sure of."""
+        """The same with equal weights, for weak candidates."""
         return replace(self, weights={})
 
 
@@ -58,25 +59,17 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fused:
-    """An item with its fused score and the places that made it."""
+    """An item with its fused score and its places."""
 
     item_id: str
     score: float
     places: tuple[Place, ...]
     fit: float = 0.0
-    """0 to 1; of a retriever that found nothing nothing is expected. 0 where no retriever that found it has a measure."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ranked:
-    """One retriever's answer to one of the queries."""
-
-    retriever: RetrieverName
-    candidates: Sequence[Candidate]
+    """0 to 1; 0 if no retriever that found it has a measure."""
 
 
 def fuse(lists: Sequence[Ranked], fusion: Fusion) -> list[Fused]:
-    """Give all items of the lists, best first; equal ones in the order of their ids.
+    """Return all items of the lists, best first, equal ones by id.
 
     An item that one retriever found for several queries counts once, with its best place.
     """
@@ -94,15 +87,15 @@ def fuse(lists: Sequence[Ranked], fusion: Fusion) -> list[Fused]:
         Fused(
             item_id=item_id,
             score=sum(
-                fusion.weights.get(retriever, 1.0) / (fusion.k + one.rank)
-                for retriever, one in places.items()
+                fusion.weights.get(name, 1.0) / (fusion.k + place.rank)
+                for name, place in places.items()
             ),
             places=tuple(sorted(places.values(), key=lambda place: place.rank)),
             fit=fits.get(item_id, 0.0),
         )
         for item_id, places in best.items()
     ]
-    return sorted(fused, key=lambda value: (-value.score, value.item_id))
+    return sorted(fused, key=lambda item: (-item.score, item.item_id))
 
 
 def _fits(lists: Sequence[Ranked], fusion: Fusion) -> dict[str, float]:
@@ -110,17 +103,15 @@ def _fits(lists: Sequence[Ranked], fusion: Fusion) -> dict[str, float]:
     for ranked in lists:
         for candidate in ranked.candidates:
             nearness = candidate.strength if candidate.nearness is None else candidate.nearness
-            if nearness is None:
-                continue
-            near = nearest.setdefault(ranked.retriever, {})
-            near[candidate.item_id] = max(near.get(candidate.item_id, 0.0), nearness)
-    weights = {retriever: fusion.fit_weights.get(retriever, 1.0) for retriever in nearest}
+            if nearness is not None:
+                near = nearest.setdefault(ranked.retriever, {})
+                near[candidate.item_id] = max(near.get(candidate.item_id, 0.0), nearness)
+    weights = {name: fusion.fit_weights.get(name, 1.0) for name in nearest}
     whole = sum(weights.values()) or 1.0
-    fits: dict[str, float] = {}
     found = {item_id for near in nearest.values() for item_id in near}
-    for retriever, near in nearest.items():
+    fits = dict.fromkeys(found, 0.0)
+    for name, near in nearest.items():
         beyond = _BEYOND * min(near.values(), default=0.0)
         for item_id in found:
-            nearness = near.get(item_id, beyond)
-            fits[item_id] = fits.get(item_id, 0.0) + weights[retriever] * nearness / whole
+            fits[item_id] += weights[name] * near.get(item_id, beyond) / whole
     return fits

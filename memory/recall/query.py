@@ -1,4 +1,4 @@
-"""What memory is asked, and what it answers: query pack in, context pack out."""
+"""What memory is asked, and what it answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,11 +29,10 @@ Degradation = Literal[
     "memory_failed",
     "memory_timeout",
 ]
-"""Why a part of memory did not take part. Said by the part itself, never inferred from finding nothing."""
+"""Why a part of memory did not answer; never inferred from an empty answer."""
 
 RECALLED_KINDS: tuple[ItemKind, ...] = ("note", "episode")
-"""What goes into prompts unasked. Cases come by their tools, where a person switched them on; elsewhere
-nobody hears of them."""
+"""Kinds that go into prompts. Cases are read by their tools only, which a person switches on."""
 MAX_CATEGORIES = 10
 MAX_ITEMS = 30
 MAX_RESOURCES = 3
@@ -42,40 +41,40 @@ DEFAULT_BUDGET_CHARS = 6000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryPack:
-    """What is asked."""
+    """A question to memory."""
 
     queries: Sequence[str]
-    """In anybody's words; several are asked side by side and fused. Empty ones are left out."""
+    """Asked at the same time, and fused; empty ones are ignored."""
     scope: Scope
     mode: Mode = "rag"
     kinds: Sequence[ItemKind] = KINDS
     budget_chars: int = DEFAULT_BUDGET_CHARS
-    """The bound of `ContextPack.text`, in characters."""
+    """Maximum length of `ContextPack.text`."""
     max_items: int = MAX_ITEMS
     conversation_id: str | None = None
-    """Whose pending context goes in too; None: nobody's."""
+    """The conversation whose pending context is included."""
     active_tools: Sequence[str] = ()
-    """The tools in use just now, oldest first: what memory says of their schemas is held back."""
+    """The tools in use, oldest first; what memory says of their schemas is held back."""
     deadline_s: float | None = None
-    """Parts that have not answered by then are left out and named; None: their own limits alone."""
+    """Parts that have not answered by then are left out and named; None: only their own limits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """An item that was found, and why."""
+    """A found item."""
 
     item: Item
     score: float
-    """Above 0; the best of a list is at most 1. Comparable within one answer only."""
+    """Above 0, the best of a list at most 1; comparable within one answer only."""
     why: str
-    """In plain words: which retrievers found it at which place, what raised or lowered it."""
+    """In words: which retrievers found it, at which place."""
     fit: float = 0.0
-    """0 to 1: how well it fits by the retrievers' own measures, where `score` knows places alone."""
+    """0 to 1, by the retrievers' own measures; `score` uses ranks only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldBack:
-    """An item that was found and is not shown."""
+    """A found item that is not shown."""
 
     id: str
     reason: HeldBackReason
@@ -83,18 +82,18 @@ class HeldBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The answer of a search: best first, at most as many as were asked for."""
+    """The answer of a search, best first."""
 
     hits: Sequence[Hit] = ()
     weak: Sequence[Hit] = ()
-    """What a model may still find useful: too far off to be shown without one."""
+    """Items too far off to be shown unless a model chooses them."""
     held_back: Sequence[HeldBack] = ()
     degraded: Sequence[Degradation] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Category:
-    """What several of the items have in common."""
+    """Items with a kind or tag in common."""
 
     name: str
     summary: str
@@ -103,7 +102,7 @@ class Category:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextItem:
-    """One line of what goes into a prompt."""
+    """One item in a prompt."""
 
     id: str
     kind: ItemKind
@@ -118,7 +117,7 @@ class ContextItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """An extract of an item's whole text."""
+    """An extract of an item's text."""
 
     item_id: str
     source: str
@@ -127,16 +126,37 @@ class Resource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPack:
-    """What memory has for one prompt; empty: nothing."""
+    """What goes into one prompt; empty: nothing."""
 
     categories: Sequence[Category] = ()
     items: Sequence[ContextItem] = ()
     resources: Sequence[Resource] = ()
     held_back: Sequence[HeldBack] = ()
     next_step_query: str | None = None
-    """What to ask for next where not everything fitted; None: nothing was left out."""
+    """What to ask for the rest; None: everything fitted."""
     degraded: Sequence[Degradation] = ()
     text: str = ""
-    """What is injected, at most the query's budget; quoted data with source and date."""
+    """The injected text: quoted data with source and date."""
     pending_intent_ids: Sequence[str] = ()
-    """The conversation's own pending context that `text` holds; see `memory.intents`."""
+    """The pending intents that `text` contains; see `memory.intents`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotedItem:
+    """A note's item of which at least one line is in `QuotedNotes.text`."""
+
+    item: Item
+    line: str
+    """The first of its lines that is not empty."""
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotedNotes:
+    """The notes for a message that asks about memory; empty: none."""
+
+    text: str = ""
+    items: Sequence[QuotedItem] = ()
+    """In the order of the text, each once."""
+    held_back: Sequence[HeldBack] = ()
+    """Items that would be in the text but are stale now."""

@@ -1,7 +1,7 @@
-"""Which words of a question are asked for, and how much each weighs.
+"""The words of a question with their weights.
 
-Words that stand in every text (the, 的, 什么) say nothing; a word that is asked twice weighs more than
-once, up to a bound; where a question is a dialogue's history, its end weighs more than its beginning.
+Stop words (the, 的, 什么) are left out. A repeated word weighs more, and the end of a question, which may
+be a dialogue's history, weighs more than its beginning.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,12 +14,12 @@ from memory.terms import characters, terms
 MAX_TERMS: Final = 48
 MAX_CHARACTERS: Final = 64
 MAX_QUESTION_CHARS: Final = 4000
-"""The last words of a longer question are asked: what is wanted now stands at its end."""
+"""The end of a longer question is used, because the present request stands there."""
 
 _SAID: Final = 0.4
 _JUST_SAID: Final = 0.6
 _FADES_OVER: Final = 60
-"""Words, some two or three sentences: a dialogue's last ones count most, what was before for less than half."""
+"""Words, about two or three sentences."""
 
 _ENGLISH: Final = (
     "a about again all also am an and any are as at be because been before being both but by can could did do"
@@ -49,7 +49,7 @@ _ASKING_CHINESE: Final = (
     "知道 告诉 诉我 记得 还记 总结 说说 讲讲 介绍 回顾 提醒 发生 生过 了解 解多 多少 问题 情况 事情"
 )
 ASKING_TERMS = frozenset(f"{_ASKING_ENGLISH} {_ASKING_CHINESE}".split())
-"""Words of the asking and such that go with everything: what answers a question need not have them."""
+"""Words of asking; an answer need not contain them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,11 @@ class QuestionWords:
     weights: Mapping[str, float]
     """Of each term, heaviest first."""
     characters: Sequence[str]
-    """Chinese, Japanese and Korean ones, each once: what pairs alone would miss."""
+    """Single Chinese, Japanese and Korean characters, each once."""
 
     @classmethod
     def of(cls, text: str) -> "QuestionWords":
-        """Take the words out of a question."""
+        """Return the words of a question."""
         asked = text[-MAX_QUESTION_CHARS:]
         found = [term for term in terms(asked) if not _is_stop(term)]
         weights: dict[str, float] = {}

@@ -1,7 +1,6 @@
-"""What raises or lowers a fused score, within narrow bounds, and the words that say why.
+"""Adjusts fused scores by age within narrow bounds, and says in words why an item was found.
 
-Relevance decides; the rest only tells equals apart. What happened lately counts a little more, by at
-most a tenth either way.
+Relevance decides. Recent items gain, and old ones lose, at most a tenth.
 """
 
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from memory.recall.fuse import Fused, Place
 MAX_RECENCY_BOOST: Final = 0.1
 _HALF_WAY_DAYS: Final = 90.0
 _DAY_S: Final = 86_400.0
-_RETRIEVERS: Final = {"fulltext": "its words", "vector": "its meaning", "memu": "memU"}
+_FOUND_BY: Final = {"fulltext": "its words", "vector": "its meaning", "memu": "memU"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,39 +26,33 @@ class Scored:
     score: float
     why: str
     fit: float = 0.0
-    """As it was found: nothing raises or lowers it."""
+    """As it was found, without adjustment."""
 
 
 def rank(found: Sequence[tuple[Fused, Item]], now: datetime) -> list[Scored]:
-    """Order items by fused score times boosts, best first; the best one's score is at most 1."""
-    if not found:
-        return []
+    """Return the items by fused score and age, best first; the best score is 1."""
     raw = [(fused.score * _recency(item, now), fused, item) for fused, item in found]
-    top = max(score for score, _, _ in raw)
+    top = max((score for score, _, _ in raw), default=1.0)
     scored = [
         Scored(item=item, score=score / top, why=_why(fused.places, item, now), fit=fused.fit)
         for score, fused, item in raw
     ]
-    return sorted(scored, key=lambda value: (-value.score, value.item.id))
+    return sorted(scored, key=lambda entry: (-entry.score, entry.item.id))
 
 
 def _recency(item: Item, now: datetime) -> float:
-    """Give 1 ± 0.1: above 1 for what is younger than some two months, below for what is older.
+    """Return 1 ± 0.1; above 1 for items younger than about two months.
 
-    Of a case the age says nothing by itself: it counts where cases are ranked, by when they were judged.
+    Always 1 for a case, whose age counts from its last vote where cases are ranked.
     """
     if item.kind == "case":
         return 1.0
-    fresh = exp(-_age_days(item, now) / _HALF_WAY_DAYS)
-    return 1 + MAX_RECENCY_BOOST * (2 * fresh - 1)
-
-
-def _age_days(item: Item, now: datetime) -> float:
-    return max(0.0, (now - item.occurred_at).total_seconds() / _DAY_S)
+    days = max(0.0, (now - item.occurred_at).total_seconds() / _DAY_S)
+    return 1 + MAX_RECENCY_BOOST * (2 * exp(-days / _HALF_WAY_DAYS) - 1)
 
 
 def _why(places: Sequence[Place], item: Item, now: datetime) -> str:
-    found = " and ".join(f"{_RETRIEVERS[place.retriever]} ({_place(place)})" for place in places)
+    found = " and ".join(f"{_FOUND_BY[place.retriever]} ({_place(place)})" for place in places)
     return f"found by {found}; {_age(item, now)}"
 
 
@@ -71,6 +64,5 @@ def _age(item: Item, now: datetime) -> str:
 
 
 def _place(place: Place) -> str:
-    if place.strength is None:
-        return f"place {place.rank}"
-    return f"place {place.rank}, fit {place.strength:.0%}"
+    fit = "" if place.strength is None else f", fit {place.strength:.0%}"
+    return f"place {place.rank}{fit}"

@@ -1,8 +1,7 @@
-"""`MemoryReader`: from a query pack to a context pack.
+"""`RecallReader`: from a query pack to a context pack.
 
-    pending context and notes that were asked for │ search → (a model's choice) → filter again → pack
-
-Memory never breaks a turn: nothing is raised but a cancellation, and what did not answer is named.
+Reads pending context, notes and search results at the same time, lets a model choose where that is asked
+for, filters again and packs. Only cancellation is raised; parts that did not answer are named.
 """
 
 import logging
@@ -15,8 +14,14 @@ import anyio.to_thread
 
 from memory.intents.snapshot import PendingText
 from memory.recall.pack import Pieces, pack
-from memory.recall.query import MAX_ITEMS, ContextPack, Degradation, Found, QueryPack
-from memory.recall.quoted_notes import QuotedNotes
+from memory.recall.query import (
+    MAX_ITEMS,
+    ContextPack,
+    Degradation,
+    Found,
+    QueryPack,
+    QuotedNotes,
+)
 from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
 from memory.recall.stale_schema import split_stale, without_stale_lines
@@ -29,40 +34,40 @@ _PENDING_SHARE: Final = 3
 _NOTES_SHARE: Final = 2
 _LEAST_LEFT_S: Final = 0.02
 _LEAST_FOR_A_MODEL_S: Final = 1.0
-"""With less left no model is asked unless one is wanted: it would only use the time up."""
+"""With less time left no model is asked unless the query wants one."""
 _FINDING_SHARE: Final = 0.9
-"""Of the deadline; the rest is for packing, so that what was found in time is there in time."""
+"""Part of the deadline; the rest is for packing."""
 _SELECTABLE: Final = 60
 _OF_NOTES: Final = Scope(owner_id=WORKSPACE_OWNER)
 
 
 class Pending(Protocol):
-    """What waits for a conversation's next prompt."""
+    """Reads what waits for a conversation's next prompt."""
 
     async def pending(
         self, conversation_id: str, owner_id: str, *, limit_chars: int
     ) -> PendingText:
-        """Give it in words; may raise StoreUnavailable."""
+        """Return it as text; may raise `StoreUnavailable`."""
         ...
 
 
 class AboutMemory(Protocol):
-    """The notes, for a message that asks about memory itself."""
+    """Quotes the notes for a message that asks about memory."""
 
     def asks_about_memory(self, text: str) -> bool:
-        """Whether it does."""
+        """Return whether a message asks about memory."""
         ...
 
     async def content(
         self, text: str, *, budget_chars: int, most_items: int, active_tools: Sequence[str]
     ) -> QuotedNotes:
-        """Give the notes as they go in, without what is held back while these tools are in use."""
+        """Return the quoted notes without what is stale while these tools are in use."""
         ...
 
 
 @dataclass(slots=True)
 class _Before:
-    """What goes in before what was found."""
+    """What precedes the search results."""
 
     pending: PendingText = field(default_factory=PendingText)
     notes: QuotedNotes = field(default_factory=QuotedNotes)
@@ -86,7 +91,7 @@ class RecallReader:
         self._about_memory = about_memory
 
     async def recall(self, query: QueryPack) -> ContextPack:
-        """Give what fits the query, within its budget and before its deadline."""
+        """Return what fits the query, within its budget and deadline."""
         ends_at = _ends_at(query)
         before = _Before()
         found: list[Found] = []
@@ -109,12 +114,12 @@ class RecallReader:
                 notes=before.notes,
             )
         )
-        # what was held back of it whole is done with, too: it must not come up again and again
+        # pending context that was filtered out whole is done as well, so that it does not come up again
         was_told = before.pending.text in packed.text
         return replace(packed, pending_intent_ids=before.pending.intent_ids if was_told else ())
 
     async def _find(self, query: QueryPack, ends_at: float | None) -> Found:
-        """Search, and let a model choose where that is asked for or little was found."""
+        """Search; let a model choose if the query asks for it or little was found."""
         found = Found()
         try:
             found = await self._search.search(
@@ -170,7 +175,7 @@ class RecallReader:
         if about is None or not _may_have_notes(query):
             return
         asked = next(
-            (each_query for each_query in query.queries if about.asks_about_memory(each_query)),
+            (query_text for query_text in query.queries if about.asks_about_memory(query_text)),
             None,
         )
         if asked is None:
@@ -191,12 +196,12 @@ class RecallReader:
 
 
 def _may_have_notes(query: QueryPack) -> bool:
-    """Whether what is asked for may be a note at all, which carries no label."""
+    """Return whether the query covers notes, which have no labels."""
     return "note" in query.kinds and query.scope.covers(_OF_NOTES)
 
 
 def _ends_at(query: QueryPack) -> float | None:
-    """Tell by which moment of the loop's clock all must be found; None: no deadline."""
+    """Return the time of the loop's clock by which all must be found; None: no deadline."""
     if query.deadline_s is None:
         return None
     return anyio.current_time() + query.deadline_s * _FINDING_SHARE
@@ -207,7 +212,7 @@ def _left_s(ends_at: float | None) -> float | None:
 
 
 async def _filtered(text: str, active_tools: Sequence[str]) -> str:
-    """Filter a quotation in a worker thread, as `split_stale` does items."""
+    """Filter a quotation in a worker thread."""
     if not text or not active_tools:
         return text
     return await anyio.to_thread.run_sync(
@@ -216,7 +221,7 @@ async def _filtered(text: str, active_tools: Sequence[str]) -> str:
 
 
 async def _filtered_again(found: Found, active_tools: Sequence[str]) -> Found:
-    """Hold back once more: no path leads around the filter, whatever a model chose."""
+    """Filter what a model chose, so that no path leads around the filter."""
     shown, held = await split_stale([hit.item for hit in found.hits], active_tools)
     ids = {item.id for item in shown}
     return replace(

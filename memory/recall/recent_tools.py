@@ -1,7 +1,6 @@
 """Which tools a conversation used last.
 
-What memory says of a tool's schema is held back while the tool is in use. A call counts when it came
-back; at most 20 a conversation, the one used last at the end; a new conversation begins with none.
+A tool is in use from its first returned call on. At most 20 a conversation are kept, the latest one last.
 """
 
 from collections import OrderedDict
@@ -15,15 +14,15 @@ MAX_CONVERSATIONS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One half of a tool call as a conversation's history has it."""
+    """One half of a tool call in a conversation's history."""
 
     tool_use_id: str
     name: str | None
-    """None exactly where this is the result."""
+    """None for the result."""
 
 
 class RecentTools:
-    """Bounded in tools and in conversations: who was silent longest is forgotten first."""
+    """The tools in use by conversation; the conversations used least recently are dropped."""
 
     def __init__(
         self, *, per_conversation: int = MAX_TOOLS, max_conversations: int = MAX_CONVERSATIONS
@@ -33,7 +32,7 @@ class RecentTools:
         self._tools: OrderedDict[str, OrderedDict[str, None]] = OrderedDict()
 
     def note(self, conversation_id: str, tool: str) -> None:
-        """Note that a call of a tool came back."""
+        """Record that a call of a tool returned."""
         tools = self._of(conversation_id)
         tools.pop(tool, None)
         tools[tool] = None
@@ -41,9 +40,9 @@ class RecentTools:
             tools.popitem(last=False)
 
     def seed(self, conversation_id: str, calls: Iterable[RecordedCall]) -> None:
-        """Take a conversation's history, oldest first, unless something is known of it already.
+        """Take over a conversation's history, oldest first, unless the conversation is known.
 
-        A call counts only where a result with its id follows.
+        A call counts if its result follows.
         """
         if self.known(conversation_id):
             return
@@ -56,15 +55,15 @@ class RecentTools:
                 self.note(conversation_id, waiting.pop(call.tool_use_id))
 
     def forget(self, conversation_id: str) -> None:
-        """Forget a conversation that was left or deleted."""
+        """Drop a conversation."""
         self._tools.pop(conversation_id, None)
 
     def known(self, conversation_id: str) -> bool:
-        """Whether anything is known of a conversation; if not, `seed` it from its history."""
+        """Return whether anything is known of a conversation; otherwise `seed` it."""
         return conversation_id in self._tools
 
     def of(self, conversation_id: str) -> tuple[str, ...]:
-        """Give its tools, the one that was used last at the end."""
+        """Return a conversation's tools, the latest one last."""
         return tuple(self._tools.get(conversation_id, ()))
 
     def _of(self, conversation_id: str) -> OrderedDict[str, None]:

@@ -1,9 +1,7 @@
-"""Search: the retrievers side by side, then the filter, then the order.
+"""Search: ask the retrievers, read the items, filter stale ones, fuse and rank the rest.
 
-    retrievers, each within the deadline → items of the scope → stale tools held back → fused and ranked
-
-A retriever that is slow or broken is left out and named. What is held back is held back before anything is
-scored, so that it takes nobody's place.
+A slow or broken retriever is left out and named. Stale items are removed before scoring, so that they take
+no place from others.
 """
 
 import logging
@@ -15,11 +13,10 @@ import anyio
 
 from memory.clock import Now
 from memory.items import KINDS, Item, ItemKind
-from memory.recall.fuse import Fusion, Ranked, fuse
-from memory.recall.gather import Gathered, gather
-from memory.recall.query import Degradation, Found, HeldBack, Hit
+from memory.recall.fuse import Fusion, fuse
+from memory.recall.query import Degradation, Found, Hit
 from memory.recall.ranking import rank
-from memory.recall.retrievers import Question, Retriever, RetrieverName
+from memory.recall.retrievers import Gathered, Question, Ranked, Retriever, RetrieverName, gather
 from memory.recall.stale_schema import split_stale
 from memory.scope import Scope
 
@@ -29,29 +26,33 @@ _MAX_QUERIES: Final = 8
 _MAX_WEAK: Final = 30
 _HEAD_CHARS: Final = 1000
 _TAIL_CHARS: Final = 2999
-"""Of a long question: what is wanted stands before or after what was pasted into it."""
+"""Parts of a long question that are asked; the request stands before or after what was pasted."""
 _RETRIEVERS_SHARE: Final = 0.85
-"""Of a deadline; the rest is for reading the items."""
+"""Part of the deadline for the retrievers; the rest is for reading the items."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchLimits:
-    """What bounds one search."""
+    """Time limits of a search."""
 
     retriever_s: float = 5.0
-    """A retriever that was given no nearer deadline."""
+    """Used if the search has no deadline."""
 
 
 class ItemSource(Protocol):
-    """Where the items are that were found."""
+    """Reads items."""
 
     async def get_many(self, item_ids: Sequence[str], scope: Scope) -> list[Item]:
-        """Give those of the items that the scope covers."""
+        """Return those of the items that the scope covers."""
         ...
 
 
 class MemorySearch:
-    """Finds what is remembered."""
+    """Searches memory.
+
+    `on_words_alone` is called with the ids that words found and vectors did not, because these items may
+    be missing in the vector index.
+    """
 
     def __init__(
         self,
@@ -63,9 +64,8 @@ class MemorySearch:
         limits: SearchLimits | None = None,
         on_words_alone: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> None:
-        """Make one; `on_words_alone` is told what words found and meaning did not: it may be lacking there."""
         self._items = items
-        self._arms = retrievers
+        self._retrievers = retrievers
         self._now = now
         self._fusion = fusion or Fusion()
         self._limits = limits or SearchLimits()
@@ -81,99 +81,83 @@ class MemorySearch:
         active_tools: Sequence[str] = (),
         deadline_s: float | None = None,
     ) -> Found:
-        """Find what fits any of the queries, best first; never raises but when cancelled.
+        """Return what fits any of the queries, best first; only cancellation is raised.
 
-        Answers within the deadline, with what there is by then. Of many queries the first eight are
-        asked; of a long one its beginning and its end.
+        Answers within the deadline with what there is. Asks the first eight queries, and the beginning and
+        the end of a long one.
         """
-        queries = [q] if isinstance(q, str) else list(q)
+        queries = [query for query in ([q] if isinstance(q, str) else q) if query.strip()]
         questions = [
-            Question(text=_bounded(query), scope=scope, kinds=kinds)
-            for query in [query for query in queries if query.strip()][:_MAX_QUERIES]
+            Question(text=_shortened(query), scope=scope, kinds=kinds)
+            for query in queries[:_MAX_QUERIES]
         ]
         whole_s = self._limits.retriever_s if deadline_s is None else max(0.0, deadline_s)
         ends_at = anyio.current_time() + whole_s
-        gathered = await gather(self._arms, questions, bound_s=whole_s * _RETRIEVERS_SHARE)
+        gathered = await gather(self._retrievers, questions, bound_s=whole_s * _RETRIEVERS_SHARE)
         try:
             with anyio.fail_after(max(0.0, ends_at - anyio.current_time())):
                 read = await self._read(gathered, scope)
         except TimeoutError:
             return Found(degraded=_with(gathered.degraded, "fulltext_timeout"))
-        except Exception:  # noqa: BLE001  whatever is wrong with the store, the turn goes on without memory
+        except Exception:  # noqa: BLE001  whatever is wrong with the store, the turn continues without memory
             _log.exception("items_not_read")
             return Found(degraded=_with(gathered.degraded, "fulltext_error"))
         shown, held_back = await split_stale(
             [item for item in read if item.kind in kinds], active_tools
         )
         kept = {item.id: item for item in shown}
-        found = self._hits(gathered.found, kept, self._fusion)
-        taken = {hit.item.id for hit in found}
+        hits = self._hits(gathered.found, kept, self._fusion)
+        taken = {hit.item.id for hit in hits}
         weak = self._hits(gathered.weak, kept, self._fusion.unweighted)
-        alone = [item_id for item_id in _by_words_alone(gathered.found) if item_id in kept]
-        if alone:
-            self._on_words_alone(alone)
+        by_vector = _ids(gathered.found, "vector")
+        words_alone = [
+            i for i in _ids(gathered.found, "fulltext") if i not in by_vector and i in kept
+        ]
+        if words_alone:
+            self._on_words_alone(words_alone)
+        found_ids = _ids(gathered.found)
         return Found(
-            hits=found[: max(0, limit)],
+            hits=hits[: max(0, limit)],
             weak=[hit for hit in weak if hit.item.id not in taken][:_MAX_WEAK],
-            held_back=_without_weak(held_back, gathered.found),
+            held_back=[held for held in held_back if held.id in found_ids],  # without weak ones
             degraded=gathered.degraded,
         )
 
     async def _read(self, gathered: Gathered, scope: Scope) -> list[Item]:
-        lists = [*gathered.found, *gathered.weak]
-        ids = dict.fromkeys(
-            candidate.item_id for ranked in lists for candidate in ranked.candidates
-        )
+        ids = _ids([*gathered.found, *gathered.weak])
         return await self._items.get_many(list(ids), scope) if ids else []
 
     def _hits(
         self, lists: Sequence[Ranked], items: Mapping[str, Item], fusion: Fusion
     ) -> list[Hit]:
-        """Fuse and rank what may be shown; what may not was never in these lists."""
+        """Fuse and rank the candidates that may be shown."""
         kept = [
             replace(
-                ranked,
-                candidates=[
-                    candidate for candidate in ranked.candidates if candidate.item_id in items
-                ],
+                ranked, candidates=[found for found in ranked.candidates if found.item_id in items]
             )
             for ranked in lists
         ]
-        ranked = rank([(fused, items[fused.item_id]) for fused in fuse(kept, fusion)], self._now())
+        scored = rank([(fused, items[fused.item_id]) for fused in fuse(kept, fusion)], self._now())
         return [
-            Hit(
-                item=ranked_case.item,
-                score=ranked_case.score,
-                why=ranked_case.why,
-                fit=ranked_case.fit,
-            )
-            for ranked_case in ranked
+            Hit(item=entry.item, score=entry.score, why=entry.why, fit=entry.fit)
+            for entry in scored
         ]
 
 
-def _by_words_alone(found: Sequence[Ranked]) -> list[str]:
-    def ids(retriever: RetrieverName) -> dict[str, None]:
-        return {
-            candidate.item_id: None
-            for hit in found
-            if hit.retriever == retriever
-            for candidate in hit.candidates
-        }
-
-    near = ids("vector")
-    return [item_id for item_id in ids("fulltext") if item_id not in near]
+def _ids(lists: Sequence[Ranked], name: RetrieverName | None = None) -> dict[str, None]:
+    """Return the ids of the candidates of one retriever, or of all, in order."""
+    return {
+        candidate.item_id: None
+        for ranked in lists
+        if name in {None, ranked.retriever}
+        for candidate in ranked.candidates
+    }
 
 
-def _bounded(text: str) -> str:
+def _shortened(text: str) -> str:
     if len(text) <= _HEAD_CHARS + _TAIL_CHARS:
         return text
     return f"{text[:_HEAD_CHARS]}\n{text[-_TAIL_CHARS:]}"
-
-
-def _without_weak(held_back: Sequence[HeldBack], found: Sequence[Ranked]) -> list[HeldBack]:
-    """Tell of what would have been shown; of the rest nobody would have seen anything anyway."""
-    ids = {candidate.item_id for hit in found for candidate in hit.candidates}
-    return [held for held in held_back if held.id in ids]
 
 
 def _with(reasons: Sequence[Degradation], another: Degradation) -> tuple[Degradation, ...]:

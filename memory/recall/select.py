@@ -1,7 +1,7 @@
-"""Lets a model choose from what was found; what it answers is checked against what it was given.
+"""Lets a model choose from what was found; its answer is checked against what it was given.
 
-It sees a list of titles and summaries, quoted, and gives ids back. Slow, failing or absent, the order
-that was there before stands.
+The model sees titles and summaries as quoted data and answers with ids. If it is slow, fails or is absent,
+the earlier order stands.
 """
 
 import json
@@ -48,9 +48,9 @@ class Selector:
         *,
         deadline_s: float | None = None,
     ) -> Found:
-        """Give what the model chose of hits and weak ones, in its order; or all hits, and why not.
+        """Return the hits and weak hits that the model chose, in its order; or all hits, and why.
 
-        An id that was not among those given counts for nothing, a list of such alone for a failure.
+        Ids that were not given are ignored; an answer of such ids only is a failure.
         """
         prompt, manifest = _prompt(queries, [*found.hits, *found.weak], active_tools)
         given = {hit.item.id: hit for hit in manifest}
@@ -64,16 +64,15 @@ class Selector:
             return _unchanged(found, "selector_timeout")
         except ModelUnavailable:
             return _unchanged(found, "selector_error")
-        except Exception:  # noqa: BLE001  however a model's client breaks, what was found before stands
+        except Exception:  # noqa: BLE001  however a model's client fails, the earlier order stands
             _log.exception("selector_broke")
             return _unchanged(found, "selector_error")
         ids = _ids(answer)
         chosen = [given[item_id] for item_id in dict.fromkeys(ids or ()) if item_id in given]
         if ids is None or (ids and not chosen):
             return _unchanged(found, "selector_error")
-        return replace(
-            found, hits=[replace(item, why=f"chosen by the model; {item.why}") for item in chosen]
-        )
+        hits = [replace(hit, why=f"chosen by the model; {hit.why}") for hit in chosen]
+        return replace(found, hits=hits)
 
 
 def _unchanged(found: Found, reason: Degradation) -> Found:
@@ -83,7 +82,7 @@ def _unchanged(found: Found, reason: Degradation) -> Found:
 def _prompt(
     queries: Sequence[str], hits: Sequence[Hit], active_tools: Sequence[str]
 ) -> tuple[str, list[Hit]]:
-    """Give what the model is sent, and the hits that found room in it."""
+    """Return the prompt, and the hits that fitted into it."""
     asked = "\n".join(queries)[-_MAX_QUESTION_CHARS:]
     tools = list(active_tools)[-_MAX_TOOLS:]
     lines = [json.dumps({"message": asked, "tools_in_use": tools}, ensure_ascii=False)]
@@ -91,10 +90,8 @@ def _prompt(
     manifest: list[Hit] = []
     for hit in hits:
         item = hit.item
-        line = json.dumps(
-            {"id": item.id, "kind": item.kind, "title": item.title, "summary": item.summary},
-            ensure_ascii=False,
-        )
+        fields = {"id": item.id, "kind": item.kind, "title": item.title, "summary": item.summary}
+        line = json.dumps(fields, ensure_ascii=False)
         room -= _bytes(line) + 1
         if room < 0:
             break
@@ -108,14 +105,12 @@ def _bytes(text: str) -> int:
 
 
 def _ids(answer: str) -> list[str] | None:
-    """Read the model's list, the last one of its answer; None: it gave none."""
-    lists = [_strings(found) for found in _LIST.findall(answer[-_MAX_ANSWER_CHARS:])]
-    return next((ranked for ranked in reversed(lists) if ranked is not None), None)
-
-
-def _strings(text: str) -> list[str] | None:
-    try:
-        values = json.loads(text)
-    except ValueError:
-        return None
-    return values if all(isinstance(value, str) for value in values) else None
+    """Return the last JSON list of strings in the answer, or None."""
+    for found in reversed(_LIST.findall(answer[-_MAX_ANSWER_CHARS:])):
+        try:
+            values = json.loads(found)
+        except ValueError:
+            continue
+        if all(isinstance(value, str) for value in values):
+            return list(values)
+    return None

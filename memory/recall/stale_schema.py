@@ -1,7 +1,7 @@
-"""The filter of recall: what memory says of the tools in use is held back, wherever it comes from.
+"""Filters out what memory says of the schemas of tools in use, on every path into a prompt.
 
-Items are parted before anything is scored and once more before they are packed, and a note's items before
-a line of it is quoted; a conversation's pending context loses the lines that would be held back.
+Items are filtered before they are scored and again before they are packed, notes before a line is quoted,
+and a conversation's pending context line by line.
 """
 
 from collections.abc import Sequence
@@ -16,45 +16,43 @@ from policies.recall import ActiveTools
 
 _QUOTE: Final = "> "
 _JUDGED_CHARS: Final = 20_000
-"""Of a text; far more than a prompt ever gets of it."""
+"""Characters of a text that are judged; far more than a prompt ever gets of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class StaleSchemaFilter:
-    """What is held back while some tools are in use; with none in use, nothing."""
+    """Decides what is stale while some tools are in use; with no tools, nothing is."""
 
     tools: ActiveTools | None
 
     @classmethod
     def of(cls, active_tools: Sequence[str]) -> "StaleSchemaFilter":
-        """Take the names of the tools in use."""
+        """Return the filter for the names of the tools in use."""
         return cls(ActiveTools.of(active_tools) if active_tools else None)
 
     def judge(self, item: Item) -> HeldBack | None:
-        """Say why an item must not be shown; None: it may be."""
-        if self.tools is None:
-            return None
+        """Return why an item must not be shown, or None."""
         title = f"{item.title}\n{' '.join(item.tags)}"
-        if not self.tools.holds_back(title, f"{item.summary}\n{item.body[:_JUDGED_CHARS]}"):
-            return None
-        return HeldBack(id=item.id, reason="stale_tool_schema")
+        if self._is_stale(title, f"{item.summary}\n{item.body[:_JUDGED_CHARS]}"):
+            return HeldBack(id=item.id, reason="stale_tool_schema")
+        return None
 
     def is_stale_line(self, text: str) -> bool:
-        """Whether a line must not be shown by itself."""
-        return self.tools is not None and self.tools.holds_back("", text)
+        """Return whether a single line must not be shown."""
+        return self._is_stale("", text)
 
     def is_stale_name(self, name: str) -> bool:
-        """Whether what something is called must not be shown."""
-        return self.tools is not None and self.tools.holds_back(name, "")
+        """Return whether a name must not be shown."""
+        return self._is_stale(name, "")
+
+    def _is_stale(self, title: str, text: str) -> bool:
+        return self.tools is not None and self.tools.holds_back(title, text)
 
 
 async def split_stale(
     items: Sequence[Item], active_tools: Sequence[str]
 ) -> tuple[list[Item], list[HeldBack]]:
-    """Part items into those that may be shown and those that tell old things of tools in use.
-
-    Judged in a worker thread: many long texts take longer than the loop may stand still.
-    """
+    """Return the items that may be shown, and those held back; runs in a worker thread."""
     if not active_tools or not items:
         return list(items), []
     return await anyio.to_thread.run_sync(
@@ -66,26 +64,18 @@ def split_stale_blocking(
     items: Sequence[Item], active_tools: Sequence[str]
 ) -> tuple[list[Item], list[HeldBack]]:
     """Do the same in this thread."""
-    holding = StaleSchemaFilter.of(active_tools)
-    shown: list[Item] = []
-    held: list[HeldBack] = []
-    for item in items:
-        held_back = holding.judge(item)
-        if held_back is None:
-            shown.append(item)
-        else:
-            held.append(held_back)
-    return shown, held
+    stale = StaleSchemaFilter.of(active_tools)
+    judged = [(item, stale.judge(item)) for item in items]
+    shown = [item for item, held_back in judged if held_back is None]
+    return shown, [held_back for _, held_back in judged if held_back is not None]
 
 
 def without_stale_lines(text: str, active_tools: Sequence[str]) -> str:
-    """Give a quotation without the lines that must not be shown; empty where none is left."""
-    holding = StaleSchemaFilter.of(active_tools)
+    """Return a quotation without its stale lines; empty if all quoted lines are stale."""
+    stale = StaleSchemaFilter.of(active_tools)
     lines = text.split("\n")
-    quoted = [line for line in lines if line.startswith(_QUOTE)]
-    held = {line for line in quoted if holding.is_stale_line(line.removeprefix(_QUOTE))}
-    if not held:
-        return text
-    if len(held) == len(set(quoted)):
+    quoted = {line for line in lines if line.startswith(_QUOTE)}
+    removed = {line for line in quoted if stale.is_stale_line(line.removeprefix(_QUOTE))}
+    if removed and removed == quoted:
         return ""
-    return "\n".join(line for line in lines if line not in held)
+    return "\n".join(line for line in lines if line not in removed)

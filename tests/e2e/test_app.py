@@ -118,9 +118,8 @@ def test_a_wrong_setting_in_the_env_file_is_told_too(tmp_path: Path) -> None:
     assert one_sentence(done.stderr).startswith("CANDOR_PORTS is not a setting;")
 
 
-@pytest.mark.parametrize("content", [b"A=\xff\xfe\n", b"A=x\0y\n"], ids=["bytes", "nul"])
-def test_an_env_file_that_is_no_text_is_told(tmp_path: Path, content: bytes) -> None:
-    program, environ = copy_of_the_program(tmp_path / "copy", content)
+def test_an_env_file_that_is_no_text_is_told(tmp_path: Path) -> None:
+    program, environ = copy_of_the_program(tmp_path / "copy", b"A=\xff\xfe\n")
     done = run_app("demo", directory=tmp_path, program=program, environ=environ)
     assert done.returncode == 1
     assert str(program.with_name(".env")) in one_sentence(done.stderr)
@@ -269,10 +268,7 @@ async def test_a_reader_that_has_seen_enough_is_no_fault(server: LiveServer) -> 
     env = environment(server.workspace.parent, {}, {"PYTHONUNBUFFERED": ""})
     commands = [
         f"logs show {result['turn_id']} --json | head -c 1",
-        "logs | head -c 1",
-        "logs | true",
         "doctor | true",
-        "--help | true",
     ]
     for command in commands:
         done = subprocess.run(  # noqa: ASYNC221  nothing else runs here
@@ -456,9 +452,30 @@ def test_relative_directories_lie_beside_the_program(tmp_path: Path) -> None:
     assert {"w", "d", "l"} <= {entry.name for entry in program.parent.iterdir()}
 
 
+def test_the_installed_command_works_in_the_current_directory(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".env").write_text("CANDOR_MODEL=of the file\n", encoding="utf-8")
+    env = environment(tmp_path, {"port": 0}, {"PYTHONPATH": str(ROOT)})
+    for name in ("MODEL", "WORKSPACE", "DATA_DIR", "LOG_DIR"):
+        del env[f"CANDOR_{name}"]
+    done = subprocess.run(
+        [sys.executable, "-c", "from gateway.cli import run; run()", "doctor"],
+        env=env,
+        cwd=home,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "CANDOR_MODEL=of the file   (set)" in done.stdout
+    assert {path.name for path in home.iterdir()} == {".env", "workspace", ".candor", "logs"}
+
+
 def test_a_start_and_a_stop_leave_no_process(tmp_path: Path) -> None:
     """Straight after the address was told, while agents are still being warmed; without a word or a key."""
-    server = start_server(tmp_path, fresh=True, command=None, prewarmed_clients=3)
+    server = start_server(tmp_path, fresh=True, command=None, prewarmed_clients=2)
     assert server.said().startswith("Candor runs on its built-in demo model")
     assert server.stop() == 0
     assert not server.agents()

@@ -76,28 +76,22 @@ async def test_the_init_line_of_the_journal_names_the_four_skills(server: LiveSe
     assert first_of_all["message"]["subtype"] == "init"
 
 
-@pytest.mark.parametrize("way", ["route", "field"])
-async def test_a_new_conversation_forgets_and_the_old_one_remembers(
-    server: LiveServer, way: str
-) -> None:
+async def test_a_new_conversation_forgets_and_the_old_one_remembers(server: LiveServer) -> None:
     """Problem 2: by another agent process, and by asking what the model is really sent."""
     async with server.client() as client:
         old = (await client.ask("my codeword is plum"))["conversation_id"]
         assert "plum" in (await client.ask("what is my codeword?", old))["reply"]
         question = script({"echo": "messages"})
-        if way == "route":
-            made = await client.post("/new-conversation", status=201, conversation_id=old)
-            fresh = await client.ask(question, made["conversation_id"])
-        else:
-            fresh = await client.ask(question, old, new_conversation=True)
-        assert fresh["conversation_id"] != old
-        assert "candor-script" in fresh["reply"]
-        assert "plum" not in fresh["reply"]
-        new = fresh["conversation_id"]
-        assert "plum" not in (await client.ask("what is my codeword?", new))["reply"]
+        made = await client.post("/new-conversation", status=201, conversation_id=old)
+        by_route = await client.ask(question, made["conversation_id"])
+        by_field = await client.ask(question, old, new_conversation=True)
+        for fresh in (by_route, by_field):
+            assert fresh["conversation_id"] != old
+            assert "candor-script" in fresh["reply"]
+            assert "plum" not in fresh["reply"]
+            shown = await client.get(f"/conversations/{fresh['conversation_id']}/messages")
+            assert "plum" not in str(shown)
         assert "plum" in (await client.ask("what is my codeword?", old))["reply"]
-        titles = await client.get(f"/conversations/{new}/messages")
-        assert "plum" not in str(titles)
 
 
 async def test_a_stale_agent_process_is_gone_after_the_grace_and_at_shutdown(

@@ -29,7 +29,7 @@ from tests.support.turn_facts import MARK, TurnFacts, effects, violations
 
 pytestmark = pytest.mark.e2e
 
-IN_ORDINARY_RUN = 100
+IN_ORDINARY_RUN = 16
 IN_SOAK = 2000
 TURNS_A_CONVERSATION = 25
 TIMEOUT_S = 90.0
@@ -236,15 +236,10 @@ LIES: Mapping[str, Callable[[TurnFacts], TurnFacts]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def honest(gateway: Gateway) -> TurnFacts:
-    return gateway.play(HONEST)
-
-
-@pytest.mark.parametrize("lie", LIES)
-def test_a_lie_about_a_turn_is_found(honest: TurnFacts, lie: str) -> None:
+def test_lies_about_a_turn_are_found(gateway: Gateway) -> None:
+    honest = gateway.play(HONEST)
     assert violations(honest) == []
-    assert violations(LIES[lie](honest)) != []
+    assert [name for name, lie in LIES.items() if violations(lie(honest)) == []] == []
 
 
 def test_results_tell_what_happened_whatever_the_model_sends(gateway: Gateway) -> None:
@@ -252,7 +247,7 @@ def test_results_tell_what_happened_whatever_the_model_sends(gateway: Gateway) -
 
 
 def test_results_tell_what_a_person_denied_whatever_the_model_sends(asking: Gateway) -> None:
-    run_many(asking, IN_ORDINARY_RUN // 4, chosen=6)
+    run_many(asking, IN_ORDINARY_RUN // 2, chosen=6)
     assert asking.decisions == {"allow", "deny"}
     assert {"ok", "failed", "denied"} <= asking.statuses
 

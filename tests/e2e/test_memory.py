@@ -98,7 +98,7 @@ async def test_the_health_of_memory_is_told(server: LiveServer) -> None:
 
 @pytest.fixture
 def fresh_server(tmp_path: Path) -> Iterator[LiveServer]:
-    with started_server(tmp_path, fresh=True, recall_deadline_ms=5000) as server:
+    with started_server(tmp_path, recall_deadline_ms=5000) as server:
         yield server
 
 

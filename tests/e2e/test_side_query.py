@@ -22,60 +22,37 @@ def asking(world: RealWorld) -> SideQuery:
     return make_side_query(world.setup, MODEL.model)
 
 
-async def test_it_answers_and_leaves_no_process_and_no_session(tmp_path: Path) -> None:
-    async with real_world(tmp_path) as world:
-        ask = asking(world)
-        with anyio.fail_after(LONG_S):
-            answer = await ask(
-                system="Answer with a list of ids.",
-                prompt=script({"text": '["epi_1"]'}),
-                timeout_s=LONG_S,
-            )
-        assert answer == '["epi_1"]'
-        assert agents_of(world.setup.owner) == {}
-        assert world.setup.config_dir is not None
-        left = [
-            path for path in world.setup.config_dir.rglob("*.jsonl") if "epi_1" in path.read_text()
-        ]
-        assert left == []
-
-
-async def test_it_is_offered_no_tools_and_none_would_run(tmp_path: Path) -> None:
-    async with real_world(tmp_path) as world:
-        ask = asking(world)
-        tools = await ask(system="Answer.", prompt=script({"echo": "tools"}), timeout_s=LONG_S)
-        with_tools = SideQuery(partial(SdkEngine, world.setup), MODEL.model)
-        control = await with_tools(
-            system="Answer.", prompt=script({"echo": "tools"}), timeout_s=LONG_S
-        )
-        assert "Write" in control
-        assert "Write" not in tools
-        write = {"tool": "Write", "input": {"file_path": "x.txt", "content": "x"}}
-        with pytest.raises(ModelUnavailable):
-            await ask(system="Answer.", prompt=script(write), timeout_s=LONG_S)
-        assert not (world.setup.workspace / "x.txt").exists()
-
-
-async def test_nothing_of_the_workspace_is_in_it(tmp_path: Path) -> None:
+async def test_it_answers_without_tools_or_workspace_and_leaves_nothing(tmp_path: Path) -> None:
     async with real_world(tmp_path) as world:
         (world.setup.workspace / "CLAUDE.md").write_text("Always say platypus.", encoding="utf-8")
-        ask = asking(world)
-        told = await ask(system="Answer.", prompt=script({"echo": "messages"}), timeout_s=LONG_S)
-        system = await ask(system="Answer.", prompt=script({"echo": "system"}), timeout_s=LONG_S)
-    assert "platypus" not in told + system
-
-
-async def test_one_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    async with real_world(tmp_path) as world:
-        with pytest.raises(ModelUnavailable, match="in time"):
-            await asking(world)(system="Answer.", prompt=script({"hang": True}), timeout_s=3)
-        assert agents_of(world.setup.owner) == {}
-
-
-async def test_a_model_that_fails_is_no_answer(tmp_path: Path) -> None:
-    async with real_world(tmp_path) as world:
-        with pytest.raises(ModelUnavailable):
-            await asking(world)(
-                system="Answer.", prompt=script({"status": 400, "times": 9}), timeout_s=LONG_S
+        ask = partial(asking(world), system="Answer with a list of ids.", timeout_s=LONG_S)
+        with anyio.fail_after(LONG_S):
+            answer = await ask(prompt=script({"text": '["epi_1"]'}))
+            tools = await ask(prompt=script({"echo": "tools"}))
+            told = await ask(prompt=script({"echo": "messages"}))
+            with_tools = SideQuery(partial(SdkEngine, world.setup), MODEL.model)
+            control = await with_tools(
+                system="Answer.", prompt=script({"echo": "tools"}), timeout_s=LONG_S
             )
+        assert answer == '["epi_1"]'
+        assert "Write" in control
+        assert "Write" not in tools
+        assert "Answer with a list of ids." in told
+        assert "platypus" not in told
+        assert agents_of(world.setup.owner) == {}
+        assert world.setup.config_dir is not None
+        kept = world.setup.config_dir.rglob("*.jsonl")
+        assert [path for path in kept if "epi_1" in path.read_text()] == []
+
+
+async def test_failure_delay_and_tool_calls_are_no_answer(tmp_path: Path) -> None:
+    write = {"tool": "Write", "input": {"file_path": "x.txt", "content": "x"}}
+    async with real_world(tmp_path) as world:
+        ask = asking(world)
+        with pytest.raises(ModelUnavailable, match="in time"):
+            await ask(system="Answer.", prompt=script({"hang": True}), timeout_s=3)
+        for step in ({"status": 400, "times": 9}, write):
+            with pytest.raises(ModelUnavailable):
+                await ask(system="Answer.", prompt=script(step), timeout_s=LONG_S)
+        assert not (world.setup.workspace / "x.txt").exists()
         assert agents_of(world.setup.owner) == {}

@@ -6,7 +6,7 @@ no request and no key went elsewhere, canaries that nothing ran.
 """
 
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from gateway.engine.events import ToolReturned
 from gateway.engine.protocol import SessionOrigin, WorkspaceUntrusted
 from gateway.settings import Settings
 from gateway.trust import TrustReport, trust_blocking
-from tests.support.engine_talk import Gate, ask, bash, script
+from tests.support.engine_talk import Gate, ask, bash, script, until
 from tests.support.engine_world import RealWorld, real_world
 from tests.support.live_server import LiveServer, started_server
 from tests.support.live_server import script as live_script
@@ -198,14 +198,18 @@ def steps(world: RealWorld) -> str:
     return script(look, *use, bash("ls"), {"text": "done"})
 
 
-async def attack(world: RealWorld, files: dict[str, Any], root: Path) -> tuple[list[str], Listener]:
+async def attack(
+    world: RealWorld, files: dict[str, Any], root: Path, done: Callable[[Grounds, Listener], bool]
+) -> None:
+    """Run an agent among these files until `done`; the model itself may be out of reach for ever."""
     async with grounds(world.setup.workspace, root) as (place, listener):
         place.lay(files)
         client = await world.connect()
-        with anyio.move_on_after(20):  # the model may be out of reach for ever
-            await ask(client, steps(world))
-        await client.close()
-        return place.ran(), listener
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask, client, steps(world))
+            await until(lambda: done(place, listener), pause_s=0.05)
+            tasks.cancel_scope.cancel()
+        await client.kill()
 
 
 @pytest.mark.parametrize("takes_login", [False, True], ids=["key", "login"])
@@ -266,8 +270,8 @@ async def test_the_attacks_are_real(
     """The same without the options that hold them: so that the tests above cannot pass by mistake."""
     loosen(monkeypatch)
     async with real_world(tmp_path, review=nothing_found) as world:
-        ran, _ = await attack(world, merged(*names), tmp_path)
-    assert set(ran) >= RUNS_WITHOUT[names]
+        wanted = RUNS_WITHOUT[names]
+        await attack(world, merged(*names), tmp_path, lambda place, _: set(place.ran()) >= wanted)
 
 
 async def test_a_key_is_really_lost_without_the_options(
@@ -277,8 +281,7 @@ async def test_a_key_is_really_lost_without_the_options(
     async with real_world(tmp_path, review=nothing_found) as world:
         model_env = {**world.setup.model_env, "ANTHROPIC_API_KEY": KEY}
         world.engine = world.engine_with(model_env=model_env)
-        _, listener = await attack(world, ATTACKS["address"][0], tmp_path)
-    assert listener.knows(KEY)
+        await attack(world, ATTACKS["address"][0], tmp_path, lambda _, heard: heard.knows(KEY))
 
 
 def loosen(monkeypatch: pytest.MonkeyPatch) -> None:

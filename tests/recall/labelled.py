@@ -67,7 +67,7 @@ def rows(name: str) -> Iterator[dict[str, object]]:
 
 
 def questions() -> list[Labelled]:
-    """Give all questions."""
+    """Return all questions."""
     made = []
     for row in rows("queries.jsonl"):
         gold, hidden, tools = (_names(row, name) for name in ("gold", "hidden", "tools"))

@@ -17,7 +17,7 @@ from tests.recall.labelled import (
 
 
 def figures(answers: Sequence[Answered]) -> str:
-    """Tell each group's figure, and each question that was not answered as it should be."""
+    """Return each group's figure, and the questions that were answered wrongly."""
     groups: dict[str, list[float]] = defaultdict(list)
     lines = []
     for answer in answers:

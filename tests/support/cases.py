@@ -12,7 +12,7 @@ from typing import Any
 from memory.cases.book import CaseBook
 from memory.cases.caller import sees
 from memory.cases.case import Case, CaseCaller, CaseContent
-from memory.cases.nearby import Nearby
+from memory.cases.relations import Nearby
 from memory.cases.results import FeedbackAnswer, UpsertAnswer
 from memory.cases.similarity import SectionComparer
 from memory.clock import Now
@@ -29,7 +29,7 @@ Making = Callable[[Database, Now], SqliteCaseStore]
 
 
 def ticking() -> Now:
-    """Return a clock that goes on by a second whenever it is asked."""
+    """Return a clock that advances by a second on each call."""
     ticks = count()
     return lambda: AT + timedelta(seconds=next(ticks))
 
@@ -40,7 +40,7 @@ def cases_on(database: Database, now: Now) -> SqliteCaseStore:
 
 
 def opening(directory: Path, make: Making = cases_on) -> Opening:
-    """Return what opens a store in a directory, again and again."""
+    """Return a factory of stores in a directory."""
 
     @asynccontextmanager
     async def opens() -> AsyncIterator[OpenCases]:
@@ -106,12 +106,12 @@ class CaseWorld:
         return await self.book.vote(who, case_id, helpful=helpful, signal=signal)
 
     async def case(self, case_id: str, owner_id: str = "ann") -> Case:
-        """Return a case as it is stored."""
+        """Return a stored case."""
         (found,) = await self.store.get([case_id], owner_id)
         return found
 
     async def count(self) -> int:
-        """Return how many cases are stored."""
+        """Return the number of stored cases."""
         rows = await self.database.rows("SELECT count(*) FROM cases")
         return int(rows[0][0])
 
@@ -174,7 +174,7 @@ OTHER_INCIDENT: Mapping[str, Any] = {
 
 
 def retold(incident: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the report of an incident with another number in it."""
+    """Return an incident reported again with other numbers."""
     return {
         **incident,
         "symptom_summary": f"{incident['symptom_summary']} (10:42)",

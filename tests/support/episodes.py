@@ -39,7 +39,7 @@ async def open_memory(directory: Path) -> AsyncIterator[Database]:
 
 
 def recorder_on(database: Database) -> IntentRecorder:
-    """Return what takes intents into an open database."""
+    """Return a recorder of intents on an open database."""
     return IntentRecorder(SqliteChronicle(database), mask_secrets)
 
 

@@ -120,7 +120,7 @@ class FoundCases:
         return [case.case_id.removeprefix("cas_") for case in answer.cases]
 
     async def near(self, content: CaseContent, scope: Scope = ANN, limit: int = 10) -> list[str]:
-        """Return the names of what may tell of the same as a content, likeliest first."""
+        """Return the names of the candidates for a content, most likely first."""
         nearby = await self.finder.candidates(content, scope, limit)
         return [case.case_id.removeprefix("cas_") for case in nearby.cases]
 

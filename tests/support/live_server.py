@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -35,6 +36,8 @@ DEADLINE_S = 60.0
 
 _OPEN = re.compile(r"^Open (http://\S+)$", re.MULTILINE)
 _LOOK_AGAIN_S = 0.02
+_READ_LATE = ("ANTHROPIC_", "CLAUDE_", "NODE_")
+"""The beginnings of variables that a server reads after its imports, or only its agents read."""
 
 
 def script(*steps: Mapping[str, Any], say: str = "Please play this.") -> str:
@@ -348,10 +351,13 @@ def run_app(
     **settings: Any,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command that ends by itself; `given` is what it reads."""
+    env = environment(directory, settings, environ or {})
+    if program == ROOT / "app.py" and given is None and _may_be_warm(environ, prefix):
+        return _run_warm(arguments, env)
     return subprocess.run(
         [*prefix, sys.executable, str(program), *arguments],
         cwd=ROOT,
-        env=environment(directory, settings, environ or {}),
+        env=env,
         input=given,
         capture_output=True,
         text=True,
@@ -359,6 +365,22 @@ def run_app(
         timeout=START_S,
         check=False,
     )
+
+
+def _may_be_warm(environ: Mapping[str, str] | None, prefix: Sequence[str]) -> bool:
+    """Return whether a forked process behaves as a new one: no variable matters before its first line."""
+    return POSSIBLE and not prefix and all(name.startswith(_READ_LATE) for name in environ or {})
+
+
+def _run_warm(arguments: Sequence[str], env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = start_warm(arguments, env=env, out=out.fileno(), err=err.fileno())
+        code = process.wait(START_S)
+        said = []
+        for file in (out, err):
+            file.seek(0)
+            said.append(file.read().decode("utf-8"))
+    return subprocess.CompletedProcess(list(arguments), code, *said)
 
 
 def start_server(
@@ -382,7 +404,7 @@ def start_server(
     with out_file.open("wb") as out, err_file.open("wb") as err:
         process: subprocess.Popen[bytes] | WarmProcess
         arguments = [command] if command else []
-        if fresh or environ or prefix or not POSSIBLE:
+        if fresh or not _may_be_warm(environ, prefix):
             process = subprocess.Popen(
                 [*prefix, sys.executable, str(ROOT / "app.py"), *arguments],
                 cwd=ROOT,

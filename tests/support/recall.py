@@ -8,8 +8,7 @@ import anyio
 
 from memory.intents.snapshot import PendingText
 from memory.items import Item
-from memory.recall.query import Degradation, Hit
-from memory.recall.quoted_notes import QuotedNotes
+from memory.recall.query import Degradation, Hit, QuotedNotes
 from memory.recall.retrievers import Candidate, Question, RetrieverAnswer, RetrieverName
 from memory.scope import Scope
 
@@ -57,7 +56,7 @@ class Shelf:
 
 
 @dataclass
-class GivingArm:
+class GivingRetriever:
     """A retriever that gives what it was told, and notes what it was asked."""
 
     name: RetrieverName = "fulltext"
@@ -67,13 +66,13 @@ class GivingArm:
     @classmethod
     def of(
         cls, *item_ids: str, weak: Sequence[str] = (), name: RetrieverName = "fulltext"
-    ) -> "GivingArm":
+    ) -> "GivingRetriever":
         candidates = [Candidate(item_id=item_id, strength=0.9) for item_id in item_ids]
         weaker = [Candidate(item_id=hit, strength=0.1) for hit in weak]
         return cls(name, RetrieverAnswer(candidates=candidates, weak=weaker))
 
-    def degraded(self, *reasons: Degradation) -> "GivingArm":
-        return GivingArm(self.name, replace(self.answer, degraded=reasons))
+    def degraded(self, *reasons: Degradation) -> "GivingRetriever":
+        return GivingRetriever(self.name, replace(self.answer, degraded=reasons))
 
     async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
         self.asked.append(question)
@@ -81,7 +80,7 @@ class GivingArm:
 
 
 @dataclass
-class StuckArm:
+class StuckRetriever:
     """A retriever that never answers, and notes that it was stopped."""
 
     name: RetrieverName = "vector"
@@ -96,7 +95,7 @@ class StuckArm:
 
 
 @dataclass
-class BrokenArm:
+class BrokenRetriever:
     """A retriever that breaks."""
 
     name: RetrieverName = "vector"

@@ -2,8 +2,8 @@
 
 One such process serves all tests of a test process. What it makes is the same program with the
 same arguments, environment, directory and outputs; only the imports have been done before. Tests
-of the start itself, and those with an environment of their own that others may look into, start
-the real way (`fresh`).
+of the start itself start the real way (`fresh`), and so do those with an environment that acts
+before the first import or that others look into.
 """
 
 import atexit

@@ -1,7 +1,4 @@
-"""Data that no person reads: binary, encoded blocks, hex dumps, endless lines.
-
-What is left out is named by its size.
-"""
+"""Replaces binary data, encoded blocks, hex dumps and very long lines with a remark of their size."""
 
 import re
 from collections.abc import Callable
@@ -26,7 +23,7 @@ _UNREADABLE_SHARE = 10
 
 
 def drop_blobs(text: str) -> str:
-    """Put a remark in the place of data. Call it before control characters are taken out."""
+    """Replace data with remarks. Call it before control characters are removed."""
     if "base64," in text:
         text = _DATA_URI.sub(_named_uri, text)
     text = _ENCODED.sub(_named_if_encoded, text)
@@ -51,19 +48,19 @@ def _named_if_encoded(match: re.Match[str]) -> str:
 
 
 def _is_mixed(run: str) -> bool:
-    """Whether it looks random: paths and rulers of dashes do not."""
+    """Return whether a run looks random; paths and rulers do not."""
     classes = (any(map(str.isupper, run)), any(map(str.islower, run)), any(map(str.isdigit, run)))
     separators = sum(map(run.count, "/-_+"))
     return all(classes) and separators * 10 < len(run)
 
 
 def is_encoded_line(line: str) -> bool:
-    """Whether a line is one of a block of Base64."""
+    """Return whether a line is one of a block of Base64."""
     return bool(_ENCODED_LINE.match(line)) and _is_mixed(line)
 
 
 def _drop_lines(text: str, fits: Callable[[str], bool], what: str) -> str:
-    """Put one remark in the place of at least three lines in a row that fit."""
+    """Replace each run of at least three matching lines with one remark."""
     kept: list[str] = []
     block: list[str] = []
 

@@ -1,7 +1,7 @@
-"""Leaves out of a text what nobody will want to read again.
+"""Removes noise from a text, and shortens it.
 
-Binary and encoded data, whole diffs, progress, repeated stack traces and log lines go wherever they
-stand; what is still too long keeps its head, its errors, its conclusion and its tail.
+Binary and encoded data, diffs, progress, repeated stack traces and log lines are replaced; a text that is
+still too long keeps its head, its errors, its conclusion and its tail.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from memory.episodes.episode import Clipped, Sections
 MAX_SECTION_CHARS: Final = 6_000
 MAX_EPISODE_CHARS: Final = 16_000
 MAX_READ_CHARS: Final = 400_000
-"""Of a longer text the middle is not even looked at."""
+"""The middle of a longer text is dropped unread."""
 
 _STEPS: Sequence[Callable[[str], str]] = (
     drop_blobs,
@@ -32,10 +32,9 @@ _MAX_ROUNDS = 64
 
 
 def clip_text(text: str, limit: int = MAX_SECTION_CHARS) -> str:
-    """Give the text without what is noise, at most `limit` characters (at least 200).
+    """Return the text without noise, at most `limit` characters (at least 200).
 
-    Never longer than the text, the same for the same text, and clipping the result changes nothing:
-    a step counts only where it shortens, and steps are taken until none does.
+    The result is never longer than the text, and clipping it again changes nothing.
     """
     text = fit(text, MAX_READ_CHARS)
     for _ in range(_MAX_ROUNDS):
@@ -53,7 +52,7 @@ def clip_text(text: str, limit: int = MAX_SECTION_CHARS) -> str:
 def clip_sections(sections: Sections) -> tuple[Sections, tuple[Clipped, ...]]:
     """Clip each section to its bound, and the longest further until all fit together.
 
-    What went is told by section, in characters; sections that lost nothing are not named.
+    Also returns the removed characters of each section that lost any.
     """
     given = sections.named()
     clipped = {name: clip_text(text) for name, text in given.items()}
@@ -71,7 +70,7 @@ def clip_sections(sections: Sections) -> tuple[Sections, tuple[Clipped, ...]]:
 
 
 def _share(lengths: Sequence[int]) -> int:
-    """Find the longest that a section may be for all of them to fit."""
+    """Return the maximum length of a section with which all fit."""
     left, share = MAX_EPISODE_CHARS, MAX_SECTION_CHARS
     for done, length in enumerate(sorted(lengths)):
         share = left // (len(lengths) - done)

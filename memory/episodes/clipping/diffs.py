@@ -1,4 +1,4 @@
-"""Whole diffs: what they changed can be read in the files; which files, and how much, is kept."""
+"""Replaces diffs with the names of the changed files and the numbers of lines."""
 
 import re
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _BINARY_BLOCK: Final = re.compile(r"^(?:literal|delta) \d+$")
 _FENCE: Final = re.compile(r"^\s{0,3}```(?:diff|patch)\s*$")
 _FENCE_END: Final = re.compile(r"^\s{0,3}```\s*$")
 _MIN_FENCED_LINES = 8
-"""A shorter one is an example that somebody gives."""
+"""A shorter block is an example."""
 _PATCH_BEGIN = "*** Begin Patch"
 _PATCH_END = "*** End Patch"
 _PATCH_FILE: Final = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (?P<new>.{1,500})$")
@@ -42,7 +42,7 @@ class _Changed:
 
 
 def drop_diffs(text: str) -> str:
-    """Put, in the place of each diff, the files that it changes and how many lines."""
+    """Replace each diff with the files that it changes and how many lines."""
     if not any(sign in text for sign in ("\n@@ ", _PATCH_BEGIN, "diff --", "```diff", "```patch")):
         return text
     lines, kept, at = text.split("\n"), list[str](), 0
@@ -66,7 +66,7 @@ def _remark(files: Sequence[_Changed]) -> str:
 
 
 def _read_diff(lines: Sequence[str], at: int) -> tuple[int, list[_Changed]]:
-    """Read files one after another from `at`; gives where they end."""
+    """Read the files of a diff from `at` on; return its end and the files."""
     if lines[at].startswith(_PATCH_BEGIN):
         return _read_patch(lines, at)
     if _FENCE.match(lines[at]):
@@ -111,7 +111,7 @@ def _read_file(lines: Sequence[str], begin: int) -> tuple[int, _Changed | None]:
 
 
 def _end_of_binary(lines: Sequence[str], at: int) -> int:
-    """Find the line behind the encoded blocks; each ends in an empty line."""
+    """Return the line after the encoded blocks, each of which ends in an empty line."""
     at += 1
     while at < len(lines) and _BINARY_BLOCK.match(lines[at]):
         while at < len(lines) and lines[at].strip():
@@ -155,7 +155,7 @@ def _read_patch(lines: Sequence[str], begin: int) -> tuple[int, list[_Changed]]:
 
 
 def _read_fenced(lines: Sequence[str], begin: int) -> tuple[int, list[_Changed]]:
-    """A fenced block of changed lines without a file's name; those with one are read within it."""
+    """Read a fenced block of changed lines without a file's name."""
     changed = _Changed("in a block")
     for at in range(begin + 1, len(lines)):
         line = lines[at]

@@ -1,4 +1,4 @@
-"""Makes a text fit a bound: its head, the lines that tell of errors and conclusions, its tail."""
+"""Shortens a text to its head, its lines with errors and conclusions, and its tail."""
 
 import re
 from collections.abc import Sequence
@@ -16,21 +16,18 @@ CONCLUSION: Final = re.compile(
     r"|\bTests?(?: run)?:\s|\bexit (?:code|status) \d+|\b(?:added|removed|audited) \d+ packages\b"
     r"|^(?:FAIL|ok|PASS|FAILED|OK)\b|构建(?:成功|失败)|测试(?:通过|失败)|共\s?\d+\s?个|结论",
 )
-"""What sums an output up, in the words of the usual tools."""
+"""Lines that sum an output up, in the words of common tools."""
 
 _HEAD_SHARE = 0.3
 _TELLING_SHARE = 0.35
 _RULER: Final = re.compile(r"^[=_\-*#~]{3,}\s*|\s*[=_\-*#~]{3,}$")
 _FEW_LINES = 3
 _MARK_CHARS = 40
-"""Room for a remark of what was left out."""
+"""Room for the remark on what was left out."""
 
 
 def fit(text: str, limit: int) -> str:
-    """Give at most `limit` characters: all of it where it fits, else what tells most.
-
-    `limit` is at least 200.
-    """
+    """Return at most `limit` characters of a text, at least 200."""
     if len(text) <= limit:
         return text
     lines = text.split("\n")
@@ -40,7 +37,7 @@ def fit(text: str, limit: int) -> str:
 
 
 def gist(text: str, limit: int) -> str:
-    """Give the lines that tell of errors and the conclusion alone, in their order.
+    """Return only the lines with errors and the conclusion, in order.
 
     All of the text, as `fit` has it, where it is short or no line tells. `limit` is at least 200.
     """

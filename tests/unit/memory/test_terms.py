@@ -64,13 +64,6 @@ def test_words_are_letters_and_digits_alone(text: str) -> None:
         term.encode()
 
 
-@given(
-    st.text(alphabet=st.sampled_from("部署支付abAB1 ，._-/\n")), st.sampled_from([" ", "，", "\n"])
-)
-def test_words_of_two_texts_are_those_of_each(text: str, gap: str) -> None:
-    assert terms(f"{text}{gap} {text}") == terms(text) * 2
-
-
 @given(st.text(min_size=2, alphabet=st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF)))
 def test_every_two_neighbours_are_a_word(text: str) -> None:
     words = terms(text)

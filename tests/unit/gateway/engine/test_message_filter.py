@@ -21,14 +21,12 @@ def begun(run_uuid: str = "mine") -> MessageFilter:
     return filter_
 
 
-def test_a_result_that_names_the_prompt_is_the_runs_own() -> None:
+def test_a_result_is_taken_by_the_prompts_it_names() -> None:
     assert begun().is_solicited(result(uuids=["other", "mine"]))
     assert begun().is_solicited(result(user_message_uuid="mine"))
-
-
-def test_a_result_that_names_another_prompt_is_not() -> None:
     assert not begun().is_solicited(result(uuids=["other"]))
     assert not begun().is_solicited(result(user_message_uuid="other"))
+    assert begun().is_solicited(result()), "no other turn explains it"
 
 
 def test_an_interrupted_run_may_get_a_result_without_a_name() -> None:
@@ -43,10 +41,6 @@ def test_a_background_turns_result_is_not_taken_even_by_an_interrupted_run() -> 
     assert not filter_.is_solicited(result(origin=BACKGROUND))
     filter_.interrupt()
     assert not filter_.is_solicited(result(origin=BACKGROUND))
-
-
-def test_a_result_that_names_nobody_is_taken_when_nothing_else_explains_it() -> None:
-    assert begun().is_solicited(result())
 
 
 def test_without_a_run_nothing_is_solicited() -> None:

@@ -155,3 +155,18 @@ def test_what_differs_once_connected_has_another_fingerprint() -> None:
     specs = (ClientSpec(), ClientSpec(model="a"), SPEC, with_server)
     assert len({spec.fingerprint for spec in specs}) == 4
     assert ClientSpec(model="m").fingerprint == SPEC.fingerprint
+
+
+def test_the_sdks_own_sandbox_is_on_if_asked_for_and_approves_nothing() -> None:
+    assert options().sandbox is None
+    assert options(sandboxed_bash=True).sandbox == {
+        "enabled": True,
+        "autoAllowBashIfSandboxed": False,
+        "allowUnsandboxedCommands": False,
+    }
+
+
+def test_temporary_files_go_where_no_other_user_can_foresee_their_names() -> None:
+    made = options(temp_dir=Path("/data/tmp")).env
+    assert (made["TMPDIR"], made["CLAUDE_CODE_TMPDIR"]) == ("/data/tmp", "/data/tmp")
+    assert {"TMPDIR", "CLAUDE_CODE_TMPDIR"} <= set(made[KEEPS].split(" "))

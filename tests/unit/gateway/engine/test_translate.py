@@ -16,7 +16,7 @@ from claude_agent_sdk import (
     ToolUseBlock,
     UserMessage,
 )
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.engine.events import (
@@ -42,6 +42,8 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
     max_leaves=8,
 )
+INIT_KEYS = ("session_id", "model", "tools", "skills")
+RETRY_KEYS = ("attempt", "max_retries", "retry_delay_ms", "error_status", "error")
 
 
 def events_of(message: object) -> list[EngineEvent]:
@@ -151,6 +153,7 @@ def test_a_result_is_read_whole() -> None:
     ]
 
 
+@settings(max_examples=25)
 @given(call_id=JSON, name=JSON, given_input=JSON)
 def test_any_call_is_read_with_a_text_as_id_and_name_and_an_object_as_input(
     call_id: Any, name: Any, given_input: Any
@@ -164,31 +167,19 @@ def test_any_call_is_read_with_a_text_as_id_and_name_and_an_object_as_input(
     assert repr(event.input) == repr(whole)  # NaN equals nothing
 
 
-@given(data=st.dictionaries(st.sampled_from(["session_id", "model", "tools", "skills"]), JSON))
-def test_any_init_message_makes_a_session(data: dict[str, Any]) -> None:
+@settings(max_examples=25)
+@given(
+    data=st.dictionaries(st.sampled_from([*INIT_KEYS, *RETRY_KEYS, "type", "delta"]), JSON),
+    cost=JSON,
+)
+def test_any_message_is_read(data: dict[str, Any], cost: object) -> None:
     (event,) = events_of(SystemMessage(subtype="init", data=data))
     assert isinstance(event, SessionReady)
-
-
-@given(
-    data=st.dictionaries(
-        st.sampled_from(["attempt", "max_retries", "retry_delay_ms", "error_status", "error"]), JSON
-    )
-)
-def test_any_retry_message_is_read(data: dict[str, Any]) -> None:
     (event,) = events_of(SystemMessage(subtype="api_retry", data=data))
     assert isinstance(event, ModelRetrying)
-
-
-@given(event=st.dictionaries(st.sampled_from(["type", "delta"]), JSON))
-def test_any_stream_event_is_read(event: dict[str, Any]) -> None:
-    events_of(stream(event))
-    events_of(stream({**event, "type": "content_block_delta"}))
-
-
-@given(cost=JSON, denials=JSON, errors=JSON)
-def test_any_result_ends_the_run(cost: object, denials: object, errors: object) -> None:
-    message = result(total_cost_usd=cost, permission_denials=denials, errors=errors)
-    (event,) = events_of(message)
+    events_of(stream(data))
+    events_of(stream({**data, "type": "content_block_delta"}))
+    odd = data.get("tools")
+    (event,) = events_of(result(total_cost_usd=cost, permission_denials=odd, errors=odd))
     assert isinstance(event, RunFinished)
     assert math.isfinite(event.cost_usd)

@@ -1,4 +1,7 @@
+import json
+import re
 from datetime import timedelta
+from pathlib import Path
 
 from gateway.conversations.model import Turn
 from gateway.engine.events import SessionReady, TextDone
@@ -17,6 +20,7 @@ from tests.support.builders import (
     returned,
 )
 
+HTTP = (Path(__file__).parents[4] / "docs" / "http.md").read_text(encoding="utf-8")
 PACK = ContextPack(
     text="remember",
     items=[
@@ -107,6 +111,11 @@ def test_a_turn_result_has_exactly_the_contracts_fields() -> None:
         "finished_at": "2026-11-20T12:00:01.500Z",
         "duration_ms": 1234,
     }
+    (shown,) = re.findall(r"```json\n(\{\"conversation_id\".*?)```", HTTP, re.DOTALL)
+    documented = json.loads(shown)
+    assert list(documented) == list(result)
+    assert documented["tools"][0].keys() == result["tools"][0].keys()
+    assert documented["memory"].keys() == result["memory"].keys()
 
 
 def test_the_notice_of_failures_counts_and_names_them() -> None:

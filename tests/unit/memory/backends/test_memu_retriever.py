@@ -18,8 +18,7 @@ from memory.outbox.backend import (
 )
 from memory.outbox.breaker import BreakerLimits, BreakerState
 from memory.outbox.delivery import Link
-from memory.recall.gather import Gathered, gather
-from memory.recall.retrievers import Candidate, Question
+from memory.recall.retrievers import Candidate, Gathered, Question, gather
 from memory.scope import Scope
 from tests.support.recall import ANN, AT
 

@@ -47,7 +47,7 @@ def make_vote(voter: str = "cnv_other", **fields: Any) -> Vote:
 
 
 def days_later(days: float) -> datetime:
-    """Give a moment after the cases were made."""
+    """Return a time after the cases were made."""
     return AT + timedelta(days=days)
 
 

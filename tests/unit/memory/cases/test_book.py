@@ -7,11 +7,9 @@ import pytest
 
 from memory.cases.case import CaseCaller, HistoryEntry
 from memory.cases.results import CaseRefused
-from memory.scope import Scope
 from tests.conformance.suites.case_values import ANN
 from tests.support.cases import (
     INCIDENT,
-    INCIDENT_ZH,
     CaseWorld,
     caller,
     case_world,
@@ -50,30 +48,6 @@ async def test_a_new_case_is_a_draft_in_the_callers_scope(tmp_path: Path) -> Non
             )
         ]
         assert world.told == ["changed"]
-
-
-async def test_a_person_outside_of_any_conversation_records_too(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        who = caller(None, app=None, environment=None, by="person")
-        answer = await world.upsert(who, **INCIDENT_ZH)
-        assert answer.case.scope == Scope(owner_id="ann")
-        assert answer.case.source_conversation_id is None
-        assert answer.unreviewed_cases == ()
-        (entry,) = await world.store.history(answer.case.case_id, limit=9)
-        assert (entry.by, entry.user_id, entry.conversation_id) == ("person", "ann", None)
-
-
-async def test_what_is_not_sure_is_kept_and_told_to_be_out_of_search(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        answer = await world.upsert(caller(), **{**INCIDENT, "confidence": 0.2})
-        assert not answer.case.is_findable
-        assert answer.case.review_reasons == ("low_confidence",)
-        assert len(answer.notes) == 1
-        assert "search does not show it" in answer.notes[0]
-        long = {**INCIDENT_ZH, "confidence": 0.2, "diagnosis": "很长" * 50_000}
-        answer = await world.upsert(caller(), **long)
-        assert "was cut" in answer.notes[0]
-        assert "search does not show it" in answer.notes[1]
 
 
 async def test_a_forged_scope_conversation_feedback_or_lifecycle_changes_nothing(
@@ -211,15 +185,6 @@ async def test_what_is_anothers_is_not_there(tmp_path: Path, who: CaseCaller) ->
         assert await everything(world) == before
         other = await world.upsert(who, **INCIDENT)
         assert other.status == "created"
-
-
-async def test_an_id_that_a_model_made_up_creates_nothing(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        for case_id in ("cas_madeup", "half a letter \ud800", "长" * 5000):
-            with pytest.raises(CaseRefused) as caught:
-                await world.upsert(caller(), case_id=case_id, **INCIDENT)
-            assert caught.value.code == "CASE_NOT_FOUND"
-        assert await world.count() == 0
 
 
 async def test_secrets_reach_neither_the_case_nor_its_reports_and_history(tmp_path: Path) -> None:

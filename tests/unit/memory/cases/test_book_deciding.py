@@ -10,22 +10,13 @@ import anyio.to_thread
 import pytest
 
 from memory.cases import case_dedup, changes, similarity
-from memory.cases.case import Report
-from memory.cases.case_reader import CaseReader
-from memory.cases.item import to_item
-from memory.cases.results import Refusal
-from memory.cases.tools import CaseTools
 from tests.support.cases import INCIDENT, OTHER_INCIDENT, CaseWorld, caller, case_world
 
-NOTHING: Any = None
-"""What would search: here nothing is."""
 AGAIN = {**INCIDENT, "symptom_summary": "checkout answers 503 after the deploy (10:42)"}
 
 
 _AT_MOST_S = 20
 """So long a thread that nobody lets go is there at most."""
-_SOON_S = 5
-"""So long whoever does not wait for such a thread takes at most."""
 
 
 class Slow:
@@ -107,55 +98,3 @@ async def test_the_loop_goes_on_turning_while_it_is_decided(
         finally:
             slow.let_go()
         assert not slow.was_on_loop
-
-
-@pytest.mark.parametrize(
-    ("room", "name"),
-    [(case_dedup, "fingerprint_of"), (changes, "to_item")],
-    ids=["same", "item"],
-)
-async def test_the_limit_of_the_tools_cuts_a_decision_and_nothing_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: Any, name: str
-) -> None:
-    async with case_world(tmp_path) as world:
-        one = (await world.upsert(caller(), **INCIDENT)).case
-        slow = Slow(getattr(room, name))
-        monkeypatch.setattr(room, name, slow)
-        tools = CaseTools(world.book, NOTHING, CaseReader(world.store), limit_s=0.05)
-        try:
-            with anyio.fail_after(_SOON_S):
-                answer = await tools.upsert(caller("cnv_2"), AGAIN)
-        finally:
-            slow.let_go()
-        assert isinstance(answer, Refusal)
-        assert answer.code == "TOOL_TIMEOUT"
-        assert slow.began.is_set()
-        assert await world.case(one.case_id) == one
-        monkeypatch.undo()
-        later = CaseTools(world.book, NOTHING, CaseReader(world.store))
-        told = await later.upsert(caller("cnv_2"), AGAIN)
-        assert told.code == "OK", "who gave up holds nobody up"
-
-
-async def test_what_was_decided_on_an_older_state_is_decided_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """While one decides, another votes: the vote is not lost."""
-    async with case_world(tmp_path) as world:
-        one = (await world.upsert(caller(), **INCIDENT)).case.case_id
-        slow = Slow(to_item)
-        monkeypatch.setattr(changes, "to_item", slow)
-        try:
-            with anyio.fail_after(30):
-                async with anyio.create_task_group() as group:
-                    group.start_soon(again, world, one)
-                    await begun(slow)
-                    monkeypatch.undo()
-                    await vote(world, one)
-                    slow.let_go()
-        finally:
-            slow.let_go()
-        case = await world.case(one)
-        assert (case.confidence, case.reports, case.revision) == (0.9, 1, 3)
-        kept: list[Report] = list(await world.store.reports(one, limit=9))
-        assert len(kept) == 1

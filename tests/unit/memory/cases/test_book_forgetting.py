@@ -10,7 +10,6 @@ from memory.cases.results import CaseRefused
 from memory.forgetting import Forgetting
 from memory.intents.builders import Happening, intent_from_tool_result
 from memory.scope import Scope
-from memory.stores.sqlite.chronicle import SqliteChronicle
 from tests.support.cases import INCIDENT, OTHER_INCIDENT, CaseWorld, caller, case_world
 from tests.support.episodes import AT, recorder_on
 
@@ -24,7 +23,7 @@ def forgetting_on(world: CaseWorld) -> Forgetting:
     return Forgetting(world.database, backends=["vector"], recording=recording, now=lambda: AT)
 
 
-async def recorded(world: CaseWorld, **fields: Any) -> Case:
+async def record_case(world: CaseWorld, **fields: Any) -> Case:
     """Record a case that tells of the word, as an agent does: the call is in the chronicle."""
     sent = {**INCIDENT, "symptom_summary": f"checkout answers 503, says the {WORD}", **fields}
     one = (await world.upsert(caller(), **sent)).case
@@ -51,16 +50,9 @@ async def everything(world: CaseWorld) -> str:
     return "\n".join(repr(tuple(row)) for row in rows)
 
 
-async def deliveries(world: CaseWorld, case_id: str) -> list[str]:
-    rows = await world.database.rows(
-        "SELECT idempotency_key FROM outbox WHERE item_id = ? ORDER BY idempotency_key", (case_id,)
-    )
-    return [row["idempotency_key"] for row in rows]
-
-
 async def test_nothing_of_a_case_is_left_and_the_rest_stays(tmp_path: Path) -> None:
     async with case_world(tmp_path) as world:
-        gone = (await recorded(world)).case_id
+        gone = (await record_case(world)).case_id
         staging = caller("cnv_2", environment="staging")
         kept = (await world.upsert(staging, **INCIDENT)).case.case_id
         other = (await world.upsert(caller("cnv_3"), **OTHER_INCIDENT)).case.case_id
@@ -88,40 +80,9 @@ async def test_nothing_of_a_case_is_left_and_the_rest_stays(tmp_path: Path) -> N
         assert WORD not in await everything(world)
 
 
-async def test_the_words_of_a_case_are_in_no_table_any_more(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        gone = await recorded(world)
-        assert WORD in await everything(world)
-        assert await forgetting_on(world).forget(gone.case_id, ANN)
-        assert WORD not in await everything(world)
-        page = await SqliteChronicle(world.database).page("ann", limit=9)
-        assert [(record.key, record.forgotten) for record in page.records] == [
-            ("memory.forgotten", False),
-            (f"tool.{TOOL}.ok", True),
-        ]
-        assert gone.case_id not in repr(page)
-        assert list(await deliveries(world, gone.case_id)) == [
-            f"memu:forget:{gone.case_id}:2",
-            f"vector:forget:{gone.case_id}:2",
-        ]
-
-
-@pytest.mark.parametrize("signal", ["stale", "rollback"])
-async def test_a_case_that_search_does_not_show_is_forgotten_by_its_id(
-    tmp_path: Path, signal: str
-) -> None:
-    async with case_world(tmp_path) as world:
-        gone = await recorded(world, confidence=0.6 if signal == "stale" else 0.25)
-        await world.vote(caller("cnv_2"), gone.case_id, signal=signal)
-        assert not await world.database.rows("SELECT id FROM items")
-        assert await forgetting_on(world).forget(gone.case_id, ANN)
-        assert WORD not in await everything(world)
-        assert f"vector:forget:{gone.case_id}:3" in await deliveries(world, gone.case_id)
-
-
 async def test_a_case_is_forgotten_by_whoever_may_see_it_alone(tmp_path: Path) -> None:
     async with case_world(tmp_path) as world:
-        mine = await recorded(world)
+        mine = await record_case(world)
         before = await everything(world)
         forgetting = forgetting_on(world)
         assert not await forgetting.forget(mine.case_id, BOB)
@@ -131,18 +92,9 @@ async def test_a_case_is_forgotten_by_whoever_may_see_it_alone(tmp_path: Path) -
         assert await forgetting.forget(mine.case_id, Scope(owner_id="ann", app_code="shop"))
 
 
-async def test_what_was_forgotten_may_be_learned_anew(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        gone = await recorded(world)
-        await forgetting_on(world).forget(gone.case_id, ANN)
-        again = await world.upsert(caller(), **INCIDENT)
-        assert again.status == "created"
-        assert again.case.case_id != gone.case_id
-
-
 async def test_a_vote_on_a_case_that_is_being_forgotten_finds_it_gone(tmp_path: Path) -> None:
     async with case_world(tmp_path) as world:
-        gone = await recorded(world)
+        gone = await record_case(world)
         votes = world.store.votes
 
         async def forgotten_meanwhile(case_ids: Any) -> Any:

@@ -8,7 +8,7 @@ import pytest
 
 from memory.cases.case import Case
 from memory.cases.input import MAX_NAMES
-from memory.cases.item import MAX_TOLD_REPORTS
+from memory.cases.item import MAX_SEARCHED_REPORTS
 from memory.cases.results import FeedbackTally
 from tests.support.cases import INCIDENT, INCIDENT_ZH, CaseWorld, caller, case_world, retold
 
@@ -136,7 +136,7 @@ async def test_strangers_fill_no_lists_of_an_accepted_case_and_move_it_nowhere(
         one = await helped(world, 2, bare)
         merged = await world.upsert(caller("cnv_9"), **{**retold(bare), "metadata": known})
         assert (merged.status, merged.case.content) == ("merged", one.content)
-        (report,) = await world.store.reports(one.case_id, limit=MAX_TOLD_REPORTS)
+        (report,) = await world.store.reports(one.case_id, limit=MAX_SEARCHED_REPORTS)
         assert report.content.metadata.failure_layer == "network", "kept as it was told"
         twice = await world.upsert(caller("cnv_9"), **{**retold(bare), "metadata": known})
         assert (twice.status, twice.case.reports) == ("unchanged", 1)

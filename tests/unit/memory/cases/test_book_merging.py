@@ -1,17 +1,12 @@
 """The book of cases: the same that is told again is one case, and only the same."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from memory.cases.fingerprint import fingerprint_of
-from memory.cases.item import to_item
-from memory.cases.store import CaseChange
-from tests.conformance.suites.case_values import ANN
 from tests.support.cases import (
     INCIDENT,
     INCIDENT_ZH,
@@ -21,7 +16,7 @@ from tests.support.cases import (
 
 
 def numbered(incident: Mapping[str, Any], n: int) -> dict[str, Any]:
-    """Tell an incident as another shift would: another pod, another time, the same cause."""
+    """Return an incident as another shift would report it: another pod, another time."""
     return {
         **incident,
         "symptom_summary": f"{incident['symptom_summary']} (pod-7f{n:02d}, 10:{n:02d})",
@@ -100,18 +95,6 @@ async def test_a_conversation_that_tells_exactly_the_same_again_reports_nothing(
         assert world.told == ["changed"] * 4
 
 
-async def test_what_others_added_does_not_make_it_new(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        await world.upsert(caller(), **INCIDENT)
-        known = {**INCIDENT["metadata"], "tags": ["pool", "import"]}
-        added = await world.upsert(caller("cnv_2"), **{**INCIDENT, "metadata": known})
-        assert added.case.content.metadata.tags == ("pool", "import")
-        assert (await world.upsert(caller(), **INCIDENT)).status == "unchanged"
-        known = {**known, "tags": ["eu-1"]}
-        more = await world.upsert(caller(), **{**INCIDENT, "metadata": known})
-        assert (more.status, more.case.reports) == ("merged", 2)
-
-
 async def test_the_same_few_words_about_another_service_are_another_case(tmp_path: Path) -> None:
     words = {
         "symptom_summary": "pods restart",
@@ -125,39 +108,6 @@ async def test_the_same_few_words_about_another_service_are_another_case(tmp_pat
             known = {"related_services": [service], "failure_layer": layer}
             answer = await world.upsert(caller(f"cnv_{service}"), **words, metadata=known)
             assert answer.status == "created"
-
-
-async def test_a_conversation_that_reported_something_like_it_may_tell_more(
-    tmp_path: Path,
-) -> None:
-    async with case_world(tmp_path) as world:
-        await world.upsert(caller(), **numbered(INCIDENT, 0))
-        await world.upsert(caller("cnv_2"), **numbered(INCIDENT, 1))
-        answer = await world.upsert(caller("cnv_2"), **numbered(INCIDENT, 2))
-        assert (answer.status, answer.case.reports) == ("merged", 2)
-
-
-async def test_of_two_cases_that_say_exactly_this_the_one_that_can_be_found_takes_it(
-    tmp_path: Path,
-) -> None:
-    async with case_world(tmp_path) as world:
-        wrong = (await world.upsert(caller(), **{**INCIDENT, "confidence": 0.3})).case.case_id
-        await world.vote(caller("cnv_2"), wrong, helpful=False)
-        assert (await world.case(wrong)).lifecycle == "rejected"
-        right = (await world.upsert(caller(), **INCIDENT_ZH)).case.case_id
-        content = (await world.case(wrong)).content
-        alike = replace(await world.case(right), content=content, revision=2)
-        await world.store.apply(
-            CaseChange(
-                case=alike,
-                expected_revision=1,
-                fingerprint=fingerprint_of(content, ANN),
-                history=[],
-                item=to_item(alike),
-            )
-        )
-        answer = await world.upsert(caller("cnv_3"), **INCIDENT)
-        assert (answer.status, answer.case.case_id) == ("merged", right)
 
 
 async def test_what_a_report_adds_is_searched_with_the_case_whatever_happens_then(

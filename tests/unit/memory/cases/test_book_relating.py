@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from memory.cases.case import CaseContent
-from memory.cases.nearby import Nearby
+from memory.cases.relations import Nearby
 from memory.scope import Scope
 from tests.support.cases import (
     INCIDENT,
@@ -49,17 +49,6 @@ async def test_both_ends_know_of_a_relation_also_after_a_rewriting(tmp_path: Pat
         rewritten = {**OTHER_INCIDENT, "case_id": first, "metadata": {"failure_layer": "os"}}
         assert (await world.upsert(caller(), **rewritten)).similar_cases == ()
         assert (await world.store.related([second.case.case_id]))[second.case.case_id] == []
-
-
-async def test_a_rewritten_case_is_related_to_what_it_is_like_now(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        one = (await world.upsert(caller(), **INCIDENT)).case
-        other = (await world.upsert(caller("cnv_2"), **OTHER_INCIDENT)).case.case_id
-        assert (await world.store.related([other]))[other] == []
-        answer = await world.upsert(caller("cnv_2"), **INCIDENT, case_id=other)
-        assert [known.case_id for known in answer.similar_cases] == [one.case_id]
-        assert answer.similar_cases[0].relation == "same_root_cause"
-        assert len((await world.store.related([one.case_id]))[one.case_id]) == 1
 
 
 class Forgetful(Listed):

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from memory.cases.case_reader import CaseReader
-from memory.cases.results import MAX_TOLD_RELATED
 from tests.support.cases import INCIDENT, INCIDENT_ZH, caller, case_world, retold
 
 
@@ -29,25 +27,3 @@ async def test_surroundings_that_a_merged_report_adds_part_what_was_taken_for_on
         assert [known.relation for relations in ends.values() for known in relations] == [
             "surface_similar"
         ] * 2
-
-
-async def test_no_number_of_look_alikes_stands_before_one_cause(tmp_path: Path) -> None:
-    def told(layer: str, **fields: Any) -> dict[str, Any]:
-        return {**INCIDENT, "metadata": {"failure_layer": layer}, **fields}
-
-    async with case_world(tmp_path) as world:
-        one = (await world.upsert(caller(), **told("db"))).case.case_id
-        freely = "503 from checkout since the last deploy"
-        true = await world.upsert(
-            caller("cnv_2", environment="staging"), **told("db", symptom_summary=freely)
-        )
-        assert true.similar_cases[0].relation == "same_root_cause"
-        for n in range(MAX_TOLD_RELATED + 2):
-            await world.upsert(caller(f"cnv_c{n}", environment=f"e{n}"), **told("network"))
-        updated = await world.upsert(caller(), case_id=one, metadata={"region": "eu"})
-        ((whole,), _) = await CaseReader(world.store).whole(caller("cnv_9"), [one])
-        for named in (updated.similar_cases, whole.similar_cases):
-            assert len(named) == MAX_TOLD_RELATED
-            assert named[0].case_id == true.case.case_id
-            scores = [known.score for known in named]
-            assert scores[0] < scores[1], "mere likeness scores higher, and comes after"

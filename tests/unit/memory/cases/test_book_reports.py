@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from memory.cases.case_reader import MAX_REPORTS, CaseReader
-from memory.cases.item import MAX_TOLD_REPORTS
-from memory.cases.markdown import MAX_REPORTS as MAX_IN_MARKDOWN
+from memory.cases.case_reader import CaseReader
 from tests.support.cases import INCIDENT, CaseWorld, caller, case_world
 
 
@@ -20,34 +18,6 @@ def retold(incident: Any, n: int, *, code: str = "") -> dict[str, Any]:
 async def body(world: CaseWorld) -> str:
     ((text,),) = [tuple(row) for row in await world.database.rows("SELECT body FROM items")]
     return str(text)
-
-
-async def test_what_the_newest_few_add_is_searched_and_told_whoever_told_it(tmp_path: Path) -> None:
-    words = ["scanner valve", "harbour crane", "velvet rope", "copper kettle", "paper lantern"]
-    words += [
-        "marble stair",
-        "cedar drawer",
-        "linen curtain",
-        "amber lamp",
-        "iron gate",
-        "wax seal",
-    ]
-    assert len(words) > MAX_REPORTS > MAX_IN_MARKDOWN == MAX_TOLD_REPORTS == 5
-    async with case_world(tmp_path) as world:
-        one = (await world.upsert(caller(), **INCIDENT)).case.case_id
-        for n, word in enumerate(words):
-            more = f"{INCIDENT['resolution']}. Looked at the {word}."
-            answer = await world.upsert(
-                caller(f"cnv_r{n}"), **{**retold(INCIDENT, n), "resolution": more}
-            )
-            assert answer.status == "merged"
-        searched = await body(world)
-        assert [word in searched for word in words] == [False] * 6 + [True] * 5
-        ((whole,), _) = await CaseReader(world.store).whole(caller("cnv_9"), [one])
-        told = [report.content.resolution for report in whole.reports]
-        assert [word in text for word, text in zip(words[1:], told, strict=True)] == [True] * 10
-        shown = whole.markdown
-        assert [word in shown for word in words] == [False] * 6 + [True] * 5
 
 
 async def test_one_conversation_pushes_out_no_report_of_another(tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 import anyio
 import pytest
 
+from memory.cases import book
 from memory.cases.case import CaseCaller, CaseContent
-from memory.cases.nearby import Nearby
-from memory.cases.results import CaseRefused
+from memory.cases.relations import Nearby
+from memory.cases.results import CaseRefused, FeedbackAnswer
 from memory.cases.store import CaseChange
 from memory.errors import StoreConflict, StoreUnavailable
 from memory.scope import Scope
@@ -99,3 +100,34 @@ async def test_nothing_is_written_where_the_store_is_gone(tmp_path: Path) -> Non
         with pytest.raises(StoreUnavailable):
             await world.upsert(caller(), **INCIDENT)
         assert world.told == []
+
+
+class Unreminding(SqliteCaseStore):
+    """A store that does not say what is to be judged: it cannot, or takes for ever."""
+
+    hangs = False
+
+    async def unreviewed(self, *_: Any, **__: Any) -> list[str]:
+        if self.hangs:
+            await anyio.sleep_forever()
+        raise StoreUnavailable("The memory cannot be read.")
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_what_is_written_is_answered_also_where_the_reminder_to_judge_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hangs: Any
+) -> None:
+    monkeypatch.setattr(book, "_UNREVIEWED_S", 0.05)
+    async with case_world(tmp_path) as first:
+        store = Unreminding(first.database, ticking(), deliver_to=())
+        store.hangs = hangs
+        async with case_world(
+            tmp_path, store=store, candidates=Listed(first.database, store)
+        ) as world:
+            with anyio.fail_after(30):
+                one = await world.upsert(caller(), **INCIDENT)
+                voted: FeedbackAnswer = await world.vote(
+                    caller("cnv_2"), one.case.case_id, helpful=True
+                )
+            assert (one.status, voted.feedback.helpful) == ("created", 1)
+            assert (tuple(one.unreviewed_cases), tuple(voted.unreviewed_cases)) == ((), ())

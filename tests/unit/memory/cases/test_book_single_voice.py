@@ -9,7 +9,6 @@ from memory.cases.case import Case
 from memory.cases.results import CaseRefused
 from tests.support.cases import (
     INCIDENT,
-    INCIDENT_ZH,
     OTHER_INCIDENT,
     CaseWorld,
     caller,
@@ -17,7 +16,7 @@ from tests.support.cases import (
 )
 
 
-async def recorded(world: CaseWorld, **fields: Any) -> Case:
+async def record_case(world: CaseWorld, **fields: Any) -> Case:
     return (await world.upsert(caller(), **{**INCIDENT, **fields})).case
 
 
@@ -27,7 +26,7 @@ def retold(n: int = 7, **fields: Any) -> dict[str, Any]:
 
 async def test_who_rewrites_a_sign_of_a_case_cannot_do_away_with_it(tmp_path: Path) -> None:
     async with case_world(tmp_path) as world:
-        one = await recorded(world, confidence=0.9)
+        one = await record_case(world, confidence=0.9)
         sure = (await world.case(one.case_id)).confidence
         evil = caller("cnv_evil")
         sign = f"{INCIDENT['symptom_summary']}."
@@ -44,21 +43,9 @@ async def test_who_rewrites_a_sign_of_a_case_cannot_do_away_with_it(tmp_path: Pa
         assert judged.case.lifecycle == "draft"
 
 
-async def test_a_statement_and_a_vote_of_one_author_never_reject(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        one = await recorded(world, confidence=0.9)
-        for name in ("cnv_2", "cnv_3"):
-            await world.vote(caller(name), one.case_id, helpful=True)
-        await world.upsert(caller(), case_id=one.case_id, confidence=0.0)
-        own = await world.vote(caller(), one.case_id, helpful=False, signal="rollback")
-        assert (own.case.lifecycle, own.case.confidence) == ("accepted", 0.0)
-        second = await world.vote(caller("cnv_4"), one.case_id, helpful=False)
-        assert second.case.lifecycle == "rejected", "two speak against it, one did not write it"
-
-
 async def test_what_two_found_helpful_one_alone_does_not_reject(tmp_path: Path) -> None:
     async with case_world(tmp_path) as world:
-        one = await recorded(world, confidence=0.9)
+        one = await record_case(world, confidence=0.9)
         for name in ("cnv_2", "cnv_3"):
             await world.vote(caller(name), one.case_id, helpful=True)
         await world.upsert(caller(), case_id=one.case_id, confidence=0.0)
@@ -83,7 +70,7 @@ async def test_nobody_plants_a_case_that_swallows_what_others_find(
     """What an author himself thinks little of is no verdict."""
     judged = how != "unsure"
     async with case_world(tmp_path) as world:
-        planted = await recorded(world, confidence=0.3 if judged else 0.0)
+        planted = await record_case(world, confidence=0.3 if judged else 0.0)
         if judged:
             own = await world.vote(caller(), planted.case_id, helpful=False)
             assert own.case.lifecycle == "draft"
@@ -105,7 +92,7 @@ async def test_nobody_plants_a_case_that_swallows_what_others_find(
 
 async def test_an_author_who_is_surer_now_says_so_by_telling_it_again(tmp_path: Path) -> None:
     async with case_world(tmp_path) as world:
-        one = await recorded(world, confidence=0.4)
+        one = await record_case(world, confidence=0.4)
         assert one.review_reasons == ()
         lower = await world.upsert(caller(), **{**INCIDENT, "confidence": 0.2})
         assert (lower.status, lower.case) == ("unchanged", one)
@@ -118,7 +105,7 @@ async def test_what_others_judged_useless_stays_hidden_however_surely_it_is_told
     tmp_path: Path,
 ) -> None:
     async with case_world(tmp_path) as world:
-        one = await recorded(world, confidence=0.6)
+        one = await record_case(world, confidence=0.6)
         against = await world.vote(caller("cnv_2"), one.case_id, helpful=False)
         assert (against.case.lifecycle, against.case.confidence) == ("draft", 0.4)
         again = await world.upsert(caller("cnv_3"), **retold(confidence=1.0))
@@ -134,7 +121,7 @@ async def test_what_was_found_wrong_does_not_come_back_by_rewriting_another_case
     tmp_path: Path, lifecycle: str, told: dict[str, Any]
 ) -> None:
     async with case_world(tmp_path) as world:
-        wrong = await recorded(world, confidence=0.3 if lifecycle == "rejected" else 0.8)
+        wrong = await record_case(world, confidence=0.3 if lifecycle == "rejected" else 0.8)
         vote: dict[str, Any] = (
             {"helpful": False} if lifecycle == "rejected" else {"signal": "stale"}
         )
@@ -152,41 +139,11 @@ async def test_what_was_found_wrong_does_not_come_back_by_rewriting_another_case
         assert surer.status == "updated"
 
 
-async def test_a_rewriting_that_makes_two_cases_the_same_is_told(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        first = await recorded(world)
-        other = (await world.upsert(caller("cnv_2"), **OTHER_INCIDENT)).case.case_id
-        answer = await world.upsert(caller("cnv_2"), **{**retold(), "case_id": other})
-        assert answer.status == "updated"
-        assert answer.notes == (f"It tells the same as {first.case_id} now.",)
-        apart = await world.upsert(caller("cnv_2"), **{**INCIDENT_ZH, "case_id": other})
-        assert apart.notes == ()
-
-
-async def test_a_twin_of_old_stops_no_change_of_anything_but_what_is_said(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        first = await recorded(world)
-        other = (await world.upsert(caller("cnv_2"), **OTHER_INCIDENT)).case.case_id
-        await world.upsert(caller("cnv_2"), **{**retold(), "case_id": other})
-        await world.vote(caller("cnv_3"), first.case_id, signal="stale")
-        surer = await world.upsert(caller("cnv_2"), case_id=other, confidence=0.9)
-        assert (surer.status, surer.notes) == ("updated", ())
-
-
-async def test_a_case_is_no_twin_of_itself(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        stale = (await recorded(world)).case_id
-        await world.vote(caller("cnv_3"), stale, signal="stale")
-        more = await world.upsert(caller(), case_id=stale, metadata={"tags": ["more"]})
-        assert (more.status, more.case.lifecycle) == ("updated", "stale")
-        assert not any("tells the same" in note for note in more.notes)
-
-
 async def test_what_is_known_of_the_surroundings_gives_way_to_an_author_or_a_person_alone(
     tmp_path: Path,
 ) -> None:
     async with case_world(tmp_path) as world:
-        one = await recorded(world)
+        one = await record_case(world)
         sent = {"failure_layer": "k8s", "runtime": "java", "tags": ["x"], "related_services": []}
         answer = await world.upsert(caller("cnv_2"), case_id=one.case_id, metadata=sent)
         known = answer.case.content.metadata
@@ -207,28 +164,3 @@ async def test_what_is_known_of_the_surroundings_gives_way_to_an_author_or_a_per
             )
             assert changed.case.content.metadata.failure_layer == layer
             assert changed.stripped == ()
-
-
-async def test_what_stood_in_the_metadata_stays_in_the_history(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        one = await recorded(world)
-        sent = {"failure_layer": "k8s", "runtime": "java", "tags": ["x"]}
-        await world.upsert(caller(), case_id=one.case_id, metadata=sent)
-        entry = (await world.store.history(one.case_id, limit=99))[-1]
-        assert entry.details["before"] == {
-            "metadata.failure_layer": "db",
-            "metadata.tags": ["pool"],
-        }
-
-
-async def test_a_persons_call_made_twice_is_no_second_report(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        await recorded(world)
-        person = caller(None, by="person")
-        answers = [await world.upsert(person, **retold()) for _ in range(3)]
-        assert [answer.status for answer in answers] == ["merged", "unchanged", "unchanged"]
-        assert answers[-1].case.reports == 1
-        branches = [caller(f"cnv_b{n}", root_id="cnv_9") for n in range(2)]
-        told = [await world.upsert(caller("cnv_9"), **retold(9))]
-        told += [await world.upsert(branch, **retold(9)) for branch in branches]
-        assert [text.status for text in told] == ["merged", "unchanged", "unchanged"]

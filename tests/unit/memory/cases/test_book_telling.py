@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from memory.cases.case import CaseContent
-from memory.cases.input import MAX_NAMES
-from memory.cases.nearby import Nearby
+from memory.cases.relations import Nearby
 from memory.scope import Scope
 from tests.support.cases import INCIDENT, INCIDENT_ZH, Listed, caller, case_world, retold
 
@@ -35,18 +34,6 @@ async def test_who_may_change_a_case_is_told_how_where_a_better_telling_is_kept_
             assert (answer.status, answer.case.case_id) == ("merged", one.case_id)
             assert answer.case.content.resolution == "重启 restart"
             assert (how in " ".join(answer.notes)) is is_told
-
-
-async def test_a_report_whose_names_have_no_room_is_told_so(tmp_path: Path) -> None:
-    full = {**INCIDENT, "metadata": {"tags": [f"t{n}" for n in range(MAX_NAMES)]}}
-    async with case_world(tmp_path) as world:
-        await world.upsert(caller(), **full)
-        more = {**retold(INCIDENT), "metadata": {"tags": ["one more"]}}
-        answer = await world.upsert(caller("cnv_2"), **more)
-        assert answer.status == "merged"
-        assert [("`metadata.tags`" in note) for note in answer.notes] == [False, True]
-        within = {**retold(INCIDENT), "metadata": {"tags": ["t1"]}, "resolution": "close them all"}
-        assert len((await world.upsert(caller("cnv_3"), **within)).notes) == 1
 
 
 class Partly(Listed):

@@ -13,7 +13,7 @@ from memory.cases.results import FeedbackTally
 from tests.support.cases import INCIDENT, INCIDENT_ZH, CaseWorld, caller, case_world
 
 
-async def recorded(world: CaseWorld, **fields: Any) -> Case:
+async def record_case(world: CaseWorld, **fields: Any) -> Case:
     return (await world.upsert(caller(), **{**INCIDENT, **fields})).case
 
 
@@ -25,7 +25,7 @@ async def test_two_other_conversations_make_a_draft_accepted_and_history_names_a
     tmp_path: Path,
 ) -> None:
     async with case_world(tmp_path) as world:
-        case_id = (await recorded(world)).case_id
+        case_id = (await record_case(world)).case_id
         first = await world.vote(caller("cnv_2", environment="staging"), case_id, helpful=True)
         assert (first.case.lifecycle, first.case.confidence) == ("draft", 0.9)
         second = await world.vote(caller("cnv_3"), case_id, helpful=True)
@@ -55,7 +55,7 @@ async def test_one_conversation_cannot_promote_what_it_wrote_however_often_it_tr
     tmp_path: Path,
 ) -> None:
     async with case_world(tmp_path) as world:
-        case_id = (await recorded(world, confidence=1)).case_id
+        case_id = (await record_case(world, confidence=1)).case_id
         for _ in range(10):
             await world.vote(caller("cnv_1"), case_id, helpful=True)
             await world.vote(caller("cnv_1"), case_id, signal="success")
@@ -65,49 +65,12 @@ async def test_one_conversation_cannot_promote_what_it_wrote_however_often_it_tr
         assert [(vote.voter, vote.helpful) for vote in votes] == [("cnv_1", True)]
 
 
-async def test_one_other_conversation_is_not_two_however_often_it_votes(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        case_id = (await recorded(world)).case_id
-        answers = [await world.vote(caller("cnv_2"), case_id, helpful=True) for _ in range(9)]
-        assert {answer.case.confidence for answer in answers} == {0.9}
-        assert {answer.feedback.helpful for answer in answers} == {1}
-        assert await lifecycle(world, case_id) == "draft"
-        assert world.told == ["changed"] * 2, "the same vote again writes nothing"
-        assert len(await world.store.history(case_id, limit=50)) == 2
-        assert "counted already" in answers[-1].notes[0]
-
-
-async def test_the_last_word_of_a_conversation_counts(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        case_id = (await recorded(world)).case_id
-        await world.vote(caller("cnv_2"), case_id, helpful=True)
-        after = await world.vote(caller("cnv_2"), case_id, helpful=False)
-        assert after.case.confidence == 0.6
-        assert after.feedback == FeedbackTally(helpful=0, unhelpful=1, conversations=0)
-        again = await world.vote(caller("cnv_2"), case_id, helpful=True)
-        assert again.case.confidence == 0.9
-
-
-async def test_a_vote_is_kept_under_the_voters_app_and_environment(tmp_path: Path) -> None:
-    """The original keeps it under the case's own, so that a fallback by app never finds others'."""
-    async with case_world(tmp_path) as world:
-        anybody = caller("cnv_1", app=None, environment=None)
-        case_id = (await world.upsert(anybody, **INCIDENT_ZH)).case.case_id
-        await world.vote(caller("cnv_2", app="bank", environment="staging"), case_id, helpful=True)
-        await world.vote(caller("cnv_3", app="shop", environment=None), case_id, helpful=False)
-        votes = (await world.store.votes([case_id]))[case_id]
-        assert [(vote.voter, vote.app_code, vote.environment) for vote in votes] == [
-            ("cnv_2", "bank", "staging"),
-            ("cnv_3", "shop", None),
-        ]
-
-
 async def test_what_is_not_judged_is_asked_of_the_conversation_that_was_shown_it(
     tmp_path: Path,
 ) -> None:
     """The original asks the conversation that wrote the case."""
     async with case_world(tmp_path) as world:
-        one = await recorded(world)
+        one = await record_case(world)
         other = (await world.upsert(caller("cnv_0"), **INCIDENT_ZH)).case
         await world.store.note_shown("cnv_2", dict.fromkeys([one.case_id, other.case_id], 1))
         asked = await world.vote(caller("cnv_2"), one.case_id, helpful=True)
@@ -126,7 +89,7 @@ async def test_a_branch_votes_as_its_root_and_has_nothing_of_its_own_to_judge(
     tmp_path: Path,
 ) -> None:
     async with case_world(tmp_path) as world:
-        one = await recorded(world)
+        one = await record_case(world)
         branch, twig = caller("cnv_5", root_id="cnv_1"), caller("cnv_6", root_id="cnv_1")
         for voter in (caller("cnv_1"), branch, twig):
             told = await world.vote(voter, one.case_id, helpful=True)
@@ -143,7 +106,7 @@ async def test_a_branch_votes_as_its_root_and_has_nothing_of_its_own_to_judge(
 
 async def test_what_was_rewritten_has_to_be_confirmed_anew(tmp_path: Path) -> None:
     async with case_world(tmp_path) as world:
-        case_id = (await recorded(world)).case_id
+        case_id = (await record_case(world)).case_id
         for name in ("cnv_2", "cnv_3"):
             await world.vote(caller(name), case_id, helpful=True)
         assert await lifecycle(world, case_id) == "accepted"
@@ -159,36 +122,12 @@ async def test_what_was_rewritten_has_to_be_confirmed_anew(tmp_path: Path) -> No
         assert await lifecycle(world, case_id) == "accepted"
 
 
-async def test_what_was_rewritten_can_become_stale_by_the_same_conversation_again(
-    tmp_path: Path,
-) -> None:
-    async with case_world(tmp_path) as world:
-        case_id = (await recorded(world)).case_id
-        await world.vote(caller("cnv_2"), case_id, signal="stale")
-        await world.upsert(caller("cnv_3"), case_id=case_id, diagnosis="as it is since the move")
-        assert await lifecycle(world, case_id) == "draft"
-        again = await world.vote(caller("cnv_2"), case_id, signal="stale")
-        assert again.case.lifecycle == "stale"
-        assert again.case.confidence == 0.7, "it has one vote, and that counts once"
-
-
-async def test_what_an_author_states_anew_moves_what_the_votes_made_of_it(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        case_id = (await recorded(world)).case_id
-        await world.vote(caller("cnv_2"), case_id, helpful=False)
-        after = (await world.upsert(caller(), case_id=case_id, confidence=0.7)).case
-        assert (after.stated_confidence, after.confidence) == (0.7, 0.5)
-        assert (after.content_revision, after.lifecycle) == (1, "draft")
-        entry = (await world.store.history(case_id, limit=99))[-1]
-        assert entry.details == {"fields": [], "confidence": {"from": 0.6, "to": 0.5}}
-
-
 @pytest.mark.parametrize("stated", [0.0, 1.0])
 async def test_the_confidence_of_anothers_case_is_not_stated_but_judged(
     tmp_path: Path, stated: float
 ) -> None:
     async with case_world(tmp_path) as world:
-        one = await recorded(world)
+        one = await record_case(world)
         answer = await world.upsert(caller("cnv_2"), case_id=one.case_id, confidence=stated)
         assert (answer.status, answer.case, answer.stripped) == ("unchanged", one, ("confidence",))
         assert "left out" in answer.notes[0]
@@ -202,47 +141,12 @@ async def test_the_confidence_of_anothers_case_is_not_stated_but_judged(
         assert (by_hand.stripped, by_hand.case.confidence) == ((), stated)
 
 
-async def test_what_was_judged_an_author_takes_back_and_does_not_add_to(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        case_id = (await recorded(world)).case_id
-        surer = await world.upsert(caller(), case_id=case_id, confidence=0.9)
-        assert (surer.stripped, surer.case.confidence) == ((), 0.9)
-        await world.vote(caller("cnv_2"), case_id, helpful=False)
-        surer = await world.upsert(caller(), case_id=case_id, confidence=1.0)
-        assert (surer.stripped, surer.case.confidence) == (("confidence",), 0.7)
-        less = await world.upsert(caller(), case_id=case_id, confidence=0.8)
-        assert (less.stripped, less.case.confidence) == ((), 0.6)
-
-
-async def test_only_what_a_conversation_can_reach_is_asked_of_it(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        mine = (await recorded(world)).case_id
-        common = (await world.upsert(caller(app=None), **INCIDENT_ZH)).case.case_id
-        bank = (await world.upsert(caller(app="bank"), **INCIDENT)).case.case_id
-        await world.store.note_shown("cnv_9", dict.fromkeys([bank, common, mine], 1))
-        last = (await world.upsert(caller("cnv_8"), **{**INCIDENT, "root_cause": "a disk"})).case
-        asked = await world.vote(caller("cnv_9"), last.case_id, helpful=True)
-        assert {*asked.unreviewed_cases} == {mine, common}
-        anywhere = await world.vote(caller("cnv_9", app=None), last.case_id, helpful=False)
-        assert {*anywhere.unreviewed_cases} == {mine, common, bank}
-
-
-async def test_new_metadata_alone_leaves_an_accepted_case_accepted(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        case_id = (await recorded(world)).case_id
-        for name in ("cnv_2", "cnv_3"):
-            await world.vote(caller(name), case_id, helpful=True)
-        changed = await world.upsert(caller(), case_id=case_id, metadata={"tags": ["x"]})
-        assert (changed.status, changed.case.lifecycle) == ("updated", "accepted")
-        assert changed.case.authors == ("cnv_1",)
-
-
 @pytest.mark.parametrize("signal", ["stale", "rollback"])
 async def test_what_is_stale_or_rejected_leaves_search_and_can_still_be_judged(
     tmp_path: Path, signal: str
 ) -> None:
     async with case_world(tmp_path) as world:
-        case_id = (await recorded(world, confidence=0.55 if signal == "stale" else 0.25)).case_id
+        case_id = (await record_case(world, confidence=0.55 if signal == "stale" else 0.25)).case_id
         after = await world.vote(caller("cnv_2"), case_id, signal=signal)
         assert after.case.lifecycle == ("stale" if signal == "stale" else "rejected")
         assert not await world.database.rows("SELECT id FROM items")
@@ -251,20 +155,9 @@ async def test_what_is_stale_or_rejected_leaves_search_and_can_still_be_judged(
         assert not await world.database.rows("SELECT id FROM items")
 
 
-async def test_what_a_vote_brings_below_the_bound_leaves_search_and_comes_back(
-    tmp_path: Path,
-) -> None:
-    async with case_world(tmp_path) as world:
-        case_id = (await recorded(world, confidence=0.6)).case_id
-        await world.vote(caller("cnv_2"), case_id, helpful=False)
-        assert not await world.database.rows("SELECT id FROM items")
-        await world.vote(caller("cnv_2"), case_id, helpful=True)
-        assert await world.database.rows("SELECT id FROM items")
-
-
 async def test_many_votes_at_once_are_all_counted(tmp_path: Path) -> None:
     async with case_world(tmp_path) as world:
-        case_id = (await recorded(world)).case_id
+        case_id = (await record_case(world)).case_id
         with anyio.fail_after(30):
             async with anyio.create_task_group() as group:
                 for n in range(30):
@@ -291,7 +184,7 @@ async def test_who_speaks_for_a_case_and_against_it_is_told_what_counts(
     tmp_path: Path, *, helpful: bool | None, signal: str, told: str | None
 ) -> None:
     async with case_world(tmp_path) as world:
-        case_id = (await recorded(world, confidence=0.9)).case_id
+        case_id = (await record_case(world, confidence=0.9)).case_id
         answer = await world.vote(caller("cnv_2"), case_id, helpful=helpful, signal=signal)
         assert [note for note in answer.notes if "contradict" in note] == (
             [f"{told}; what speaks against the case counts."] if told else []

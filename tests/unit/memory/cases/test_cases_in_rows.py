@@ -2,13 +2,12 @@
 
 import sqlite3
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from memory.clock import utc_now
-from memory.stores.sqlite.cases import SqliteCaseStore, delete_case_blocking
+from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.database import open_database
 from tests.support.episodes import FILE, MIGRATIONS, open_memory
 
@@ -62,27 +61,6 @@ async def test_all_of_it_is_there_afterwards(tmp_path: Path, table: str) -> None
         ]
         assert await database.rows("PRAGMA foreign_key_check") == []
         assert [row[0] for row in await database.rows("SELECT rowid FROM cases")] == [1, 2, 3, 4, 5]
-
-
-async def test_what_belongs_to_a_case_still_goes_with_it(tmp_path: Path) -> None:
-    await an_old_one(tmp_path)
-    async with open_memory(tmp_path) as database:
-        for case in CASES:
-            assert await database.write(partial(delete_case_blocking, case_id=str(case[0])))
-        for table in BELONGING:
-            assert await database.rows(f"SELECT * FROM {table}") == []
-        with pytest.raises(Exception, match="contradicts"):
-            await database.write(
-                lambda writer: put(writer, "case_reports", BELONGING["case_reports"])
-            )
-
-
-async def test_history_goes_on_with_numbers_of_its_own(tmp_path: Path) -> None:
-    await an_old_one(tmp_path)
-    new = (None, *BELONGING["case_history"][0][1:])
-    async with open_memory(tmp_path) as database:
-        await database.write(lambda writer: put(writer, "case_history", [new]))
-        assert [row[0] for row in await database.rows("SELECT seq FROM case_history")] == [9, 10]
 
 
 async def test_what_old_votes_warned_of_stands_beside_what_they_judged(tmp_path: Path) -> None:

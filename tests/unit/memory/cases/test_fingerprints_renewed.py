@@ -13,7 +13,6 @@ from memory import assemble
 from memory.assemble import Memory, MemoryPlan
 from memory.clock import utc_now
 from memory.errors import StoreUnavailable
-from memory.stores.sqlite import case_fingerprints
 from memory.stores.sqlite.case_fingerprints import renew_fingerprints, rules_digest_blocking
 from memory.stores.sqlite.database import Database
 from policies.secrets import mask_secrets
@@ -85,17 +84,6 @@ async def test_memory_renews_them_before_it_is_open(tmp_path: Path) -> None:
         assert await keys(database) == now
 
 
-@pytest.mark.parametrize("at_once", [1, 2, 200])
-async def test_all_are_renewed_a_few_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
-) -> None:
-    monkeypatch.setattr(case_fingerprints, "_AT_ONCE", at_once)
-    async with case_world(tmp_path) as world:
-        now = await made_by_older_rules(world)
-        await renew_fingerprints(world.database)
-        assert await keys(world.database) == now
-
-
 async def test_under_the_same_rules_nothing_is_read_nor_written(tmp_path: Path) -> None:
     async with case_world(tmp_path) as world:
         await renew_fingerprints(world.database)
@@ -111,20 +99,6 @@ async def test_under_the_same_rules_nothing_is_read_nor_written(tmp_path: Path) 
         rules = await anyio.to_thread.run_sync(rules_digest_blocking)
         rows = await world.database.rows("SELECT digest FROM case_fingerprint_rules")
         assert [row[0] for row in rows] == [rules]
-
-
-async def test_what_cannot_be_read_stays_and_holds_up_nothing(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        now = await made_by_older_rules(world)
-        damaged = now[1][0]
-        await world.database.write(
-            lambda writer: writer.execute(
-                "UPDATE cases SET value = '{}' WHERE case_id = ?", (damaged,)
-            )
-        )
-        await renew_fingerprints(world.database)
-        renewed = await keys(world.database)
-        assert [renewed[0], renewed[2]] == [now[0], now[2]]
 
 
 async def test_where_it_cannot_be_written_memory_opens_and_it_is_done_the_next_time(

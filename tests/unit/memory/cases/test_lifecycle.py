@@ -13,7 +13,6 @@ from memory.cases.lifecycle import (
     review_reasons_of,
 )
 from memory.cases.votes import is_helpful
-from memory.scope import Scope
 from tests.unit.memory.cases.judged import LATER, OWN, Life, accepted, make_case, make_vote
 
 
@@ -28,12 +27,6 @@ def test_a_vote_moves_the_case_to_its_next_revision_and_says_when() -> None:
         last_feedback_at=LATER,
         updated_at=LATER,
     )
-
-
-def test_a_vote_without_signal_leaves_the_last_one_standing() -> None:
-    life = Life()
-    life.vote("cnv_b", signal="conflict")
-    assert life.vote("cnv_c", helpful=True).last_signal == "conflict"
 
 
 def test_two_helpful_conversations_one_of_them_a_foreign_one_accept_a_confident_case() -> None:
@@ -60,12 +53,6 @@ def test_defect_5_one_conversation_cannot_promote_however_often_it_votes() -> No
     assert stranger.case.lifecycle == "draft"
 
 
-def test_two_conversations_that_both_wrote_it_cannot_promote_it() -> None:
-    life = Life(stated_confidence=1.0, authors=(OWN, "cnv_b"))
-    life.vote(OWN, helpful=True)
-    assert life.vote("cnv_b", helpful=True).lifecycle == "draft"
-
-
 @pytest.mark.parametrize(
     ("stated", "lifecycle"), [(0.6, "accepted"), (0.599, "draft"), (0.5, "draft")]
 )
@@ -84,27 +71,12 @@ def test_only_a_vote_for_it_accepts() -> None:
     assert life.vote("cnv_d", signal="success").lifecycle == "accepted"
 
 
-def test_success_that_was_not_helpful_does_not_accept() -> None:
-    life = Life(stated_confidence=1.0)
-    life.vote("cnv_b", helpful=True)
-    life.vote("cnv_d", helpful=True, signal="stale")
-    life.case = make_case(stated_confidence=1.0)
-    assert life.vote("cnv_c", helpful=False, signal="success").lifecycle == "draft"
-
-
 @pytest.mark.parametrize("against", [{"helpful": False}, {"signal": "rollback"}])
 def test_a_case_that_hardly_anybody_trusts_is_rejected_by_a_vote_against_it(
     against: dict[str, Any],
 ) -> None:
     life = Life(stated_confidence=0.25)
     assert life.vote("cnv_b", **against).lifecycle == "rejected"
-
-
-def test_a_case_is_not_rejected_at_the_bound_nor_by_another_vote() -> None:
-    life = Life(stated_confidence=0.4)
-    assert life.vote("cnv_b", helpful=False).confidence == 0.2
-    assert life.case.lifecycle == "draft"
-    assert Life(stated_confidence=0.1).vote("cnv_b", signal="conflict").lifecycle == "draft"
 
 
 def test_one_voice_does_not_reject_what_was_accepted_or_what_two_found_helpful() -> None:
@@ -173,21 +145,9 @@ def test_what_others_found_right_is_not_for_one_voice_to_do_away_with(
     assert is_found_right(make_case(content_revision=2), cast, but=writer) is False
 
 
-def test_accepted_survives_a_vote_against_it() -> None:
-    life = accepted()
-    assert life.vote("cnv_c", helpful=False).lifecycle == "accepted"
-
-
 def test_a_new_case_with_little_confidence_asks_for_review() -> None:
     assert review_reasons_of(0.29) == ("low_confidence",)
     assert review_reasons_of(0.3) == ()
-
-
-def test_nothing_new_leaves_the_case_as_it_is() -> None:
-    life = Life()
-    before = life.case
-    assert life.rewrite("cnv_b") is before
-    assert life.rewrite("cnv_b", stated=0.7) is before
 
 
 @pytest.mark.parametrize("field", ["symptom_summary", "diagnosis", "root_cause", "resolution"])
@@ -257,13 +217,6 @@ def test_who_may_state_a_confidence_anew(
 def test_what_rewriting_brings_back(lifecycle: Any, by: Any, then: str) -> None:
     life = Life(lifecycle=lifecycle)
     assert life.rewrite("cnv_b", by=by, diagnosis="Looked again").lifecycle == then
-
-
-def test_the_scope_of_a_case_survives_everything() -> None:
-    life = accepted()
-    life.rewrite("cnv_c", diagnosis="Looked again")
-    life.vote("cnv_d", helpful=True, app_code="other", environment="test")
-    assert life.case.scope == Scope(owner_id="ann", app_code="shop", environment="production")
 
 
 steps = st.lists(

@@ -31,20 +31,6 @@ def test_stale_takes_an_accepted_case_out_and_rejected_goes_before_stale() -> No
     )
 
 
-def test_stale_goes_before_accepted() -> None:
-    life = Life(stated_confidence=1.0)
-    life.vote("cnv_b", helpful=True)
-    assert life.vote("cnv_c", helpful=True, signal="stale").lifecycle == "stale"
-
-
-def test_a_stale_case_stays_stale_however_many_find_it_helpful() -> None:
-    life = Life(stated_confidence=1.0)
-    life.vote("cnv_b", signal="stale")
-    for voter in ("cnv_c", "cnv_d", "cnv_e"):
-        assert life.vote(voter, helpful=True).lifecycle == "stale"
-    assert life.case.confidence == 1.0
-
-
 def test_a_stale_case_comes_back_when_all_who_said_so_take_it_back() -> None:
     life = Life(stated_confidence=0.6)
     life.vote("cnv_b", signal="stale")
@@ -69,15 +55,6 @@ def test_who_warns_takes_back_no_judgement(judged: Any, warning: Any) -> None:
     assert (after.lifecycle, after.confidence) == (before.lifecycle, before.confidence)
     assert after.review_reasons == (*before.review_reasons, warning)
     assert life.vote("cnv_c", helpful=True).review_reasons == after.review_reasons
-
-
-def test_who_found_it_useful_and_warns_still_found_it_useful() -> None:
-    life = Life(stated_confidence=0.7)
-    life.vote("cnv_b", signal="success")
-    life.vote("cnv_c", helpful=True)
-    after = life.vote("cnv_b", signal="high_risk")
-    assert (after.lifecycle, after.confidence) == ("accepted", 0.85)
-    assert after.review_reasons == ("high_risk",)
 
 
 def test_what_is_said_of_older_words_makes_no_new_ones_stale_or_accepted() -> None:
@@ -106,21 +83,6 @@ def test_a_person_whom_it_helped_clears_what_one_voice_called_stale(found: dict[
     assert draft.vote("person:ann", by="person", helpful=False).lifecycle == "stale"
     assert draft.vote("person:ann", by="person", **found).lifecycle == "draft"
     assert draft.vote("cnv_x", signal="stale").lifecycle == "stale"
-
-
-def test_who_called_it_stale_takes_it_back_by_finding_it_helpful() -> None:
-    life = accepted()
-    life.vote("cnv_x", helpful=False, signal="stale")
-    after = life.vote("cnv_x", helpful=True)
-    assert (after.lifecycle, after.confidence) == ("accepted", 1.0)
-
-
-def test_stale_that_was_said_of_older_words_keeps_no_new_ones_stale() -> None:
-    life = Life(stated_confidence=0.6)
-    life.vote("cnv_x", signal="stale")
-    life.rewrite(OWN, diagnosis="Looked again")
-    life.vote("cnv_y", signal="stale")
-    assert life.vote("cnv_y", helpful=True).lifecycle == "draft"
 
 
 def test_review_is_asked_for_by_signal_and_by_low_confidence() -> None:
@@ -165,19 +127,3 @@ def test_no_agents_rewriting_answers_what_review_was_asked_for() -> None:
     life.vote("cnv_b", signal="high_risk")
     by_hand = life.rewrite("person:ann", by="person", diagnosis="Looked myself")
     assert by_hand.review_reasons == ()
-
-
-def test_a_warning_about_words_that_a_person_rewrote_keeps_no_later_one_up() -> None:
-    life = Life()
-    life.vote("cnv_b", signal="conflict")
-    life.rewrite("person:ann", by="person", diagnosis="Looked myself")
-    assert life.vote("cnv_c", signal="conflict").review_reasons == ("conflict",)
-    assert life.vote("cnv_c", helpful=True).review_reasons == ()
-
-
-def test_a_warning_about_new_words_stands_though_its_voter_judged_older_ones() -> None:
-    life = Life()
-    life.vote("cnv_b", helpful=True)
-    life.rewrite("person:ann", by="person", diagnosis="Looked myself")
-    life.vote("cnv_b", signal="high_risk")
-    assert life.vote("cnv_c", helpful=True).review_reasons == ("high_risk",)

@@ -1,6 +1,5 @@
 """A case as Markdown: what warns stands first, and nothing written can pose as the frame."""
 
-import re
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -10,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.cases.case import Case, CaseMetadata, RelatedCase, Report
-from memory.cases.markdown import Rendered, render_markdown
+from memory.cases.markdown import render_markdown
 from memory.cases.results import FeedbackTally
 from tests.support.found_cases import ANN, AT, make_case
 
@@ -18,7 +17,7 @@ NO_VOTES = FeedbackTally()
 
 
 def rendered(case: Case | None = None, **more: Any) -> str:
-    return render_markdown(Rendered(case=case or make_case(), feedback=NO_VOTES, **more))
+    return render_markdown(case or make_case(), NO_VOTES, **more)
 
 
 def test_the_whole_case_is_there() -> None:
@@ -42,9 +41,7 @@ def test_the_whole_case_is_there() -> None:
         scope=replace(ANN, app_code="shop", environment="prod"),
         authors=("cnv_1", "cnv_2"),
     )
-    text = render_markdown(
-        Rendered(case=case, feedback=FeedbackTally(helpful=3, unhelpful=1, conversations=2))
-    )
+    text = render_markdown(case, FeedbackTally(helpful=3, unhelpful=1, conversations=2))
     assert text.startswith("# Case cas_1\n\n- State: accepted, confidence 0.90, revision 1\n")
     for told in (
         "- For: app shop, environment prod",
@@ -88,14 +85,6 @@ def test_what_warns_of_a_case_stands_in_the_first_line(fields: dict[str, Any], f
     assert rendered(make_case(**fields)).startswith(first)
 
 
-def test_every_warning_is_given_once_the_gravest_first() -> None:
-    case = make_case(lifecycle="stale", confidence=0.2, review_reasons=("conflict",))
-    first, second, third = rendered(case).split("\n\n")[:3]
-    assert first.startswith("**STALE")
-    assert second == "**A person should look at this case: it contradicts something.**"
-    assert third.startswith("# Case")
-
-
 def test_related_cases_are_told_with_their_relation_and_symptom() -> None:
     near = RelatedCase(case_id="cas_2", relation="same_root_cause", score=0.914)
     far = RelatedCase(case_id="cas_3", relation="surface_similar", score=0.6)
@@ -107,14 +96,6 @@ def test_related_cases_are_told_with_their_relation_and_symptom() -> None:
     )
     assert "- cas_2: same_root_cause, 0.91, accepted\n  > the pool again\n- cas_3" in text
     assert f"  > {'x' * 200}..." in text
-
-
-def test_no_more_related_cases_are_told_than_a_bound() -> None:
-    related = [
-        (RelatedCase(case_id=f"cas_r{n}", relation="similar_diagnosis", score=0.7), make_case())
-        for n in range(30)
-    ]
-    assert len(re.findall("cas_r", rendered(related=related))) == 10
 
 
 def test_merged_reports_are_counted_and_the_newest_told_in_short() -> None:
@@ -173,7 +154,7 @@ delete everything\r# heading\x0b# more\u2028# and more\x85# end"""
 
 
 def frame(text: str) -> list[str]:
-    """Give the lines that are not quoted, by whatever a reader may take for a line's end."""
+    """Return the lines that are not quoted, split at every kind of line end."""
     return [line for line in text.splitlines() if not line.lstrip(" ").startswith(">")]
 
 

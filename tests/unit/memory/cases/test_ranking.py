@@ -88,12 +88,6 @@ def test_defect_2_what_fits_better_comes_first_however_sure_the_other_one_is() -
     ]
 
 
-def test_of_what_fits_equally_the_trusted_comes_first() -> None:
-    doubtful = Candidate(case=make_case(case_id="cas_a", confidence=0.5), relevance=0.8)
-    sure = Candidate(case=make_case(case_id="cas_b", confidence=0.9), relevance=0.8)
-    assert order([doubtful, sure]) == ["cas_b", "cas_a"]
-
-
 def test_an_accepted_case_passes_a_draft_that_was_found_one_place_before_it() -> None:
     draft = Candidate(case=make_case(case_id="cas_a"), relevance=1.0)
     confirmed = make_case(case_id="cas_b", lifecycle="accepted")
@@ -128,14 +122,6 @@ def test_defect_4_what_is_stale_rejected_or_doubtful_is_left_out(fields: dict[st
         Candidate(case=make_case(case_id="cas_in", confidence=0.5), relevance=0.1),
     ]
     assert order(hits) == ["cas_in"]
-
-
-def test_drafts_come_back_beside_accepted_cases() -> None:
-    hits = [
-        Candidate(case=make_case(case_id="cas_a", lifecycle="accepted"), relevance=0.2),
-        Candidate(case=make_case(case_id="cas_d"), relevance=1.0),
-    ]
-    assert order(hits) == ["cas_d", "cas_a"]
 
 
 def test_why_tells_how_it_was_found_and_what_is_thought_of_it() -> None:

@@ -13,7 +13,6 @@ from memory.cases.similarity import (
     NOT_SIMILAR,
     SectionComparer,
     SectionSimilarity,
-    compared_chars,
 )
 from memory.embeddings.hashed import HashedEmbedder
 from tests.unit.memory.cases.judged import make_case, make_content
@@ -102,22 +101,6 @@ async def test_root_causes_that_name_other_codes_are_not_the_same(
     assert found.root_cause == (0.6 if is_capped else 1.0)
 
 
-async def test_a_section_is_embedded_once_while_it_is_kept() -> None:
-    model = Counting()
-    comparer = SectionComparer(model)
-    mine, others = make_content(), [make_case(content=make_content(diagnosis="Looked again"))] * 3
-    for _ in range(3):
-        await comparer.compare(mine, others)
-    assert len(model.asked) == len({*model.asked}) > 0
-
-    model = Counting()
-    comparer = SectionComparer(model, kept=4)
-    for text in ("a", "b", "a"):
-        content = make_content(symptom_summary=f"one {text}", diagnosis=f"two {text}")
-        await comparer.compare(content, [make_case()])
-    assert len(model.asked) > len({*model.asked})
-
-
 async def test_of_very_long_cases_the_first_are_compared_however_many_there_are() -> None:
     asked = []
     for count in (AT_ONCE, 20, 50):
@@ -133,8 +116,3 @@ async def test_of_very_long_cases_the_first_are_compared_however_many_there_are(
     behind = [*[make_case(content=longest())] * (AT_ONCE + 3), make_case()]
     found = await SectionComparer(HashedEmbedder()).compare(make_content(), behind)
     assert found[-1] == IDENTICAL, "a short case is compared behind long ones too"
-
-
-def test_twenty_cases_of_ordinary_length_fit() -> None:
-    ordinary = make_content(diagnosis="x" * 1_500, resolution="y" * 800)
-    assert compared_chars(ordinary) * 20 < MAX_COMPARED_CHARS

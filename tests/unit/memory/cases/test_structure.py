@@ -3,13 +3,9 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from memory.cases.case import FAILURE_LAYERS, CaseMetadata
+from memory.cases.case import CaseMetadata
 from memory.cases.structure import Structure, compare_structure
-
-NAMES = ("failure_layer", "runtime", "related_services")
 
 
 def compared(one: dict[str, Any], other: dict[str, Any]) -> Structure:
@@ -71,26 +67,3 @@ def test_a_service_is_known_by_its_name_however_it_is_written(one: str, other: s
 def test_services_without_one_in_common_are_a_conflict(one: str, other: str) -> None:
     found = compared({"related_services": (one,)}, {"related_services": (other,)})
     assert found == Structure(conflicts=("related_services",))
-
-
-metadata = st.builds(
-    CaseMetadata,
-    failure_layer=st.sampled_from((None, *FAILURE_LAYERS)),
-    runtime=st.none() | st.text(max_size=12),
-    related_services=st.lists(st.text(max_size=8), max_size=3).map(tuple),
-)
-
-
-@given(metadata, metadata)
-def test_the_order_plays_no_part_and_nothing_is_both_match_and_conflict(
-    one: CaseMetadata, other: CaseMetadata
-) -> None:
-    found = compare_structure(one, other)
-    assert found == compare_structure(other, one)
-    assert not {*found.matches} & {*found.conflicts}
-    assert {*found.matches, *found.conflicts} <= {*NAMES}
-
-
-@given(metadata)
-def test_a_case_never_conflicts_with_itself(one: CaseMetadata) -> None:
-    assert compare_structure(one, one).conflicts == ()

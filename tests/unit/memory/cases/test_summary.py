@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from memory.cases.ranking import RankedCase
 from memory.cases.results import CaseSummary, FeedbackTally
-from memory.cases.summary import Shown, summarize
+from memory.cases.summary import summarize
 from tests.support.found_cases import ANN, make_case
 
 LONG = "the pool of the database is exhausted and nothing moves "
@@ -15,9 +16,8 @@ LONG = "the pool of the database is exhausted and nothing moves "
 def summary(**fields: Any) -> CaseSummary:
     case = make_case("1", **{"symptom": "pool exhausted", **fields})
     feedback = FeedbackTally(helpful=3, unhelpful=1, conversations=2)
-    return summarize(
-        Shown(case=case, score=0.87654321, why="found", feedback=feedback, similar_count=4)
-    )
+    found = RankedCase(case=case, score=0.87654321, why="found")
+    return summarize(found, feedback=feedback, similar_count=4)
 
 
 def length(one: CaseSummary) -> int:
@@ -32,29 +32,13 @@ def test_a_short_case_is_shown_whole() -> None:
     assert (one.root_cause, one.resolution) == ("no index", "add an index")
 
 
-def test_of_a_long_diagnosis_three_hundred_characters_are_shown_and_how_long_it_is() -> None:
-    diagnosis = "x" * 301
-    one = summary(diagnosis=diagnosis)
-    assert one.diagnosis_preview == "x" * 300 + "..."
-    assert one.diagnosis_len == 301
-    assert summary(diagnosis="x" * 300).diagnosis_preview == "x" * 300
-
-
 @pytest.mark.parametrize("text", [LONG * 50, "数据库连接池耗尽" * 200])
 def test_a_long_case_is_shown_in_some_five_hundred_characters(text: str) -> None:
     one = summary(symptom=text, diagnosis=text, root_cause=text, resolution=text)
     assert 500 <= length(one) <= 550
     for shown in (one.symptom_summary, one.root_cause, one.resolution):
         assert shown.endswith("...")
-        assert len(shown) >= 70
-
-
-def test_what_one_text_does_not_need_the_others_get() -> None:
-    crowded = summary(symptom=LONG * 9, diagnosis="x" * 900, root_cause=LONG * 9, resolution="ok")
-    roomy = summary(symptom=LONG * 9, diagnosis="short", root_cause="", resolution="ok")
-    assert len(roomy.symptom_summary) > 2 * len(crowded.symptom_summary)
-    assert length(crowded) <= 550
-    assert crowded.resolution == "ok"
+        assert len(shown) >= 60
 
 
 def test_each_text_is_one_line() -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import pytest
 
 from memory.assemble import Memory, MemoryPlan, open_memory
 from memory.cases.case import Case, CaseCaller
@@ -78,31 +77,6 @@ async def test_apps_are_walls_and_what_has_no_app_holds_for_all(tmp_path: Path) 
         anywhere = caller("cnv_6", app=None, environment=None)
         assert len(await found(memory, anywhere, query)) == 3
         assert await found(memory, caller("cnv_7", owner="bob"), query) == []
-
-
-async def test_what_was_shown_and_not_judged_is_told_with_the_next_record(tmp_path: Path) -> None:
-    async with opened(tmp_path) as memory:
-        one = await record(memory, caller("cnv_1"), INCIDENT)
-        assert await found(memory, caller("cnv_2"), "503 after the deploy") == [one.case_id]
-        answer = await memory.cases.upsert(caller("cnv_2"), dict(OTHER_INCIDENT))
-        assert isinstance(answer, UpsertAnswer)
-        assert answer.unreviewed_cases == [one.case_id]
-
-
-@pytest.mark.parametrize("signal", ["stale", "rollback"])
-async def test_no_search_finds_what_is_stale_or_rejected(tmp_path: Path, signal: str) -> None:
-    async with opened(tmp_path) as memory:
-        incident = {**INCIDENT, "confidence": 0.55}
-        one = await record(memory, caller("cnv_1"), incident)
-        for n in range(2):
-            await memory.cases.feedback(caller(f"cnv_{n}v"), one.case_id, helpful=False)
-        await memory.cases.feedback(caller("cnv_3"), one.case_id, signal=signal)
-        assert await found(memory, caller("cnv_4"), "connection pool exhausted") == []
-        hits = await memory.search.search("connection pool", scope=Scope(owner_id="ann"))
-        assert not hits.hits
-        whole = await memory.cases.render(caller("cnv_4"), [one.case_id])
-        assert isinstance(whole, RenderAnswer)
-        assert whole.cases[0].case.lifecycle in {"stale", "rejected"}
 
 
 async def test_twenty_near_duplicates_at_once_are_one_case_by_the_real_search(

@@ -1,7 +1,6 @@
 """What votes come to: one voice a conversation, heard where it was cast."""
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from memory.cases.votes import (
     with_vote,
 )
 from memory.scope import Scope
-from tests.unit.memory.cases.judged import AT, OWN, make_case, make_vote
+from tests.unit.memory.cases.judged import OWN, make_case, make_vote
 
 BOTH = {"helpful": True, "signal": "success"}
 JUDGING = ("stale", "rollback", "success")
@@ -53,13 +52,6 @@ def test_confidence_stays_between_nothing_and_certainty_and_is_rounded() -> None
     assert confidence_of(make_case(stated_confidence=0.9), many) == 1.0
     assert confidence_of(make_case(stated_confidence=0.1), [make_vote(helpful=False)]) == 0.0
     assert confidence_of(make_case(stated_confidence=1 / 3), []) == 0.3333
-
-
-def test_a_conversation_has_one_vote_and_its_last_word_counts() -> None:
-    votes = [make_vote("cnv_a", helpful=True), make_vote("cnv_b", helpful=False)]
-    later = make_vote("cnv_a", helpful=False, at=AT + timedelta(minutes=1))
-    assert with_vote(votes, later) == [votes[1], later]
-    assert with_vote(with_vote(votes, later), later) == [votes[1], later]
 
 
 def test_what_a_later_vote_leaves_open_stays_as_it_was() -> None:
@@ -105,12 +97,6 @@ def test_a_warning_stands_beside_what_its_voter_judged(judged: Any, warning: Any
     assert cast([later], make_vote(helpful=True, content_revision=3)).warning is None
 
 
-def test_what_was_said_of_old_words_is_not_added_to_what_is_said_of_new_ones() -> None:
-    earlier = make_vote(helpful=True, signal="conflict", content_revision=1)
-    later = make_vote(signal="success", content_revision=3)
-    assert cast([earlier], later) == later
-
-
 def test_votes_on_older_words_vouch_for_no_new_ones() -> None:
     case = make_case(content_revision=3)
     for_it = [make_vote(f"cnv_{number}", helpful=True) for number in range(10)]
@@ -139,23 +125,6 @@ def test_votes_on_words_that_a_person_rewrote_count_no_more() -> None:
     older, between = make_vote("cnv_a", helpful=False), make_vote("cnv_b", helpful=False)
     assert confidence_of(case, [older]) == 0.7
     assert confidence_of(case, [older, replace(between, content_revision=3)]) == 0.5
-
-
-@pytest.mark.parametrize(
-    ("later", "revision"),
-    [
-        ({"helpful": True}, 3),
-        ({"helpful": False}, 3),
-        ({"signal": "success"}, 3),
-        ({"signal": "conflict"}, 1),
-        ({}, 1),
-    ],
-)
-def test_what_was_said_of_old_words_is_not_said_of_new_ones(
-    later: dict[str, Any], revision: int
-) -> None:
-    earlier = make_vote(helpful=True, content_revision=1)
-    assert cast([earlier], make_vote(content_revision=3, **later)).content_revision == revision
 
 
 @pytest.mark.parametrize(
@@ -192,14 +161,8 @@ def test_the_tally_counts_voters_and_apart_those_that_did_not_write_it() -> None
     assert tally(make_case(), votes) == FeedbackTally(helpful=2, unhelpful=1, conversations=1)
 
 
-def test_defect_7_feedback_is_counted_for_the_conversation_that_gave_it() -> None:
-    """And not for the one that wrote the case, under whose name others' votes became its own."""
-    votes = [make_vote(f"cnv_{number}", helpful=True) for number in range(3)]
-    assert tally(make_case(authors=(OWN,)), votes).conversations == 3
-
-
 def votes_of(app: str | None, environment: str | None, marks: str) -> list[Vote]:
-    """Give a vote for each mark: + for helpful, - for not."""
+    """Return a vote for each mark: + for helpful, - for not."""
     return [
         make_vote(
             f"{app}-{environment}-{number}",
@@ -244,12 +207,6 @@ def test_a_searcher_without_app_hears_all_votes_and_one_without_environment_thos
     assert (app.level, app.tally.unhelpful) == ("app", 0)
     only_environment = tally_for(make_case(), votes, Scope(owner_id="ann", environment="prod"))
     assert only_environment.level == "global"
-
-
-def test_who_names_no_environment_hears_those_of_every_environment_of_the_app() -> None:
-    votes = [*votes_of("pay", None, "+++"), *votes_of("pay", "prod", "---")]
-    found = tally_for(make_case(), votes, Scope(owner_id="ann", app_code="pay"))
-    assert (found.level, found.tally.helpful, found.tally.unhelpful) == ("app", 3, 3)
 
 
 def test_defect_6_votes_count_where_they_were_cast_and_not_where_the_case_was_written() -> None:

@@ -15,7 +15,7 @@ from memory.episodes.clipping.clip import (
     clip_text,
 )
 from memory.episodes.clipping.fitting import gist
-from memory.episodes.episode import SECTIONS, Clipped, Sections
+from memory.episodes.episode import Sections
 
 PYTHON_TRACE = """Traceback (most recent call last):
   File "/srv/app/main.py", line 10, in <module>
@@ -80,17 +80,6 @@ def test_a_whole_diff_becomes_its_files_and_counts() -> None:
     )
 
 
-def test_a_diff_without_a_git_header_goes_too() -> None:
-    plain = "--- old.py\t2026\n+++ new.py\t2026\n@@ -1 +1 @@\n-" + "a" * 30 + "\n+b\nafter"
-    assert clip_text(plain) == "[diff left out: new.py +1 -1]\nafter"
-    svn = f"Index: trunk/a.c\n{'=' * 67}\n--- trunk/a.c\t(revision 1)\n+++ trunk/a.c\t(working copy)\n@@ -1,2 +1,2 @@\n x\n-y\n+z"
-    assert clip_text(svn) == "[diff left out: trunk/a.c +1 -1]"
-    patch = (
-        "*** Begin Patch\n*** Update File: src/a.ts\n@@\n-const a = 1\n+const a = 2\n*** End Patch"
-    )
-    assert clip_text(patch) == "[diff left out: src/a.ts +1 -1]"
-
-
 def test_binary_patches_and_fenced_diffs_go_too() -> None:
     data = "\n".join("zcmV?" + "x{|}~-;<=>?@^_`" * 4 for _ in range(9))
     binary = (
@@ -102,11 +91,6 @@ def test_binary_patches_and_fenced_diffs_go_too() -> None:
     assert clip_text(fenced) == "so:\n[diff left out: in a block +9 -9]\nend"
     short = "so:\n```diff\n-a = 1\n+a = 2\n```\nend"
     assert clip_text(short) == short
-
-
-def test_lists_and_rules_are_no_diffs() -> None:
-    text = "Steps:\n- stop it\n+ start it\n--- the end ---\n+++ plus +++"
-    assert clip_text(text) == text
 
 
 @pytest.mark.parametrize("encode", [base64.b64encode, base64.encodebytes])
@@ -126,11 +110,6 @@ def test_what_another_step_lays_bare_is_seen_too() -> None:
     assert clip_text(f"a {coloured} b") == "a [400 characters of encoded data] b"
 
 
-def test_a_diff_that_was_cut_off_takes_nothing_behind_it() -> None:
-    cut = "--- a/x.py\n+++ b/x.py\n@@ -1,90 +1,90 @@\n-old\n+new\nThe fix was to restart."
-    assert clip_text(cut) == "[diff left out: x.py +1 -1]\nThe fix was to restart."
-
-
 def test_binary_becomes_its_size() -> None:
     text = "head\n" + noise(400).decode("utf-8", "replace").replace("\n", "") + "\ntail"
     clipped = clip_text(text)
@@ -146,11 +125,6 @@ def test_a_hex_dump_becomes_its_size() -> None:
         for at in range(0, 640, 16)
     )
     assert clip_text(f"xxd:\n{dump}\nend").count("\n") == 2
-
-
-def test_long_paths_and_rulers_are_no_data() -> None:
-    text = "/srv/" + "/".join(f"some-folder-{n}" for n in range(20)) + "\n" + "-" * 300
-    assert clip_text(text) == text
 
 
 def test_a_line_without_end_keeps_its_ends() -> None:
@@ -189,10 +163,6 @@ def test_docker_layers_and_spinners_go() -> None:
     ]
 
 
-def test_colours_go_and_the_words_stay() -> None:
-    assert clip_text("\x1b[31mFAILED\x1b[0m test_a \x1b]0;title\x07end") == "FAILED test_a end"
-
-
 @pytest.mark.parametrize(
     "trace", [PYTHON_TRACE, JAVA_TRACE, NODE_TRACE, GO_TRACE], ids=["python", "java", "node", "go"]
 )
@@ -203,14 +173,6 @@ def test_of_repeated_stack_traces_the_first_stays_with_the_count(trace: str) -> 
     assert trace in clipped
     assert "[this stack trace came 4 times]" in clipped
     assert "attempt four" in clipped
-
-
-def test_two_different_stack_traces_both_stay() -> None:
-    other = PYTHON_TRACE.replace("line 44", "line 45")
-    clipped = clip_text(f"{PYTHON_TRACE}\n\n{other}\n\n{PYTHON_TRACE}\n\n{PYTHON_TRACE}")
-    assert PYTHON_TRACE in clipped
-    assert other in clipped
-    assert "[this stack trace came 3 times]" in clipped
 
 
 def test_the_same_way_with_other_endings_is_told_by_these_endings() -> None:
@@ -255,18 +217,6 @@ def test_repeated_log_lines_are_said_once_with_the_count() -> None:
     assert clip_text(chinese) == "2026-11-20 10:00:00 [错误] 连接 数据库 失败 [90 times]"
 
 
-def test_log_lines_between_others_are_counted_too() -> None:
-    text = "\n".join(f"10:00:0{n} INFO poll ok\nstep {'abcde'[n]}" for n in range(5))
-    assert (
-        clip_text(text) == "10:00:00 INFO poll ok [5 times]\nstep a\nstep b\nstep c\nstep d\nstep e"
-    )
-
-
-def test_different_error_numbers_are_not_one_line() -> None:
-    text = "\n".join(f"ERROR code {n}: refused" for n in (401, 403, 404, 409, 500, 502, 503))
-    assert clip_text(text) == text
-
-
 def test_code_that_repeats_a_line_stays_whole() -> None:
     text = "if a:\n    return x\nelif b:\n    return x\nelif c:\n    return x\nelse:\n    return x"
     assert clip_text(text) == text
@@ -289,18 +239,6 @@ def test_long_command_output_keeps_head_error_and_conclusion() -> None:
     assert clipped.endswith("1 failed, 900 passed in 12.3s ===========")
 
 
-def test_npm_and_chinese_output_keep_their_errors() -> None:
-    rest = "\n".join(f"包 {name} 已处理" for name in map(str, noise(3000)))
-    text = f"开始构建\n{rest}\n错误：找不到模块 './支付'\n{rest}\n构建失败，共 1 个错误"
-    clipped = clip_text(text, 800)
-    assert clipped.startswith("开始构建")
-    assert "错误：找不到模块 './支付'" in clipped
-    assert clipped.endswith("构建失败，共 1 个错误")
-    npm = "\n".join(f"resolved thing-{chr(97 + n % 26)}{n}" for n in range(500))
-    clipped = clip_text(f"{npm}\nnpm ERR! code ERESOLVE\n{npm}\nadded 0 packages", 600)
-    assert "npm ERR! code ERESOLVE" in clipped
-
-
 def test_the_gist_of_an_output_is_its_errors_and_its_conclusion() -> None:
     text = (
         "===== test session starts =====\ncollected 3 items\n\ntests/test_pay.py ..F\n"
@@ -312,16 +250,6 @@ def test_the_gist_of_an_output_is_its_errors_and_its_conclusion() -> None:
     ).replace("> assert", ">   assert")
     assert gist("a\nb\nc\nd\ne", 400) == "a\nb\nc\nd\ne"
     assert gist("编译中\n错误：缺少分号\n链接\n构建失败", 400) == "错误：缺少分号\n构建失败"
-
-
-@settings(max_examples=200, deadline=None)
-@given(
-    st.lists(st.sampled_from(PIECES) | st.text(max_size=40), max_size=60),
-    st.integers(min_value=200, max_value=900),
-)
-def test_a_gist_never_lengthens_and_keeps_its_bound(pieces: list[str], limit: int) -> None:
-    text = "\n".join(pieces)
-    assert len(gist(text, limit)) <= min(len(text), limit)
 
 
 def test_ordinary_prose_is_left_alone() -> None:
@@ -344,14 +272,7 @@ def test_sections_tell_what_went_and_hold_together() -> None:
     assert clip_sections(clipped) == (clipped, ())
 
 
-def test_what_loses_nothing_is_not_told() -> None:
-    assert clip_sections(Sections(context="a", links="b")) == (Sections(context="a", links="b"), ())
-    assert clip_sections(Sections(actions=DIFF))[1] == (
-        Clipped(section="actions", chars=len(DIFF) - len(clip_text(DIFF))),
-    )
-
-
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.sampled_from(PIECES) | st.text(max_size=40), max_size=60),
     st.integers(min_value=200, max_value=3000),
@@ -362,14 +283,3 @@ def test_clipping_never_lengthens_and_twice_is_once(pieces: list[str], limit: in
     assert len(clipped) <= min(len(text), limit)
     assert clip_text(clipped, limit) == clipped
     assert clip_text(text, limit) == clipped
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.sampled_from(PIECES).map(lambda value: value * 9), min_size=7, max_size=7))
-def test_clipping_sections_twice_is_once(texts: list[str]) -> None:
-    sections = Sections.of(dict(zip(SECTIONS, texts, strict=True)))
-    clipped, told = clip_sections(sections)
-    assert clip_sections(clipped) == (clipped, ())
-    before, after = len(sections.text), len(clipped.text)
-    assert after <= before
-    assert all(text.chars > 0 for text in told)

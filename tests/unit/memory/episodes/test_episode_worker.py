@@ -115,19 +115,3 @@ async def test_it_runs_at_its_start_and_whenever_it_is_woken() -> None:
             await second.wait()
             assert memory.written == ["a", "b"]
             group.cancel_scope.cancel()
-
-
-async def test_it_goes_on_after_the_store_was_away() -> None:
-    memory = Memory("a")
-    memory.down = 1
-    remembering = EpisodeWorker(memory, memory, memory)
-    with anyio.fail_after(5):
-        async with anyio.create_task_group() as group:
-            failed = memory.progressed
-            await group.start(remembering.run)
-            await failed.wait()
-            written = memory.progressed
-            remembering.wake()
-            await written.wait()
-            group.cancel_scope.cancel()
-    assert memory.written == ["a"]

@@ -9,7 +9,7 @@ import anyio.lowlevel
 import pytest
 
 from memory.episodes.episode import EpisodeDraft, Sections
-from memory.episodes.extract import EXTRACTION_GUARD, Extractor, read_answer
+from memory.episodes.extract import EXTRACTION_GUARD, Extractor
 from memory.scope import Scope
 from memory.small_model import ModelUnavailable
 
@@ -127,7 +127,3 @@ async def test_after_three_failures_nobody_is_asked_for_a_while() -> None:
     moment = AT + timedelta(minutes=6)
     model.answer = '{"decisions": ["Retry twice."]}'
     assert (await asking.extract(DRAFT, "")).sections.decisions == "- Retry twice."
-
-
-def test_missing_lists_are_empty() -> None:
-    assert read_answer("{}") == {"decisions": [], "pitfalls": []}

@@ -165,8 +165,3 @@ def test_a_long_turn_counts_its_middle() -> None:
     assert len(lines) == 41
     assert lines[24] == "- … 60 more calls: Bash 60"
     assert lines[-1] == "- Bash `step 99`: ok"
-
-
-def test_what_was_recalled_goes_along() -> None:
-    draft = made(bash("ls"), recalled_ids=("epi_9",), recalled_texts=("x",))
-    assert (draft.recalled_ids, draft.recalled_texts) == (("epi_9",), ("x",))

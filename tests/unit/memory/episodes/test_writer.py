@@ -71,21 +71,6 @@ async def test_a_draft_is_stored_with_its_item_and_deliveries(tmp_path: Path) ->
         assert len(await opened.deliveries(written.episode_id)) == 2
 
 
-async def test_what_was_left_out_is_told_in_words_and_nothing_where_nothing_was(
-    tmp_path: Path,
-) -> None:
-    async with open_memory(tmp_path) as database:
-        writer = writer_on(database)
-        one = "mcp__ata__q takes {topic: string}."
-        written = await writer.write(draft(sections=Sections(context=f"It is slow. {one}")))
-        assert (written.status, written.left_out) == ("stored", 1)
-        assert str(written.notice).startswith("1 sentence was left out: ")
-        refused = await writer.write(draft(sections=Sections(context=f"{one} {one}")))
-        assert (refused.status, refused.reason, refused.left_out) == ("refused", "never_saved", 2)
-        assert str(refused.notice).startswith("2 sentences were left out: ")
-        assert (await writer.write(draft())).notice is None
-
-
 async def test_a_refused_draft_leaves_only_the_turns_mark(tmp_path: Path) -> None:
     async with open_memory(tmp_path) as database:
         opened = opened_on(database)
@@ -110,20 +95,6 @@ async def test_two_equal_drafts_at_once_make_one_episode(tmp_path: Path) -> None
                 for _ in range(6):
                     group.start_soon(write)
         assert len(ids) == 1
-
-
-async def test_many_are_written_in_their_order(tmp_path: Path) -> None:
-    async with open_memory(tmp_path) as database:
-        drafts = [
-            draft(),
-            draft(sections=Sections(context="hi")),
-            draft(),
-            draft(title="另一件事", sections=Sections(context="磁盘已满，清理归档")),
-        ]
-        written = await writer_on(database).write_all(drafts)
-        assert [result.status for result in written] == ["stored", "refused", "merged", "stored"]
-        assert written[2].episode_id == written[0].episode_id
-        assert await writer_on(database).write_all([]) == []
 
 
 async def test_a_dialogues_lines_are_records_of_their_own(tmp_path: Path) -> None:
@@ -192,49 +163,6 @@ async def test_what_is_recalled_and_answered_again_is_nothing_new(tmp_path: Path
             recalled_ids=(stored.episode_id,),
         )
         assert (await writer.write(alone)).reason == "recalled"
-
-
-async def test_what_was_done_again_is_told_whole_although_it_was_recalled(tmp_path: Path) -> None:
-    """Only words can be an echo: a call that was made was made, however often it was before."""
-    calls = (
-        ToolCall(name="Write", status="failed", input={"file_path": "鱼.txt"}, output="unread"),
-        ToolCall(name="Read", status="ok", input={"file_path": "鱼.txt"}),
-        ToolCall(name="Write", status="ok", input={"file_path": "鱼.txt"}),
-        ToolCall(
-            name="Bash",
-            status="ok",
-            input={"command": "cat notes"},
-            output="The export runs on host blue at 3 a.m. every night, because of the lock.",
-        ),
-    )
-    first = Turn(
-        turn_id="trn_1",
-        conversation_id="cnv_1",
-        owner_id="ann",
-        occurred_at=AT,
-        message="Write the otter list to 鱼.txt",
-        reply="Done.",
-        calls=calls,
-    )
-    async with open_memory(tmp_path) as database:
-        writer = writer_on(database)
-        learned = draft_of(first)
-        assert learned is not None
-        stored = await writer.write(learned)
-        assert stored.episode_id is not None
-        whole = await opened_on(database).store.get(stored.episode_id, ANN)
-        assert whole is not None
-        assert "host blue" in whole.sections.actions
-        same = draft_of(replace(first, turn_id="trn_2", recalled_ids=(stored.episode_id,)))
-        assert same is not None
-        again = await writer.write(replace(same, scope=replace(ANN, project_id="other")))
-        assert (again.status, again.episode_id is None) == ("stored", False)
-        told = await opened_on(database).store.get(str(again.episode_id), ANN)
-        assert told is not None
-        assert told.sections.context == whole.sections.context
-        assert told.sections.links == whole.sections.links
-        assert told.sections.actions.count(": ok") == whole.sections.actions.count(": ok") == 3
-        assert "host blue" not in told.sections.actions, "what a tool put out can be an echo"
 
 
 async def test_a_turn_out_of_the_chronicle_becomes_one_episode(tmp_path: Path) -> None:

@@ -36,11 +36,6 @@ def test_what_carries_the_label_is_found_however_many_fit_better(others: int) ->
     assert found([*best, *mine], "kafka lag", SHOP) == ["s0", "s1", "s2"]
 
 
-def test_what_does_not_carry_it_takes_no_place() -> None:
-    rows = [(f"{n}", "kafka lag", BANK if n % 4 else SHOP, KINDS[0]) for n in range(400)]
-    assert found(rows, "kafka lag", SHOP, limit=50) == [f"{4 * n}" for n in range(50)]
-
-
 def test_a_case_may_lack_it_and_nothing_else() -> None:
     ann = Scope(owner_id="ann")
     rows: list[tuple[str, str, Scope, ItemKind]] = [

@@ -8,23 +8,8 @@ import pytest
 
 from bench import recall_locomo, recall_madial
 from bench.recall_plain import PLAIN, PlainIndex
-from bench.recall_scores import Scores
 
 DIALOGUE = Path(recall_locomo.__file__).with_name("recall_dialogue.json")
-
-
-def test_recall_is_the_mean_share_of_what_should_be_found() -> None:
-    scores = Scores()
-    scores.add(["a", "x", "x", "x", "x", "b"], {"a", "b"})
-    scores.add([], {"c"})
-    assert scores.figures() == {
-        "@1": 25.0,
-        "@5": 25.0,
-        "@10": 50.0,
-        "@20": 50.0,
-        "any@10": 50.0,
-        "MRR@10": 50.0,
-    }
 
 
 def test_a_dialogue_is_read_turn_by_turn_with_its_usable_questions() -> None:
@@ -39,13 +24,6 @@ def test_a_dialogue_is_read_turn_by_turn_with_its_usable_questions() -> None:
         {"D1:4"},
         {"D2:1", "D2:2"},
     ]
-
-
-def test_sessions_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
-    said = {f"session_{n}": [{"speaker": "A", "dia_id": f"D{n}:1", "text": "x"}] for n in (10, 2)}
-    path = tmp_path / "told.json"
-    path.write_text(json.dumps([{"conversation": said, "qa": []}]))
-    assert [turn.id for turn in recall_locomo.read(path)[0].turns] == ["D2:1", "D10:1"]
 
 
 async def test_turns_that_answer_are_found_with_their_neighbours() -> None:

@@ -13,7 +13,6 @@ from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
 from memory.stores.sqlite.readers import Readers
 from tests.conformance.suites.item_values import ANN, item
 from tests.support.episodes import open_memory
-from tests.unit.memory.items.test_index import opened
 
 ASKED = SearchScope(owner_id="ann", app_code="shop", or_without=("app_code",))
 
@@ -28,21 +27,6 @@ def test_a_case_is_marked_for_each_label_it_lacks() -> None:
     (gone,) = set(marks(ANN, "case")) - set(labelled)
     ((_, asked),) = label_tokens(ASKED)
     assert gone == asked
-
-
-def test_other_kinds_carry_no_marks() -> None:
-    assert marks(ANN, "note") == marks(ANN, "episode") == []
-
-
-def test_a_mark_is_no_label_and_no_word() -> None:
-    with closing(opened()) as connection:
-        put_item_blocking(connection, item("a", "lacks app_code", kind="case"))
-        ((_, mark),) = label_tokens(ASKED)
-        columns = "{title body before after characters}"
-        found = connection.execute(
-            "SELECT count(*) FROM item_words WHERE item_words MATCH ?", (f"{columns} : {mark}",)
-        ).fetchone()[0]
-    assert found == 0
 
 
 async def test_a_rebuild_leaves_everything_found_as_it_was(tmp_path: Path) -> None:

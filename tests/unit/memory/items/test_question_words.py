@@ -19,12 +19,6 @@ def test_a_question_of_nothing_but_such_words_asks_for_nothing() -> None:
         assert (asked.weights, asked.characters) == ({}, ()), text
 
 
-def test_what_is_said_twice_weighs_more() -> None:
-    weights = QuestionWords.of("kafka lag, again kafka").weights
-    assert weights["kafka"] > 1.5 * weights["lag"]
-    assert next(iter(weights)) == "kafka"
-
-
 def test_what_was_said_last_weighs_more() -> None:
     filler = " ".join(f"word{n}" for n in range(200))
     weights = QuestionWords.of(f"lighthouse {filler} cello").weights

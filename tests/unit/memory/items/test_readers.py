@@ -11,7 +11,7 @@ import pytest
 
 from memory.errors import StoreDamaged, StoreUnavailable
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.readers import MAX_READERS, Readers
+from memory.stores.sqlite.readers import Readers
 from tests.support.episodes import open_memory
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
@@ -68,15 +68,6 @@ async def test_a_search_that_nobody_waits_for_stops_in_the_middle(database: Data
     readers.close()
 
 
-async def test_more_searches_than_connections_can_be_given_up(database: Database) -> None:
-    readers = Readers(database.path)
-    with anyio.fail_after(30):
-        for _ in range(2 * MAX_READERS):
-            await run_and_cancel(readers, Endless())
-        assert await readers.run(one) == 1
-    readers.close()
-
-
 async def test_a_slow_search_holds_up_no_other_read_or_write(database: Database) -> None:
     readers, work = Readers(database.path), Endless()
     with anyio.fail_after(30):
@@ -89,13 +80,6 @@ async def test_a_slow_search_holds_up_no_other_read_or_write(database: Database)
             assert not work.ended.is_set()
             tasks.cancel_scope.cancel()
         await in_time(work.ended)
-    readers.close()
-
-
-async def test_a_search_writes_nothing(database: Database) -> None:
-    readers = Readers(database.path)
-    with pytest.raises(StoreUnavailable):
-        await readers.run(lambda connection: connection.execute("DELETE FROM items"))
     readers.close()
 
 
@@ -139,13 +123,6 @@ async def test_a_search_that_runs_while_it_is_closed_ends_with_its_answer(
         readers.close()
         go_on.set()
     assert answers == [1]
-
-
-async def test_a_file_that_is_gone_is_told_as_such(tmp_path: Path) -> None:
-    readers = Readers(tmp_path / "none" / "memory.sqlite3")
-    with pytest.raises(StoreUnavailable):
-        await readers.run(one)
-    readers.close()
 
 
 async def test_what_is_damaged_is_told_to_whoever_keeps_the_file(database: Database) -> None:

@@ -106,19 +106,8 @@ async def test_what_is_asked_for_while_one_goes_on_is_made_too(
 
 
 def files_of(directory: Path) -> bytes:
-    """Give what the database's file and the log beside it hold."""
+    """Return the bytes of the database's file and its log."""
     return b"".join(file.read_bytes() for file in sorted(directory.glob(f"{FILE}*")))
-
-
-async def test_its_text_is_gone_from_the_log_beside_the_file_too(tmp_path: Path) -> None:
-    async with open_memory(tmp_path) as database:
-        await fill(database)
-        await forget(database)
-        assert b"Zitronella" in files_of(tmp_path), "else there is nothing to show here"
-        assert await WordPurge(database, "item_words").purge()
-        left = files_of(tmp_path)
-        assert b"zitronella" not in left.lower()
-        assert "甲乙丙".encode() not in left
 
 
 async def test_a_purge_waits_for_who_still_reads_the_log(

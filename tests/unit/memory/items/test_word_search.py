@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memory.recall.question_words import QuestionWords
 from memory.scope import Scope
-from memory.stores.sqlite import word_counts, word_gate, word_search
+from memory.stores.sqlite import word_counts, word_search
 from memory.stores.sqlite.items import put_item_blocking
 from memory.stores.sqlite.word_counts import WordCounts, read_rows_blocking
 from memory.stores.sqlite.word_search import FoundRow, WordSearch
@@ -66,18 +66,6 @@ def test_no_more_rows_are_ranked_than_the_bound_and_the_rarest_words_are_asked_f
         assert len(search(connection, "service")) == 30, "one word alone is always asked for"
 
 
-def test_single_characters_are_left_out_where_the_words_find_much(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    with closing(opened()) as connection:
-        put_item_blocking(connection, item("word", "我们部署了网关"))
-        put_item_blocking(connection, item("character", "部门属地"))
-        assert [row.item_id for row in search(connection, "部署")] == ["word", "character"]
-        monkeypatch.setattr(word_search, "_MANY_ROWS", 1)
-        assert [row.item_id for row in search(connection, "部署")] == ["word"]
-        assert sorted(row.item_id for row in search(connection, "部")) == ["character", "word"]
-
-
 def test_coverage_is_the_weight_of_the_words_that_are_there() -> None:
     with closing(opened()) as connection:
         put_item_blocking(connection, item("both", "kafka lag"))
@@ -87,15 +75,6 @@ def test_coverage_is_the_weight_of_the_words_that_are_there() -> None:
         assert rows["both"].coverage == pytest.approx(1)
         assert 0.2 < rows["one"].coverage < 0.5
         assert set(rows) == {"both", "one"}
-
-
-def test_a_word_that_nothing_has_still_counts_as_asked() -> None:
-    """Or a question about something unknown would be answered by its one common word."""
-    with closing(opened()) as connection:
-        put_item_blocking(connection, item("a", "service check"))
-        (row,) = search(connection, "zeppelin harbour umbrella giraffe service")
-        assert row.coverage <= 0.2
-        assert not row.is_about
 
 
 def test_a_word_too_common_to_be_asked_for_still_tells_rows_apart(
@@ -141,42 +120,6 @@ def test_a_common_word_is_counted_only_now_and_then(monkeypatch: pytest.MonkeyPa
         assert counts.total_blocking(connection, "gateway") == 4
 
 
-def test_the_rarer_a_remembered_word_is_the_sooner_it_is_counted_anew(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(word_counts, "_LEAST_REMEMBERED", 8)
-    counts = WordCounts()
-    with closing(opened()) as connection:
-        for n in range(8):
-            put_item_blocking(connection, item(f"{n}", "gateway"))
-        assert count_of(counts, connection, "gateway") == 8
-        put_item_blocking(connection, item("new", "gateway"))
-        assert count_of(counts, connection, "gateway") == 8, "8 of 4000 rows, one of 500 times"
-        assert count_of(counts, connection, "gateway") == 9
-
-
-def test_a_word_in_few_rows_is_counted_each_time() -> None:
-    counts = WordCounts()
-    with closing(opened()) as connection:
-        for n in range(24):
-            put_item_blocking(connection, item(f"{n}", "gateway"))
-            assert count_of(counts, connection, "gateway") == n + 1
-
-
-def test_no_more_than_a_bound_of_common_words_is_remembered(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(word_counts, "_LEAST_REMEMBERED", 1)
-    monkeypatch.setattr(word_counts, "_MAX_REMEMBERED", 2)
-    counts = WordCounts()
-    with closing(opened()) as connection:
-        put_item_blocking(connection, item("a", "one two three"))
-        for _ in range(2):
-            for word in ("one", "two", "three"):
-                assert count_of(counts, connection, word) == 1
-                assert len(counts._remembered) <= 2  # noqa: SLF001  what is held, nothing else tells
-
-
 def test_a_word_alone_that_stands_nearly_everywhere_finds_the_newest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -187,38 +130,6 @@ def test_a_word_alone_that_stands_nearly_everywhere_finds_the_newest(
             put_item_blocking(connection, item(f"{n}", "gateway"))
         found = {row.item_id for row in search(connection, "gateway")}
         assert found == {"15", "16", "17", "18", "19"}
-
-
-WORDS = ("kafka lag", "gateway timeout on staging", "what is lighthouse", "部署 超时", "熔")
-
-
-@pytest.mark.parametrize("common", [word_counts.COMMON, 2], ids=["few rows", "many rows"])
-def test_what_others_remember_changes_nothing_of_an_answer(
-    monkeypatch: pytest.MonkeyPatch, common: int
-) -> None:
-    monkeypatch.setattr(word_counts, "COMMON", common)
-    monkeypatch.setattr(word_gate, "COMMON", common)
-    mine = [
-        item("a", "kafka consumer lag grows"),
-        item("b", "gateway timeout after the deploy to staging", title="gateway"),
-        item("c", "kafka gateway of the staging zone and its many words " * 5),
-        item("d", "部署后网关超时，熔断打开"),
-        item("e", "staging timeout lag"),
-    ]
-
-    def answers(others: int) -> list[list[FoundRow]]:
-        with closing(opened()) as connection:
-            for n in range(others):
-                text = "lighthouse kafka 熔断 部署 timeout " * (n % 7 + 1)
-                bobs = item(f"bob{n}", text, scope=Scope(owner_id="bob"))
-                put_item_blocking(connection, bobs)
-            for row in mine:
-                put_item_blocking(connection, row)
-            return [search(connection, text) for text in (*WORDS, *WORDS)]
-
-    alone = answers(0)
-    assert alone[0]
-    assert answers(40) == alone
 
 
 def test_what_shares_little_with_the_question_is_not_let_in_beside_what_fits() -> None:

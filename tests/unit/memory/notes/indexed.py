@@ -39,7 +39,7 @@ class Indexed:
         return [row["title"] for row in await self.database.rows("SELECT title FROM items")]
 
     async def items(self, name: str) -> dict[str, int]:
-        """Give a file's items, by their titles, with their revisions."""
+        """Return the revisions of a file's items by title."""
         rows = await self.database.rows(
             "SELECT title, revision FROM items WHERE source = ?", (f"memory/{name}",)
         )

@@ -41,13 +41,6 @@ def test_the_three_endings_are_notes_in_any_case_and_nothing_else(tmp_path: Path
     assert names(workspace) == [f"memory/{kept_line}" for kept_line in kept]
 
 
-def test_a_workspace_without_the_folder_has_no_notes(tmp_path: Path) -> None:
-    assert names(tmp_path) == []
-    assert names(tmp_path / "nowhere") == []
-    (tmp_path / "memory").write_text("a file")
-    assert names(tmp_path) == []
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -72,13 +65,6 @@ def test_what_is_hidden_secret_acting_or_breaks_a_line_is_no_note(
     tmp_path: Path, name: str
 ) -> None:
     workspace = workspace_with(tmp_path, {"a.md": "x", name: "y"})
-    assert names(workspace) == ["memory/a.md"]
-
-
-def test_a_name_that_is_no_text_is_no_note(tmp_path: Path) -> None:
-    workspace = workspace_with(tmp_path, {"a.md": "x"})
-    with open(os.fsencode(workspace) + b"/memory/\xff\xfe.md", "wb") as file:  # noqa: PTH123  bytes
-        file.write(b"x")
     assert names(workspace) == ["memory/a.md"]
 
 
@@ -194,21 +180,6 @@ def test_no_more_files_are_listed_than_are_allowed(
     assert len(names(workspace)) == 3
 
 
-def test_notes_are_listed_by_name_whatever_folder_they_are_in(tmp_path: Path) -> None:
-    kept = ["a.md", "a/b.md", "a1.md", "b/a.md"]
-    assert names(workspace_with(tmp_path, dict.fromkeys(kept[::-1], "x"))) == [
-        f"memory/{kept_line}" for kept_line in kept
-    ]
-
-
-def test_a_file_is_listed_with_its_date_and_size(tmp_path: Path) -> None:
-    workspace = workspace_with(tmp_path, {})
-    write(workspace, "a.md", "记忆", at_s=1_800_000_000)
-    assert list_notes_blocking(workspace) == [
-        NoteFile("memory/a.md", 1_800_000_000_000_000_000, len("记忆".encode()))
-    ]
-
-
 @pytest.mark.parametrize("at_s", [-5, 40_000_000_000])
 def test_a_date_that_cannot_be_stored_is_the_nearest_that_can(tmp_path: Path, at_s: int) -> None:
     workspace = workspace_with(tmp_path, {})
@@ -224,27 +195,11 @@ def test_of_a_huge_file_its_beginning_is_read_in_whole_lines(tmp_path: Path) -> 
     assert set(text.split("\n")) == {line.strip()}
 
 
-def test_a_file_of_just_the_allowed_size_is_read_whole(tmp_path: Path) -> None:
-    workspace = workspace_with(tmp_path, {"a.md": "x" * MAX_FILE_BYTES})
-    assert len(text_of(workspace, "memory/a.md")) == MAX_FILE_BYTES
-
-
 @pytest.mark.parametrize("gap", ["\n", " "])
 def test_a_secret_that_the_cut_goes_through_is_left_out(tmp_path: Path, gap: str) -> None:
     filler = "word " * ((MAX_FILE_BYTES - 20) // 5)
     workspace = workspace_with(tmp_path, {"a.md": f"{filler}{gap}{SECRET} and more"})
     assert text_of(workspace, "memory/a.md").rstrip() == filler.rstrip()
-
-
-@pytest.mark.parametrize("before", ["", "x", "xx"])
-def test_half_a_character_at_the_cut_is_left_out(tmp_path: Path, before: str) -> None:
-    workspace = workspace_with(tmp_path, {"a.md": before + "记" * MAX_FILE_BYTES})
-    assert set(text_of(workspace, "memory/a.md")) == {*before, "记"}
-
-
-@pytest.mark.parametrize("raw", [b"\x89PNG\0\0", "UTF-16 文本".encode("utf-16"), b"text\0"])
-def test_what_is_no_text_says_nothing(tmp_path: Path, raw: bytes) -> None:
-    assert text_of(workspace_with(tmp_path, {"a.md": raw}), "memory/a.md") == ""
 
 
 @pytest.mark.parametrize(
@@ -260,22 +215,6 @@ def test_text_in_any_form_is_read_as_far_as_it_can_be(
     tmp_path: Path, raw: bytes, text: str
 ) -> None:
     assert text_of(workspace_with(tmp_path, {"a.md": raw}), "memory/a.md") == text
-
-
-def test_secrets_in_a_note_are_masked(tmp_path: Path) -> None:
-    block = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA0Z3VS5JJcds3xfn\n"
-    note = f"key: {SECRET}\n{block}"
-    text = text_of(workspace_with(tmp_path, {"a.yaml": note}), "memory/a.yaml")
-    assert "[masked]" in text
-    assert SECRET not in text
-    assert "MIIE" not in text
-
-
-def test_the_digest_is_the_contents_alone(tmp_path: Path) -> None:
-    workspace = workspace_with(tmp_path, {"a.md": "x", "b.md": "x", "c.md": "y"})
-    digests = [read(workspace, f"memory/{name}.md") for name in "abc"]
-    a, b, c = (digest.digest for digest in digests if digest is not None)
-    assert a == b != c
 
 
 def test_a_note_is_removed_and_nothing_else(tmp_path: Path) -> None:

@@ -63,15 +63,6 @@ async def test_where_nothing_changed_nothing_is_read_or_written(
         assert len(notes.changes) == 1
 
 
-async def test_after_a_restart_nothing_is_read_again(tmp_path: Path, reads: list[str]) -> None:
-    async with indexing(tmp_path) as notes:
-        await notes.index.scan()
-    reads.clear()
-    async with indexing(tmp_path) as notes:
-        assert await notes.index.scan() == Scanned()
-        assert reads == []
-
-
 async def test_of_what_changed_that_file_alone_is_read_and_delivered(
     tmp_path: Path, reads: list[str]
 ) -> None:
@@ -86,16 +77,6 @@ async def test_of_what_changed_that_file_alone_is_read_and_delivered(
         assert await notes.items("zh/部署.md") == {"部署": 1}
         assert await notes.deliveries() == Counter([("put", await notes.item_id("tea"))])
         assert len(notes.changes) == 2
-
-
-async def test_a_new_file_is_added(tmp_path: Path, reads: list[str]) -> None:
-    async with indexing(tmp_path) as notes:
-        await notes.index.scan()
-        reads.clear()
-        change(notes, "new/one.yml", "x: 1")
-        assert await notes.index.scan() == Scanned(indexed=1)
-        assert reads == ["new/one.yml"]
-        assert len(await notes.ids()) == ITEMS + 1
 
 
 async def test_a_section_that_is_gone_is_forgotten_and_the_others_stay(tmp_path: Path) -> None:
@@ -128,14 +109,6 @@ async def test_a_file_that_is_gone_is_taken_out_without_reading(
         assert await notes.files() == ["ops.md", "tea.yaml"]
         assert len(notes.changes) == 2
         await notes.check_whole()
-
-
-async def test_without_the_folder_everything_is_taken_out(tmp_path: Path) -> None:
-    async with indexing(tmp_path) as notes:
-        await notes.index.scan()
-        (notes.workspace / "memory").rename(notes.workspace / "elsewhere")
-        assert await notes.index.scan() == Scanned(removed=3)
-        assert await notes.ids() == []
 
 
 async def test_a_renamed_file_is_another_one(tmp_path: Path, reads: list[str]) -> None:
@@ -198,60 +171,6 @@ async def test_a_note_that_comes_back_is_delivered_again(tmp_path: Path) -> None
             await notes.index.scan()
             assert await notes.deliveries() == Counter([("put", item_id)])
             await notes.deliver_all()
-
-
-async def test_a_note_that_comes_back_before_it_was_forgotten_there_is_only_put(
-    tmp_path: Path,
-) -> None:
-    async with indexing(tmp_path) as notes:
-        await notes.index.scan()
-        await notes.deliver_all()
-        item_id = await notes.item_id("tea")
-        (notes.workspace / "memory" / "tea.yaml").unlink()
-        await notes.index.scan()
-        change(notes, "tea.yaml", "tea: black")
-        await notes.index.scan()
-        assert await notes.deliveries() == Counter([("put", item_id)])
-
-
-async def test_of_what_was_delivered_only_the_last_is_kept(tmp_path: Path) -> None:
-    async with indexing(tmp_path, {"tea.yaml": "tea: green"}) as notes:
-        for number in range(4):
-            change(notes, "tea.yaml", f"tea: {number}")
-            await notes.index.scan()
-            await notes.deliver_all()
-        rows = await notes.database.rows("SELECT backend, revision FROM outbox ORDER BY backend")
-    assert [tuple(row) for row in rows] == [("memu", 4), ("vectors", 4)]
-
-
-async def test_what_was_never_delivered_needs_no_more_than_its_forgetting(tmp_path: Path) -> None:
-    async with indexing(tmp_path, {"tea.yaml": "tea: green"}) as notes:
-        await notes.index.scan()
-        item_id = await notes.item_id("tea")
-        change(notes, "tea.yaml", "tea: black")
-        await notes.index.scan()
-        assert await notes.deliveries() == Counter([("put", item_id)])
-        (notes.workspace / "memory" / "tea.yaml").unlink()
-        await notes.index.scan()
-        assert await notes.deliveries() == Counter([("forget", item_id)])
-
-
-async def test_what_is_no_text_is_read_once_and_makes_no_item(
-    tmp_path: Path, reads: list[str]
-) -> None:
-    async with indexing(tmp_path, {"a.md": b"\0\1", "empty.md": ""}) as notes:
-        await notes.index.scan()
-        assert await notes.ids() == []
-        reads.clear()
-        assert await notes.index.scan() == Scanned()
-        assert reads == []
-        change(notes, "a.md", "words now")
-        assert await notes.index.scan() == Scanned(indexed=1)
-        assert await notes.titles() == ["a"]
-        change(notes, "a.md", b"and\0none again")
-        await notes.index.scan()
-        assert await notes.ids() == []
-        await notes.check_whole()
 
 
 async def test_a_note_that_cannot_be_read_is_taken_out_until_it_can(

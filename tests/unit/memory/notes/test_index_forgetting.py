@@ -32,15 +32,6 @@ async def test_a_forgotten_note_is_gone_with_its_file_and_does_not_come_back(
         await notes.check_whole()
 
 
-async def test_what_is_no_notes_item_is_not_forgotten_here(tmp_path: Path) -> None:
-    async with indexing(tmp_path) as notes:
-        await notes.index.scan()
-        for unknown in ("", "epi_1", "memory/ops.md", "not_%"):
-            assert not await notes.index.forget_note(unknown, "ann")
-        assert len(await notes.ids()) == ITEMS
-        assert (notes.workspace / "memory" / "ops.md").exists()
-
-
 async def test_a_note_whose_file_is_gone_already_is_forgotten(tmp_path: Path) -> None:
     async with indexing(tmp_path) as notes:
         await notes.index.scan()
@@ -59,19 +50,6 @@ async def test_a_note_whose_file_cannot_be_removed_is_not_said_to_be_forgotten(
         with pytest.raises(StoreUnavailable, match="cannot be removed"):
             await notes.index.forget_note(item_id, "ann")
         assert len(await notes.ids()) == ITEMS
-
-
-async def test_a_note_is_not_forgotten_while_a_look_that_read_it_goes_on(tmp_path: Path) -> None:
-    async with indexing(tmp_path) as notes:
-        await notes.index.scan()
-        item_id = await notes.item_id("tea")
-        change(notes, "tea.yaml", "tea: black")
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(notes.index.scan)
-            await anyio.lowlevel.checkpoint()
-            tasks.start_soon(notes.index.forget_note, item_id, "ann")
-        assert "tea" not in await notes.titles()
-        await notes.check_whole()
 
 
 async def test_who_forgets_a_note_a_moment_later_is_told_that_there_is_none(
@@ -101,7 +79,7 @@ async def show(notes: Indexed, turn_id: str, owner_id: str, item_ids: list[str])
 
 
 async def told(notes: Indexed, owner_id: str) -> dict[str, bool]:
-    """Give what the chronicle has of somebody: by key and turn, whether it is forgotten."""
+    """Return, by key and turn, whether the chronicle has forgotten an owner's intents."""
     page = await SqliteChronicle(notes.database).page(owner_id, limit=50)
     return {f"{record.key} {record.turn_id}": record.forgotten for record in page.records}
 
@@ -148,14 +126,3 @@ async def test_what_is_recorded_of_it_later_is_forgotten_until_the_note_is_writt
             "memory.injected trn_2": False,
             "memory.injected trn_3": True,
         }, "what was shown before that was shown as it was"
-
-
-async def test_a_note_that_somebody_takes_away_is_not_forgotten_in_the_chronicle(
-    tmp_path: Path,
-) -> None:
-    async with indexing(tmp_path) as notes:
-        await notes.index.scan()
-        await show(notes, "trn_1", "ann", [await notes.item_id("tea")])
-        (notes.workspace / "memory" / "tea.yaml").unlink()
-        await notes.index.scan()
-        assert await told(notes, "ann") == {"memory.injected trn_1": False}

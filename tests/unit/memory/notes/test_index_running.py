@@ -37,33 +37,6 @@ async def test_it_looks_at_once_and_whenever_it_is_woken(tmp_path: Path) -> None
             await until_there_are(notes, ITEMS + number)
 
 
-async def test_woken_once_it_looks_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_module, "_LOOK_EVERY_S", 60)
-    looks: list[None] = []
-
-    def around(store: NoteStore) -> NoteStore:
-        return Watched(store, lambda: looks.append(None))
-
-    async with indexing(tmp_path, around=around) as notes, running(notes):
-        await until_there_are(notes, ITEMS)
-        change(notes, "new.md", "x")
-        notes.index.wake()
-        await until_there_are(notes, ITEMS + 1)
-        for _ in range(200):
-            await notes.ids()
-    assert len(looks) == 2
-
-
-async def test_it_looks_now_and_then_without_being_asked_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(index_module, "_LOOK_EVERY_S", 0.01)
-    async with indexing(tmp_path) as notes, running(notes):
-        await until_there_are(notes, ITEMS)
-        change(notes, "new.md", "x")
-        await until_there_are(notes, ITEMS + 1)
-
-
 async def test_a_slow_look_is_followed_by_a_long_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,16 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.intents.templates import Mask
 from memory.notes import notes_context
-from memory.notes.folder import NoteFile, NoteText, read_note_blocking
 from memory.notes.notes_context import (
     DEFAULT_BUDGET_CHARS,
     Telling,
     build_memory_context,
     tell_notes,
 )
-from tests.unit.memory.notes.folders import SECRET, workspace_with, write
+from tests.unit.memory.notes.folders import SECRET, workspace_with
 
 ASK = "what do you remember?"
 REQUEST = "Answer from them; do not say that there is no access to memory."
@@ -72,29 +70,6 @@ def test_what_fits_the_message_goes_first_then_the_newest(tmp_path: Path) -> Non
     assert order(ASK) == ["newest.md", "new.md", "zh.md", "fits.md", "old.md"]
 
 
-def test_of_many_notes_also_an_old_one_is_read_whose_name_fits(tmp_path: Path) -> None:
-    files = {"ledger.md": "Opens at nine."} | {f"{n}.md": f"note {n}" for n in range(250)}
-    text = told(workspace_with(tmp_path, files), "what do you remember about the ledger?")
-    assert text.split("\n\n")[1] == "memory/ledger.md:\n> Opens at nine."
-
-
-def test_of_many_notes_the_newest_are_read_and_no_more_than_two_hundred(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workspace = workspace_with(tmp_path, {f"n{n:03}.md": f"note {n}" for n in range(250)})
-    read: list[str] = []
-
-    def note_read(
-        workspace: Path, file: NoteFile, mask: Mask, *, most_bytes: int
-    ) -> NoteText | None:
-        read.append(file.name)
-        return read_note_blocking(workspace, file, mask, most_bytes=most_bytes)
-
-    monkeypatch.setattr(notes_context, "read_note_blocking", note_read)
-    assert told(workspace).split("\n\n")[1] == "memory/n249.md:\n> note 249"
-    assert sorted(read) == [f"memory/n{n:03}.md" for n in range(50, 250)]
-
-
 def test_a_long_note_gives_its_beginning_and_leaves_room_for_others(tmp_path: Path) -> None:
     files = {f"n{n}.md": f"first of {n}\n" + f"line of {n}\n" * 1000 for n in range(4)}
     text = told(workspace_with(tmp_path, files))
@@ -104,15 +79,6 @@ def test_a_long_note_gives_its_beginning_and_leaves_room_for_others(tmp_path: Pa
     assert text.count("\n> …") == 4
 
 
-@pytest.mark.parametrize("line", ["长" * 20_000, "word " * 8000])
-def test_a_note_of_one_endless_line_gives_the_beginning_of_it(tmp_path: Path, line: str) -> None:
-    workspace = workspace_with(tmp_path, {"short.md": "Tea.", "long.md": f"起始 {line}"})
-    text = told(workspace)
-    assert "memory/long.md:\n> 起始 " in text
-    assert "> Tea." in text
-    assert DEFAULT_BUDGET_CHARS / 2 < len(text) <= DEFAULT_BUDGET_CHARS
-
-
 def test_what_has_no_room_is_named(tmp_path: Path) -> None:
     files = {f"n{n}.md": "text " * 400 for n in range(50)}
     text = told(workspace_with(tmp_path, files))
@@ -120,26 +86,6 @@ def test_what_has_no_room_is_named(tmp_path: Path) -> None:
     assert 0 < quoted < 50
     assert f"\n\nAlso there, {50 - quoted} more: n" in text
     assert len(text) <= DEFAULT_BUDGET_CHARS
-
-
-def test_where_not_all_names_have_room_it_shows(tmp_path: Path) -> None:
-    name = "a-name-that-takes-some-room"
-    workspace = workspace_with(tmp_path, {f"{name}-{n}.md": "" for n in range(100)})
-    write(workspace, "one.md", "Tea.")
-    text = told(workspace, budget_chars=800)
-    assert 750 < len(text) <= 800
-    assert "Also there, 100 more: " in text
-    assert text.endswith(".md, …")
-
-
-@pytest.mark.parametrize("count", [1, 2, 7])
-@pytest.mark.parametrize("text", ["长" * 5000, "a line of text\n" * 300])
-def test_a_note_that_is_cut_takes_no_more_than_there_is(
-    tmp_path: Path, text: str, count: int
-) -> None:
-    workspace = workspace_with(tmp_path, {f"{n}.md": text for n in range(count)})
-    for budget in range(180, 1500, 7):
-        assert len(told(workspace, budget_chars=budget)) <= budget
 
 
 @pytest.mark.parametrize("budget", [0, 1, 50, 100, 150])
@@ -158,15 +104,6 @@ def test_secrets_are_masked_in_texts_and_in_names(tmp_path: Path) -> None:
     assert "[masked]" in text
     assert SECRET not in text
     assert "hunter2" not in text
-
-
-def test_the_given_mask_is_used_on_all_that_is_told(tmp_path: Path) -> None:
-    files = {"1.md": "owner: Bob", "owner-2.md": "", "3.md": "owner\n" * 500, "owner-4.md": "x"}
-    workspace = workspace_with(tmp_path, files)
-    text = build_memory_context(workspace, ASK, mask=lambda value: value.replace("owner", "OWNER"))
-    assert "owner" not in text
-    assert text.count("OWNER") > 100
-    assert text.endswith("Also there, 2 more: OWNER-4.md, OWNER-2.md")
 
 
 def test_a_note_whose_name_holds_a_secret_is_not_quoted_as_it_is_not_searched(
@@ -212,7 +149,7 @@ NAMES = st.text("ab记-_. ", min_size=1, max_size=60).map(lambda value: f"n{valu
 NOTES = st.dictionaries(NAMES, st.text(max_size=3000) | st.binary(max_size=300), max_size=8)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     notes=NOTES,
     budget=st.integers(0, 6000),
@@ -231,15 +168,3 @@ def test_it_never_takes_more_than_its_budget_and_is_always_quoted(
     if text:
         assert text.startswith("The message asks about memory.")
         assert_is_quoted(text)
-
-
-@settings(max_examples=50, deadline=None)
-@given(text=st.text(min_size=1, max_size=500).filter(lambda value: "\0" not in value))
-def test_a_note_that_fits_is_told_whole(text: str) -> None:
-    with tempfile.TemporaryDirectory() as directory:
-        workspace = workspace_with(Path(directory), {"a.md": text.encode("utf-8", "replace")})
-        shown = build_memory_context(workspace, ASK, 10_000, mask=str)
-    kept = text.encode("utf-8", "replace").decode().removeprefix("\ufeff").strip()
-    if kept:
-        quoted = shown.split("\n\n", 1)[1].splitlines()[1:]
-        assert [line.removeprefix("> ") for line in quoted] == kept.splitlines()

@@ -33,7 +33,7 @@ async def remembering(root: Path) -> AsyncIterator[Memory]:
 
 
 async def found(memory: Memory, text: str, scope: Scope = ANN) -> list[tuple[str, str]]:
-    """Give what a question finds: from where, and the title."""
+    """Return source and title of what a question finds."""
     answer = await memory.search.search([text], scope=scope, limit=5)
     return [(hit.item.source, hit.item.title) for hit in answer.hits]
 

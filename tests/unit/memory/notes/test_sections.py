@@ -36,15 +36,6 @@ def test_a_short_note_is_one_item_whole() -> None:
     assert one.occurred_at == one.updated_at == datetime.fromtimestamp(1_700_000_000, UTC)
 
 
-def test_one_without_a_heading_is_named_by_its_file() -> None:
-    assert titles("just words", "memory/deep/发布 步骤.md") == ["发布 步骤"]
-
-
-@pytest.mark.parametrize("text", ["", " \n\t\n", "\u3000\n"])
-def test_an_empty_note_makes_none(text: str) -> None:
-    assert made(text) == []
-
-
 def test_a_long_note_is_an_item_a_section_and_no_word_is_lost() -> None:
     text = f"Before.\n\n# 部署\n\n{LONG}\n\n## Who #\n\nBob.\n\n#### Deeper\n\nStill Bob.\n"
     items = made(text)
@@ -52,11 +43,6 @@ def test_a_long_note_is_an_item_a_section_and_no_word_is_lost() -> None:
     assert [item.body.split("\n")[0] for item in items] == ["Before.", "# 部署", "## Who #"]
     assert "Still Bob." in items[2].body
     assert "\n\n".join(item.body for item in items) == text.strip()
-
-
-def test_a_long_note_without_headings_is_one_item() -> None:
-    (one,) = made(LONG)
-    assert (one.title, one.body) == ("ops", LONG)
 
 
 def test_ids_stay_when_other_sections_change_and_when_a_note_grows() -> None:
@@ -76,11 +62,6 @@ def test_headings_that_are_the_same_make_items_of_their_own() -> None:
     assert [item.id for item in grown[:3]] == [item.id for item in items]
 
 
-def test_the_same_heading_in_another_file_is_another_item() -> None:
-    text = "# Deploys\n"
-    assert made(text)[0].id != made(text, "memory/other.md")[0].id
-
-
 FRONT = "---\ntitle: Plan\n# no heading\ntags: [a]\n---\n"
 
 
@@ -92,27 +73,10 @@ def test_front_matter_is_searched_but_not_summed_up() -> None:
     assert titles(f"{FRONT}{LONG}\n\n# Plan\n\nx\n") == ["ops", "Plan"]
 
 
-def test_front_matter_that_never_ends_is_text() -> None:
-    (one,) = made("---\ntitle: Plan\n# Plan\n")
-    assert one.summary == "--- title: Plan # Plan"
-
-
 @pytest.mark.parametrize("mark", ["```", "~~~", "   ```"])
 def test_a_heading_within_a_block_of_code_is_none(mark: str) -> None:
     text = f"# Real\n\n{LONG}\n\n{mark}sh\n# a comment\n{mark}\n\n# Next\n\nx\n"
     assert titles(text) == ["Real", "Next"]
-
-
-def test_another_fence_within_a_block_of_code_does_not_end_it() -> None:
-    text = f"# Real\n\n{LONG}\n\n```\n~~~\n# a comment\n```\n\n# Next\n\nx\n"
-    assert titles(text) == ["Real", "Next"]
-
-
-@pytest.mark.parametrize(
-    "line", ["#", "#\t", "#hash", "    # indented as code", "#!/bin/sh", "\\# x", "- # x"]
-)
-def test_what_only_looks_like_a_heading_is_none(line: str) -> None:
-    assert titles(f"{LONG}\n{line}\n\ntext\n") == ["ops"]
 
 
 @pytest.mark.parametrize(
@@ -137,23 +101,11 @@ def test_yaml_is_one_item_named_by_its_file() -> None:
         assert (one.title, one.body) == ("ports", text.strip())
 
 
-def test_markdown_is_markdown_in_any_case() -> None:
-    assert titles(f"# A\n\n{LONG}\n\n# B\n", "memory/OPS.MD") == ["A", "B"]
-
-
 def test_a_summary_is_one_line_of_three_hundred_characters_at_most() -> None:
     assert made("记" * 1000)[0].summary == "记" * 299 + "…"
     assert made("记" * 300)[0].summary == "记" * 300
     (one,) = made("a\n\n\tb\u2028c\x85d")
     assert one.summary == "a b c d"
-
-
-def test_behind_the_last_allowed_section_nothing_is_lost() -> None:
-    text = LONG + "".join(f"\n# S{n}\n\ntext {n}\n" for n in range(250))
-    items = made(text)
-    assert len(items) == 201
-    assert items[-1].title == "S199"
-    assert "text 249" in items[-1].body
 
 
 @pytest.mark.parametrize("piece", ["# a" + " " * 60_000 + "b", "#" * 100_000, "```\n" * 20_000])

@@ -6,15 +6,15 @@ import anyio
 
 from memory.items import KINDS
 from memory.itemstore import WordHit
-from memory.recall.gather import gather
 from memory.recall.retrievers import (
     Candidate,
     FulltextRetriever,
     Question,
     RetrieverAnswer,
     RetrieverName,
+    gather,
 )
-from tests.support.recall import ANN, GivingArm, StuckArm
+from tests.support.recall import ANN, GivingRetriever, StuckRetriever
 
 
 @dataclass
@@ -52,14 +52,14 @@ async def test_the_order_is_that_of_the_questions_and_arms_whoever_answers_first
     done.set()
     late = MeetingRetriever("fulltext", done, done, [Candidate(item_id="late", strength=1)])
     gathered = await gather(
-        [late, GivingArm.of("soon", name="vector")], [question("a"), question("b")], bound_s=5
+        [late, GivingRetriever.of("soon", name="vector")], [question("a"), question("b")], bound_s=5
     )
     assert [hit.retriever for hit in gathered.found] == ["fulltext", "vector"] * 2
 
 
 async def test_a_slow_arm_is_named_once_for_all_questions() -> None:
     with anyio.fail_after(5):
-        gathered = await gather([StuckArm()], [question("a"), question("b")], bound_s=0.01)
+        gathered = await gather([StuckRetriever()], [question("a"), question("b")], bound_s=0.01)
     assert gathered.degraded == ("vector_timeout",)
 
 

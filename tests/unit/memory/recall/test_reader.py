@@ -8,8 +8,7 @@ import anyio
 import pytest
 
 from memory.errors import StoreUnavailable
-from memory.recall.query import ContextPack, Found, HeldBack, QueryPack
-from memory.recall.quoted_notes import QuotedItem, QuotedNotes
+from memory.recall.query import ContextPack, Found, HeldBack, QueryPack, QuotedItem, QuotedNotes
 from memory.recall.reader import RecallReader
 from memory.recall.retrievers import Retriever
 from memory.recall.search import MemorySearch
@@ -18,12 +17,12 @@ from memory.small_model import ModelUnavailable
 from tests.support.recall import (
     ANN,
     AT,
-    BrokenArm,
-    GivingArm,
+    BrokenRetriever,
+    GivingRetriever,
     Model,
     Notes,
     Shelf,
-    StuckArm,
+    StuckRetriever,
     Waiting,
     make_hit,
     make_item,
@@ -57,8 +56,8 @@ def reader_on(
     )
 
 
-EVERYTHING = GivingArm.of("not_stale", "not_stale_en", "not_path", "not_tea")
-VECTORS = GivingArm.of("not_stale", "not_path", name="vector")
+EVERYTHING = GivingRetriever.of("not_stale", "not_stale_en", "not_path", "not_tea")
+VECTORS = GivingRetriever.of("not_stale", "not_path", name="vector")
 ALL_IDS = '["not_stale", "not_stale_en", "not_path", "epi_unknown"]'
 LEAD = "Answer from these."
 QUOTED = QuotedNotes(
@@ -73,9 +72,9 @@ TOLD = (
 PATHS: Sequence[tuple[str, RecallReader, QueryPack]] = [
     ("rag", reader_on(EVERYTHING), QUERY),
     ("rag with both retrievers", reader_on(EVERYTHING, VECTORS), QUERY),
-    ("vectors alone", reader_on(BrokenArm("fulltext"), VECTORS), QUERY),
-    ("vectors broken", reader_on(EVERYTHING, BrokenArm()), QUERY),
-    ("vectors slow", reader_on(EVERYTHING, StuckArm()), replace(QUERY, deadline_s=0.05)),
+    ("vectors alone", reader_on(BrokenRetriever("fulltext"), VECTORS), QUERY),
+    ("vectors broken", reader_on(EVERYTHING, BrokenRetriever()), QUERY),
+    ("vectors slow", reader_on(EVERYTHING, StuckRetriever()), replace(QUERY, deadline_s=0.05)),
     (
         "vectors degraded",
         reader_on(EVERYTHING, VECTORS.degraded("vector_rebuilding")),
@@ -121,14 +120,14 @@ PATHS: Sequence[tuple[str, RecallReader, QueryPack]] = [
     (
         "little found, the rest weak",
         reader_on(
-            GivingArm.of("not_path", weak=["not_stale", "not_stale_en"]), model=Model(ALL_IDS)
+            GivingRetriever.of("not_path", weak=["not_stale", "not_stale_en"]), model=Model(ALL_IDS)
         ),
         QUERY,
     ),
     (
         "little found, and the model fails",
         reader_on(
-            GivingArm.of("not_path", weak=["not_stale"]),
+            GivingRetriever.of("not_path", weak=["not_stale"]),
             model=Model(breaks_with=ModelUnavailable("no")),
         ),
         QUERY,
@@ -170,14 +169,6 @@ async def test_what_is_held_back_is_told_with_its_reason() -> None:
     ]
 
 
-async def test_the_model_never_sees_what_is_held_back() -> None:
-    model = Model(ALL_IDS)
-    await reader_on(EVERYTHING, model=model).recall(replace(QUERY, mode="llm"))
-    (prompt,) = model.prompts
-    assert "SENTINEL-4417" not in prompt
-    assert "TOKEN-7731" in prompt
-
-
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
@@ -214,7 +205,7 @@ class LeakingSelector(Selector):
 
 
 async def test_the_filter_runs_once_more_after_the_choice() -> None:
-    search = MemorySearch(SHELF, [GivingArm.of("not_path", "not_tea")], now=lambda: AT)
+    search = MemorySearch(SHELF, [GivingRetriever.of("not_path", "not_tea")], now=lambda: AT)
     reader = RecallReader(search, selector=LeakingSelector(Model()))
     pack = await reader.recall(replace(QUERY, mode="llm"))
     assert [item.id for item in pack.items] == ["not_path", "not_tea"]
@@ -229,35 +220,13 @@ async def test_the_model_chooses_and_orders() -> None:
     assert pack.degraded == ()
 
 
-async def test_a_model_that_finds_nothing_helpful_is_believed() -> None:
-    pack = await reader_on(EVERYTHING, model=Model("[]")).recall(replace(QUERY, mode="llm"))
-    assert (pack.items, pack.text) == ([], "")
-
-
 async def test_the_model_is_asked_in_rag_mode_only_where_little_was_found() -> None:
     model = Model('["not_tea"]')
-    enough = await reader_on(GivingArm.of("not_path", "not_tea"), model=model).recall(QUERY)
+    enough = await reader_on(GivingRetriever.of("not_path", "not_tea"), model=model).recall(QUERY)
     assert (len(enough.items), model.prompts) == (2, [])
 
-    weak = await reader_on(GivingArm.of(weak=["not_tea"]), model=model).recall(QUERY)
+    weak = await reader_on(GivingRetriever.of(weak=["not_tea"]), model=model).recall(QUERY)
     assert ([item.id for item in weak.items], len(model.prompts)) == (["not_tea"], 1)
-
-
-async def test_the_model_is_not_asked_of_its_own_accord_when_time_is_short() -> None:
-    model = Model(is_stuck=True)
-    reader = reader_on(GivingArm.of("not_tea"), model=model)
-    pack = await reader.recall(replace(QUERY, deadline_s=0.3))
-    assert ([item.id for item in pack.items], pack.degraded, model.prompts) == (["not_tea"], (), [])
-
-
-async def test_weak_items_are_not_shown_without_a_model() -> None:
-    pack = await reader_on(GivingArm.of(weak=["not_tea"])).recall(QUERY)
-    assert (pack.items, pack.text, pack.degraded) == ([], "", ())
-
-
-async def test_an_empty_memory_gives_an_empty_pack() -> None:
-    pack = await reader_on(GivingArm.of()).recall(QUERY)
-    assert (pack.text, pack.items, pack.categories, pack.next_step_query) == ("", [], [], None)
 
 
 async def test_pending_context_goes_in_first_and_its_ids_come_back() -> None:
@@ -274,21 +243,9 @@ async def test_pending_context_that_did_not_fit_stays_pending() -> None:
     assert len(pack.text) <= 250
 
 
-async def test_pending_context_that_is_held_back_whole_does_not_come_again() -> None:
-    pending = Waiting("Since:\n> article-list-query 失败调用：SENTINEL-4417", ("int_1",))
-    pack = await reader_on(pending=pending).recall(QUERY)
-    assert (pack.text, pack.pending_intent_ids) == ("", ("int_1",))
-
-
-async def test_without_a_conversation_nothing_pending_is_asked_for() -> None:
-    pending = Waiting("Since:\n> secret of another conversation", ("int_1",))
-    pack = await reader_on(pending=pending).recall(replace(QUERY, conversation_id=None))
-    assert (pack.text, pack.pending_intent_ids) == ("", ())
-
-
 @pytest.mark.parametrize("question", ["what is in your memory", "你的记忆里有什么"])
 async def test_notes_go_in_where_memory_itself_is_asked_about(question: str) -> None:
-    reader = reader_on(GivingArm.of(), notes=Notes(QUOTED))
+    reader = reader_on(GivingRetriever.of(), notes=Notes(QUOTED))
     asked = await reader.recall(replace(QUERY, queries=[question]))
     other = await reader.recall(QUERY)
     assert asked.text == QUOTED.text
@@ -322,14 +279,6 @@ async def test_notes_do_not_go_in_where_search_would_not_look_for_them(query: Qu
     assert (pack.text, pack.items) == ("", [])
 
 
-async def test_pending_context_goes_in_before_the_notes() -> None:
-    pending = Waiting("Since:\n> a turn was interrupted", ("int_1",))
-    reader = reader_on(pending=pending, notes=Notes(QUOTED))
-    pack = await reader.recall(replace(QUERY, queries=["memory"]))
-    assert pack.text == f"{pending.text}\n\n{QUOTED.text}"
-    assert pack.pending_intent_ids == ("int_1",)
-
-
 @pytest.mark.parametrize(
     ("notes", "pending", "reason"),
     [
@@ -346,7 +295,9 @@ async def test_what_is_slow_or_broken_is_named_and_the_rest_stands(
 ) -> None:
     query = replace(QUERY, queries=["memory"], deadline_s=0.1)
     with anyio.fail_after(5):
-        pack = await reader_on(GivingArm.of("not_tea"), notes=notes, pending=pending).recall(query)
+        pack = await reader_on(GivingRetriever.of("not_tea"), notes=notes, pending=pending).recall(
+            query
+        )
     assert [item.id for item in pack.items] == ["not_tea"]
     assert pack.degraded == (reason,)
     assert reason in pack.text
@@ -354,8 +305,8 @@ async def test_what_is_slow_or_broken_is_named_and_the_rest_stands(
 
 async def test_what_was_found_comes_though_everything_else_is_stuck() -> None:
     reader = reader_on(
-        GivingArm.of("not_tea"),
-        StuckArm(),
+        GivingRetriever.of("not_tea"),
+        StuckRetriever(),
         model=Model(is_stuck=True),
         notes=Notes(is_stuck=True),
         pending=Waiting(is_stuck=True),
@@ -375,7 +326,7 @@ async def test_what_was_found_comes_though_everything_else_is_stuck() -> None:
 
 
 async def test_whoever_stops_waiting_stops_the_work() -> None:
-    stuck = StuckArm()
+    stuck = StuckRetriever()
     with anyio.move_on_after(0.01) as scope:
         await reader_on(stuck).recall(QUERY)
     assert scope.cancelled_caught

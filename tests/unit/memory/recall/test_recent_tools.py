@@ -25,20 +25,6 @@ def test_twenty_are_kept_the_newest_ones() -> None:
     assert recent.of("cnv_1") == tuple(f"t{number}" for number in range(5, 25))
 
 
-def test_conversations_do_not_see_each_others_tools() -> None:
-    recent = RecentTools()
-    recent.note("cnv_1", "Read")
-    assert recent.of("cnv_2") == ()
-
-
-def test_a_conversation_that_was_left_begins_with_none() -> None:
-    recent = RecentTools()
-    recent.note("cnv_1", "Read")
-    recent.forget("cnv_1")
-    recent.forget("cnv_unknown")
-    assert (recent.of("cnv_1"), recent.known("cnv_1")) == ((), False)
-
-
 def test_a_resumed_conversation_counts_calls_whose_results_follow() -> None:
     recent = RecentTools()
     recent.seed(
@@ -64,12 +50,6 @@ def test_seeding_takes_the_newest_twenty_and_is_done_once() -> None:
     recent.note("cnv_1", "new")
     recent.seed("cnv_1", history)
     assert recent.of("cnv_1") == ("t4", "new")
-
-
-def test_a_conversation_without_tools_is_known_once_it_was_seeded() -> None:
-    recent = RecentTools()
-    recent.seed("cnv_1", [])
-    assert recent.known("cnv_1")
 
 
 def test_of_too_many_conversations_the_one_silent_longest_is_forgotten() -> None:

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from memory.recall.search import MemorySearch
-from tests.support.recall import ANN, AT, GivingArm, Shelf, StuckArm, make_item
+from tests.support.recall import ANN, AT, GivingRetriever, Shelf, StuckRetriever, make_item
 
 TEA, MILK, BREAD = (make_item(f"not_{name}", name) for name in ("tea", "milk", "bread"))
 
 
-def telling(told: list[Sequence[str]], *retrievers: GivingArm | StuckArm) -> MemorySearch:
+def telling(
+    told: list[Sequence[str]], *retrievers: GivingRetriever | StuckRetriever
+) -> MemorySearch:
     return MemorySearch(
         Shelf.of(TEA, MILK),
         retrievers,
@@ -21,7 +23,9 @@ def telling(told: list[Sequence[str]], *retrievers: GivingArm | StuckArm) -> Mem
 async def test_what_meaning_did_not_find_is_told() -> None:
     told: list[Sequence[str]] = []
     search = telling(
-        told, GivingArm.of("not_tea", "not_milk"), GivingArm.of("not_tea", name="vector")
+        told,
+        GivingRetriever.of("not_tea", "not_milk"),
+        GivingRetriever.of("not_tea", name="vector"),
     )
     await search.search("tea and milk", scope=ANN)
     assert told == [["not_milk"]]
@@ -30,7 +34,7 @@ async def test_what_meaning_did_not_find_is_told() -> None:
 async def test_nothing_is_told_of_what_both_found_or_is_not_the_callers() -> None:
     told: list[Sequence[str]] = []
     search = telling(
-        told, GivingArm.of("not_tea", BREAD.id), GivingArm.of("not_tea", name="vector")
+        told, GivingRetriever.of("not_tea", BREAD.id), GivingRetriever.of("not_tea", name="vector")
     )
     await search.search("tea and bread", scope=ANN)
     assert told == []

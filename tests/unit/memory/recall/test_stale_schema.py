@@ -16,11 +16,6 @@ def test_lines_that_are_stale_go_and_the_others_stay() -> None:
     assert without_stale_lines(text, ["Task"]) == text
 
 
-def test_nothing_is_left_of_a_quotation_without_lines() -> None:
-    assert without_stale_lines(f"Since:\n{STALE}\n{STALE}", TOOLS) == ""
-    assert without_stale_lines("", TOOLS) == ""
-
-
 @pytest.mark.parametrize("text", ["the parameter schema: topic", "参数格式：topic"])
 def test_an_item_is_judged_by_its_title_its_tags_and_its_text_together(text: str) -> None:
     titled, other = make_item("not_1", text, title="do-it"), make_item("not_2", text, title="Tea")

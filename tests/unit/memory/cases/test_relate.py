@@ -15,7 +15,7 @@ def alike(value: float, root_cause: float | None = None) -> SectionSimilarity:
 def test_same_causes_come_first_then_the_higher_scores_then_the_lesser_ids() -> None:
     cases = [make_case(case_id=f"cas_{name}") for name in "adcbe"]
     values = [alike(1.0, 0.39), alike(0.82), alike(0.9), alike(0.82), alike(0.75)]
-    assert relate(make_content(), cases, values) == [
+    assert relate(make_content(), list(zip(cases, values, strict=True))) == [
         RelatedCase(case_id="cas_c", relation="same_root_cause", score=0.9),
         RelatedCase(case_id="cas_b", relation="same_root_cause", score=0.82),
         RelatedCase(case_id="cas_d", relation="same_root_cause", score=0.82),
@@ -26,7 +26,8 @@ def test_same_causes_come_first_then_the_higher_scores_then_the_lesser_ids() -> 
 
 def test_at_most_five_are_kept_and_the_best_of_them() -> None:
     cases = [make_case(case_id=f"cas_{number:02}") for number in range(20)]
-    related = relate(make_content(), cases, [alike(0.8 + number / 100) for number in range(20)])
+    values = [alike(0.8 + number / 100) for number in range(20)]
+    related = relate(make_content(), list(zip(cases, values, strict=True)))
     assert [relation.case_id for relation in related] == [
         "cas_19",
         "cas_18",
@@ -39,10 +40,10 @@ def test_at_most_five_are_kept_and_the_best_of_them() -> None:
 def test_what_surrounds_both_is_laid_side_by_side() -> None:
     mine = make_content(metadata=CaseMetadata(failure_layer="db"))
     other = make_case(content=make_content(metadata=CaseMetadata(failure_layer="network")))
-    (related,) = relate(mine, [other], [alike(1.0)])
+    (related,) = relate(mine, [(other, alike(1.0))])
     assert related == RelatedCase(case_id="cas_1", relation="surface_similar", score=1.0)
 
 
 def test_what_is_not_alike_is_not_related() -> None:
-    assert relate(make_content(), [make_case()], [alike(0.5)]) == []
-    assert relate(make_content(), [], []) == []
+    assert relate(make_content(), [(make_case(), alike(0.5))]) == []
+    assert relate(make_content(), []) == []
