@@ -51,15 +51,6 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class _Masked:
-    texts: dict[SectionName, str]
-    title: str
-    tags: tuple[str, ...]
-    variants: tuple[Variant, ...]
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
 class _Cleaned:
     texts: dict[SectionName, str]
     title: str
@@ -73,13 +64,13 @@ def prepare(
     draft: EpisodeDraft, *, episode_id: str, now: datetime, known_secrets: Sequence[str] = ()
 ) -> Prepared:
     """Redact, clip, clean and judge a draft. Pure; may take tens of milliseconds."""
-    masked = _mask(draft, known_secrets)
-    sections, first = clip_sections(Sections.of(masked.texts))
-    clean = _clean(draft, masked, sections.named())
+    draft, masked_count = _mask(draft, known_secrets)
+    sections, first = clip_sections(draft.sections)
+    clean = _clean(draft, sections.named())
     sections = Sections.of({name: text.strip() for name, text in clean.texts.items()})
     sections, second = clip_sections(sections)  # what is left may stand repeated side by side now
     clipped = _together(first, second)
-    told = Prepared(episode=None, clipped=clipped, redacted=masked.count, left_out=clean.left_out)
+    told = Prepared(episode=None, clipped=clipped, redacted=masked_count, left_out=clean.left_out)
     reason = _refusal(draft, sections, clean.reason)
     if reason is not None:
         return replace(told, reason=reason)
@@ -91,7 +82,7 @@ def prepare(
         sections=sections,
         occurred_at=draft.occurred_at or now,
         updated_at=now,
-        tags=masked.tags,
+        tags=draft.tags,
         source_refs=tuple(dict.fromkeys(draft.source_refs))[:MAX_SOURCE_REFS],
         conversation_id=draft.conversation_id,
         turn_id=draft.turn_id,
@@ -111,7 +102,8 @@ def _together(*told: Sequence[Clipped]) -> tuple[Clipped, ...]:
     return tuple(Clipped(section=name, chars=chars[name]) for name in SECTIONS if chars[name] > 0)
 
 
-def _mask(draft: EpisodeDraft, known_secrets: Sequence[str]) -> _Masked:
+def _mask(draft: EpisodeDraft, known_secrets: Sequence[str]) -> tuple[EpisodeDraft, int]:
+    """Return the draft with secrets masked, and how many were."""
     count = 0
 
     def clean(text: str) -> str:
@@ -122,18 +114,19 @@ def _mask(draft: EpisodeDraft, known_secrets: Sequence[str]) -> _Masked:
 
     texts = {name: clean(text) for name, text in draft.sections.named().items()}
     title = one_line(clean(draft.title))
-    tags = {one_line(clean(tag), MAX_TAG_CHARS) for tag in draft.tags}
-    variants = [
-        replace(variant, text=clean(variant.text))
-        for variant in (draft.kept.variants if draft.kept is not None else ())
-    ]
-    return _Masked(
-        texts=texts,
+    tags = {one_line(clean(tag), MAX_TAG_CHARS) for tag in draft.tags} - {""}
+    kept = draft.kept
+    if kept is not None:
+        variants = tuple(replace(variant, text=clean(variant.text)) for variant in kept.variants)
+        kept = replace(kept, variants=variants)
+    masked = replace(
+        draft,
+        sections=Sections.of(texts),
         title=title,
-        tags=tuple(sorted(tags - {""}))[:MAX_TAGS],
-        variants=tuple(variants),
-        count=count,
+        tags=tuple(sorted(tags))[:MAX_TAGS],
+        kept=kept,
     )
+    return masked, count
 
 
 def _writable(text: str) -> str:
@@ -141,7 +134,7 @@ def _writable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _clean(draft: EpisodeDraft, masked: _Masked, texts: dict[SectionName, str]) -> _Cleaned:
+def _clean(draft: EpisodeDraft, texts: dict[SectionName, str]) -> _Cleaned:
     """Remove repetitions of memory and what must never be saved.
 
     The same rules apply to imported variants, because anybody may have written the file.
@@ -169,11 +162,11 @@ def _clean(draft: EpisodeDraft, masked: _Masked, texts: dict[SectionName, str]) 
         reason = "never_saved"
     variants = [
         replace(variant, text=clip_text(savable(variant.text), MAX_VARIANT_CHARS).strip())
-        for variant in masked.variants
+        for variant in (draft.kept.variants if draft.kept is not None else ())
     ]
     return _Cleaned(
         texts=fresh if reason == "recalled" else kept,
-        title=savable(masked.title).strip(),
+        title=savable(draft.title).strip(),
         variants=tuple(variant for variant in variants if variant.text)[:MAX_VARIANTS],
         left_out=left_out,
         reason=reason,

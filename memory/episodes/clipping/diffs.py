@@ -8,7 +8,6 @@ from typing import Final
 _GIT: Final = re.compile(
     r"^diff --(?:git|cc|combined) (?:a/)?(?P<old>\S{1,500})(?: b/(?P<new>\S{1,500}))?"
 )
-_SVN: Final = re.compile(r"^Index: (?P<new>.{1,500})$")
 _OLD: Final = re.compile(r"^--- (?:a/)?(?P<old>[^\t\n]{1,500})")
 _NEW: Final = re.compile(r"^\+\+\+ (?:b/)?(?P<new>[^\t\n]{1,500})")
 _HUNK: Final = re.compile(
@@ -21,13 +20,6 @@ _HEADER: Final = re.compile(
 )
 _BINARY_PATCH = "GIT binary patch"
 _BINARY_BLOCK: Final = re.compile(r"^(?:literal|delta) \d+$")
-_FENCE: Final = re.compile(r"^\s{0,3}```(?:diff|patch)\s*$")
-_FENCE_END: Final = re.compile(r"^\s{0,3}```\s*$")
-_MIN_FENCED_LINES = 8
-"""A shorter block is an example."""
-_PATCH_BEGIN = "*** Begin Patch"
-_PATCH_END = "*** End Patch"
-_PATCH_FILE: Final = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (?P<new>.{1,500})$")
 _MAX_FILES = 10
 
 
@@ -43,7 +35,7 @@ class _Changed:
 
 def drop_diffs(text: str) -> str:
     """Replace each diff with the files that it changes and how many lines."""
-    if not any(sign in text for sign in ("\n@@ ", _PATCH_BEGIN, "diff --", "```diff", "```patch")):
+    if "\n@@ " not in text and "diff --" not in text:
         return text
     lines, kept, at = text.split("\n"), list[str](), 0
     while at < len(lines):
@@ -67,10 +59,6 @@ def _remark(files: Sequence[_Changed]) -> str:
 
 def _read_diff(lines: Sequence[str], at: int) -> tuple[int, list[_Changed]]:
     """Read the files of a diff from `at` on; return its end and the files."""
-    if lines[at].startswith(_PATCH_BEGIN):
-        return _read_patch(lines, at)
-    if _FENCE.match(lines[at]):
-        return _read_fenced(lines, at)
     files: list[_Changed] = []
     while at < len(lines):
         end, changed = _read_file(lines, at)
@@ -85,7 +73,7 @@ def _read_file(lines: Sequence[str], begin: int) -> tuple[int, _Changed | None]:
     at, name, told = begin, "", False
     while at < len(lines):
         line = lines[at]
-        named = _GIT.match(line) or _SVN.match(line)
+        named = _GIT.match(line)
         if named and at > begin:
             break
         if named:
@@ -136,34 +124,3 @@ def _read_hunks(lines: Sequence[str], at: int, changed: _Changed) -> tuple[int, 
         while at < len(lines) and lines[at].startswith("\\ No newline"):
             at += 1
     return at, changed
-
-
-def _read_patch(lines: Sequence[str], begin: int) -> tuple[int, list[_Changed]]:
-    files: list[_Changed] = []
-    for at in range(begin + 1, len(lines)):
-        line = lines[at]
-        if line.startswith(_PATCH_BEGIN):
-            break
-        if named := _PATCH_FILE.match(line):
-            files.append(_Changed(named["new"]))
-        elif line.startswith(_PATCH_END):
-            return (at + 1, files) if files else (begin, [])
-        elif files:
-            files[-1].added += line.startswith("+")
-            files[-1].removed += line.startswith("-")
-    return begin, []
-
-
-def _read_fenced(lines: Sequence[str], begin: int) -> tuple[int, list[_Changed]]:
-    """Read a fenced block of changed lines without a file's name."""
-    changed = _Changed("in a block")
-    for at in range(begin + 1, len(lines)):
-        line = lines[at]
-        if _FENCE_END.match(line):
-            is_long = at - begin > _MIN_FENCED_LINES and changed.added + changed.removed > 0
-            return (at + 1, [changed]) if is_long else (begin, [])
-        if _GIT.match(line) or _OLD.match(line) or line.startswith(("[diff left out", "```")):
-            return begin, []
-        changed.added += line.startswith("+")
-        changed.removed += line.startswith("-")
-    return begin, []
