@@ -10,7 +10,7 @@
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -175,25 +175,10 @@ class Memory:
         self.episode_worker.wake()
         self.notes.wake()
 
-    def notes_changed(self) -> None:
-        """Announce that notes were indexed or removed."""
-        self.purge.wake()
-        self.wake_deliveries()
-
     def wake_deliveries(self) -> None:
         """Announce that there may be deliveries."""
         for delivery in self.deliveries:
             delivery.wake()
-
-
-@dataclass(slots=True)
-class _Waking:
-    """Says that there is something to deliver, to whom that is told once all is put together."""
-
-    wake: Callable[[], None] = field(default=lambda: None)
-
-    def __call__(self) -> None:
-        self.wake()
 
 
 @asynccontextmanager
@@ -281,18 +266,12 @@ async def _build(
     chronicle = SqliteChronicle(database)
     recorder = IntentRecorder(chronicle, plan.mask, policy)
     outbox = SqliteOutboxStore(database)
-    waking = _Waking()
     embedder = (
         await anyio.to_thread.run_sync(_embedder_blocking, plan)
         if plan.serves_vectors
         else HashedEmbedder()
     )
     vectors = _vectors(plan, database, items, embedder) if plan.serves_vectors else None
-    backfill = (
-        VectorBackfill(vectors, SqliteVectorDeliveries(database, now), wake=waking)
-        if vectors is not None
-        else None
-    )
     served: list[Backend] = [*([vectors] if vectors is not None else []), *plan.backends]
     deliver_to = [VECTORS, *(backend.name for backend in plan.backends), *plan.served_elsewhere]
     deliveries = [
@@ -307,12 +286,27 @@ async def _build(
         )
         for backend in served
     ]
+    purge = WordPurge(database, "item_words")
+
+    def wake_deliveries() -> None:
+        for delivery in deliveries:
+            delivery.wake()
+
+    def notes_changed() -> None:
+        purge.wake()
+        wake_deliveries()
+
+    backfill = (
+        VectorBackfill(vectors, SqliteVectorDeliveries(database, now), wake=wake_deliveries)
+        if vectors is not None
+        else None
+    )
     episodes = SqliteEpisodeStore(database, now)
 
     def announce(written: Sequence[Written]) -> None:
         for result in written:
             told.on_episode(result)
-        waking()
+        wake_deliveries()
 
     writer = MemoryWriter(
         episodes,
@@ -325,6 +319,7 @@ async def _build(
         plan.workspace,
         SqliteNoteStore(database, deliver_to=deliver_to, recording=recorder.recording, now=now),
         plan.mask,
+        on_change=notes_changed,
     )
     retrievers: list[Retriever] = [FulltextRetriever(items)]
     if vectors is not None:
@@ -347,10 +342,10 @@ async def _build(
         SectionComparer(HashedEmbedder()),
         now=now,
         known_secrets=plan.known_secrets,
-        on_change=waking,
+        on_change=wake_deliveries,
     )
     ask = plan.ask_model
-    memory = Memory(
+    return Memory(
         reader=RecallReader(
             search,
             selector=Selector(ask) if ask is not None else None,
@@ -380,7 +375,7 @@ async def _build(
         backfill=backfill,
         deliveries=deliveries,
         deliver_to=deliver_to,
-        purge=WordPurge(database, "item_words"),
+        purge=purge,
         now=now,
         _writer=writer,
         _forgetting=Forgetting(
@@ -391,9 +386,6 @@ async def _build(
             forget_note=notes.forget_note,
         ),
     )
-    waking.wake = memory.wake_deliveries
-    notes.on_change = memory.notes_changed
-    return memory
 
 
 def _vectors(

@@ -79,17 +79,26 @@ class Scanned:
 
 
 class NoteIndex:
-    """Indexes the notes of one workspace. `run` it in a task group."""
+    """Indexes the notes of one workspace. `run` it in a task group.
 
-    def __init__(self, workspace: Path, store: NoteStore, mask: Mask) -> None:
+    `on_change` is called when notes were indexed or removed.
+    """
+
+    def __init__(
+        self,
+        workspace: Path,
+        store: NoteStore,
+        mask: Mask,
+        *,
+        on_change: Callable[[], None] = lambda: None,
+    ) -> None:
         self._workspace = workspace
         self._store = store
         self._mask = mask
         self._limiter = anyio.CapacityLimiter(2)
         self._scanning = anyio.Lock()
         self._wakened = anyio.Event()
-        self.on_change: Callable[[], None] = lambda: None
-        """Called when notes were indexed or removed."""
+        self._on_change = on_change
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Scan at once, when woken, and at intervals, until cancelled."""
@@ -128,7 +137,7 @@ class NoteIndex:
                 indexed=read.count("indexed"), removed=len(gone) + read.count("removed")
             )
             if scanned != Scanned():
-                self.on_change()
+                self._on_change()
             return scanned
 
     async def forget_note(self, item_id: str, owner_id: str) -> bool:

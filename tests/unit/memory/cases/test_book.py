@@ -102,18 +102,6 @@ async def test_a_partial_update_changes_what_it_says_and_nothing_else(tmp_path: 
         assert entry.details["fields"] == ["resolution", "metadata.region", "metadata.tags"]
 
 
-async def test_of_a_long_text_that_is_replaced_the_beginning_stays_in_the_history(
-    tmp_path: Path,
-) -> None:
-    async with case_world(tmp_path) as world:
-        long = {**INCIDENT, "diagnosis": "长" * 9_000, "root_cause": None}
-        case_id = (await world.upsert(caller(), **long)).case.case_id
-        told = {"diagnosis": "short", "root_cause": "a leak"}
-        await world.upsert(caller("cnv_2"), case_id=case_id, **told)
-        entry = (await world.store.history(case_id, limit=99))[-1]
-        assert entry.details["before"] == {"diagnosis": "长" * 2_000 + "..."}
-
-
 @pytest.mark.parametrize(
     ("wrote", "asks"), [("shop", None), (None, "shop")], ids=["without-an-app", "of-none"]
 )

@@ -57,19 +57,6 @@ async def test_one_conversation_puts_no_words_of_its_own_in_place_of_what_others
         assert (nothing.stripped, len(nothing.notes)) == ((), 1), "what it says already stays"
 
 
-async def test_nobody_calls_stale_what_others_found_right_and_rewrites_it_himself(
-    tmp_path: Path,
-) -> None:
-    async with case_world(tmp_path) as world:
-        one = (await helped(world, 2)).case_id
-        stale = await world.vote(caller("cnv_evil"), one, signal="stale")
-        assert stale.case.lifecycle == "stale"
-        alone = await world.upsert(caller("cnv_evil"), case_id=one, **WRONG)
-        assert (alone.status, alone.case.lifecycle) == ("unchanged", "stale")
-        other = await world.upsert(caller("cnv_9"), case_id=one, resolution="use the new pool")
-        assert (other.status, other.case.lifecycle) == ("updated", "draft")
-
-
 @pytest.mark.parametrize("who", [caller(), PERSON], ids=["author", "person"])
 async def test_what_is_corrected_is_confirmed_anew_and_no_old_vote_vouches_for_it(
     tmp_path: Path, who: Any
@@ -109,22 +96,6 @@ async def test_what_a_person_rewrote_is_found_and_not_kept_down_by_votes_on_the_
         against = await world.vote(caller("cnv_8"), one, helpful=False)
         assert (against.case.lifecycle, against.case.confidence) == ("draft", 0.7)
         assert against.feedback == FeedbackTally(unhelpful=1)
-
-
-async def test_an_author_who_changes_a_sign_is_not_rid_of_what_was_said_against_his_case(
-    tmp_path: Path,
-) -> None:
-    async with case_world(tmp_path) as world:
-        one = (await world.upsert(caller(), **INCIDENT)).case.case_id
-        for n in range(2):
-            await world.vote(caller(f"cnv_u{n}"), one, helpful=False)
-        sign = f"{INCIDENT['resolution']}."
-        after = (await world.upsert(caller(), case_id=one, resolution=sign)).case
-        assert (after.confidence, after.is_findable) == (0.4, False)
-        again = await world.upsert(
-            caller("cnv_2"), **{**INCIDENT, "resolution": sign, "confidence": 1.0}
-        )
-        assert (again.status, again.case.confidence) == ("merged", 0.4)
 
 
 async def test_strangers_fill_no_lists_of_an_accepted_case_and_move_it_nowhere(

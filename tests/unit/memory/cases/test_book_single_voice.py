@@ -43,26 +43,6 @@ async def test_who_rewrites_a_sign_of_a_case_cannot_do_away_with_it(tmp_path: Pa
         assert judged.case.lifecycle == "draft"
 
 
-async def test_what_two_found_helpful_one_alone_does_not_reject(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        one = await record_case(world, confidence=0.9)
-        for name in ("cnv_2", "cnv_3"):
-            await world.vote(caller(name), one.case_id, helpful=True)
-        await world.upsert(caller(), case_id=one.case_id, confidence=0.0)
-        alone = await world.vote(caller("cnv_4"), one.case_id, helpful=False, signal="rollback")
-        assert (alone.case.confidence, alone.case.lifecycle) == (0.0, "accepted")
-        assert not alone.case.is_findable
-        second = await world.vote(caller("cnv_5"), one.case_id, helpful=False)
-        assert second.case.lifecycle == "rejected"
-
-
-async def test_a_person_rejects_a_draft_that_he_wrote_himself(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        person = caller(None, by="person")
-        one = (await world.upsert(person, **{**INCIDENT, "confidence": 0.3})).case
-        assert (await world.vote(person, one.case_id, helpful=False)).case.lifecycle == "rejected"
-
-
 @pytest.mark.parametrize("how", ["judged by its author", "unsure"])
 async def test_nobody_plants_a_case_that_swallows_what_others_find(
     tmp_path: Path, how: str

@@ -51,20 +51,6 @@ async def test_two_other_conversations_make_a_draft_accepted_and_history_names_a
         assert [text.at for text in told] == sorted(text.at for text in told)
 
 
-async def test_one_conversation_cannot_promote_what_it_wrote_however_often_it_tries(
-    tmp_path: Path,
-) -> None:
-    async with case_world(tmp_path) as world:
-        case_id = (await record_case(world, confidence=1)).case_id
-        for _ in range(10):
-            await world.vote(caller("cnv_1"), case_id, helpful=True)
-            await world.vote(caller("cnv_1"), case_id, signal="success")
-            await world.upsert(caller("cnv_1"), case_id=case_id, confidence=1)
-        assert await lifecycle(world, case_id) == "draft"
-        votes = (await world.store.votes([case_id]))[case_id]
-        assert [(vote.voter, vote.helpful) for vote in votes] == [("cnv_1", True)]
-
-
 async def test_what_is_not_judged_is_asked_of_the_conversation_that_was_shown_it(
     tmp_path: Path,
 ) -> None:
@@ -102,24 +88,6 @@ async def test_a_branch_votes_as_its_root_and_has_nothing_of_its_own_to_judge(
         assert judged.unreviewed_cases == []
         told = await world.vote(caller("cnv_7"), one.case_id, helpful=True)
         assert (told.feedback.helpful, told.case.lifecycle) == (2, "accepted")
-
-
-async def test_what_was_rewritten_has_to_be_confirmed_anew(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        case_id = (await record_case(world)).case_id
-        for name in ("cnv_2", "cnv_3"):
-            await world.vote(caller(name), case_id, helpful=True)
-        assert await lifecycle(world, case_id) == "accepted"
-        changed = await world.upsert(caller(), case_id=case_id, diagnosis="something else")
-        assert changed.case.lifecycle == "draft"
-        assert "draft again" in changed.notes[0]
-        own = await world.vote(caller(), case_id, helpful=True)
-        assert own.case.lifecycle == "draft", "it wrote what the case says now"
-        assert own.feedback == FeedbackTally(helpful=1, conversations=0)
-        await world.vote(caller("cnv_2"), case_id, signal="conflict")
-        assert await lifecycle(world, case_id) == "draft", "it judged what the case said before"
-        await world.vote(caller("cnv_2"), case_id, helpful=True)
-        assert await lifecycle(world, case_id) == "accepted"
 
 
 @pytest.mark.parametrize("stated", [0.0, 1.0])
@@ -168,26 +136,14 @@ async def test_many_votes_at_once_are_all_counted(tmp_path: Path) -> None:
         assert (one.revision, one.lifecycle, one.confidence) == (31, "accepted", 1.0)
 
 
-@pytest.mark.parametrize(
-    ("helpful", "signal", "told"),
-    [
-        (True, "rollback", "helpful=true and signal=rollback contradict each other"),
-        (True, "stale", "helpful=true and signal=stale contradict each other"),
-        (False, "success", "helpful=false and signal=success contradict each other"),
-        (True, "success", None),
-        (True, "high_risk", None),
-        (False, "rollback", None),
-        (None, "rollback", None),
-    ],
-)
-async def test_who_speaks_for_a_case_and_against_it_is_told_what_counts(
-    tmp_path: Path, *, helpful: bool | None, signal: str, told: str | None
-) -> None:
+async def test_who_speaks_for_a_case_and_against_it_is_told_what_counts(tmp_path: Path) -> None:
     async with case_world(tmp_path) as world:
         case_id = (await record_case(world, confidence=0.9)).case_id
-        answer = await world.vote(caller("cnv_2"), case_id, helpful=helpful, signal=signal)
-        assert [note for note in answer.notes if "contradict" in note] == (
-            [f"{told}; what speaks against the case counts."] if told else []
+        answer = await world.vote(caller("cnv_2"), case_id, helpful=True, signal="rollback")
+        assert answer.notes[0] == (
+            "helpful=true and signal=rollback contradict each other;"
+            " what speaks against the case counts."
         )
-        if told is not None:
-            assert answer.case.confidence < 0.9
+        assert answer.case.confidence < 0.9
+        plain = await world.vote(caller("cnv_3"), case_id, helpful=True, signal="high_risk")
+        assert not any("contradict" in note for note in plain.notes)

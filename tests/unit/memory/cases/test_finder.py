@@ -109,20 +109,6 @@ async def test_an_apps_callers_find_what_is_its_or_nobodys(
             assert found == expected
 
 
-async def test_another_environment_is_ranked_below_and_told(tmp_path: Path) -> None:
-    here = replace(ANN, app_code="shop", environment="staging")
-    async with open_finder(tmp_path) as opened:
-        await opened.put(
-            make_case("a", POOL, scope=replace(here, environment="production")),
-            make_case("b", POOL, scope=here),
-        )
-        asking = caller(app_code="shop", environment="staging")
-        answer = await opened.finder.find(asking, "pool exhausted", 5)
-        assert [case.case_id for case in answer.cases] == ["cas_b", "cas_a"]
-        assert "from another environment: production" in answer.cases[1].why
-        assert "another environment" not in answer.cases[0].why
-
-
 async def test_what_is_rejected_stale_or_unsure_does_not_come_back(tmp_path: Path) -> None:
     """Defect 4: there a stale case was still found, and the vectors never let go of it."""
     async with open_finder(
@@ -155,13 +141,6 @@ async def test_no_more_than_asked_for_are_given_and_those_are_noted_as_shown(
         assert await opened.found("umbrella") == []
         await opened.found("pool", caller(conversation_id=None))
         assert len(opened.store.shown) == 1, "nothing was shown, and to nobody"
-
-
-async def test_a_note_that_cannot_be_written_spoils_no_answer(tmp_path: Path) -> None:
-    async with open_finder(tmp_path) as opened:
-        await opened.put(make_case("a", POOL))
-        opened.store.cannot_write = True
-        assert await opened.found("pool") == ["a"]
 
 
 async def test_cases_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
@@ -207,23 +186,6 @@ async def test_old_words_on_a_tool_in_use_are_held_back_and_named(tmp_path: Path
         assert [case.case_id for case in answer.cases] == ["cas_new"]
         assert list(answer.held_back) == ["cas_old"]
         assert opened.store.shown == [("cnv_9", ["cas_new"])]
-
-
-async def test_a_summary_counts_votes_and_relations(tmp_path: Path) -> None:
-    async with open_finder(tmp_path) as opened:
-        judged = make_case("a", POOL)
-        await opened.put(make_case("b", "disk full"))
-        near = RelatedCase(case_id="cas_b", relation="same_root_cause", score=0.9)
-        await opened.change(judged, relations=[near])
-        await opened.vote(
-            judged,
-            *votes_for("cas_a", 2),
-            Vote(case_id="cas_a", voter="cnv_1", helpful=True, at=AT),
-            Vote(case_id="cas_a", voter="cnv_2", helpful=False, at=AT),
-        )
-        (one,) = (await opened.finder.find(caller(), "pool")).cases
-        counted = (one.feedback_h, one.feedback_u, one.feedback_cv_count, one.similar_count)
-        assert counted == (3, 1, 2, 1)
 
 
 async def test_a_summary_counts_only_what_may_be_told_of_what_is_related(tmp_path: Path) -> None:

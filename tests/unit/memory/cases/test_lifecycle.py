@@ -10,7 +10,6 @@ from memory.cases.case import SIGNALS, CaseMetadata
 from memory.cases.lifecycle import (
     is_found_right,
     restated,
-    review_reasons_of,
 )
 from memory.cases.votes import is_helpful
 from tests.unit.memory.cases.judged import LATER, OWN, Life, accepted, make_case, make_vote
@@ -33,13 +32,6 @@ def test_two_helpful_conversations_one_of_them_a_foreign_one_accept_a_confident_
     life = Life(stated_confidence=0.7)
     assert life.vote(OWN, helpful=True).lifecycle == "draft"
     assert life.vote("cnv_b", helpful=True).lifecycle == "accepted"
-
-
-def test_defect_1_the_gate_can_be_passed_by_what_the_votes_carry_alone() -> None:
-    """Nothing is asked of the case but its votes; their voters come from the server."""
-    life = Life(stated_confidence=0.6)
-    life.vote("cnv_b", helpful=True)
-    assert life.vote("cnv_c", helpful=True).lifecycle == "accepted"
 
 
 def test_defect_5_one_conversation_cannot_promote_however_often_it_votes() -> None:
@@ -143,11 +135,6 @@ def test_what_others_found_right_is_not_for_one_voice_to_do_away_with(
     case = make_case(lifecycle=lifecycle)
     assert is_found_right(case, cast, but=writer) is found_right
     assert is_found_right(make_case(content_revision=2), cast, but=writer) is False
-
-
-def test_a_new_case_with_little_confidence_asks_for_review() -> None:
-    assert review_reasons_of(0.29) == ("low_confidence",)
-    assert review_reasons_of(0.3) == ()
 
 
 @pytest.mark.parametrize("field", ["symptom_summary", "diagnosis", "root_cause", "resolution"])

@@ -47,13 +47,6 @@ def test_each_vote_moves_the_confidence_by_its_delta(fields: dict[str, Any], del
     assert moved == pytest.approx(0.5 + delta)
 
 
-def test_confidence_stays_between_nothing_and_certainty_and_is_rounded() -> None:
-    many = [make_vote(f"cnv_{number}", helpful=True) for number in range(9)]
-    assert confidence_of(make_case(stated_confidence=0.9), many) == 1.0
-    assert confidence_of(make_case(stated_confidence=0.1), [make_vote(helpful=False)]) == 0.0
-    assert confidence_of(make_case(stated_confidence=1 / 3), []) == 0.3333
-
-
 def test_what_a_later_vote_leaves_open_stays_as_it_was() -> None:
     earlier = make_vote(helpful=True, signal="conflict", app_code="a")
     assert cast([earlier], make_vote(signal="success", app_code="b")) == make_vote(

@@ -105,10 +105,11 @@ async def indexing(
                 now=lambda: AT,
             )
         )
-        index = NoteIndex(workspace, store, mask)
-        opened = Indexed(workspace=workspace, database=database, store=store, index=index)
-        index.on_change = lambda: opened.changes.append(None)
-        yield opened
+        changes: list[None] = []
+        index = NoteIndex(workspace, store, mask, on_change=lambda: changes.append(None))
+        yield Indexed(
+            workspace=workspace, database=database, store=store, index=index, changes=changes
+        )
 
 
 MOMENTS = count(1_800_000_000)
