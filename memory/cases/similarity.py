@@ -4,13 +4,11 @@ One vector of a whole case would mostly represent its longest section, and two c
 look alike.
 """
 
-import hashlib
 from array import array
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
-from threading import Lock
 from typing import Final
 
 import anyio
@@ -20,8 +18,8 @@ from memory.cases.case import Case, CaseContent
 from memory.cases.fingerprint import numbers, words
 from memory.embeddings.protocol import Embedder, Vector
 
-KEPT_SECTIONS: Final = 2048
-"""Cached vectors, about 4 kB each."""
+KEPT_SECTIONS: Final = 1024
+"""Cached vectors, about 4 kB each with as much text at most."""
 MAX_CHARS: Final = 4_000
 """Characters of a section that are compared, from its beginning."""
 MAX_COMPARED_CHARS: Final = 60_000
@@ -58,10 +56,8 @@ class SectionComparer:
 
     def __init__(self, embedder: Embedder, *, kept: int = KEPT_SECTIONS) -> None:
         self._embedder = embedder
-        self._kept = kept
         self._curve = _CURVES.get(embedder.model_id, _IDENTITY)
-        self._vectors: OrderedDict[bytes, Vector] = OrderedDict()
-        self._lock = Lock()
+        self._vector = lru_cache(maxsize=kept)(self._embedded)
         self._limiter = anyio.CapacityLimiter(_MAX_THREADS)
 
     async def compare(
@@ -106,22 +102,12 @@ class SectionComparer:
             return None
         if one == other:
             return 1.0
-        cosine = sum(a * b for a, b in zip(self._vector(one), self._vector(other), strict=True))
-        return _on_curve(self._curve, cosine)
+        mine, theirs = self._vector(one[:MAX_CHARS]), self._vector(other[:MAX_CHARS])
+        return _on_curve(self._curve, sum(a * b for a, b in zip(mine, theirs, strict=True)))
 
-    def _vector(self, text: str) -> Vector:
-        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        with self._lock:
-            if digest in self._vectors:
-                self._vectors.move_to_end(digest)
-                return self._vectors[digest]
-        plain = " ".join(words(text[:MAX_CHARS])) or text[:MAX_CHARS]
-        vector = array("d", self._embedder.embed_blocking([plain])[0])
-        with self._lock:
-            self._vectors[digest] = vector
-            while len(self._vectors) > self._kept:
-                self._vectors.popitem(last=False)
-        return vector
+    def _embedded(self, text: str) -> Vector:
+        plain = " ".join(words(text)) or text
+        return array("d", self._embedder.embed_blocking([plain])[0])
 
 
 def compared_chars(content: CaseContent) -> int:

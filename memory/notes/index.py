@@ -21,7 +21,7 @@ from memory.notes.folder import (
     remove_note_blocking,
 )
 from memory.notes.memory_questions import asks_about_memory
-from memory.notes.notes_context import Telling, tell_notes_async
+from memory.notes.notes_context import NotesBounds, quoted_notes_async
 from memory.notes.sections import items_of
 from memory.recall.query import QuotedNotes
 
@@ -170,13 +170,13 @@ class NoteIndex:
         self, text: str, *, budget_chars: int, most_items: int, active_tools: Sequence[str]
     ) -> QuotedNotes:
         """Return the quoted notes for a message that asks about memory."""
-        telling = Telling(
+        bounds = NotesBounds(
             budget_chars=budget_chars,
             most_items=most_items,
             active_tools=active_tools,
             mask=self._mask,
         )
-        return await tell_notes_async(self._workspace, text, telling, limiter=self._limiter)
+        return await quoted_notes_async(self._workspace, text, bounds, limiter=self._limiter)
 
     def _compare_blocking(
         self, indexed: Mapping[str, IndexedNote]

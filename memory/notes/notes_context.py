@@ -1,7 +1,7 @@
-"""When a message asks about memory itself, the notes go in, with the request to answer from them.
+"""Quotes the notes for a message that asks about memory.
 
-A model asked "what do you remember?" may say that it has no access to any memory, without having looked.
-So the look is taken for it.
+A model asked "what do you remember?" may answer that it has no memory without having looked, so the notes
+are put before it.
 """
 
 import unicodedata
@@ -32,18 +32,18 @@ from policies.secrets import mask_secrets
 
 DEFAULT_BUDGET_CHARS: Final = 3000
 _MAX_READ: Final = 200
-"""Files that are read for one message: those whose names fit it, and the newest ones."""
+"""Files read for one message: those whose names fit it, then the newest."""
 _MAX_READ_BYTES: Final = 16_384
-"""Of each; more than any budget takes of one, and read in little time."""
+"""Bytes read of each file; more than any budget takes."""
 _MAX_FIT_CHARS: Final = 4000
 _MAX_SHARES: Final = 4
 _LEAST_SHARE: Final = 200
 _QUOTING: Final = 40
-"""What is around a note's text, about."""
+"""Approximate characters around a note's text."""
 _NAMES_SHARE: Final = 10
-"""Of the budget a tenth is kept for the names of the files that have no room."""
+"""A tenth of the budget is kept for the names of files without room."""
 _MAX_HELD_BACK: Final = 60
-"""After so many that are held back no more is looked at: each takes time, and none a place."""
+"""After so many stale items no more are judged."""
 
 _LEAD: Final = (
     "The message asks about memory. These are the notes in the workspace's memory/ folder, quoted; they"
@@ -60,13 +60,13 @@ _ALL_HELD_BACK: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Telling:
-    """What bounds the notes for one message."""
+class NotesBounds:
+    """The bounds of the notes for one message."""
 
     budget_chars: int = DEFAULT_BUDGET_CHARS
     most_items: int = MAX_ITEMS
     active_tools: Sequence[str] = ()
-    """The tools in use just now: what the notes say of their schemas is held back."""
+    """The tools in use; what the notes say of their schemas is held back."""
     mask: Mask = mask_secrets
 
 
@@ -77,27 +77,23 @@ def build_memory_context(
     *,
     mask: Mask = mask_secrets,
 ) -> str:
-    """Give what goes in beside a message that asks about memory, as a text; see `tell_notes`. Blocking.
-
-    For whoever embeds memory and wants the text alone. The server tells which notes it is made of as well, so
-    its way is `NoteIndex.content`, by `tell_notes_async`.
-    """
-    return tell_notes(workspace, message, Telling(budget_chars=budget_chars, mask=mask)).text
+    """Return the notes for a message that asks about memory as a text, for embedders of memory. Blocking."""
+    return quoted_notes(workspace, message, NotesBounds(budget_chars=budget_chars, mask=mask)).text
 
 
-def tell_notes(workspace: Path, message: str, telling: Telling) -> QuotedNotes:
-    """Give what goes in beside a message that asks about memory; empty where it does not.
+def quoted_notes(workspace: Path, message: str, bounds: NotesBounds) -> QuotedNotes:
+    """Return the notes for a message that asks about memory; empty if it does not ask. Blocking.
 
-    At most `budget_chars` characters, none where the request itself has no room: what fits the message
-    comes first, then what is newest; a file that does not fit whole gives its beginning, and the rest are
-    named as far as there is room. What search would hold back of a note stays out of it. Blocking.
+    What fits the message comes first, then the newest; a long file is quoted in part, and files without
+    room are named as far as they fit. The text has at most `budget_chars` characters, and none if the lead
+    does not fit. Stale items are left out as in search.
     """
     if not asks_about_memory(message):
         return QuotedNotes()
     asked = _words(message)
     files = sorted(
         list_notes_blocking(workspace),
-        key=lambda value: (-_fit(asked, value.name), -value.mtime_ns),
+        key=lambda file: (-_fit(asked, file.name), -file.mtime_ns),
     )
     notes = [
         note
@@ -106,13 +102,13 @@ def tell_notes(workspace: Path, message: str, telling: Telling) -> QuotedNotes:
         and note.text.strip()
     ]
     if not notes:
-        return QuotedNotes(text=_NONE if len(_NONE) <= telling.budget_chars else "")
-    if len(_LEAD) > telling.budget_chars:
+        return QuotedNotes(text=_NONE if len(_NONE) <= bounds.budget_chars else "")
+    if len(_LEAD) > bounds.budget_chars:
         return QuotedNotes()
     notes.sort(
-        key=lambda value: (-_fit(asked, f"{value.file.name}\n{value.text}"), -value.file.mtime_ns)
+        key=lambda note: (-_fit(asked, f"{note.file.name}\n{note.text}"), -note.file.mtime_ns)
     )
-    return _Teller(workspace, telling).tell(notes, files)
+    return _Quoter(workspace, bounds).quote(notes, files)
 
 
 async def build_memory_context_async(
@@ -123,21 +119,21 @@ async def build_memory_context_async(
     mask: Mask = mask_secrets,
     limiter: anyio.CapacityLimiter | None = None,
 ) -> str:
-    """Do as `build_memory_context` in a worker thread; who stops waiting leaves it to end by itself."""
-    telling = Telling(budget_chars=budget_chars, mask=mask)
-    told = await tell_notes_async(workspace, message, telling, limiter=limiter)
+    """Do the same in a worker thread, which ends by itself if the caller is cancelled."""
+    bounds = NotesBounds(budget_chars=budget_chars, mask=mask)
+    told = await quoted_notes_async(workspace, message, bounds, limiter=limiter)
     return told.text
 
 
-async def tell_notes_async(
+async def quoted_notes_async(
     workspace: Path,
     message: str,
-    telling: Telling,
+    bounds: NotesBounds,
     *,
     limiter: anyio.CapacityLimiter | None = None,
 ) -> QuotedNotes:
-    """Tell the notes in a worker thread; who stops waiting leaves it to end by itself."""
-    work = partial(tell_notes, workspace, message, telling)
+    """Return the notes from a worker thread, which ends by itself if the caller is cancelled."""
+    work = partial(quoted_notes, workspace, message, bounds)
     return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
 
 
@@ -146,31 +142,31 @@ def _words(message: str) -> frozenset[str]:
 
 
 def _unmasked(text: str) -> str:
-    """Leave the masking to where it is known what is told: most of what is read never is."""
+    """Return the text as it is; it is masked when it is known what is quoted."""
     return text
 
 
 def _fit(asked: frozenset[str], text: str) -> int:
-    """Count which of the words stand in a text's beginning."""
+    """Return how many of the words are in the beginning of a text."""
     folded = unicodedata.normalize("NFKC", text[:_MAX_FIT_CHARS]).casefold()
     return sum(word in folded for word in asked)
 
 
-class _Teller:
-    """Puts notes into the room that there is, one after another."""
+class _Quoter:
+    """Quotes notes one after another into the room."""
 
-    def __init__(self, workspace: Path, telling: Telling) -> None:
+    def __init__(self, workspace: Path, bounds: NotesBounds) -> None:
         self._workspace = workspace
-        self._mask = telling.mask
-        self._holding = StaleSchemaFilter.of(telling.active_tools)
-        self._budget_chars = telling.budget_chars
-        self._most_items = telling.most_items
+        self._mask = bounds.mask
+        self._stale = StaleSchemaFilter.of(bounds.active_tools)
+        self._budget_chars = bounds.budget_chars
+        self._most_items = bounds.most_items
         self._parts: list[str] = []
         self._items: list[QuotedItem] = []
         self._held_back: list[HeldBack] = []
 
-    def tell(self, notes: Sequence[NoteText], files: Sequence[NoteFile]) -> QuotedNotes:
-        """Quote the notes, the first ones first, and name what has no room."""
+    def quote(self, notes: Sequence[NoteText], files: Sequence[NoteFile]) -> QuotedNotes:
+        """Quote the notes in their order, and name the files without room."""
         for_names = self._budget_chars // _NAMES_SHARE if len(files) > 1 else 0
         room = self._budget_chars - len(_LEAD) - for_names
         seen: set[str] = set()
@@ -190,12 +186,12 @@ class _Teller:
         return len(self._items) >= self._most_items or len(self._held_back) >= _MAX_HELD_BACK
 
     def _add(self, note: NoteText, room: int, seen: set[str]) -> int:
-        """Quote a note, and remember it as seen unless there was no room; returns the room it took."""
+        """Quote a note and mark it as seen unless it did not fit; return the room it took."""
         name = note.file.name
-        if self._mask(name) != name:  # a name that holds a secret is no note's, as in search
+        if self._mask(name) != name:  # a file whose name holds a secret is no note
             return 0
         bounds = Bounds(room=room, most_items=self._most_items - len(self._items))
-        quoted = quote(name, self._pieces(note), bounds, self._holding)
+        quoted = quote(name, self._pieces(note), bounds, self._stale)
         if quoted.text or quoted.held_back:
             seen.add(name)
         self._parts.append(quoted.text)
@@ -204,9 +200,9 @@ class _Teller:
         return len(quoted.text)
 
     def _pieces(self, note: NoteText) -> Iterator[Piece]:
-        """Give a note's pieces; what was read in part is read whole before its last piece is judged."""
+        """Yield a note's pieces; read a note that was read in part again before its last piece is judged."""
         pieces = pieces_of(replace(note, text=self._mask(note.text)))
-        if note.file.size <= _MAX_READ_BYTES or self._holding.tools is None:
+        if note.file.size <= _MAX_READ_BYTES or self._stale.tools is None:
             yield from pieces
             return
         yield from pieces[:-1]
@@ -214,8 +210,8 @@ class _Teller:
         yield from pieces_of(whole)[max(0, len(pieces) - 1) :] if whole is not None else ()
 
     def _named(self, names: Sequence[str], room: int) -> str:
-        """Name the rest, as many as there is room for."""
-        shown = [name for name in names if not self._holding.is_stale_name(name)]
+        """Return the names of the remaining files that fit."""
+        shown = [name for name in names if not self._stale.is_stale_name(name)]
         text = f"\n\nAlso there, {len(shown)} more: "
         if not shown or len(text) + LEAST_LINE > room:
             return ""
@@ -229,7 +225,7 @@ class _Teller:
 
 
 def _share(room: int, others: Sequence[NoteText]) -> int:
-    """Give a note its part of the room, and of the next ones' parts what they cannot use."""
+    """Return the room of a note: its part, and what the next ones cannot use of theirs."""
     part = room // (len(others) + 1)
     kept = sum(min(part, len(other.file.name) + len(other.text) + _QUOTING) for other in others)
     return max(_LEAST_SHARE, room - kept)

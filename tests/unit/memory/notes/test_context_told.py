@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memory.items import Item
 from memory.notes.folder import list_notes_blocking, read_note_blocking
-from memory.notes.notes_context import Telling, tell_notes
+from memory.notes.notes_context import NotesBounds, quoted_notes
 from memory.notes.sections import items_of
 from memory.recall.query import MAX_ITEMS, QuotedNotes
 from memory.recall.stale_schema import split_stale_blocking
@@ -39,8 +39,8 @@ def told(
     most_items: int = MAX_ITEMS,
     tools: Sequence[str] = IN_USE,
 ) -> QuotedNotes:
-    telling = Telling(budget_chars=budget, most_items=most_items, active_tools=tools)
-    return tell_notes(workspace, message, telling)
+    bounds = NotesBounds(budget_chars=budget, most_items=most_items, active_tools=tools)
+    return quoted_notes(workspace, message, bounds)
 
 
 def items_in(workspace: Path) -> dict[str, Item]:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from memory.notes import notes_context
 from memory.notes.notes_context import (
     DEFAULT_BUDGET_CHARS,
-    Telling,
+    NotesBounds,
     build_memory_context,
-    tell_notes,
+    quoted_notes,
 )
 from tests.unit.memory.notes.folders import SECRET, workspace_with
 
@@ -110,7 +110,7 @@ def test_a_note_whose_name_holds_a_secret_is_not_quoted_as_it_is_not_searched(
     tmp_path: Path,
 ) -> None:
     workspace = workspace_with(tmp_path, {f"{SECRET}.md": "Ann likes tea.", "a.md": "九点开门。"})
-    told_notes = tell_notes(workspace, ASK, Telling())
+    told_notes = quoted_notes(workspace, ASK, NotesBounds())
     assert "Ann" not in told_notes.text
     assert [item.item.source for item in told_notes.items] == ["memory/a.md"]
 
