@@ -95,7 +95,7 @@ async def test_a_client_that_leaves_while_it_is_sent_to_leaves_its_subscription(
         client = stage.client()
         conversation_id = await new_conversation(client)
         body = {"message": LONG, "conversation_id": conversation_id}
-        done = [(await client.post("/chat", json=body)).json() for _ in range(12)]
+        done = [(await client.post("/chat", json=body)).json() for _ in range(5)]
         path = f"/conversations/{conversation_id}/events?after={done[0]['turn_id']}:0"
         async with reading(client, "GET", path) as stream:
             await stream.next()
