@@ -1,4 +1,4 @@
-// The open conversation in the page's address, so that reload, back, forward and bookmarks find it again.
+// Keeps the open conversation in the page's address, so that reload, back, forward and bookmarks find it.
 
 const SHAPE = /^#\/c\/([\w-]+)$/;
 

@@ -1,4 +1,4 @@
-// Speaks to assistive technology. A streamed reply is spoken once, when it is whole, not letter by letter.
+// Announces to assistive technology. A streamed reply is announced once, when it is complete.
 
 import { byId } from "/static/dom.js";
 

@@ -1,4 +1,4 @@
-// One request to the gateway: the token on, the error shape understood, a missing token asked for.
+// Sends one request to the gateway with the token, and parses the error shape. Asks for a missing token.
 
 import { t } from "/static/i18n.js";
 import { keep, recall } from "/static/storage.js";

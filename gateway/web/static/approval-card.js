@@ -1,4 +1,4 @@
-// A tool call that waits for a person: what it wants, how long it waits, and the three answers.
+// A tool call that waits for approval: its input, the remaining time and the three answers.
 
 import { el, place, setText } from "/static/dom.js";
 import { formatCountdown } from "/static/format.js";

@@ -1,4 +1,4 @@
-// Says that a demo model answers, and how to connect a real one. Put away, a word beside the model's name remains.
+// The banner of the demo model: how to connect a real one. When dismissed, a word beside the model's name stays.
 
 import { el } from "/static/dom.js";
 import { t } from "/static/i18n.js";

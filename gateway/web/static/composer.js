@@ -1,4 +1,4 @@
-// The message box: Enter sends, Shift+Enter breaks the line, and Enter that confirms an input method's choice does neither.
+// The message box. Enter sends, Shift+Enter breaks the line; Enter that confirms an input method's choice does neither.
 
 import { setText } from "/static/dom.js";
 import { formatCount } from "/static/format.js";

@@ -1,4 +1,4 @@
-// One line of the conversation list: open it, rename it in place, delete it.
+// One item of the conversation list: open, rename in place, delete.
 
 import { el, place, setText } from "/static/dom.js";
 import { formatFull, formatMoment } from "/static/format.js";

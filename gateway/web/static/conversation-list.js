@@ -1,4 +1,4 @@
-// The list of conversations: newest first, by day, in pages, searchable, kept fresh while the page is looked at.
+// The conversation list: newest first, by day, in pages, searchable, refreshed while the page is visible.
 
 import { el, place } from "/static/dom.js";
 import { dayGroup } from "/static/format.js";

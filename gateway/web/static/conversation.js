@@ -1,4 +1,4 @@
-// One open conversation: the streams that carry its turns, and what a person does to them.
+// One open conversation: the streams of its turns, and the person's actions.
 
 import { errorFromShape, networkError } from "/static/api.js";
 import { backoff, follow, pause } from "/static/follow.js";

@@ -1,4 +1,4 @@
-// A button that copies text and says so for a moment.
+// A button that copies text and confirms it for a moment.
 
 import { el } from "/static/dom.js";
 import { icon } from "/static/icons.js";

@@ -1,4 +1,4 @@
-// Modal dialogs on the browser's own <dialog>: it keeps the focus, closes on Escape, and gives the focus back.
+// Modal dialogs based on <dialog>, which traps the focus, closes on Escape and restores the focus.
 
 import { el } from "/static/dom.js";
 import { t } from "/static/i18n.js";

@@ -1,4 +1,4 @@
-// Builds elements. Strings become text nodes, never HTML: what a server or a model wrote cannot become markup here.
+// Builds elements. Strings become text nodes, never HTML, so foreign text cannot become markup.
 
 /** Create an element. `on<event>` attributes are listeners; null, undefined and false leave an attribute out. */
 export function el(tag, attributes = {}, ...children) {

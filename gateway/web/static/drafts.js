@@ -1,4 +1,4 @@
-// Text that is not the gateway's yet: what is being typed, and what was sent but not taken. Both survive a reload.
+// Drafts: text that is being typed, and messages that were sent but not accepted. Both survive a reload.
 
 import { keep, recall } from "/static/storage.js";
 

@@ -1,4 +1,4 @@
-// What could not be done, as a sentence with a way on.
+// The error of a failed action, with a way to retry.
 
 import { el } from "/static/dom.js";
 import { t } from "/static/i18n.js";

@@ -1,4 +1,4 @@
-// Follows a conversation's events across dropped connections until the caller has no turn left to wait for.
+// Follows a conversation's events across dropped connections while the caller waits for a turn.
 
 import { ApiError } from "/static/api.js";
 import { followEvents } from "/static/routes.js";

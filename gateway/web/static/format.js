@@ -1,4 +1,4 @@
-// Durations, moments and counts as people read them.
+// Formats durations, times and counts.
 
 import { language, t } from "/static/i18n.js";
 

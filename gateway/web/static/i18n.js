@@ -1,4 +1,4 @@
-// The page's language: Chinese where the browser prefers it, else English.
+// The page's language: Chinese if the browser prefers it, else English.
 
 import en from "/static/words/en.js";
 import zh from "/static/words/zh.js";

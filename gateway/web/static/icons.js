@@ -1,4 +1,4 @@
-// The page's few line icons, drawn on a 24-unit grid in the colour of the text beside them.
+// The page's line icons, drawn on a 24-unit grid in the color of the surrounding text.
 
 const SHAPES = {
   alert: "M12 8v5M12 16.5v.01M10.4 3.9 2.6 17.4A1.9 1.9 0 0 0 4.2 20.2h15.6a1.9 1.9 0 0 0 1.6-2.8L13.6 3.9a1.9 1.9 0 0 0-3.2 0Z",

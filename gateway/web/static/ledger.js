@@ -1,4 +1,4 @@
-// Which events of which turns were taken. Several streams may carry the same turn: each event counts once, none is skipped.
+// Records which events of which turns were applied. Several streams may carry a turn; each event counts once.
 
 export class Ledger {
   #taken = new Map();

@@ -1,4 +1,4 @@
-// Text that is still being written. Finished blocks are rendered once and left alone; only the tail is rendered again.
+// Text that is being streamed. Finished blocks are rendered once; only the tail is rendered again.
 
 import { el } from "/static/dom.js";
 import { renderProse } from "/static/prose.js";

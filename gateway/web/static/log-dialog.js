@@ -1,4 +1,4 @@
-// A turn's log, line by line: what kind each line is at a glance, the whole of it on request, the file to keep.
+// The log of a turn, line by line, with each line's kind, its full text on request, and a download.
 
 import { el } from "/static/dom.js";
 import { openDialog } from "/static/dialog.js";

@@ -1,4 +1,4 @@
-// Renders what a model wrote. Markdown to HTML without raw HTML, then DOMPurify last: its output alone enters the page.
+// Renders Markdown of a model without raw HTML, and sanitizes the result with DOMPurify as the last step.
 
 import MarkdownIt from "/static/vendor/markdown-it-15.0.3.js";
 import DOMPurify from "/static/vendor/dompurify-3.4.18.js";

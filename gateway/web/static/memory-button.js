@@ -1,4 +1,4 @@
-// The button in the top bar: what the open conversation may remember, at a glance, and the way to change it.
+// The button in the top bar that shows and changes the memory settings of the open conversation.
 
 import { el, setText } from "/static/dom.js";
 import { t } from "/static/i18n.js";

@@ -1,4 +1,4 @@
-// What memory gave to the turn, held back, and could not say. Nothing of it: no chip.
+// The memory of a turn: what was injected, held back or unavailable. Hidden if there is none.
 
 import { el } from "/static/dom.js";
 import { t, wordsFor } from "/static/i18n.js";

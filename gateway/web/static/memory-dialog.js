@@ -1,4 +1,4 @@
-// What one conversation may remember, for a person to choose; the model has no say in it.
+// The dialog in which a person chooses a conversation's memory settings; the model cannot.
 
 import { openDialog } from "/static/dialog.js";
 import { el, setText } from "/static/dom.js";

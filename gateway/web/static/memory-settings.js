@@ -1,4 +1,4 @@
-// What a conversation may remember: as the gateway tells it, and what of it a person changed.
+// A conversation's memory settings as the gateway sends them, and a person's changes.
 
 // An app or environment of this name is any, like one that was never set.
 const ANY = "default";

@@ -1,4 +1,4 @@
-// The end of a turn in plain words: how it ended, what went wrong, how long it took, which model, and the log.
+// The end of a turn: outcome, problems, duration, model and log.
 
 import { copyButton } from "/static/copy.js";
 import { el } from "/static/dom.js";

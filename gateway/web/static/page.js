@@ -1,4 +1,4 @@
-// The page: one open conversation between the list at its side and the message box below.
+// The page: one open conversation between the list and the message box.
 
 import { announce, announceUrgently } from "/static/announcer.js";
 import { conversationInAddress, setAddress } from "/static/address.js";

@@ -1,4 +1,4 @@
-// A block of rendered model text: code with its language and a copy button, wide tables that scroll on their own.
+// A block of rendered model text: code with language and copy button, wide tables that scroll.
 
 import { el } from "/static/dom.js";
 import { copyButton } from "/static/copy.js";

@@ -1,4 +1,4 @@
-// The gateway's routes, and its answers in the one form that the page uses.
+// The gateway's routes, with answers in the form that the page uses.
 
 import { request, requestJson } from "/static/api.js";
 import { toSettings } from "/static/memory-settings.js";

@@ -1,4 +1,4 @@
-// A small shield beside the model's name: what the kernel keeps the agent from, in a word and, on request, a sentence.
+// The badge beside the model's name: what the kernel's sandbox protects, as a word with an explanation.
 
 import { el } from "/static/dom.js";
 import { t } from "/static/i18n.js";

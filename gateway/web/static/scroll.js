@@ -1,4 +1,4 @@
-// Follows the end of the transcript while the reader is there, and never pulls away a reader who is elsewhere.
+// Follows the end of the transcript while the reader is there, and leaves a reader who scrolled up alone.
 
 const NEAR_PX = 48;
 

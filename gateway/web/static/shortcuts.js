@@ -1,4 +1,4 @@
-// Keys for the whole page. Each is shown beside its control.
+// Keyboard shortcuts of the page. Each is shown beside its control.
 
 import { byId } from "/static/dom.js";
 

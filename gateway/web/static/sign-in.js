@@ -1,4 +1,4 @@
-// Asks for the gateway's token. Nothing works without it, so the panel stays until one is given.
+// Asks for the gateway's token; the panel stays until the token is accepted.
 
 import { el } from "/static/dom.js";
 import { t } from "/static/i18n.js";

@@ -1,4 +1,4 @@
-// Server-sent events from a fetch body, by the rules of the HTML standard. EventSource cannot send a token or a POST.
+// Parses server-sent events from a fetch body by the HTML standard. EventSource cannot send a token or a POST.
 
 /** Takes text in pieces of any size and gives whole events: `{type, data, id}`, `id` being the last one seen. */
 export class EventStreamParser {

@@ -1,4 +1,4 @@
-// What this tab keeps for itself. A browser that forbids storage loses the convenience, never the page.
+// The tab's storage. If the browser forbids storage, only the convenience is lost.
 
 const PREFIX = "candor.";
 

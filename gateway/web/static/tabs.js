@@ -1,4 +1,4 @@
-// The page's other tabs in this browser: each says when something changed, so that none waits for its next look.
+// Notifies the browser's other tabs of changes.
 
 const channel = "BroadcastChannel" in window ? new BroadcastChannel("candor") : null;
 

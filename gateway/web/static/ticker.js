@@ -1,4 +1,4 @@
-// One clock for everything that shows passing time; it runs only while something does.
+// One timer for everything that shows passing time; it runs only when needed.
 
 const INTERVAL_MS = 500;
 const listeners = new Map();

@@ -1,4 +1,4 @@
-// One tool call: a quiet line while it runs and after, its input, error and output behind it.
+// One tool call: a line with its state, and its input, error and output on request.
 
 import { el, place, setText } from "/static/dom.js";
 import { formatDuration, formatElapsed } from "/static/format.js";

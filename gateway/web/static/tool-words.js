@@ -1,4 +1,4 @@
-// Tools of the gateway's own, in words: what was done, and with what. Any other tool keeps its name.
+// Descriptions of the gateway's own tools. Any other tool keeps its name.
 
 import { t, wordsFor } from "/static/i18n.js";
 

@@ -1,4 +1,4 @@
-// The turns on the page. Only the latest are in the document; earlier ones come on request, so a long history stays light.
+// The turns on the page. Only the latest are in the document; earlier ones are added on request.
 
 import { el, place } from "/static/dom.js";
 import { t } from "/static/i18n.js";

@@ -1,4 +1,4 @@
-// The turns of one conversation, put together from what is stored and from events; no network here.
+// The turns of one conversation, from stored messages and events; no network here.
 
 import { Ledger, parseEventId } from "/static/ledger.js";
 import { applyEvent, completeTurn, isActive, isUnfinished, newTurn } from "/static/turn.js";

@@ -1,4 +1,4 @@
-// Draws one turn: what the person wrote, the steps as they happen, the reply and its end. `update` may be called at any rate.
+// Draws one turn: the message, the steps, the reply and the outcome. `update` may be called at any rate.
 
 import { ApprovalCard } from "/static/approval-card.js";
 import { el, place, setText } from "/static/dom.js";

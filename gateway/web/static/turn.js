@@ -1,4 +1,4 @@
-// One turn as the page knows it, and what each event changes in it. Plain data: drawing is elsewhere.
+// One turn as plain data, and how each event changes it.
 
 /**
  * `state`: sending, queued, running, stopping, completed.

@@ -1,4 +1,4 @@
-// An empty conversation: a greeting and a few things to ask.
+// The empty conversation: a greeting and suggestions.
 
 import { el } from "/static/dom.js";
 import { t } from "/static/i18n.js";
