@@ -44,7 +44,7 @@ async def test_a_restored_backup_has_conversation_memory_and_files(tmp_path: Pat
         assert (server.workspace / "zebra.txt").read_text("utf-8") == "stripes"
         again = await client.ask("What did I say before?", conversation_id)
         assert again["outcome"] == "answered"
-        assert not [one for one in again["notices"] if one["code"] == "session_lost"]
+        assert not [notice for notice in again["notices"] if notice["code"] == "session_lost"]
 
 
 def test_a_backup_leaves_an_older_one_alone(tmp_path: Path) -> None:

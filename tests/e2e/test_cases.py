@@ -61,7 +61,7 @@ class Incident:
         return results_in(asked["reply"], len(calls))
 
     async def search(self, query: str, **more: Any) -> dict[str, Any]:
-        """Give the answer of one search."""
+        """Return the answer of one search."""
         (text,) = await self.call((SEARCH, {"query": query, **more}))
         answer: dict[str, Any] = json.loads(text)
         assert answer["code"] == "OK", answer

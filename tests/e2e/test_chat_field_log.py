@@ -40,7 +40,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 @pytest.fixture(scope="module")
 def conversation(server: LiveServer) -> str:
-    """Give a conversation for what needs none of its own."""
+    """Return a conversation for what needs none of its own."""
     return server.new_conversation()
 
 

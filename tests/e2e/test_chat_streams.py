@@ -23,8 +23,14 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    with started_server(tmp_path_factory.mktemp("streams"), prewarmed_clients=2) as server:
+    with started_server(tmp_path_factory.mktemp("streams"), prewarmed_clients=1) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def conversation(server: LiveServer) -> str:
+    """Return a conversation that the tests share: each new one costs a process."""
+    return server.new_conversation()
 
 
 def numbers(events: Sequence[Event], turn_id: str) -> list[int]:
@@ -37,13 +43,15 @@ def words(events: Sequence[Event]) -> str:
     return "".join(event.data["text"] for event in events if event.type == "text.delta")
 
 
-async def test_a_stream_is_whole_and_ends_with_the_result(server: LiveServer) -> None:
+async def test_a_stream_is_whole_and_ends_with_the_result(
+    server: LiveServer, conversation: str
+) -> None:
     steps = (
         {"thinking": "Let me see."} | bash("ls"),
         bash("cat nothere.txt"),
         {"text": "Two tools, 两个工具, one of them failed."},
     )
-    async with server.client() as client, client.stream(script(*steps)) as stream:
+    async with server.client() as client, client.stream(script(*steps), conversation) as stream:
         assert stream.response.headers["content-type"].startswith("text/event-stream")
         events = await stream.rest()
     turn_id = events[0].data["turn_id"]
@@ -70,11 +78,11 @@ async def test_a_stream_is_whole_and_ends_with_the_result(server: LiveServer) ->
     assert types.index("notice") > types.index("text.delta")
 
 
-async def test_events_come_while_the_turn_runs(server: LiveServer) -> None:
+async def test_events_come_while_the_turn_runs(server: LiveServer, conversation: str) -> None:
     """The pipe is let go only after the call was seen: a stream held back would hang here."""
     pipe = server.make_pipe("while")
     message = script({"text": "I wait. "} | bash("cat while"), {"text": "It came."})
-    async with server.client() as client, client.stream(message) as stream:
+    async with server.client() as client, client.stream(message, conversation) as stream:
         await stream.until("tool.started")
         assert words(stream.seen).startswith("I wait.")
         await let_go(pipe)
@@ -83,10 +91,12 @@ async def test_events_come_while_the_turn_runs(server: LiveServer) -> None:
         await stream.rest()
 
 
-async def test_events_are_followed_from_any_point(server: LiveServer) -> None:
+async def test_events_are_followed_from_any_point(server: LiveServer, conversation: str) -> None:
     async with server.client() as client:
         text = "A text of so many words that it is sent in some pieces, one after the other."
-        async with client.stream(script(bash("ls"), {"text": text, "delta_delay_ms": 5})) as stream:
+        async with client.stream(
+            script(bash("ls"), {"text": text, "delta_delay_ms": 5}), conversation
+        ) as stream:
             events = await stream.rest()
         conversation_id = events[0].data["conversation_id"]
         turn_id = events[0].data["turn_id"]
@@ -105,11 +115,13 @@ async def test_events_are_followed_from_any_point(server: LiveServer) -> None:
         assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "unknown_event")
 
 
-async def test_a_client_that_vanished_in_mid_stream_misses_nothing(server: LiveServer) -> None:
+async def test_a_client_that_vanished_in_mid_stream_misses_nothing(
+    server: LiveServer, conversation: str
+) -> None:
     pipe = server.make_pipe("vanish")
     message = script(bash("cat vanish"), {"text": "word " * 30, "delta_delay_ms": 20})
     async with server.client() as client:
-        async with client.stream(message) as stream:
+        async with client.stream(message, conversation) as stream:
             await stream.until("tool.started")
         before = stream.seen
         conversation_id, turn_id = before[0].data["conversation_id"], before[0].data["turn_id"]
@@ -126,13 +138,12 @@ async def test_a_client_that_vanished_in_mid_stream_misses_nothing(server: LiveS
 
 
 async def test_a_client_of_the_plain_route_that_vanished_finds_its_answer(
-    server: LiveServer,
+    server: LiveServer, conversation: str
 ) -> None:
     pipe = server.make_pipe("plain")
     message = script(bash("cat plain"), {"text": "Answered to nobody."})
     async with server.client() as client:
-        made = await client.post("/new-conversation", status=201)
-        conversation_id = made["conversation_id"]
+        conversation_id = conversation
         async with client.follow(conversation_id) as events, anyio.create_task_group() as tasks:
             tasks.start_soon(client.ask, message, conversation_id)
             await events.until("tool.started")
@@ -253,7 +264,7 @@ async def test_a_key_used_again_gives_the_first_result_and_runs_nothing(
         assert len((await client.get(f"/conversations/{first['conversation_id']}/messages"))["messages"]) == 2  # fmt: skip
 
 
-async def test_many_readers_of_one_turn_see_the_same(server: LiveServer) -> None:
+async def test_many_readers_of_one_turn_see_the_same(server: LiveServer, conversation: str) -> None:
     seen: list[list[Event]] = []
     pipe = server.make_pipe("readers")
 
@@ -261,7 +272,7 @@ async def test_many_readers_of_one_turn_see_the_same(server: LiveServer) -> None
         seen.append(await client.replay(conversation_id, turn_id))
 
     message = script(bash("cat readers"), {"text": "word " * 20})
-    async with server.client() as client, client.stream(message) as stream:
+    async with server.client() as client, client.stream(message, conversation) as stream:
         started = await stream.until("tool.started")
         async with anyio.create_task_group() as tasks:
             for _ in range(5):

@@ -207,6 +207,9 @@ def with_status(facts: TurnFacts, status: str) -> TurnFacts:
     return told(replace(facts, events=events, journal=journal), tools=calls)
 
 
+BOTH_DECISIONS = ModelTurn((Answer((Call("write", "new"), Call("mkdir", "new")), "tool_use"),))
+
+
 LIES: Mapping[str, Callable[[TurnFacts], TurnFacts]] = {
     "the denied call was ok": lambda facts: with_status(facts, "ok"),
     "the denied call failed": lambda facts: with_status(facts, "failed"),
@@ -247,9 +250,9 @@ def test_results_tell_what_happened_whatever_the_model_sends(gateway: Gateway) -
 
 
 def test_results_tell_what_a_person_denied_whatever_the_model_sends(asking: Gateway) -> None:
+    assert violations(asking.play(BOTH_DECISIONS)) == []
+    assert (asking.decisions, asking.statuses) == ({"allow", "deny"}, {"ok", "denied"})
     run_many(asking, IN_ORDINARY_RUN // 2, chosen=6)
-    assert asking.decisions == {"allow", "deny"}
-    assert {"ok", "failed", "denied"} <= asking.statuses
 
 
 @pytest.mark.soak

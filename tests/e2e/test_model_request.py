@@ -63,7 +63,7 @@ def lay_workspace(workspace: Path) -> None:
 
 
 def with_model(world: RealWorld, model: RecordingModel, **changes: Any) -> RealWorld:
-    """Let a world's agents have what a server offers, and ask the recorded model."""
+    """Offer a world's agents the tools of a server, and ask the recorded model."""
     rules = shipped_rules()
     offered: dict[str, Any] = {
         "tools": sorted(rules.offered_tools),

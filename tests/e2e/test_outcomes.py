@@ -298,7 +298,7 @@ TABLE = {
 
 @pytest.fixture(scope="module")
 def conversation(server: LiveServer) -> str:
-    """Give the one conversation of the table: however a turn ended, the next one is answered."""
+    """Return the one conversation of the table: however a turn ended, the next one is answered."""
     return server.new_conversation()
 
 

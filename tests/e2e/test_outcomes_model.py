@@ -77,7 +77,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, service: Service) -> Iterat
 
 @pytest.fixture(scope="module")
 def conversation(server: LiveServer) -> str:
-    """Give the one conversation of these tests: after each failure it goes on."""
+    """Return the one conversation of these tests: after each failure it goes on."""
     return server.new_conversation()
 
 
@@ -278,11 +278,16 @@ TOO_LONG = "prompt is too long: 215000 tokens > 200000 maximum"
     ids=["credit", "length"],
 )
 async def test_a_refusal_with_a_known_reason_has_its_own_sentence(
-    server: LiveServer, message: str, stop_reason: str, english: str, chinese: str
+    server: LiveServer,
+    conversation: str | None,
+    message: str,
+    stop_reason: str,
+    english: str,
+    chinese: str,
 ) -> None:
     for write, sentence in ((script, english), (in_chinese, chinese)):
         step = {"status": 400, "message": message, "times": 50}
-        result, _ = await ask(server, None, write(step))
+        result, _ = await ask(server, conversation, write(step))
         assert (result["outcome"], result["stop_reason"]) == ("engine_failed", stop_reason)
         assert result["reply"].startswith(sentence)
 

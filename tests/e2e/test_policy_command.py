@@ -126,7 +126,7 @@ class Gatekeeper:
 
 
 async def ask_the_hooks(checker: Checker, case: ReadyCase) -> tuple[str, object]:
-    """Give the verdict that reaches the agent's process, and the command that it runs instead."""
+    """Return the verdict that reaches the agent's process, and the command that it runs instead."""
     hooks = RunHooks()
     hooks.begin(prompt("hello", Gatekeeper(checker, case.told)), unheard_calls())
     (matcher,) = hooks.matchers()["PreToolUse"]
@@ -186,7 +186,7 @@ def live(tmp_path: Path) -> Iterator[LiveServer]:
 
 @pytest.fixture
 def calls(tmp_path: Path, live: LiveServer) -> list[dict[str, Any]]:
-    """Give the sampled calls, all in the server's workspace."""
+    """Return the sampled calls, all in the server's workspace."""
     cases = sample(tmp_path / "cases")
     lines = [c.line.replace(str(c.told["workspace"]), str(live.workspace)) for c in cases]
     return [json.loads(line) for line in lines]

@@ -49,7 +49,7 @@ def inside(root: Path, value: Any) -> Any:
 
 
 def corpus_cases() -> list[dict[str, Any]]:
-    """Give the corpus's denied calls that read or write beside the workspace."""
+    """Return the corpus's denied calls that read or write beside the workspace."""
     lines = (CORPUS / "policy-deny.jsonl").read_text("utf-8").split("\n")
     found = []
     for case in (json.loads(line) for line in lines if line):

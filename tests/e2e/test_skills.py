@@ -86,7 +86,7 @@ async def ask_agent(workspace: Path, config: Path, prompts: Sequence[str]) -> Se
 
 
 def shipped(name: str) -> tuple[str, str]:
-    """Give a skill's description and its instructions, as they stand in its file."""
+    """Return a skill's description and its instructions, as they stand in its file."""
     _, front, body = (SHIPPED / name / "SKILL.md").read_text(encoding="utf-8").split("---\n", 2)
     return front.split("description: ", 1)[1].strip(), body.strip()
 

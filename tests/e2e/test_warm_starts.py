@@ -19,7 +19,7 @@ pytestmark = [
 
 
 def seen_from_outside(server: LiveServer) -> dict[str, object]:
-    """Give what a process inherits, and what could be left over from the one it came from."""
+    """Return what a process inherits, and what could be left over from the one it came from."""
     place = Path(f"/proc/{server.process.pid}")
     status = dict(line.split(":\t", 1) for line in (place / "status").read_text().splitlines())
     opened = []
