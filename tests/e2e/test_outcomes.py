@@ -493,7 +493,7 @@ LIMITS: dict[str, tuple[dict[str, Any], list[str], str, str]] = {
     ),
     "budget": (  # the agent program computes a price even for a model without one
         {"max_budget_usd": 0.0001},
-        *(["ok"], "budget"),
+        *([], "budget"),
         "I stopped this turn: it reached the spending limit.",
     ),
 }
