@@ -4,20 +4,16 @@ A subclass gives `open`: an engine and its workspace, with `a.txt` ("alpha") and
 A model that fails is asked once more, not ten times.
 """
 
-import abc
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.lowlevel
-import pytest
 
 from gateway.engine.events import (
     ClientLost,
-    EngineEvent,
     EntryRecorded,
     MessageBegun,
     ModelFailed,
@@ -33,14 +29,11 @@ from gateway.engine.events import (
 )
 from gateway.engine.own_tools import OwnAnswer, OwnServer, OwnTool
 from gateway.engine.protocol import (
-    AgentClient,
-    ClientDead,
     ClientSpec,
-    Engine,
-    SessionGone,
     SessionOrigin,
 )
 from policies.verdict import Allow, Deny
+from tests.support.engine_lifecycle_suite import EngineLifecycleSuite
 from tests.support.engine_talk import (
     LONG_S,
     Gate,
@@ -53,28 +46,16 @@ from tests.support.engine_talk import (
     script,
 )
 
-SPEC = ClientSpec(model="candor-demo")
 _NAMED = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 GREETER = OwnServer("greeter", (OwnTool("greet", "Greets somebody.", _NAMED),))
 GREET = "mcp__greeter__greet"
 WITH_GREETER = ClientSpec(model="candor-demo", servers=(GREETER,))
 NO = Deny(rule="test", reason="Tests may not.", hint="Do otherwise.")
 STOP = Deny(rule="test", reason="Tests may not.", interrupt=True)
-NOWHERE = "11111111-1111-4111-8111-111111111111"
-SLOW = script({"text": "word " * 400, "delta_delay_ms": 20})
 
 
-class EngineSuite(abc.ABC):
+class EngineSuite(EngineLifecycleSuite):
     """See the module."""
-
-    @abc.abstractmethod
-    def open(self, root: Path) -> AbstractAsyncContextManager[Engine]: ...
-
-    async def connect(
-        self, engine: Engine, *, resume: str | None = None, fork_at: str | None = None
-    ) -> AgentClient:
-        with anyio.fail_after(LONG_S):
-            return await engine.connect(SPEC, SessionOrigin(resume=resume, fork_at=fork_at))
 
     async def test_a_run_tells_its_events_in_order_and_ends_once(self, tmp_path: Path) -> None:
         async with self.open(tmp_path) as engine:
@@ -94,11 +75,8 @@ class EngineSuite(abc.ABC):
             assert told.all(EntryRecorded)
             assert told.all(Observed)
             assert all(event.solicited for event in told.all(Observed))
-
-    async def test_the_text_is_told_once_and_its_pieces_are_the_whole(self, tmp_path: Path) -> None:
-        text = "Zwei Zeilen.\n\n第二行 with  spaces."
-        async with self.open(tmp_path) as engine:
-            told = await ask(await self.connect(engine), script({"text": text}))
+            text = "Zwei Zeilen.\n\n第二行 with  spaces."
+            told = await ask(client, script({"text": text}))
             assert told.streamed == told.only(TextDone).text == text
 
     async def test_a_call_is_judged_decided_and_run_as_it_was_changed(self, tmp_path: Path) -> None:
@@ -192,21 +170,14 @@ class EngineSuite(abc.ABC):
             told = await ask(await self.connect(engine), greet, call_own=never)
             assert (told.text, told.only(ToolReturned).is_error) == ("not greeted", True)
 
-    async def test_a_failing_tool_returns_an_error_and_the_run_goes_on(
-        self, tmp_path: Path
-    ) -> None:
-        async with self.open(tmp_path) as engine:
-            told = await ask(
-                await self.connect(engine), script(bash("cat none.txt"), {"text": "well"})
-            )
-            assert told.only(ToolReturned).is_error
-            assert (told.text, told.finish.is_error) == ("well", False)
-
-    async def test_a_plain_denial_tells_its_reason_and_the_run_goes_on(
+    async def test_a_failing_or_denied_call_is_told_and_the_run_goes_on(
         self, tmp_path: Path
     ) -> None:
         async with self.open(tmp_path) as engine:
             client = await self.connect(engine)
+            told = await ask(client, script(bash("cat none.txt"), {"text": "well"}))
+            assert told.only(ToolReturned).is_error
+            assert (told.text, told.finish.is_error) == ("well", False)
             for gate, asked in (
                 (Gate(judge=NO), ["judge"]),
                 (Gate(decide=NO), ["judge", "decide"]),
@@ -257,28 +228,26 @@ class EngineSuite(abc.ABC):
             assert "candor-script" in told.text
             assert "The tea is red." not in told.text
 
-    async def test_the_model_waits_for_context_that_comes_late(self, tmp_path: Path) -> None:
+    async def test_the_model_waits_for_late_context_and_an_interrupt_does_not(
+        self, tmp_path: Path
+    ) -> None:
         async with self.open(tmp_path) as engine:
             client = await self.connect(engine)
-            late = LateContext()
-            run = await client.start_run(replace(prompt(script({"echo": "context"})), context=late))
-            with anyio.fail_after(LONG_S):
-                await late.asked.wait()
-            late.give("The tea is green.")
-            assert "The tea is green." in (await read(run)).text
-
-    async def test_an_interrupt_reaches_a_run_that_waits_for_context(self, tmp_path: Path) -> None:
-        async with self.open(tmp_path) as engine:
-            client = await self.connect(engine)
-            late = LateContext()
-            run = await client.start_run(replace(prompt(script({"text": "never"})), context=late))
-            with anyio.fail_after(LONG_S):
-                await late.asked.wait()
-            await run.interrupt()
-            late.give("")
-            told = await read(run)
-            assert isinstance(told.events[-1], RunFinished), "the agent lives on"
-            assert (told.finish.subtype, told.text) == ("error_during_execution", "")
+            told = Told([])
+            for is_interrupted in (False, True):
+                late = LateContext()
+                run = await client.start_run(
+                    replace(prompt(script({"echo": "context"})), context=late)
+                )
+                with anyio.fail_after(LONG_S):
+                    await late.asked.wait()
+                if is_interrupted:
+                    await run.interrupt()
+                late.give("The tea is green.")
+                told = await read(run)
+                assert isinstance(told.events[-1], RunFinished), "the agent lives on"
+                assert ("The tea is green." in told.text) is not is_interrupted
+            assert told.finish.subtype == "error_during_execution"
             assert (await ask(client, script({"text": "yes"}))).text == "yes"
 
     async def test_what_a_person_wrote_reaches_the_model_as_it_was(self, tmp_path: Path) -> None:
@@ -291,187 +260,22 @@ class EngineSuite(abc.ABC):
             assert "alpha" not in told.text
             assert "beta" not in told.text
 
-    async def test_two_runs_of_one_client_are_one_conversation(self, tmp_path: Path) -> None:
-        async with self.open(tmp_path) as engine:
-            client = await self.connect(engine)
-            await ask(client, "My word is heron.\n" + script({"text": "yes"}))
-            told = await ask(client, script({"echo": "messages"}))
-            assert "heron" in told.text
-            assert client.session_id == told.finish.session_id
-
-    async def test_a_resumed_session_remembers(self, tmp_path: Path) -> None:
-        async with self.open(tmp_path) as engine:
-            client = await self.connect(engine)
-            await ask(client, "My word is heron.\n" + script({"text": "yes"}))
-            await client.close()
-            again = await self.connect(engine, resume=client.session_id)
-            told = await ask(again, script({"echo": "messages"}))
-            assert "heron" in told.text
-            assert again.session_id == client.session_id
-
-    async def test_a_fork_branches_off_and_leaves_the_old_one_alone(self, tmp_path: Path) -> None:
-        async with self.open(tmp_path) as engine:
-            client = await self.connect(engine)
-            first = await ask(client, "My word is heron.\n" + script({"text": "yes"}))
-            await ask(client, "My word is otter.\n" + script({"text": "yes"}))
-            await client.close()
-            at = first.all(EntryRecorded)[-1].entry_id
-            branch = await self.connect(engine, resume=client.session_id, fork_at=at)
-            told = await ask(branch, "My word is adder.\n" + script({"echo": "messages"}))
-            assert "heron" in told.text
-            assert "otter" not in told.text
-            assert branch.session_id != client.session_id
-            await branch.close()
-            old = await self.connect(engine, resume=client.session_id)
-            told = await ask(old, script({"echo": "messages"}))
-            assert "otter" in told.text
-            assert "adder" not in told.text
-
-    async def test_what_cannot_be_resumed_is_gone(self, tmp_path: Path) -> None:
-        async with self.open(tmp_path) as engine:
-            client = await self.connect(engine)
-            await ask(client, script({"text": "yes"}))
-            await client.close()
-            with pytest.raises(SessionGone):
-                await self.connect(engine, resume=NOWHERE)
-            with pytest.raises(SessionGone):
-                await self.connect(engine, resume=client.session_id, fork_at=NOWHERE)
-
-    async def test_a_forgotten_session_is_gone(self, tmp_path: Path) -> None:
-        async with self.open(tmp_path) as engine:
-            client = await self.connect(engine)
-            await ask(client, script({"text": "yes"}))
-            await client.close()
-            assert client.session_id is not None
-            for session_id in (client.session_id, client.session_id, NOWHERE, "../..", ""):
-                await engine.forget_session(session_id)
-            with pytest.raises(SessionGone):
-                await self.connect(engine, resume=client.session_id)
-
-    async def test_an_interrupt_ends_a_streaming_run_and_the_client_goes_on(
+    async def test_a_failing_service_is_told_and_waited_out_or_given_up(
         self, tmp_path: Path
     ) -> None:
         async with self.open(tmp_path) as engine:
             client = await self.connect(engine)
-            run = await client.start_run(prompt(SLOW))
-            events: list[EngineEvent] = []
-            with anyio.fail_after(LONG_S):
-                async for event in run.events():
-                    if isinstance(event, TextDelta) and not any(
-                        isinstance(item, TextDelta) for item in events
-                    ):
-                        await run.interrupt()
-                    events.append(event)
-            told = Told(events)
-            assert told.finish.subtype == "error_during_execution"
-            assert (told.finish.is_error, told.finish.result) == (True, None)
-            assert told.finish.terminal_reason == "aborted_streaming"
-            assert client.is_alive()
-            assert (await ask(client, script({"text": "still here"}))).text == "still here"
-
-    async def test_interrupts_may_come_before_everything_twice_and_too_late(
-        self, tmp_path: Path
-    ) -> None:
-        async with self.open(tmp_path) as engine:
-            client = await self.connect(engine)
-            run = await client.start_run(prompt(SLOW))
-            await run.interrupt()
-            await run.interrupt()
-            told = await read(run)
-            assert told.finish.subtype == "error_during_execution"
-            await run.interrupt()
-            second = await client.start_run(prompt(script({"text": "whole", "delay_ms": 100})))
-            await run.interrupt()
-            assert (await read(second)).text == "whole"
-            await client.close()
-            await second.interrupt()
-
-    async def test_an_interrupt_reaches_a_run_that_waits_for_a_person(self, tmp_path: Path) -> None:
-        class Waiting(Gate):
-            async def decide(self, call: object) -> object:
-                del call
-                self.decided.set()
-                await anyio.sleep_forever()
-                return None
-
-        gate = Waiting()
-        async with self.open(tmp_path) as engine:
-            client = await self.connect(engine)
-            run = await client.start_run(prompt(script(bash("rm a.txt")), gate))
-            with anyio.fail_after(LONG_S):
-                await gate.decided.wait()
-            await run.interrupt()
-            assert (await read(run)).finish.subtype == "error_during_execution"
-            assert (tmp_path / "ws" / "a.txt").exists()
-
-    async def test_a_killed_client_loses_its_run_and_is_dead(self, tmp_path: Path) -> None:
-        async with self.open(tmp_path) as engine:
-            client = await self.connect(engine)
-            run = await client.start_run(prompt(SLOW))
-            with anyio.fail_after(LONG_S):
-                await client.kill()
-                await client.kill()
-            told = await read(run)
-            assert isinstance(told.events[-1], ClientLost)
-            assert not client.is_alive()
-            with pytest.raises(ClientDead):
-                await client.start_run(prompt("hello"))
-            await run.interrupt()
-
-    async def test_closing_ends_the_run_and_may_be_repeated(self, tmp_path: Path) -> None:
-        async with self.open(tmp_path) as engine:
-            client = await self.connect(engine)
-            run = await client.start_run(prompt(SLOW))
-            with anyio.fail_after(LONG_S):
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(client.close)
-                    tasks.start_soon(client.close)
-                await client.close()
-                await client.kill()
-            assert isinstance((await read(run)).events[-1], ClientLost)
-            assert not client.is_alive()
-            with pytest.raises(ClientDead):
-                await client.start_run(prompt("hello"))
-
-    async def test_closing_is_not_cut_short_by_cancellation(self, tmp_path: Path) -> None:
-        async with self.open(tmp_path) as engine:
-            client = await self.connect(engine)
-            with anyio.CancelScope() as scope:
-                scope.cancel()
-                await client.close()
-            assert not client.is_alive()
-
-    async def test_a_client_whose_run_was_given_up_takes_no_other(self, tmp_path: Path) -> None:
-        async with self.open(tmp_path) as engine:
-            client = await self.connect(engine)
-            run = await client.start_run(prompt(SLOW))
-            with pytest.raises(ClientDead):
-                await client.start_run(prompt("hello"))
-            assert not client.is_alive()
-            assert isinstance((await read(run)).events[-1], ClientLost)
-
-    async def test_a_failing_service_is_told_and_waited_out(self, tmp_path: Path) -> None:
-        async with self.open(tmp_path) as engine:
-            told = await ask(await self.connect(engine), script({"status": 529}, {"text": "here"}))
+            told = await ask(client, script({"status": 529}, {"text": "here"}))
             retry = told.only(ModelRetrying)
             assert (retry.attempt, retry.max_attempts, retry.status) == (1, 1, 529)
             assert retry.delay_ms > 0
             assert (told.text, told.finish.is_error) == ("here", False)
-
-    async def test_a_dropped_answer_is_begun_anew(self, tmp_path: Path) -> None:
-        async with self.open(tmp_path) as engine:
-            told = await ask(
-                await self.connect(engine),
-                script({"drop": True, "after_chars": 20}, {"text": "here"}),
-            )
+            dropped = {"drop": True, "after_chars": 20}
+            told = await ask(client, script(dropped, {"text": "begun anew"}))
             assert told.only(ModelRetrying).status is None
-            kinds = [type(item) for item in told.plain]
+            kinds = [type(event) for event in told.plain]
             last = len(kinds) - 1 - kinds[::-1].index(MessageBegun)
-            assert Told(told.plain[last:]).streamed == told.text == "here"
-
-    async def test_a_service_that_fails_for_good_is_no_answer(self, tmp_path: Path) -> None:
-        async with self.open(tmp_path) as engine:
-            client = await self.connect(engine)
+            assert Told(told.plain[last:]).streamed == told.text == "begun anew"
             for status, retries in ((401, 1), (404, 0), (529, 1)):
                 told = await ask(client, script({"status": status, "times": 99}))
                 assert [event.status for event in told.all(ModelRetrying)] == [status] * retries
@@ -480,16 +284,16 @@ class EngineSuite(abc.ABC):
                 assert (told.finish.is_error, told.finish.api_error_status) == (True, status)
                 assert told.finish.terminal_reason == "api_error"
 
-    async def test_an_empty_answer_is_a_success_without_text(self, tmp_path: Path) -> None:
+    async def test_an_empty_answer_is_a_success_and_a_refusal_a_reason_to_stop(
+        self, tmp_path: Path
+    ) -> None:
         async with self.open(tmp_path) as engine:
-            told = await ask(await self.connect(engine), script({"empty": True}, {"empty": True}))
+            client = await self.connect(engine)
+            told = await ask(client, script({"empty": True}, {"empty": True}))
             assert (told.finish.subtype, told.finish.is_error) == ("success", False)
             assert not told.finish.result
             assert told.text == ""
-
-    async def test_a_refusal_is_told_as_the_reason_to_stop(self, tmp_path: Path) -> None:
-        async with self.open(tmp_path) as engine:
-            told = await ask(await self.connect(engine), script({"refusal": True}))
+            told = await ask(client, script({"refusal": True}))
             assert told.finish.stop_reason == "refusal"
             assert told.text == ""
 
@@ -523,13 +327,6 @@ class EngineSuite(abc.ABC):
             told = await read(run)
             assert len(told.all(TextDelta)) > 100
             assert told.streamed == f"{words}done"
-
-    async def test_a_cancelled_connect_leaves_room_for_another(self, tmp_path: Path) -> None:
-        async with self.open(tmp_path) as engine:
-            with anyio.move_on_after(0):
-                await engine.connect(SPEC, SessionOrigin())
-            client = await self.connect(engine)
-            assert (await ask(client, script({"text": "here"}))).text == "here"
 
     async def test_a_client_has_a_name_of_its_own_and_tells_its_memory(
         self, tmp_path: Path
