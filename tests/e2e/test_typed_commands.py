@@ -44,16 +44,13 @@ async def test_a_skill_is_used_through_the_gate(server: LiveServer, conversation
     assert lines[0]["prompt"].startswith("Use the skill memory-capture: ")
 
 
-@pytest.mark.parametrize(
-    "message", ["/memory-capture I prefer tabs", "／memory-capture 我喜欢用制表符"]
-)
-async def test_the_demo_model_follows_a_typed_skill(
-    server: LiveServer, conversation: str, message: str
-) -> None:
+async def test_the_demo_model_follows_a_typed_skill(server: LiveServer) -> None:
+    conversation = server.new_conversation()
     async with server.client() as client:
-        result = await client.ask(message, conversation)
-    assert result["outcome"] == "answered"
-    assert {"Skill", "Write"} <= {call["name"] for call in result["tools"]}
+        for message in ("/memory-capture I prefer tabs", "／memory-capture 我喜欢用制表符"):
+            result = await client.ask(message, conversation)
+            assert result["outcome"] == "answered"
+            assert {"Skill", "Write"} <= {call["name"] for call in result["tools"]}, message
 
 
 async def test_clear_starts_a_new_conversation(server: LiveServer) -> None:

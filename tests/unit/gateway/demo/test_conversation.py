@@ -99,3 +99,15 @@ def test_what_comes_before_a_compaction_is_not_a_prompt() -> None:
         user("<local-command-stdout>Compacted </local-command-stdout>\n", "next"),
     )
     assert [prompt.text for prompt in conversation.prompts] == ["next"]
+
+
+def test_the_text_of_a_skill_and_the_note_that_it_is_loaded_are_not_prompts() -> None:
+    texts = (
+        "Base directory for this skill: /w/.claude/skills/heron\n\nLook at the water.",
+        "Skill /heron is already loaded above; instructions unchanged.",
+    )
+    for text in texts:
+        conversation = read(
+            user("go"), assistant(tool_use("t1", "Skill")), user(tool_result("t1", "ok"), text)
+        )
+        assert [prompt.text for prompt in conversation.prompts] == ["go"]
