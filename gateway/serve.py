@@ -125,10 +125,9 @@ def listen_blocking(settings: Settings) -> socket.socket:
 
 
 def address_of(settings: Settings, listener: socket.socket) -> str:
-    """Return the address that a person opens."""
+    """Return the address that a person on this machine opens; the server refuses other host names."""
     host, port = listener.getsockname()[:2]
-    if host in {"0.0.0.0", "::"}:  # noqa: S104  compared, not bound
-        host = socket.gethostname()
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  compared, not bound
     shown = f"[{host}]" if ":" in host else host
     return f"http://{shown}:{port}" if settings.host != "localhost" else f"http://localhost:{port}"
 

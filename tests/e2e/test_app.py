@@ -363,7 +363,9 @@ async def test_a_made_token_lets_its_user_in_and_nobody_else(tmp_path: Path) -> 
         for name in ("ada", "bob")
     }
     async with (
-        running_server(tmp_path, tokens_file=file, prewarmed_clients=0) as server,
+        running_server(
+            tmp_path, host="0.0.0.0", tokens_file=file, prewarmed_clients=0
+        ) as server,  # the address that it tells is one that it answers
         server.client() as client,
     ):
         refused = await client.http.get("/conversations")
