@@ -22,7 +22,7 @@ from memory.episodes.likeness import words_of
 from memory.episodes.markdown import HEADINGS
 from memory.episodes.redact import redact
 from memory.small_model import AskModel, ModelUnavailable
-from policies.memory_sink import refuse_worthless, without_unsavable
+from policies.content.write_gate import refuse_worthless, without_unsavable
 
 EXTRACTION_GUARD: Final = """\
 Never write down, in whatever language:

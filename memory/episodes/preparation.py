@@ -27,7 +27,7 @@ from memory.episodes.item import one_line
 from memory.episodes.redact import redact
 from memory.episodes.self_reference import recalled_of, without_self_reference
 from memory.episodes.store import MAX_VARIANTS
-from policies.memory_sink import refuse_worthless, without_unsavable
+from policies.content.write_gate import refuse_worthless, without_unsavable
 
 MAX_TAGS: Final = 20
 MAX_TAG_CHARS: Final = 60

@@ -12,7 +12,7 @@ import anyio.to_thread
 
 from memory.items import Item
 from memory.recall.query import HeldBack
-from policies.recall import ActiveTools
+from policies.content.tool_usage import ActiveTools
 
 _QUOTE: Final = "> "
 _JUDGED_CHARS: Final = 20_000
@@ -46,7 +46,7 @@ class StaleSchemaFilter:
         return self._is_stale(name, "")
 
     def _is_stale(self, title: str, text: str) -> bool:
-        return self.tools is not None and self.tools.holds_back(title, text)
+        return self.tools is not None and self.tools.is_stale(title, text)
 
 
 async def split_stale(

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from policies.progress import progress_of
+from policies.content.progress import progress_of
 
 _ESCAPES: Final = re.compile(
     r"\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]|\x1b\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?|\x1b[ -/]{0,4}[0-~]?"

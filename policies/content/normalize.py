@@ -35,8 +35,8 @@ _SAME_THINGS: Final = {
 _OTHER_WORD: Final = re.compile("|".join(_SAME_THINGS))
 
 
-def plain_of(text: str) -> str:
-    """Give a text in one form: compatibility forms resolved, nothing invisible, simplified Chinese."""
+def normalize(text: str) -> str:
+    """Return the text in one form: compatibility forms resolved, nothing invisible, simplified Chinese."""
     if text.isascii():
         return text
     clean = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))

@@ -1,10 +1,10 @@
-"""What may become memory."""
+"""What may become memory, and what is taken out of it."""
 
 import json
 
 import pytest
 
-from policies.memory_sink import is_tool_schema, refuse_worthless, without_unsavable
+from policies.content.write_gate import is_tool_schema, refuse_worthless, without_unsavable
 
 SCHEMA = json.dumps(
     {
@@ -126,20 +126,20 @@ KEPT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("sentence", NEVER, ids=range(len(NEVER)))
-def test_what_a_tool_is_called_with_is_never_saved(sentence: str) -> None:
-    assert without_unsavable(sentence).text.strip() == ""
-    kept = without_unsavable(
-        f"The on-call owner is the platform team. {sentence}\n部署在周五完成。"
-    )
-    assert kept.text == "The on-call owner is the platform team.\n部署在周五完成。"
-    assert kept.removed >= 1
+def test_what_a_tool_is_called_with_is_never_saved() -> None:
+    for sentence in NEVER:
+        assert without_unsavable(sentence).text.strip() == "", sentence
+        kept = without_unsavable(
+            f"The on-call owner is the platform team. {sentence}\n部署在周五完成。"
+        )
+        assert kept.text == "The on-call owner is the platform team.\n部署在周五完成。", sentence
+        assert kept.removed >= 1
 
 
-@pytest.mark.parametrize("sentence", KEPT, ids=range(len(KEPT)))
-def test_what_was_learned_the_hard_way_is_kept(sentence: str) -> None:
-    assert without_unsavable(sentence).text == sentence
-    assert without_unsavable(sentence).removed == 0
+def test_what_was_learned_the_hard_way_is_kept() -> None:
+    for sentence in KEPT:
+        assert without_unsavable(sentence).text == sentence
+        assert without_unsavable(sentence).removed == 0
 
 
 def test_tools_that_are_named_by_the_caller_count_as_tools() -> None:
@@ -154,3 +154,25 @@ def test_cleaning_twice_is_cleaning_once() -> None:
     once = without_unsavable(text)
     assert without_unsavable(once.text).removed == 0
     assert without_unsavable(once.text).text == once.text
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (
+            "mcp__jira__search finds tickets.\n- jql (string): the query\n- limit: integer\nAnn owns it.",
+            "mcp__jira__search finds tickets.\nAnn owns it.",
+        ),
+        (
+            "mcp__jira__search is slow.\n\nParameters: five tries, doubled each time.",
+            "mcp__jira__search is slow.\n\nParameters: five tries, doubled each time.",
+        ),
+        (
+            "# mcp__jira__search\nslow\n# Retries\nParameters: five tries.",
+            "# mcp__jira__search\nslow\n# Retries\nParameters: five tries.",
+        ),
+    ],
+    ids=range(3),
+)
+def test_a_parameter_list_behind_a_tools_name_is_removed(text: str, kept: str) -> None:
+    assert without_unsavable(text).text == kept

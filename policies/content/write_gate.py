@@ -1,29 +1,19 @@
-"""May this text become memory?
+"""Decides what of a text may become memory.
 
-Two questions. Is it worth anything: a greeting, a heartbeat, a progress bar or the bare schema of a tool is
-not. And is there something in it that must never be saved: what a tool's parameters are called, how its
-fields map, how somebody guessed that it is called, the raw text of a call that failed. The live definition
-of a tool is right and memory is not, and an old guess misleads for ever. What is learned the hard way
-stays: confirmed workarounds, gotchas, known issues, owners, where to escalate.
-
-Both languages, and no model: whoever writes memory, by whatever way, asks here.
+A greeting, a heartbeat, a progress bar or the bare schema of a tool is refused as a whole. Sentences that
+describe how a tool is called are taken out. What is of lasting use stays: confirmed workarounds, gotchas,
+known issues, owners, escalation paths. English and Chinese. Every way of writing memory asks here.
 """
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from policies.progress import progress_of
-from policies.recall_names import ToolNames
-from policies.recall_plain import plain_of
-from policies.tool_talk import (
-    goes_on_about_a_call,
-    may_tell_of_a_call,
-    names_a_tool,
-    tells_of_a_call,
-)
+from policies.content.progress import progress_of
+from policies.content.tool_names import TOOL, ToolNames
+from policies.content.tool_usage import UsageReader, describes_call, is_durable, split_sentences
 
 Refusal = Literal["empty", "greeting", "heartbeat", "progress", "tool_schema", "never_saved"]
 """Why a text may not become memory, in a word that goes out over HTTP."""
@@ -69,14 +59,13 @@ _SCHEMA_KEYS: Final = frozenset(
     {"input_schema", "inputSchema", "parameters", "properties", "$schema"}
 )
 _MIN_PARAMETERS = 2
-
-_LEAD: Final = re.compile(
-    r"^[\s\-*•>#]{0,12}\**(?:gotcha|warning|caution|known issue|work-?around|注意(?:事项)?|警告|已知问题|踩坑|坑|变通(?:方法|方案)?)\**\s?[:：]",
-    re.IGNORECASE,
+_LABEL: Final = re.compile(r"[\s\-*•>#]{0,12}(?:[^\W\d_]+[ \-]?){1,3}\**\s?[:：]")
+"""`Gotcha:`, `**注意**：`."""
+_UNLIKE_WORD: Final = re.compile(r"[_\-:\d]|[a-z][A-Z]")
+_POINTER: Final = re.compile(
+    rf"{TOOL}|mcp|::|tool|call|guess|input_?validation|工具|调用|呼叫|猜|估计|试出", re.IGNORECASE
 )
-_SENTENCE_END: Final = re.compile(
-    r"(?<=[。！？!?])\s*|(?<=\.)(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\bno\.)\s+", re.IGNORECASE
-)
+"""A sentence with none of these is not judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +74,11 @@ class Cleaned:
 
     text: str
     removed: int
-    """How many sentences went."""
+    """The number of sentences removed."""
 
 
 def refuse_worthless(text: str) -> Refusal | None:
-    """Say why a text is worth nothing, or None where it may be worth something."""
+    """Return why a text is worth nothing, or None if it may be worth something."""
     if not any(map(str.isalnum, text)):
         return "empty"
     if len(text) <= _MAX_GREETING_CHARS and _GREETING.fullmatch(text):
@@ -99,25 +88,23 @@ def refuse_worthless(text: str) -> Refusal | None:
         return "heartbeat"
     if all(progress_of(line) is not None or _is_heartbeat(line) for line in lines):
         return "progress"
-    if is_tool_schema(text):
-        return "tool_schema"
-    return None
+    return "tool_schema" if is_tool_schema(text) else None
 
 
 def _is_heartbeat(line: str) -> bool:
-    found, beats = _HEARTBEAT.subn("", line[:_MAX_GREETING_CHARS])
-    return beats > 0 and len(line) <= _MAX_GREETING_CHARS and bool(_ALL_WELL.fullmatch(found))
+    rest, beats = _HEARTBEAT.subn("", line[:_MAX_GREETING_CHARS])
+    return beats > 0 and len(line) <= _MAX_GREETING_CHARS and bool(_ALL_WELL.fullmatch(rest))
 
 
 def is_tool_schema(text: str) -> bool:
-    """Whether a text is nothing but the definition of a tool, as JSON or as a list of parameters."""
+    """Return whether a text is only the definition of a tool, as JSON or as a list of parameters."""
     lines = [line for line in text.splitlines() if line.strip() and not _FENCE.match(line)]
     begin = next((at for at, line in enumerate(lines) if line.lstrip()[:1] in {"{", "["}), None)
     if begin is not None and all(_SCHEMA_HEAD.match(line) for line in lines[:begin]):
         try:
             return _is_schema(json.loads("\n".join(lines[begin:])))
         except (ValueError, RecursionError):
-            pass  # it only looked like JSON
+            pass  # it only looks like JSON
     parameters = [line for line in lines if _PARAMETER.match(line)]
     rest = [line for line in lines if not _PARAMETER.match(line)]
     return len(parameters) >= _MIN_PARAMETERS and all(_SCHEMA_HEAD.match(line) for line in rest)
@@ -125,7 +112,7 @@ def is_tool_schema(text: str) -> bool:
 
 def _is_schema(value: Any) -> bool:
     if isinstance(value, list):
-        return bool(value) and all(_is_schema(one) for one in value)
+        return bool(value) and all(map(_is_schema, value))
     if not isinstance(value, dict):
         return False
     for wrapper in ("tools", "function", "functions"):
@@ -138,47 +125,35 @@ def _is_schema(value: Any) -> bool:
 
 
 def without_unsavable(text: str, *, tools: Sequence[str] = ()) -> Cleaned:
-    """Take out the sentences that must never be saved; all else stays as it is.
+    """Remove the sentences that must never be saved; all else stays as it is.
 
-    `tools` are names of tools beside those that can be told by their form. A sentence that also holds
-    something durable (a workaround, a gotcha, an owner) stays.
+    `tools` are names of tools beside those that are known by their form. A name that is an ordinary word,
+    such as `Read`, proves nothing and is not looked for.
     """
-    known = ToolNames.of(one for one in tools if _LIKE_A_NAME.search(one))
-    if not may_tell_of_a_call(plain_of(text), known):
+    names = ToolNames.of(name for name in tools if _UNLIKE_WORD.search(name))
+    if not (_POINTER.search(text) or names.occur_in(text)):
         return Cleaned(text, 0)
-    reader = _Reader(known)
+    reader = UsageReader(names, by_form=True)
     removed = 0
     kept_lines: list[str] = []
     for line in text.split("\n"):
-        sentences = [line] if _LEAD.match(line) else _SENTENCE_END.split(line)
-        reader.begin(line)
-        kept = [one for one in sentences if reader.may_save(one)]
+        sentences = split_sentences(line)
+        kept = list(_savable(reader, line, sentences))
         removed += len(sentences) - len(kept)
         if len(kept) == len(sentences):
             kept_lines.append(line)
-        elif any(any(map(str.isalnum, one)) for one in kept):
-            kept_lines.append(" ".join(one.strip() for one in kept if one.strip()))
+        elif any(any(map(str.isalnum, sentence)) for sentence in kept):
+            kept_lines.append(" ".join(sentence.strip() for sentence in kept if sentence.strip()))
     return Cleaned("\n".join(kept_lines), removed)
 
 
-_LIKE_A_NAME: Final = re.compile(r"[_\-:\d]|[a-z][A-Z]")
-"""A name such as `Read` or `search` is a word of any language: it tells nothing, and is not looked for."""
-
-
-class _Reader:
-    """Reads on from line to line: how a tool is called may stand behind the sentence that names it."""
-
-    def __init__(self, known: ToolNames) -> None:
-        self._known = known
-        self._is_about_a_tool = False
-
-    def begin(self, line: str) -> None:
-        if not line.strip() or line.startswith("#"):
-            self._is_about_a_tool = False
-
-    def may_save(self, sentence: str) -> bool:
-        plain = plain_of(sentence)
-        if self._is_about_a_tool and (_PARAMETER.match(plain) or goes_on_about_a_call(plain)):
-            return False
-        self._is_about_a_tool = self._is_about_a_tool or names_a_tool(plain, self._known)
-        return not tells_of_a_call(plain, self._known)
+def _savable(reader: UsageReader, line: str, sentences: Sequence[str]) -> Iterator[str]:
+    """Yield the sentences of a line that may be saved; a labelled warning keeps its whole line."""
+    reader.begin_line(line)
+    read = [reader.read(sentence) for sentence in sentences]
+    if _LABEL.match(line) and is_durable(read[0][0]):
+        yield from sentences
+        return
+    for sentence, readings in zip(sentences, read, strict=True):
+        if not any(_POINTER.search(reading) and describes_call(reading) for reading in readings):
+            yield sentence

@@ -1,0 +1,109 @@
+"""Finds the names of tools in a text, in every spelling.
+
+`mcp__prom__query_range` is also `prom::query_range` and `query_range`, and that may be written
+`query-range` or `queryRange`. Humps count only as they stand, so `log_in` is not found in `login`.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from policies.content.normalize import normalize
+
+TOOL: Final = "\ue000"
+"""Stands for a name that no text contains by chance."""
+WORD: Final = "\ue001"
+"""Stands for a name that is an ordinary word as well, such as `Read` or `search`."""
+
+_START: Final = r"(?<![A-Za-z0-9_])(?<![A-Za-z0-9]-)"
+_END: Final = r"(?![A-Za-z0-9_])(?!-[A-Za-z0-9])"
+_PART_END: Final = re.compile(r"[-_]|(?<=[a-z0-9])(?=[A-Z])")
+_CJK: Final = re.compile(r"[一-鿿]")
+_MIN_MCP_PARTS: Final = 3
+_AGENT_TOOL: Final = re.compile(
+    r"(?<![A-Za-z0-9_])mcp__[A-Za-z0-9]\w*(?:-\w+)*"
+    r"|(?<![\w:\-])[a-z]\w{0,40}::(?!first-|file-selector|view-)[a-z]\w{0,30}-[\w\-]{1,60}"
+    r"|(?<![\w\-])(?:Bash|Edit|Glob|Grep|Read|Skill|Task|TodoWrite|ToolSearch|WebFetch|WebSearch|Write)"
+    r"(?=[`\"'」”]?\s?(?:tool\b|工具))"
+)
+"""Names that only an agent's tools have; no class has a member with a hyphen."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolNames:
+    """The names of some tools, ready to be found in texts made by `normalize`."""
+
+    distinct: re.Pattern[str] | None
+    words: re.Pattern[str] | None
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> "ToolNames":
+        """Take bare names, `server::tool` and `mcp__server__tool`."""
+        aliases = {alias for name in names for alias in _aliases(normalize(name).strip())}
+        words = {alias for alias in aliases if _is_word(alias)}
+        return cls(
+            _pattern(f"(?:{_START}|(?<=__)|(?<=::))", _spellings(aliases - words)),
+            _pattern(_START, [f"(?i:{re.escape(word)})" for word in _longest_first(words)]),
+        )
+
+    def occur_in(self, text: str) -> bool:
+        """Return whether the text contains any of the names."""
+        return any(names.search(text) for names in (self.distinct, self.words) if names)
+
+    def mark(self, text: str) -> str:
+        """Return the text with `TOOL` and `WORD` in place of the names."""
+        if self.distinct is not None:
+            text = self.distinct.sub(TOOL, text)
+        return text if self.words is None else self.words.sub(WORD, text)
+
+
+def mark_agent_tools(text: str) -> str:
+    """Return the text with `TOOL` in place of each name that only an agent's tool has."""
+    return _AGENT_TOOL.sub(TOOL, text)
+
+
+def _aliases(name: str) -> Iterator[str]:
+    if not name:
+        return
+    yield name
+    server, separator, last = name.rpartition("::")
+    if separator and last:
+        yield last
+        yield f"mcp__{server.replace('::', '__')}__{last}"
+    parts = name.split("__")
+    if parts[0].lower() == "mcp" and len(parts) >= _MIN_MCP_PARTS and parts[-1]:
+        yield "__".join(parts[2:])
+        yield parts[-1]
+        yield f"{parts[1]}::{'__'.join(parts[2:])}"
+
+
+def _is_word(alias: str) -> bool:
+    if _CJK.search(alias):
+        return True
+    return alias.isalpha() and alias[1:] == alias[1:].lower()
+
+
+def _pattern(start: str, spellings: list[str]) -> re.Pattern[str] | None:
+    return re.compile(f"{start}(?:{'|'.join(spellings)}){_END}") if spellings else None
+
+
+def _longest_first(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=lambda name: (-len(name), name))
+
+
+def _spellings(names: Iterable[str]) -> list[str]:
+    """Return expressions for names with any separator, in any case, and with humps."""
+    ordered = _longest_first(names)
+    found: dict[str, None] = {}
+    for name in ordered:
+        found[f"(?i:{'[-_]'.join(map(re.escape, re.split('[-_]', name)))})"] = None
+        parts = [] if "__" in name or "::" in name else _PART_END.split(name)
+        parts = [part for part in parts if part]
+        if len(parts) > 1:
+            found[f"(?i:{'[-_]'.join(map(re.escape, parts))})"] = None
+            first, *rest = parts
+            humps = re.escape("".join(part[:1].upper() + part[1:] for part in rest))
+            found[f"{re.escape(first.lower())}{humps}"] = None
+            found[f"{re.escape(first[:1].upper() + first[1:])}{humps}"] = None
+    return list(found)

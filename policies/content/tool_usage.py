@@ -1,0 +1,233 @@
+"""Detects sentences that describe how an agent's tool is called: schemas, call formats, guesses, failed calls.
+
+The live definition of a tool is the truth, and an old or guessed one misleads. So such sentences are never
+saved (`write_gate`), and items with them are not recalled while the tool is in use (`ActiveTools`).
+
+Two linear models score each sentence: one for the description of a call, one for what is of lasting use,
+such as warnings, known issues, workarounds, owners and the places of credentials. Their features are the
+one to three neighbouring tokens, with the names of tools replaced by a mark; `bench/tool_usage` trains them.
+English and Chinese. The time grows linearly with the length of the text.
+"""
+
+import json
+import re
+from array import array
+from base64 import b64decode
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from math import sqrt
+from pathlib import Path
+from typing import Final
+from zlib import crc32
+
+from policies.content.normalize import normalize
+from policies.content.tool_names import TOOL, WORD, ToolNames, mark_agent_tools
+
+JOINT: Final = " § "
+"""Stands between the sentence that names a tool and a later one of the same paragraph."""
+_MODEL_FILE: Final = Path(__file__).with_name("tool_usage.json")
+_MAX_NGRAM: Final = 3
+_MAX_SENTENCE_CHARS: Final = 1_000
+"""A longer sentence is judged by its beginning."""
+_REACH_CHARS: Final = 1_200
+"""How far behind a tool's name a paragraph may still be about that tool."""
+
+_TOKEN: Final = re.compile(
+    rf"[{TOOL}{WORD}]|(?P<ident>[A-Za-z]+(?:_[A-Za-z0-9]+)+|[A-Za-z]?[a-z0-9]+[A-Z]\w*)"
+    r"|(?P<kebab>[A-Za-z]\w*(?:-\w+)+)|(?P<path>[\w\-]+(?:[./][\w\-]+)+)|(?P<option>--?[a-z][\w\-]*)"
+    r"|(?P<word>[A-Za-z]+)|(?P<number>\d+)|(?P<type>字符串|整数|整型|数组|布尔值?|浮点数?)"
+    r"|(?P<arrow>[-=]>|→)|(?P<quote>[\"'`“”「」])|::|[^\W_]|[^\w\s]",
+    re.ASCII,
+)
+_TYPES: Final = frozenset("string str integer int boolean bool array float enum dict".split())  # noqa: SIM905
+_STEM_CHARS: Final = 6
+_MIN_PLURAL_CHARS: Final = 4
+_SENTENCE_END: Final = re.compile(
+    r"(?<=[。！？!?])\s*|(?<=\.)(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\bno\.)\s+", re.IGNORECASE
+)
+
+_MARKER: Final = (
+    r"(?:(?:parameter|argument|tool|input|call|request|response)[ \-]schemas?|call(?:ing)? format|usage reference"
+    r"|(?:tool|call) (?:usage|signature)|api doc(?:s|umentation)|field mappings?|failed (?:tool[ \-]?)?calls?"
+    r"|guessed (?:tool[ \-]?)?calls?|(?:参数|调用|接口)(?:的)?(?:格式|模式|结构|说明|方式|签名|文档)"
+    r"|字段(?:的)?映射|失败(?:的)?(?:工具)?调用|猜测的(?:调用|参数|格式)|工具用法)"
+)
+_MARKED_TOOL: Final = re.compile(
+    rf"(?:{TOOL}[`\"'*]{{0,3}}(?: tool|'s)?|{WORD}[`\"'*]{{0,3}}\s?(?:tool|工具))"
+    rf"(?:{JOINT}(?:the|its) |\s?的?\s?){_MARKER}"
+    rf"|{_MARKER}(?: of| for|\s?[:的])?\s?(?:the )?[`\"'*]{{0,3}}{TOOL}",
+    re.IGNORECASE,
+)
+"""The plainest descriptions: a word for them right at the name."""
+_MARKED_BONUS: Final = 3.0
+_MARKED_MALUS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A linear model over hashed features."""
+
+    weights: "array[int]"
+    scale: float
+    bias: float
+
+    def score(self, features: Iterable[int]) -> float:
+        """Return the logit of the features; 0 for none."""
+        found = set(features)
+        total = sum(map(self.weights.__getitem__, found))
+        return self.bias + self.scale * total / sqrt(len(found) or 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """Both models, with the scores from which each decides."""
+
+    call: Model
+    durable: Model
+    min_call: float
+    min_durable: float
+    max_durable: float
+    """A description of a call must score less than this for lasting use."""
+
+
+@cache
+def _load_models() -> Models:
+    stored = json.loads(_MODEL_FILE.read_text(encoding="ascii"))
+
+    def load(name: str) -> Model:
+        model = stored[name]
+        return Model(array("b", b64decode(model["weights"])), model["scale"], model["bias"])
+
+    thresholds = (stored[name] for name in ("min_call", "min_durable", "max_durable"))
+    return Models(load("call"), load("durable"), *thresholds)
+
+
+def _tokens(text: str) -> Iterator[str]:
+    for match in _TOKEN.finditer(text):
+        kind, token = match.lastgroup, match[0]
+        if kind == "word":
+            word = token.lower()
+            if word in _TYPES:
+                yield "<type>"
+            else:
+                plural = len(word) >= _MIN_PLURAL_CHARS and word.endswith("s")
+                yield (word[:-1] if plural else word)[:_STEM_CHARS]
+        else:
+            yield token if kind is None else f"<{kind}>"
+
+
+def features_of(text: str, buckets: int) -> set[int]:
+    """Return the hashed features of a marked sentence: each n-gram, and once more if a tool is named."""
+    tokens = ["^", *_tokens(text[:_MAX_SENTENCE_CHARS]), "$"]
+    names_tool = TOOL in tokens or WORD in tokens
+    grams = {
+        " ".join(tokens[at : at + length])
+        for length in range(1, _MAX_NGRAM + 1)
+        for at in range(len(tokens) - length + 1)
+    }
+    found = {crc32(gram.encode("utf-8", "replace")) % buckets for gram in grams}
+    if names_tool:
+        found |= {crc32(f"@{gram}".encode("utf-8", "replace")) % buckets for gram in grams}
+    return found
+
+
+def _judge(text: str) -> tuple[bool, bool]:
+    """Return whether a marked sentence describes a call, and whether it is of lasting use."""
+    models = _load_models()
+    features = features_of(text, len(models.call.weights))
+    call, durable = models.call.score(features), models.durable.score(features)
+    if _MARKED_TOOL.search(text) is not None:
+        call, durable = call + _MARKED_BONUS, durable - _MARKED_MALUS
+    return (
+        call > models.min_call and durable < models.max_durable,
+        durable >= models.min_durable,
+    )
+
+
+def describes_call(text: str) -> bool:
+    """Return whether a marked sentence describes a call and nothing of lasting use."""
+    return _judge(text)[0]
+
+
+def is_durable(text: str) -> bool:
+    """Return whether a marked sentence is of lasting use."""
+    return _judge(text)[1]
+
+
+def split_sentences(line: str) -> list[str]:
+    """Return the sentences of a line; joined by a blank they have the same words."""
+    return _SENTENCE_END.split(line)
+
+
+class UsageReader:
+    """Reads a text sentence by sentence and relates each to the tool that its paragraph names."""
+
+    def __init__(self, names: ToolNames, *, by_form: bool, title: str = "") -> None:
+        """Take the names to look for; `by_form` adds names that only tools have."""
+        self._names = names
+        self._by_form = by_form
+        marked = self.mark(title)
+        self._title = TOOL if _names_tool(marked) else ""
+        self._context, self._chars_left = self._title, 0
+
+    def mark(self, text: str) -> str:
+        """Return the normalized text with the names of tools replaced."""
+        marked = self._names.mark(normalize(text))
+        return mark_agent_tools(marked) if self._by_form else marked
+
+    def begin_line(self, line: str) -> None:
+        """Start a line; a blank one or a heading ends the paragraph."""
+        if not line.strip() or line.startswith("#"):
+            self._context = self._title
+
+    def read(self, sentence: str) -> tuple[str, str]:
+        """Return the marked sentence, alone and behind the one that names its tool, if any."""
+        marked = self.mark(sentence)
+        if _names_tool(marked):
+            self._context, self._chars_left = TOOL, _REACH_CHARS
+            return marked, marked
+        if self._context is not self._title:
+            self._chars_left -= len(sentence)
+            if self._chars_left < 0:
+                self._context = self._title
+        if not self._context:
+            return marked, marked
+        return marked, f"{self._context}{JOINT}{marked}"
+
+
+def _names_tool(marked: str) -> bool:
+    return TOOL in marked or WORD in marked
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveTools:
+    """The tools in use, whose remembered schemas must not be shown."""
+
+    names: ToolNames
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> "ActiveTools":
+        """Take bare names, `server::tool` and `mcp__server__tool`."""
+        return cls(ToolNames.of(names))
+
+    def is_stale(self, title: str, text: str) -> bool:
+        """Return whether an item describes a call of a tool in use and nothing of lasting use."""
+        if not self.names.occur_in(normalize(f"{title}\n{text}")):
+            return False
+        reader = UsageReader(self.names, by_form=False, title=title)
+        heading = reader.mark(title)
+        sentences = [(heading, heading), *read_sentences(reader, text)]
+        named = [joint for _, joint in sentences if _names_tool(joint)]
+        if not any(map(describes_call, named)):
+            return False
+        return not any(is_durable(alone) or is_durable(joint) for alone, joint in sentences)
+
+
+def read_sentences(reader: UsageReader, text: str) -> Iterator[tuple[str, str]]:
+    """Yield the sentences of a text as `UsageReader.read` returns them."""
+    for line in text.split("\n"):
+        reader.begin_line(line)
+        for sentence in split_sentences(line):
+            if sentence.strip():
+                yield reader.read(sentence)
