@@ -32,7 +32,7 @@ def search(connection: sqlite3.Connection, text: str, scope: Scope | None = None
     return asked.run_blocking(connection)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=25)
 @given(ANY_TEXT)
 @example('"')
 @example("NEAR(near title, 2) 部署* OR NOT")
@@ -44,7 +44,7 @@ def test_no_text_is_a_wrong_question(connection: sqlite3.Connection, text: str) 
         assert 0 <= row.coverage <= 1
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=25)
 @given(ANY_TEXT, ANY_TEXT)
 @example('ann" OR "', "x")
 @example("*", "")

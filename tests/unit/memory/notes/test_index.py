@@ -13,7 +13,7 @@ from memory.intents.templates import Mask
 from memory.notes import index as index_module
 from memory.notes.folder import NoteFile, NoteText, read_note_blocking
 from memory.notes.index import Scanned
-from tests.conformance.suites.cancellation import Cut, both_cuts
+from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.unit.memory.notes.folders import SECRET
 from tests.unit.memory.notes.indexed import ITEMS, NOTES, Indexed, change, indexing
 
@@ -211,11 +211,11 @@ async def test_looks_at_the_same_time_take_turns(tmp_path: Path, reads: list[str
     assert sorted(reads) == sorted(NOTES)
 
 
-@both_cuts
 async def test_a_look_that_is_cancelled_at_any_point_is_made_good_by_the_next(
-    tmp_path: Path, cut: Cut
+    tmp_path: Path,
 ) -> None:
     for step in range(1, 500):
+        cut = cut_by_scope if step % 2 else cut_by_task
         root = tmp_path / str(step)
         root.mkdir()
         async with indexing(root) as notes:

@@ -1,7 +1,7 @@
 """Reciprocal rank fusion."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.recall.fuse import Fused, Fusion, fuse
@@ -77,6 +77,7 @@ def test_equal_ones_stand_in_the_order_of_their_ids() -> None:
 IDS = st.lists(st.sampled_from("abcdefghij"), unique=True)
 
 
+@settings(max_examples=25, deadline=None)
 @given(IDS, IDS)
 def test_everything_found_is_there_once_and_best_first(
     words: list[str], vectors: list[str]

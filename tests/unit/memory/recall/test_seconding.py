@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.recall.fuse import Fusion, fuse
@@ -61,6 +61,7 @@ async def test_where_nothing_fits_five_names_show_nothing(words: GivingRetriever
     assert (pack.text, list(pack.items)) == ("", [])
 
 
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.sampled_from(IDS), unique=True),
     st.lists(st.sampled_from(IDS), unique=True),
@@ -85,11 +86,13 @@ def fused(named: Sequence[str]) -> list[str]:
     return [place.item_id for place in fuse(lists, Fusion())]
 
 
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.sampled_from(TWENTY[10:]), unique=True, max_size=5))
 def test_useless_names_from_far_down_push_nothing_out_of_the_first_five(named: list[str]) -> None:
     assert fused(named)[:5] == TWENTY[:5]
 
 
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.sampled_from(TWENTY), unique=True, max_size=5))
 def test_whatever_five_are_named_the_best_by_words_stay_near_the_top(named: list[str]) -> None:
     order = fused(named)
