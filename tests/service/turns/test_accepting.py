@@ -48,4 +48,4 @@ async def test_a_message_that_was_being_looked_at_when_the_server_closed_is_not_
                 goes_on.set()
         messages = await messages_of(services, conversation_id)
     assert refused == [True]
-    assert [one.message for one in messages] == ["hello"]
+    assert [message.message for message in messages] == ["hello"]

@@ -48,7 +48,7 @@ async def test_an_allowed_call_runs(tmp_path: Path) -> None:
         accepted = await send(services, script(WRITE, DONE))
         question = await asked(services, accepted)
         assert [
-            one.id for one in services.chat.approvals.pending(ME, accepted.conversation_id)
+            item.id for item in services.chat.approvals.pending(ME, accepted.conversation_id)
         ] == [question["approval_id"]]
         assert services.chat.approvals.pending(UserId("bob"), None) == []
         with pytest.raises(NotFound):
@@ -103,8 +103,8 @@ async def test_a_turn_that_is_interrupted_while_it_waits_lets_nothing_run(tmp_pa
         assert not (services.settings.workspace / "b.txt").exists()
         assert_nothing_is_left(services)
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
-    assert [(one["status"], one["error"]) for one in result["tools"]] == [("interrupted", None)]
-    assert [one["by"] for one in of_kind(events, "approval.resolved")] == ["turn_ended"]
+    assert [(tool["status"], tool["error"]) for tool in result["tools"]] == [("interrupted", None)]
+    assert [item["by"] for item in of_kind(events, "approval.resolved")] == ["turn_ended"]
 
 
 async def test_a_stop_withdraws_the_question_at_once_though_the_agent_does_not_hear_it(
@@ -133,4 +133,4 @@ async def test_a_process_that_dies_while_a_person_is_asked_withdraws_the_questio
         assert services.chat.approvals.pending(ME, None) == []
     assert result["outcome"] == "engine_failed"
     assert kinds(events)[-1] == "turn.completed"
-    assert [one["by"] for one in of_kind(events, "approval.resolved")] == ["turn_ended"]
+    assert [item["by"] for item in of_kind(events, "approval.resolved")] == ["turn_ended"]

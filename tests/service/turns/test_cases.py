@@ -48,9 +48,9 @@ async def call(
     accepted = await send(services, message, conversation_id)
     await result_of(services, accepted)
     (finished,) = [
-        json.loads(one.data)
-        for one in await events_of(services, accepted)
-        if one.type == "tool.finished"
+        json.loads(item.data)
+        for item in await events_of(services, accepted)
+        if item.type == "tool.finished"
     ]
     try:
         told = json.loads(finished["output"] or finished["error"] or "")
@@ -71,7 +71,7 @@ async def test_a_case_goes_from_one_conversation_to_another(tmp_path: Path) -> N
         )
         second = await with_cases(services, app_code="shop", environment="default")
         found = await call(services, second, SEARCH, {"query": "503"})
-        assert [one["case_id"] for one in found["told"]["cases"]] == [case_id]
+        assert [case["case_id"] for case in found["told"]["cases"]] == [case_id]
         rendered = await call(services, second, RENDER, {"case_ids": [case_id]})
         assert "Readiness passes before" in rendered["output"]
         judged = await call(services, second, FEEDBACK, {"case_id": case_id, "helpful": True})
@@ -109,7 +109,7 @@ async def test_only_a_conversation_that_has_it_switched_on_has_the_tools(tmp_pat
         off = await with_cases(services)
         await services.chat.conversations.change(ME, off, ConversationChange(memory_enabled=False))
         await ask(services, "hello", off)
-        specs = [one._spec.servers for one in scripted_engine(services).clients]  # noqa: SLF001
+        specs = [client._spec.servers for client in scripted_engine(services).clients]  # noqa: SLF001
         assert specs == [(), (CASE_SERVER,), ()]
         # switched off, the next turn has another client
         await services.chat.conversations.change(ME, on, ConversationChange(case_memory=False))
@@ -128,4 +128,4 @@ async def test_no_prompt_has_a_case_in_it_and_no_episode_repeats_one(tmp_path: P
         assert services.memory is not None
         await services.memory.episode_worker.drain()
         items = (await services.memory.search.search("503 deploy", scope=Scope(owner_id=ME))).hits
-        assert [one.item.kind for one in items] == ["case"]
+        assert [item.item.kind for item in items] == ["case"]

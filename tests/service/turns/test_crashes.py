@@ -69,7 +69,7 @@ def hold_the_last_event(monkeypatch: pytest.MonkeyPatch) -> Held:
     async def held_finish(
         self: SqliteTurnStore, turns: Sequence[Turn], events: Sequence[TurnEvent]
     ) -> None:
-        if any(one.type == COMPLETED for one in events):
+        if any(event.type == COMPLETED for event in events):
             await held.hold()
         await finish(self, turns, events)
 
@@ -82,7 +82,7 @@ def hold_the_chronicle(monkeypatch: pytest.MonkeyPatch) -> Held:
     held, record = Held(), SqliteChronicle.record
 
     async def held_record(self: SqliteChronicle, recordings: Sequence[Recording]) -> Sequence[str]:
-        if any(one.key == COMPLETED for one in recordings):
+        if any(recording.key == COMPLETED for recording in recordings):
             await held.hold()
         return await record(self, recordings)
 
@@ -127,16 +127,20 @@ async def test_a_turn_that_had_ended_before_the_crash_is_told_as_it_ended(
     assert of_kind(events, COMPLETED) == [told]
     assert [event.n for event in events] == list(range(1, len(events) + 1))
     assert kinds(events).count("tool.finished") == len(told["tools"])
-    responses = [one for one in lines if one["kind"] == "response"]
-    assert [one["reply"] for one in responses] == [told["reply"]]
+    responses = [line for line in lines if line["kind"] == "response"]
+    assert [response["reply"] for response in responses] == [told["reply"]]
     assert lines[-1]["kind"] == "response"
-    assert [one for one in lines if one["kind"] == "error" and one.get("where") == "server"] == []
-    by_key = {one.key: one for one in intents}
+    assert [
+        each_line
+        for each_line in lines
+        if each_line["kind"] == "error" and each_line.get("where") == "server"
+    ] == []
+    by_key = {intent.key: intent for intent in intents}
     assert len(by_key) == len(intents)
     assert by_key[COMPLETED].payload["outcome"] == told["outcome"]
     was_cut_off = told["outcome"] == "engine_failed"
     assert ("turn.cut_off" in by_key, len(waiting)) == (was_cut_off, was_cut_off)
-    assert [one.session_id for one in turns] == [told["session_id"]]
+    assert [turn.session_id for turn in turns] == [told["session_id"]]
 
 
 async def crashed_in_mid_turn(
@@ -185,14 +189,14 @@ async def test_a_crash_remembers_nothing_of_a_conversation_without_memory(tmp_pa
 async def test_what_a_crash_keeps_out_of_memory_is_told(tmp_path: Path) -> None:
     accepted = await crashed_in_mid_turn(tmp_path)
     data = tmp_path / "after" / "data"
-    for one in data.glob("memory.sqlite3*"):
-        one.unlink()
+    for path in data.glob("memory.sqlite3*"):
+        path.unlink()
     (data / "memory.sqlite3").write_bytes(b"no database at all")
     async with running_services(tmp_path / "after") as services:
         told = await result_of(services, accepted)
         events = await events_of(services, accepted)
-    assert [one["code"] for one in told["notices"]] == ["memory_not_written"]
-    assert [one["code"] for one in of_kind(events, "notice")] == ["memory_not_written"]
+    assert [notice["code"] for notice in told["notices"]] == ["memory_not_written"]
+    assert [item["code"] for item in of_kind(events, "notice")] == ["memory_not_written"]
 
 
 def hold_events(monkeypatch: pytest.MonkeyPatch, kind: str) -> Held:
@@ -200,7 +204,7 @@ def hold_events(monkeypatch: pytest.MonkeyPatch, kind: str) -> Held:
     held, append = Held(), SqliteEventStore.append
 
     async def held_append(self: SqliteEventStore, events: Sequence[TurnEvent]) -> None:
-        if any(one.type == kind for one in events):
+        if any(event.type == kind for event in events):
             await held.hold()
         await append(self, events)
 

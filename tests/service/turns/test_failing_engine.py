@@ -29,7 +29,7 @@ async def test_a_hopeless_request_is_given_up_at_its_first_failure(
     async with running_services(tmp_path) as services:
         result = await ask(services, script({"status": status, "times": 20}, {"text": "never"}))
         lines = await journal_of(services, result)
-    assert len([one for one in lines if one["kind"] == "error"]) < 5, "it was not waited out"
+    assert len([line for line in lines if line["kind"] == "error"]) < 5, "it was not waited out"
     assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "api_error")
     assert word in result["reply"]
     assert "API Error" not in result["reply"]
@@ -75,7 +75,7 @@ async def test_an_agent_that_cannot_be_started_is_told(tmp_path: Path) -> None:
         lines = await journal_of(services, result)
     assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "engine_crash")
     assert result["reply"].startswith("The agent could not be started")
-    assert [one["kind"] for one in lines] == ["request", "error", "context", "response"]
+    assert [line["kind"] for line in lines] == ["request", "error", "context", "response"]
 
 
 class Dying:

@@ -110,7 +110,7 @@ async def test_whatever_fails_in_the_run_the_turn_ends_and_the_lane_goes_on(
             result = await result_of(services, accepted)
         after = await ask(services, "hello", accepted.conversation_id)
         events = await events_of(services, accepted)
-        lines = [one["kind"] for one in await journal_of(services, result)]
+        lines = [item["kind"] for item in await journal_of(services, result)]
         assert_nothing_is_left(services)
     assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "engine_crash")
     assert after["outcome"] == "answered"

@@ -38,7 +38,7 @@ async def test_turns_of_a_conversation_run_in_order_one_at_a_time(tmp_path: Path
             await send(services, script({"text": f"answer {n}"}), first.conversation_id)
             for n in range(4)
         ]
-        results = [await result_of(services, one) for one in (first, *others)]
+        results = [await result_of(services, item) for item in (first, *others)]
         async with await services.chat.reader.follow(
             ME, first.conversation_id, f"{first.turn_id}:0"
         ) as subscription:
@@ -46,14 +46,16 @@ async def test_turns_of_a_conversation_run_in_order_one_at_a_time(tmp_path: Path
             while more := await subscription.next(0):
                 seen += more
     bounds = [
-        (one.type, one.turn_id) for one in seen if one.type in {"turn.started", "turn.completed"}
+        (events.type, events.turn_id)
+        for events in seen
+        if events.type in {"turn.started", "turn.completed"}
     ]
     assert bounds == [
-        (kind, one.turn_id)
-        for one in (first, *others)
+        (kind, each_item.turn_id)
+        for each_item in (first, *others)
         for kind in ("turn.started", "turn.completed")
     ]
-    assert [one["reply"] for one in results[1:]] == [f"answer {n}" for n in range(4)]
+    assert [result["reply"] for result in results[1:]] == [f"answer {n}" for n in range(4)]
 
 
 async def test_a_message_to_a_busy_conversation_waits_with_its_place(tmp_path: Path) -> None:
@@ -63,13 +65,13 @@ async def test_a_message_to_a_busy_conversation_waits_with_its_place(tmp_path: P
         await begun(services, running)
         queued = [await send(services, f"hello {n}", conversation_id) for n in range(2)]
         view = await services.chat.conversations.get(ME, conversation_id)
-        assert [one.id for one in view.queue] == [one.turn_id for one in queued]
-        for one in queued:
-            await events_of(services, one, until="turn.queued")
+        assert [item.id for item in view.queue] == [entry.turn_id for entry in queued]
+        for accepted in queued:
+            await events_of(services, accepted, until="turn.queued")
         await services.chat.intake.interrupt(ME, conversation_id)
-        events = [await events_of(services, one) for one in queued]
-    assert [of_kind(one, "turn.queued")[0]["position"] for one in events] == [1, 2]
-    assert [kinds(one)[:2] for one in events] == [["turn.queued", "turn.started"]] * 2
+        events = [await events_of(services, each_accepted) for each_accepted in queued]
+    assert [of_kind(event, "turn.queued")[0]["position"] for event in events] == [1, 2]
+    assert [kinds(each_event)[:2] for each_event in events] == [["turn.queued", "turn.started"]] * 2
 
 
 async def test_a_message_that_will_not_wait_is_refused_and_not_kept(tmp_path: Path) -> None:
@@ -106,7 +108,7 @@ async def test_a_queued_message_can_be_taken_back(tmp_path: Path) -> None:
     assert result["log_file"] is None, "it never ran, so there is no log"
     assert result.keys() == whole.keys()
     assert kinds(events) == ["turn.queued", "turn.completed"]
-    assert [one.id for one in messages] == [running.turn_id]
+    assert [message.id for message in messages] == [running.turn_id]
 
 
 async def test_the_same_key_and_body_give_the_first_turn_and_another_body_a_conflict(
@@ -137,9 +139,9 @@ async def test_too_many_turns_are_refused_and_nothing_of_them_is_kept(tmp_path: 
             await send(services, "hello", known["conversation_id"], new_conversation=True)
         assert await ask(services, "hello", idempotency_key="k") == known
         page, _ = await services.chat.conversations.page(ME, limit=50, cursor=None, query=None)
-        for one in turns:
-            await services.chat.intake.interrupt(ME, one.conversation_id)
-            await result_of(services, one)
+        for turn in turns:
+            await services.chat.intake.interrupt(ME, turn.conversation_id)
+            await result_of(services, turn)
         assert (await ask(services, "hello"))["outcome"] == "answered"
     assert told.value.retry_after_s
     assert len(page) == 3
@@ -180,4 +182,4 @@ async def test_a_shutdown_lets_turns_finish_in_the_grace_and_ends_the_others_hon
         events = await events_of(services, queued)
     assert result["outcome"] == "answered"
     assert kinds(events).count("turn.completed") == 1
-    assert [one.n for one in events] == list(range(1, len(events) + 1))
+    assert [event.n for event in events] == list(range(1, len(events) + 1))

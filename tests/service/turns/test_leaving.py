@@ -44,7 +44,7 @@ async def test_a_conversation_that_is_left_finishes_nothing_more(tmp_path: Path)
     assert waiting["outcome"] == "interrupted"
     assert "it was not run" in waiting["reply"]
     assert "I begin" not in remembered["reply"]
-    assert [one.id for one in messages] == [running.turn_id, queued.turn_id]
+    assert [message.id for message in messages] == [running.turn_id, queued.turn_id]
 
 
 async def test_a_message_can_leave_its_conversation_and_be_answered_in_a_fresh_one(
@@ -128,8 +128,10 @@ async def test_a_fork_remembers_up_to_the_turn_and_shows_the_history_until_then(
         forked = await ask(services, ECHO, fork_id)
         again = await ask(services, ECHO, fork_id)
         original = await ask(services, ECHO, conversation_id)
-    assert [one.message for one in copied] == ["one", "two"]
-    assert all(one.result and one.result["conversation_id"] == fork_id for one in copied)
+    assert [turn.message for turn in copied] == ["one", "two"]
+    assert all(
+        each_turn.result and each_turn.result["conversation_id"] == fork_id for each_turn in copied
+    )
     assert "two" in forked["reply"]
     assert "three" not in forked["reply"]
     assert again["reply"].count("echo") == 2

@@ -52,7 +52,7 @@ async def episodes_of(services: Services, owner_id: str = ME) -> list[str]:
     memory = memory_of(services)
     await memory.episode_worker.drain()
     found = await memory.items.newest(Scope(owner_id=owner_id), kinds=["episode"], limit=50)
-    return [one.title for one in found]
+    return [found_item.title for found_item in found]
 
 
 async def test_a_turn_is_in_the_chronicle_in_the_order_of_what_happened(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ async def test_a_turn_is_in_the_chronicle_in_the_order_of_what_happened(tmp_path
         result = await ask(services, WROTE)
         records = await intents_of(services, conversation_id=result["conversation_id"])
         lines = await journal_of(services, result)
-    told = [one.key for one in records if one.turn_id == result["turn_id"]]
+    told = [record.key for record in records if record.turn_id == result["turn_id"]]
     assert told == [
         "turn.received",
         "permission.allowed",
@@ -68,7 +68,7 @@ async def test_a_turn_is_in_the_chronicle_in_the_order_of_what_happened(tmp_path
         "llm.response",
         "turn.completed",
     ]
-    by_kind = {one["kind"]: one for one in lines}
+    by_kind = {line["kind"]: line for line in lines}
     assert (by_kind["request"]["intent"], by_kind["tool"]["intent"]) == (told[0], told[2])
     assert "cat a.txt" in by_kind["tool"]["text"]
 
@@ -82,7 +82,7 @@ async def test_a_secret_in_a_turn_is_nowhere_in_the_database(tmp_path: Path) -> 
         await ask(services, message)
         await episodes_of(services)
         directory = services.settings.data_dir
-    stored = b"".join(one.read_bytes() for one in directory.glob("memory.sqlite3*"))
+    stored = b"".join(path.read_bytes() for path in directory.glob("memory.sqlite3*"))
     assert b"turn.completed" in stored
     assert secret.encode() not in stored
 
@@ -124,8 +124,8 @@ async def test_a_conversation_without_memory_leaves_nothing(tmp_path: Path) -> N
         assert await episodes_of(services) == []
         records = await intents_of(services, conversation_id=conversation_id)
         lines = await journal_of(services, result)
-    assert [one.turn_id for one in records if one.turn_id] == []
-    assert not any("intent" in one for one in lines)
+    assert [record.turn_id for record in records if record.turn_id] == []
+    assert not any("intent" in line for line in lines)
 
 
 STALE = (
@@ -149,7 +149,7 @@ async def test_old_knowledge_of_a_tool_in_use_is_held_back_and_told_also_after_a
     async with running_services(before, recall_deadline_ms=5000) as services:
         await write_notes(services, stale=STALE, durable=DURABLE)
         fresh = await ask(services, "what is the Bash parameter schema?")
-        assert {one["source"] for one in fresh["memory"]["injected"]} >= {"memory/stale.md"}
+        assert {item["source"] for item in fresh["memory"]["injected"]} >= {"memory/stale.md"}
         used = await ask(services, WROTE)
         question = f"what is the Bash parameter schema?\n{script({'echo': 'context'})}"
         held = await ask(services, question, used["conversation_id"])
@@ -160,8 +160,10 @@ async def test_old_knowledge_of_a_tool_in_use_is_held_back_and_told_also_after_a
         left = await services.chat.conversations.create(ME, leaving=used["conversation_id"])
         anew = await ask(services, question, left)
     for result in (held, seeded):
-        assert [one["reason"] for one in result["memory"]["suppressed"]] == ["stale_tool_schema"]
-        assert "memory/stale.md" not in {one["source"] for one in result["memory"]["injected"]}
+        assert [each_item["reason"] for each_item in result["memory"]["suppressed"]] == [
+            "stale_tool_schema"
+        ]
+        assert "memory/stale.md" not in {entry["source"] for entry in result["memory"]["injected"]}
         assert "guessed" not in result["reply"]
         assert "known issue" in result["reply"].lower()
     assert anew["memory"]["suppressed"] == []
@@ -186,15 +188,17 @@ async def test_notes_that_were_asked_for_are_told_as_injected_everywhere(tmp_pat
         records = await intents_of(services, conversation_id=result["conversation_id"])
         found = await memory_of(services).items.newest(Scope(owner_id=ME), kinds=["note"], limit=50)
     told = result["memory"]["injected"]
-    assert {one["id"]: one["source"] for one in told} == {one.id: one.source for one in found}
+    assert {report["id"]: report["source"] for report in told} == {
+        found_item.id: found_item.source for found_item in found
+    }
     assert len(told) == len(found), "each once"
-    assert all(one["why"].startswith("asked about memory") for one in told)
-    assert {one["kind"] for one in told} == {"note"}
+    assert all(each_report["why"].startswith("asked about memory") for each_report in told)
+    assert {item["kind"] for item in told} == {"note"}
     (event,) = of_kind(events, "memory.injected")
-    (line,) = [one for one in lines if one["kind"] == "context"]
+    (line,) = [each_line for each_line in lines if each_line["kind"] == "context"]
     assert event["injected"] == line["injected"] == told
-    (record,) = [one for one in records if one.key == "memory.injected"]
-    assert record.payload["ids"] == [one["id"] for one in told]
+    (record,) = [each_record for each_record in records if each_record.key == "memory.injected"]
+    assert record.payload["ids"] == [entry["id"] for entry in told]
     assert "Ann likes green tea" in result["reply"]
 
 
@@ -222,12 +226,16 @@ async def test_conversations_are_told_as_they_begin_are_left_and_branch_off(tmp_
             while len(await intents_of(services, key="conversation.")) < 3:
                 await anyio.lowlevel.checkpoint()
         told = await intents_of(services, key="conversation.")
-    assert [(one.key, one.conversation_id) for one in told] == [
+    assert [(report.key, report.conversation_id) for report in told] == [
         ("conversation.started", old),
         ("conversation.forked", fork),
         ("conversation.reset", fresh),
     ]
-    assert [one.payload.get("from_conversation_id") for one in told] == [None, old, old]
+    assert [each_report.payload.get("from_conversation_id") for each_report in told] == [
+        None,
+        old,
+        old,
+    ]
 
 
 async def test_a_turn_that_cannot_be_recorded_says_so_and_is_answered(tmp_path: Path) -> None:
@@ -263,7 +271,7 @@ async def test_a_turn_that_a_crash_cut_off_is_remembered_with_what_it_had_done(
         records = await intents_of(services, conversation_id=running.conversation_id)
         assert len(await episodes_of(services)) == 1
         (waiting,) = await memory_of(services).chronicle.pending(running.conversation_id, ME)
-    keys = [one.key for one in records if one.turn_id == running.turn_id]
+    keys = [record.key for record in records if record.turn_id == running.turn_id]
     assert keys[0] == "turn.received"
     assert {"tool.Bash.ok", "turn.cut_off", "turn.completed"} <= set(keys)
     assert len(keys) == len(set(keys))

@@ -40,13 +40,13 @@ async def test_a_plain_answer_is_told_streamed_and_written_down_in_order(tmp_pat
         lines = await journal_of(services, result)
     assert (result["outcome"], result["stop_reason"]) == ("answered", "end_turn")
     assert result["reply"] == "That is all."
-    assert [(one["name"], one["status"]) for one in result["tools"]] == [("Bash", "ok")]
+    assert [(tool["name"], tool["status"]) for tool in result["tools"]] == [("Bash", "ok")]
     assert kinds(events)[:3] == ["turn.started", "tool.started", "tool.finished"]
     assert kinds(events)[-1] == "turn.completed"
     assert of_kind(events, "turn.completed") == [result]
-    assert [one.n for one in events] == list(range(1, len(events) + 1))
-    assert "".join(one["text"] for one in of_kind(events, "text.delta")) == "That is all."
-    assert [one["kind"] for one in lines] == [
+    assert [event.n for event in events] == list(range(1, len(events) + 1))
+    assert "".join(item["text"] for item in of_kind(events, "text.delta")) == "That is all."
+    assert [line["kind"] for line in lines] == [
         "request",
         "context",
         "message",
@@ -54,7 +54,7 @@ async def test_a_plain_answer_is_told_streamed_and_written_down_in_order(tmp_pat
         "tool",
         "response",
     ]
-    assert [one["seq"] for one in lines] == list(range(1, len(lines) + 1))
+    assert [each_line["seq"] for each_line in lines] == list(range(1, len(lines) + 1))
     assert lines[-1]["reply"] == result["reply"]
 
 
@@ -87,11 +87,11 @@ async def test_a_reason_is_told_in_the_persons_language_and_to_the_model_in_engl
         events = await events_of(services, accepted)
         result = await result_of(services, accepted)
         lines = await journal_of(services, result)
-    assert [one["error"] for one in result["tools"]] == ["不允许使用这个命令"]
+    assert [tool["error"] for tool in result["tools"]] == ["不允许使用这个命令"]
     assert of_kind(events, "tool.finished")[0]["error"] == "不允许使用这个命令"
     assert "Bash: curl http://x 被拒绝：不允许使用这个命令" in result["reply"]
     assert "is not allowed" not in str(result)
-    (permission,) = (one for one in lines if one["kind"] == "permission")
+    (permission,) = (line for line in lines if line["kind"] == "permission")
     assert permission["reason"] == "The command curl is not allowed."
 
 
@@ -112,7 +112,7 @@ async def test_no_path_of_the_server_and_no_secret_reaches_a_client(tmp_path: Pa
         )
         events = await events_of(services, accepted)
         result = await result_of(services, accepted)
-    everything = "".join(one.data for one in events)
+    everything = "".join(event.data for event in events)
     assert str(tmp_path) not in everything
     assert "known-secret-4711" not in everything
     assert result["reply"].startswith("It is ")
@@ -153,7 +153,7 @@ async def test_a_doom_loop_is_ended_at_once(tmp_path: Path) -> None:
     async with running_services(tmp_path, doom_loop_threshold=3) as services:
         result = await ask(services, script({"repeat": LS, "times": 9}, {"text": "never"}))
     assert (result["outcome"], result["stop_reason"]) == ("stopped", "doom_loop")
-    assert [one["status"] for one in result["tools"]] == ["ok", "ok", "denied"]
+    assert [tool["status"] for tool in result["tools"]] == ["ok", "ok", "denied"]
     assert "never" not in result["reply"]
 
 

@@ -56,7 +56,7 @@ async def test_what_a_file_takes_away_or_adds_holds_for_the_turns(tmp_path: Path
             result = await ask(services, script(*calls, DONE))
         statuses.append([tool["status"] for tool in result["tools"]])
     assert statuses == [["denied", "denied", "ok"], ["ok", "denied", "denied"]]
-    assert [one.name for one in (tmp_path / "shared").iterdir()] == ["s.txt"]
+    assert [path.name for path in (tmp_path / "shared").iterdir()] == ["s.txt"]
 
 
 async def test_nothing_is_opened_on_a_file_with_a_mistake(tmp_path: Path) -> None:

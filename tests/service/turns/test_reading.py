@@ -33,7 +33,7 @@ async def read(
     found: list[TurnEvent] = []
     with anyio.fail_after(20):
         async with await services.chat.reader.follow(ME, conversation_id, after) as subscription:
-            while sum(one.type == "turn.completed" for one in found) < completed:
+            while sum(found_item.type == "turn.completed" for found_item in found) < completed:
                 found += await subscription.next(5)
     return found
 
@@ -45,9 +45,9 @@ async def test_from_every_event_on_the_rest_comes_once_and_in_order(tmp_path: Pa
         for _ in range(3):
             await ask(services, WORDY, conversation_id)
         whole = await read(services, conversation_id, f"{first['turn_id']}:0", 4)
-        assert len({one.id for one in whole}) == len(whole) > 40
+        assert len({event.id for event in whole}) == len(whole) > 40
         for place in range(len(whole) - 1):
-            left = sum(one.type == "turn.completed" for one in whole[place + 1 :])
+            left = sum(each_event.type == "turn.completed" for each_event in whole[place + 1 :])
             rest = await read(services, conversation_id, whole[place].id, left)
             assert rest == whole[place + 1 :]
 
@@ -60,7 +60,7 @@ async def test_who_names_no_event_sees_only_what_comes_from_now_on(tmp_path: Pat
             second = await ask(services, "hello again", conversation_id)
             with anyio.fail_after(20):
                 events = await subscription.next(5)
-        assert {one.turn_id for one in events} == {second["turn_id"]}
+        assert {event.turn_id for event in events} == {second["turn_id"]}
         assert events[0].n == 1
 
 
@@ -82,8 +82,8 @@ async def test_readers_that_come_at_any_moment_see_the_same(tmp_path: Path) -> N
                 tasks.start_soon(follow, services, accepted, dice.randrange(400))
         assert_nothing_is_left(services)
     assert len(seen) == 20
-    assert all(one == seen[0] for one in seen)
-    assert [one.n for one in seen[0]] == list(range(1, len(seen[0]) + 1))
+    assert all(events == seen[0] for events in seen)
+    assert [each_events.n for each_events in seen[0]] == list(range(1, len(seen[0]) + 1))
 
 
 async def test_what_others_have_cannot_be_followed_nor_from_a_place_that_is_not_there(

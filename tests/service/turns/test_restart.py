@@ -42,8 +42,8 @@ async def test_after_a_crash_a_running_turn_is_told_with_its_evidence_and_queued
         await services.chat.intake.interrupt(ME, conversation_id)
     async with running_services(after, make_engine=sessions) as services:
         told = await result_of(services, running)
-        results = [await result_of(services, one) for one in (queued, last)]
-        events = [await events_of(services, one) for one in (running, queued, last)]
+        results = [await result_of(services, item) for item in (queued, last)]
+        events = [await events_of(services, each_item) for each_item in (running, queued, last)]
         lines = await journal_of(services, told)
         view = await services.chat.conversations.get(ME, conversation_id)
         async with await services.chat.reader.follow(ME, conversation_id) as subscription:
@@ -51,18 +51,18 @@ async def test_after_a_crash_a_running_turn_is_told_with_its_evidence_and_queued
         assert_nothing_is_left(services)
     assert (told["outcome"], told["stop_reason"]) == ("engine_failed", "engine_crash")
     assert told["reply"].startswith("I have listed\n\nThe server stopped unexpectedly")
-    assert [one["status"] for one in told["tools"]] == ["ok"]
+    assert [tool["status"] for tool in told["tools"]] == ["ok"]
     assert told["memory"]["injected"][0]["id"] == "epi_1"
-    assert [one["outcome"] for one in results] == ["answered"] * 2
+    assert [result["outcome"] for result in results] == ["answered"] * 2
     assert "hello" in results[0]["reply"], "the session was resumed"
-    for one in events:
-        assert kinds(one).count("turn.completed") == 1
-        assert kinds(one)[-1] == "turn.completed"
-        assert [event.n for event in one] == list(range(1, len(one) + 1))
-    assert [one.seq for one in everything] == sorted({one.seq for one in everything})
+    for each_event in events:
+        assert kinds(each_event).count("turn.completed") == 1
+        assert kinds(each_event)[-1] == "turn.completed"
+        assert [event.n for event in each_event] == list(range(1, len(each_event) + 1))
+    assert [entry.seq for entry in everything] == sorted({element.seq for element in everything})
     assert (view.state, list(view.queue)) == ("idle", [])
     assert (lines[-1]["kind"], lines[-1]["outcome"]) == ("response", "engine_failed")
-    assert [one["seq"] for one in lines] == list(range(1, len(lines) + 1))
+    assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
 
 
 async def test_what_was_open_at_the_crash_is_told_as_ended_for_those_who_follow(
@@ -78,8 +78,8 @@ async def test_what_was_open_at_the_crash_is_told_as_ended_for_those_who_follow(
         result = await result_of(services, accepted)
         events = await events_of(services, accepted)
         assert services.chat.approvals.pending(ME, None) == []
-    assert [one["status"] for one in result["tools"]] == ["denied"]
-    assert [one["status"] for one in of_kind(events, "tool.finished")] == ["denied"]
+    assert [tool["status"] for tool in result["tools"]] == ["denied"]
+    assert [item["status"] for item in of_kind(events, "tool.finished")] == ["denied"]
     assert of_kind(events, "approval.resolved")[0]["by"] == "turn_ended"
     assert codes(result["notices"]) == ["tools_failed"]
     assert "it did not run" in result["reply"]
@@ -109,6 +109,6 @@ async def test_a_message_that_was_taken_back_stays_so(tmp_path: Path) -> None:
         queued = [await send(services, "hello", conversation_id) for _ in range(2)]
         await services.chat.intake.take_back(ME, conversation_id, queued[taken].turn_id)
     async with running_services(tmp_path) as services:
-        results = [await result_of(services, one) for one in queued]
+        results = [await result_of(services, accepted) for accepted in queued]
     assert results[taken]["reply"] == "This message was taken back before it was answered."
     assert results[1 - taken]["outcome"] == "answered"

@@ -113,10 +113,10 @@ async def end_all(services: Services) -> None:
     """Interrupt what hangs until nothing runs or waits."""
     while not services.lanes.is_empty:
         page, _ = await services.chat.conversations.page(ME, limit=1000, cursor=None, query=None)
-        for one in page:
-            if one.state == "running":
+        for view in page:
+            if view.state == "running":
                 with contextlib.suppress(Conflict, NotFound):
-                    await services.chat.intake.interrupt(ME, one.conversation.id)
+                    await services.chat.intake.interrupt(ME, view.conversation.id)
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,8 @@ async def test_sixty_conversations_with_random_operations_leave_nothing_behind(
                 events = await subscription.next(5)
             assert events[-1].type == "turn.completed"
             assert Counter(kinds(events))["turn.completed"] == 1
-            assert [one.n for one in events] == list(range(1, len(events) + 1))
-            tools = [one["status"] for one in result["tools"]]
+            assert [event.n for event in events] == list(range(1, len(events) + 1))
+            tools = [tool["status"] for tool in result["tools"]]
             assert set(tools) <= {"ok", "failed", "denied", "interrupted", "unknown"}
             assert Counter(kinds(events))["tool.started"] == len(tools)
             assert Counter(kinds(events))["tool.finished"] == len(tools)

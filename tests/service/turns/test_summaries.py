@@ -38,11 +38,11 @@ async def test_a_summary_may_call_no_tool_and_what_it_tried_is_reported(
         result = await ask(services, script(LS, SILENT, {"on_followup": [summary]}))
         lines = await journal_of(services, result)
         assert not (services.settings.workspace / "new.txt").exists()
-    tried = [(one["index"], one["name"], one["status"]) for one in result["tools"]]
+    tried = [(tool["index"], tool["name"], tool["status"]) for tool in result["tools"]]
     assert tried == [(1, "Bash", "ok"), (2, "Write", "denied")]
     assert (result["reply"], result["outcome"]) == ("Let me write.", "answered_with_failures")
     assert codes(result["notices"]) == ["forced_summary", "summary_failed", "tools_failed"]
-    assert [one["rule"] for one in lines if one["kind"] == "permission"][-1] == "summary_only"
+    assert [line["rule"] for line in lines if line["kind"] == "permission"][-1] == "summary_only"
 
 
 async def test_a_summary_that_only_calls_tools_is_broken_off(tmp_path: Path) -> None:
@@ -50,10 +50,12 @@ async def test_a_summary_that_only_calls_tools_is_broken_off(tmp_path: Path) -> 
     async with running_services(tmp_path) as services:
         result = await ask(services, script(LS, SILENT, {"on_followup": [calling]}))
         lines = await journal_of(services, result)
-    forbidden = [one for one in lines if one["kind"] == "permission" and one["verdict"] == "deny"]
+    forbidden = [
+        line for line in lines if line["kind"] == "permission" and line["verdict"] == "deny"
+    ]
     assert len(forbidden) == 3, "fifty were to come"
     assert result["outcome"] == "tool_failed"
-    assert [one["status"] for one in result["tools"]] == ["ok", *["denied"] * 3]
+    assert [tool["status"] for tool in result["tools"]] == ["ok", *["denied"] * 3]
     assert result["reply"].startswith("Until then: Bash: ls succeeded. This was not carried out. ")
     assert codes(result["notices"]) == ["forced_summary", "summary_failed", "tools_failed"]
 
@@ -101,6 +103,6 @@ async def test_a_run_that_only_read_a_skill_is_sent_on_and_only_once(tmp_path: P
                 {"on_followup": [{**SKILL, "text": ""}, {"text": "I read it again."}]},
             ),
         )
-    assert [one["name"] for one in result["tools"]] == ["Read", "Bash"]
+    assert [tool["name"] for tool in result["tools"]] == ["Read", "Bash"]
     assert codes(result["notices"])[0] == "followed_skill"
     assert codes(again["notices"]).count("followed_skill") == 1

@@ -76,7 +76,7 @@ def test_the_demo_gets_the_workspace_its_own_directories_and_its_models_port(
     assert list(places.readable) == [data / "home"]
     assert list(places.ports) == [9, 443]
     assert set(places.private) == {data, machine.root / "logs", ROOT}
-    assert {one.stat().st_mode & 0o777 for one in (*places.own, *places.readable)} == {0o700}
+    assert {item.stat().st_mode & 0o777 for item in (*places.own, *places.readable)} == {0o700}
 
 
 def test_a_login_on_this_machine_stays_readable_and_writable(machine: Machine) -> None:

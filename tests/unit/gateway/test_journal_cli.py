@@ -168,23 +168,8 @@ def test_bad_arguments_get_one_clear_sentence(tmp_path: Path) -> None:
         assert "\x1b" not in err
 
 
-def test_help_is_no_fault(tmp_path: Path) -> None:
-    code, out, err = run(tmp_path, "--help")
-    assert (code, err) == (0, "")
-    assert "follow" in out
-
-
 def test_a_log_that_is_not_there_is_told_with_code_one(tmp_path: Path) -> None:
     assert run(tmp_path, "show", "trn_a") == (1, "", "logs: there is no log of trn_a\n")
-
-
-def test_a_terminal_of_few_characters_still_shows_everything(tmp_path: Path) -> None:
-    put(tmp_path, "2026-11-20/trn_a.jsonl", line(1, "request", message="你好"))
-    raw = io.BytesIO()
-    out = io.TextIOWrapper(raw, encoding="ascii")
-    assert run_logs_command([], log_dir=tmp_path, out=out) == 0
-    out.flush()
-    assert b"\\u4f60\\u597d" in raw.getvalue()
 
 
 # --- follow ---------------------------------------------------------------------------------------
@@ -231,18 +216,6 @@ def test_follow_shows_new_lines_of_all_files_new_files_and_new_days(tmp_path: Pa
         "10:00:01.000  error       new_day",
         "10:00:02.000  error       again",
     ]
-
-
-def test_follow_begins_before_there_is_a_directory(tmp_path: Path) -> None:
-    directory = tmp_path / "logs"
-    shown = follow(
-        directory,
-        steps=[
-            nothing,
-            lambda: put(directory, "2026-11-20/trn_a.jsonl", line(1, "error", code="x")),
-        ],
-    )
-    assert shown[1:] == ["10:00:01.000  error       x"]
 
 
 def test_follow_waits_for_the_end_of_a_line(tmp_path: Path) -> None:

@@ -98,22 +98,10 @@ def test_a_value_becomes_what_json_can_carry(value: Any, expected: Any) -> None:
     json.loads(json_text(value))
 
 
-def test_an_sdk_message_is_written_field_by_field() -> None:
-    message = sdk.AssistantMessage(content=[sdk.TextBlock(text="hi")], model="m")
-    written = json.loads(json_text({"message": message}))["message"]
-    assert written["type"] == "AssistantMessage"
-    assert written["content"] == [{"type": "TextBlock", "text": "hi"}]
-
-
 def test_a_cycle_ends_where_it_closes() -> None:
     loop: dict[str, Any] = {"a": []}
     loop["a"].append(loop)
     assert json_safe(loop) == {"a": ["[cycle]"]}
-
-
-def test_the_same_object_twice_is_no_cycle() -> None:
-    one = {"a": 1}
-    assert json_safe(Point(one, one)) == {"type": "Point", "x": one, "y": one}
 
 
 def test_depth_and_width_are_bounded() -> None:
@@ -138,12 +126,6 @@ def test_nesting_beyond_the_interpreters_own_limit_is_written() -> None:
 
 def test_an_integer_too_long_for_decimals_is_written_as_text() -> None:
     assert json.loads(json_text({"n": 10**5000}))["n"] == hex(10**5000)
-
-
-def test_a_field_that_cannot_be_read_does_not_take_the_others_with_it() -> None:
-    broken = Point(1)
-    del broken.y
-    assert json_safe(broken) == {"type": "Point", "x": 1, "y": None}
 
 
 SCALARS = (

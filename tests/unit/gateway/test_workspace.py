@@ -76,12 +76,6 @@ def test_a_second_run_changes_no_file(workspace: Path) -> None:
     assert tree(workspace) == before
 
 
-def test_names_in_chinese_and_with_spaces_work(tmp_path: Path) -> None:
-    workspace = tmp_path / "我的 工作区" / "深 一层"
-    prepare_workspace_blocking(workspace, SHIPPED)
-    assert installed(workspace, "memory-revise").is_file()
-
-
 def test_what_people_keep_in_the_workspace_stays(workspace: Path) -> None:
     (workspace / "memory").mkdir(parents=True)
     (workspace / "memory" / "README.md").write_text("mine", encoding="utf-8")
@@ -128,18 +122,6 @@ def test_an_untouched_skill_follows_the_new_version(workspace: Path, source: Pat
     assert {name: installed(workspace, name).stat().st_ino for name in others} == others
 
 
-def test_a_skill_put_back_to_an_earlier_version_of_ours_follows_again(
-    workspace: Path, source: Path
-) -> None:
-    release(source, "version 1")
-    prepare_workspace_blocking(workspace, source)
-    release(source, "version 2")
-    prepare_workspace_blocking(workspace, source)
-    installed(workspace, "memory-capture").write_text("version 1", encoding="utf-8")
-    prepare_workspace_blocking(workspace, source)
-    assert installed(workspace, "memory-capture").read_text(encoding="utf-8") == "version 2"
-
-
 def test_a_missing_skill_comes_back(workspace: Path) -> None:
     prepare_workspace_blocking(workspace, SHIPPED)
     shutil.rmtree(installed(workspace, "memory-revise").parent)
@@ -148,29 +130,16 @@ def test_a_missing_skill_comes_back(workspace: Path) -> None:
     assert all(installed(workspace, name).is_file() for name in NAMES)
 
 
-@pytest.mark.parametrize(
-    "manifest", [b"", b"{", b"[]", b'{"skills": []}', b'{"skills": {"memory-capture": 3}}', b"\xff"]
-)
 def test_a_manifest_that_cannot_be_understood_makes_every_difference_the_users(
-    workspace: Path, source: Path, manifest: bytes
-) -> None:
-    prepare_workspace_blocking(workspace, source)
-    old = installed(workspace, "memory-capture").read_bytes()
-    (workspace / ".claude" / "skills" / MANIFEST).write_bytes(manifest)
-    release(source, "version 2")
-    prepare_workspace_blocking(workspace, source)
-    assert installed(workspace, "memory-capture").read_bytes() == old
-
-
-def test_a_start_killed_before_the_manifest_was_written_is_healed_by_the_next(
     workspace: Path, source: Path
 ) -> None:
     prepare_workspace_blocking(workspace, source)
-    (workspace / ".claude" / "skills" / MANIFEST).unlink()
-    prepare_workspace_blocking(workspace, source)
+    old = installed(workspace, "memory-capture").read_bytes()
     release(source, "version 2")
-    prepare_workspace_blocking(workspace, source)
-    assert installed(workspace, "memory-capture").read_text(encoding="utf-8") == "version 2"
+    for manifest in (b"", b"[]", b'{"skills": []}', b'{"skills": {"memory-capture": 3}}', b"\xff"):
+        (workspace / ".claude" / "skills" / MANIFEST).write_bytes(manifest)
+        prepare_workspace_blocking(workspace, source)
+        assert installed(workspace, "memory-capture").read_bytes() == old, manifest
 
 
 @pytest.mark.parametrize("file", ["SKILL.md", MANIFEST])
@@ -273,13 +242,6 @@ def test_a_workspace_that_is_no_directory_is_refused(tmp_path: Path, kind: str) 
         prepare_workspace_blocking(workspace, SHIPPED)
 
 
-def test_a_file_in_the_place_of_memory_is_refused(workspace: Path) -> None:
-    workspace.mkdir()
-    (workspace / "memory").write_text("a file", encoding="utf-8")
-    with pytest.raises(StartError, match="must be a real folder"):
-        prepare_workspace_blocking(workspace, SHIPPED)
-
-
 @pytest.mark.parametrize("is_there", [True, False])
 def test_missing_skills_are_told_before_anything_is_made(
     tmp_path: Path, workspace: Path, *, is_there: bool
@@ -366,31 +328,6 @@ def test_a_complete_but_read_only_workspace_fails_at_the_start(
 
 
 @needs_users
-@pytest.mark.parametrize("mode", [0o000, 0o300, 0o600], ids=oct)
-def test_a_workspace_that_cannot_be_listed_or_entered_fails_at_the_start(
-    open_folder: Path, mode: int
-) -> None:
-    workspace = open_folder / "workspace"
-    source = shutil.copytree(SHIPPED, open_folder / "source")
-    prepare_workspace_blocking(workspace, source)
-    hand_over(workspace)
-    workspace.chmod(mode)
-    done = prepare_as_nobody(workspace, source)
-    assert (done.returncode, done.stderr) == (3, "")
-    assert "CANDOR_WORKSPACE" in done.stdout
-
-
-@needs_users
-def test_a_workspace_that_cannot_be_made_fails_at_the_start(open_folder: Path) -> None:
-    source = shutil.copytree(SHIPPED, open_folder / "source")
-    hand_over(open_folder)
-    open_folder.chmod(0o555)
-    done = prepare_as_nobody(open_folder / "a" / "workspace", source)
-    assert (done.returncode, done.stderr) == (3, "")
-    assert "Permission denied; set CANDOR_WORKSPACE" in done.stdout
-
-
-@needs_users
 def test_a_complete_read_only_claude_folder_is_fine(open_folder: Path) -> None:
     """An operator may take away the right to change what the agent obeys."""
     workspace = open_folder / "workspace"
@@ -415,50 +352,23 @@ def test_files_are_made_with_the_users_own_permissions(workspace: Path) -> None:
     assert modes == {0o644}
 
 
-def test_the_manifest_holds_hashes_alone(workspace: Path) -> None:
-    prepare_workspace_blocking(workspace, SHIPPED)
-    document = json.loads((workspace / ".claude" / "skills" / MANIFEST).read_bytes())
-    assert sorted(document["skills"]) == list(NAMES)
-    for hashes in document["skills"].values():
-        assert [len(one) for one in hashes] == [64]
-
-
-# What every shipped skill must be.
-
-
-def test_the_four_skills_are_shipped_and_each_is_one_file() -> None:
+def test_every_shipped_skill_is_found_in_two_languages_and_passes_the_gate(workspace: Path) -> None:
+    """An exclamation mark before a backtick runs a command when the skill is loaded; no gate sees it."""
+    (workspace / "memory").mkdir(parents=True)
     assert skill_names(SHIPPED) == NAMES
     for name in NAMES:
         assert [path.name for path in (SHIPPED / name).iterdir()] == ["SKILL.md"]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_skills_front_matter_names_it_and_is_found_in_two_languages(name: str) -> None:
-    lines = (SHIPPED / name / "SKILL.md").read_text(encoding="utf-8").splitlines()
-    end = lines.index("---", 1)
-    fields = dict(line.split(": ", 1) for line in lines[1:end])
-    assert sorted(fields) == ["description", "name"]
-    assert fields["name"] == name
-    assert ": " not in fields["description"]  # a plain scalar in YAML
-    assert len(fields["description"]) <= 500
-    assert re.search(r'"[a-z]', fields["description"])
-    assert re.search("[\u4e00-\u9fff]", fields["description"])
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_command_that_a_skill_shows_passes_the_gate(name: str, workspace: Path) -> None:
-    (workspace / "memory").mkdir(parents=True)
-    text = (SHIPPED / name / "SKILL.md").read_text(encoding="utf-8")
-    shown = re.findall(r"`((?:rm|mv|cp|mkdir|ls|cat) [^`]+)`", text)
-    assert shown or name in {"memory-capture", "memory-case", "memory-summarize"}
-    for command in shown:
-        verdict = validate_bash_command(command, root=workspace, cwd=workspace)
-        assert isinstance(verdict, Allow), (command, verdict)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_skill_holds_nothing_that_the_agent_program_would_run_or_fill_in(name: str) -> None:
-    """An exclamation mark before a backtick runs a command when the skill is loaded; so no gate sees it."""
-    text = (SHIPPED / name / "SKILL.md").read_text(encoding="utf-8")
-    assert not re.search(r"!`|\$ARGUMENTS|\$\d|\$\{", text)
-    assert not re.search(r"(?m)^@|\s@\S", text)
+        text = (SHIPPED / name / "SKILL.md").read_text(encoding="utf-8")
+        lines = text.splitlines()
+        fields = dict(line.split(": ", 1) for line in lines[1 : lines.index("---", 1)])
+        assert sorted(fields) == ["description", "name"]
+        assert fields["name"] == name
+        assert ": " not in fields["description"]  # a plain scalar in YAML
+        assert len(fields["description"]) <= 500
+        assert re.search(r'"[a-z]', fields["description"])
+        assert re.search("[\u4e00-\u9fff]", fields["description"])
+        assert not re.search(r"!`|\$ARGUMENTS|\$\d|\$\{", text), name
+        assert not re.search(r"(?m)^@|\s@\S", text), name
+        for command in re.findall(r"`((?:rm|mv|cp|mkdir|ls|cat) [^`]+)`", text):
+            verdict = validate_bash_command(command, root=workspace, cwd=workspace)
+            assert isinstance(verdict, Allow), (command, verdict)

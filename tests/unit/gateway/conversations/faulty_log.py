@@ -50,10 +50,10 @@ class Disk:
         if self.full:
             self.refused += 1
             raise StoreUnavailable("The database cannot be written: the disk is full.")
-        if self.conflicts & {one.id for one in events}:
+        if self.conflicts & {event.id for event in events}:
             raise StoreConflict("What is stored already contradicts this.")
         await work()
-        self.writes.append([one.id for one in events])
+        self.writes.append([each_event.id for each_event in events])
         if self.lost_answers:
             self.lost_answers -= 1
             raise StoreUnavailable("The database cannot be written: the disk failed or is full.")
@@ -138,8 +138,8 @@ async def take(subscription: Subscription, count: int) -> list[TurnEvent]:
 
 
 def texts(events: Sequence[TurnEvent]) -> list[Any]:
-    return [json.loads(one.data).get("text") for one in events]
+    return [json.loads(event.data).get("text") for event in events]
 
 
 def numbers(events: Sequence[TurnEvent]) -> list[int]:
-    return [one.n for one in events]
+    return [event.n for event in events]

@@ -12,8 +12,8 @@ SECRET = "Nachtfalke 甲乙丙"
 
 
 async def on_disk(directory: Path) -> bytes:
-    files = [one async for one in anyio.Path(directory).iterdir()]
-    return b"".join([await one.read_bytes() for one in files])
+    files = [path async for path in anyio.Path(directory).iterdir()]
+    return b"".join([await file.read_bytes() for file in files])
 
 
 async def test_nothing_of_a_deleted_conversation_is_on_the_disk_while_the_server_runs(
@@ -42,7 +42,9 @@ async def test_its_words_leave_the_search_index_too(tmp_path: Path) -> None:
         assert await SqliteConversationStore(database).purge.purge()
         assert "甲乙".encode() not in await on_disk(tmp_path)
         found = await stores.conversations.page(ANN, limit=9, query="kept")
-        assert [one.id for one in found.conversations] == [kept.conversation_id]
+        assert [each_conversation.id for each_conversation in found.conversations] == [
+            kept.conversation_id
+        ]
         await database.write(
             lambda writer: writer.execute(
                 "INSERT INTO search_words (search_words) VALUES ('integrity-check')"

@@ -57,9 +57,9 @@ class Reading:
 
     def expected(self, stored: list[list[TurnEvent]]) -> list[TurnEvent]:
         return [
-            one
-            for one in stored[self.which]
-            if one.seq > self.after and self.turn_id in {None, one.turn_id}
+            event
+            for event in stored[self.which]
+            if event.seq > self.after and self.turn_id in {None, event.turn_id}
         ]
 
 
@@ -146,9 +146,9 @@ async def _play(
         readers.cancel_scope.cancel()
     for reading in play.readings:
         assert reading.got == reading.expected(stored)
-    everything = [one for events in stored for one in events]
-    assert sorted(one.seq for one in everything) == list(range(1, len(everything) + 1))
-    for one in [one for turns in play.turns for one in turns]:
-        own = [event for event in everything if event.turn_id == one.id]
+    everything = [each_event for events in stored for each_event in events]
+    assert sorted(entry.seq for entry in everything) == list(range(1, len(everything) + 1))
+    for item in [item for turns in play.turns for item in turns]:
+        own = [event for event in everything if event.turn_id == item.id]
         assert numbers(own) == list(range(1, len(own) + 1))
         assert [event.type == COMPLETED for event in own] == [*[False] * (len(own) - 1), True]

@@ -75,7 +75,11 @@ async def test_after_a_conflict_the_log_goes_on_behind_what_is_stored(tmp_path: 
         await bench.until_stored()
         events.emit("notice", text="second")
         await events.complete(ended(one), {})
-        assert [(one.seq, one.n) for one in await bench.stored("a")] == [(6, 1), (7, 2), (8, 3)]
+        assert [(each_event.seq, each_event.n) for each_event in await bench.stored("a")] == [
+            (6, 1),
+            (7, 2),
+            (8, 3),
+        ]
         assert bench.disk.writes == [["trn_a1:1"], ["trn_a1:2", "trn_a1:3"]]
 
 

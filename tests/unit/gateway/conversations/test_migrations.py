@@ -21,7 +21,7 @@ async def test_the_keys_of_an_older_database_are_known_and_outlive_their_turns(
     tmp_path: Path,
 ) -> None:
     older = await open_database(tmp_path / FILE, MIGRATIONS[:2])
-    await older.write(lambda writer: [writer.execute(one) for one in OLDER])
+    await older.write(lambda writer: [writer.execute(statement) for statement in OLDER])
     await older.close()
     known = KeyedTurn(turn_id=TurnId("trn_1"), request_hash="h")
     async with open_file(tmp_path) as database:
@@ -45,7 +45,7 @@ async def test_the_turns_and_texts_of_an_older_database_are_counted_and_found(
             for n, (state, message) in enumerate(turns, start=1)
         ),
     )
-    await older.write(lambda writer: [writer.execute(one) for one in texts])
+    await older.write(lambda writer: [writer.execute(text) for text in texts])
     await older.close()
     async with open_file(tmp_path) as database:
         stores = stores_on(database)

@@ -41,7 +41,11 @@ async def test_no_query_of_a_busy_server_reads_a_whole_table_or_sorts(tmp_path: 
         await stores.events.after(one.conversation_id, 0, limit=9)
         await stores.events.after(one.conversation_id, 0, limit=9, turn_id=one.id)
         await reader.set_trace_callback(lambda _: None)
-        selects = [one for one in queries if one.startswith("SELECT") and "'main'." not in one]
+        selects = [
+            each_query
+            for each_query in queries
+            if each_query.startswith("SELECT") and "'main'." not in each_query
+        ]
         assert len(selects) >= 12
         for query in selects:
             plan = [row["detail"] for row in await database.rows(f"EXPLAIN QUERY PLAN {query}")]
@@ -104,7 +108,9 @@ def test_a_part_of_a_text_is_among_its_grams(text: str, more: str, at: int, size
     tokens = grams(whole, "ann").split(" ")
     for term in wanted.split(" AND "):
         gram = term.removesuffix(" *").strip('"')
-        assert any(one.startswith(gram) if term.endswith("*") else one == gram for one in tokens)
+        assert any(
+            token.startswith(gram) if term.endswith("*") else token == gram for token in tokens
+        )
 
 
 async def test_a_lone_surrogate_in_a_message_writes_nothing(tmp_path: Path) -> None:

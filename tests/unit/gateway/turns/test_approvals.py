@@ -59,7 +59,7 @@ async def test_an_allowed_call_and_a_denied_one_get_their_answers() -> None:
             tasks.start_soon(second.ask, tool_call(tool_use_id="t2"))
             await first.announced.wait()
             await second.announced.wait()
-            assert [one.tool_use_id for one in desk.pending(ANN)] == ["t1", "t2"]
+            assert [item.tool_use_id for item in desk.pending(ANN)] == ["t1", "t2"]
             desk.answer(ANN, first.id, "allow")
             desk.answer(ANN, second.id, "deny", message="not today")
     assert first.result == Answer(decision="allow", by="user")
@@ -105,7 +105,7 @@ async def test_nobody_sees_or_answers_anothers_question() -> None:
             await asked.announced.wait()
             assert desk.pending(BOB) == []
             assert desk.pending(ANN, THERE) == []
-            assert [one.id for one in desk.pending(ANN, HERE)] == [asked.id]
+            assert [item.id for item in desk.pending(ANN, HERE)] == [asked.id]
             with pytest.raises(NotFound):
                 desk.answer(BOB, asked.id, "allow")
             desk.answer(ANN, asked.id, "allow")

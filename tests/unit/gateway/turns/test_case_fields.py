@@ -12,7 +12,7 @@ def test_a_report_tells_its_diagnosis_and_resolution_where_the_case_says_otherwi
     known = case(reports=2)
     other = replace(known.content, diagnosis="另一处排查", resolution="restart it, then patch it")
     reports = [
-        Report(content=one, conversation_id="cnv_2", at=AT) for one in (known.content, other)
+        Report(content=item, conversation_id="cnv_2", at=AT) for item in (known.content, other)
     ]
     whole = WholeCase(
         case=known,

@@ -22,7 +22,7 @@ NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def rule_argument(call: ast.Call) -> ast.expr:
-    named = [one.value for one in call.keywords if one.arg == "rule"]
+    named = [keyword.value for keyword in call.keywords if keyword.arg == "rule"]
     return [*named, *call.args][0]
 
 
@@ -58,7 +58,7 @@ def rules_in_tuples(tree: ast.AST) -> Iterator[str]:
 def rules_given_on() -> Iterator[str]:
     """Give the rules that reach a verdict as a parameter of the function that makes it."""
     places = {
-        function.name: [one.arg for one in function.args.args].index(name.id)
+        function.name: [arg.arg for arg in function.args.args].index(name.id)
         for tree in TREES
         for function in ast.walk(tree)
         if isinstance(function, ast.FunctionDef)

@@ -48,10 +48,6 @@ def test_pieces_of_an_answer_that_was_begun_again_are_void() -> None:
     assert evidence.text == "Hello"
 
 
-def test_pieces_of_a_block_that_never_finished_count_as_far_as_they_came() -> None:
-    assert evidence_of(TextDone(text="One."), TextDelta(text="Tw")).text == "One.\n\nTw"
-
-
 def test_session_model_entry_and_usage_are_kept_and_usage_is_summed_over_runs() -> None:
     usage = {"input_tokens": 3, "output_tokens": 2, "service_tier": "standard"}
     evidence = evidence_of(
@@ -83,7 +79,7 @@ def test_calls_of_one_id_have_each_their_own_evidence() -> None:
     evidence = evidence_of(
         first, second, replace(returned("Out."), index=None), failed("t2 failed", "t2")
     )
-    assert [one.status for one in evidence.tools.values()] == ["unknown", "failed"]
+    assert [use.status for use in evidence.tools.values()] == ["unknown", "failed"]
 
 
 def test_an_interrupted_call_has_no_error_though_the_agent_program_words_one() -> None:
@@ -120,7 +116,7 @@ def test_a_call_without_a_result_is_settled_by_what_ended_the_turn(
 
 def test_only_open_calls_are_settled_and_a_second_result_changes_nothing() -> None:
     evidence = evidence_of(called(), returned(), failed("late"), called("t2"), settled=False)
-    assert [one.tool_use_id for one in evidence.settle(0)] == ["t2"]
+    assert [item.tool_use_id for item in evidence.settle(0)] == ["t2"]
     assert evidence.tools[1].status == "ok"
     assert evidence.settle(0) == []
 
@@ -157,16 +153,3 @@ def test_the_model_gave_up_where_its_failure_was_final_and_not_where_it_declined
     assert not evidence_of(retry, finished()).model_gave_up
     assert not evidence_of(failure, finished(stop_reason="refusal")).model_gave_up
     assert not evidence_of(failure, stopped_by="user_interrupt").model_gave_up
-
-
-def test_an_earlier_ending_can_be_kept() -> None:
-    first = finished()
-    evidence = evidence_of(
-        called(),
-        returned(),
-        TextDelta(text="I d"),
-        ClientLost(exit_code=-9),
-        stopped_by="api_error",
-    )
-    evidence.keep_ending(first)
-    assert (evidence.finish, evidence.stopped_by, evidence.text) == (first, None, "")

@@ -46,7 +46,7 @@ async def test_places_are_told_and_what_is_about_to_run_counts_as_running() -> N
         async with anyio.create_task_group() as tasks:
             lanes = Lanes(runs.run, tasks)
             tickets = [ticket(n) for n in range(3)]
-            assert [lanes.join(one) for one in tickets] == [0, 1, 2]
+            assert [lanes.join(each_ticket) for each_ticket in tickets] == [0, 1, 2]
             assert lanes.running(HERE) is None
             assert lanes.current(HERE) is tickets[0]
             assert lanes.waiting(HERE) == tickets[1:]
@@ -57,8 +57,8 @@ async def test_places_are_told_and_what_is_about_to_run_counts_as_running() -> N
             assert lanes.join(ticket(4, THERE)) == 0
             await anyio.wait_all_tasks_blocked()
             assert (lanes.running_count, lanes.queued_count) == (2, 3)
-            for one in (*tickets, *lanes.waiting(HERE)):
-                one.control.stop("user_interrupt")
+            for item in (*tickets, *lanes.waiting(HERE)):
+                item.control.stop("user_interrupt")
             running = lanes.running(THERE)
             assert running is not None
             running.control.stop("user_interrupt")
@@ -84,8 +84,8 @@ async def test_only_what_has_not_begun_is_taken_back() -> None:
         async with anyio.create_task_group() as tasks:
             lanes = Lanes(runs.run, tasks)
             tickets = [ticket(n) for n in range(4)]
-            for one in tickets:
-                lanes.join(one)
+            for each_ticket in tickets:
+                lanes.join(each_ticket)
             await anyio.wait_all_tasks_blocked()
             assert lanes.take_back(HERE, TurnId("trn_0")) is None
             assert lanes.take_back(THERE, TurnId("trn_1")) is None

@@ -180,19 +180,6 @@ def test_what_was_said_before_a_stop_is_kept_and_the_stop_told_after_it() -> Non
 @pytest.mark.parametrize(
     ("cause", "start"),
     [
-        (None, "You stopped this turn"),
-        ("left", "This conversation was left"),
-        ("shutdown", "The server was shut down"),
-    ],
-)
-def test_who_interrupted_is_told(cause: Cause | None, start: str) -> None:
-    evidence = evidence_of(broken_off(), stopped_by="user_interrupt")
-    assert build_reply_text(evidence, ending(cause=cause)).startswith(start)
-
-
-@pytest.mark.parametrize(
-    ("cause", "start"),
-    [
         (None, "The agent's process ended"),
         ("crashed", "The server stopped"),
         ("unavailable", "The agent could not be started"),
@@ -325,15 +312,6 @@ def test_no_reply_has_a_doubled_full_stop_or_is_without_a_reason(
         reply = build_reply_text(evidence, ending(language))
         for doubled in ("..", "。。", ".。", "。.", ": .", "：。", " ."):
             assert doubled not in reply
-
-
-def test_many_calls_are_told_in_short() -> None:
-    events = [one for n in range(9) for one in (called(f"t{n}"), failed("no", f"t{n}"))]
-    evidence = evidence_of(*events, finished())
-    assert len(failures(evidence)) == 9
-    assert describe_tools(failures(evidence), "en").count("failed") == 6
-    assert describe_tools(failures(evidence), "en").endswith("; …")
-    assert describe_tools(failures(evidence), "zh").count("；") == 6
 
 
 def test_a_tool_of_a_server_is_told_by_its_own_name() -> None:

@@ -13,11 +13,11 @@ from gateway.turns.sentences import (
 from policies.configuration import Concern
 
 MADE_OF_PARTS = {
-    *(f"tool_line_{one}" for one in ("ok", "failed", "denied", "interrupted", "unknown")),
-    *(f"stopped_{one}" for one in ("doom_loop", "max_turns", "timeout", "budget")),
-    *(f"api_{one}" for one in (400, 401, 403, 404, 429)),
-    *(f"config_{one}" for one in ("link", "unreadable", "too_large", "too_many")),
-    *(f"config_{one}" for one in ("syntax", "unknown_kind")),
+    *(f"tool_line_{item}" for item in ("ok", "failed", "denied", "interrupted", "unknown")),
+    *(f"stopped_{item}" for item in ("doom_loop", "max_turns", "timeout", "budget")),
+    *(f"api_{item}" for item in (400, 401, 403, 404, 429)),
+    *(f"config_{item}" for item in ("link", "unreadable", "too_large", "too_many")),
+    *(f"config_{item}" for item in ("syntax", "unknown_kind")),
     "what_429",
     "what_529",
 }
@@ -41,8 +41,8 @@ def test_both_languages_have_the_same_sentences_with_the_same_places_and_use_the
 
 def test_chinese_sentences_are_chinese_and_english_ones_are_not() -> None:
     for key in SENTENCES["en"]:
-        assert any("\u4e00" <= one <= "\u9fff" for one in SENTENCES["zh"][key]), key
-        assert not any("\u4e00" <= one <= "\u9fff" for one in SENTENCES["en"][key]), key
+        assert any("\u4e00" <= item <= "\u9fff" for item in SENTENCES["zh"][key]), key
+        assert not any("\u4e00" <= each_item <= "\u9fff" for each_item in SENTENCES["en"][key]), key
 
 
 @pytest.mark.parametrize(

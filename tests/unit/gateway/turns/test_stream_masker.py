@@ -45,11 +45,11 @@ def sanitizer(mask: Callable[[str], str] = mask_secrets) -> OutputSanitizer:
 
 def told(pieces: list[str], mask: Callable[[str], str] = mask_secrets) -> list[str]:
     block = StreamMasker(sanitizer(mask))
-    return [*(block.feed(one) for one in pieces), block.rest()]
+    return [*(block.feed(piece) for piece in pieces), block.rest()]
 
 
 def cut(text: str, places: list[int]) -> list[str]:
-    ends = [0, *sorted({one % (len(text) + 1) for one in places}), len(text)]
+    ends = [0, *sorted({place % (len(text) + 1) for place in places}), len(text)]
     return [text[begin:end] for begin, end in pairwise(ends)]
 
 
@@ -91,7 +91,7 @@ def test_what_is_told_of_any_text_is_what_the_whole_would_be(text: str, places: 
 
 
 def test_ordinary_text_is_told_as_it_is_however_it_is_cut() -> None:
-    text = "\n".join(one for one in LINES if "-----BEGIN" not in one)
+    text = "\n".join(item for item in LINES if "-----BEGIN" not in item)
     pieces = [text[at : at + 5] for at in range(0, len(text), 5)]
     assert "".join(told(pieces)) == text
 

@@ -47,7 +47,9 @@ def test_evidence_is_what_the_stored_events_prove() -> None:
         )
     )
     assert (evidence.model, evidence.text) == ("m", "I look.")
-    assert [(one.code, one.message) for one in evidence.notices] == [("model_retrying", "again")]
+    assert [(notice.code, notice.message) for notice in evidence.notices] == [
+        ("model_retrying", "again")
+    ]
     first, second = evidence.tools.values()
     assert (first.status, first.error, first.duration_ms) == ("failed", "no", 7)
     assert second.status is None
@@ -64,7 +66,7 @@ def test_calls_of_one_id_are_told_apart_by_their_number() -> None:
     kind, data = started("t1")
     first, second = (kind, {**data, "index": 1}), (kind, {**data, "index": 2})
     told = evidence_of(events(first, second, ended("t1", "failed", index=2)))
-    assert [(one.index, one.status) for one in told.tools.values()] == [(1, None), (2, "failed")]
+    assert [(use.index, use.status) for use in told.tools.values()] == [(1, None), (2, "failed")]
 
 
 def test_events_of_version_1_0_have_no_number_and_are_paired_in_order() -> None:
@@ -78,5 +80,5 @@ def test_events_of_version_1_0_have_no_number_and_are_paired_in_order() -> None:
             ended("t1", "ok"),
         )
     )
-    found = [(one.index, one.tool_use_id, one.status) for one in told.tools.values()]
+    found = [(use.index, use.tool_use_id, use.status) for use in told.tools.values()]
     assert found == [(1, "t1", "failed"), (2, "t2", "ok"), (3, "t1", "ok")]
