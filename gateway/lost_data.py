@@ -1,6 +1,8 @@
 """Refuse to start with a lost database."""
 
 import logging
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -21,9 +23,15 @@ def refuse_lost_database_blocking(settings: Settings) -> None:
     are a warning if it is missing.
 
     Raises:
-        StartError: the database is missing or empty, and there are earlier conversations.
+        StartError: the database is missing or empty, and there are earlier conversations; or it is a
+            database of something else.
     """
     path = settings.data_dir / DATABASE
+    if _is_foreign(path):
+        raise StartError(
+            f"The file {DATABASE} in CANDOR_DATA_DIR is a database without conversations: it belongs to"
+            " another program or part. Put the right file in its place, or move this one away."
+        )
     if not holds_nothing_blocking(path):
         return
     state = "empty" if path.exists() else "missing"
@@ -44,3 +52,19 @@ def refuse_lost_database_blocking(settings: Settings) -> None:
 
 def _has_any(directory: Path, pattern: str) -> bool:
     return next(directory.glob(pattern), None) is not None
+
+
+def _is_foreign(path: Path) -> bool:
+    """Return whether the file is a database that has tables, but not the gateway's."""
+    if not path.exists():
+        return False
+    try:
+        with closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        ) as connection:
+            rows = connection.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table'"
+            ).fetchall()
+    except (sqlite3.Error, UnicodeDecodeError):  # damaged: opening it reports that
+        return False
+    return bool(rows) and ("conversations",) not in rows

@@ -1,9 +1,15 @@
 """Ask the person about a call of their turn, and report the question to readers."""
 
+from functools import partial
+
 import anyio
 
 from gateway.turns.approvals import Answer, Question
 from gateway.turns.context import TurnContext
+from memory.intents.builders import (
+    intent_from_approval_requested,
+    intent_from_approval_resolved,
+)
 from policies.tools import ToolCall
 
 _WAIT_S = 1.0
@@ -57,15 +63,23 @@ class ApprovalRequester:
         fields = question.fields()
         del fields["conversation_id"], fields["turn_id"]  # the event carries them
         self._context.events.emit("approval.requested", **fields)
-        self._context.chronicle.asked(
-            question.id, question.name, question.summary, self._context.parts.now()
+        build = partial(
+            intent_from_approval_requested,
+            approval_id=question.id,
+            tool_name=question.name,
+            summary=question.summary,
         )
+        self._context.chronicle.note(build, self._context.parts.now())
 
     def _resolved(self, question: Question, answer: Answer) -> None:
         if not self._context.is_over:
-            self._context.chronicle.answered(
-                question.id, answer.decision, answer.by, self._context.parts.now()
+            build = partial(
+                intent_from_approval_resolved,
+                approval_id=question.id,
+                decision=answer.decision,
+                by=answer.by,
             )
+            self._context.chronicle.note(build, self._context.parts.now())
             self._context.events.emit(
                 "approval.resolved",
                 approval_id=question.id,

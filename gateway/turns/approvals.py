@@ -4,7 +4,7 @@ Questions live in memory only: after a restart no run is left that could wait fo
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -48,16 +48,9 @@ class Question:
 
     def fields(self) -> dict[str, str | int]:
         """Return what clients see of it."""
-        return {
-            "approval_id": self.id,
-            "conversation_id": self.conversation_id,
-            "turn_id": self.turn_id,
-            "index": self.index,
-            "tool_use_id": self.tool_use_id,
-            "name": self.name,
-            "summary": self.summary,
-            "expires_at": rfc3339(self.expires_at),
-        }
+        fields = asdict(self)
+        del fields["user_id"]
+        return {"approval_id": fields.pop("id"), **fields, "expires_at": rfc3339(self.expires_at)}
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from gateway.engine.events import (
 from gateway.turns.context import TurnContext
 from gateway.turns.evidence import ToolUse
 from gateway.turns.guards import DoomLoop
+from gateway.turns.result import tool_fields
 from gateway.turns.sanitizer import StreamMasker, off_loop
 
 HOPELESS = frozenset({400, 401, 403, 404})
@@ -136,18 +137,11 @@ class EventEmitter:
 
     def tool_finished(self, use: ToolUse) -> None:
         """Emit and record the result of a call."""
-        fields = {
-            "index": use.index,
-            "tool_use_id": use.tool_use_id,
-            "name": use.name,
-            "status": use.status,
-            "error": use.error,
-            "output": use.output,
-            "duration_ms": use.duration_ms,
-        }
-        self._context.events.emit("tool.finished", **fields)
+        fields = {**tool_fields(use), "output": use.output}
         noted = self._context.chronicle.tool(use, self._context.parts.now())
-        self._context.journal.write("tool", **fields, summary=use.summary, **noted)
+        self._context.journal.write("tool", **fields, **noted)
+        del fields["summary"]  # the start's event has it
+        self._context.events.emit("tool.finished", **fields)
 
     def _retrying(self, event: ModelRetrying) -> None:
         context = self._context

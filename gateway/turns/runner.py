@@ -10,6 +10,7 @@ ends with exactly one result, made from evidence.
 
 import logging
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ from gateway.turns.typed_commands import (
     read_command,
 )
 from memory.errors import StoreUnavailable
+from memory.intents.builders import intent_from_permission
 from policies.tools import ToolCall
 from policies.verdict import Allow, Deny
 
@@ -324,15 +326,16 @@ class TurnWork:
 
     def _write_permission(self, call: ToolCall, verdict: Allow | Deny) -> None:
         allowed = isinstance(verdict, Allow)
-        noted = self._context.chronicle.permission(
+        build = partial(
+            intent_from_permission,
             allowed=allowed,
             index=call.index,
             tool_name=call.name,
             tool_use_id=call.tool_use_id,
             rule=verdict.rule,
             reason=self._context.sanitizer.text(verdict.reason),
-            at=self._context.parts.now(),
         )
+        noted = self._context.chronicle.note(build, self._context.parts.now())
         self._context.journal.write(
             "permission",
             index=call.index,

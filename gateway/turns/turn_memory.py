@@ -20,12 +20,9 @@ from memory.errors import StoreUnavailable
 from memory.intents.builders import (
     Happening,
     ToolOutcome,
-    intent_from_approval_requested,
-    intent_from_approval_resolved,
     intent_from_llm_response,
     intent_from_memory_injected,
     intent_from_memory_suppressed,
-    intent_from_permission,
     intent_from_tool_result,
     intent_from_turn_completed,
     intent_from_turn_cut_off,
@@ -86,7 +83,7 @@ class TurnChronicle:
         names = [name for name in LABELS if name != "user_id"]
         labels = {name: value for name in names if (value := getattr(conversation, name, None))}
         message = self._turn.message
-        return self._note(partial(intent_from_turn_received, message=message, labels=labels), at)
+        return self.note(partial(intent_from_turn_received, message=message, labels=labels), at)
 
     def tool(self, use: ToolUse, at: datetime) -> dict[str, str]:
         """Note the result of a call."""
@@ -102,47 +99,7 @@ class TurnChronicle:
             result=use.output or use.error or "",
             duration_ms=use.duration_ms,
         )
-        return self._note(build, at)
-
-    def permission(
-        self,
-        *,
-        allowed: bool,
-        index: int,
-        tool_name: str,
-        tool_use_id: str,
-        rule: str,
-        reason: str,
-        at: datetime,
-    ) -> dict[str, str]:
-        """Note a decision of the gate."""
-        build = partial(
-            intent_from_permission,
-            allowed=allowed,
-            index=index,
-            tool_name=tool_name,
-            tool_use_id=tool_use_id,
-            rule=rule,
-            reason=reason,
-        )
-        return self._note(build, at)
-
-    def asked(self, approval_id: str, tool_name: str, summary: str, at: datetime) -> None:
-        """Note that a person was asked."""
-        build = partial(
-            intent_from_approval_requested,
-            approval_id=approval_id,
-            tool_name=tool_name,
-            summary=summary,
-        )
-        self._note(build, at)
-
-    def answered(self, approval_id: str, decision: str, by: str, at: datetime) -> None:
-        """Note how a question ended."""
-        build = partial(
-            intent_from_approval_resolved, approval_id=approval_id, decision=decision, by=by
-        )
-        self._note(build, at)
+        return self.note(build, at)
 
     def recalled(self, fields: Mapping[str, Any], at: datetime) -> dict[str, str]:
         """Note what memory was injected and what was held back."""
@@ -150,17 +107,17 @@ class TurnChronicle:
         noted: dict[str, str] = {}
         if shown:
             ids, titles = [item["id"] for item in shown], [item["title"] for item in shown]
-            noted = self._note(partial(intent_from_memory_injected, ids=ids, titles=titles), at)
+            noted = self.note(partial(intent_from_memory_injected, ids=ids, titles=titles), at)
         if held:
             ids, reasons = [item["id"] for item in held], [item["reason"] for item in held]
-            self._note(partial(intent_from_memory_suppressed, ids=ids, reasons=reasons), at)
+            self.note(partial(intent_from_memory_suppressed, ids=ids, reasons=reasons), at)
         return noted
 
     def completed(self, result: Mapping[str, Any], text: str, at: datetime) -> None:
         """Note how the turn ended; if it was cut off, the agent's next prompt says so."""
         outcome, stop_reason = result["outcome"], result["stop_reason"]
         if text:
-            self._note(partial(intent_from_llm_response, text=text, model=result["model"]), at)
+            self.note(partial(intent_from_llm_response, text=text, model=result["model"]), at)
         if outcome in _CUT_OFF:
             tools = "; ".join(
                 f"{tool['name']} ({tool['summary']}): {tool['status']}" for tool in result["tools"]
@@ -172,7 +129,7 @@ class TurnChronicle:
                 message=self._turn.message,
                 tools=f"Its tool calls: {tools}." if tools else "No tool was called.",
             )
-            self._note(cut_off, at)
+            self.note(cut_off, at)
         build = partial(
             intent_from_turn_completed,
             outcome=outcome,
@@ -181,7 +138,7 @@ class TurnChronicle:
             tool_calls=len(result["tools"]),
             duration_ms=result["duration_ms"],
         )
-        self._note(build, at)
+        self.note(build, at)
 
     async def record(self) -> bool:
         """Record everything in one transaction; return False if that failed."""
@@ -203,7 +160,8 @@ class TurnChronicle:
         if self._recorder is not None and self._intents:
             self._memory.turn_ended()
 
-    def _note(self, build: Callable[[Happening], MemoryIntent], at: datetime) -> dict[str, str]:
+    def note(self, build: Callable[[Happening], MemoryIntent], at: datetime) -> dict[str, str]:
+        """Note what `build` makes an intent of."""
         if self._recorder is None:
             return {}
         turn = self._turn

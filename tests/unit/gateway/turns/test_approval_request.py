@@ -31,7 +31,7 @@ class Events:
 def context_with(events: Events, desk: ApprovalDesk) -> TurnContext:
     evidence = Evidence()
     evidence.tool_called(called(), "ls", 0)
-    nothing = SimpleNamespace(asked=lambda *_: {}, answered=lambda *_: {})
+    nothing = SimpleNamespace(note=lambda *_: {})
     context = SimpleNamespace(
         turn=SimpleNamespace(user_id=LOCAL_USER, conversation_id="cnv_1", id="trn_1"),
         parts=SimpleNamespace(approvals=desk, now=lambda: NOON),
