@@ -57,8 +57,8 @@ _log = logging.getLogger(__name__)
 
 _PARTS = 1_000_000
 _WHAT_TO_DO = (
-    "Put that right, with a sound copy of memory.sqlite3 say, or move it and the files beside it out of"
-    " the data directory to begin with an empty memory; then restart the server."
+    "Restore memory.sqlite3 from a backup, or move it and the files beside it out of the data directory to"
+    " begin with an empty memory; then restart the server."
 )
 _BACKENDS: Mapping[Memu, Sequence[str]] = {
     "off": (),
@@ -183,11 +183,11 @@ async def open_server_memory(
         ask_model=ask_model,
         extract=settings.extract == "on",
     )
-    told = _Told(metrics)
+    reporter = _MemoryReporter(metrics)
     events = MemoryEvents(
-        on_delivery=told.delivery,
-        on_breaker=told.breaker,
-        on_episode=told.episode,
+        on_delivery=reporter.delivery,
+        on_breaker=reporter.breaker,
+        on_episode=reporter.episode,
         on_loop_failure=metrics.count_background_failure,
     )
     async with AsyncExitStack() as stack:
@@ -214,7 +214,7 @@ async def open_server_memory(
             return
         except IntentRefused as exc:
             raise StartError(str(exc)) from exc
-        told.memory = memory
+        reporter.memory = memory
         yield ServerMemory(memory=memory)
 
 
@@ -281,8 +281,8 @@ def _draw() -> float:
     return randomness.randbelow(_PARTS) / _PARTS
 
 
-class _Told:
-    """Counts what memory tells, and puts it into the chronicle."""
+class _MemoryReporter:
+    """Counts memory's events, and records them in the chronicle."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics

@@ -40,7 +40,7 @@ _LINGER_S = 0.02
 """How long deltas that follow another delta wait for more, so that they share a commit."""
 _RETRY_S = 0.5
 _PATIENCE_S = 20.0
-"""How long a store may fail before those who wait for a result are told."""
+"""How long a store may fail before waiting for a result ends with an error."""
 _LAST_TRY_S = 5.0
 """When the log is stopped, waiting events get this long to be stored."""
 _DELTAS = frozenset({"text.delta", "thinking.delta"})

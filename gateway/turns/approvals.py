@@ -19,7 +19,7 @@ Decision = Literal["allow", "deny"]
 Remember = Literal["once", "conversation"]
 
 _KEPT_CLOSED = 1000
-"""Closed questions that are remembered, to say that they were answered; for older ones it is a 404."""
+"""Closed questions that are remembered, so that a late answer gets 409; for older ones it gets 404."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""Case memory as an agent has it in a turn: the four tools, bound to the conversation by the server.
+"""The four case tools of an agent, bound to the conversation by the server.
 
-Which app and environment, whose, and which conversation: none of it comes from the model. The answers
-are told as the HTTP routes tell them, but for whole cases, which are Markdown to read.
+Owner, app, environment and conversation never come from the model. Answers have the form of the HTTP
+routes, except whole cases, which are Markdown.
 """
 
 import json

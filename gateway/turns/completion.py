@@ -132,8 +132,8 @@ class TurnCompletion:
 
     async def _close_journal(self, result: dict[str, Any]) -> None:
         """Close the journal; only the stored result can report a loss of its last line."""
-        told = any(notice["code"].startswith("journal_") for notice in result["notices"])
-        if await self._context.journal.close() or told:
+        is_reported = any(notice["code"].startswith("journal_") for notice in result["notices"])
+        if await self._context.journal.close() or is_reported:
             return
         self._add_late(self._journal_notice(), result)
 

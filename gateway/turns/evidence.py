@@ -62,7 +62,7 @@ _ORDINARY_STOPS = frozenset(
 
 @dataclass(slots=True, kw_only=True)
 class ToolUse:
-    """One tool call and what became of it."""
+    """One tool call and its result."""
 
     index: int
     """The call's number in the turn, from 1; it identifies the call, `tool_use_id` may repeat."""

@@ -178,7 +178,7 @@ def _completion(evidence: Evidence, ending: Ending, outcome: Outcome) -> str:
 
 
 def describe_unusual_stop(stop_reason: str, language: Language) -> Notice:
-    """Report a stop reason of the model's that nobody here acts on."""
+    """Return a notice about a stop reason that the gateway does not act on."""
     if stop_reason == "pause_turn":
         return Notice("pause_turn", say(language, "pause_turn"))
     shown = stop_reason if _STOP_NAME.fullmatch(stop_reason) else "?"

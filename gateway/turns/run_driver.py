@@ -103,7 +103,7 @@ class RunDriver:
     async def _read(self, client: AgentClient, run: AgentRun) -> None:
         """Process all events; if one cannot be processed, kill the agent and drain the run."""
         fault: Exception | None = None
-        if self._context.control.is_stopping:  # told to stop while the prompt was on its way
+        if self._context.control.is_stopping:  # asked to stop while the prompt was on its way
             await run.interrupt()
         async for event in run.events():
             if fault is not None:
