@@ -34,7 +34,6 @@ from memory.episodes.episode import EpisodeDraft, Written
 from memory.errors import StoreUnavailable
 from memory.intents.builders import (
     BreakerChange,
-    DeliveryOutcome,
     Happening,
     intent_from_breaker,
     intent_from_delivery,
@@ -66,11 +65,6 @@ _BACKENDS: Mapping[Memu, Sequence[str]] = {
     "server": (memu_server.NAME,),
 }
 _ANYBODY = Scope(owner_id="*nobody")
-_OUTCOMES: Mapping[DeliveryResult, DeliveryOutcome] = {
-    "delivered": "delivered",
-    "failed": "failed",
-    "dead": "dead",
-}
 _CHANGES: Mapping[BreakerState, BreakerChange] = {
     "open": "opened",
     "half_open": "half_opened",
@@ -294,7 +288,7 @@ class _MemoryReporter:
             self.memory.queue.put(
                 intent_from_delivery(
                     Happening(owner_id=delivery.owner_id, occurred_at=utc_now()),
-                    outcome=_OUTCOMES[result],
+                    outcome=result,
                     backend=delivery.backend,
                     operation=delivery.operation,
                     item_id=delivery.item_id,
