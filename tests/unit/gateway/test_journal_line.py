@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import claude_agent_sdk as sdk
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.journal.line import Line, LineFormat
@@ -47,6 +47,7 @@ def test_the_cut_of_an_enormous_string_shows_no_half_of_a_secret() -> None:
         assert SECRET[:6] not in encode({"text": text}, max_bytes=2_000).decode()
 
 
+@settings(max_examples=50, deadline=None)
 @given(
     st.recursive(
         st.text(max_size=30) | st.just(SECRET) | st.integers() | st.binary(max_size=20) | st.none(),
