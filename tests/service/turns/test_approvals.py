@@ -44,7 +44,7 @@ async def test_a_question_is_no_silence_of_the_model(tmp_path: Path) -> None:
 
 
 async def test_an_allowed_call_runs(tmp_path: Path) -> None:
-    async with running_services(tmp_path, approvals="on") as services:
+    async with running_services(tmp_path, approvals="on", recall_deadline_ms=10_000) as services:
         accepted = await send(services, script(WRITE, DONE))
         question = await asked(services, accepted)
         assert [

@@ -33,7 +33,7 @@ SILENT = {"empty": True}
 
 
 async def test_a_plain_answer_is_told_streamed_and_written_down_in_order(tmp_path: Path) -> None:
-    async with running_services(tmp_path) as services:
+    async with running_services(tmp_path, recall_deadline_ms=10_000) as services:
         accepted = await send(services, script(LS, {"text": "That is all."}))
         events = await events_of(services, accepted)
         result = await result_of(services, accepted)
