@@ -6,7 +6,7 @@ def flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def one_line(text: str, limit: int) -> str:
+def one_line(text: str, limit: int = 200) -> str:
     """Return a text as one line of at most `limit` characters; a cut one ends in `…`."""
     line = flat(text)
     return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"

@@ -22,8 +22,6 @@ SectionName = Literal[
 ]
 SECTIONS: Final[tuple[SectionName, ...]] = get_args(SectionName)
 
-MAX_TITLE_CHARS: Final = 200
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sections:

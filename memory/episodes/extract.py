@@ -17,11 +17,11 @@ import anyio
 from memory.clock import Now
 from memory.episodes.clipping.clip import clip_text
 from memory.episodes.episode import EpisodeDraft
-from memory.episodes.item import one_line
 from memory.episodes.likeness import words_of
 from memory.episodes.markdown import HEADINGS
 from memory.episodes.redact import redact
 from memory.small_model import AskModel, ModelUnavailable
+from memory.text_lines import one_line
 from policies.content.write_gate import refuse_worthless, without_unsavable
 
 EXTRACTION_GUARD: Final = """\

@@ -25,10 +25,10 @@ from memory.episodes.calls import (
     tells,
 )
 from memory.episodes.episode import EpisodeDraft, EpisodeType, Sections
-from memory.episodes.item import one_line
 from memory.episodes.turn import ToolCall, Turn
 from memory.ids import derived_id
 from memory.scope import Scope
+from memory.text_lines import one_line
 
 _MAX_TITLE_CHARS = 120
 _FIRST_CALLS = 24

@@ -3,9 +3,10 @@
 import re
 from typing import Final
 
-from memory.episodes.episode import MAX_TITLE_CHARS, Episode, SectionName, Sections
+from memory.episodes.episode import Episode, SectionName, Sections
 from memory.episodes.markdown import body_of
 from memory.items import Item
+from memory.text_lines import one_line
 
 MAX_SUMMARY_CHARS: Final = 300
 
@@ -18,7 +19,6 @@ _TELLING_FIRST: Final[tuple[SectionName, ...]] = (
     "context",
     "links",
 )
-_SPACE: Final = re.compile(r"\s+")
 _MARKS: Final = re.compile(r"^\s*(?:[-*•]|\d{1,3}\.)\s+|[=_\-*~]{4,}|`", re.MULTILINE)
 """Marks of lists, rulers and code, which only take room in one line."""
 
@@ -42,12 +42,6 @@ def to_item(episode: Episode) -> Item:
         position=episode.position,
         revision=episode.revision,
     )
-
-
-def one_line(text: str, limit: int = MAX_TITLE_CHARS) -> str:
-    """Return a text's beginning as one line."""
-    line = _SPACE.sub(" ", text).strip()
-    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
 
 
 def summary_of(sections: Sections) -> str:

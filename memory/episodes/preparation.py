@@ -23,10 +23,10 @@ from memory.episodes.episode import (
     Variant,
 )
 from memory.episodes.episode_merge import MAX_VARIANT_CHARS
-from memory.episodes.item import one_line
 from memory.episodes.redact import redact
 from memory.episodes.self_reference import recalled_of, without_self_reference
 from memory.episodes.store import MAX_VARIANTS
+from memory.text_lines import one_line
 from policies.content.write_gate import refuse_worthless, without_unsavable
 
 MAX_TAGS: Final = 20

@@ -11,6 +11,7 @@ from memory.ids import derived_id
 from memory.items import Item
 from memory.notes.folder import NoteText
 from memory.scope import WORKSPACE_OWNER, Scope
+from memory.text_lines import one_line
 
 _WHOLE_CHARS: Final = 1500
 """A shorter note is one item."""
@@ -57,7 +58,7 @@ def pieces_of(note: NoteText) -> list[Piece]:
             kind="note",
             scope=Scope(owner_id=WORKSPACE_OWNER),
             title=section.title,
-            summary=_one_line("\n".join(_without_front(section.lines)), _MAX_SUMMARY_CHARS),
+            summary=one_line("\n".join(_without_front(section.lines)), _MAX_SUMMARY_CHARS),
             body=body,
             source=note.file.name,
             tags=(PurePosixPath(note.file.name).stem,),
@@ -105,9 +106,4 @@ def _without_front(lines: Sequence[str]) -> Sequence[str]:
 def _title(line: str) -> str:
     """Return the text of a heading."""
     bare = line.strip().lstrip("#").strip()
-    return _one_line(bare.rstrip("#").rstrip() or bare, _MAX_TITLE_CHARS)
-
-
-def _one_line(text: str, most: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
+    return one_line(bare.rstrip("#").rstrip() or bare, _MAX_TITLE_CHARS)

@@ -4,13 +4,13 @@ Relevance decides. Recent items gain, and old ones lose, at most a tenth.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from math import exp
 from typing import Final
 
 from memory.items import Item
 from memory.recall.fuse import Fused, Place
+from memory.recall.query import Hit
 
 MAX_RECENCY_BOOST: Final = 0.1
 _HALF_WAY_DAYS: Final = 90.0
@@ -18,26 +18,15 @@ _DAY_S: Final = 86_400.0
 _FOUND_BY: Final = {"fulltext": "its words", "vector": "its meaning", "memu": "memU"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
-    """An item with its final score."""
-
-    item: Item
-    score: float
-    why: str
-    fit: float = 0.0
-    """As it was found, without adjustment."""
-
-
-def rank(found: Sequence[tuple[Fused, Item]], now: datetime) -> list[Scored]:
+def rank(found: Sequence[tuple[Fused, Item]], now: datetime) -> list[Hit]:
     """Return the items by fused score and age, best first; the best score is 1."""
     raw = [(fused.score * _recency(item, now), fused, item) for fused, item in found]
     top = max((score for score, _, _ in raw), default=1.0)
-    scored = [
-        Scored(item=item, score=score / top, why=_why(fused.places, item, now), fit=fused.fit)
+    hits = [
+        Hit(item=item, score=score / top, why=_why(fused.places, item, now), fit=fused.fit)
         for score, fused, item in raw
     ]
-    return sorted(scored, key=lambda entry: (-entry.score, entry.item.id))
+    return sorted(hits, key=lambda hit: (-hit.score, hit.item.id))
 
 
 def _recency(item: Item, now: datetime) -> float:

@@ -6,7 +6,7 @@ no place from others.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Protocol
 
 import anyio
@@ -23,20 +23,13 @@ from memory.scope import Scope
 _log = logging.getLogger(__name__)
 
 _MAX_QUERIES: Final = 8
+_DEFAULT_DEADLINE_S: Final = 5.0
 _MAX_WEAK: Final = 30
 _HEAD_CHARS: Final = 1000
 _TAIL_CHARS: Final = 2999
 """Parts of a long question that are asked; the request stands before or after what was pasted."""
 _RETRIEVERS_SHARE: Final = 0.85
 """Part of the deadline for the retrievers; the rest is for reading the items."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchLimits:
-    """Time limits of a search."""
-
-    retriever_s: float = 5.0
-    """Used if the search has no deadline."""
 
 
 class ItemSource(Protocol):
@@ -61,14 +54,12 @@ class MemorySearch:
         *,
         now: Now,
         fusion: Fusion | None = None,
-        limits: SearchLimits | None = None,
         on_words_alone: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> None:
         self._items = items
         self._retrievers = retrievers
         self._now = now
         self._fusion = fusion or Fusion()
-        self._limits = limits or SearchLimits()
         self._on_words_alone = on_words_alone
 
     async def search(
@@ -91,7 +82,7 @@ class MemorySearch:
             Question(text=_shortened(query), scope=scope, kinds=kinds)
             for query in queries[:_MAX_QUERIES]
         ]
-        whole_s = self._limits.retriever_s if deadline_s is None else max(0.0, deadline_s)
+        whole_s = _DEFAULT_DEADLINE_S if deadline_s is None else max(0.0, deadline_s)
         ends_at = anyio.current_time() + whole_s
         gathered = await gather(self._retrievers, questions, bound_s=whole_s * _RETRIEVERS_SHARE)
         try:
@@ -137,11 +128,7 @@ class MemorySearch:
             )
             for ranked in lists
         ]
-        scored = rank([(fused, items[fused.item_id]) for fused in fuse(kept, fusion)], self._now())
-        return [
-            Hit(item=entry.item, score=entry.score, why=entry.why, fit=entry.fit)
-            for entry in scored
-        ]
+        return rank([(fused, items[fused.item_id]) for fused in fuse(kept, fusion)], self._now())
 
 
 def _ids(lists: Sequence[Ranked], name: RetrieverName | None = None) -> dict[str, None]:
