@@ -16,7 +16,7 @@ def test_a_page_shows_the_answer_and_goes_on_in_the_conversation(
     page.route("**/ask.html", lambda route: route.fulfill(path=ROOT / "examples" / "page.html"))
     page.goto(f"{server.url}/ask.html")
 
-    for message, reply in (("My name is Ada.", "Noted"), ("What is my name?", "Your name is Ada")):
+    for message, reply in (("my codeword is heron", ""), ("what is my codeword?", "heron")):
         page.locator("#message").fill(message)
         page.get_by_role("button").click()
         expect(page.locator("#outcome")).to_have_text("answered")
