@@ -186,7 +186,7 @@ async def test_a_process_that_was_killed_is_told_with_its_exit_code(tmp_path: Pa
             await idle.start_run(prompt("hello"))
 
 
-@pytest.mark.parametrize("ending", ["close", "crash"])
+@pytest.mark.parametrize("ending", ["close", "kill", "crash"])
 async def test_the_whole_tree_is_ended_a_detached_child_too(tmp_path: Path, ending: str) -> None:
     """The SDK ends its child alone (SDK #729, #916, #1082); a crash leaves all the others."""
     detached, bare = ("sleep", f"9876{os.getpid()}"), ("sleep", f"9877{os.getpid()}")
@@ -199,7 +199,7 @@ async def test_the_whole_tree_is_ended_a_detached_child_too(tmp_path: Path, endi
             if ending == "crash":  # what carries no mark is lost with its parent
                 os.kill(_pid(client), signal.SIGKILL)
                 started = await wait_running(detached)
-            await client.close()
+            await (client.kill() if ending == "kill" else client.close())
         assert not any(map(is_active, started))
         assert not await marked(world.setup.owner)
 
