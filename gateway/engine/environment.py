@@ -66,12 +66,8 @@ _OF_THE_SDK = (
 
 _ROUTES = (
     *("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "ANTHROPIC_CUSTOM_HEADERS"),
-    *(
-        "ANTHROPIC_UNIX_SOCKET",
-        "ANTHROPIC_PROFILE",
-        "ANTHROPIC_CONFIG_DIR",
-        "CLAUDE_CODE_EXTRA_BODY",
-    ),
+    *("ANTHROPIC_UNIX_SOCKET", "ANTHROPIC_PROFILE", "ANTHROPIC_CONFIG_DIR"),
+    *("CLAUDE_CODE_EXTRA_BODY",),
     *("ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL", "ANTHROPIC_FOUNDRY_BASE_URL"),
     *("ANTHROPIC_AWS_BASE_URL", "ANTHROPIC_GOOGLE_CLOUD_BASE_URL"),
     *("CLAUDE_CODE_API_BASE_URL", "CLAUDE_CODE_CUSTOM_OAUTH_URL", "CLAUDE_CODE_OAUTH_TOKEN"),
@@ -99,16 +95,8 @@ _CODE = (
 """Variables that run other code, or send the conversation elsewhere."""
 
 _SHELL_OWN = (
-    "builtin",
-    "cd",
-    "command",
-    "echo",
-    "eval",
-    "false",
-    "printf",
-    "pwd",
-    "shopt",
-    "source",
+    *("builtin", "cd", "command", "echo", "eval"),
+    *("false", "printf", "pwd", "shopt", "source"),
 )
 """Shell words that the agent program puts around a command."""
 
