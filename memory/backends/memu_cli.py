@@ -1,9 +1,8 @@
-"""memU in this process: the package `memu-cli`, with files of its own in a directory that we give.
+"""memU in this process: the package `memu-cli`, with its files in a directory of ours.
 
-Each item is one recall file, named by the item's id in a scope of its own (the owner as `user_id`, the
-item as `agent_id`): written again it is the same file, and it can be found and removed without looking
-through the owner's others. The package's own way to embed is not used, for it reads settings and proxies
-from the environment; nothing but the embeddings endpoint is spoken to.
+Each item is one recall file, named by the item's id, in a scope of its own (the owner as `user_id`, the
+item as `agent_id`), so that it can be replaced and removed without reading the owner's other files. The
+package's own embedding clients are not used, since they read settings and proxies from the environment.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,8 +13,8 @@ import anyio
 import anyio.to_thread
 
 from memory.backends.memu_embeddings import EmbeddingClient, Embeddings, EmbeddingService
-from memory.backends.memu_package import Memu, at_the_edge, driven, open_blocking
-from memory.backends.memu_reading import MemuReading
+from memory.backends.memu_package import Memu, driven, open_blocking, translating_memu_errors
+from memory.backends.memu_search import MemuSearch
 from memory.backends.memu_text import content_of, description_of
 from memory.items import Item
 from memory.outbox.backend import BackendHealth, BackendUnavailable
@@ -29,19 +28,19 @@ T = TypeVar("T")
 
 
 class MemuCliBackend:
-    """The package as a place of delivery. Close it."""
+    """The package as a backend; see `Backend` and `RetrievingBackend`. Close it."""
 
     name = NAME
 
     def __init__(self, directory: Path, embeddings: Embeddings) -> None:
         self._directory = directory
         self._embeddings = EmbeddingService(embeddings)
-        self._reading = MemuReading(directory / _FILE, self._embeddings)
+        self._search = MemuSearch(directory / _FILE, self._embeddings)
         self._limiter = anyio.CapacityLimiter(1)  # it is not made for several threads
         self._memu: Memu = None
 
     async def put(self, item: Item, idempotency_key: str) -> Sequence[Link]:  # noqa: ARG002  the name does it
-        """Write an item's recall file, or write it anew; the same twice is the same."""
+        """See `Backend.put`: writes the item's recall file."""
         user = {"user_id": item.scope.owner_id, "agent_id": item.id}
         file = {
             "name": item.id,
@@ -53,8 +52,8 @@ class MemuCliBackend:
         def commit(memu: Memu) -> Sequence[Link]:
             made = driven(memu.commit_results(recall_files=[file], user=user))
             return [
-                Link(item_id=item.id, backend=NAME, remote_kind="file", remote_id=one["id"])
-                for one in made["recall_files"]
+                Link(item_id=item.id, backend=NAME, remote_kind="file", remote_id=file["id"])
+                for file in made["recall_files"]
             ]
 
         return await self._in_thread(commit)
@@ -65,7 +64,7 @@ class MemuCliBackend:
         links: Sequence[Link],  # noqa: ARG002  the item's scope finds also what was never noted
         idempotency_key: str,  # noqa: ARG002
     ) -> None:
-        """Remove an item's recall file with its segments; they are overwritten in memU's file."""
+        """See `Backend.forget`: removes the recall file; its text is overwritten in memU's file."""
         where = {"agent_id": item_id}
 
         def clear(memu: Memu) -> None:
@@ -75,18 +74,13 @@ class MemuCliBackend:
         await self._in_thread(clear)
 
     async def retrieve(self, query: str, scope: Scope, *, limit: int) -> Sequence[str]:
-        """Give the ids of the owners' items that memU finds near, best first; five at most.
-
-        Raises:
-            BackendUnavailable: memU or its embeddings cannot be used.
-            DeliveryRefused: the endpoint calls the question wrong.
-        """
+        """See `RetrievingBackend.retrieve`; returns at most five."""
         if not query.strip():
             return []
-        return (await self._reading.names_near(query, scope.readable_owners))[:limit]
+        return (await self._search.names_near(query, scope.readable_owners))[:limit]
 
     async def check(self) -> BackendHealth:
-        """Open memU's file if it is not yet; asks no endpoint."""
+        """See `Backend.check`: opens memU's file, asks no endpoint."""
         try:
             await self._in_thread(lambda _: None)
         except BackendUnavailable as exc:
@@ -94,19 +88,19 @@ class MemuCliBackend:
         return BackendHealth(name=NAME, state="ok")
 
     async def close(self) -> None:
-        """Close memU's file and the connections to the endpoint; idempotent."""
+        """See `Backend.close`."""
         memu, self._memu = self._memu, None
         if memu is not None:
             await anyio.to_thread.run_sync(memu.database.close, limiter=self._limiter)
-        await self._reading.close()
+        await self._search.close()
         await self._embeddings.close()
 
     async def _in_thread(self, work: Callable[[Memu], T]) -> T:
-        return await anyio.to_thread.run_sync(self._worked, work, limiter=self._limiter)
+        return await anyio.to_thread.run_sync(self._run_blocking, work, limiter=self._limiter)
 
-    def _worked(self, work: Callable[[Memu], T]) -> T:
+    def _run_blocking(self, work: Callable[[Memu], T]) -> T:
         try:
-            with at_the_edge():
+            with translating_memu_errors():
                 if self._memu is None:
                     self._memu = _open_blocking(self._directory, self._embeddings)
                 return work(self._memu)
@@ -132,7 +126,7 @@ def _overwrite_what_is_deleted(connection: Any, _record: Any) -> None:
 
 
 def _drop_copies(memu: Memu) -> None:
-    """Empty what memU keeps of all that it ever read: it reads its file anyway."""
+    """Empty memU's copies of what it read; it reads its file again anyway."""
     memu.database.recall_files.clear()
     memu.database.resources.clear()
     memu.database.recall_file_segment_repo.segments.clear()

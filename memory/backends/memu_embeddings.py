@@ -38,11 +38,11 @@ class EmbeddingService:
         )
 
     async def vectors(self, texts: list[str]) -> list[list[float]]:
-        """Give one vector a text, all of one length.
+        """Return one vector for each text, all of one length.
 
         Raises:
-            BackendUnavailable: the endpoint failed, or what it answers is no vectors.
-            DeliveryRefused: it calls the texts wrong.
+            BackendUnavailable: the endpoint failed, or did not answer vectors.
+            DeliveryRefused: the endpoint refuses the texts.
         """
         found: list[list[float]] = []
         for start in range(0, len(texts), _BATCH):
@@ -50,7 +50,7 @@ class EmbeddingService:
             body = {"model": self._model, "input": some, "encoding_format": "float"}
             answer = await self._service.ask("POST", "/embeddings", body)
             found += _vectors_of(answer, len(some))
-        if len({len(one) for one in found}) > 1:
+        if len({len(vector) for vector in found}) > 1:
             raise BackendUnavailable("The embeddings endpoint answered vectors of several lengths.")
         return found
 
@@ -60,21 +60,21 @@ class EmbeddingService:
 
 
 class EmbeddingClient:
-    """What memU calls in its worker thread: asks on the loop, where a call can be cancelled."""
+    """Embeds for memU's worker thread; the request runs on the loop, where it can be cancelled."""
 
     def __init__(self, service: EmbeddingService) -> None:
         self._service = service
 
     async def embed(self, inputs: list[str]) -> tuple[list[list[float]], None]:
-        """Give vectors, and nothing of the raw answer."""
+        """Return vectors, without the raw answer."""
         return anyio.from_thread.run(self._service.vectors, inputs), None
 
 
 def _vectors_of(answer: Any, count: int) -> list[list[float]]:
     try:
-        rows = sorted(answer["data"], key=lambda one: int(one["index"]))
-        vectors = [[float(number) for number in one["embedding"]] for one in rows]
-        places = [int(one["index"]) for one in rows]
+        rows = sorted(answer["data"], key=lambda row: int(row["index"]))
+        vectors = [[float(number) for number in row["embedding"]] for row in rows]
+        places = [int(row["index"]) for row in rows]
     except (KeyError, TypeError, ValueError, OverflowError) as exc:
         raise BackendUnavailable("The embeddings endpoint answered no vectors.") from exc
     is_sound = places == list(range(count)) and all(

@@ -1,7 +1,7 @@
-"""JSON over HTTP to a service that the operator names: bounded in time and size, and not believed.
+"""JSON over HTTP to a service that the operator names, bounded in time and size.
 
-Proxies and credentials of the process's environment are not used: what is remembered goes to the
-address that was set, and nowhere else.
+Proxies and credentials of the process's environment are not used: what is remembered goes only to the
+configured address.
 """
 
 import json
@@ -16,13 +16,13 @@ import httpx
 from memory.outbox.backend import BackendUnavailable, DeliveryRefused
 
 _REFUSED: Final = frozenset({400, 413, 415, 422})
-"""What says that the request itself is wrong; all else may be put right at the other end."""
+"""The request itself is wrong; any other failure may be temporary."""
 _OK: Final = range(200, 300)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A status, and the body as JSON; None where it is none."""
+    """A status, and the body as JSON; None if it is not JSON."""
 
     status: int
     body: Any
@@ -43,7 +43,7 @@ class JsonService:
         self._opening = anyio.Lock()
 
     async def call(self, method: Literal["GET", "POST"], path: str, body: Any = None) -> Answer:
-        """Ask once; any status is an answer.
+        """Send one request; any status is an answer.
 
         Raises:
             BackendUnavailable: it cannot be reached, or answers too slowly or too much.
@@ -57,11 +57,11 @@ class JsonService:
             raise BackendUnavailable(f"{self._name} cannot be reached.") from exc
 
     async def ask(self, method: Literal["GET", "POST"], path: str, body: Any = None) -> Any:
-        """Ask once, and give the JSON of a good answer.
+        """Send one request and return the JSON of a successful answer.
 
         Raises:
             BackendUnavailable: it cannot be reached, or did not do it.
-            DeliveryRefused: it calls the request wrong.
+            DeliveryRefused: the service refuses the request.
         """
         answer = await self.call(method, path, body)
         if answer.status in _REFUSED:

@@ -1,13 +1,14 @@
-"""The package `memu-cli`, opened our way: it asks us for vectors, and reads no settings of the environment.
+"""Opens the package `memu-cli` so that it asks us for vectors and reads no settings of the environment.
 
-Blocks. It is not made for several threads.
+Everything here blocks. The package does not support several threads.
 """
 
 import logging
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from memory.backends.memu_embeddings import EmbeddingClient
 from memory.outbox.backend import BackendUnavailable, DeliveryRefused
 
 _log = logging.getLogger(__name__)
@@ -17,16 +18,8 @@ Memu = Any
 """Its `MemoryService`; the package has no types."""
 
 
-class VectorClient(Protocol):
-    """Gives memU vectors."""
-
-    async def embed(self, inputs: list[str]) -> tuple[list[list[float]], None]:
-        """Give vectors, and nothing of the raw answer; never waits on the loop that calls it."""
-        ...
-
-
-def open_blocking(client: VectorClient, **config: object) -> Memu:
-    """Open memU with a database as it is configured, and our client for vectors."""
+def open_blocking(client: EmbeddingClient, **config: object) -> Memu:
+    """Open memU with our client for vectors."""
     from memu.app import MemoryService  # type: ignore[import-untyped]  # noqa: PLC0415  an extra that need not be there
     from memu.embedding.gateway import (  # type: ignore[import-untyped]  # noqa: PLC0415
         EMBEDDING_CLIENT_BUILDERS,
@@ -43,7 +36,7 @@ def open_blocking(client: VectorClient, **config: object) -> Memu:
 
 
 def driven(work: Coroutine[Any, Any, Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Run a coroutine that never waits: memU's only wait is for vectors, and ours block the thread."""
+    """Run a coroutine that never waits: memU waits only for vectors, and ours block the thread."""
     try:
         work.send(None)
     except StopIteration as done:
@@ -55,12 +48,8 @@ def driven(work: Coroutine[Any, Any, Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 @contextmanager
-def at_the_edge() -> Iterator[None]:
-    """Tell whatever the package raises as one of our errors.
-
-    Raises:
-        BackendUnavailable: it is not installed, or failed.
-    """
+def translating_memu_errors() -> Iterator[None]:
+    """Raise `BackendUnavailable` when the package is not installed or fails in any way."""
     try:
         yield
     except ImportError as exc:

@@ -85,7 +85,9 @@ class MemuRetriever:
             breaker.failed(self._now())
             raise
         breaker.succeeded()
-        return RetrieverAnswer(seconded=[Candidate(item_id=one, strength=None) for one in ids])
+        return RetrieverAnswer(
+            seconded=[Candidate(item_id=item_id, strength=None) for item_id in ids]
+        )
 
 
 def memu_retrievers(
@@ -98,8 +100,8 @@ def memu_retrievers(
     """Make a retriever of each backend that can be asked; its breaker is told under a name of its own."""
     return [
         MemuRetriever(
-            one, now=now, mask=mask, on_breaker=partial(on_breaker, f"{one.name}_reading")
+            backend, now=now, mask=mask, on_breaker=partial(on_breaker, f"{backend.name}_reading")
         )
-        for one in backends
-        if isinstance(one, RetrievingBackend)
+        for backend in backends
+        if isinstance(backend, RetrievingBackend)
     ]

@@ -1,10 +1,9 @@
 """memU as a server over HTTP: `POST /memorize`, `GET /memorize/status/{id}`, `POST /retrieve`, `POST /clear`.
 
-The server knows no idempotency key: it makes a new task of each request. So each item has a scope of
-its own there (the owner as `user_id`, the item as `agent_id`) which is cleared before it is written, and
-a task that was begun is kept as a link and waited for, also after a restart, before another one is begun.
-Only a task whose name never arrived here, the process or the connection being cut off before it was kept,
-is begun anew while the server may still be at it.
+The server knows no idempotency key and makes a new task of each request. So each item has a scope of its
+own there (the owner as `user_id`, the item as `agent_id`), which is cleared before the item is written. A
+task that was begun is stored as a link and waited for, also after a restart, before another one begins.
+Only if its name never arrived here, because the process or the connection broke off, a task may run twice.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -31,7 +30,7 @@ _MAX_ID_CHARS: Final = 200
 _SCOPE: Final = "agent"
 _TASK: Final = "task"
 _BEGUN_FOR: Final = "begun_for"
-"""Links to a delivery whose task is not known to have ended."""
+"""The link to a delivery whose task may still run."""
 LEFT_BEHIND: Final = (
     "The memU server has cleared what it made of this, but has no way to remove the text that it was"
     " sent: delete its conversation file in the server's storage by hand."
@@ -53,7 +52,7 @@ class MemuServerLimits:
 
 
 class MemuServerBackend:
-    """The server as a place of delivery. Close it."""
+    """The server as a backend; see `TaskBackend` and `RetrievingBackend`. Close it."""
 
     name = NAME
 
@@ -74,12 +73,12 @@ class MemuServerBackend:
         )
 
     async def put(self, item: Item, idempotency_key: str) -> Sequence[Link]:  # noqa: ARG002  it knows none
-        """Have an item memorized, and wait until it is, where nobody keeps what was begun."""
+        """See `Backend.put`."""
         task = await self._begin_anew(item)
         return await self.finish(item, _links(item.id, task))
 
     async def begin(self, item: Item, links: Sequence[Link], delivery_id: int) -> Sequence[Link]:
-        """Have an item memorized, unless an earlier try of this delivery had, and not in vain."""
+        """See `TaskBackend.begin`."""
         begun = _begun(links)
         if begun is not None:
             is_mine = begun.delivery_id == str(delivery_id)
@@ -93,17 +92,17 @@ class MemuServerBackend:
         return [*_links(item.id, task), begun_for]
 
     async def finish(self, item: Item, links: Sequence[Link]) -> Sequence[Link]:
-        """Wait until an item is memorized."""
-        task = next(one.remote_id for one in links if one.remote_kind == _TASK)
+        """See `TaskBackend.finish`."""
+        task = next(link.remote_id for link in links if link.remote_kind == _TASK)
         if await self._wait_until_ended(task) != _DONE:
             raise BackendUnavailable(f"{_SERVER} could not memorize it.")
         return _links(item.id, task)
 
     async def forget(self, item_id: str, links: Sequence[Link], idempotency_key: str) -> None:  # noqa: ARG002  it knows none
-        """Clear an item's scope; says what the server keeps in spite of it.
+        """See `Backend.forget`: clears the item's scope.
 
         Raises:
-            DeliveryRefused: cleared, but for what the server has no way to remove.
+            DeliveryRefused: cleared, but the server has no way to remove the text it was sent.
         """
         begun = _begun(links)
         if begun is not None:  # what it makes would come after the clearing
@@ -112,15 +111,7 @@ class MemuServerBackend:
         raise DeliveryRefused(LEFT_BEHIND)
 
     async def retrieve(self, query: str, scope: Scope, *, limit: int) -> Sequence[str]:
-        """Give the ids of items that the server finds, best first.
-
-        A server may find across all users, whoever is named: what is another owner's is left out here,
-        and what the workspace's notes say is everybody's.
-
-        Raises:
-            BackendUnavailable: the server cannot be used.
-            DeliveryRefused: it calls the question wrong.
-        """
+        """See `RetrievingBackend.retrieve`; a server may find items of all users, so others' are dropped."""
         if not query.strip():
             return []
         body = {"query": query, "user_id": scope.owner_id}
@@ -129,35 +120,34 @@ class MemuServerBackend:
         if not isinstance(rows, list):
             raise BackendUnavailable(f"{_SERVER} answered in a form that is not known.")
         ids = [
-            one["agent_id"]
-            for one in rows
-            if isinstance(one, dict)
-            and isinstance(one.get("agent_id"), str)
-            and one.get("user_id") in scope.readable_owners
+            row["agent_id"]
+            for row in rows
+            if isinstance(row, dict)
+            and isinstance(row.get("agent_id"), str)
+            and row.get("user_id") in scope.readable_owners
         ]
         return list(dict.fromkeys(ids))[:limit]
 
     async def check(self) -> BackendHealth:
-        """Ask for its first page."""
+        """See `Backend.check`: asks for the server's first page."""
+        detail: str | None = None
         try:
             with anyio.fail_after(self._limits.check_s):
                 answer = await self._service.call("GET", "/")
+            if answer.status >= _SERVER_ERRORS:
+                detail = f"{_SERVER} failed (HTTP {answer.status})."
         except BackendUnavailable as exc:
-            return BackendHealth(name=NAME, state="failing", detail=str(exc))
+            detail = str(exc)
         except TimeoutError:
             detail = f"{_SERVER} did not answer in time."
-            return BackendHealth(name=NAME, state="failing", detail=detail)
-        if answer.status >= _SERVER_ERRORS:
-            detail = f"{_SERVER} failed (HTTP {answer.status})."
-            return BackendHealth(name=NAME, state="failing", detail=detail)
-        return BackendHealth(name=NAME, state="ok")
+        return BackendHealth(name=NAME, state="failing" if detail else "ok", detail=detail)
 
     async def close(self) -> None:
-        """Close its connections; idempotent."""
+        """See `Backend.close`."""
         await self._service.close()
 
     async def _begin_anew(self, item: Item) -> str:
-        """Clear an item's scope and have it memorized; gives the task's name."""
+        """Clear an item's scope and have it memorized; return the task's name."""
         await self._clear(item.id)
         text = f"{description_of(item)}\n\n{content_of(item)}"
         body = {
@@ -171,7 +161,7 @@ class MemuServerBackend:
         return task
 
     async def _wait_until_ended(self, task: str) -> str:
-        """Give the status in which a task ended, or that it is not known.
+        """Return the status in which a task ended; `NOT_FOUND` if the server does not know it.
 
         Raises:
             BackendUnavailable: it has not ended.
@@ -200,21 +190,21 @@ class MemuServerBackend:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A task that is not known to have ended, and whose it is."""
+    """A task that may still run, and its delivery."""
 
     task: str
     delivery_id: str
 
 
 def _begun(links: Sequence[Link]) -> _Begun | None:
-    by_kind = {one.remote_kind: one.remote_id for one in links}
+    by_kind = {link.remote_kind: link.remote_id for link in links}
     if _BEGUN_FOR not in by_kind or _TASK not in by_kind:
         return None
     return _Begun(by_kind[_TASK], by_kind[_BEGUN_FOR])
 
 
 def _links(item_id: str, task: str) -> list[Link]:
-    """Tell where an item stands at the server."""
+    """Return where an item stands at the server."""
     return [
         Link(item_id=item_id, backend=NAME, remote_kind=_SCOPE, remote_id=item_id),
         Link(item_id=item_id, backend=NAME, remote_kind=_TASK, remote_id=task),

@@ -1,4 +1,4 @@
-"""An item as memU is given it: bounded text, and never a word of another item."""
+"""The text of an item as memU is given it."""
 
 from typing import Final
 
@@ -10,10 +10,10 @@ _MAX_LINES: Final = 200
 
 
 def content_of(item: Item) -> str:
-    """Give what memU keeps of an item; the first lines of a long one stand for it."""
+    """Return the item's text; of a long one, its first lines."""
     return "\n".join(item.body[:_MAX_CHARS].splitlines()[:_MAX_LINES])
 
 
 def description_of(item: Item) -> str:
-    """Say in one line what an item is about."""
+    """Return title and summary as one line."""
     return " ".join(f"{item.title}: {item.summary}".split())

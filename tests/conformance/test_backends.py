@@ -1,8 +1,8 @@
-"""The places of delivery against their suite, and the suite against deliberately wrong ones."""
+"""The backends against their suites, and the suites against deliberately wrong backends."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,16 +19,23 @@ from memory.items import Item
 from memory.itemstore import NumberedItem
 from memory.outbox.backend import Backend, BackendHealth, BackendUnavailable, DeliveryRefused
 from memory.outbox.delivery import Link
+from memory.scope import Scope
 from memory.vectors.chroma import ChromaVectorIndex
-from memory.vectors.exact import ExactVectorIndex
-from memory.vectors.keeper import VectorKeeper
-from memory.vectors.protocol import VectorIndex
-from memory.vectors.state import IndexState
-from tests.conformance.suites.backends import BackendSuite, OpenBackend, Opening
-from tests.unit.memory.backends.memu_services import FakeEmbeddings, FakeMemuServer, served
+from memory.vectors.indexer import VectorIndexer
+from memory.vectors.protocol import IndexState, VectorIndex
+from tests.conformance.suites.backends import BackendSuite, OpenBackend, Opening, RetrievingSuite
+from tests.support.exact_index import ExactVectorIndex
+from tests.unit.memory.backends.memu_services import (
+    FakeEmbeddings,
+    FakeMemuServer,
+    served,
+    vector_of,
+)
 
-FAILURES = (AssertionError, pytest.fail.Exception, BackendUnavailable, DeliveryRefused, KeyError)
-TESTS = sorted(name for name in vars(BackendSuite) if name.startswith("test_"))
+FAILURES = (
+    *(AssertionError, pytest.fail.Exception, BackendUnavailable, DeliveryRefused),
+    *(IndexError, KeyError, ExceptionGroup),
+)
 
 
 def held_in_file_blocking(file: Path, item_id: str) -> str:
@@ -45,7 +52,7 @@ def held_in_file_blocking(file: Path, item_id: str) -> str:
     return repr([files, segments]) if files or segments else ""
 
 
-class TestMemuCli(BackendSuite):
+class OnMemuCli:
     @pytest.fixture
     def open_backend(self, tmp_path: Path) -> Iterator[Opening]:
         with served(FakeEmbeddings().answer) as address:
@@ -69,36 +76,48 @@ class TestMemuCli(BackendSuite):
             yield opens
 
 
-@contextmanager
-def memu_server() -> Iterator[Opening]:
-    server = FakeMemuServer(looks=2)
-    with served(server.answer) as address:
+class OnMemuServer:
+    """The server finds across all users, whoever is named."""
 
-        async def no_wait(_: float) -> None:
-            await anyio.lowlevel.checkpoint()
-
-        @asynccontextmanager
-        async def opens() -> AsyncIterator[OpenBackend]:
-            backend = MemuServerBackend(address, sleep=no_wait)
-
-            async def held(item_id: str) -> str:
-                await anyio.lowlevel.checkpoint()
-                found = [one for one in server.items if one["agent_id"] == item_id]
-                return repr(found) if found else ""
-
-            try:
-                yield OpenBackend(backend=backend, held=held)
-            finally:
-                await backend.close()
-
-        yield opens
-
-
-class TestMemuServer(BackendSuite):
     @pytest.fixture
     def open_backend(self) -> Iterator[Opening]:
-        with memu_server() as opens:
+        server = FakeMemuServer(looks=2)
+        with served(server.answer) as address:
+
+            async def no_wait(_: float) -> None:
+                await anyio.lowlevel.checkpoint()
+
+            @asynccontextmanager
+            async def opens() -> AsyncIterator[OpenBackend]:
+                backend = MemuServerBackend(address, sleep=no_wait)
+
+                async def held(item_id: str) -> str:
+                    await anyio.lowlevel.checkpoint()
+                    found = [item for item in server.items if item["agent_id"] == item_id]
+                    return repr(found) if found else ""
+
+                try:
+                    yield OpenBackend(backend=backend, held=held)
+                finally:
+                    await backend.close()
+
             yield opens
+
+
+class TestMemuCli(OnMemuCli, BackendSuite):
+    pass
+
+
+class TestMemuCliSearch(OnMemuCli, RetrievingSuite):
+    pass
+
+
+class TestMemuServer(OnMemuServer, BackendSuite):
+    pass
+
+
+class TestMemuServerSearch(OnMemuServer, RetrievingSuite):
+    pass
 
 
 class NoItems:
@@ -152,15 +171,15 @@ class TestVectors(BackendSuite):
         @asynccontextmanager
         async def opens() -> AsyncIterator[OpenBackend]:
             index = make(tmp_path)
-            keeper = VectorKeeper(
+            keeper = VectorIndexer(
                 index, HashedEmbedder(), rows, rows, is_sound=is_sound, least_similarity=0.2
             )
 
             async def held(item_id: str) -> str:
-                """Tell how near an item is to a vector that is not far from any."""
+                """Return how near an item is to a vector that is not far from any."""
                 probe = [DIMENSION**-0.5] * DIMENSION
                 hits = await index.nearest(probe, ["ann"], limit=10)
-                found = [round(one.similarity, 5) for one in hits if one.item_id == item_id]
+                found = [round(hit.similarity, 5) for hit in hits if hit.item_id == item_id]
                 return repr(found) if found else ""
 
             async with anyio.create_task_group() as tasks:
@@ -177,21 +196,31 @@ class TestVectors(BackendSuite):
 
 
 class InAFolder:
-    """The simplest right one: a list of texts an item, kept while the test runs."""
+    """The simplest right one: the states of each item, kept while the test runs."""
 
     name = "simple"
 
-    def __init__(self, kept: dict[str, list[str]]) -> None:
+    def __init__(self, kept: dict[str, list[Item]]) -> None:
         self.kept = kept
 
     async def put(self, item: Item, idempotency_key: str) -> Sequence[Link]:
         await anyio.lowlevel.checkpoint()
-        self.kept[item.id] = [item.summary, item.body]
+        self.kept[item.id] = [item]
         return [Link(item_id=item.id, backend=self.name, remote_kind="file", remote_id=item.id)]
 
     async def forget(self, item_id: str, links: Sequence[Link], idempotency_key: str) -> None:
         await anyio.lowlevel.checkpoint()
         self.kept.pop(item_id, None)
+
+    async def retrieve(self, query: str, scope: Scope, *, limit: int) -> Sequence[str]:
+        await anyio.lowlevel.checkpoint()
+        asked = vector_of(query)
+        found = [
+            (sum(a * b for a, b in zip(asked, vector_of(item.body), strict=True)), item.id)
+            for (item, *_) in self.kept.values()
+            if item.scope.owner_id in scope.readable_owners
+        ]
+        return [name for _, name in sorted(found, reverse=True)][:limit] if query.strip() else []
 
     async def check(self) -> BackendHealth:
         await anyio.lowlevel.checkpoint()
@@ -201,14 +230,15 @@ class InAFolder:
         await anyio.lowlevel.checkpoint()
 
 
-def folder(make: Callable[[dict[str, list[str]]], Backend] = InAFolder) -> Opening:
-    kept: dict[str, list[str]] = {}
+def folder(make: Callable[[dict[str, list[Item]]], Backend] = InAFolder) -> Opening:
+    kept: dict[str, list[Item]] = {}
 
     @asynccontextmanager
     async def opens() -> AsyncIterator[OpenBackend]:
         async def held(item_id: str) -> str:
             await anyio.lowlevel.checkpoint()
-            return repr(kept[item_id]) if kept.get(item_id) else ""
+            states = kept.get(item_id, [])
+            return repr([(state.summary, state.body) for state in states]) if states else ""
 
         yield OpenBackend(backend=make(kept), held=held)
 
@@ -233,7 +263,7 @@ class Appending(InAFolder):
 class RememberingKeysInMemory(Appending):
     """Knows a key again, until it is restarted."""
 
-    def __init__(self, kept: dict[str, list[str]]) -> None:
+    def __init__(self, kept: dict[str, list[Item]]) -> None:
         super().__init__(kept)
         self.keys: dict[str, Sequence[Link]] = {}
 
@@ -264,8 +294,8 @@ class ForgettingAll(InAFolder):
 
 class ForgettingByLinksAlone(InAFolder):
     async def forget(self, item_id: str, links: Sequence[Link], idempotency_key: str) -> None:
-        for one in links:
-            await super().forget(one.remote_id, links, idempotency_key)
+        for link in links:
+            await super().forget(link.remote_id, links, idempotency_key)
 
 
 class ForgettingOnce(InAFolder):
@@ -283,7 +313,7 @@ class WithoutLinks(InAFolder):
 class LinksOfAnother(InAFolder):
     async def put(self, item: Item, idempotency_key: str) -> Sequence[Link]:
         links = await super().put(item, idempotency_key)
-        return [replace(one, item_id="epi_other") for one in links]
+        return [replace(link, item_id="epi_other") for link in links]
 
 
 class UnderAnotherName(InAFolder):
@@ -291,32 +321,119 @@ class UnderAnotherName(InAFolder):
         return replace(await super().check(), name="another")
 
 
-WRONG: list[Any] = [
-    Losing,
-    Appending,
-    RememberingKeysInMemory,
-    KeepingTheFirst,
-    ForgettingNothing,
-    ForgettingAll,
-    ForgettingByLinksAlone,
-    ForgettingOnce,
-    WithoutLinks,
-    LinksOfAnother,
-    UnderAnotherName,
-]
+class OfEverybody(InAFolder):
+    async def retrieve(self, query: str, scope: Scope, *, limit: int) -> Sequence[str]:
+        owners = {item.scope.owner_id for (item, *_) in self.kept.values()}
+        found = [
+            await super(OfEverybody, self).retrieve(query, Scope(owner_id=owner), limit=limit)
+            for owner in sorted(owners)
+        ]
+        return [name for some in found for name in some][:limit]
 
 
-@pytest.mark.parametrize("test", TESTS)
-async def test_the_suite_lets_a_right_backend_pass(test: str) -> None:
-    await getattr(BackendSuite(), test)(folder())
+class OfTheOwnerAlone(InAFolder):
+    async def retrieve(self, query: str, scope: Scope, *, limit: int) -> Sequence[str]:
+        found = await super().retrieve(query, scope, limit=limit)
+        return [hit for hit in found if self.kept[hit][0].scope.owner_id == scope.owner_id]
 
 
-@pytest.mark.parametrize("wrong", WRONG, ids=lambda one: one.__name__)
-async def test_the_suite_catches_a_wrong_backend(wrong: Any) -> None:
-    caught: list[str] = []
-    for test in TESTS:
+class WorstFirst(InAFolder):
+    async def retrieve(self, query: str, scope: Scope, *, limit: int) -> Sequence[str]:
+        found = await super().retrieve(query, scope, limit=100)
+        return found[::-1][:limit]
+
+
+class NamingAll(InAFolder):
+    async def retrieve(self, query: str, scope: Scope, *, limit: int) -> Sequence[str]:
+        return await super().retrieve(query, scope, limit=100)
+
+
+class NamingTwice(InAFolder):
+    async def retrieve(self, query: str, scope: Scope, *, limit: int) -> Sequence[str]:
+        found = await super().retrieve(query, scope, limit=limit)
+        return [hit for hit in found for _ in range(2)][:limit]
+
+
+class AnsweringEveryQuestion(InAFolder):
+    async def retrieve(self, query: str, scope: Scope, *, limit: int) -> Sequence[str]:
+        return await super().retrieve(query.strip() or "billing", scope, limit=limit)
+
+
+class RememberingTheFirstLook(InAFolder):
+    """Looks through what was there when it was first asked."""
+
+    seen: dict[str, list[Item]] | None = None
+
+    async def retrieve(self, query: str, scope: Scope, *, limit: int) -> Sequence[str]:
+        if self.seen is None:
+            self.seen = dict(self.kept)
+        return await InAFolder(self.seen).retrieve(query, scope, limit=limit)
+
+
+class OneAtATime(InAFolder):
+    """Refuses whoever asks while another one does."""
+
+    is_asked = False
+
+    async def retrieve(self, query: str, scope: Scope, *, limit: int) -> Sequence[str]:
+        if self.is_asked:
+            raise BackendUnavailable("busy")
+        self.is_asked = True
         try:
-            await getattr(BackendSuite(), test)(folder(wrong))
+            return await super().retrieve(query, scope, limit=limit)
+        finally:
+            self.is_asked = False
+
+
+class EmptyAfterARestart(InAFolder):
+    def __init__(self, kept: dict[str, list[Item]]) -> None:
+        super().__init__(kept)
+        self.kept = {}
+
+
+WRONG: dict[type[Any], list[type[Any]]] = {
+    BackendSuite: [
+        Losing,
+        Appending,
+        RememberingKeysInMemory,
+        KeepingTheFirst,
+        ForgettingNothing,
+        ForgettingAll,
+        ForgettingByLinksAlone,
+        ForgettingOnce,
+        WithoutLinks,
+        LinksOfAnother,
+        UnderAnotherName,
+    ],
+    RetrievingSuite: [
+        OfEverybody,
+        OfTheOwnerAlone,
+        ForgettingNothing,
+        WorstFirst,
+        NamingAll,
+        NamingTwice,
+        AnsweringEveryQuestion,
+        RememberingTheFirstLook,
+        OneAtATime,
+        EmptyAfterARestart,
+    ],
+}
+
+
+async def failing(suite: type[Any], make: Any) -> list[str]:
+    """Return the tests of a suite that fail on a backend."""
+    failed: list[str] = []
+    for test in sorted(name for name in vars(suite) if name.startswith("test_")):
+        try:
+            await getattr(suite(), test)(folder(make))
         except FAILURES:
-            caught.append(test)
-    assert caught
+            failed.append(test)
+    return failed
+
+
+@pytest.mark.parametrize("suite", WRONG)
+async def test_the_suite_lets_a_right_backend_pass_and_catches_each_wrong_one(
+    suite: type[Any],
+) -> None:
+    assert await failing(suite, InAFolder) == []
+    assert [wrong for wrong in WRONG[suite] if not await failing(suite, wrong)] == []

@@ -24,7 +24,7 @@ Reply = tuple[int, Any]
 
 @contextmanager
 def served(answer: Callable[[str, str, Any], Reply]) -> Iterator[str]:
-    """Serve `answer(method, path, body)` on loopback while the block runs; gives the address."""
+    """Serve `answer(method, path, body)` on loopback while the block runs; returns the address."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -46,7 +46,7 @@ def served(answer: Callable[[str, str, Any], Reply]) -> Iterator[str]:
                 self.close_connection = True  # the client has gone
 
         def log_message(self, *_: Any) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
@@ -61,12 +61,12 @@ def served(answer: Callable[[str, str, Any], Reply]) -> Iterator[str]:
 
 
 def vector_of(text: str) -> list[float]:
-    """Give a vector that shares directions with texts of the same words, or characters of CJK."""
+    """Return a vector that shares directions with texts of the same words, or characters of CJK."""
     vector = [0.0] * DIMENSION
     for word in re.findall(r"[a-z0-9]+|[\u4e00-\u9fff]", text.lower()):
         vector[int(hashlib.sha256(word.encode()).hexdigest(), 16) % DIMENSION] += 1.0
-    length = math.sqrt(sum(one * one for one in vector)) or 1.0
-    return [one / length for one in vector]
+    length = math.sqrt(sum(number * number for number in vector)) or 1.0
+    return [number / length for number in vector]
 
 
 @dataclass
@@ -150,7 +150,7 @@ class FakeMemuServer:
     def _clear(self, body: Any) -> Reply:
         if not body.get("user_id") and not body.get("agent_id"):
             return 422, {"detail": "one of both"}
-        kept = [one for one in self.items if any(one[name] != body[name] for name in body)]
+        kept = [item for item in self.items if any(item[name] != body[name] for name in body)]
         purged = len(self.items) - len(kept)
         self.items = kept
         return _good({"purged_categories": 0, "purged_items": purged, "purged_resources": 0})
@@ -159,11 +159,11 @@ class FakeMemuServer:
         """Find across all users, as the server does that takes no scope from the request."""
         asked = vector_of(body["query"])
         found = [
-            (sum(a * b for a, b in zip(asked, vector_of(one["summary"]), strict=True)), one)
-            for one in self.items
+            (sum(a * b for a, b in zip(asked, vector_of(item["summary"]), strict=True)), item)
+            for item in self.items
         ]
-        best = sorted(found, key=lambda one: -one[0])
-        return _good({"items": [one for score, one in best if score > 0], "categories": []})
+        best = sorted(found, key=lambda hit: -hit[0])
+        return _good({"items": [entry for score, entry in best if score > 0], "categories": []})
 
 
 def _good(result: Any) -> Reply:

@@ -26,7 +26,7 @@ SOON_S = 10
 async def test_it_stays_in_the_directory_that_it_was_given(tmp_path: Path, address: str) -> None:
     async with opened(tmp_path / "deep" / "memu", address) as backend:
         await backend.put(item(), "k")
-    names = [str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*") if one.is_file()]
+    names = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()]
     assert names == ["deep/memu/memu.sqlite3"]
 
 
@@ -72,7 +72,7 @@ async def test_an_endpoint_that_failed_half_way_is_made_up_for_by_the_next_try(
 
 
 def rows(*vectors: object) -> Reply:
-    return 200, {"data": [{"index": n, "embedding": one} for n, one in enumerate(vectors)]}
+    return 200, {"data": [{"index": n, "embedding": vector} for n, vector in enumerate(vectors)]}
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def rows(*vectors: object) -> Reply:
         (401, {}),
         (302, {}),
     ],
-    ids=lambda one: f"{one[0]}-{str(one[1])[:40]}",
+    ids=lambda name: f"{name[0]}-{str(name[1])[:40]}",
 )
 async def test_an_endpoint_is_not_believed(
     tmp_path: Path, address: str, endpoint: FakeEmbeddings, reply: Reply
@@ -120,7 +120,7 @@ async def test_vectors_come_in_the_order_of_their_numbers(
     tmp_path: Path, address: str, endpoint: FakeEmbeddings
 ) -> None:
     def backwards(texts: list[str]) -> Reply:
-        rows = [{"index": n, "embedding": vector_of(one)} for n, one in enumerate(texts)]
+        rows = [{"index": n, "embedding": vector_of(text)} for n, text in enumerate(texts)]
         return 200, {"data": rows[::-1]}
 
     endpoint.instead = backwards

@@ -118,7 +118,7 @@ async def delivered(memory: Memory, owner_id: str = "ann") -> None:
     memory.wake_deliveries()
     while True:
         page = await memory.outbox.page(owner_id, "pending", limit=100)
-        waits = [one for one in page if one.backend != "vectors"]
+        waits = [entry for entry in page if entry.backend != "vectors"]
         if not waits:
             return
         await anyio.sleep(0.01)
@@ -158,7 +158,7 @@ async def test_where_nothing_fits_memus_nearest_are_not_shown(tmp_path: Path, ki
         await written(memory)
         found = await memory.search.search(query, scope=ANN)
         assert found.weak, "memU had its nearest, too"
-        assert any("memU" in one.why for one in found.weak)
+        assert any("memU" in entry.why for entry in found.weak)
         pack = await asked(memory, query)
         assert (list(found.hits), pack.text, list(pack.degraded)) == ([], "", [])
 
@@ -174,7 +174,7 @@ async def test_what_was_forgotten_never_shows_though_memu_still_has_it(
             )
         )
         found = await memory.search.search("billing certificate rotated", scope=ANN)
-        shown = {one.item.id for one in [*found.hits, *found.weak]}
+        shown = {hit.item.id for hit in [*found.hits, *found.weak]}
         assert ids["queue"] in shown
         assert ids["certificate"] not in shown
 
@@ -193,8 +193,8 @@ async def test_a_memu_that_fails_is_named_and_the_rest_is_shown(tmp_path: Path, 
         ids = await written(memory)
         kind.fail()
         packs = [await asked(memory, "billing certificate rotated") for _ in range(6)]
-        assert [list(one.degraded) for one in packs] == [*[["memu_error"]] * 5, ["breaker_open"]]
-        assert {one.items[0].id for one in packs} == {ids["certificate"]}
+        assert [list(pack.degraded) for pack in packs] == [*[["memu_error"]] * 5, ["breaker_open"]]
+        assert {pack.items[0].id for pack in packs} == {ids["certificate"]}
         assert "Memory backend degraded: memu_error." in packs[0].text
         assert told == [(f"{memory.deliveries[0].name}_reading", "open")]
 
@@ -215,7 +215,7 @@ async def test_a_memu_that_hangs_costs_the_deadline_and_no_more(tmp_path: Path) 
             made = await memory.write(draft(TEXTS["certificate"], tag="x"))
             with anyio.fail_after(WAIT_S):
                 pack = await asked(memory, "billing certificate rotated", deadline_s=DEADLINE_S)
-            assert [one.id for one in pack.items] == [made.episode_id]
+            assert [item.id for item in pack.items] == [made.episode_id]
             assert list(pack.degraded) == ["memu_timeout"]
 
 

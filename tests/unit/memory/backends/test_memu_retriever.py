@@ -82,7 +82,7 @@ class World:
             )
 
     async def degraded(self, times: int = 1, bound_s: float = WAIT_S) -> list[str]:
-        return [one for _ in range(times) for one in (await self.ask(bound_s=bound_s)).degraded]
+        return [entry for _ in range(times) for entry in (await self.ask(bound_s=bound_s)).degraded]
 
 
 def failing(exc: Exception) -> Callable[[], Awaitable[None]]:
@@ -102,7 +102,9 @@ async def test_it_is_asked_in_the_name_of_who_asks_for_five_and_without_secrets(
         Question(text="密码 hunter2 of the gateway", scope=ANN, kinds=KINDS), limit=60
     )
     assert world.memu.asked == [("密码 [masked] of the gateway", ANN, 5)]
-    assert answer.seconded == [Candidate(item_id=one, strength=None) for one in ("epi_1", "epi_2")]
+    assert answer.seconded == [
+        Candidate(item_id=name, strength=None) for name in ("epi_1", "epi_2")
+    ]
     assert (answer.candidates, answer.weak, answer.degraded) == ((), (), ())
 
 
@@ -118,7 +120,7 @@ async def test_of_cases_alone_it_is_not_asked(kinds: Sequence[ItemKind], times: 
 @pytest.mark.parametrize(
     "exc",
     [BackendUnavailable("away"), DeliveryRefused("too long"), RuntimeError("broken")],
-    ids=lambda one: type(one).__name__,
+    ids=lambda name: type(name).__name__,
 )
 async def test_a_memu_that_fails_is_named(exc: Exception) -> None:
     assert await World(Memu(first=failing(exc))).degraded() == ["memu_error"]

@@ -5,16 +5,18 @@ import threading
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
-from memory.backends import memu_lines
+from memory.backends import memu_search
 from memory.backends.memu_cli import MemuCliBackend
 from memory.backends.memu_embeddings import EmbeddingService
-from memory.backends.memu_lines import NearLines
+from memory.backends.memu_package import driven
+from memory.backends.memu_search import MemuSearch
 from memory.outbox.backend import BackendUnavailable, DeliveryRefused
 from memory.scope import Scope
 from tests.conformance.suites.backends import item
@@ -26,18 +28,18 @@ BOB = Scope(owner_id="bob")
 
 
 class Gate:
-    """Holds whoever looks for lines until it is opened."""
+    """Holds a search until it is opened."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.entered, self.opened = threading.Event(), threading.Event()
-        turn_to = NearLines.turn_to
+        search = MemuSearch._nearest_files  # noqa: SLF001  the part that runs in a thread
 
-        def held(lines: NearLines, vector: Sequence[float], owner_ids: Sequence[str]) -> None:
+        def held(memu: MemuSearch, vector: list[float], owner_ids: Sequence[str]) -> list[str]:
             self.entered.set()
             assert self.opened.wait(WAIT_S)
-            turn_to(lines, vector, owner_ids)
+            return search(memu, vector, owner_ids)
 
-        monkeypatch.setattr(NearLines, "turn_to", held)
+        monkeypatch.setattr(MemuSearch, "_nearest_files", held)
 
     async def wait_entered(self) -> None:
         assert await anyio.to_thread.run_sync(self.entered.wait, WAIT_S)
@@ -97,7 +99,7 @@ async def test_a_question_does_not_wait_for_a_delivery(
     entered, go_on = threading.Event(), threading.Event()
 
     def hold(texts: list[str]) -> Reply | None:
-        if any("slow" in one for one in texts):
+        if any("slow" in text for text in texts):
             entered.set()
             assert go_on.wait(WAIT_S)
         return None
@@ -120,7 +122,7 @@ async def test_who_asks_while_another_does_waits_for_his_turn(
 
         async def at_once(_: EmbeddingService, texts: list[str]) -> list[list[float]]:
             await anyio.lowlevel.checkpoint()
-            return [vector_of(one) for one in texts]
+            return [vector_of(text) for text in texts]
 
         monkeypatch.setattr(EmbeddingService, "vectors", at_once)
         gate = Gate(monkeypatch)
@@ -138,28 +140,40 @@ async def test_who_asks_while_another_does_waits_for_his_turn(
         assert found == [["epi_en"], ["epi_en"]]
 
 
-async def test_of_many_lines_memu_is_handed_the_nearest(
-    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(memu_lines, "_HANDED", 2)
+async def test_the_answer_is_the_one_that_memu_gives(tmp_path: Path, address: str) -> None:
+    """Its own way, which reads every vector anew, on the same file."""
+    bodies = {
+        "epi_billing": "billing service restarts\nrotated certificate\ninvoice run",
+        "epi_zh": "支付网关 升级\n证书 重新 加载\nbilling 账单",
+        "epi_long": "\n".join(f"alpha bravo {number}" for number in range(60)),
+        "epi_other": "green tea\ninvoice of the certificate",
+    }
     async with opened(tmp_path, address) as backend:
-        lines = "\n".join(f"alpha bravo {number}" for number in range(60))
-        await backend.put(item("epi_long", lines), "k")
-        await backend.put(item("epi_zh"), "k2")
-        assert (await backend.retrieve("支付网关 证书", ANN, limit=5))[0] == "epi_zh"
+        for name, body in bodies.items():
+            await backend.put(item(name, body), name)
+        near = {"billing certificate": 3, "支付网关 证书": 1, "alpha": 1, "invoice": 2, "tea": 1}
+        for query, count in near.items():  # what shares no word is in no order
+            found = await backend.retrieve(query, ANN, limit=5)
+
+            def ask(memu: Any, query: str = query) -> list[str]:
+                answer = driven(memu.progressive_retrieve(query, where={"user_id__in": ["ann"]}))
+                return [file["name"] for file in answer["files"]]
+
+            own = await backend._in_thread(ask)  # noqa: SLF001  memU itself
+            assert found[:count] == own[:count], query
 
 
 async def test_no_line_is_read_twice(
     tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    of_some = memu_lines._read  # noqa: SLF001  the one place where lines are read
+    read_lines = memu_search._read  # noqa: SLF001  the one place where lines are read
 
     def counting(connection: sqlite3.Connection, ids: Sequence[str]) -> object:
         read.extend(ids)
-        return of_some(connection, ids)
+        return read_lines(connection, ids)
 
-    monkeypatch.setattr(memu_lines, "_read", counting)
+    monkeypatch.setattr(memu_search, "_read", counting)
     async with opened(tmp_path, address) as backend:
         await backend.put(item(body="one 一\ntwo 二\nthree 三"), "k")
         await backend.retrieve("one", ANN, limit=5)
@@ -169,22 +183,13 @@ async def test_no_line_is_read_twice(
         assert (of_first, len(read)) == (3, 4)
 
 
-async def test_lines_that_are_gone_are_kept_no_longer(tmp_path: Path, address: str) -> None:
-    lines = NearLines(tmp_path / "memu.sqlite3")
-
-    async def texts_kept() -> int:
-        await anyio.to_thread.run_sync(lines.turn_to, [1.0] * 64, ["ann"])
-        return len(lines.list_segments({}))
-
+async def test_lines_that_are_gone_are_not_found(tmp_path: Path, address: str) -> None:
     async with opened(tmp_path, address) as backend:
         await backend.put(item(body="one\ntwo"), "k")
         await backend.put(item("epi_zh", "三\n四\n五"), "k2")
-        assert await texts_kept() == 5
-        await backend.put(item(body="two", revision=2), "k3")
-        assert await texts_kept() == 4
+        assert (await backend.retrieve("三", ANN, limit=5))[0] == "epi_zh"
         await backend.forget("epi_zh", (), "f")
-        assert await texts_kept() == 1
-    lines.close()
+        assert await backend.retrieve("三", ANN, limit=5) == ["epi_en"]
 
 
 async def test_lines_of_another_model_are_passed_over(tmp_path: Path, address: str) -> None:
@@ -208,7 +213,7 @@ async def test_where_memu_holds_too_much_it_says_so(
     async with opened(tmp_path, address) as backend:
         await backend.put(item(body="one\ntwo"), "k")
         await backend.put(item("epi_bob", "billing", scope=BOB), "k2")
-        monkeypatch.setattr(memu_lines, "_MOST_LINES", 1)
+        monkeypatch.setattr(memu_search, "_MOST_LINES", 1)
         with pytest.raises(BackendUnavailable, match="more than can be looked through"):
             await backend.retrieve("one", ANN, limit=5)
         assert await backend.retrieve("billing", BOB, limit=5) == ["epi_bob"]
@@ -220,11 +225,11 @@ async def test_what_is_kept_of_others_makes_room(
     async with opened(tmp_path, address) as backend:
         await backend.put(item(body="one\ntwo"), "k")
         await backend.put(item("epi_bob", "billing\nbill", scope=BOB), "k2")
-        monkeypatch.setattr(memu_lines, "_MOST_NUMBERS", 2 * 64)
+        monkeypatch.setattr(memu_search, "_MOST_NUMBERS", 2 * 64)
         for _ in range(2):
             assert await backend.retrieve("one", ANN, limit=5) == ["epi_en"]
             assert await backend.retrieve("billing", BOB, limit=5) == ["epi_bob"]
-        monkeypatch.setattr(memu_lines, "_MOST_NUMBERS", 64)
+        monkeypatch.setattr(memu_search, "_MOST_NUMBERS", 64)
         with pytest.raises(BackendUnavailable, match="more than can be looked through"):
             await backend.retrieve("one", ANN, limit=5)
 
@@ -258,8 +263,6 @@ async def test_an_endpoint_that_is_away_or_refuses_is_told(
 async def test_reading_stops_when_it_is_closed(tmp_path: Path, address: str) -> None:
     async with opened(tmp_path, address) as backend:
         await backend.put(item(), "k")
-    lines = NearLines(tmp_path / "memu.sqlite3")
-    lines.stop()
-    with pytest.raises(BackendUnavailable, match="being closed"):
-        await anyio.to_thread.run_sync(lines.turn_to, [1.0], ["ann"])
-    lines.close()
+        backend._search._is_stopped.set()  # noqa: SLF001  as `close` does while a search runs
+        with pytest.raises(BackendUnavailable, match="being closed"):
+            await backend.retrieve("billing", ANN, limit=5)
