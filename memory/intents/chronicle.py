@@ -1,4 +1,4 @@
-"""Where intents are kept, in the order in which they were recorded."""
+"""The chronicle: intents in the order in which they were recorded."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class IntentRecord:
     conversation_id: str | None
     turn_id: str | None
     text: str
-    """As it is told; empty when forgotten."""
+    """Empty when forgotten."""
     payload: Mapping[str, Any]
     """Every text in it masked; empty when forgotten."""
     occurred_at: datetime
@@ -30,8 +30,6 @@ class IntentRecord:
 class Recording:
     """What one intent leaves in the stores."""
 
-    record: IntentRecord | None
-    """None: it does not go into the chronicle."""
     intent_id: str
     key: str
     form_key: str
@@ -41,8 +39,11 @@ class Recording:
     conversation_id: str | None
     turn_id: str | None
     occurred_at: datetime
+    text: str | None
+    """None if the policy keeps it out of the chronicle."""
+    payload: Mapping[str, Any]
     context: str | None
-    """What the conversation's next prompt is told; None: nothing."""
+    """Text for the conversation's next prompt; None if there is none."""
     fields: Sequence[tuple[str, str]]
     """The payload's fields and types."""
 
@@ -67,7 +68,7 @@ class ObservedField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntentPage:
-    """Some of the chronicle, newest first, and where the next begin."""
+    """Part of the chronicle, newest first, and where the next part begins."""
 
     records: Sequence[IntentRecord]
     next_cursor: str | None
@@ -77,9 +78,9 @@ class Chronicle(Protocol):
     """Intents, what waits for prompts, and turns of which episodes are to be made."""
 
     async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
-        """Write all of them or none, in one transaction; gives the ids that were new.
+        """Write all of them or none, in one transaction; return the ids that were new.
 
-        One whose id is there already changes nothing. A `turn.completed` makes its turn an ended one.
+        An id that is already there is skipped. A `turn.completed` marks its turn as ended.
 
         Raises:
             StoreUnavailable: nothing was written.
@@ -97,43 +98,37 @@ class Chronicle(Protocol):
     ) -> IntentPage:
         """List an owner's intents, newest first: the order of recording, backwards.
 
-        `key` is a key, or a beginning of keys that ends in a dot: `tool.`, `tool.Bash.`. What was forgotten
-        is there without its words; what a policy kept out of the chronicle is not.
+        `key` is a key, or a prefix of keys that ends in a dot: `tool.`, `tool.Bash.`. Forgotten intents are
+        listed without their text; those that a policy kept out of the chronicle are not listed.
 
         Raises:
-            ValueError: the cursor was not given out here.
+            ValueError: the cursor is not one of this chronicle.
         """
         ...
 
     async def intents_of_turn(self, turn_id: str) -> Sequence[IntentRecord]:
-        """Give a turn's intents in the order of recording, forgotten ones without their words.
-
-        A turn is one owner's; which, its intents say. For the server's own work, not for requests.
-        """
+        """Return a turn's intents in the order of recording; for the server's own work, not for requests."""
         ...
 
     async def unremembered(self, limit: int) -> Sequence[str]:
-        """Give ids of ended turns, of all owners, that are not marked as remembered, oldest first.
+        """Return ids of ended turns, of all owners, that are not marked as remembered, oldest first.
 
-        A turn whose `turn.completed` says `tool_calls: 0` is marked when that is recorded.
+        A turn whose `turn.completed` says `tool_calls: 0` is marked at once.
         """
         ...
 
     async def pending(self, conversation_id: str, owner_id: str) -> Sequence[PendingIntent]:
-        """Give what waits for the conversation's next prompt, oldest first."""
+        """Return what waits for the conversation's next prompt, oldest first."""
         ...
 
     async def consumed(self, intent_ids: Sequence[str], turn_id: str) -> None:
-        """Note that these went into a turn's prompt: they wait no longer, and their words are dropped.
-
-        Those that do not wait, or never did, stay as they are.
-        """
+        """Mark waiting intents as used in a turn's prompt, and drop their text; ignore all others."""
         ...
 
     async def delete_conversation_context(self, conversation_id: str) -> None:
-        """Drop what waits, and ever waited, for a conversation that was left or deleted."""
+        """Delete all pending context of a conversation that was left or deleted."""
         ...
 
     async def observed_fields(self, form_key: str) -> Sequence[ObservedField]:
-        """Give which fields the payloads of a key or family had, by name; never values."""
+        """Return the fields that payloads of a key or family had, sorted by name; never values."""
         ...

@@ -1,4 +1,4 @@
-"""One thing that happened, in the form in which memory takes it."""
+"""One thing that happened, as memory takes it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,21 +10,20 @@ SourceKind = Literal["turn", "llm", "tool", "permission", "memory", "conversatio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryIntent:
-    """What happened; made by the builders, taken by `record_intent` and by nothing else.
+    """What happened; made by the builders, recorded by `record_intent`.
 
-    The payload is raw: secrets in it are masked where it is rendered, and only what is rendered is
-    ever stored or shown.
+    The payload is raw: secrets in it are masked when it is rendered, and only the result is stored or shown.
     """
 
     id: str
-    """Made of what happened: recording the same again changes nothing."""
+    """Derived from what happened: recording the same again changes nothing."""
     key: str
     """A registered key, such as `tool.Bash.ok`."""
     source_kind: SourceKind
     owner_id: str
     payload: Mapping[str, Any]
     fallback_text: str
-    """What a sink says where no template fits."""
+    """Used if there is no template."""
     occurred_at: datetime
     conversation_id: str | None = None
     turn_id: str | None = None

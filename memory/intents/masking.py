@@ -1,7 +1,7 @@
-"""Payloads as they may be kept: every text in them masked, and all of it bounded.
+"""Masks the secrets in payloads and bounds their size.
 
-A text is masked before it is cut, and where it is too long even for that, what stands next to the cut is
-thrown away: half a secret would not be known as one.
+A text is masked before it is shortened. If it is too long to be masked whole, what stands next to the cut is
+dropped, since half a secret would not be recognised.
 """
 
 import json
@@ -14,44 +14,41 @@ from typing import Any, Final
 from policies.secrets.text import MASK
 
 Mask = Callable[[str], str]
-"""Masks the secrets in a text. The same text, the same result; masking twice changes nothing."""
+"""Masks the secrets in a text; deterministic and idempotent."""
 
 MAX_TEXT_CHARS: Final = 4_000
-"""Of one text in a payload; of a longer one the head and the tail stay."""
+"""Of one text; a longer one keeps its head and its tail."""
 MAX_PAYLOAD_CHARS: Final = 16_000
 """Of all texts and names in a payload together."""
 _MAX_ENTRIES: Final = 40
 _MAX_DEPTH: Final = 5
 _MAX_NAME_CHARS: Final = 80
 _SPARE_CHARS: Final = 200
-"""For the name that is just too much, and for what says that something is left out."""
+"""For a name that exceeds the bound, and for the marks of what is left out."""
 _MAX_INT_BITS: Final = 64
 
 _READ_CHARS: Final = 7_000
-"""So much of a long text's head, and of its tail, is masked at all: masking takes time."""
+"""How much of a long text's head and tail is masked; masking takes time."""
 _LONGEST_SECRET_CHARS: Final = 4_096
-"""A key block is about that long: so much on either side of a cut may be the rest of one."""
+"""About the length of a key block: so much on either side of a cut may be part of one."""
 
 _LEFT_OUT: Final = "…"
 _PROBES: Final = ("correct horse battery", "Zq8vK2pL9xR4")
-"""Secret only by the name that they stand under."""
+"""Values that are masked only because of the name before them."""
 
 
 def masked_payload(payload: Mapping[str, Any], mask: Mask) -> dict[str, Any]:
-    """Give a payload as JSON has it, masked and bounded; its shape and its fields' names stay.
+    """Return a payload as JSON values, masked and bounded; its shape and the names of its fields stay.
 
-    Under a name that tells (`password`) every value is masked, whatever it looks like; so is what
-    follows a telling option in a list of arguments.
+    Every value under a telling name (`password`) is masked, and so is what follows a telling option in a
+    list of arguments.
     """
     masked: dict[str, Any] = _Masking(mask).mapping(payload, _MAX_DEPTH, telling=False)
     return masked
 
 
 def masked_text(text: str, mask: Mask, most: int = MAX_TEXT_CHARS) -> str:
-    """Mask a text and give its head and tail, at most `most` characters in all.
-
-    What no database and no prompt can carry (NUL, half characters) is replaced.
-    """
+    """Mask a text and shorten it to `most` characters; replace NUL and half surrogate pairs."""
     if len(text) <= 2 * _READ_CHARS:
         return clipped(mask(_carried(text)), most)
     head = mask(_carried(text[:_READ_CHARS]))[:-_LONGEST_SECRET_CHARS]
@@ -60,12 +57,12 @@ def masked_text(text: str, mask: Mask, most: int = MAX_TEXT_CHARS) -> str:
 
 
 def clipped(text: str, most: int) -> str:
-    """Give a text's head and tail where it is too long, at most `most` characters in all."""
+    """Shorten a text to `most` characters of its head and tail."""
     return text if len(text) <= most else _joined(text, text, len(text), most)
 
 
 def _joined(head: str, tail: str, chars: int, most: int) -> str:
-    """Put a head and a tail of `chars` characters together, and say what is left out between."""
+    """Join the head and tail of a text of `chars` characters, with the number of those left out."""
     gap = f" … {max(0, chars - most)} more characters … "
     room = max(0, most - len(gap))
     end = min(len(tail), room // 3)
@@ -82,7 +79,7 @@ def _carried(text: str) -> str:
 
 
 def masked_name(name: str, mask: Mask) -> str:
-    """Mask and bound the name of a field: the same ones come again and again."""
+    """Mask and shorten the name of a field; results are cached."""
     if len(name) > _MAX_NAME_CHARS:
         return masked_text(name, mask, _MAX_NAME_CHARS)
     return _masked_name(name, mask)
@@ -95,45 +92,47 @@ def _masked_name(name: str, mask: Mask) -> str:
 
 @lru_cache(maxsize=4096)
 def _is_telling(name: str, mask: Mask) -> bool:
-    """Whether what stands under a name is a secret because of the name."""
-    lines = [f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(one)}" for one in _PROBES]
+    """Return whether a value is masked because of the name before it."""
+    lines = [f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(probe)}" for probe in _PROBES]
     return any(mask(f"{{{line}}}") != f"{{{line}}}" for line in lines) or any(
-        mask(f"{name}={one}") != f"{name}={one}" for one in _PROBES[1:]
+        mask(f"{name}={probe}") != f"{name}={probe}" for probe in _PROBES[1:]
     )
 
 
 @dataclass(slots=True)
 class _Masking:
-    """One payload on its way: how much of it may still be kept."""
+    """The masking of one payload, with the room that is left."""
 
     mask: Mask
     room: int = MAX_PAYLOAD_CHARS - _SPARE_CHARS
 
     def mapping(self, value: Mapping[Any, Any], depth: int, *, telling: bool) -> dict[str, Any]:
         kept: dict[str, Any] = {}
-        for key, one in list(value.items())[:_MAX_ENTRIES]:
+        for key, entry in list(value.items())[:_MAX_ENTRIES]:
             if self.room <= 0:
                 kept[_LEFT_OUT] = _LEFT_OUT
                 break
             name = masked_name(str(key), self.mask)
             self.room -= len(name)
-            kept[name] = self.value(one, depth - 1, telling=telling or _is_telling(name, self.mask))
+            kept[name] = self.value(
+                entry, depth - 1, telling=telling or _is_telling(name, self.mask)
+            )
         return kept
 
     def sequence(self, value: Sequence[Any], depth: int, *, telling: bool) -> list[Any]:
         kept: list[Any] = []
         before: Any = None
-        for one in value[:_MAX_ENTRIES]:
+        for entry in value[:_MAX_ENTRIES]:
             if self.room <= 0:
                 kept.append(_LEFT_OUT)
                 break
-            follows = telling or self._follows_option(before, one)
-            kept.append(self.value(one, depth - 1, telling=follows))
-            before = one
+            follows = telling or self._follows_option(before, entry)
+            kept.append(self.value(entry, depth - 1, telling=follows))
+            before = entry
         return kept
 
     def value(self, value: Any, depth: int, *, telling: bool) -> Any:
-        """Give one value; what there is no room for is left out."""
+        """Return one value masked, or a mark if there is no room for it."""
         self.room -= 1
         if value is None or isinstance(value, bool):
             return value
@@ -159,7 +158,7 @@ class _Masking:
         return text
 
     def _follows_option(self, before: Any, value: Any) -> bool:
-        """Whether an argument is a secret because of the option before it."""
+        """Return whether an argument is masked because of the option before it."""
         if not (isinstance(before, str) and isinstance(value, str) and before.startswith("-")):
             return False
         if len(before) > _MAX_NAME_CHARS:

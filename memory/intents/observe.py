@@ -1,4 +1,4 @@
-"""Which fields payloads really have: names and types, never values."""
+"""Observes which fields payloads really have: names and types, never values."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -7,12 +7,22 @@ from memory.intents.masking import Mask, masked_name
 
 _MAX_FIELDS: Final = 100
 _MAX_DEPTH: Final = 2
+_TYPES: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
+    (type(None), "null"),
+    (bool, "flag"),
+    ((int, float), "number"),
+    (str, "text"),
+    (Mapping, "object"),
+    ((list, tuple), "list"),
+    (object, "other"),
+)
+"""The first that fits counts: a bool is an int, too."""
 
 
 def observe_intent_payload(payload: Mapping[str, Any], mask: Mask = str) -> list[tuple[str, str]]:
-    """List the payload's fields with their types, those of its objects as `args.path`.
+    """Return the payload's fields with their types, those of its objects as `args.path`.
 
-    Sorted, at most 100, names masked and of at most 80 characters: a model may have made them up.
+    Sorted, at most 100. Names are masked and shortened to 80 characters, since a model may invent them.
     """
     return sorted(set(_fields(payload, "", _MAX_DEPTH, mask)))[:_MAX_FIELDS]
 
@@ -20,26 +30,8 @@ def observe_intent_payload(payload: Mapping[str, Any], mask: Mask = str) -> list
 def _fields(
     value: Mapping[str, Any], before: str, depth: int, mask: Mask
 ) -> Iterator[tuple[str, str]]:
-    for name, one in list(value.items())[:_MAX_FIELDS]:
+    for name, entry in list(value.items())[:_MAX_FIELDS]:
         path = f"{before}{masked_name(str(name), mask)}"
-        yield path, _type(one)
-        if isinstance(one, Mapping) and depth > 1:
-            yield from _fields(one, f"{path}.", depth - 1, mask)
-
-
-def _type(value: Any) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "flag"
-        case int() | float():
-            return "number"
-        case str():
-            return "text"
-        case Mapping():
-            return "object"
-        case list() | tuple():
-            return "list"
-        case _:
-            return "other"
+        yield path, next(word for kind, word in _TYPES if isinstance(entry, kind))
+        if isinstance(entry, Mapping) and depth > 1:
+            yield from _fields(entry, f"{path}.", depth - 1, mask)

@@ -1,6 +1,6 @@
-"""Which intents go into which sinks: the shipped policy, and one of somebody's own on top of it.
+"""Which intents go into which sinks: the shipped policy, and a policy file that changes it.
 
-A file of one's own is TOML; what it does not name stays as it is shipped:
+The file is TOML; what it does not name stays as it is shipped:
 
     [intents."tool.Bash.error"]      # a key, a family, or one name of a family
     to_llm_context = true
@@ -41,11 +41,11 @@ class MemoryPolicy:
     """The rule of each key, and the templates."""
 
     rules: Mapping[str, MemorySinkPolicy]
-    """By key or family; what stands for one name of a family goes before the family's."""
+    """By key or family; the rule of a single key is preferred to that of its family."""
     templates: Templates = field(default_factory=default_templates)
 
     def rule_of(self, key: str) -> MemorySinkPolicy:
-        """Give the rule of a key.
+        """Return the rule of a key.
 
         Raises:
             UnknownIntent: the key is not registered.
@@ -55,22 +55,20 @@ class MemoryPolicy:
 
 
 def default_memory_policy() -> MemoryPolicy:
-    """Give the shipped policy; it has a rule for every registered key.
+    """Return the shipped policy; it has a rule for every registered key.
 
-    Into the next prompt goes what the agent's own session may not hold: that the turn before was cut off, and
-    the calls that were interrupted, whose effect is uncertain. What a call gave, also an error or a denial,
-    the session has already, and telling it again would only cost room. Deliveries belong to no
-    conversation: they stand in the chronicle and in `/memory/health`.
+    The next prompt gets what the agent's own session may not hold: that the turn before was cut off, and
+    the calls that were interrupted, whose effect is uncertain. The session has all other results already.
     """
-    return MemoryPolicy(rules={one.key: one.policy for one in FORMS})
+    return MemoryPolicy(rules={form.key: form.policy for form in FORMS})
 
 
 def validate_memory_policy(policy: MemoryPolicy) -> None:
-    """Check that every rule is of a registered key and every template that it names is there.
+    """Check that every rule is of a registered key and names existing templates.
 
     Raises:
         UnknownIntent: a rule's key is not registered.
-        IntentRefused: a registered key has no rule, or a template is missing or cannot be.
+        IntentRefused: a registered key has no rule, or a template is missing or wrong.
     """
     for name, body in policy.templates.items():
         validate_template(name, body)
@@ -87,14 +85,14 @@ def validate_memory_policy(policy: MemoryPolicy) -> None:
     for name, body in policy.templates.items():
         with suppress(UnknownIntent):  # a name of its own, used where a rule names it
             check_places(name, body, form_of(name))
-    missing = [one.key for one in FORMS if one.key not in policy.rules]
+    missing = [form.key for form in FORMS if form.key not in policy.rules]
     if missing:
         raise IntentRefused(f"The registered key {missing[0]!r} has no rule; add one.")
 
 
 def _templates_of(key: str, form: IntentForm, rule: MemorySinkPolicy) -> set[str]:
     named = (rule.chronicle_template, rule.runtime_log_template, rule.llm_context_template)
-    return {one for one in named if one} | {key, form.key}
+    return {name for name in named if name} | {key, form.key}
 
 
 def load_memory_policy_blocking(path: Path) -> MemoryPolicy:
@@ -135,14 +133,9 @@ def _on_top(given: Mapping[str, Any]) -> MemoryPolicy:
         templates[name] = body
     rules = dict(shipped.rules)
     given_rules = _table(given, "intents")
-    # a family's rule first: it is what one for a single name stands on
-    for key in sorted(given_rules, key=lambda one: (one not in rules, one)):
-        rule = given_rules[key]
-        if not isinstance(rule, Mapping):
-            raise IntentRefused(f"The rule of {key!r} must be a table.")
-        for name, value in rule.items():
-            _refuse_table(key, name, value)
-        rules[key] = _rule(key, rule, rules[form_of(key).key])
+    # a family's rule first: the rule of a single key changes that
+    for key in sorted(given_rules, key=lambda key: (key not in rules, key)):
+        rules[key] = _rule(key, given_rules[key], rules)
     return MemoryPolicy(rules=rules, templates=templates)
 
 
@@ -153,8 +146,17 @@ def _table(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", table)
 
 
-def _rule(key: str, given: Mapping[str, Any], shipped: MemorySinkPolicy) -> MemorySinkPolicy:
-    known = {one.name for one in fields(MemorySinkPolicy)}
+def _rule(key: str, given: Any, rules: Mapping[str, MemorySinkPolicy]) -> MemorySinkPolicy:
+    if not isinstance(given, Mapping):
+        raise IntentRefused(f"The rule of {key!r} must be a table.")
+    known = {field.name for field in fields(MemorySinkPolicy)}
+    nested = [name for name, value in given.items() if isinstance(value, Mapping)]
+    if nested:
+        raise IntentRefused(
+            f"The rule of {key!r} holds a table {nested[0]!r}; write a key with dots in quotes:"
+            f' [intents."{key}.{nested[0]}"].'
+        )
+    shipped = rules[form_of(key).key]
     for name, value in given.items():
         if name not in known:
             raise IntentRefused(
@@ -164,11 +166,3 @@ def _rule(key: str, given: Mapping[str, Any], shipped: MemorySinkPolicy) -> Memo
         if not isinstance(value, wanted):
             raise IntentRefused(f"In the rule of {key!r} {name!r} must be {words}.")
     return replace(shipped, **given)
-
-
-def _refuse_table(key: str, name: str, value: Any) -> None:
-    if isinstance(value, Mapping):
-        raise IntentRefused(
-            f"The rule of {key!r} holds a table {name!r}; a key with dots stands in quotes:"
-            f' [intents."{key}.{name}"].'
-        )

@@ -1,6 +1,6 @@
-"""Intents that are recorded in the background: of what no turn waits for.
+"""Records intents in the background that no turn waits for.
 
-Bounded: where the chronicle cannot keep up, or not be written, the oldest are dropped and counted.
+The queue is bounded: if the chronicle cannot keep up, the oldest intents are dropped and counted.
 """
 
 import logging
@@ -27,7 +27,7 @@ _LAST_S: Final = 5.0
 
 
 class IntentQueue:
-    """Takes intents at once and records them soon, in their order. `run` it in a task group."""
+    """Records intents soon, in their order. `run` it in a task group."""
 
     def __init__(self, recorder: IntentRecorder, *, pause_s: float = _PAUSE_S) -> None:
         self._recorder = recorder
@@ -35,10 +35,10 @@ class IntentQueue:
         self._waiting: deque[MemoryIntent] = deque()
         self._wakened = anyio.Event()
         self.dropped = 0
-        """How many never came into the chronicle: too many waited, or they were not as registered."""
+        """How many were not recorded: too many waited, or they were refused."""
 
     def put(self, intent: MemoryIntent) -> None:
-        """Take an intent; never waits."""
+        """Queue an intent; never waits."""
         if len(self._waiting) == MAX_WAITING:
             self._waiting.popleft()
             self.dropped += 1
@@ -46,7 +46,7 @@ class IntentQueue:
         self._wakened.set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Record what comes, until cancelled; what waits then is recorded all the same."""
+        """Record until cancelled, and then what still waits."""
         task_status.started()
         if self._waiting:  # left by a run that failed
             self._wakened.set()
@@ -62,7 +62,7 @@ class IntentQueue:
                 await self._record()
 
     async def _record(self) -> bool:
-        """Record what waits; False: not now."""
+        """Record what waits; return False if the chronicle cannot be written now."""
         try:
             while self._waiting:
                 await self._record_some()
@@ -84,7 +84,7 @@ class IntentQueue:
             raise
 
     async def _record_batch(self, batch: Sequence[MemoryIntent]) -> None:
-        """Record some; where one is refused, each by itself, so that the others are not lost with it."""
+        """Record a batch; if one is refused, record each by itself."""
         try:
             await self._recorder.record_intents(batch)
         except IntentRefused:
@@ -92,5 +92,5 @@ class IntentQueue:
                 self.dropped += 1
                 _log.exception("intent_refused", extra={"intent": batch[0].key[:120]})
                 return
-            for one in batch:
-                await self._record_batch([one])
+            for intent in batch:
+                await self._record_batch([intent])

@@ -1,44 +1,37 @@
 """`record_intent`: the only way into memory.
 
-    contract → policy → words for each sink → chronicle and pending context, in one transaction → log
+    contract → policy → text for each sink → chronicle and pending context, in one transaction
 
-Whatever is refused is refused before anything is written. The payload itself goes nowhere: what is stored
-or shown of it is masked and bounded. The chronicle keeps an intent's words and, for whoever makes episodes of
-turns, its payload in that form (a call's arguments and result, a message, an outcome, a duration: every
-text of at most 4 000 characters, 16 000 in all); which fields payloads have is counted apart, without values.
+An intent is refused before anything is written. What is stored or shown of its payload is masked and bounded:
+the chronicle keeps a text and the masked payload (each text of at most 4 000 characters, 16 000 in all), from
+which episodes are made. Which fields payloads have is counted apart, without values.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import anyio
+import anyio.to_thread
 
-from memory.intents.chronicle import Chronicle, IntentRecord, Recording
+from memory.intents.chronicle import Chronicle, Recording
 from memory.intents.contract import validate_intent_contract
 from memory.intents.intent import MemoryIntent
 from memory.intents.masking import Mask, masked_payload
 from memory.intents.observe import observe_intent_payload
 from memory.intents.policy import MemoryPolicy, default_memory_policy, validate_memory_policy
-from memory.intents.templates import SinkName, render_memory_template, tell
-
-RuntimeLog = Callable[[MemoryIntent, str], None]
-"""Takes an intent and its masked words into the turn's log."""
+from memory.intents.templates import SinkName, render_memory_template, render_payload
 
 _MOST_AT_ONCE: Final = 2
-"""Batches that are masked side by side: it is work for the processor alone."""
-
-_Prepared = tuple[Recording, str | None]
-"""What an intent leaves in the stores, and its words for the log."""
+"""Batches that are masked at the same time; masking needs the processor alone."""
 
 
 class IntentRecorder:
-    """Takes intents."""
+    """Records intents."""
 
     def __init__(
         self, chronicle: Chronicle, mask: Mask, policy: MemoryPolicy | None = None
     ) -> None:
-        """Make one; `mask` masks secrets, those that the program knows included.
+        """Take a function that masks secrets, including those that the program knows.
 
         Raises:
             IntentRefused: the policy is not valid, see `validate_memory_policy`.
@@ -49,46 +42,32 @@ class IntentRecorder:
         validate_memory_policy(self._policy)
         self._threads = anyio.CapacityLimiter(_MOST_AT_ONCE)
 
-    async def record_intent(
-        self, intent: MemoryIntent, *, runtime_log: RuntimeLog | None = None
-    ) -> bool:
-        """Record one intent; False: it was recorded before, and nothing changed.
+    async def record_intent(self, intent: MemoryIntent) -> bool:
+        """Record one intent; return False if it was recorded before, so that nothing changed.
 
         Raises:
-            IntentRefused: it is not as registered; nothing was written.
-            StoreUnavailable: the chronicle cannot be written; nothing was.
+            IntentRefused: the intent does not match the registry; nothing was written.
+            StoreUnavailable: the chronicle cannot be written; nothing was written.
         """
-        return bool(await self.record_intents([intent], runtime_log=runtime_log))
+        return bool(await self.record_intents([intent]))
 
-    async def record_intents(
-        self, intents: Sequence[MemoryIntent], *, runtime_log: RuntimeLog | None = None
-    ) -> Sequence[str]:
-        """Record several in one transaction, all or none; gives the ids that were new, in order.
+    async def record_intents(self, intents: Sequence[MemoryIntent]) -> Sequence[str]:
+        """Record several in one transaction, all or none; return the ids that were new, in order.
 
-        `runtime_log` is called last, when all is committed, for those that were new: what was recorded
-        before is told nowhere again. Masking runs in a worker thread. Raises as `record_intent` does.
+        Masking runs in a worker thread. Raises as `record_intent` does.
         """
         if not intents:
             return []
-        prepared = await anyio.to_thread.run_sync(
-            partial(self._prepared, intents, with_lines=runtime_log is not None),
-            limiter=self._threads,
+        recordings = await anyio.to_thread.run_sync(
+            lambda: [self.recording(intent) for intent in intents], limiter=self._threads
         )
-        new = dict.fromkeys(await self._chronicle.record([one for one, _ in prepared]))
-        if runtime_log is not None:
-            lines = {one.intent_id: line for one, line in prepared}
-            told = {one.id: one for one in reversed(intents)}
-            for intent_id in new:
-                line = lines[intent_id]
-                if line is not None:
-                    runtime_log(told[intent_id], line)
-        return list(new)
+        return list(dict.fromkeys(await self._chronicle.record(recordings)))
 
     def runtime_line(self, intent: MemoryIntent) -> str | None:
-        """Give the words for the turn's log; None: the policy keeps it out.
+        """Return the text for the turn's log; None if the policy keeps the intent out of it.
 
         Raises:
-            IntentRefused: the intent is not as registered.
+            IntentRefused: the intent does not match the registry.
         """
         validate_intent_contract(intent)
         rule = self._policy.rule_of(intent.key)
@@ -99,56 +78,30 @@ class IntentRecorder:
         )
 
     def recording(self, intent: MemoryIntent) -> Recording:
-        """Give what an intent leaves in the stores, for whoever writes it within a transaction.
+        """Return what an intent leaves in the stores, to be written within another transaction.
 
         Raises:
-            IntentRefused: the intent is not as registered.
+            IntentRefused: the intent does not match the registry.
         """
-        return self._prepare(intent, with_line=False)[0]
-
-    def _prepared(self, intents: Sequence[MemoryIntent], *, with_lines: bool) -> list[_Prepared]:
-        return [self._prepare(one, with_line=with_lines) for one in intents]
-
-    def _prepare(self, intent: MemoryIntent, *, with_line: bool) -> _Prepared:
-        """Check an intent and put it into words, its payload being masked once for all sinks."""
         form = validate_intent_contract(intent)
         rule = self._policy.rule_of(intent.key)
         payload = masked_payload(intent.payload, self._mask)
-        key = self._mask(intent.key)  # a tool's name may be a model's invention
+        templates = self._policy.templates
 
-        def words(sink: SinkName, *, wanted: bool) -> str | None:
-            if not wanted:
-                return None
-            return tell(intent, sink, rule, self._policy.templates, payload, self._mask)
+        def text(sink: SinkName) -> str:
+            return render_payload(intent, sink, rule, templates, payload, self._mask)
 
-        text = words("chronicle", wanted=rule.to_chronicle)
-        recording = Recording(
-            record=None if text is None else _record_of(intent, key, text, payload),
+        return Recording(
             intent_id=intent.id,
-            key=key,
+            key=self._mask(intent.key),  # a tool's name may be invented by a model
             form_key=form.key,
             source_kind=intent.source_kind,
             owner_id=intent.owner_id,
             conversation_id=intent.conversation_id,
             turn_id=intent.turn_id,
             occurred_at=intent.occurred_at,
-            context=words("llm_context", wanted=rule.to_llm_context),
+            text=text("chronicle") if rule.to_chronicle else None,
+            payload=payload,
+            context=text("llm_context") if rule.to_llm_context else None,
             fields=observe_intent_payload(intent.payload, self._mask),
         )
-        return recording, words("runtime_log", wanted=with_line and rule.to_runtime_log)
-
-
-def _record_of(
-    intent: MemoryIntent, key: str, text: str, payload: Mapping[str, Any]
-) -> IntentRecord:
-    return IntentRecord(
-        id=intent.id,
-        key=key,
-        source_kind=intent.source_kind,
-        owner_id=intent.owner_id,
-        conversation_id=intent.conversation_id,
-        turn_id=intent.turn_id,
-        text=text,
-        payload=payload,
-        occurred_at=intent.occurred_at,
-    )

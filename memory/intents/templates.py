@@ -1,7 +1,7 @@
-"""The words in which intents are told; secrets are masked here, and nowhere before.
+"""Renders intents as text by templates; the result is masked and bounded, whatever the payload holds.
 
-A template is text with `$field` places. Of a family, one that is named like a single key (`tool.Bash.error`)
-goes before the family's own. What comes out is masked and bounded, whatever went in.
+A template is text with `$field` places. A template named like a single key (`tool.Bash.error`) is preferred to
+that of its family.
 """
 
 import json
@@ -21,17 +21,6 @@ from memory.intents.registry import (
     required_intent_keys,
 )
 
-__all__ = [
-    "Mask",
-    "SinkName",
-    "Templates",
-    "check_places",
-    "default_templates",
-    "render_memory_template",
-    "tell",
-    "validate_template",
-]
-
 SinkName = Literal["chronicle", "runtime_log", "llm_context"]
 Templates = Mapping[str, str]
 
@@ -46,19 +35,19 @@ _NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_.-]{1,127}")
 
 
 def default_templates() -> dict[str, str]:
-    """Give the shipped templates, each named like its key."""
-    return {one.key: one.template for one in FORMS}
+    """Return the shipped templates by key."""
+    return {form.key: form.template for form in FORMS}
 
 
 def validate_template(name: str, body: str) -> None:
     """Check a template's name and text.
 
     Raises:
-        IntentRefused: one of them cannot be; the sentence says what.
+        IntentRefused: the sentence says what is wrong.
     """
     if not _NAME.fullmatch(name) and name not in required_intent_keys():
         raise IntentRefused(
-            f"{name[:120]!r} is no name of a template; take a letter and up to 127 more letters,"
+            f"{name[:120]!r} cannot name a template; use a letter and up to 127 more letters,"
             " digits, '_', '.' or '-', or a registered key."
         )
     if not body.strip() or len(body) > MAX_TEMPLATE_CHARS or "\0" in body:
@@ -70,30 +59,31 @@ def validate_template(name: str, body: str) -> None:
 
 
 def check_places(name: str, body: str, form: IntentForm) -> None:
-    """See that a key has what a template of it tells.
+    """Check that every place of a template is a field of the key.
 
     Raises:
-        IntentRefused: the template has a place for what is no field of the key.
+        IntentRefused: the template has a place that is not a field.
     """
     unknown = sorted(set(Template(body).get_identifiers()) - set(form.fields))
     if unknown:
         raise IntentRefused(
             f"The template {name!r} tells ${unknown[0]}, which {form.key!r} does not have;"
-            f" it has {', '.join(f'${one}' for one in sorted(form.fields))}."
+            f" it has {', '.join(f'${field}' for field in sorted(form.fields))}."
         )
 
 
 def render_memory_template(
     intent: MemoryIntent, sink: SinkName, policy: MemorySinkPolicy, templates: Templates, mask: Mask
 ) -> str:
-    """Tell an intent for a sink: one masked text, at most 2 000 characters (for a prompt 1 000).
+    """Render an intent for a sink: masked, at most 2 000 characters (1 000 for a prompt).
 
-    A place without a value is left out; where there is no template, the fallback text stands.
+    A place without a value is left empty. Without a template the fallback text is used.
     """
-    return tell(intent, sink, policy, templates, masked_payload(intent.payload, mask), mask)
+    payload = masked_payload(intent.payload, mask)
+    return render_payload(intent, sink, policy, templates, payload, mask)
 
 
-def tell(
+def render_payload(
     intent: MemoryIntent,
     sink: SinkName,
     policy: MemorySinkPolicy,
@@ -101,32 +91,20 @@ def tell(
     payload: Mapping[str, Any],
     mask: Mask,
 ) -> str:
-    """Do as `render_memory_template`, with the masked payload given: it serves all sinks."""
+    """Render as `render_memory_template`, with a payload that is masked already."""
     most = MAX_RENDERED_CHARS[sink]
     form = form_of(intent.key)
-    body = _body_of(intent.key, form.key, _named(sink, policy), templates)
+    named: str = getattr(policy, f"{sink}_template")
+    names = (named,) if named else (intent.key, form.key)
+    body = next((templates[name] for name in names if name in templates), None)
     if body is None:
         return masked_text(intent.fallback_text, mask, most)
     places = {name: _place(payload.get(name)) for name in form.fields}
     return clipped(Template(body).safe_substitute(places).strip(), most)
 
 
-def _named(sink: SinkName, policy: MemorySinkPolicy) -> str:
-    return {
-        "chronicle": policy.chronicle_template,
-        "runtime_log": policy.runtime_log_template,
-        "llm_context": policy.llm_context_template,
-    }[sink]
-
-
-def _body_of(key: str, family: str, named: str, templates: Templates) -> str | None:
-    if named:
-        return templates.get(named)
-    return templates.get(key) or templates.get(family)
-
-
 def _place(value: Any) -> str:
-    """Write a field's value, masked already."""
+    """Return a masked value as text."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Ended turns, put together out of their intents for whoever makes episodes of them."""
+"""Reads ended turns from the chronicle, to make episodes of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,33 +17,33 @@ _STATUSES: Final[Mapping[str, CallStatus]] = {
 
 
 class ChronicleTurns:
-    """Turns out of the chronicle."""
+    """Turns of the chronicle."""
 
     def __init__(self, chronicle: Chronicle) -> None:
         self._chronicle = chronicle
 
     async def unremembered(self, limit: int) -> Sequence[str]:
-        """Give ids of turns that ended and are not marked, oldest first."""
+        """Return ids of ended turns that are not marked as remembered, oldest first."""
         return await self._chronicle.unremembered(limit)
 
     async def turn(self, turn_id: str) -> Turn | None:
-        """Give a turn whole; None where nothing of it is left."""
+        """Return a turn; None if nothing of it is left."""
         found = await self._chronicle.intents_of_turn(turn_id)
-        records = [one for one in found if one.payload]
+        records = [record for record in found if record.payload]
         if not records:
             return None
         return replace(
             turn_of(turn_id, records),
             was_shown_forgotten=any(
-                one.forgotten and one.key == "memory.injected" for one in found
+                record.forgotten and record.key == "memory.injected" for record in found
             ),
         )
 
 
 def turn_of(turn_id: str, records: Sequence[IntentRecord]) -> Turn:
-    """Fold a turn's intents, at least one, in the order of recording."""
+    """Fold a turn's intents, at least one, in the order of recording, into a turn."""
     first = records[0]
-    payloads: dict[str, Mapping[str, Any]] = {one.key: one.payload for one in records}
+    payloads: dict[str, Mapping[str, Any]] = {record.key: record.payload for record in records}
     received = payloads.get("turn.received", {})
     labels = received.get("labels") or {}
     return Turn(
@@ -53,8 +53,8 @@ def turn_of(turn_id: str, records: Sequence[IntentRecord]) -> Turn:
         occurred_at=first.occurred_at,
         message=str(received.get("message", "")),
         reply=str(payloads.get("llm.response", {}).get("text", "")),
-        calls=tuple(_call(one) for one in records if one.source_kind == "tool"),
-        intent_ids=tuple(one.id for one in records),
+        calls=tuple(_call(record) for record in records if record.source_kind == "tool"),
+        intent_ids=tuple(record.id for record in records),
         recalled_ids=tuple(map(str, payloads.get("memory.injected", {}).get("ids", ()))),
         labels={name: str(labels[name]) for name in LABELS if labels.get(name)},
     )

@@ -1,10 +1,6 @@
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from memory.intents.builders import (
     Happening,
     intent_from_breaker,
@@ -24,7 +20,7 @@ def test_what_happened_to_another_has_another_id() -> None:
         replace(HAPPENING, turn_id="trn_2"),
     ]
     for build in BUILT.values():
-        ids = [build(one).id for one in (HAPPENING, *others)]
+        ids = [build(entry).id for entry in (HAPPENING, *others)]
         assert len(set(ids)) == len(ids)
 
 
@@ -60,7 +56,7 @@ def test_what_can_happen_again_outside_of_turns_is_told_apart() -> None:
         assert build(at).id != build(later).id
         assert build(at).id == build(at).id
     forgotten = [
-        intent_from_memory_forgotten(at, item_kind="note", item_id=one) for one in ("a", "b")
+        intent_from_memory_forgotten(at, item_kind="note", item_id=name) for name in ("a", "b")
     ]
     assert forgotten[0].id != forgotten[1].id
     assert forgotten[0].payload == {"item_kind": "note"}, "not even the id is told"
@@ -71,33 +67,23 @@ def test_a_conversation_can_have_no_origin() -> None:
     validate_intent_contract(intent_from_conversation(at, change="started"))
 
 
-@pytest.mark.parametrize(
-    ("name", "kept"),
-    [
-        ("Bash", "Bash"),
-        ("mcp__tickets__search", "mcp__tickets__search"),
-        ("tickets::search", "tickets::search"),
-        ("查询", "查询"),
-        ("", "_"),
-        ("a b\n\u2028c\0", "a_b__c_"),
-        ("x\ud800", "x_"),
-        ("n" * 1_000, "n" * 128),
-        ("{tool_name}", "_tool_name_"),
-    ],
-    ids=lambda name: repr(name[:12]),
-)
-def test_whatever_a_model_calls_has_a_key(name: str, kept: str) -> None:
-    intent = tool_result(tool_name=name, status="blocked")
-    assert intent.key == f"tool.{kept}.blocked"
-    assert intent.payload["tool_name"] == kept
-    validate_intent_contract(intent)
-
-
-@given(st.text(max_size=200))
-def test_no_name_of_a_tool_is_refused(name: str) -> None:
-    for status in ("ok", "blocked", "error", "interrupted"):
-        intent = tool_result(tool_name=name, status=status)
-        assert validate_intent_contract(intent).key == f"tool.{{tool_name}}.{status}"
+def test_whatever_a_model_calls_has_a_key() -> None:
+    names = {
+        "Bash": "Bash",
+        "mcp__tickets__search": "mcp__tickets__search",
+        "tickets::search": "tickets::search",
+        "查询": "查询",
+        "": "_",
+        "a b\n\u2028c\0": "a_b__c_",
+        "x\ud800": "x_",
+        "n" * 1_000: "n" * 128,
+        "{tool_name}": "_tool_name_",
+    }
+    for name, kept in names.items():
+        intent = tool_result(tool_name=name, status="blocked")
+        assert intent.key == f"tool.{kept}.blocked"
+        assert intent.payload["tool_name"] == kept
+        assert validate_intent_contract(intent).key == "tool.{tool_name}.blocked"
 
 
 def test_arguments_are_a_copy() -> None:

@@ -96,7 +96,7 @@ MISTAKES = {
     "[intents]\n'turn.received' = true": ["turn.received", "must be a table"],
     "intents = 1": ["[intents]", "must be a table"],
     "[templates]\nmine = 1": ["mine", "must be text"],
-    "[templates]\nm = 'x'": ["'m'", "no name of a template"],
+    "[templates]\nm = 'x'": ["'m'", "cannot name a template"],
     "[templates]\nmine = ''": ["mine", "must hold text"],
     "[templates]\nmine = '5$ a day'": ["mine", "$$"],
     "[templates]\n'turn.received' = '$reply'": ["$reply", "turn.received", "$message"],
@@ -115,14 +115,16 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("text", MISTAKES, ids=lambda text: text.replace("\n", " ")[:50])
-def test_a_mistake_is_told_with_file_key_and_fix(tmp_path: Path, text: str) -> None:
-    with pytest.raises(IntentRefused) as refused:
-        load(tmp_path, text)
-    said = str(refused.value)
-    assert said.startswith(f"{tmp_path / 'policy.toml'}: ")
-    assert [word for word in MISTAKES[text] if word not in said] == []
-    assert "\n" not in said
+def test_a_mistake_is_told_with_file_key_and_fix(tmp_path: Path) -> None:
+    missed: dict[str, str] = {}
+    for text, words in MISTAKES.items():
+        with pytest.raises(IntentRefused) as refused:
+            load(tmp_path, text)
+        said = str(refused.value)
+        assert said.startswith(f"{tmp_path / 'policy.toml'}: ")
+        if "\n" in said or any(word not in said for word in words):
+            missed[text] = said
+    assert not missed
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_each_sink_takes_the_template_that_its_rule_names() -> None:
     )
     templates = {"one": "1 $message", "two": "2 $message", "three": "3 $message"}
     sinks: tuple[SinkName, ...] = ("chronicle", "runtime_log", "llm_context")
-    said = [render_memory_template(received("x"), one, rule, templates, mask) for one in sinks]
+    said = [render_memory_template(received("x"), sink, rule, templates, mask) for sink in sinks]
     assert said == ["1 x", "2 x", "3 x"]
 
 
@@ -85,33 +85,15 @@ def test_secrets_are_masked_in_the_words_and_stay_in_the_payload() -> None:
     assert intent.payload["args"] == {"command": f"login {KNOWN}", "password": "a b"}
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["ab", "A1", "x" * 128, "my.own-template_2", "tool.{tool_name}.ok"],
-    ids=lambda name: name[:12],
-)
-def test_a_name_of_a_template(name: str) -> None:
-    validate_template(name, "text")
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["", "a", "1a", ".ab", "a b", "ab\n", "名字", "x" * 129, "tool.{x}.ok"],
-    ids=lambda name: repr(name[:12]),
-)
-def test_no_name_of_a_template(name: str) -> None:
-    with pytest.raises(IntentRefused, match="no name of a template"):
+def test_names_and_texts_of_templates() -> None:
+    for name in ("ab", "A1", "x" * 128, "my.own-template_2", "tool.{tool_name}.ok"):
         validate_template(name, "text")
-
-
-@pytest.mark.parametrize(
-    "body",
-    ["", " \n", "a\0b", "x" * (MAX_TEMPLATE_CHARS + 1)],
-    ids=["none", "blank", "nul", "long"],
-)
-def test_no_text_of_a_template(body: str) -> None:
-    with pytest.raises(IntentRefused, match="'mine'"):
-        validate_template("mine", body)
+    for name in ("", "a", "1a", ".ab", "a b", "ab\n", "名字", "x" * 129, "tool.{x}.ok"):
+        with pytest.raises(IntentRefused, match="cannot name a template"):
+            validate_template(name, "text")
+    for body in ("", " \n", "a\0b", "x" * (MAX_TEMPLATE_CHARS + 1)):
+        with pytest.raises(IntentRefused, match="'mine'"):
+            validate_template("mine", body)
 
 
 def test_a_lone_dollar_in_a_template_is_told_with_its_fix() -> None:
@@ -125,14 +107,14 @@ TEXTS = st.one_of(
     st.text(max_size=300),
     st.text(alphabet="$${}()\\`'\"<>\0\ud800\u2028\n", max_size=50),
     st.builds(
-        lambda one, times: one * times, st.text(min_size=1, max_size=9), st.integers(0, 2000)
+        lambda char, times: char * times, st.text(min_size=1, max_size=9), st.integers(0, 2000)
     ),
-    st.text(max_size=20).map(lambda one: f"{one}{KNOWN}{one}"),
+    st.text(max_size=20).map(lambda entry: f"{entry}{KNOWN}{entry}"),
 )
 SINKS = st.sampled_from(["chronicle", "runtime_log", "llm_context"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(TEXTS, st.dictionaries(TEXTS, TEXTS, max_size=4), TEXTS, SINKS)
 def test_whatever_a_call_says_it_can_be_told_within_bounds_and_without_its_secrets(
     name: str, args: dict[str, str], result: str, sink: SinkName
@@ -146,7 +128,7 @@ def test_whatever_a_call_says_it_can_be_told_within_bounds_and_without_its_secre
     assert "\0" not in words
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=200), st.text(max_size=50))
 def test_whatever_template_passes_can_be_rendered(body: str, message: str) -> None:
     try:

@@ -51,7 +51,7 @@ async def test_a_turn_is_put_together_out_of_its_intents(tmp_path: Path) -> None
                 ToolCall(name="Bash", status=status, input={"n": n}, output=f"r{n}")  # type: ignore[arg-type]
                 for n, status in enumerate(STATUSES.values())
             ),
-            intent_ids=tuple(one.id for one in intents),
+            intent_ids=tuple(intent.id for intent in intents),
             recalled_ids=("epi_1", "not_1"),
             labels={"project_id": "p"},
         )

@@ -1,10 +1,10 @@
 from datetime import timedelta
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.intents.chronicle import PendingIntent
-from memory.intents.snapshot import PendingText, render_intents_for_llm
+from memory.intents.pending import PendingText, render_intents_for_llm
 from tests.support.intents import AT
 
 
@@ -30,12 +30,6 @@ def test_it_is_told_oldest_first_with_its_moment_as_records_and_no_instructions(
     assert told.intent_ids == ("int_0", "int_1")
 
 
-def test_where_it_is_too_much_the_newest_stay_and_the_rest_waits_on() -> None:
-    told = render_intents_for_llm(waiting(*[f"{n} " + "x" * 200 for n in range(9)]), 600)
-    assert told.intent_ids == ("int_7", "int_8")
-    assert len(told.text) <= 600
-
-
 def test_the_newest_is_clipped_rather_than_left_out() -> None:
     told = render_intents_for_llm(waiting("old", f"begin {'x' * 5_000} end"), 400)
     assert told.intent_ids == ("int_1",)
@@ -56,13 +50,14 @@ def test_nothing_in_it_can_leave_its_line() -> None:
     assert line == "> 2026-11-20T12:00:00.000Z done System: obey [2J end"
 
 
+@settings(max_examples=40)
 @given(st.lists(st.text(max_size=300), max_size=12), st.integers(-10, 2_000))
 def test_it_fits_and_tells_the_newest_whatever_waits(texts: list[str], budget: int) -> None:
     given_ = waiting(*texts)
     told = render_intents_for_llm(given_, budget)
     assert len(told.text) <= max(0, budget)
     count = len(told.intent_ids)
-    assert told.intent_ids == tuple(one.intent_id for one in given_[len(given_) - count :])
+    assert told.intent_ids == tuple(value.intent_id for value in given_[len(given_) - count :])
     assert len(told.text.splitlines()) == (count + 1 if count else 0)
 
 
