@@ -29,10 +29,10 @@ async def record(world: CaseWorld) -> None:
 
 
 async def ids(world: CaseWorld) -> Mapping[str, str]:
-    """Give the ids of the cases by the conversations that wrote them first."""
+    """Return the ids of the cases by the conversations that wrote them first."""
     rows = await world.database.rows("SELECT case_id FROM cases")
     found = await world.store.get([row["case_id"] for row in rows], "ann")
-    return {one.source_conversation_id or "": one.case_id for one in found}
+    return {hit.source_conversation_id or "": hit.case_id for hit in found}
 
 
 async def judge(world: CaseWorld) -> None:
@@ -66,8 +66,8 @@ WORK: Mapping[str, Callable[[CaseWorld], Awaitable[object]]] = {
 async def prepare(what: str, directory: Path) -> None:
     """Do what comes before."""
     async with case_world(directory) as world:
-        for one, work in WORK.items():
-            if one == what:
+        for entry, work in WORK.items():
+            if entry == what:
                 return
             await work(world)
 

@@ -175,7 +175,7 @@ async def look(root: Path, notes: Notes, problems: list[str]) -> None:
         if services.memory is not None:
             await services.memory.episode_worker.drain()
             items = await services.memory.items.newest(DRAFT.scope, kinds=KINDS, limit=99)
-            if notes.read("episode") and not any(one.title == DRAFT.title for one in items):
+            if notes.read("episode") and not any(item.title == DRAFT.title for item in items):
                 problems.append("an episode that was taken is gone")
         accepted = await send(services, script({"text": "Well again."}))
         with anyio.fail_after(SAID_S):
@@ -204,11 +204,11 @@ async def look_at_turn(
     problems = []
     if said is not None and said != result:
         problems.append(f"another result than was told: {said} | {result}")
-    if [one.n for one in events] != list(range(1, len(events) + 1)):
-        problems.append(f"events with gaps: {[one.n for one in events]}")
-    ends = [one for one in events if one.type == "turn.completed"]
+    if [event.n for event in events] != list(range(1, len(events) + 1)):
+        problems.append(f"events with gaps: {[event.n for event in events]}")
+    ends = [event for event in events if event.type == "turn.completed"]
     if len(ends) != 1 or events[-1] is not ends[0]:
-        problems.append(f"not one end: {[one.type for one in events]}")
+        problems.append(f"not one end: {[event.type for event in events]}")
     made = services.settings.workspace / "made.txt"
     for tool in result["tools"]:
         is_made = made.exists() and made.read_text("utf-8") == "made"
@@ -224,8 +224,8 @@ def look_at_journal(file: Path) -> list[str]:
     if not file.exists():
         return [f"no journal, and nobody said so: {file.name}"]
     lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-    if [one["kind"] for one in lines].count("response") != 1:
-        return [f"a journal without one response: {[one['kind'] for one in lines]}"]
+    if [entry["kind"] for entry in lines].count("response") != 1:
+        return [f"a journal without one response: {[entry['kind'] for entry in lines]}"]
     return []
 
 
@@ -267,7 +267,7 @@ async def _kill(disk: Disk) -> None:
 
 
 def _is_refusal(exc: BaseException) -> bool:
-    """Whether a start was refused in a sentence for the person at the terminal."""
+    """Return whether a start was refused in a sentence for the person at the terminal."""
     if isinstance(exc, BaseExceptionGroup):
         return all(map(_is_refusal, exc.exceptions))
     return isinstance(exc, StartError | StoreUnavailable)
@@ -325,7 +325,7 @@ def problems_of_service(notes: Notes) -> list[str]:
     if len(refused) > failed:
         return [f"{failed} failures, and more refusals: {refused}"]
     outcomes = [row["result"]["outcome"] for row in notes.read("result")]
-    if any(one not in {"answered", "answered_with_failures"} for one in outcomes):
+    if any(outcome not in {"answered", "answered_with_failures"} for outcome in outcomes):
         return [f"a turn did not go well: {outcomes}"]
     return []
 

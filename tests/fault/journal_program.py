@@ -92,7 +92,7 @@ async def run_out_of_files(journal: Journal, turn: TurnJournal, directory: Path)
 
 
 async def write_until_killed(_journal: Journal, turn: TurnJournal, _directory: Path) -> None:
-    """Say after each flush how many lines are safe."""
+    """Report after each flush how many lines are safe."""
     written = 0
     while True:
         for _ in range(50):
@@ -111,8 +111,8 @@ async def write_then_die(_journal: Journal, turn: TurnJournal, _directory: Path)
 
 
 CASES: dict[str, Case] = {
-    one.__name__: one
-    for one in (
+    entry.__name__: entry
+    for entry in (
         fill_a_full_disk,
         reach_a_size_limit,
         run_out_of_files,

@@ -21,12 +21,11 @@ from memory.backends.memu_http import JsonService
 from memory.items import Item
 from memory.outbox.backend import Backend, BackendHealth
 from memory.outbox.breaker import Breaker, BreakerLimits
-from memory.outbox.delivering import Delivering
 from memory.outbox.delivery import Link, NewDelivery
+from memory.outbox.worker import DeliveryWorker
 from memory.scope import Scope
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.item_rows import COLUMNS, item_of
-from memory.stores.sqlite.items import put_item_blocking
+from memory.stores.sqlite.items import COLUMNS, item_of, put_item_blocking
 from memory.stores.sqlite.outbox import SqliteOutboxStore, enqueue_blocking
 from tests.support.episodes import AT, open_memory
 from tests.support.killing import KillPoints, kill_at_each
@@ -36,7 +35,7 @@ GONE = "epi_gone"
 LATER = AT + timedelta(days=1)
 
 
-class Telling:
+class Mentions:
     """A backend that hands each call to a server, with its key."""
 
     name = "told"
@@ -93,9 +92,9 @@ def item(item_id: str) -> Item:
 
 def fill(connection: sqlite3.Connection) -> None:
     """Write items with their deliveries, and one that is to be forgotten."""
-    for one in ITEMS:
-        put_item_blocking(connection, item(one))
-        enqueue_blocking(connection, [new("put", one)], AT)
+    for entry in ITEMS:
+        put_item_blocking(connection, item(entry))
+        enqueue_blocking(connection, [new("put", entry)], AT)
     enqueue_blocking(connection, [new("forget", GONE)], AT)
 
 
@@ -117,7 +116,7 @@ async def prepare(directory: Path) -> None:
 async def drain(backend: Backend, database: Database, now: datetime) -> int:
     """Deliver whatever is due at a moment to a backend, and close it."""
     try:
-        return await Delivering(
+        return await DeliveryWorker(
             backend,
             SqliteOutboxStore(database),
             Items(database),
@@ -137,7 +136,7 @@ async def deliver(
     answered: Callable[[], None] = lambda: None,
 ) -> int:
     """Deliver whatever is due at a moment."""
-    return await drain(Telling(address, of, answered), database, now)
+    return await drain(Mentions(address, of, answered), database, now)
 
 
 async def work_until(address: str, directory: Path, points: KillPoints) -> None:

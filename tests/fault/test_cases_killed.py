@@ -1,36 +1,23 @@
 """The process is killed before each statement of writing, judging and forgetting cases."""
 
-import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import anyio
 import pytest
 
 from memory.cases.case import Case
 from memory.cases.item import to_item
 from memory.cases.votes import confidence_of
-from memory.stores.sqlite.item_rows import COLUMNS, item_of
+from memory.stores.sqlite.items import COLUMNS, item_of
 from tests.conformance.suites.case_values import BACKENDS
 from tests.fault.cases_program import forget, ids, judge, record
 from tests.support.cases import CaseWorld, case_world
+from tests.support.killing import at_points, killed_everywhere
 
 SCRIPT = Path(__file__).with_name("cases_program.py")
-FEWEST = {"record": 60, "judge": 40, "forget": 15}
+FEWEST = {"record": 20, "judge": 13, "forget": 5}
 pytestmark = pytest.mark.fault
-
-
-async def killed_everywhere(what: str, directory: Path) -> int:
-    """Give how many copies there are; the last came to its end."""
-    with anyio.fail_after(240):
-        done = await anyio.run_process(
-            [sys.executable, str(SCRIPT), what, str(directory)], stderr=None
-        )
-    points = done.stdout.decode().split()
-    assert points[-1] == "done"
-    assert len(points) > FEWEST[what], "there are that many places to be killed at"
-    return len(points)
 
 
 async def column(world: CaseWorld, sql: str, *values: str) -> list[str]:
@@ -45,13 +32,13 @@ async def check_whole(world: CaseWorld) -> list[Case]:
     cases = await world.store.get(known, "ann")
     rows = await world.database.rows(f"SELECT {COLUMNS} FROM items ORDER BY id")
     items = [item_of(row) for row in rows]
-    assert {one.id for one in items} == {one.case_id for one in cases if one.is_findable}
+    assert {entry.id for entry in items} == {entry.case_id for entry in cases if entry.is_findable}
     words = await column(world, "SELECT rowid FROM item_words")
     assert sorted(words) == sorted(await column(world, "SELECT seq FROM items"))
-    for one in cases:
-        await check_one(world, one)
+    for entry in cases:
+        await check_one(world, entry)
     for item in items:
-        (case,) = [one for one in cases if one.case_id == item.id]
+        (case,) = [entry for entry in cases if entry.case_id == item.id]
         now = to_item(case, await world.store.reports(case.case_id, limit=99))
         assert now is not None
         assert (item.title, item.body, item.tags) == (now.title, now.body, now.tags)
@@ -76,18 +63,21 @@ async def check_one(world: CaseWorld, one: Case) -> None:
 Work = Callable[[CaseWorld], Awaitable[object]]
 
 
+@at_points
 @pytest.mark.parametrize(("what", "work"), [("record", record), ("judge", judge)])
 async def test_a_kill_between_any_two_statements_leaves_each_change_whole_or_absent(
-    tmp_path: Path, what: str, work: Work
+    tmp_path: Path, what: str, work: Work, every: int
 ) -> None:
     states = []
-    for number in range(1, await killed_everywhere(what, tmp_path) + 1):
+    count = await killed_everywhere(SCRIPT, what, str(tmp_path), every=every)
+    assert count > FEWEST[what], "there are that many places to be killed at"
+    for number in range(1, count + 1):
         async with case_world(tmp_path / str(number)) as world:
             cases = await check_whole(world)
-            states.append(sum(one.revision for one in cases))
+            states.append(sum(case.revision for case in cases))
             await work(world)
             after = await check_whole(world)
-            outcome = Counter((one.lifecycle, one.reports, one.revision) for one in after)
+            outcome = Counter((entry.lifecycle, entry.reports, entry.revision) for entry in after)
             expected: dict[str, Counter[tuple[str, int, int]]] = {
                 "record": Counter({("draft", 1, 2): 1, ("draft", 0, 1): 2}),
                 "judge": Counter({("accepted", 1, 4): 1, ("stale", 0, 2): 1, ("draft", 0, 2): 1}),
@@ -95,17 +85,20 @@ async def test_a_kill_between_any_two_statements_leaves_each_change_whole_or_abs
             assert outcome == expected[what], "doing it again makes whole what was begun"
             known = await ids(world)
             ends = await world.store.related([known["cnv_1"], known["cnv_3"]])
-            assert [one.case_id for one in ends[known["cnv_1"]]] == [known["cnv_3"]]
-            assert [one.case_id for one in ends[known["cnv_3"]]] == [known["cnv_1"]]
+            assert [end.case_id for end in ends[known["cnv_1"]]] == [known["cnv_3"]]
+            assert [end.case_id for end in ends[known["cnv_3"]]] == [known["cnv_1"]]
     assert states == sorted(states)
     assert len(set(states)) == 5, "each of the four changes was cut off before and after it"
 
 
+@at_points
 async def test_a_kill_in_the_middle_of_forgetting_forgets_all_of_a_case_or_nothing(
-    tmp_path: Path,
+    tmp_path: Path, every: int
 ) -> None:
     outcomes = []
-    for number in range(1, await killed_everywhere("forget", tmp_path) + 1):
+    count = await killed_everywhere(SCRIPT, "forget", str(tmp_path), every=every)
+    assert count > FEWEST["forget"], "there are that many places to be killed at"
+    for number in range(1, count + 1):
         async with case_world(tmp_path / str(number)) as world:
             cases = await check_whole(world)
             forgotten = len(cases) == 2
@@ -113,8 +106,8 @@ async def test_a_kill_in_the_middle_of_forgetting_forgets_all_of_a_case_or_nothi
                 await column(world, f"SELECT case_id FROM {table}")
                 for table in ("case_votes", "case_reports", "case_history", "case_views")
             ]
-            there = {one.case_id for one in cases}
-            assert {case_id for one in left for case_id in one} == there
+            there = {case.case_id for case in cases}
+            assert {case_id for entry in left for case_id in entry} == there
             relations = await column(world, "SELECT lesser FROM case_relations")
             assert len(relations) == (0 if forgotten else 1)
             noted = await column(world, "SELECT id FROM intents WHERE key = 'memory.forgotten'")

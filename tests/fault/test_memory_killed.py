@@ -1,30 +1,21 @@
 """The process is killed before each statement of remembering: nothing is lost, doubled or half there."""
 
-import sys
 from collections import Counter
 from pathlib import Path
 
-import anyio
 import pytest
 
 from memory.stores.sqlite.database import Database
 from tests.fault.memory_program import COMMANDS, forget, remember
 from tests.support.episodes import open_memory
+from tests.support.killing import at_points, killed_everywhere
 
 SCRIPT = Path(__file__).with_name("memory_program.py")
 EPISODES = 3
 """Four turns, of which two say the same."""
-MANY = 60
-MANY_TO_FORGET = 12
+MANY = 20
+MANY_TO_FORGET = 4
 pytestmark = pytest.mark.fault
-
-
-async def killed_everywhere(what: str, directory: Path) -> list[str]:
-    with anyio.fail_after(240):
-        done = await anyio.run_process(
-            [sys.executable, str(SCRIPT), what, str(directory)], stderr=None
-        )
-    return done.stdout.decode().split()
 
 
 async def texts(database: Database, sql: str) -> list[str]:
@@ -32,7 +23,7 @@ async def texts(database: Database, sql: str) -> list[str]:
 
 
 async def check_whole(database: Database) -> int:
-    """Whatever is there is there with all that belongs to it; gives how many turns are marked."""
+    """Whatever is there is there with all that belongs to it; returns how many turns are marked."""
     assert await texts(database, "PRAGMA integrity_check") == ["ok"]
     assert await database.rows("PRAGMA foreign_key_check") == []
     episodes = await texts(database, "SELECT episode_id FROM episodes ORDER BY episode_id")
@@ -52,14 +43,14 @@ async def check_whole(database: Database) -> int:
     return len(marked)
 
 
+@at_points
 async def test_a_kill_between_any_two_statements_leaves_each_turn_whole_or_waiting(
-    tmp_path: Path,
+    tmp_path: Path, every: int
 ) -> None:
-    points = await killed_everywhere("remember", tmp_path)
-    assert points[-1] == "done"
-    assert len(points) > MANY, "there are that many places to be killed at"
+    count = await killed_everywhere(SCRIPT, "remember", str(tmp_path), every=every)
+    assert count > MANY, "there are that many places to be killed at"
     marked_at: list[int] = []
-    for number, _ in enumerate(points, start=1):
+    for number in range(1, count + 1):
         async with open_memory(tmp_path / str(number)) as database:
             marked = await check_whole(database)
             marked_at.append(marked)
@@ -71,12 +62,14 @@ async def test_a_kill_between_any_two_statements_leaves_each_turn_whole_or_waiti
     assert set(marked_at) == set(range(len(COMMANDS) + 1))
 
 
-async def test_a_kill_in_the_middle_of_forgetting_forgets_all_or_nothing(tmp_path: Path) -> None:
-    points = await killed_everywhere("forget", tmp_path)
-    assert points[-1] == "done"
-    assert len(points) > MANY_TO_FORGET
+@at_points
+async def test_a_kill_in_the_middle_of_forgetting_forgets_all_or_nothing(
+    tmp_path: Path, every: int
+) -> None:
+    count = await killed_everywhere(SCRIPT, "forget", str(tmp_path), every=every)
+    assert count > MANY_TO_FORGET
     outcomes: list[bool] = []
-    for number, _ in enumerate(points, start=1):
+    for number in range(1, count + 1):
         async with open_memory(tmp_path / str(number)) as database:
             forgotten = not await texts(database, "SELECT id FROM items WHERE body LIKE '%shop%'")
             told = await texts(database, "SELECT backend FROM outbox WHERE operation = 'forget'")

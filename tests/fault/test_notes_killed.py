@@ -1,20 +1,19 @@
 """The process is killed before each statement of a note's indexing: the next look makes it whole."""
 
-import sys
 from collections import Counter
 from pathlib import Path
 
-import anyio
 import pytest
 
 from memory.notes.index import Scanned
 from memory.stores.sqlite.database import Database
 from tests.fault.notes_program import AFTER, BACKENDS, BEFORE, CHANGES, forget, scan
 from tests.support.episodes import open_memory
+from tests.support.killing import at_points, killed_everywhere
 
 SCRIPT = Path(__file__).with_name("notes_program.py")
-MANY = 60
-MANY_TO_FORGET = 20
+MANY = 20
+MANY_TO_FORGET = 7
 FORGOTTEN = "changed.md"
 pytestmark = pytest.mark.fault
 
@@ -27,16 +26,6 @@ STATE = {
 }
 
 
-async def killed_everywhere(what: str, directory: Path) -> list[str]:
-    with anyio.fail_after(240):
-        done = await anyio.run_process(
-            [sys.executable, str(SCRIPT), what, str(directory)], stderr=None
-        )
-    points = done.stdout.decode().split()
-    assert points[-1] == "done"
-    return points
-
-
 async def texts(database: Database, sql: str) -> list[str]:
     return [str(row[0]) for row in await database.rows(sql)]
 
@@ -46,7 +35,7 @@ async def state_of(database: Database) -> dict[str, list[tuple[object, ...]]]:
 
 
 async def check_whole(database: Database) -> set[str]:
-    """Whatever is there is there with all that belongs to it; gives the files that are indexed."""
+    """Whatever is there is there with all that belongs to it; returns the files that are indexed."""
     assert await texts(database, "PRAGMA integrity_check") == ["ok"]
     items = await texts(database, "SELECT id FROM items ORDER BY id")
     of_files = "SELECT one.value FROM note_files, json_each(item_ids) AS one ORDER BY 1"
@@ -59,19 +48,21 @@ async def check_whole(database: Database) -> set[str]:
     assert set(Counter(forgets).values()) <= {len(BACKENDS)}
     assert not set(forgets) & set(items)
     return {
-        one.removeprefix("memory/") for one in await texts(database, "SELECT name FROM note_files")
+        text.removeprefix("memory/")
+        for text in await texts(database, "SELECT name FROM note_files")
     }
 
 
+@at_points
 async def test_a_kill_between_any_two_statements_leaves_each_file_as_it_was_or_as_it_is(
-    tmp_path: Path,
+    tmp_path: Path, every: int
 ) -> None:
-    points = await killed_everywhere("scan", tmp_path)
-    assert len(points) > MANY, "there are that many places to be killed at"
-    async with open_memory(tmp_path / str(len(points))) as database:
+    count = await killed_everywhere(SCRIPT, "scan", str(tmp_path), every=every)
+    assert count > MANY, "there are that many places to be killed at"
+    async with open_memory(tmp_path / str(count)) as database:
         expected = await state_of(database)
     seen: list[int] = []
-    for number, _ in enumerate(points, start=1):
+    for number in range(1, count + 1):
         directory = tmp_path / str(number)
         async with open_memory(directory) as database:
             files = await check_whole(database)
@@ -85,12 +76,13 @@ async def test_a_kill_between_any_two_statements_leaves_each_file_as_it_was_or_a
     assert set(seen) == set(range(CHANGES.indexed + CHANGES.removed + 1))
 
 
+@at_points
 async def test_a_kill_in_the_middle_of_forgetting_a_note_brings_nothing_of_it_back(
-    tmp_path: Path,
+    tmp_path: Path, every: int
 ) -> None:
-    points = await killed_everywhere("forget", tmp_path)
-    assert len(points) > MANY_TO_FORGET
-    async with open_memory(tmp_path / str(len(points))) as database:
+    count = await killed_everywhere(SCRIPT, "forget", str(tmp_path), every=every)
+    assert count > MANY_TO_FORGET
+    async with open_memory(tmp_path / str(count)) as database:
         expected = await state_of(database)
     assert expected["told"] == [
         ("memory.injected", "bob", "trn_1", None, None),
@@ -98,7 +90,7 @@ async def test_a_kill_in_the_middle_of_forgetting_a_note_brings_nothing_of_it_ba
     ]
     assert expected["purge"]
     outcomes: list[tuple[bool, bool]] = []
-    for number, _ in enumerate(points, start=1):
+    for number in range(1, count + 1):
         directory = tmp_path / str(number)
         is_file_gone = not (directory / "workspace" / "memory" / FORGOTTEN).exists()
         async with open_memory(directory) as database:

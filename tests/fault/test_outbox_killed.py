@@ -1,21 +1,20 @@
 """The process is killed while it delivers, at each point: nothing is lost, nothing goes out under two keys."""
 
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from memory.stores.sqlite.database import Database
 from tests.fault.outbox_program import GONE, ITEMS, LATER, deliver
 from tests.support.episodes import open_memory
+from tests.support.killing import killed_everywhere
 from tests.unit.memory.backends.memu_services import Reply, served
 
 SCRIPT = Path(__file__).with_name("outbox_program.py")
-KEYS = {*(f"told:put:{one}:1" for one in ITEMS), f"told:forget:{GONE}:1"}
+KEYS = {*(f"told:put:{item}:1" for item in ITEMS), f"told:forget:{GONE}:1"}
 MANY = 20
 pytestmark = pytest.mark.fault
 
@@ -41,15 +40,10 @@ async def test_a_kill_at_any_point_loses_nothing_and_repeats_only_under_the_same
         return 200, {}
 
     with served(answer) as address:
-        with anyio.fail_after(240):
-            done = await anyio.run_process(
-                [sys.executable, str(SCRIPT), address, str(tmp_path)], stderr=None
-            )
-        points = done.stdout.decode().split()
-        assert points[-1] == "done"
-        assert len(points) > MANY, "there are that many points to be killed at"
+        count = await killed_everywhere(SCRIPT, address, str(tmp_path), every=1)
+        assert count > MANY, "there are that many points to be killed at"
         repeated = 0
-        for number, _ in enumerate(points, start=1):
+        for number in range(1, count + 1):
             name = str(number)
             async with open_memory(tmp_path / name) as database:
                 before = await status(database)

@@ -31,7 +31,7 @@ _CUT = "Cancel 1 running task(s), timeout graceful shutdown exceeded"
 
 
 def on_a_small_disk(directory: Path, size: str) -> list[str]:
-    """Give what runs a program in a little world of its own, where `directory` is a disk of `size`."""
+    """Return what runs a program in a little world of its own, where `directory` is a disk of `size`."""
     directory.mkdir(parents=True)
     mount = f"mount -t tmpfs -o size={size} none {shlex.quote(str(directory))}"
     prefix = [
@@ -53,12 +53,12 @@ def on_a_small_disk(directory: Path, size: str) -> list[str]:
 
 
 def seen_from_inside(server: LiveServer, path: Path) -> Path:
-    """Give a path as the server's little world has it."""
+    """Return a path as the server's little world has it."""
     return Path(f"/proc/{server.process.pid}/root{path}")
 
 
 def fill(disk: Path) -> Path:
-    """Leave no byte free; gives the file to remove again."""
+    """Leave no byte free; returns the file to remove again."""
     ballast = disk / "ballast"
     with ballast.open("wb", buffering=0) as file:
         try:
@@ -76,7 +76,7 @@ def fill(disk: Path) -> Path:
 
 async def metric(client: Any, name: str) -> float:
     text = (await client.http.get("/metrics")).text
-    (row,) = [one for one in text.splitlines() if one.startswith(f"{name} ")]
+    (row,) = [line for line in text.splitlines() if line.startswith(f"{name} ")]
     return float(row.split()[1])
 
 
@@ -94,7 +94,7 @@ async def test_a_full_disk_of_the_logs_is_a_notice_and_never_a_failed_turn(tmp_p
             script(bash("ls"), {"text": "Meanwhile."}), first["conversation_id"]
         )
         assert (full["outcome"], full["reply"]) == ("answered", "Meanwhile.")
-        assert [one["code"] for one in full["notices"]] == ["journal_lost"]
+        assert [entry["code"] for entry in full["notices"]] == ["journal_lost"]
         assert await metric(client, "candor_journal_lines_lost_total") > 0
         ready = await client.http.get("/readyz")
         assert (ready.status_code, ready.json()["parts"]["journal"]["ok"]) == (503, False)
@@ -148,7 +148,7 @@ async def test_a_disk_of_the_data_that_fills_in_mid_turn(tmp_path: Path) -> None
             ballast.unlink()
             result = (await events.until("turn.completed")).data
         assert result["reply"] == ("word " * 400).strip()
-        numbers = [int(one.id.split(":")[1]) for one in events.seen]
+        numbers = [int(entry.id.split(":")[1]) for entry in events.seen]
         assert numbers == list(range(1, len(numbers) + 1))
         again = await client.ask(script({"text": "After."}), started.data["conversation_id"])
         assert (again["outcome"], again["reply"]) == ("answered", "After.")

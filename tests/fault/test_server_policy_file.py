@@ -31,7 +31,7 @@ def test_a_mistake_is_told_and_nothing_is_made(tmp_path: Path, text: str, said: 
     assert (start.returncode, start.stdout) == (1, "")
     sentence = one_sentence(start.stderr)
     assert sentence.startswith(f"The policy file {file}{said.replace('{data}', data)}")
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["data", file.name]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", file.name]
     assert not list((tmp_path / "data").iterdir())
 
     examined = run_app("doctor", directory=tmp_path, policy_file=file)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.fault
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[list[str]]:
-    """Give what the script needs for a disk of its own, or a limit where none can be mounted."""
+    """Return what the script needs for a disk of its own, or a limit where none can be mounted."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(

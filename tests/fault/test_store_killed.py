@@ -37,14 +37,14 @@ async def written_until_killed(directory: Path, lines: int) -> dict[str, set[str
 
 async def all_turns(stores: Stores) -> set[str]:
     page = await stores.conversations.page(ANN, limit=100_000)
-    return {one.id.removeprefix("cnv_") for one in page.conversations}
+    return {conversation.id.removeprefix("cnv_") for conversation in page.conversations}
 
 
 async def check(stores: Stores, said: dict[str, set[str]]) -> None:
     names = await all_turns(stores)
     assert said["accepted"] <= names
     assert len(names - said["accepted"]) <= 1, "one may be committed and not yet acknowledged"
-    unfinished = {one.id for one in await stores.turns.unfinished()}
+    unfinished = {entry.id for entry in await stores.turns.unfinished()}
     for name in names:
         turn_id, conversation_id = TurnId(f"trn_{name}"), ConversationId(f"cnv_{name}")
         one = await stores.turns.get(turn_id)

@@ -1,4 +1,7 @@
-"""Kills a process before each of its statements, one process after another, and keeps what each left."""
+"""Kills a process before each of its statements, one process after another, and keeps what each left.
+
+The ordinary run kills at every third statement, the soak at each.
+"""
 # ruff: noqa: T201
 # a script talks by printing
 
@@ -6,12 +9,18 @@ import os
 import shutil
 import signal
 import sqlite3
+import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 from itertools import count
 from pathlib import Path
 
 import anyio
+import pytest
+
+at_points = pytest.mark.parametrize(
+    "every", [3, pytest.param(1, marks=pytest.mark.soak)], ids=["some", "each"]
+)
 
 Prepare = Callable[[Path], Awaitable[object]]
 """Makes in a directory what comes before."""
@@ -41,16 +50,29 @@ class KillPoints:
         connection.set_trace_callback(trace)
 
 
-def kill_at_each(directory: Path, prepare: Prepare, work: Work) -> None:
-    """Make `directory/<n>` for n = 1, 2, …, each left by a process that was killed at its n-th point.
+async def killed_everywhere(script: Path, *args: str, every: int) -> int:
+    """Run a program that calls `kill_at_each`; return how many copies there are, the last one whole."""
+    with anyio.fail_after(240):
+        done = await anyio.run_process(
+            [sys.executable, str(script), *args],
+            env={**os.environ, "KILL_EVERY": str(every)},
+            stderr=None,
+        )
+    points = done.stdout.decode().split()
+    assert points[-1] == "done"
+    return len(points)
 
-    Prints each n, and `done` when a process came to its end.
+
+def kill_at_each(directory: Path, prepare: Prepare, work: Work) -> None:
+    """Make `directory/<n>` for n = 1, 2, …, each left by a process that was killed at a later point.
+
+    `KILL_EVERY` is the distance between two points. Prints each point, and `done` when a process came to its end.
     """
     template = directory / "template"
     template.mkdir()
     _in_child(partial(prepare, template))
-    for point in count(1):
-        copy = directory / str(point)
+    for number, point in enumerate(count(1, int(os.environ["KILL_EVERY"])), start=1):
+        copy = directory / str(number)
         shutil.copytree(template, copy)
         ended = _in_child(partial(work, copy, KillPoints(point)))
         print("done" if ended else point, flush=True)
