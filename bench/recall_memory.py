@@ -20,7 +20,6 @@ from memory.stores.sqlite import migrations
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from memory.stores.sqlite.episodes import SqliteEpisodeStore
 from memory.stores.sqlite.items import SqliteItemStore
-from memory.stores.sqlite.readers import Readers
 
 BATCH = 200
 MIGRATIONS = migrations_of(migrations.__name__)
@@ -31,7 +30,6 @@ class Memory:
     """The parts that a measurement speaks to."""
 
     database: Database
-    readers: Readers
     items: SqliteItemStore
     writer: MemoryWriter
 
@@ -49,16 +47,13 @@ class Memory:
 @asynccontextmanager
 async def open_memory(directory: Path) -> AsyncIterator[Memory]:
     database = await open_database(directory / "memory.sqlite3", MIGRATIONS)
-    readers = Readers(database.path)
     try:
         yield Memory(
             database,
-            readers,
-            SqliteItemStore(database, readers),
+            SqliteItemStore(database),
             MemoryWriter(SqliteEpisodeStore(database, utc_now), deliver_to=(), now=utc_now),
         )
     finally:
-        readers.close()
         await database.close()
 
 

@@ -43,7 +43,7 @@ from memory.background import keep_running
 from memory.clock import utc_now
 from memory.context import MemoryReader
 from memory.errors import StoreDamaged
-from memory.intents.templates import Mask
+from memory.intents.masking import Mask
 from memory.small_model import AskModel
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from memory.stores.sqlite.integrity import check_integrity
@@ -281,7 +281,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     background.start_soon(keep_running, "journal", journal.run, on_failure)
     await _recover(parts, engine, log, journal, chat, turn_memory)
     background.start_soon(pool.run, on_failure)
-    background.start_soon(keep_running, "search_purge", conversations.purge.run, on_failure)
+    background.start_soon(keep_running, "search_purge", conversations.vacuum.run, on_failure)
     _watch(metrics, pool, lanes, log)
     return Services(
         settings=settings,

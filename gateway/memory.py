@@ -38,18 +38,18 @@ from memory.intents.builders import (
     intent_from_breaker,
     intent_from_delivery,
 )
+from memory.intents.masking import Mask
 from memory.intents.registry import IntentRefused
-from memory.intents.templates import Mask
 from memory.items import KINDS
 from memory.outbox.backend import Backend
 from memory.outbox.breaker import BreakerState
-from memory.outbox.delivering import DeliveryResult
 from memory.outbox.delivery import Delivery
+from memory.outbox.worker import DeliveryResult
 from memory.recall.query import ContextPack, QueryPack
 from memory.scope import WORKSPACE_OWNER, Scope
 from memory.small_model import AskModel
 from memory.stores.sqlite.integrity import holds_nothing_blocking
-from memory.vectors.keeper import BACKEND as VECTORS
+from memory.vectors.indexer import BACKEND as VECTORS
 from policies.secrets import mask_secrets
 
 _log = logging.getLogger(__name__)

@@ -36,18 +36,18 @@ from memory.episodes.extract import Extractor
 from memory.episodes.writer import MemoryWriter
 from memory.forgetting import Forgetting
 from memory.intents.chronicle import Chronicle
+from memory.intents.masking import Mask
+from memory.intents.pending import PendingContext
 from memory.intents.policy import MemoryPolicy, load_memory_policy_blocking
 from memory.intents.queue import IntentQueue
 from memory.intents.record import IntentRecorder
-from memory.intents.snapshot import PendingContext
-from memory.intents.templates import Mask
 from memory.intents.turns import ChronicleTurns
 from memory.itemstore import ItemStore
 from memory.notes.index import NoteIndex
 from memory.outbox.backend import Backend
 from memory.outbox.breaker import Breaker, BreakerLimits, BreakerState
-from memory.outbox.delivering import Delivering, DeliveryResult, OutboxHealth
 from memory.outbox.delivery import Delivery
+from memory.outbox.worker import DeliveryResult, DeliveryWorker, OutboxHealth
 from memory.recall.reader import RecallReader
 from memory.recall.retrievers import FulltextRetriever, Retriever
 from memory.recall.search import MemorySearch
@@ -64,13 +64,12 @@ from memory.stores.sqlite.integrity import check_integrity
 from memory.stores.sqlite.items import SqliteItemStore
 from memory.stores.sqlite.notes import SqliteNoteStore
 from memory.stores.sqlite.outbox import SqliteOutboxStore
-from memory.stores.sqlite.readers import Readers
+from memory.stores.sqlite.vacuum import IndexVacuum
 from memory.stores.sqlite.vectors import SqliteIndexState, SqliteVectorDeliveries
-from memory.stores.sqlite.word_purge import WordPurge
 from memory.vectors.backfill import VectorBackfill
 from memory.vectors.chroma import ChromaVectorIndex
-from memory.vectors.keeper import BACKEND as VECTORS
-from memory.vectors.keeper import VectorKeeper, VectorRetriever
+from memory.vectors.indexer import BACKEND as VECTORS
+from memory.vectors.indexer import VectorIndexer, VectorRetriever
 from memory.vectors.probe import is_sound_blocking
 
 _log = logging.getLogger(__name__)
@@ -135,12 +134,12 @@ class Memory:
     queue: IntentQueue
     database: Database
     episode_worker: EpisodeWorker
-    vectors: VectorKeeper | None
+    vectors: VectorIndexer | None
     backfill: VectorBackfill | None
-    deliveries: Sequence[Delivering]
+    deliveries: Sequence[DeliveryWorker]
     deliver_to: Sequence[str]
     """All backends, those of another process included."""
-    purge: WordPurge
+    vacuum: IndexVacuum
     now: Now
     _writer: MemoryWriter
     _forgetting: Forgetting
@@ -156,7 +155,7 @@ class Memory:
     async def forget(self, item_id: str, scope: Scope) -> bool:
         """Forget an item everywhere; see `Forgetting.forget`."""
         forgotten = await self._forgetting.forget(item_id, scope)
-        self.purge.wake()
+        self.vacuum.wake()
         self.wake_deliveries()
         return forgotten
 
@@ -201,12 +200,11 @@ async def open_memory(
         await anyio.to_thread.run_sync(_import_shared_blocking)
     steps = await anyio.to_thread.run_sync(migrations_of, migrations.__name__)
     database = await open_database(plan.data_dir / FILE, steps)
-    readers = Readers(database.path, on_damage=database.note_damage)
     try:
         await renew_fingerprints(database)
         async with anyio.create_task_group() as loops:
             await loops.start(check_integrity, database, steps)
-            memory = await _build(plan, database, readers, policy, now, draw, told)
+            memory = await _build(plan, database, policy, now, draw, told)
             for name, run in _loops(memory, tends=plan.tends).items():
                 await loops.start(keep_running, name, run, told.on_loop_failure)
             try:
@@ -216,7 +214,6 @@ async def open_memory(
                 await _close(memory, plan.backends)
     finally:
         with anyio.CancelScope(shield=True):
-            readers.close()
             await database.close()
 
 
@@ -230,7 +227,7 @@ def _loops(memory: Memory, *, tends: bool) -> dict[str, Callable[[], Awaitable[N
     loops |= {f"delivery_{delivery.name}": delivery.run for delivery in memory.deliveries}
     if tends:
         loops |= {"episodes": memory.episode_worker.run, "notes": memory.notes.run}
-    return loops | {"intents": memory.queue.run, "word_purge": memory.purge.run}
+    return loops | {"intents": memory.queue.run, "word_purge": memory.vacuum.run}
 
 
 async def _close(memory: Memory, backends: Sequence[Backend]) -> None:
@@ -256,13 +253,12 @@ async def _policy(plan: MemoryPlan) -> MemoryPolicy | None:
 async def _build(
     plan: MemoryPlan,
     database: Database,
-    readers: Readers,
     policy: MemoryPolicy | None,
     now: Now,
     draw: Callable[[], float],
     told: MemoryEvents,
 ) -> Memory:
-    items = SqliteItemStore(database, readers)
+    items = SqliteItemStore(database)
     chronicle = SqliteChronicle(database)
     recorder = IntentRecorder(chronicle, plan.mask, policy)
     outbox = SqliteOutboxStore(database)
@@ -275,7 +271,7 @@ async def _build(
     served: list[Backend] = [*([vectors] if vectors is not None else []), *plan.backends]
     deliver_to = [VECTORS, *(backend.name for backend in plan.backends), *plan.served_elsewhere]
     deliveries = [
-        Delivering(
+        DeliveryWorker(
             backend,
             outbox,
             items,
@@ -286,14 +282,14 @@ async def _build(
         )
         for backend in served
     ]
-    purge = WordPurge(database, "item_words")
+    vacuum = IndexVacuum(database, "item_words")
 
     def wake_deliveries() -> None:
         for delivery in deliveries:
             delivery.wake()
 
     def notes_changed() -> None:
-        purge.wake()
+        vacuum.wake()
         wake_deliveries()
 
     backfill = (
@@ -375,7 +371,7 @@ async def _build(
         backfill=backfill,
         deliveries=deliveries,
         deliver_to=deliver_to,
-        purge=purge,
+        vacuum=vacuum,
         now=now,
         _writer=writer,
         _forgetting=Forgetting(
@@ -390,7 +386,7 @@ async def _build(
 
 def _vectors(
     plan: MemoryPlan, database: Database, items: SqliteItemStore, embedder: Embedder
-) -> VectorKeeper:
+) -> VectorIndexer:
     directory = plan.data_dir / _VECTORS_DIR
     name, dimension = embedder.model_id, embedder.dimension
 
@@ -399,7 +395,7 @@ def _vectors(
             is_sound_blocking, directory, name, dimension, abandon_on_cancel=True
         )
 
-    return VectorKeeper(
+    return VectorIndexer(
         ChromaVectorIndex(directory, model_id=name, dimension=dimension),
         embedder,
         items,

@@ -1,8 +1,8 @@
-"""Memory out as JSON lines, and in again: episodes whole, each with the id under which it is known.
+"""Exports episodes as JSON lines and imports them, each with its id.
 
-What is written out holds no secret: those were masked before it was stored. What is read in comes back
-as it was, with what merging had made of it. Reading the same lines twice changes nothing. Notes are
-files and are copied as files.
+The lines hold no secrets: these were masked before the episodes were stored. An import restores an episode
+as it was, with what was merged into it. Importing the same lines twice changes nothing. Notes are files and
+are copied as files.
 """
 
 import json
@@ -33,34 +33,34 @@ _MAX_NUMBER: Final = 2**53
 
 
 class NotTransferable(ValueError):
-    """A line is no episode; the text says which and why."""
+    """A line is not an episode; the text says which and why."""
 
 
 class _Mistake(ValueError):
-    """What is wrong with a line, as the rest of a sentence about it."""
+    """What a line contains that it must not, as the end of a sentence about it."""
 
 
 async def export_episodes(
     items: ItemStore, episodes: EpisodeStore, owner_id: str | None = None
 ) -> AsyncIterator[str]:
-    """Give a line for each episode, in the order of writing; of one owner, or of all."""
+    """Yield a line for each episode, of one owner or of all, in the order of writing."""
     seq = 0
     while some := await items.after(seq, _BATCH):
         seq = some[-1].seq
-        for one in some:
-            scope = one.item.scope
-            if one.item.kind != "episode" or owner_id not in {None, scope.owner_id}:
+        for entry in some:
+            scope = entry.item.scope
+            if entry.item.kind != "episode" or owner_id not in {None, scope.owner_id}:
                 continue
-            episode = await episodes.get(one.item.id, Scope(owner_id=scope.owner_id))
+            episode = await episodes.get(entry.item.id, Scope(owner_id=scope.owner_id))
             if episode is not None:
                 yield _line(episode)
 
 
 def read_drafts(lines: Iterable[str], owner_id: str | None = None) -> Iterator[EpisodeDraft]:
-    """Read lines that were written out; `owner_id` takes them all over for one owner.
+    """Yield the episodes in exported lines; `owner_id` replaces their owners.
 
     Raises:
-        NotTransferable: a line is no episode; those before it were given.
+        NotTransferable: a line is not an episode; those before it were yielded.
     """
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -70,48 +70,37 @@ def read_drafts(lines: Iterable[str], owner_id: str | None = None) -> Iterator[E
         except _Mistake as exc:
             raise NotTransferable(f"Line {number} has {exc}.") from None
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as exc:
-            raise NotTransferable(f"Line {number} is no episode that was exported here.") from exc
+            raise NotTransferable(f"Line {number} is not an exported episode.") from exc
         if owner_id is not None:
             draft = replace(draft, scope=replace(draft.scope, owner_id=owner_id))
         yield draft
 
 
 def _line(episode: Episode) -> str:
+    fields = asdict(episode)
+    del fields["updated_at"], fields["revision"]
     value = {
         "format": FORMAT,
-        "episode_id": episode.episode_id,
-        "episode_type": episode.episode_type,
-        "title": episode.title,
+        **fields,
         "owner_id": episode.scope.owner_id,
         "scope": episode.scope.labels,
-        "tags": list(episode.tags),
-        "source_refs": list(episode.source_refs),
-        "occurred_at": rfc3339(episode.occurred_at),
-        "sections": {name: text for name, text in asdict(episode.sections).items() if text},
-        "variants": [
-            {"occurred_at": rfc3339(one.occurred_at), "text": one.text} for one in episode.variants
-        ],
-        "repeats": episode.repeats,
-        "conversation_id": episode.conversation_id,
-        "turn_id": episode.turn_id,
-        "thread": episode.thread,
-        "position": episode.position,
+        "sections": episode.sections.named(),
     }
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False, default=rfc3339)
 
 
 def _draft(value: Any) -> EpisodeDraft:
     if value["format"] != FORMAT or value["episode_type"] not in EPISODE_TYPES:
         raise ValueError("another format")
     json.dumps(value, ensure_ascii=False).encode()  # fails where half of a character stands in it
-    labels = {name: _text(one) for name, one in value["scope"].items() if name in LABELS}
+    labels = {name: _text(label) for name, label in value["scope"].items() if name in LABELS}
     occurred_at = _moment(value["occurred_at"])
     return EpisodeDraft(
         episode_id=_id(value["episode_id"]),
         episode_type=cast("EpisodeType", value["episode_type"]),  # it is one of them, see above
         title=_text(value["title"]),
         scope=Scope(owner_id=_owner(value["owner_id"]), **labels),
-        sections=Sections.of({name: _text(one) for name, one in value["sections"].items()}),
+        sections=Sections.of({name: _text(text) for name, text in value["sections"].items()}),
         tags=tuple(map(_text, value["tags"])),
         source_refs=tuple(map(_text, value["source_refs"])),
         occurred_at=occurred_at,
@@ -120,7 +109,7 @@ def _draft(value: Any) -> EpisodeDraft:
         thread=_text_or_none(value.get("thread")),
         position=_number_or_none(value.get("position")),
         kept=Kept(
-            variants=tuple(_variant(one, occurred_at) for one in value["variants"]),
+            variants=tuple(_variant(variant, occurred_at) for variant in value["variants"]),
             repeats=_number_or_none(value.get("repeats")) or 0,
         ),
     )

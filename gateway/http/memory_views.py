@@ -7,8 +7,8 @@ from gateway.http.json_response import fields_of
 from memory.episodes.episode import Episode, Written
 from memory.intents.chronicle import IntentRecord
 from memory.items import Item
-from memory.outbox.delivering import OutboxHealth
 from memory.outbox.delivery import Delivery, Link
+from memory.outbox.worker import OutboxHealth
 from memory.recall.query import ContextPack, Found, Hit
 
 _HELD_BACK = ("id", "reason")

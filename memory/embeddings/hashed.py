@@ -1,9 +1,8 @@
-"""Vectors without a model: feature hashing of terms and of their pieces.
+"""Vectors without a model: feature hashing of terms and of their trigrams.
 
-Each term, and each three letters of one, falls into one of the dimensions with a sign (Weinberger et al.,
-"Feature Hashing for Large Scale Multitask Learning", ICML 2009). What comes out is near where words or
-parts of words are shared: spelling variants, word forms, Chinese written a little differently. It knows
-no synonyms. The same everywhere, at once and offline.
+Each feature adds a signed share to one dimension (Weinberger et al., "Feature Hashing for Large Scale Multitask
+Learning", ICML 2009). Texts are near that share words or parts of words: spelling variants, word forms. It
+knows no synonyms, needs no model and is the same everywhere.
 """
 
 import hashlib
@@ -24,7 +23,7 @@ _CACHED: Final = 50_000
 
 
 class HashedEmbedder:
-    """The embedder that is always there."""
+    """See `Embedder`; always available."""
 
     @property
     def model_id(self) -> str:
@@ -42,21 +41,21 @@ class HashedEmbedder:
 
 
 def _vector(text: str) -> list[float]:
-    counts = Counter(one for one in terms(text)[:_MAX_TERMS] if one not in STOP_TERMS)
+    counts = Counter(term for term in terms(text)[:_MAX_TERMS] if term not in STOP_TERMS)
     vector = [0.0] * DIMENSION
     for term, count in counts.items():
         weight = 1 + log(count)
         for place, sign, share in _features(term):
             vector[place] += sign * share * weight
-    length = sqrt(sum(one * one for one in vector))
-    return [one / length for one in vector] if length else vector
+    length = sqrt(sum(number * number for number in vector))
+    return [number / length for number in vector] if length else vector
 
 
 @lru_cache(maxsize=_CACHED)
 def _features(term: str) -> tuple[tuple[int, float, float], ...]:
     pieces = list(_pieces(term))
     share = _PIECE_WEIGHT / sqrt(len(pieces)) if pieces else 0.0
-    return (_hashed(f"w:{term}", 1.0), *(_hashed(f"p:{one}", share) for one in pieces))
+    return (_hashed(f"w:{term}", 1.0), *(_hashed(f"p:{piece}", share) for piece in pieces))
 
 
 def _pieces(term: str) -> Iterator[str]:

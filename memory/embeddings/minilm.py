@@ -1,10 +1,8 @@
-"""MiniLM by Chroma's ONNX model: knows meaning, in English. Used where it is on disk, never fetched unasked.
+"""MiniLM by Chroma's ONNX model, which knows meaning in English. Used if it is on disk, never downloaded unasked.
 
-Of Chinese it knows next to no character: two sentences about different matters are the same unknown to
-it, and as near as can be. So it gives nothing for what it cannot read, and words alone find that.
-
-The model is some 80 MB. Its archive stays beside it, because only the archive's digest is known: what
-cannot be verified is not loaded.
+It knows next to no Chinese character, so that all Chinese texts are alike to it. Such texts get the zero
+vector and are found by words alone. The model has some 80 MB. Its archive stays beside it, because only the
+archive's digest is known: what cannot be verified is not loaded.
 """
 
 import hashlib
@@ -28,20 +26,20 @@ _FILES: Final = (
     "vocab.txt",
 )
 _MAX_CHARS: Final = 2000
-"""The model reads 256 tokens; the beginning of a longer text stands for it."""
+"""The model reads the first 256 tokens."""
 _MAX_UNREAD: Final = 0.3
-"""Of a text's letters so many may be of a script that the model does not know."""
+"""The largest share of letters in scripts that the model does not know."""
 _UNREAD: Final = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 
 
 class ModelMissing(Exception):
-    """The model is not there or not what it should be; the text is one sentence for people."""
+    """The model is missing or wrong; the text is one sentence for people."""
 
 
 class MiniLmEmbedder:
-    """The embedder that knows meaning; `directory` holds the model."""
+    """See `Embedder`; `directory` holds the model."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -64,7 +62,7 @@ class MiniLmEmbedder:
         if not _can_be_read(text):
             return [0.0] * DIMENSION
         (made,) = self._model([text])  # several at once would have to be padded to one length
-        return _unit([float(one) for one in made])
+        return _unit([float(item) for item in made])
 
     @cached_property
     def _model(self) -> Any:
@@ -74,7 +72,7 @@ class MiniLmEmbedder:
 
 
 def is_present_blocking(directory: Path) -> bool:
-    """Whether the model is there, whole, and the one that is meant."""
+    """Return whether the model is there, complete and verified."""
     if not all((directory / "onnx" / name).is_file() for name in _FILES):
         return False
     archive = directory / _ARCHIVE
@@ -86,10 +84,10 @@ def is_present_blocking(directory: Path) -> bool:
 
 
 def fetch_model_blocking(directory: Path) -> None:
-    """Fetch the model from the network; one that is there already is left as it is.
+    """Download the model unless it is there.
 
     Raises:
-        ModelMissing: it could not be fetched, or was not what it should be.
+        ModelMissing: it could not be downloaded or verified.
     """
     if is_present_blocking(directory):
         return
@@ -121,5 +119,5 @@ def _can_be_read(text: str) -> bool:
 
 
 def _unit(vector: Sequence[float]) -> list[float]:
-    length = sqrt(sum(one * one for one in vector))
-    return [one / length for one in vector] if length else list(vector)
+    length = sqrt(sum(number * number for number in vector))
+    return [number / length for number in vector] if length else list(vector)

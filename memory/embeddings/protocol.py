@@ -1,4 +1,4 @@
-"""What makes vectors of texts."""
+"""Embedders, which make vectors of texts."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,7 +7,7 @@ Vector = Sequence[float]
 
 
 class Embedder(Protocol):
-    """Makes vectors of unit length. Deterministic: the same text, the same vector."""
+    """Makes vectors of unit length, deterministically."""
 
     @property
     def model_id(self) -> str:

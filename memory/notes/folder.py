@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from memory.intents.templates import Mask
+from memory.intents.masking import Mask
 from policies.paths.protected import find_protected_entry
 
 FOLDER: Final = "memory"

@@ -11,7 +11,7 @@ import anyio.to_thread
 from anyio.abc import TaskStatus
 
 from memory.errors import StoreUnavailable
-from memory.intents.templates import Mask
+from memory.intents.masking import Mask
 from memory.items import Item
 from memory.notes.folder import (
     NoteFile,

@@ -14,7 +14,7 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
-from memory.intents.templates import Mask
+from memory.intents.masking import Mask
 from memory.notes.folder import (
     FOLDER,
     NoteFile,

@@ -1,4 +1,4 @@
-"""What remembered items are delivered to: the vector index, memU, whatever comes."""
+"""What remembered items are delivered to, such as the vector index or memU."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from memory.scope import Scope
 
 
 class BackendUnavailable(Exception):
-    """The backend did not take it, and may later; the text is one sentence for people."""
+    """The backend failed and may succeed later; the text is one sentence for people."""
 
 
 class DeliveryRefused(Exception):
-    """The backend will never take this as it is; the text is one sentence for people."""
+    """The backend will never accept this; the text is one sentence for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,12 +23,12 @@ class BackendHealth:
 
     name: str
     state: str
-    """`ok`, or in a word what it does instead: `rebuilding`, `failing`, `off`."""
+    """`ok`, `rebuilding`, `failing` or `off`."""
     detail: str | None = None
 
 
 class Backend(Protocol):
-    """One place of delivery. Every call may come twice with the same key and must then change nothing."""
+    """Receives deliveries. A call may come twice with the same key and must then change nothing."""
 
     @property
     def name(self) -> str:
@@ -36,7 +36,7 @@ class Backend(Protocol):
         ...
 
     async def put(self, item: Item, idempotency_key: str) -> Sequence[Link]:
-        """Take an item, or its newer revision.
+        """Store an item or its newer revision; return links to what was made of it.
 
         Raises:
             BackendUnavailable: try again later.
@@ -45,35 +45,35 @@ class Backend(Protocol):
         ...
 
     async def forget(self, item_id: str, links: Sequence[Link], idempotency_key: str) -> None:
-        """Remove whatever was made of an item; one that is not there is fine.
+        """Remove all that was made of an item, if there is any.
 
         Raises:
             BackendUnavailable: try again later.
-            DeliveryRefused: it has no way to forget; the text says what is left there.
+            DeliveryRefused: it cannot forget everything; the text says what is left.
         """
         ...
 
     async def check(self) -> BackendHealth:
-        """Look whether it answers, cheaply; never raises."""
+        """Check cheaply whether it answers; never raises."""
         ...
 
     async def close(self) -> None:
-        """Let go of what it holds; idempotent."""
+        """Release all resources; idempotent."""
         ...
 
 
 @runtime_checkable
 class TaskBackend(Backend, Protocol):
-    """A backend that works on by itself at what it was given, and knows no idempotency key.
+    """A backend that works asynchronously and knows no idempotency key.
 
-    A delivery to it is made in two steps. What tells of the first is stored before the second is waited
-    for, so that a process that dies in between finds the task again instead of having another one begun.
+    A delivery has two steps. The links from `begin` are stored before `finish` waits, so that a process that
+    dies in between finds the task again instead of beginning another.
     """
 
     async def begin(self, item: Item, links: Sequence[Link], delivery_id: int) -> Sequence[Link]:
-        """Have the work begun, or find in `links` what an earlier try of this delivery began.
+        """Begin the work, or find in `links` what an earlier try of this delivery began.
 
-        Gives what is to be stored in place of `links`; nothing of another delivery's task is left then.
+        Returns the links to store instead of `links`.
 
         Raises:
             BackendUnavailable: try again later; what is stored stays.
@@ -82,23 +82,22 @@ class TaskBackend(Backend, Protocol):
         ...
 
     async def finish(self, item: Item, links: Sequence[Link]) -> Sequence[Link]:
-        """Wait until what `begin` gave is done; gives the links that stay.
+        """Wait until the work behind `links` is done; return the links to keep.
 
         Raises:
-            BackendUnavailable: it is not done, or came to nothing; `begin` knows then what to do.
+            BackendUnavailable: it is not done, or failed; the next try calls `begin` again.
         """
         ...
 
 
 @runtime_checkable
 class RetrievingBackend(Backend, Protocol):
-    """A backend that can be asked which of the items that it was given come near to a question."""
+    """A backend that can find items by a question."""
 
     async def retrieve(self, query: str, scope: Scope, *, limit: int) -> Sequence[str]:
-        """Give the ids of items of the scope's owners, the nearest first, however far off they be.
+        """Return the ids of items of the scope's owners, the nearest first, however far away.
 
-        They are only names: what stands behind them may have been forgotten meanwhile, and whoever asks
-        loads it by the scope. Can be cancelled at any moment, and ends at once then.
+        An item may have been forgotten meanwhile, so callers load it by the scope. Stops at once when cancelled.
 
         Raises:
             BackendUnavailable: it did not answer.

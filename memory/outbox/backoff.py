@@ -17,15 +17,12 @@ class Backoff:
     """The bound of the first wait; each next one is twice as long."""
     most_s: float = 3600.0
     least_s: float = 0.5
-    """Waited in any case: a backend that fails at once is not asked again at once."""
+    """The least wait: a backend that fails at once is not asked again at once."""
     max_attempts: int = 10
     """The last failed one makes the delivery dead."""
 
     def wait(self, attempts: int, draw: Callable[[], float]) -> timedelta | None:
-        """Tell how long to wait after so many failed attempts, from 1; None: give it up.
-
-        `draw` gives a number of [0, 1).
-        """
+        """Return the wait after so many failed attempts, from 1; None to give up. `draw` is in [0, 1)."""
         if attempts >= self.max_attempts:
             return None
         bound = min(self.most_s, self.first_s * 2.0 ** min(attempts - 1, 60))

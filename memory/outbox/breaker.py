@@ -1,10 +1,10 @@
-"""A circuit breaker: a backend that fails again and again is left alone for a while.
+"""A circuit breaker: a backend that fails repeatedly is left alone for a while.
 
     closed ──(so many failures in a row)──► open ──(after a while)──► half-open, with one probe
       ▲                                       ▲                          │
       └──────────────── success ──────────────┼──────── failure ─────────┘
 
-Pure but for its own state; whoever asks says what time it is.
+The caller passes the time.
 """
 
 from collections.abc import Callable
@@ -38,17 +38,17 @@ class Breaker:
         self._is_probing = False
 
     def state(self, now: datetime) -> BreakerState:
-        """Tell how it stands."""
+        """Return the state at a moment."""
         if self._opened_at is None:
             return "closed"
         return "open" if now < self._opened_at + self._open_for else "half_open"
 
     def reopens_at(self) -> datetime | None:
-        """Tell when the backend may be tried again; None: it is not kept from being tried."""
+        """Return when the backend may be tried again; None if it may be tried now."""
         return None if self._opened_at is None else self._opened_at + self._open_for
 
     def may_try(self, now: datetime) -> bool:
-        """Whether the backend may be called; half-open, one caller alone may until it has told."""
+        """Return whether to call the backend; half-open, one caller may at a time."""
         state = self.state(now)
         if state == "half_open" and not self._is_probing:
             self._is_probing = True
@@ -74,7 +74,7 @@ class Breaker:
             self._on_change("open")
 
     def gave_up(self) -> None:
-        """Note that a call was cut off and told nothing: another one may probe."""
+        """Note that a call ended without a result: another one may probe."""
         self._is_probing = False
 
     @property

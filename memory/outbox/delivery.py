@@ -1,6 +1,6 @@
 """One delivery of one item to one backend, and where deliveries are kept."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
@@ -11,24 +11,40 @@ Operation = Literal["put", "forget"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDelivery:
-    """What is to be delivered; written in the transaction that changes the item."""
+    """A delivery to enqueue, in the transaction that changes the item."""
 
     backend: str
     operation: Operation
     item_id: str
     owner_id: str
     revision: int
-    """Of the item when this was written: a later revision makes an earlier delivery needless."""
+    """Of the item; a later revision makes an earlier delivery needless."""
 
     @property
     def idempotency_key(self) -> str:
-        """The same for each try of this delivery, and for no other one."""
+        """The key of this delivery, the same for each try."""
         return f"{self.backend}:{self.operation}:{self.item_id}:{self.revision}"
+
+
+def deliveries_of(
+    operation: Operation, item_id: str, owner_id: str, revision: int, backends: Iterable[str]
+) -> list[NewDelivery]:
+    """Return a delivery of an item to each backend."""
+    return [
+        NewDelivery(
+            backend=backend,
+            operation=operation,
+            item_id=item_id,
+            owner_id=owner_id,
+            revision=revision,
+        )
+        for backend in sorted(backends)
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """A delivery as it stands in the outbox."""
+    """A delivery in the outbox."""
 
     id: int
     backend: str
@@ -40,7 +56,7 @@ class Delivery:
     status: DeliveryStatus
     attempts: int
     last_error: str | None
-    """A sentence for people; None while nothing went wrong."""
+    """A sentence for people; None if nothing went wrong."""
     due_at: datetime
     created_at: datetime
     delivered_at: datetime | None = None
@@ -58,43 +74,43 @@ class Link:
 
 
 class OutboxStore(Protocol):
-    """Where deliveries wait. Items and deliveries change in one transaction, elsewhere."""
+    """Stores deliveries; they are enqueued elsewhere, in the transactions that change items."""
 
     async def due(
         self, backend: str, now: datetime, *, limit: int, until: datetime
     ) -> Sequence[Delivery]:
-        """Take due deliveries, oldest first; nobody else sees them before `until`."""
+        """Lease due deliveries, oldest first; no other caller gets them before `until`."""
         ...
 
     async def delivered(
         self, delivery: Delivery, links: Sequence[Link] | None, now: datetime
     ) -> None:
-        """Note a success and what came of it, in place of what came before; None: that stays.
+        """Note a success and replace the item's links; None keeps them.
 
-        Of a delivery that does not wait any more, what came of it is noted alone.
+        If the delivery waits no longer, only the links are stored.
         """
         ...
 
     async def begun(self, delivery: Delivery, links: Sequence[Link]) -> None:
-        """Note what a try has begun at the backend, in place of what came before; it is not made yet."""
+        """Replace the item's links by those of work that was begun; the delivery still waits."""
         ...
 
     async def failed(
         self, delivery: Delivery, error: str, now: datetime, *, due_at: datetime | None
     ) -> None:
-        """Note a failure; tried again at `due_at`, or dead where that is None."""
+        """Note a failure; the next try is due at `due_at`, None makes the delivery dead."""
         ...
 
     async def postpone(self, delivery: Delivery, *, due_at: datetime) -> None:
-        """Give a delivery back untried, due at a moment."""
+        """Return a delivery back untried, due at a moment."""
         ...
 
     async def release(self, backend: str, now: datetime) -> None:
-        """Make due what was leased and never tried to the end; for a start, when no taker is left."""
+        """Make leased and untried deliveries due, at a start when no other worker runs."""
         ...
 
     async def next_due_at(self, backend: str) -> datetime | None:
-        """Tell when the next delivery is due; None: none waits."""
+        """Return when the next delivery is due; None if none waits."""
         ...
 
     async def page(
@@ -105,20 +121,17 @@ class OutboxStore(Protocol):
         limit: int,
         before_id: int | None = None,
     ) -> Sequence[Delivery]:
-        """List the deliveries of what an owner reads, their own and the workspace's, newest first."""
+        """Return deliveries of items that the owner may read, newest first."""
         ...
 
     async def retry(self, delivery_id: int, owner_id: str, now: datetime) -> Delivery | None:
-        """Make a dead or pending delivery of what an owner reads due now, its attempts forgotten.
-
-        None: there is no such one.
-        """
+        """Make a dead or pending delivery due now and reset its attempts; None if the owner has none such."""
         ...
 
     async def links_of(self, item_id: str) -> Sequence[Link]:
-        """List what backends made of an item."""
+        """Return the links of an item to backends."""
         ...
 
     async def lag_s(self, backend: str, now: datetime) -> float:
-        """Tell the age of the oldest pending delivery; 0 where none waits."""
+        """Return the age of the oldest pending delivery; 0 if none waits."""
         ...

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 import anyio
 import anyio.to_thread
 
-from memory.intents.snapshot import PendingText
+from memory.intents.pending import PendingText
 from memory.recall.pack import Pieces, pack
 from memory.recall.query import (
     MAX_ITEMS,

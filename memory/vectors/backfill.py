@@ -1,9 +1,8 @@
-"""Mends single holes of the vector index: what words found and the vectors lack is delivered to it again.
+"""Fills single gaps of the vector index: items that words found and the vectors lack are delivered again.
 
-An index that is short of many items is made anew as a whole; one that lost a few is not worth it. So what
-searches find is looked up, in the background and a few at a time, and what is missing goes into the outbox
-once more. Nobody waits for it, and nothing is lost where it does not come to it: the next search finds
-the hole again.
+An index that is short of many items is rebuilt as a whole. Items that searches find are looked up here in the
+background, a few at a time, and missing ones go into the outbox again. Nobody waits for it, and nothing is
+lost if it is skipped: the next search finds the gap again.
 """
 
 import logging
@@ -18,25 +17,25 @@ from memory.errors import StoreUnavailable
 _log = logging.getLogger(__name__)
 
 MAX_WAITING: Final = 1000
-"""Items that wait to be looked up; what comes when so many wait is let go."""
+"""Items that wait to be looked up; more are ignored."""
 _BATCH: Final = 50
 _PAUSE_S: Final = 0.1
-"""Before each look-up: searches come first, also the one that it is for."""
+"""Before each look-up, so that searches come first."""
 
 
-class Holding(Protocol):
-    """What knows which items the index holds."""
+class Index(Protocol):
+    """The index, as far as it is asked here."""
 
     async def missing(self, item_ids: Sequence[str]) -> set[str]:
-        """Tell which of these items the index lacks; none while it is not whole and at work."""
+        """Return which of these items the index lacks; none unless it is complete."""
         ...
 
 
 class Deliveries(Protocol):
-    """What has items delivered once more."""
+    """Delivers items again."""
 
     async def again(self, item_ids: Sequence[str]) -> int:
-        """Have them delivered to the index; returns how many there were that do not wait already.
+        """Enqueue items for the index; return how many were not waiting already.
 
         Raises:
             StoreUnavailable: nothing was changed.
@@ -45,10 +44,10 @@ class Deliveries(Protocol):
 
 
 class VectorBackfill:
-    """Looks what was found up in the index. `run` it in a task group."""
+    """Looks up found items in the index. `run` it in a task group."""
 
     def __init__(
-        self, index: Holding, deliveries: Deliveries, *, wake: Callable[[], None] = lambda: None
+        self, index: Index, deliveries: Deliveries, *, wake: Callable[[], None] = lambda: None
     ) -> None:
         self._index = index
         self._deliveries = deliveries
@@ -57,11 +56,11 @@ class VectorBackfill:
         self._noted = anyio.Event()
 
     def note(self, item_ids: Iterable[str]) -> None:
-        """Have items looked up soon; never waits."""
-        for one in item_ids:
+        """Queue items to look up; never waits."""
+        for item_id in item_ids:
             if len(self._waiting) >= MAX_WAITING:
                 break
-            self._waiting[one] = None
+            self._waiting[item_id] = None
         if self._waiting:
             self._noted.set()
 
@@ -74,17 +73,17 @@ class VectorBackfill:
             await self.look_up()
 
     async def look_up(self) -> int:
-        """Look some of those that wait up, and have the missing ones delivered; returns how many."""
+        """Look up a batch and deliver the missing items; return how many."""
         some = list(self._waiting)[:_BATCH]
-        for one in some:
-            del self._waiting[one]
+        for entry in some:
+            del self._waiting[entry]
         if not self._waiting:
             self._noted = anyio.Event()
         missing = await self._index.missing(some)
         if not missing:
             return 0
         try:
-            count = await self._deliveries.again([one for one in some if one in missing])
+            count = await self._deliveries.again([entry for entry in some if entry in missing])
         except StoreUnavailable:
             _log.warning("vectors_not_backfilled", exc_info=True)
             return 0

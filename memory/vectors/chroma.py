@@ -1,9 +1,8 @@
-"""Chroma, embedded: vectors only, made by us, in a directory that can be thrown away at any time.
+"""Chroma, embedded, in a directory that can be deleted at any time; it stores vectors that are made here.
 
-Everything of Chroma's runs in one worker thread: it is not made for several, and it blocks. Batches are
-small, because a long write holds the interpreter. Conditions (`where`) are slow there, so more is asked for
-than is wanted and looked through afterwards. It is never asked to make vectors itself, which would fetch a
-model from the network.
+Chroma blocks and does not support several threads, so all of it runs in one worker thread. Batches are small,
+because a long write holds the interpreter. Conditions (`where`) are slow, so more entries are requested than
+wanted and filtered afterwards. Chroma's own embedding is never used: it would download a model.
 """
 
 import shutil
@@ -29,7 +28,7 @@ _LEAST_LENGTH: Final = 1e-9
 
 
 class ChromaVectorIndex:
-    """Nearest neighbours from Chroma. Opened when it is first used."""
+    """See `VectorIndex`. Opened when it is first used."""
 
     def __init__(self, directory: Path, *, model_id: str, dimension: int) -> None:
         self._directory = directory
@@ -40,50 +39,47 @@ class ChromaVectorIndex:
         self._collection: Any = None
 
     async def put(self, entries: Sequence[VectorEntry]) -> None:
-        """Add entries or replace those of the same key."""
-        for one in entries:
-            self._check(one.vector)
+        """See `VectorIndex.put`."""
+        for entry in entries:
+            self._check(entry.vector)
         for start in range(0, len(entries), BATCH):
             await self._in_thread(partial(self._put_blocking, entries[start : start + BATCH]))
 
     async def remove(self, item_ids: Sequence[str]) -> None:
-        """Remove all entries of these items."""
+        """See `VectorIndex.remove`."""
         if item_ids:
             await self._in_thread(partial(self._remove_blocking, list(item_ids)))
 
     async def nearest(
         self, vector: Vector, owner_ids: Sequence[str], *, limit: int
     ) -> Sequence[VectorHit]:
-        """Give the owners' entries that are nearest, nearest first.
-
-        Where others' entries are in the way, more is asked for, up to a thousand.
-        """
+        """See `VectorIndex.nearest`."""
         self._check(vector)
         return await self._in_thread(
             partial(self._nearest_blocking, vector, frozenset(owner_ids), limit)
         )
 
     async def count(self) -> int:
-        """Tell how many entries it holds."""
+        """See `VectorIndex.count`."""
         return await self._in_thread(lambda: int(self._open_blocking().count()))
 
     async def missing(self, item_ids: Sequence[str]) -> set[str]:
-        """Tell which of these items have no entry at all."""
+        """See `VectorIndex.missing`."""
         if not item_ids:
             return set()
         return await self._in_thread(partial(self._missing_blocking, set(item_ids)))
 
     async def clear(self) -> None:
-        """Throw the whole directory away and begin anew."""
+        """See `VectorIndex.clear`."""
         await self._in_thread(self._clear_blocking)
 
     async def close(self) -> None:
-        """Close it; idempotent."""
+        """See `VectorIndex.close`."""
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(self._close_blocking, limiter=self._limiter)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        """Run in the one thread; who stops waiting leaves the work to end by itself."""
+        """Run in the one thread; if the caller is cancelled, the work ends by itself."""
         return await anyio.to_thread.run_sync(
             partial(_translated, work), limiter=self._limiter, abandon_on_cancel=True
         )
@@ -112,12 +108,12 @@ class ChromaVectorIndex:
         return self._collection
 
     def _put_blocking(self, entries: Sequence[VectorEntry]) -> None:
-        latest = {one.key: one for one in entries}
+        latest = {entry.key: entry for entry in entries}
         self._open_blocking().upsert(
             ids=list(latest),
-            embeddings=[list(one.vector) for one in latest.values()],
+            embeddings=[list(entry.vector) for entry in latest.values()],
             metadatas=[
-                {"owner_id": one.owner_id, "item_id": one.item_id} for one in latest.values()
+                {"owner_id": entry.owner_id, "item_id": entry.item_id} for entry in latest.values()
             ],
         )
 
@@ -149,7 +145,7 @@ class ChromaVectorIndex:
             if seen < asked and seen >= int(collection.count()):
                 return hits
             if asked >= _MOST_ASKED:
-                return _looked_through(collection, vector, owner_ids)[:limit]
+                return _compared_all(collection, vector, owner_ids)[:limit]
             asked = min(_MOST_ASKED, asked * _OVER)
         return []
 
@@ -173,10 +169,9 @@ def _items_of(answer: Any) -> set[str]:
 def _hits(
     collection: Any, vector: Vector, owner_ids: frozenset[str], asked: int, limit: int
 ) -> tuple[list[VectorHit], int]:
-    """Ask for the nearest of all owners; gives so many of these owners', and how many there were in all.
+    """Return so many of the owners' nearest entries, and how many entries of all owners were found.
 
-    Whose they are is read for as many as are needed: for all that were found it takes longer than to find
-    them.
+    Owners are looked up for as few entries as possible: it takes longer than the search.
     """
     answer = collection.query(
         query_embeddings=[list(vector)], n_results=asked, include=["distances"]
@@ -197,10 +192,10 @@ def _hits(
     return hits[:limit], len(rows)
 
 
-def _looked_through(collection: Any, vector: Vector, owner_ids: frozenset[str]) -> list[VectorHit]:
-    """Compare what the owners have, a thousand at most: they have little among many others'.
+def _compared_all(collection: Any, vector: Vector, owner_ids: frozenset[str]) -> list[VectorHit]:
+    """Compare all entries of owners who have few, a thousand at most.
 
-    What the graph does not lead to is found so, too: among many equal vectors it may cut one off.
+    This also finds what the graph does not lead to: among many equal vectors it may cut one off.
     """
     answer = collection.get(
         where={"owner_id": {"$in": sorted(owner_ids)}},
@@ -210,18 +205,18 @@ def _looked_through(collection: Any, vector: Vector, owner_ids: frozenset[str]) 
     if not answer["ids"]:
         return []
     theirs = answer["embeddings"]
-    lengths = (theirs**2).sum(axis=1) ** 0.5 * sqrt(sum(one * one for one in vector))
+    lengths = (theirs**2).sum(axis=1) ** 0.5 * sqrt(sum(number * number for number in vector))
     cosines = theirs.dot(vector) / lengths.clip(min=_LEAST_LENGTH)
     rows = zip(answer["ids"], answer["metadatas"], cosines, strict=True)
     hits = [
-        VectorHit(key=key, item_id=str(data["item_id"]), similarity=float(one))
-        for key, data, one in rows
+        VectorHit(key=key, item_id=str(data["item_id"]), similarity=float(cosine))
+        for key, data, cosine in rows
     ]
-    return sorted(hits, key=lambda one: (-one.similarity, one.key))
+    return sorted(hits, key=lambda hit: (-hit.similarity, hit.key))
 
 
 def _translated(work: Callable[[], T]) -> T:
-    """Let nothing of Chroma's own errors out, nor of the files beneath: their texts name paths."""
+    """Raise only our errors: the texts of others name paths."""
     try:
         return work()
     except (IndexUnavailable, DimensionMismatch):

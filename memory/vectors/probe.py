@@ -1,6 +1,6 @@
-"""Opens a vector index in a process of its own and reads from it: a damaged one can end the process.
+"""Opens a vector index in a process of its own: a damaged one can crash the process.
 
-`python -m memory.vectors.probe DIRECTORY MODEL DIMENSION`; exit code 0: it can be used.
+`python -m memory.vectors.probe DIRECTORY MODEL DIMENSION`; the exit code is 0 if it can be used.
 """
 
 import subprocess
@@ -13,7 +13,7 @@ _ARGUMENTS: Final = 4
 
 
 def is_sound_blocking(directory: Path, model_id: str, dimension: int) -> bool:
-    """Whether the index can be opened and asked, tried where nothing else can be harmed."""
+    """Return whether the index can be opened and searched, tried in another process."""
     command = [sys.executable, "-m", "memory.vectors.probe", str(directory), model_id]
     try:
         done = subprocess.run(  # noqa: S603  this very program

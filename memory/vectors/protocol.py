@@ -1,4 +1,4 @@
-"""What finds the nearest vectors: an index that can be rebuilt from the database at any time."""
+"""A vector index, which can be rebuilt from the database at any time, and its state."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from memory.embeddings.protocol import Vector
 
 
 class IndexUnavailable(Exception):
-    """The index cannot be read or written just now; the text is one sentence for people."""
+    """The index cannot be used now; the text is one sentence for people."""
 
 
 class DimensionMismatch(Exception):
@@ -17,7 +17,7 @@ class DimensionMismatch(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorEntry:
-    """One vector and whose it is; `key` is unique: an item's id, or one with a section's name."""
+    """A vector and its owner; `key` is unique: an item's id, or that with a section's name."""
 
     key: str
     item_id: str
@@ -35,7 +35,7 @@ class VectorHit:
 
 
 class VectorIndex(Protocol):
-    """Nearest neighbours by cosine. All calls may be cancelled; what was begun ends by itself."""
+    """Nearest neighbours by cosine. A cancelled call may still take effect."""
 
     async def put(self, entries: Sequence[VectorEntry]) -> None:
         """Add entries or replace those of the same key; all of them or none.
@@ -57,7 +57,7 @@ class VectorIndex(Protocol):
     async def nearest(
         self, vector: Vector, owner_ids: Sequence[str], *, limit: int
     ) -> Sequence[VectorHit]:
-        """Give the owners' entries that are nearest, nearest first.
+        """Return the owners' entries that are nearest, nearest first.
 
         Raises:
             IndexUnavailable: it cannot be read.
@@ -66,7 +66,7 @@ class VectorIndex(Protocol):
         ...
 
     async def count(self) -> int:
-        """Tell how many entries it holds.
+        """Return how many entries it holds.
 
         Raises:
             IndexUnavailable: it cannot be read.
@@ -74,7 +74,7 @@ class VectorIndex(Protocol):
         ...
 
     async def missing(self, item_ids: Sequence[str]) -> set[str]:
-        """Tell which of these items have no entry at all.
+        """Return which of these items have no entry at all.
 
         Raises:
             IndexUnavailable: it cannot be read.
@@ -82,7 +82,7 @@ class VectorIndex(Protocol):
         ...
 
     async def clear(self) -> None:
-        """Throw all entries away, and with them what was wrong with the index.
+        """Delete all entries, and any damage with them.
 
         Raises:
             IndexUnavailable: it cannot be made anew.
@@ -91,4 +91,31 @@ class VectorIndex(Protocol):
 
     async def close(self) -> None:
         """Close it; idempotent."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexState:
+    """Which model made an index, and how far it is built."""
+
+    model_id: str
+    dimension: int
+    built_to: int = 0
+    """The index holds the items up to this place in the order of writing."""
+    complete: bool = False
+
+
+class IndexStateStore(Protocol):
+    """Stores the state of the index."""
+
+    async def get(self) -> IndexState | None:
+        """Return the state; None if there never was an index."""
+        ...
+
+    async def put(self, state: IndexState) -> None:
+        """Store the state."""
+        ...
+
+    async def expected_count(self, backend: str) -> int:
+        """Return how many items a complete index holds at least."""
         ...

@@ -11,7 +11,7 @@ import pytest
 from memory.cases.store import CaseChange
 from memory.clock import Now
 from memory.errors import StoreConflict, StoreUnavailable
-from memory.stores.sqlite import case_rows
+from memory.stores.sqlite import case_rows, case_writes, statements
 from memory.stores.sqlite import cases as sqlite_cases
 from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.database import Database
@@ -68,16 +68,16 @@ WRONG_WORDS: list[tuple[str, str, Any, dict[str, Any]]] = [
     (") AND +owner_id = ?", ") AND ? IS NOT NULL", "across", {}),
     (" WHERE owner_id = ? AND fingerprint", " WHERE ? IS NOT NULL AND fingerprint", "across", {}),
     (" AND own = 0 AND +owner_id = ?", " AND own = 0 AND ? IS NOT NULL", "across", {}),
-    (" = json_extract(?, '$.scope')", " IS NOT ?", "across", {}),
-    (" AND revision = ?", " AND ? IS NOT NULL", "older_state", {}),
-    (" AND revision = ?", " AND ? IS NOT NULL", "two_decisions", {}),
+    (" = json_extract(:value, '$.scope')", " IS NOT :value", "across", {}),
+    (" AND revision = :expected", " AND :expected IS NOT NULL", "older_state", {}),
+    (" AND revision = :expected", " AND :expected IS NOT NULL", "two_decisions", {}),
     (
-        " AND json_extract(value, '$.scope') = json_extract(?, '$.scope')",
-        " AND ? IS NOT NULL",
+        " AND json_extract(value, '$.scope') = json_extract(:value, '$.scope')",
+        "",
         "never_changes",
         {"other": replace(ANN, app_code="bank")},
     ),
-    ("SET fingerprint = ?,", "SET fingerprint = ifnull(fingerprint, ?),", "equal_content", {}),
+    ("SET fingerprint = :fingerprint,", "SET", "equal_content", {}),
     ("ORDER BY at, voter", "ORDER BY at DESC, voter", "one_vote", {}),
     ("INSERT OR REPLACE INTO case_votes", "INSERT OR IGNORE INTO case_votes", "one_vote", {}),
     ("score DESC, other", "score, other", "higher_score", {}),
@@ -155,7 +155,7 @@ WRONG_WORDS: list[tuple[str, str, Any, dict[str, Any]]] = [
     ),
     ("DO UPDATE SET own = 1,", "DO UPDATE SET", "wrote_itself", {}),
     (" AND own = 0", "", "wrote_itself", {}),
-    (" is_findable = ?,", " is_findable = ifnull(is_findable, ?),", "stale_or_forgotten", {}),
+    (" is_findable = :is_findable,", "", "stale_or_forgotten", {}),
     ("app_code') = ?, 1)", "app_code') = ?, 0)", "where_an_app", {}),
     ("ifnull(json_extract(value, '$.scope.app_code') = ?, 1)", "? IS NOT 0", "where_an_app", {}),
     (" AND is_findable = 1", "", "stale_or_forgotten", {}),
@@ -171,13 +171,13 @@ WRONG_WORDS: list[tuple[str, str, Any, dict[str, Any]]] = [
 
 
 def named(part: str) -> Any:
-    """Give the one test of the suite whose name has this part."""
-    (name,) = [one for one in dir(S) if one.startswith("test_") and part in one]
+    """Return the one test of the suite whose name has this part."""
+    (name,) = [entry for entry in dir(S) if entry.startswith("test_") and part in entry]
     return getattr(S, name)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "part", "case"), WRONG_WORDS, ids=[one[1] for one in WRONG_WORDS]
+    ("old", "new", "part", "case"), WRONG_WORDS, ids=[wrong_word[1] for wrong_word in WRONG_WORDS]
 )
 async def test_the_suite_catches_a_wrong_statement(
     tmp_path: Path, old: str, new: str, part: str, case: dict[str, Any]
@@ -190,7 +190,7 @@ async def test_the_suite_catches_a_wrong_statement(
 
     with pytest.raises(FAILURES):
         await named(part)(opening(tmp_path, make), **case)
-    assert any(one.was_there for one in spoken), "no statement says that"
+    assert any(entry.was_there for entry in spoken), "no statement says that"
 
 
 class TwoSteps(SqliteCaseStore):
@@ -243,25 +243,27 @@ def _nothing(*_: object) -> None:
     """Do nothing."""
 
 
-WRONG_PARTS: list[tuple[str, Any, str, dict[str, Any]]] = [
-    ("put_item_blocking", _nothing, "item_and_deliveries", {}),
-    ("enqueue_blocking", _nothing, "item_and_deliveries", {}),
-    ("_says_the_same", lambda *_: True, "item_and_deliveries", {}),
-    ("_says_the_same", lambda *_: False, "not_delivered_again", {}),
-    ("_hide", _nothing, "must_not_find", {}),
-    ("delete_item_blocking", lambda *_: True, "must_not_find", {}),
-    ("delete_item_blocking", lambda *_: True, "never_to_be_found", {}),
-    ("put_report_blocking", _nothing, "as_they_were_told", {}),
-    ("put_relations_blocking", _nothing, "both_ends", {}),
-    ("_put_case", _nothing, "comes_back", {"text": "x"}),
-    ("_can_be_stored", lambda _: True, "in_the_order_of_the_ids", {}),
+WRONG_PARTS: list[tuple[Any, str, Any, str, dict[str, Any]]] = [
+    (case_writes, "put_item_blocking", _nothing, "item_and_deliveries", {}),
+    (case_writes, "enqueue_blocking", _nothing, "item_and_deliveries", {}),
+    (case_writes, "_searched", lambda _: "same", "item_and_deliveries", {}),
+    (case_writes, "_searched", lambda _: object(), "not_delivered_again", {}),
+    (case_writes, "_hide", _nothing, "must_not_find", {}),
+    (case_writes, "delete_item_blocking", lambda *_: True, "must_not_find", {}),
+    (case_writes, "delete_item_blocking", lambda *_: True, "never_to_be_found", {}),
+    (case_writes, "_put_report", _nothing, "as_they_were_told", {}),
+    (case_writes, "_put_relations", _nothing, "both_ends", {}),
+    (case_writes, "_put_case", _nothing, "comes_back", {"text": "x"}),
+    (statements, "is_storable", lambda _: True, "in_the_order_of_the_ids", {}),
     (
+        sqlite_cases,
         "read_case",
         lambda value: replace(case_rows.read_case(value), authors=()),
         "comes_back",
         {"text": TEXTS[0]},
     ),
     (
+        sqlite_cases,
         "read_case",
         lambda value: replace(case_rows.read_case(value), last_feedback_at=None),
         "comes_back",
@@ -271,18 +273,19 @@ WRONG_PARTS: list[tuple[str, Any, str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong", "part", "case"),
+    ("module", "name", "wrong", "part", "case"),
     WRONG_PARTS,
-    ids=[f"{one[0]}-{one[2]}" for one in WRONG_PARTS],
+    ids=[f"{name}-{part}" for _, name, _, part, _ in WRONG_PARTS],
 )
 async def test_the_suite_catches_a_wrong_part(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    module: Any,
     name: str,
     wrong: Any,
     part: str,
     case: dict[str, Any],
 ) -> None:
-    monkeypatch.setattr(sqlite_cases, name, wrong)
+    monkeypatch.setattr(module, name, wrong)
     with pytest.raises((*FAILURES, UnicodeEncodeError)):
         await named(part)(opening(tmp_path), **case)

@@ -65,15 +65,17 @@ class TestSqliteChronicle(ChronicleSuite):
 
 class OneByOne(SqliteChronicle):
     async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
-        return [new for one in recordings for new in await super().record([one])]
+        return [new for recording in recordings for new in await super().record([recording])]
 
 
 class Overwriting(SqliteChronicle):
     async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
         def work(writer: sqlite3.Connection) -> list[str]:
-            for one in recordings:
-                writer.execute("DELETE FROM intents WHERE id = ?", (one.intent_id,))
-                writer.execute("DELETE FROM pending_context WHERE intent_id = ?", (one.intent_id,))
+            for recording in recordings:
+                writer.execute("DELETE FROM intents WHERE id = ?", (recording.intent_id,))
+                writer.execute(
+                    "DELETE FROM pending_context WHERE intent_id = ?", (recording.intent_id,)
+                )
             return record_blocking(writer, recordings)
 
         return await self._database.write(work)
@@ -84,7 +86,7 @@ class TellingAll(SqliteChronicle):
 
     async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
         await super().record(recordings)
-        return [one.intent_id for one in recordings]
+        return [recording.intent_id for recording in recordings]
 
 
 class Unowned(SqliteChronicle):
@@ -102,13 +104,13 @@ class UnownedContext(SqliteChronicle):
 class ByTheClock(SqliteChronicle):
     async def intents_of_turn(self, turn_id: str) -> Sequence[IntentRecord]:
         found = await super().intents_of_turn(turn_id)
-        return sorted(found, key=lambda one: one.occurred_at)
+        return sorted(found, key=lambda hit: hit.occurred_at)
 
 
 class ByTheClockInPages(SqliteChronicle):
     async def page(self, owner_id: str, **query: Any) -> IntentPage:
         page = await super().page(owner_id, **query)
-        records = sorted(page.records, key=lambda one: one.occurred_at, reverse=True)
+        records = sorted(page.records, key=lambda record: record.occurred_at, reverse=True)
         return IntentPage(records=records, next_cursor=page.next_cursor)
 
 
@@ -117,7 +119,7 @@ class Loose(SqliteChronicle):
 
     async def page(self, owner_id: str, *, key: str | None = None, **query: Any) -> IntentPage:
         page = await super().page(owner_id, **query)
-        found = [one for one in page.records if one.key.startswith(key or "")]
+        found = [record for record in page.records if record.key.startswith(key or "")]
         return IntentPage(records=found, next_cursor=page.next_cursor)
 
 
@@ -180,7 +182,9 @@ class InTwoSteps(SqliteChronicle):
     """Notes that the turn ended in a transaction of its own."""
 
     async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
-        new = await super().record([replace(one, turn_id=one.turn_id) for one in recordings[:-1]])
+        new = await super().record(
+            [replace(recording, turn_id=recording.turn_id) for recording in recordings[:-1]]
+        )
         return [*new, *await super().record(recordings[-1:])]
 
 
@@ -226,8 +230,8 @@ def _scrub_text_alone(
     connection: sqlite3.Connection, ids: Sequence[str], now: Any, *, owner_id: str | None
 ) -> None:
     scrub_blocking(connection, [], now, owner_id=owner_id)
-    for one in ids:
-        connection.execute("UPDATE intents SET text = NULL WHERE id = ?", (one,))
+    for item_id in ids:
+        connection.execute("UPDATE intents SET text = NULL WHERE id = ?", (item_id,))
 
 
 WRONG_PARTS: list[tuple[str, Any, Any]] = [
@@ -240,15 +244,15 @@ WRONG_PARTS: list[tuple[str, Any, Any]] = [
         S.test_what_is_scrubbed_tells_nothing_but_that_it_was,
     ),
     (
-        "_json",
-        lambda _: "{}",
+        "_content_of",
+        lambda _, new: {"text": new.text, "payload": "{}", "forgotten_at": None},
         partial(S.test_an_intent_comes_back_as_it_was_recorded, text="plain"),
     ),
 ]
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong", "test"), WRONG_PARTS, ids=[one[0] for one in WRONG_PARTS]
+    ("name", "wrong", "test"), WRONG_PARTS, ids=[wrong_part[0] for wrong_part in WRONG_PARTS]
 )
 async def test_the_suite_catches_a_wrong_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, wrong: Any, test: Any

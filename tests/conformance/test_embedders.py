@@ -18,7 +18,7 @@ class TestHashed(EmbedderSuite):
 
 class Long(HashedEmbedder):
     def embed_blocking(self, texts: Sequence[str]) -> list[list[float]]:
-        return [[2 * one for one in vector] for vector in super().embed_blocking(texts)]
+        return [[2 * number for number in vector] for vector in super().embed_blocking(texts)]
 
 
 class Moody(HashedEmbedder):

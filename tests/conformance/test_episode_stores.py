@@ -59,24 +59,24 @@ class LookingBefore(SqliteEpisodeStore):
 
     async def put(self, new: Sequence[NewEpisode]) -> Sequence[Put]:
         done: list[Put] = []
-        for one in new:
+        for entry in new:
             row = await self._database.row(
-                "SELECT 1 FROM episode_forms WHERE fingerprint = ?", (one.likeness.fingerprint,)
+                "SELECT 1 FROM episode_forms WHERE fingerprint = ?", (entry.likeness.fingerprint,)
             )
             if row is None:
-                alone = f"{one.episode.episode_id:16}".encode()[:16]
-                likeness = replace(one.likeness, fingerprint=alone, marks=())
-                done.extend(await super().put([replace(one, likeness=likeness)]))
+                alone = f"{entry.episode.episode_id:16}".encode()[:16]
+                likeness = replace(entry.likeness, fingerprint=alone, marks=())
+                done.extend(await super().put([replace(entry, likeness=likeness)]))
             else:
-                done.extend(await super().put([one]))
+                done.extend(await super().put([entry]))
         return done
 
 
 class OneByOne(SqliteEpisodeStore):
     async def put(self, new: Sequence[NewEpisode]) -> Sequence[Put]:
         puts: list[Put] = []
-        for one in new:
-            puts.extend(await super().put([one]))
+        for entry in new:
+            puts.extend(await super().put([entry]))
         return puts
 
 
@@ -84,10 +84,10 @@ class MarkingNew(SqliteEpisodeStore):
     """Marks the turn of what is new, and forgets to where it was merged."""
 
     async def put(self, new: Sequence[NewEpisode]) -> Sequence[Put]:
-        puts = await super().put([replace(one, remembers_turn=None) for one in new])
-        for one, put in zip(new, puts, strict=True):
-            if one.remembers_turn is not None and put.status == "stored":
-                await self.mark_remembered(one.remembers_turn)
+        puts = await super().put([replace(entry, remembers_turn=None) for entry in new])
+        for entry, put in zip(new, puts, strict=True):
+            if entry.remembers_turn is not None and put.status == "stored":
+                await self.mark_remembered(entry.remembers_turn)
         return puts
 
 
@@ -95,24 +95,27 @@ class MarkingAfter(SqliteEpisodeStore):
     """Marks the turn in a transaction of its own."""
 
     async def put(self, new: Sequence[NewEpisode]) -> Sequence[Put]:
-        puts = await super().put([replace(one, remembers_turn=None) for one in new])
-        for one in new:
-            if one.remembers_turn is not None:
-                await self.mark_remembered(one.remembers_turn)
+        puts = await super().put([replace(entry, remembers_turn=None) for entry in new])
+        for entry in new:
+            if entry.remembers_turn is not None:
+                await self.mark_remembered(entry.remembers_turn)
         return puts
 
 
 class Threadless(SqliteEpisodeStore):
     async def put(self, new: Sequence[NewEpisode]) -> Sequence[Put]:
         return await super().put(
-            [replace(one, likeness=likeness_of(replace(one.episode, thread=None))) for one in new]
+            [
+                replace(entry, likeness=likeness_of(replace(entry.episode, thread=None)))
+                for entry in new
+            ]
         )
 
 
 class Overwriting(SqliteEpisodeStore):
     async def put(self, new: Sequence[NewEpisode]) -> Sequence[Put]:
-        for one in new:
-            name = one.episode.episode_id
+        for entry in new:
+            name = entry.episode.episode_id
             await self._database.write(
                 partial(sqlite_episodes.delete_episode_blocking, episode_id=name)
             )
@@ -200,7 +203,9 @@ WRONG_PARTS: list[tuple[str, Any, Any, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong", "test", "case"), WRONG_PARTS, ids=[one[0] for one in WRONG_PARTS]
+    ("name", "wrong", "test", "case"),
+    WRONG_PARTS,
+    ids=[wrong_part[0] for wrong_part in WRONG_PARTS],
 )
 async def test_the_suite_catches_a_wrong_part(
     tmp_path: Path,

@@ -15,38 +15,33 @@ from memory.items import KINDS, Item, ItemKind
 from memory.itemstore import NumberedItem, WordHit
 from memory.recall import question_words
 from memory.scope import Scope
-from memory.stores.sqlite import item_words, items, word_scoring, word_search
+from memory.stores.sqlite import bm25, fulltext_index, fulltext_search, items
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqliteItemStore, delete_item_blocking, put_item_blocking
-from memory.stores.sqlite.readers import Readers
 from tests.conformance.suites.item_values import Opening, OpenItems
 from tests.conformance.suites.items import ItemStoreSuite
 from tests.support.episodes import open_memory
 
 FAILURES = (AssertionError, pytest.fail.Exception, StoreConflict, StoreUnavailable)
-Making = Callable[[Database, Readers], SqliteItemStore]
+Making = Callable[[Database], SqliteItemStore]
 
 
 def opening(directory: Path, make: Making = SqliteItemStore) -> Opening:
     @asynccontextmanager
     async def opens() -> AsyncIterator[OpenItems]:
         async with open_memory(directory) as database:
-            readers = Readers(database.path)
 
             async def put(new: Sequence[Item]) -> None:
                 def work(writer: sqlite3.Connection) -> None:
-                    for one in new:
-                        items.put_item_blocking(writer, one)
+                    for entry in new:
+                        items.put_item_blocking(writer, entry)
 
                 await database.write(work)
 
             async def delete(item_id: str) -> bool:
                 return await database.write(partial(items.delete_item_blocking, item_id=item_id))
 
-            try:
-                yield OpenItems(store=make(database, readers), put=put, delete=delete)
-            finally:
-                readers.close()
+            yield OpenItems(store=make(database), put=put, delete=delete)
 
     return opens
 
@@ -102,7 +97,7 @@ class FilteringLate(SqliteItemStore):
         theirs = await super().search(text, Scope(owner_id="bob"), kinds=kinds, limit=limit)
         own = await super().search(text, Scope(owner_id="ann"), kinds=kinds, limit=limit)
         hits = [*theirs, *own][:limit]
-        kept = {one.id for one in await self.get_many([hit.item_id for hit in hits], scope)}
+        kept = {entry.id for entry in await self.get_many([hit.item_id for hit in hits], scope)}
         return [hit for hit in hits if hit.item_id in kept]
 
 
@@ -113,7 +108,7 @@ class ByAge(SqliteItemStore):
         self, text: str, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
     ) -> list[WordHit]:
         hits = await super().search(text, scope, kinds=kinds, limit=limit)
-        return sorted(hits, key=lambda one: one.item_id)
+        return sorted(hits, key=lambda hit: hit.item_id)
 
 
 class AnyKind(SqliteItemStore):
@@ -131,12 +126,12 @@ class SayingYes(SqliteItemStore):
         self, text: str, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
     ) -> list[WordHit]:
         hits = await super().search(text, scope, kinds=kinds, limit=limit)
-        return [replace(one, is_about=True) for one in hits]
+        return [replace(hit, is_about=True) for hit in hits]
 
 
 class Shuffling(SqliteItemStore):
     async def get_many(self, item_ids: Sequence[str], scope: Scope) -> list[Item]:
-        return sorted(await super().get_many(item_ids, scope), key=lambda one: one.id)
+        return sorted(await super().get_many(item_ids, scope), key=lambda entry: entry.id)
 
 
 class OldestFirst(SqliteItemStore):
@@ -202,7 +197,7 @@ FOUND = {"body": "周五部署了支付服务，回滚过一次。", "questions"
 HUMPS = {"body": "calls getUserName twice", "questions": ["user name"]}
 WRONG_PARTS: list[tuple[Any, str, Any, Any, dict[str, Any]]] = [
     (items, "put_item_blocking", _anybodys, S.test_an_id_stays_its_owners, {}),
-    (items, "put_words_blocking", lambda *_: None, S.test_it_is_found_by_any_of_its_words, FOUND),
+    (items, "index_item_blocking", lambda *_: None, S.test_it_is_found_by_any_of_its_words, FOUND),
     (items, "delete_item_blocking", _rows_alone, S.test_what_was_deleted_is_nowhere, {}),
     (
         items,
@@ -211,25 +206,31 @@ WRONG_PARTS: list[tuple[Any, str, Any, Any, dict[str, Any]]] = [
         S.test_a_neighbour_counts_whenever_it_comes_changes_or_goes,
         {},
     ),
-    (item_words, "terms", _words_split, S.test_it_is_found_by_any_of_its_words, HUMPS),
-    (item_words, "_beside", lambda *_: [], S.test_what_was_said_before_and_after_finds_a_line, {}),
+    (fulltext_index, "terms", _words_split, S.test_it_is_found_by_any_of_its_words, HUMPS),
     (
-        item_words,
-        "_neighbours",
+        fulltext_index,
+        "_beside",
         lambda *_: [],
+        S.test_what_was_said_before_and_after_finds_a_line,
+        {},
+    ),
+    (
+        fulltext_index,
+        "reindex_neighbours_blocking",
+        lambda *_: None,
         S.test_a_neighbour_counts_whenever_it_comes_changes_or_goes,
         {},
     ),
     (
-        item_words,
+        fulltext_index,
         "_ends",
         lambda words, most: words[:most],
         S.test_a_long_text_is_found_by_its_beginning_and_its_end,
         {},
     ),
-    (word_search, "owner_token", lambda _: "kx OR o", S.test_others_items_take_no_place, {}),
+    (fulltext_search, "owner_token", lambda _: "kx OR o", S.test_others_items_take_no_place, {}),
     (
-        word_search,
+        fulltext_search,
         "_phrase",
         lambda term: f'{term}"',
         S.test_no_question_is_an_error,
@@ -244,7 +245,7 @@ WRONG_PARTS: list[tuple[Any, str, Any, Any, dict[str, Any]]] = [
     ),
     (question_words, "MAX_QUESTION_CHARS", 0, S.test_the_end_of_a_long_question_counts, {}),
     (
-        word_scoring,
+        bm25,
         "_COLUMNS",
         (0.5, 1, 0.7, 0.3),
         S.test_a_title_counts_more_than_the_text,

@@ -55,7 +55,7 @@ class NoteStoreSuite:
             assert dict(await opened.store.indexed()) == {}
             for place, name in enumerate(NAMES):
                 await opened.store.put(note(name), [item(f"{place}a"), item(f"{place}b")])
-            assert dict(await opened.store.indexed()) == {one: note(one) for one in NAMES}
+            assert dict(await opened.store.indexed()) == {entry: note(entry) for entry in NAMES}
             for place, name in enumerate(NAMES):
                 assert await opened.store.file_of(f"{place}b") == name
             assert len(await opened.item_ids()) == 2 * len(NAMES)
@@ -162,7 +162,7 @@ class InMemory:
     async def put(self, note: IndexedNote, items: Sequence[Item] | None) -> None:
         before = self.kept.get(note.file.name, (note, []))[1]
         await anyio.lowlevel.checkpoint()
-        self.kept[note.file.name] = (note, before if items is None else [one.id for one in items])
+        self.kept[note.file.name] = (note, before if items is None else [item.id for item in items])
 
     async def remove(self, name: str) -> None:
         await anyio.lowlevel.checkpoint()
@@ -181,7 +181,7 @@ class KeepingOldItems(InMemory):
     async def put(self, note: IndexedNote, items: Sequence[Item] | None) -> None:
         before = self.kept.get(note.file.name, (note, []))[1]
         await super().put(note, items)
-        self.kept[note.file.name][1].extend(one for one in before if items is not None)
+        self.kept[note.file.name][1].extend(entry for entry in before if items is not None)
 
 
 class DroppingItemsWithTheDate(InMemory):
@@ -254,7 +254,7 @@ def in_memory(make: Callable[[Kept], NoteStore] = InMemory) -> Opening:
     async def opens() -> AsyncIterator[OpenNotes]:
         async def item_ids() -> set[str]:
             await anyio.lowlevel.checkpoint()
-            return {one for _, ids in kept.values() for one in ids}
+            return {item_id for _, ids in kept.values() for item_id in ids}
 
         yield OpenNotes(store=make(kept), item_ids=item_ids)
 
@@ -266,7 +266,7 @@ async def test_the_suite_lets_a_right_store_pass(test: str) -> None:
     await getattr(NoteStoreSuite(), test)(in_memory())
 
 
-@pytest.mark.parametrize("wrong", WRONG, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda name: name.__name__)
 async def test_the_suite_catches_a_wrong_store(wrong: type[InMemory]) -> None:
     caught: list[str] = []
     for test in TESTS:

@@ -70,9 +70,9 @@ class ReleasingNothing(SqliteOutboxStore):
 
 class ReleasingWhatFailed(SqliteOutboxStore):
     async def release(self, backend: str, now: datetime) -> None:
-        for one in await self.page("ann", "pending", limit=100):
-            if one.backend == backend:
-                await self.postpone(one, due_at=now)
+        for entry in await self.page("ann", "pending", limit=100):
+            if entry.backend == backend:
+                await self.postpone(entry, due_at=now)
 
 
 class ForgettingLinks(SqliteOutboxStore):
@@ -134,14 +134,18 @@ class ShowingAll(SqliteOutboxStore):
 class HidingTheWorkspaces(SqliteOutboxStore):
     async def page(self, owner_id: str, status: Any, **rest: Any) -> Sequence[Delivery]:
         return [
-            one for one in await super().page(owner_id, status, **rest) if one.owner_id == owner_id
+            entry
+            for entry in await super().page(owner_id, status, **rest)
+            if entry.owner_id == owner_id
         ]
 
 
 class RetryingOnesOwn(SqliteOutboxStore):
     async def retry(self, delivery_id: int, owner_id: str, now: datetime) -> Delivery | None:
         own = [
-            one.id for one in await self.page(owner_id, None, limit=99) if one.owner_id == owner_id
+            entry.id
+            for entry in await self.page(owner_id, None, limit=99)
+            if entry.owner_id == owner_id
         ]
         return await super().retry(delivery_id, owner_id, now) if delivery_id in own else None
 
@@ -164,18 +168,18 @@ class DueAtOnce(SqliteOutboxStore):
 
 
 def enqueue_keeping_old(connection: Any, deliveries: Sequence[NewDelivery], now: datetime) -> None:
-    for one in deliveries:
+    for delivery in deliveries:
         connection.execute(
             "INSERT OR IGNORE INTO outbox (backend, operation, item_id, owner_id, revision,"
             " idempotency_key, status, due_at, created_at)"
             " VALUES (?, ?, ?, ?, ?, ?, 'pending', ?, ?)",
             (
-                one.backend,
-                one.operation,
-                one.item_id,
-                one.owner_id,
-                one.revision,
-                one.idempotency_key,
+                delivery.backend,
+                delivery.operation,
+                delivery.item_id,
+                delivery.owner_id,
+                delivery.revision,
+                delivery.idempotency_key,
                 now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
                 now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             ),
@@ -183,8 +187,10 @@ def enqueue_keeping_old(connection: Any, deliveries: Sequence[NewDelivery], now:
 
 
 def enqueue_again(connection: Any, deliveries: Sequence[NewDelivery], now: datetime) -> None:
-    for one in deliveries:
-        connection.execute("DELETE FROM outbox WHERE idempotency_key = ?", (one.idempotency_key,))
+    for delivery in deliveries:
+        connection.execute(
+            "DELETE FROM outbox WHERE idempotency_key = ?", (delivery.idempotency_key,)
+        )
     enqueue_blocking(connection, deliveries, now)
 
 
@@ -193,8 +199,8 @@ def withdraw_all(connection: Any, item_id: str) -> int:
 
 
 WRONG: dict[str, dict[str, Any]] = {
-    one.__name__: {"make": one}
-    for one in (
+    entry.__name__: {"make": entry}
+    for entry in (
         LeasingNothing,
         LeasingForEver,
         ReleasingNothing,

@@ -8,9 +8,9 @@ import pytest
 from memory.embeddings.protocol import Vector
 from memory.vectors import chroma
 from memory.vectors.chroma import ChromaVectorIndex
-from memory.vectors.exact import ExactVectorIndex
 from memory.vectors.protocol import VectorEntry, VectorHit, VectorIndex
 from tests.conformance.suites.vectors import DIMENSION, EAST, VectorIndexSuite, entry
+from tests.support.exact_index import ExactVectorIndex
 
 
 class TestExact(VectorIndexSuite):
@@ -29,14 +29,14 @@ class TestChroma(VectorIndexSuite):
 
 class Forgetful(ExactVectorIndex):
     async def remove(self, item_ids: Sequence[str]) -> None:
-        self._entries = {key: one for key, one in self._entries.items() if key not in item_ids}
+        self._entries = {key: entry for key, entry in self._entries.items() if key not in item_ids}
 
 
 class Open(ExactVectorIndex):
     async def nearest(
         self, vector: Vector, owner_ids: Sequence[str], *, limit: int
     ) -> Sequence[VectorHit]:
-        everybody = {one.owner_id for one in self._entries.values()} | set(owner_ids)
+        everybody = {entry.owner_id for entry in self._entries.values()} | set(owner_ids)
         return await super().nearest(vector, sorted(everybody), limit=limit)
 
 
@@ -50,13 +50,13 @@ class Backwards(ExactVectorIndex):
 
 class HalfWritten(ExactVectorIndex):
     async def put(self, entries: Sequence[VectorEntry]) -> None:
-        for one in entries:
-            await super().put([one])
+        for new in entries:
+            await super().put([new])
 
 
 class ByKey(ExactVectorIndex):
     async def missing(self, item_ids: Sequence[str]) -> set[str]:
-        return {one for one in item_ids if one not in self._entries}
+        return {item_id for item_id in item_ids if item_id not in self._entries}
 
 
 class Hopeful(ExactVectorIndex):
@@ -81,7 +81,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("wrong", "test"), WRONG, ids=lambda one: getattr(one, "__name__", one))
+@pytest.mark.parametrize(("wrong", "test"), WRONG, ids=lambda name: getattr(name, "__name__", name))
 async def test_a_wrong_index_does_not_pass(wrong: type[ExactVectorIndex], test: str) -> None:
     with pytest.raises((AssertionError, ValueError)):
         await getattr(VectorIndexSuite(), test)(wrong(DIMENSION))
@@ -96,7 +96,7 @@ async def test_what_the_graph_does_not_lead_to_is_found_all_the_same(
     await index.put([entry("far", [0.0, 2.0, 0.0]), entry("near", [0.8, 0.6, 0.0])])
     monkeypatch.setattr(chroma, "_hits", lambda *_: ([], 5))
     hits = await index.nearest(EAST, ["ada", "eve"], limit=3)
-    assert [one.key for one in hits] == ["near", "far"]
-    assert [one.similarity for one in hits] == pytest.approx([0.8, 0.0], abs=1e-4)
+    assert [hit.key for hit in hits] == ["near", "far"]
+    assert [hit.similarity for hit in hits] == pytest.approx([0.8, 0.0], abs=1e-4)
     assert list(await index.nearest(EAST, ["eve"], limit=3)) == []
     await index.close()

@@ -147,11 +147,11 @@ def remember(http: httpx.Client) -> None:
 def told(http: httpx.Client) -> dict[str, Any]:
     """Collect what the server tells of everything that it keeps, by path."""
     conversations = get(http, "/conversations")["conversations"]
-    paths = [f"/conversations/{one['id']}/messages" for one in conversations]
+    paths = [f"/conversations/{conversation['id']}/messages" for conversation in conversations]
     if http.get("/memory/health").is_success:
         paths += ["/memory/intents?limit=200", "/memory/outbox"]
         found = get(http, "/memory/search?q=grebe&limit=20")["items"]
-        paths += [f"/memory/items/{one['id']}" for one in found]
+        paths += [f"/memory/items/{hit['id']}" for hit in found]
     return {path: get(http, path) for path in paths}
 
 

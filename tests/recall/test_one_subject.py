@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
-from memory.stores.sqlite.readers import Readers
 from tests.conformance.suites.item_values import ANN, item
 from tests.support.episodes import open_memory
 
@@ -59,22 +58,18 @@ async def test_a_subject_is_found_however_much_is_remembered_of_it(
     }
     texts |= {f"other{n}": text for n, text in enumerate(OTHERS)}
     async with open_memory(tmp_path) as database:
-        readers = Readers(database.path)
-        try:
-            store = SqliteItemStore(database, readers)
-            for name, text in texts.items():
-                await database.write(partial(put_item_blocking, item=item(name, text)))
-            for question, lines in ASKED.items():
-                hits = await store.search(question, ANN, limit=60)
-                about = [hit.item_id.removeprefix("epi_") for hit in hits if hit.is_about]
-                language = "en" if lines is ENGLISH else "zh"
-                assert len(about) >= min(count, 3), question
-                assert all(each_item.startswith(language) for each_item in about[:count]), (
-                    question,
-                    about,
-                )
-            for question in NOT_ASKED:
-                hits = await store.search(question, ANN, limit=60)
-                assert not any(hit.is_about for hit in hits), question
-        finally:
-            readers.close()
+        store = SqliteItemStore(database)
+        for name, text in texts.items():
+            await database.write(partial(put_item_blocking, item=item(name, text)))
+        for question, lines in ASKED.items():
+            hits = await store.search(question, ANN, limit=60)
+            about = [hit.item_id.removeprefix("epi_") for hit in hits if hit.is_about]
+            language = "en" if lines is ENGLISH else "zh"
+            assert len(about) >= min(count, 3), question
+            assert all(each_item.startswith(language) for each_item in about[:count]), (
+                question,
+                about,
+            )
+        for question in NOT_ASKED:
+            hits = await store.search(question, ANN, limit=60)
+            assert not any(hit.is_about for hit in hits), question

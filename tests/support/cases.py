@@ -19,9 +19,10 @@ from memory.clock import Now
 from memory.embeddings.hashed import HashedEmbedder
 from memory.items import Item
 from memory.scope import Scope
-from memory.stores.sqlite.cases import SqliteCaseStore, delete_case_blocking
+from memory.stores.sqlite.case_writes import delete_case_blocking
+from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.item_rows import COLUMNS, item_of
+from memory.stores.sqlite.items import COLUMNS, item_of
 from tests.conformance.suites.case_values import AT, BACKENDS, OpenCases, Opening
 from tests.support.episodes import open_memory
 

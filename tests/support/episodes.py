@@ -19,7 +19,7 @@ from memory.stores.sqlite import migrations
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from memory.stores.sqlite.episodes import SqliteEpisodeStore
-from memory.stores.sqlite.item_rows import COLUMNS, item_of
+from memory.stores.sqlite.items import COLUMNS, item_of
 from policies.secrets import mask_secrets
 from tests.conformance.suites.episodes import OpenEpisodes
 

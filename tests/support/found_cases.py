@@ -16,7 +16,6 @@ from memory.scope import Scope
 from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqliteItemStore
-from memory.stores.sqlite.readers import Readers
 from tests.conformance.suites.case_values import new, next_of
 from tests.support.episodes import open_memory
 
@@ -130,15 +129,7 @@ async def open_finder(directory: Path, *retrievers: Retriever) -> AsyncIterator[
     """Open a finder by words, and by these retrievers, on a directory while the block runs."""
     directory.mkdir(exist_ok=True)
     async with open_memory(directory) as database:
-        readers = Readers(database.path)
-        items, store, noted = (
-            SqliteItemStore(database, readers),
-            WatchedCaseStore(database),
-            Noted(),
-        )
+        items, store, noted = SqliteItemStore(database), WatchedCaseStore(database), Noted()
         search = MemorySearch(items, [FulltextRetriever(items), *retrievers], now=lambda: AT)
         finder = CaseFinder(search, store, now=lambda: AT, backfill=noted)
-        try:
-            yield FoundCases(finder=finder, store=store, backfill=noted)
-        finally:
-            readers.close()
+        yield FoundCases(finder=finder, store=store, backfill=noted)

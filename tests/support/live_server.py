@@ -90,7 +90,7 @@ class EventStream:
         raise AssertionError(f"the stream ended without {kind}: {self.seen[-3:]}")
 
     async def rest(self) -> list[Event]:
-        """Read to the end of the stream; gives all its events."""
+        """Read to the end of the stream; returns all its events."""
         async for _ in self:
             pass
         return self.seen
@@ -143,7 +143,7 @@ class LiveClient:
     ) -> list[Event]:
         """Return a conversation's events from a turn's first (or after one) up to the turn's end."""
         async with self.follow(conversation_id, after or f"{turn_id}:0") as events:
-            await events.until("turn.completed", lambda one: one.data["turn_id"] == turn_id)
+            await events.until("turn.completed", lambda entry: entry.data["turn_id"] == turn_id)
             return events.seen
 
     async def get(self, path: str) -> Any:
@@ -255,11 +255,11 @@ class LiveServer:
         self.process.send_signal(number)
 
     def wait(self, timeout_s: float = STOP_S) -> int:
-        """Wait for its end; gives the exit code."""
+        """Wait for its end; returns the exit code."""
         return self.process.wait(timeout_s)
 
     async def wait_ended(self, timeout_s: float = STOP_S) -> int:
-        """Wait for its end without holding up the loop; gives the exit code."""
+        """Wait for its end without holding up the loop; returns the exit code."""
         with anyio.fail_after(timeout_s):
             while (code := self.process.poll()) is None:  # noqa: ASYNC110
                 await anyio.sleep(_LOOK_AGAIN_S)

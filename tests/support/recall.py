@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import anyio
 
-from memory.intents.snapshot import PendingText
+from memory.intents.pending import PendingText
 from memory.items import Item
 from memory.recall.query import Degradation, Hit, QuotedNotes
 from memory.recall.retrievers import Candidate, Question, RetrieverAnswer, RetrieverName

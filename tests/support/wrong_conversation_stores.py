@@ -15,7 +15,7 @@ from gateway.conversations.store import IdempotencyKey, KeyedTurn, UnknownCursor
 from gateway.ids import ConversationId, TurnId, UserId
 from memory.clock import rfc3339
 from memory.errors import StoreConflict
-from memory.stores.sqlite.database import Database, _in_thread_of
+from memory.stores.sqlite.database import Database
 from tests.conformance.suites.conversation_values import AT
 
 T = TypeVar("T")
@@ -222,7 +222,7 @@ class Early(SqliteTurnStore):
 
 class Unordered(SqliteTurnStore):
     async def unfinished(self) -> Sequence[Turn]:
-        return sorted(await super().unfinished(), key=lambda one: one.id)
+        return sorted(await super().unfinished(), key=lambda entry: entry.id)
 
     async def history(
         self, conversation_id: ConversationId, *, limit: int, before_seq: int | None = None
@@ -233,7 +233,7 @@ class Unordered(SqliteTurnStore):
 
 class ByTheClock(SqliteTurnStore):
     async def unfinished(self) -> Sequence[Turn]:
-        return sorted(await super().unfinished(), key=lambda one: one.created_at)
+        return sorted(await super().unfinished(), key=lambda entry: entry.created_at)
 
 
 class Remembering(SqliteTurnStore):
@@ -355,7 +355,7 @@ class Shuffled(SqliteEventStore):
     ) -> Sequence[TurnEvent]:
         found = await super().after(conversation_id, seq, limit=limit)
         del turn_id
-        return sorted(found, key=lambda one: -one.n)
+        return sorted(found, key=lambda hit: -hit.n)
 
 
 class Late(SqliteEventStore):
@@ -376,13 +376,13 @@ class Unshielded(Database):
 
     async def write(self, work: Work[T]) -> T:
         async with self._writing:
-            await self._writer.execute("BEGIN IMMEDIATE")
+            await self._writer.run(lambda writer: writer.execute("BEGIN IMMEDIATE"))
             try:
-                result = await _in_thread_of(self._writer, work)
+                result = await self._writer.run(work)
             except Exception:
-                await self._writer.rollback()
+                await self._writer.run(lambda writer: writer.rollback())
                 raise
-            await self._writer.execute("COMMIT")
+            await self._writer.run(lambda writer: writer.execute("COMMIT"))
             return result
 
 

@@ -15,8 +15,9 @@ from gateway.conversations.store import KEY_OUTLIVES, UnknownCursor
 from gateway.ids import ConversationId, UserId
 from memory.clock import rfc3339
 from memory.errors import StoreUnavailable
-from memory.stores.sqlite.database import Database, understanding_rows
-from memory.stores.sqlite.word_purge import WordPurge
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.driver_errors import decoding_rows
+from memory.stores.sqlite.vacuum import IndexVacuum
 
 _COLUMNS = [field.name for field in fields(Conversation) if field.name != "turns"]
 _INSERT = (
@@ -38,7 +39,7 @@ class SqliteConversationStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.purge = WordPurge(database, "search_words")
+        self.vacuum = IndexVacuum(database, "search_words")
         """Removes the words of deleted conversations from the search index while it runs."""
 
     async def create(self, conversation: Conversation) -> None:
@@ -73,7 +74,7 @@ class SqliteConversationStore:
                 " ORDER BY c.last_activity_at DESC, c.id DESC LIMIT ?",
                 (*values, limit + 1),
             ).fetchall()
-            with understanding_rows():
+            with decoding_rows():
                 return [conversation_of(row) for row in rows]
 
         found = await self._database.read(work)
@@ -145,7 +146,7 @@ class SqliteConversationStore:
             writer.execute("DELETE FROM conversations WHERE id = ?", (conversation_id,))
 
         await self._database.write(work)
-        self.purge.wake()
+        self.vacuum.wake()
         with suppress(
             StoreUnavailable
         ):  # it is deleted; its text stays in the write-ahead log a while

@@ -3,11 +3,11 @@
 import json
 from dataclasses import fields
 from datetime import datetime
+from sqlite3 import Row
 from typing import Any
 
 from gateway.conversations.model import Conversation, Turn, TurnEvent
 from memory.clock import from_rfc3339
-from memory.stores.sqlite.database import Row
 
 
 def conversation_of(row: Row) -> Conversation:

@@ -31,9 +31,9 @@ def rules_digest_blocking() -> bytes:
 
 
 async def renew_fingerprints(database: Database) -> None:
-    """Bring all cases to the present rules, a few at a time, before any report is compared.
+    """Recompute fingerprints made by other rules, a few at a time, before any report is compared.
 
-    If it is interrupted or the database cannot be written, the next opening repeats it.
+    The next opening repeats it if it is interrupted or the database cannot be written.
     """
     rules = await anyio.to_thread.run_sync(rules_digest_blocking)
     try:
@@ -54,12 +54,11 @@ async def _renew(database: Database) -> None:
         (after, _AT_ONCE),
     ):
         after = str(rows[-1]["case_id"])
-        told = [tuple(one) for one in rows]
-        if changed := await anyio.to_thread.run_sync(_changed, told):
+        if changed := await anyio.to_thread.run_sync(_changed, rows):
             await database.write(partial(_put_blocking, changed=changed))
 
 
-def _changed(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def _changed(rows: Sequence[sqlite3.Row]) -> list[tuple[Any, ...]]:
     """Return the present fingerprint, id and revision of the cases that have another one."""
     changed: list[tuple[Any, ...]] = []
     for case_id, revision, known, value in rows:

@@ -4,7 +4,6 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -17,23 +16,25 @@ from memory.intents.chronicle import (
     PendingIntent,
     Recording,
 )
-from memory.stores.sqlite.database import Database, understanding_rows
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.forgotten import forgotten_at_blocking
+from memory.stores.sqlite.statements import insert_blocking
 
 _COLUMNS: Final = (
     "seq, id, key, source_kind, owner_id, conversation_id, turn_id, text, payload, occurred_at,"
     " forgotten_at"
 )
 _IS_TOLD: Final = "(text IS NOT NULL OR forgotten_at IS NOT NULL)"
-"""What a policy keeps out of the chronicle has a row all the same, so that it is not taken twice."""
+"""What a policy keeps out of the chronicle has a row all the same, so that it is not recorded twice."""
 _MAX_CURSOR_DIGITS: Final = 18
 _MAX_FIELDS_OF_KEY: Final = 500
-"""Fields of which a key's are counted: a model may make up ever new ones."""
+"""Fields that are counted of one key: a model may invent any number."""
 
 
 def record_blocking(connection: sqlite3.Connection, recordings: Sequence[Recording]) -> list[str]:
-    """Write intents within the caller's transaction; gives the ids that were new."""
-    return [one.intent_id for one in recordings if _is_new(connection, one)]
+    """Write intents within the caller's transaction; return the ids that were new."""
+    return [recording.intent_id for recording in recordings if _is_new(connection, recording)]
 
 
 def mark_remembered_blocking(connection: sqlite3.Connection, turn_id: str, now: datetime) -> None:
@@ -51,20 +52,17 @@ def scrub_blocking(
     *,
     owner_id: str | None,
 ) -> None:
-    """Forget what these intents of an owner tell; None: whoever's they are.
-
-    That there was something stays. Again, it changes nothing.
-    """
-    for one in intent_ids:
+    """Remove what these intents say, of one owner or of all; that they happened stays. Idempotent."""
+    for intent_id in intent_ids:
         connection.execute(
             "UPDATE intents SET text = NULL, payload = NULL, forgotten_at = :now"
             " WHERE id = :intent AND text IS NOT NULL AND (:owner IS NULL OR owner_id = :owner)",
-            {"now": rfc3339(now), "intent": one, "owner": owner_id},
+            {"now": rfc3339(now), "intent": intent_id, "owner": owner_id},
         )
         connection.execute(
             "DELETE FROM pending_context"
             " WHERE intent_id = :intent AND (:owner IS NULL OR owner_id = :owner)",
-            {"intent": one, "owner": owner_id},
+            {"intent": intent_id, "owner": owner_id},
         )
 
 
@@ -75,7 +73,7 @@ class SqliteChronicle:
         self._database = database
 
     async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
-        """Write all of them or none; gives the ids that were new."""
+        """See `Chronicle.record`."""
         return await self._database.write(lambda writer: record_blocking(writer, recordings))
 
     async def page(
@@ -87,7 +85,7 @@ class SqliteChronicle:
         limit: int,
         cursor: str | None = None,
     ) -> IntentPage:
-        """List an owner's intents, newest first."""
+        """See `Chronicle.page`."""
         if cursor is not None and not _is_place(cursor):
             raise ValueError("The cursor was not given out here.")
         conditions, values = ["owner_id = ?", _IS_TOLD], [owner_id]
@@ -112,7 +110,7 @@ class SqliteChronicle:
         return IntentPage(records=[_record_of(row) for row in rows[:limit]], next_cursor=more)
 
     async def intents_of_turn(self, turn_id: str) -> Sequence[IntentRecord]:
-        """Give a turn's intents in the order in which they were recorded."""
+        """See `Chronicle.intents_of_turn`."""
         return await self._database.values(
             _record_of,
             f"SELECT {_COLUMNS} FROM intents WHERE turn_id = ? AND {_IS_TOLD} ORDER BY seq",  # noqa: S608
@@ -120,7 +118,7 @@ class SqliteChronicle:
         )
 
     async def unremembered(self, limit: int) -> Sequence[str]:
-        """Give ids of ended turns that are not marked as remembered, oldest first."""
+        """See `Chronicle.unremembered`."""
         rows = await self._database.rows(
             "SELECT turn_id FROM ended_turns WHERE remembered_at IS NULL ORDER BY seq LIMIT ?",
             (limit,),
@@ -128,7 +126,7 @@ class SqliteChronicle:
         return [row["turn_id"] for row in rows]
 
     async def pending(self, conversation_id: str, owner_id: str) -> Sequence[PendingIntent]:
-        """Give what waits for the conversation's next prompt, oldest first."""
+        """See `Chronicle.pending`."""
         return await self._database.values(
             _pending_of,
             "SELECT intent_id, text, occurred_at FROM pending_context WHERE conversation_id = ?"
@@ -137,29 +135,27 @@ class SqliteChronicle:
         )
 
     async def consumed(self, intent_ids: Sequence[str], turn_id: str) -> None:
-        """Note that these went into a turn's prompt, and drop their words."""
+        """See `Chronicle.consumed`."""
         await self._database.write(
             lambda writer: writer.executemany(
                 "UPDATE pending_context SET consumed_by = ?, text = ''"
                 " WHERE intent_id = ? AND consumed_by IS NULL",
-                [(turn_id, one) for one in intent_ids],
+                [(turn_id, intent_id) for intent_id in intent_ids],
             )
         )
 
     async def delete_conversation_context(self, conversation_id: str) -> None:
-        """Drop what waits, and ever waited, for a conversation."""
+        """See `Chronicle.delete_conversation_context`."""
         await self._database.write(
             lambda writer: writer.execute(
                 "DELETE FROM pending_context WHERE conversation_id = ?", (conversation_id,)
             )
         )
-        with suppress(
-            StoreUnavailable
-        ):  # it is dropped; its text stays in the log for a while more
+        with suppress(StoreUnavailable):  # it is deleted; its text stays in the log for a while
             await self._database.checkpoint()
 
     async def observed_fields(self, form_key: str) -> Sequence[ObservedField]:
-        """Give which fields the payloads of a key or family had."""
+        """See `Chronicle.observed_fields`."""
         rows = await self._database.rows(
             "SELECT field, type, seen FROM intent_fields WHERE key = ? ORDER BY field, type",
             (form_key,),
@@ -169,100 +165,71 @@ class SqliteChronicle:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """What an intent's row says."""
+def _is_new(connection: sqlite3.Connection, new: Recording) -> bool:
+    """Write an intent unless it was recorded before; return whether it was written.
 
-    text: str | None = None
-    payload: str | None = None
-    forgotten_at: str | None = None
-
-
-def _words_of(connection: sqlite3.Connection, one: Recording) -> _Words:
-    """Put a row into words: none where the policy wants none, or it tells of what was forgotten since."""
-    if one.record is None:
-        return _Words()
-    payload = _json(one.record.payload)
-    forgotten_at = forgotten_at_blocking(connection, one.key, payload, one.occurred_at)
-    if forgotten_at is not None:
-        return _Words(forgotten_at=forgotten_at)
-    return _Words(one.record.text, payload)
-
-
-def _is_new(connection: sqlite3.Connection, one: Recording) -> bool:
-    """Write one; what was recorded before, in whichever sink, is left as it is.
-
-    What was there is looked for, not left to a conflict: that would use up a number of the order, and
-    hide every other conflict.
+    This looks for an earlier row instead of leaving it to a conflict, which would use up a number of the
+    order and hide every other conflict.
     """
     known = "SELECT 1 FROM intents WHERE id = ?"
-    if connection.execute(known, (one.intent_id,)).fetchone() is not None:
+    if connection.execute(known, (new.intent_id,)).fetchone() is not None:
         return False
-    words = _words_of(connection, one)
-    seq = _write_record(connection, one, words)
-    is_waiting = one.context is not None and words.forgotten_at is None
-    if is_waiting and one.conversation_id is not None:
-        connection.execute(
-            "INSERT INTO pending_context"
-            " (intent_id, owner_id, conversation_id, text, occurred_at, seq)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            (
-                one.intent_id,
-                one.owner_id,
-                one.conversation_id,
-                one.context,
-                rfc3339(one.occurred_at),
-                seq,
-            ),
-        )
-    if one.key == "turn.completed" and one.turn_id is not None:
-        is_bare = one.record is not None and one.record.payload.get("tool_calls") == 0
-        connection.execute(
-            "INSERT OR IGNORE INTO ended_turns (turn_id, seq, remembered_at) VALUES (?, ?, ?)",
-            (one.turn_id, seq, rfc3339(one.occurred_at) if is_bare else None),
-        )  # a turn without calls leaves no episode, see `memory.episodes.episode_worker`
-    _count_fields(connection, one)
+    at = rfc3339(new.occurred_at)
+    content = _content_of(connection, new)
+    columns = ("key", "source_kind", "owner_id", "conversation_id", "turn_id")
+    row = {name: getattr(new, name) for name in columns} | {"id": new.intent_id, "occurred_at": at}
+    seq = insert_blocking(connection, "intents", row | content).lastrowid
+    is_forgotten = content["forgotten_at"] is not None
+    if new.context is not None and new.conversation_id is not None and not is_forgotten:
+        waiting = {
+            "intent_id": new.intent_id,
+            "owner_id": new.owner_id,
+            "conversation_id": new.conversation_id,
+            "text": new.context,
+            "occurred_at": at,
+            "seq": seq,
+        }
+        insert_blocking(connection, "pending_context", waiting)
+    if new.key == "turn.completed" and new.turn_id is not None:
+        # a turn without calls leaves no episode
+        has_no_calls = new.text is not None and new.payload.get("tool_calls") == 0
+        ended = {
+            "turn_id": new.turn_id,
+            "seq": seq,
+            "remembered_at": at if has_no_calls else None,
+        }
+        insert_blocking(connection, "ended_turns", ended, verb="INSERT OR IGNORE")
+    _count_fields(connection, new)
     return True
 
 
-def _count_fields(connection: sqlite3.Connection, one: Recording) -> None:
-    for name, kind in one.fields:
+def _content_of(connection: sqlite3.Connection, new: Recording) -> dict[str, str | None]:
+    """Return the columns that hold what an intent says.
+
+    They are empty if the policy keeps the intent out of the chronicle, so that its row only prevents a second
+    recording, and if the intent mentions an item that was forgotten since.
+    """
+    if new.text is None:
+        return {"text": None, "payload": None, "forgotten_at": None}
+    payload = json.dumps(new.payload, ensure_ascii=False, allow_nan=False)
+    forgotten_at = forgotten_at_blocking(connection, new.key, payload, new.occurred_at)
+    if forgotten_at is not None:
+        return {"text": None, "payload": None, "forgotten_at": forgotten_at}
+    return {"text": new.text, "payload": payload, "forgotten_at": None}
+
+
+def _count_fields(connection: sqlite3.Connection, new: Recording) -> None:
+    for name, kind in new.fields:
         seen = connection.execute(
             "UPDATE intent_fields SET seen = seen + 1 WHERE key = ? AND field = ? AND type = ?",
-            (one.form_key, name, kind),
+            (new.form_key, name, kind),
         )
         if not seen.rowcount:
             connection.execute(
                 "INSERT INTO intent_fields (key, field, type, seen) SELECT ?, ?, ?, 1"
                 " WHERE (SELECT count(*) FROM intent_fields WHERE key = ?) < ?",
-                (one.form_key, name, kind, one.form_key, _MAX_FIELDS_OF_KEY),
+                (new.form_key, name, kind, new.form_key, _MAX_FIELDS_OF_KEY),
             )
-
-
-def _write_record(connection: sqlite3.Connection, one: Recording, words: _Words) -> int:
-    """Write the row, and give its place. One that tells nothing is there so that it is not taken twice."""
-    cursor = connection.execute(
-        "INSERT INTO intents (id, key, source_kind, owner_id, conversation_id, turn_id,"
-        " text, payload, occurred_at, forgotten_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            one.intent_id,
-            one.key,
-            one.source_kind,
-            one.owner_id,
-            one.conversation_id,
-            one.turn_id,
-            words.text,
-            words.payload,
-            rfc3339(one.occurred_at),
-            words.forgotten_at,
-        ),
-    )
-    assert cursor.lastrowid is not None, "a row was written"
-    return cursor.lastrowid
-
-
-def _json(payload: Mapping[str, Any]) -> str:
-    return json.dumps(payload, ensure_ascii=False, allow_nan=False)
 
 
 def _is_place(cursor: str) -> bool:
@@ -277,7 +244,7 @@ def _pending_of(row: sqlite3.Row) -> PendingIntent:
     )
 
 
-@understanding_rows()
+@decoding_rows()
 def _record_of(row: Mapping[str, Any] | sqlite3.Row) -> IntentRecord:
     return IntentRecord(
         id=row["id"],

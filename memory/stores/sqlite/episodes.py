@@ -1,16 +1,16 @@
 """Episodes in SQLite, each written in one transaction with its item, deliveries and the turn's mark.
 
-Likeness is looked up, never searched for: equal texts by their fingerprint, like ones by the marks that
+Similar episodes are found through indexes: equal texts by their fingerprint, similar ones by the marks that
 they share, the newest few of each mark. So a write costs the same among a hundred and a million.
 """
 
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Final
 
 from memory.clock import Now, from_rfc3339, rfc3339
 from memory.episodes.episode import Episode, Sections, Variant
@@ -26,17 +26,18 @@ from memory.episodes.likeness import (
 )
 from memory.episodes.store import MAX_CANDIDATES, MERGE_WINDOW, NewEpisode, Put
 from memory.ids import derived_id
-from memory.outbox.delivery import NewDelivery
+from memory.outbox.delivery import deliveries_of
 from memory.scope import Scope
 from memory.stores.sqlite.chronicle import mark_remembered_blocking
-from memory.stores.sqlite.database import Database, understanding_rows
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.forgotten import is_any_forgotten
-from memory.stores.sqlite.item_rows import COLUMNS, item_of
-from memory.stores.sqlite.items import put_item_blocking
+from memory.stores.sqlite.items import COLUMNS, item_of, put_item_blocking
 from memory.stores.sqlite.outbox import enqueue_again_blocking
+from memory.stores.sqlite.statements import insert_blocking, placeholders
 
-_NEWEST_OF_A_MARK = 24
-_MAX_RECALLED = 200
+_NEWEST_OF_A_MARK: Final = 24
+_MAX_RECALLED: Final = 200
 _FIRST_MOMENT, _LAST_MOMENT = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
@@ -48,14 +49,14 @@ class SqliteEpisodeStore:
         self._now = now
 
     async def put(self, new: Sequence[NewEpisode]) -> Sequence[Put]:
-        """Store or merge episodes, all in one transaction."""
+        """See `EpisodeStore.put`."""
         now = self._now()
         return await self._database.write(
-            lambda writer: [put_episode_blocking(writer, one, now) for one in new]
+            lambda writer: [put_episode_blocking(writer, episode, now) for episode in new]
         )
 
     async def get(self, episode_id: str, scope: Scope) -> Episode | None:
-        """Give an episode that the scope covers."""
+        """See `EpisodeStore.get`."""
         row = await self._database.row(
             "SELECT value FROM episodes WHERE episode_id = ?", (episode_id,)
         )
@@ -63,56 +64,57 @@ class SqliteEpisodeStore:
         return episode if episode is not None and scope.covers(episode.scope) else None
 
     async def mark_remembered(self, turn_id: str) -> None:
-        """Mark a turn of which nothing is to be remembered."""
+        """See `EpisodeStore.mark_remembered`."""
         now = self._now()
         await self._database.write(lambda writer: mark_remembered_blocking(writer, turn_id, now))
 
     async def recalled_texts(self, item_ids: Sequence[str], scope: Scope) -> Sequence[str] | None:
-        """Give the texts of items that went into a prompt; None: one of them was forgotten."""
+        """See `EpisodeStore.recalled_texts`."""
         wanted = list(dict.fromkeys(item_ids))[:_MAX_RECALLED]
         rows = await self._database.rows(
-            f"SELECT {COLUMNS} FROM items WHERE id IN ({', '.join('?' * len(wanted))}) ORDER BY seq",  # noqa: S608  names of our own
+            f"SELECT {COLUMNS} FROM items WHERE id IN ({placeholders(wanted)}) ORDER BY seq",  # noqa: S608  names of our own
             wanted,
         )
         # looked for after the texts: what is forgotten in between was read
         if await is_any_forgotten(self._database, wanted):
             return None
-        found = [one for one in map(item_of, rows) if scope.covers(one.scope)]
-        return [f"{one.title}\n{one.summary}\n{one.body}" for one in found]
+        items = [item for item in map(item_of, rows) if scope.covers(item.scope)]
+        return [f"{item.title}\n{item.summary}\n{item.body}" for item in items]
 
 
 def put_episode_blocking(connection: sqlite3.Connection, new: NewEpisode, now: datetime) -> Put:
     """Store or merge one episode with all that goes with it, within the caller's transaction."""
-    put = _put(connection, new, now)
+    put = _put_back(connection, new, now) if new.comes_back else _put(connection, new, now)
     if new.remembers_turn is not None:
         mark_remembered_blocking(connection, new.remembers_turn, now)
     return put
 
 
 def _put(connection: sqlite3.Connection, new: NewEpisode, now: datetime) -> Put:
-    if new.comes_back:
-        return _put_back(connection, new, now)
     episode = new.episode
     if _owner_of(connection, episode.episode_id) is not None:
         return Put(status="stored", episode_id=episode.episode_id)
     row = _like_row(connection, new)
     if row is None:
-        number = _insert(connection, new)
-        _tell(connection, episode, new.deliver_to, now)
-        put = Put(status="stored", episode_id=episode.episode_id)
-    else:
-        number, existing = row["id"], read_episode(row["value"])
-        kept = merged(existing, episode)
-        _update(connection, row, kept, new)
-        if kept.revision != existing.revision:
-            _tell(connection, kept, new.deliver_to, now)
-        put = Put(status="merged", episode_id=kept.episode_id)
-    _note_form(connection, number, new.likeness, episode.source_refs)
-    return put
+        return _store(connection, new, now)
+    existing = read_episode(row["value"])
+    kept = merged(existing, episode)
+    _update(connection, row, kept, new)
+    if kept.revision != existing.revision:
+        _publish(connection, kept, new.deliver_to, now)
+    _note_form(connection, row["id"], new.likeness, episode.source_refs)
+    return Put(status="merged", episode_id=kept.episode_id)
+
+
+def _store(connection: sqlite3.Connection, new: NewEpisode, now: datetime) -> Put:
+    number = _insert(connection, new)
+    _publish(connection, new.episode, new.deliver_to, now)
+    _note_form(connection, number, new.likeness, new.episode.source_refs)
+    return Put(status="stored", episode_id=new.episode.episode_id)
 
 
 def _put_back(connection: sqlite3.Connection, new: NewEpisode, now: datetime) -> Put:
-    """Store an episode that was written out once, or find it."""
+    """Store an exported episode unless it, or an equal one, is there."""
     episode, owner_id = new.episode, new.episode.scope.owner_id
     if _owner_of(connection, episode.episode_id) not in {None, owner_id}:
         own_id = derived_id("epi", owner_id, episode.episode_id)
@@ -122,10 +124,7 @@ def _put_back(connection: sqlite3.Connection, new: NewEpisode, now: datetime) ->
     same = _same_row(connection, new)
     if same is not None:
         return Put(status="there", episode_id=same["episode_id"])
-    number = _insert(connection, replace(new, episode=episode))
-    _tell(connection, episode, new.deliver_to, now)
-    _note_form(connection, number, new.likeness, episode.source_refs)
-    return Put(status="stored", episode_id=episode.episode_id)
+    return _store(connection, replace(new, episode=episode), now)
 
 
 def _owner_of(connection: sqlite3.Connection, episode_id: str) -> str | None:
@@ -135,47 +134,38 @@ def _owner_of(connection: sqlite3.Connection, episode_id: str) -> str | None:
     return row[0] if row is not None else None
 
 
-def _tell(
+def _publish(
     connection: sqlite3.Connection, episode: Episode, deliver_to: Sequence[str], now: datetime
 ) -> None:
     put_item_blocking(connection, to_item(episode))
-    for backend in deliver_to:
-        delivery = NewDelivery(
-            backend=backend,
-            operation="put",
-            item_id=episode.episode_id,
-            owner_id=episode.scope.owner_id,
-            revision=episode.revision,
-        )
-        # again, where it was forgotten before and is imported now
-        enqueue_again_blocking(connection, delivery, now)
+    deliveries = deliveries_of(
+        "put", episode.episode_id, episode.scope.owner_id, episode.revision, deliver_to
+    )
+    enqueue_again_blocking(connection, deliveries, now)  # it may have been forgotten before
 
 
 def _insert(connection: sqlite3.Connection, new: NewEpisode) -> int:
     episode, likeness = new.episode, new.likeness
-    cursor = connection.execute(
-        "INSERT INTO episodes"
-        " (episode_id, owner_id, realm, episode_type, tags_key, last_at, room, marks, value)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            episode.episode_id,
-            episode.scope.owner_id,
-            realm_of(episode),
-            episode.episode_type,
-            tags_key_of(episode),
-            rfc3339(max([episode.occurred_at, *(one.occurred_at for one in episode.variants)])),
-            room_of(episode),
-            json.dumps(sorted(set(likeness.marks))),
-            write_episode(episode),
-        ),
-    )
+    moments = (episode.occurred_at, *(variant.occurred_at for variant in episode.variants))
+    row = {
+        "episode_id": episode.episode_id,
+        "owner_id": episode.scope.owner_id,
+        "realm": realm_of(episode),
+        "episode_type": episode.episode_type,
+        "tags_key": tags_key_of(episode),
+        "last_at": rfc3339(max(moments)),
+        "room": room_of(episode),
+        "marks": json.dumps(sorted(set(likeness.marks))),
+        "value": write_episode(episode),
+    }
+    cursor = insert_blocking(connection, "episodes", row)
     assert cursor.lastrowid is not None, "a row was inserted"
     _note_marks(connection, cursor.lastrowid, likeness.marks)
     return cursor.lastrowid
 
 
 def _update(
-    connection: sqlite3.Connection, row: Mapping[str, Any], kept: Episode, new: NewEpisode
+    connection: sqlite3.Connection, row: sqlite3.Row, kept: Episode, new: NewEpisode
 ) -> None:
     marks = {*json.loads(row["marks"]), *new.likeness.marks}
     last_at = max(row["last_at"], rfc3339(new.episode.occurred_at))
@@ -206,8 +196,8 @@ def _note_form(
     )
 
 
-def _like_row(connection: sqlite3.Connection, new: NewEpisode) -> Mapping[str, Any] | None:
-    """Find the row that an episode goes into: the very same, the same by type and tags, a like text."""
+def _like_row(connection: sqlite3.Connection, new: NewEpisode) -> sqlite3.Row | None:
+    """Return the row to merge into: an equal text, the same type and tags, or a similar text."""
     return (
         _same_row(connection, new)
         or _like_by_tags(connection, new.episode)
@@ -215,40 +205,36 @@ def _like_row(connection: sqlite3.Connection, new: NewEpisode) -> Mapping[str, A
     )
 
 
-def _same_row(connection: sqlite3.Connection, new: NewEpisode) -> Mapping[str, Any] | None:
-    return _row(
-        connection,
+def _same_row(connection: sqlite3.Connection, new: NewEpisode) -> sqlite3.Row | None:
+    row: sqlite3.Row | None = connection.execute(
         "SELECT episodes.* FROM episode_forms JOIN episodes ON episodes.id = episode"
         " WHERE fingerprint = ?",
         (new.likeness.fingerprint,),
-    )
+    ).fetchone()
+    return row
 
 
-def _like_by_tags(connection: sqlite3.Connection, episode: Episode) -> Mapping[str, Any] | None:
+def _like_by_tags(connection: sqlite3.Connection, episode: Episode) -> sqlite3.Row | None:
     tags_key = tags_key_of(episode)
     if tags_key is None:
         return None
-    begin, end = _around(episode.occurred_at)
-    return _row(
-        connection,
+    moment = episode.occurred_at  # the window around it is cut where the calendar ends
+    begin = moment - min(MERGE_WINDOW, moment - _FIRST_MOMENT)
+    end = moment + min(MERGE_WINDOW, _LAST_MOMENT - moment)
+    row: sqlite3.Row | None = connection.execute(
         "SELECT * FROM episodes WHERE realm = ? AND episode_type = ? AND tags_key = ?"
         " AND room > 0 AND last_at BETWEEN ? AND ? ORDER BY last_at DESC, id DESC LIMIT 1",
         (realm_of(episode), episode.episode_type, tags_key, rfc3339(begin), rfc3339(end)),
-    )
+    ).fetchone()
+    return row
 
 
-def _around(moment: datetime) -> tuple[datetime, datetime]:
-    """Give the window around a moment, cut where the calendar ends."""
-    return (
-        moment - min(MERGE_WINDOW, moment - _FIRST_MOMENT),
-        moment + min(MERGE_WINDOW, _LAST_MOMENT - moment),
-    )
-
-
-def _like_by_text(connection: sqlite3.Connection, new: NewEpisode) -> Mapping[str, Any] | None:
+def _like_by_text(connection: sqlite3.Connection, new: NewEpisode) -> sqlite3.Row | None:
     words, realm = new.likeness.words, realm_of(new.episode)
     for number in _candidates(connection, new.likeness.marks):
-        row = _row(connection, "SELECT * FROM episodes WHERE id = ?", (number,))
+        row: sqlite3.Row | None = connection.execute(
+            "SELECT * FROM episodes WHERE id = ?", (number,)
+        ).fetchone()
         if row is None or row["realm"] != realm or row["room"] == 0:
             continue
         if tell_the_same(words_of(compared_text(read_episode(row["value"]))), words):
@@ -271,25 +257,16 @@ def _candidates(connection: sqlite3.Connection, marks: Sequence[int]) -> Sequenc
     return [-number for _, number in found[:MAX_CANDIDATES]]
 
 
-def _row(
-    connection: sqlite3.Connection, sql: str, parameters: Sequence[Any]
-) -> Mapping[str, Any] | None:
-    cursor = connection.execute(sql, parameters)
-    row = cursor.fetchone()
-    if row is None:
-        return None
-    names = [column[0] for column in cursor.description]
-    return dict(zip(names, row, strict=True))
-
-
 def delete_episode_blocking(
     connection: sqlite3.Connection, episode_id: str
 ) -> Sequence[str] | None:
-    """Delete an episode's own rows, its item's apart; None where there is none.
+    """Delete an episode, but not its item; return the ids of the intents that it was made of.
 
-    Gives the ids of the intents that it and what was merged into it were made of.
+    These include the intents of what was merged into it. None if there is no such episode.
     """
-    row = _row(connection, "SELECT id, marks FROM episodes WHERE episode_id = ?", (episode_id,))
+    row = connection.execute(
+        "SELECT id, marks FROM episodes WHERE episode_id = ?", (episode_id,)
+    ).fetchone()
     if row is None:
         return None
     number = row["id"]
@@ -305,47 +282,30 @@ def delete_episode_blocking(
 
 
 def write_episode(episode: Episode) -> str:
-    """Write an episode as JSON."""
-    value = {
-        "episode_id": episode.episode_id,
-        "episode_type": episode.episode_type,
-        "title": episode.title,
+    """Return an episode as JSON."""
+    value = asdict(episode) | {
         "scope": {"owner_id": episode.scope.owner_id, **episode.scope.labels},
         "sections": episode.sections.named(),
-        "occurred_at": rfc3339(episode.occurred_at),
-        "updated_at": rfc3339(episode.updated_at),
-        "tags": episode.tags,
-        "source_refs": episode.source_refs,
-        "variants": [
-            {"occurred_at": rfc3339(one.occurred_at), "text": one.text} for one in episode.variants
-        ],
-        "repeats": episode.repeats,
-        "conversation_id": episode.conversation_id,
-        "turn_id": episode.turn_id,
-        "thread": episode.thread,
-        "position": episode.position,
-        "revision": episode.revision,
     }
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False, default=rfc3339)
 
 
-@understanding_rows()
+@decoding_rows()
 def read_episode(value: str) -> Episode:
-    """Read what `write_episode` wrote."""
+    """Return the episode that `write_episode` wrote."""
     fields = json.loads(value)
-    variants = tuple(
-        Variant(occurred_at=from_rfc3339(one["occurred_at"]), text=one["text"])
-        for one in fields["variants"]
-    )
     return Episode(
-        **{
-            **fields,
+        **fields
+        | {
             "scope": Scope(**fields["scope"]),
             "sections": Sections.of(fields["sections"]),
             "occurred_at": from_rfc3339(fields["occurred_at"]),
             "updated_at": from_rfc3339(fields["updated_at"]),
             "tags": tuple(fields["tags"]),
             "source_refs": tuple(fields["source_refs"]),
-            "variants": variants,
+            "variants": tuple(
+                Variant(**variant | {"occurred_at": from_rfc3339(variant["occurred_at"])})
+                for variant in fields["variants"]
+            ),
         }
     )

@@ -1,7 +1,7 @@
-"""What was forgotten, known by its id alone, and the intents that tell of an item.
+"""The ids of forgotten items, and the intents that mention an item.
 
-A turn may run on while something that it was shown is forgotten. What it records afterwards is known by
-these ids, and is recorded as forgotten, too.
+A turn may run on while something that it was shown is forgotten. What it records afterwards is recognised
+by these ids and recorded as forgotten, too.
 """
 
 import json
@@ -17,71 +17,74 @@ from memory.stores.sqlite.database import Database
 
 _ID: Final = re.compile(r"(?:epi|not|cas)_[0-9A-Za-z]{1,100}")
 _CASE_TOOLS: Final = "tool.mcp__memory_case__"
-_TELL: Final = (
+_MENTION: Final = (
     "(key LIKE 'memory.%' AND EXISTS (SELECT 1 FROM json_each(payload, '$.ids') AS one"
     " WHERE one.value IN (SELECT value FROM json_each(:ids)))"
     " OR key LIKE 'tool.mcp\\_\\_memory\\_case\\_\\_%' ESCAPE '\\'"
     " AND EXISTS (SELECT 1 FROM json_each(:ids) AS one WHERE instr(payload, one.value) > 0))"
 )
-"""What tells of an item by its id: that it went into a prompt, and the tools that write and show cases."""
+"""An intent mentions an item by its id: it went into a prompt, or a tool wrote or showed a case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Telling:
-    """The intents that tell of items, and up to which place of the chronicle they were looked for."""
+class Mentions:
+    """The intents that mention items, up to a place in the chronicle."""
 
     intent_ids: tuple[str, ...]
     up_to: int
 
 
-async def telling_of(
+async def find_mentions(
     database: Database, item_ids: Sequence[str], owner_id: str | None = None
-) -> Telling:
-    """Find the intents that tell of items; None: whoever's they are.
+) -> Mentions:
+    """Return the intents of an owner, or of all, that mention items.
 
-    It reads much, so no transaction waits for it: `telling_since_blocking` finds there what came since.
+    This reads much, so it runs outside of any transaction; `mentions_since_blocking` adds what came since.
     """
-    last = await database.row("SELECT max(seq) AS seq FROM intents")
-    up_to = int(last["seq"] or 0) if last is not None else 0
-    rows = await database.rows(
-        f"SELECT id FROM intents WHERE seq <= :up_to"  # noqa: S608  words of our own
-        f" AND (:owner IS NULL OR owner_id = :owner) AND {_TELL}",
-        {"up_to": up_to, "owner": owner_id, "ids": json.dumps(item_ids)},
-    )
-    return Telling(intent_ids=tuple(row["id"] for row in rows), up_to=up_to)
+    last = await database.row("SELECT ifnull(max(seq), 0) AS seq FROM intents")
+    up_to = int(last["seq"]) if last is not None else 0
+    sql, values = _mentions("<=", up_to, item_ids, owner_id)
+    rows = await database.rows(sql, values)
+    return Mentions(intent_ids=tuple(row["id"] for row in rows), up_to=up_to)
 
 
-def telling_since_blocking(
+def mentions_since_blocking(
     connection: sqlite3.Connection,
-    known: Telling,
+    known: Mentions,
     item_ids: Sequence[str],
     owner_id: str | None = None,
 ) -> list[str]:
-    """Give what is known to tell of items, and what came since then, within the caller's transaction."""
-    rows = connection.execute(
-        f"SELECT id FROM intents WHERE seq > :up_to"  # noqa: S608  words of our own
-        f" AND (:owner IS NULL OR owner_id = :owner) AND {_TELL}",
-        {"up_to": known.up_to, "owner": owner_id, "ids": json.dumps(item_ids)},
-    )
+    """Return the known mentions of items and those since, within the caller's transaction."""
+    rows = connection.execute(*_mentions(">", known.up_to, item_ids, owner_id))
     return [*known.intent_ids, *(row["id"] for row in rows)]
+
+
+def _mentions(
+    than: str, up_to: int, item_ids: Sequence[str], owner_id: str | None
+) -> tuple[str, dict[str, object]]:
+    sql = (
+        f"SELECT id FROM intents WHERE seq {than} :up_to"  # noqa: S608  words of our own
+        f" AND (:owner IS NULL OR owner_id = :owner) AND {_MENTION}"
+    )
+    return sql, {"up_to": up_to, "owner": owner_id, "ids": json.dumps(item_ids)}
 
 
 def note_forgotten_blocking(
     connection: sqlite3.Connection, item_ids: Sequence[str], now: datetime
 ) -> None:
-    """Note within the caller's transaction that these are forgotten."""
+    """Store the ids of forgotten items, within the caller's transaction."""
     connection.executemany(
         "INSERT OR REPLACE INTO forgotten_items (item_id, forgotten_at) VALUES (?, ?)",
-        [(one, rfc3339(now)) for one in item_ids],
+        [(item_id, rfc3339(now)) for item_id in item_ids],
     )
 
 
 def forgotten_at_blocking(
     connection: sqlite3.Connection, key: str, payload: str, occurred_at: datetime
 ) -> str | None:
-    """Tell when something was forgotten of which an intent tells; None: it tells of no such thing.
+    """Return when the item that this intent mentions was forgotten; None if it mentions none.
 
-    What came back under its id, a note say, is told again from then on.
+    What came back under its id, such as a note, counts again from then on.
     """
     if not key.startswith(("memory.", _CASE_TOOLS)):
         return None
@@ -95,7 +98,7 @@ def forgotten_at_blocking(
 
 
 async def is_any_forgotten(database: Database, item_ids: Sequence[str]) -> bool:
-    """Whether one of these was forgotten and has not come back."""
+    """Return whether one of these was forgotten and has not come back."""
     row = await database.row(
         "SELECT 1 FROM forgotten_items WHERE item_id IN (SELECT value FROM json_each(?))"
         " AND item_id NOT IN (SELECT id FROM items)",

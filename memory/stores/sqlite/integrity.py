@@ -17,7 +17,9 @@ import anyio.to_thread
 from anyio.abc import TaskStatus
 
 from memory.errors import StoreDamaged, StoreUnavailable
-from memory.stores.sqlite.database import FUNCTIONS, Database, translating
+from memory.stores.sqlite.connections import connect_blocking
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.driver_errors import translating_errors
 
 _log = logging.getLogger(__name__)
 
@@ -39,9 +41,9 @@ async def check_integrity(
     start_s: float = _START_S,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Check the file and note damage on the database, which tells it in `ping`. For a task group.
+    """Check the file, in a task group, and have the database report damage in `ping`.
 
-    Reports as started when the check is over, or after `start_s` seconds. Cancelled, it stops.
+    Reports as started when the check is over, or after `start_s` seconds. Stops when cancelled.
     """
     is_over = anyio.Event()
     async with anyio.create_task_group() as tasks:
@@ -76,7 +78,7 @@ def check_blocking(
         StoreDamaged: its pages or its schema are not what SQLite and the migrations have written.
         StoreUnavailable: it cannot be read, or `given_up` was set.
     """
-    with translating("checked"), closing(sqlite3.connect(path)) as connection:
+    with translating_errors("checked"), closing(connect_blocking(path)) as connection:
         connection.text_factory = lambda text: text.decode(errors="replace")
         connection.execute("PRAGMA query_only=ON")
         if given_up is not None:
@@ -88,11 +90,9 @@ def check_blocking(
             raise StoreDamaged("The database is damaged: its tables are not those of this program.")
 
 
-def _schema_of(migrations: Sequence[str]) -> set[tuple[str, str, str | None]]:
-    """Return what the migrations make: the tables, indexes, triggers and columns."""
-    with closing(sqlite3.connect(":memory:")) as connection:
-        for name, (arguments, function) in FUNCTIONS.items():
-            connection.create_function(name, arguments, function, deterministic=True)
+def _schema_of(migrations: Sequence[str]) -> set[sqlite3.Row]:
+    """Return the tables, indexes, triggers and columns that the migrations make."""
+    with closing(connect_blocking(":memory:")) as connection:
         for migration in migrations:
             connection.executescript(migration)
         return set(connection.execute(_SCHEMA))

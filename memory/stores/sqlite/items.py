@@ -1,51 +1,99 @@
-"""Items in SQLite: written within somebody's transaction, read and searched by anybody."""
+"""Items in SQLite: written within a caller's transaction, read and searched by anyone."""
 
 import json
 import sqlite3
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Final
 
+from memory.clock import from_rfc3339, rfc3339
 from memory.items import KINDS, Item, ItemKind
 from memory.itemstore import NumberedItem, WordHit
 from memory.recall.question_words import QuestionWords
 from memory.scope import Scope
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.item_rows import COLUMNS, UPSERT, item_of, values_of
-from memory.stores.sqlite.item_words import (
-    put_words_blocking,
-    remove_words_blocking,
-    tell_neighbours_blocking,
+from memory.stores.sqlite.driver_errors import decoding_rows
+from memory.stores.sqlite.fulltext_index import (
+    index_item_blocking,
+    reindex_neighbours_blocking,
+    unindex_item_blocking,
 )
-from memory.stores.sqlite.readers import Readers
-from memory.stores.sqlite.word_counts import WordCounts
-from memory.stores.sqlite.word_owning import Owning
-from memory.stores.sqlite.word_search import WordSearch
+from memory.stores.sqlite.fulltext_search import FulltextSearch
+from memory.stores.sqlite.owner_index import OwnerIndex, RowCounts
+from memory.stores.sqlite.statements import (
+    id_batches,
+    insert_blocking,
+    is_storable,
+    placeholders,
+)
 
-_AT_ONCE: Final = 500
+_FIXED: Final = ("id", "kind", "owner_id")
+_CHANGING: Final = (
+    *("labels", "title", "summary", "body", "source", "tags", "conversation_id", "turn_id"),
+    *("thread", "position", "occurred_at", "updated_at", "revision"),
+)
+COLUMNS: Final = ", ".join((*_FIXED, *_CHANGING))
+_ON_CONFLICT: Final = (
+    f"ON CONFLICT (id) DO UPDATE SET ({', '.join(_CHANGING)})"
+    f" = ({', '.join(f'excluded.{name}' for name in _CHANGING)})"
+    " WHERE owner_id = excluded.owner_id AND kind = excluded.kind"
+)
+
+
+@decoding_rows()
+def item_of(row: Mapping[str, Any] | sqlite3.Row) -> Item:
+    """Return the item in a row of `COLUMNS`."""
+    fields = {name: row[name] for name in (*_FIXED, *_CHANGING)}
+    return Item(
+        **fields
+        | {
+            "scope": Scope(owner_id=fields.pop("owner_id"), **json.loads(fields.pop("labels"))),
+            "tags": tuple(json.loads(fields["tags"])),
+            "occurred_at": from_rfc3339(fields["occurred_at"]),
+            "updated_at": from_rfc3339(fields["updated_at"]),
+        }
+    )
+
+
+def _row_of(item: Item) -> dict[str, Any]:
+    fields = asdict(item)
+    del fields["scope"]
+    return fields | {
+        "owner_id": item.scope.owner_id,
+        "labels": json.dumps(item.scope.labels, ensure_ascii=False),
+        "tags": json.dumps(item.tags, ensure_ascii=False),
+        "occurred_at": rfc3339(item.occurred_at),
+        "updated_at": rfc3339(item.updated_at),
+    }
 
 
 def put_item_blocking(connection: sqlite3.Connection, item: Item) -> None:
-    """Write an item, or what it has become, with its words; an id stays its owner's and kind's."""
+    """Write an item or its new state and index it; an id keeps its owner and its kind."""
     before = _place_blocking(connection, item.id)
-    written = connection.execute(UPSERT, values_of(item)).rowcount
-    if written != 1:
+    if insert_blocking(connection, "items", _row_of(item), _ON_CONFLICT).rowcount != 1:
         raise sqlite3.IntegrityError("the id belongs to another item")
     now = _place_blocking(connection, item.id)
     assert now is not None, "it was written"
-    put_words_blocking(connection, now["seq"])
+    index_item_blocking(connection, now["seq"])
     if before is not None and tuple(before) != tuple(now):
-        tell_neighbours_blocking(connection, before)
+        reindex_neighbours_blocking(connection, before)
 
 
 def delete_item_blocking(connection: sqlite3.Connection, item_id: str) -> bool:
-    """Remove an item and its words; False: there was none."""
+    """Remove an item from the store and the index; return whether it was there."""
     row = _place_blocking(connection, item_id)
     if row is None:
         return False
     connection.execute("DELETE FROM items WHERE seq = ?", (row["seq"],))
-    remove_words_blocking(connection, row["seq"])
-    tell_neighbours_blocking(connection, row)
+    unindex_item_blocking(connection, row["seq"])
+    reindex_neighbours_blocking(connection, row)
     return True
+
+
+def item_blocking(connection: sqlite3.Connection, item_id: str) -> Item | None:
+    """Return an item, whoever owns it; None if there is none."""
+    row = connection.execute(f"SELECT {COLUMNS} FROM items WHERE id = ?", (item_id,)).fetchone()  # noqa: S608
+    return None if row is None else item_of(row)
 
 
 def _place_blocking(connection: sqlite3.Connection, item_id: str) -> sqlite3.Row | None:
@@ -56,68 +104,53 @@ def _place_blocking(connection: sqlite3.Connection, item_id: str) -> sqlite3.Row
 
 
 class SqliteItemStore:
-    """Items in the memory's database; `readers` are for searches, which may be given up."""
+    """Items in the memory's database."""
 
-    def __init__(self, database: Database, readers: Readers) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._readers = readers
-        self._counts = WordCounts()
-        self._owning = Owning()
+        self._counts = RowCounts()
+        self._owners = OwnerIndex()
 
     async def get(self, item_id: str, scope: Scope) -> Item | None:
-        """Give an item, or None where there is none that the scope covers."""
+        """See `ItemStore.get`."""
         found = await self.get_many([item_id], scope)
         return found[0] if found else None
 
     async def get_many(self, item_ids: Sequence[str], scope: Scope) -> list[Item]:
-        """Give those of the items that the scope covers, in the order of the ids."""
-        wanted = [one for one in dict.fromkeys(item_ids) if _can_be_stored(one)]
+        """See `ItemStore.get_many`."""
         found: dict[str, Item] = {}
-        for part in (wanted[n : n + _AT_ONCE] for n in range(0, len(wanted), _AT_ONCE)):
-            items = await self._database.values(
-                item_of,
-                f"SELECT {COLUMNS} FROM items WHERE id IN ({', '.join('?' * len(part))})",  # noqa: S608
-                part,
-            )
-            found |= {item.id: item for item in items}
-        return [found[one] for one in wanted if one in found and scope.covers(found[one].scope)]
+        for batch in id_batches(item_ids):
+            sql = f"SELECT {COLUMNS} FROM items WHERE id IN ({placeholders(batch)})"  # noqa: S608
+            items = {item.id: item for item in await self._database.values(item_of, sql, batch)}
+            found |= {item_id: items[item_id] for item_id in batch if item_id in items}
+        return [item for item in found.values() if scope.covers(item.scope)]
 
     async def current(self, item_id: str) -> Item | None:
-        """Give an item as it stands now, whoever's it is: for deliveries; None: it is gone."""
-        found = await self._database.values(
-            item_of,
-            f"SELECT {COLUMNS} FROM items WHERE id = ?",  # noqa: S608
-            (item_id,),
-        )
+        """Return an item as it is now, whoever owns it, for deliveries; None if it is gone."""
+        sql = f"SELECT {COLUMNS} FROM items WHERE id = ?"  # noqa: S608
+        found = await self._database.values(item_of, sql, (item_id,))
         return found[0] if found else None
 
     async def search(
         self, text: str, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
     ) -> list[WordHit]:
-        """Find the items that have words of `text`, best first; see `ItemStore.search`."""
-        search = WordSearch(QuestionWords.of(text), scope, kinds, limit, self._counts, self._owning)
-        rows = await self._readers.run(search.run_blocking)
-        return [
-            WordHit(
-                item_id=one.item_id,
-                score=one.score,
-                coverage=one.coverage,
-                is_about=one.is_about,
-            )
-            for one in rows
-        ]
+        """See `ItemStore.search`."""
+        search = FulltextSearch(
+            QuestionWords.of(text), scope, kinds, limit, self._counts, self._owners
+        )
+        return await self._database.read(search.run_blocking)
 
     async def newest(
         self, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
     ) -> list[Item]:
-        """Give the items that happened last, newest first."""
+        """See `ItemStore.newest`."""
         labels = json.dumps(scope.wanted, ensure_ascii=False)
-        if not _can_be_stored(labels):
+        if not is_storable(labels):
             return []
-        # one owner at a time: so each is read off the index in its order, however many there are
-        one_owners = (
+        # one owner at a time, so that each is read off the index in its order, however many there are
+        of_one_owner = (
             f"SELECT * FROM (SELECT seq, {COLUMNS} FROM items WHERE owner_id = ?"  # noqa: S608
-            f" AND kind IN ({', '.join('?' * len(kinds))})"
+            f" AND kind IN ({placeholders(kinds)})"
             " AND NOT EXISTS (SELECT 1 FROM json_each(?) AS wanted"
             " WHERE NOT EXISTS (SELECT 1 FROM json_each(wanted.value) AS fitting"
             " WHERE json_extract(labels, '$.' || wanted.key) IS fitting.value))"
@@ -126,24 +159,15 @@ class SqliteItemStore:
         owners = scope.readable_owners
         return await self._database.values(
             item_of,
-            f"{' UNION ALL '.join([one_owners] * len(owners))}"
+            f"{' UNION ALL '.join([of_one_owner] * len(owners))}"
             " ORDER BY occurred_at DESC, seq DESC LIMIT ?",
-            (*(value for one in owners for value in (one, *kinds, labels, limit)), limit),
+            (*(value for owner in owners for value in (owner, *kinds, labels, limit)), limit),
         )
 
     async def after(self, seq: int, limit: int) -> list[NumberedItem]:
-        """Give items of all owners in the order of writing, those after `seq`."""
+        """See `ItemStore.after`."""
         return await self._database.values(
             lambda row: NumberedItem(seq=row["seq"], item=item_of(row)),
             f"SELECT seq, {COLUMNS} FROM items WHERE seq > ? ORDER BY seq LIMIT ?",  # noqa: S608
             (seq, limit),
         )
-
-
-def _can_be_stored(text: str) -> bool:
-    """Whether a text is one that the store may hold: half a surrogate pair is none."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -14,21 +14,21 @@ from memory.intents.intent import MemoryIntent
 from memory.items import Item
 from memory.notes.folder import NoteFile
 from memory.notes.index import IndexedNote
-from memory.outbox.delivery import NewDelivery, Operation
+from memory.outbox.delivery import Operation, deliveries_of
 from memory.scope import WORKSPACE_OWNER
 from memory.stores.sqlite.chronicle import record_blocking, scrub_blocking
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.forgotten import (
-    Telling,
+    Mentions,
+    find_mentions,
+    mentions_since_blocking,
     note_forgotten_blocking,
-    telling_of,
-    telling_since_blocking,
 )
 from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
 from memory.stores.sqlite.outbox import backends_of_blocking, enqueue_blocking
-from memory.stores.sqlite.word_purge import ask_purge_blocking
+from memory.stores.sqlite.vacuum import request_vacuum_blocking
 
-_NOTHING: Final = Telling(intent_ids=(), up_to=0)
+_NOTHING: Final = Mentions(intent_ids=(), up_to=0)
 
 
 class SqliteNoteStore:
@@ -48,7 +48,7 @@ class SqliteNoteStore:
         self._now = now
 
     async def indexed(self) -> Mapping[str, IndexedNote]:
-        """Give what is indexed, by the files' names."""
+        """See `NoteStore.indexed`."""
         rows = await self._database.rows("SELECT name, mtime_ns, size, digest FROM note_files")
         return {
             row["name"]: IndexedNote(
@@ -58,20 +58,20 @@ class SqliteNoteStore:
         }
 
     async def put(self, note: IndexedNote, items: Sequence[Item] | None) -> None:
-        """Index a file anew, its items replaced; None: only its date has changed."""
+        """See `NoteStore.put`."""
         await self._database.write(lambda writer: self._put(writer, note, items, self._now()))
 
     async def remove(self, name: str) -> None:
-        """Take a file's items out; where somebody wants them forgotten, what tells of them, too."""
+        """See `NoteStore.remove`."""
         wanted = await self._database.row(
             "SELECT item_ids FROM note_files WHERE name = ? AND forgotten_by IS NOT NULL", (name,)
         )
         item_ids = [] if wanted is None else json.loads(wanted["item_ids"])
-        telling = await telling_of(self._database, item_ids) if item_ids else _NOTHING
-        await self._database.write(lambda writer: self._remove(writer, name, telling, self._now()))
+        mentions = await find_mentions(self._database, item_ids) if item_ids else _NOTHING
+        await self._database.write(lambda writer: self._remove(writer, name, mentions, self._now()))
 
     async def want_forgotten(self, name: str, owner_id: str) -> None:
-        """Note that a file is to be forgotten: its removal is more than that, then, also after a crash."""
+        """See `NoteStore.want_forgotten`."""
         await self._database.write(
             lambda writer: writer.execute(
                 "UPDATE note_files SET forgotten_by = ? WHERE name = ?", (owner_id, name)
@@ -79,7 +79,7 @@ class SqliteNoteStore:
         )
 
     async def file_of(self, item_id: str) -> str | None:
-        """Tell which file an item is from."""
+        """See `NoteStore.file_of`."""
         row = await self._database.row(
             "SELECT name FROM note_files, json_each(item_ids) AS one WHERE one.value = ?",
             (item_id,),
@@ -94,15 +94,15 @@ class SqliteNoteStore:
         now: datetime,
     ) -> None:
         before = _items_of(connection, note.file.name)
-        kept = before if items is None else [one.id for one in items]
+        kept = before if items is None else [item.id for item in items]
         for item_id in before:
             if item_id not in kept:
                 delete_item_blocking(connection, item_id)
-                self._tell(connection, "forget", item_id, 1, now)
-        for one in items or ():
-            revision = _revision(connection, one.id) + 1
-            put_item_blocking(connection, replace(one, revision=revision))
-            self._tell(connection, "put", one.id, revision, now)
+                self._deliver(connection, "forget", item_id, 1, now)
+        for item in items or ():
+            revision = _revision(connection, item.id) + 1
+            put_item_blocking(connection, replace(item, revision=revision))
+            self._deliver(connection, "put", item.id, revision, now)
         connection.execute(
             "INSERT OR REPLACE INTO note_files (name, mtime_ns, size, digest, item_ids)"
             " VALUES (?, ?, ?, ?, ?)",
@@ -110,38 +110,38 @@ class SqliteNoteStore:
         )
 
     def _remove(
-        self, connection: sqlite3.Connection, name: str, telling: Telling, now: datetime
+        self, connection: sqlite3.Connection, name: str, mentions: Mentions, now: datetime
     ) -> None:
         item_ids = _items_of(connection, name)
         for item_id in item_ids:
             delete_item_blocking(connection, item_id)
-            self._tell(connection, "forget", item_id, 1, now)
+            self._deliver(connection, "forget", item_id, 1, now)
         row = connection.execute(
             "DELETE FROM note_files WHERE name = ? RETURNING forgotten_by", (name,)
         ).fetchone()
         if row is not None and row["forgotten_by"] is not None:
-            self._forget(connection, item_ids, row["forgotten_by"], telling, now)
+            self._forget(connection, item_ids, row["forgotten_by"], mentions, now)
 
     def _forget(
         self,
         connection: sqlite3.Connection,
         item_ids: Sequence[str],
         owner_id: str,
-        telling: Telling,
+        mentions: Mentions,
         now: datetime,
     ) -> None:
-        """Forget what tells of a file's items, whoever was shown them."""
-        told = telling_since_blocking(connection, telling, item_ids)
-        scrub_blocking(connection, told, now, owner_id=None)
+        """Forget the intents that mention a file's items, whoever was shown them."""
+        intent_ids = mentions_since_blocking(connection, mentions, item_ids)
+        scrub_blocking(connection, intent_ids, now, owner_id=None)
         note_forgotten_blocking(connection, item_ids, now)
         happening = Happening(owner_id=owner_id, occurred_at=now)
         intent = intent_from_memory_forgotten(
             happening, item_kind="note", item_id=" ".join(item_ids)
         )
         record_blocking(connection, [self._recording(intent)])
-        ask_purge_blocking(connection)
+        request_vacuum_blocking(connection)
 
-    def _tell(
+    def _deliver(
         self,
         connection: sqlite3.Connection,
         operation: Operation,
@@ -149,7 +149,7 @@ class SqliteNoteStore:
         revision: int,
         now: datetime,
     ) -> None:
-        """Enqueue a note's delivery; an id may come and go, so what was delivered before gives way."""
+        """Enqueue a note's delivery; an id may come and go, so earlier deliveries give way."""
         backends = set(self._deliver_to)
         if operation == "forget":  # also those that are not in use at present
             backends |= set(backends_of_blocking(connection, item_id))
@@ -157,25 +157,13 @@ class SqliteNoteStore:
             "DELETE FROM outbox WHERE item_id = ? AND (status = 'delivered' OR operation != ?)",
             (item_id, operation),
         )
-        enqueue_blocking(
-            connection,
-            [
-                NewDelivery(
-                    backend=backend,
-                    operation=operation,
-                    item_id=item_id,
-                    owner_id=WORKSPACE_OWNER,
-                    revision=revision,
-                )
-                for backend in sorted(backends)
-            ],
-            now,
-        )
+        deliveries = deliveries_of(operation, item_id, WORKSPACE_OWNER, revision, backends)
+        enqueue_blocking(connection, deliveries, now)
 
 
 def _items_of(connection: sqlite3.Connection, name: str) -> list[str]:
     row = connection.execute("SELECT item_ids FROM note_files WHERE name = ?", (name,)).fetchone()
-    return [] if row is None else [str(one) for one in json.loads(row["item_ids"])]
+    return [] if row is None else [str(item_id) for item_id in json.loads(row["item_ids"])]
 
 
 def _revision(connection: sqlite3.Connection, item_id: str) -> int:

@@ -72,7 +72,7 @@ class CaseBelongingsSuite:
                 await opened.store.apply(new(case(name)))
             await opened.store.apply(new(case("2"), relations=relations[::-1]))
             assert (await opened.store.related(["cas_2"]))["cas_2"] == relations
-            assert sorted(relations, key=lambda one: one.distance) == relations
+            assert sorted(relations, key=lambda relation: relation.distance) == relations
 
     async def test_only_relations_that_may_be_told_are_counted_at_either_end(
         self, open_cases: Opening
@@ -104,7 +104,7 @@ class CaseBelongingsSuite:
             await opened.store.apply(new(case("3"), relations=[related("1", 0.9)]))
             await opened.store.apply(next_of(case("1"), relations=[related("2", 0.8)]))
             found = await opened.store.related(["cas_1", "cas_2", "cas_3"])
-            assert [one.case_id for one in found["cas_1"]] == ["cas_2"]
+            assert [hit.case_id for hit in found["cas_1"]] == ["cas_2"]
             assert found["cas_3"] == []
             await opened.store.apply(next_of(case("2"), relations=None))
             assert await opened.store.related(["cas_1", "cas_2", "cas_3"]) == found
@@ -114,7 +114,7 @@ class CaseBelongingsSuite:
     ) -> None:
         async with open_cases() as opened:
             await opened.store.apply(new(case("1", scope=BOB)))
-            relations = [related(one, 0.9) for one in ("1", "none", "2")]
+            relations = [related(name, 0.9) for name in ("1", "none", "2")]
             await opened.store.apply(new(case("2"), relations=relations))
             assert await opened.store.related(["cas_1", "cas_2"]) == {"cas_1": [], "cas_2": []}
 
@@ -215,7 +215,7 @@ class CaseBelongingsSuite:
                 await opened.store.apply(new(case(f"{n:02d}"), relations=[far]))
             found = await opened.store.related(["cas_hub", "cas_00", "cas_01", "cas_02"])
             kept = [f"cas_{n:02d}" for n in range(MAX_KEPT_RELATIONS + 1, 1, -1)]
-            assert [one.case_id for one in found["cas_hub"]] == kept
+            assert [hit.case_id for hit in found["cas_hub"]] == kept
             assert found["cas_00"] == found["cas_01"] == []
             assert len(found["cas_02"]) == 1
             many = [

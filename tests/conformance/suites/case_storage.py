@@ -62,7 +62,7 @@ class CaseKeepingSuite:
                 await opened.store.apply(new(case(name)))
             wanted = ["cas_3", "cas_none", "cas_1", "cas_3", "half a letter \ud800"]
             found = await opened.store.get(wanted, "ann")
-            assert [one.case_id for one in found] == ["cas_3", "cas_1"]
+            assert [hit.case_id for hit in found] == ["cas_3", "cas_1"]
             assert await opened.store.get([], "ann") == []
 
     async def test_nothing_is_seen_or_changed_across_owners(self, open_cases: Opening) -> None:
@@ -86,8 +86,8 @@ class CaseKeepingSuite:
         second = replace(second, content=first.content)
         fingerprint = fingerprint_of(first.content, ANN)
         async with open_cases() as opened:
-            for one in (second, first, case("3")):
-                await opened.store.apply(new(one))
+            for entry in (second, first, case("3")):
+                await opened.store.apply(new(entry))
             assert await opened.store.by_fingerprint(fingerprint, "ann") == [first, second]
             changed = next_of(first, case_fields={"content": case("4").content})
             await opened.store.apply(changed)
@@ -251,7 +251,7 @@ class CaseKeepingSuite:
 
 
 async def _parts_of(opened: OpenCases, change: CaseChange) -> set[bool]:
-    """Tell of each part that belongs to a new case whether it is there."""
+    """Return for each part of a new case whether it is there."""
     name = change.case.case_id
     there = {
         bool(await opened.store.get([name], "ann")),

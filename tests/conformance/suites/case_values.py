@@ -43,7 +43,7 @@ Opening = Callable[[], AbstractAsyncContextManager[OpenCases]]
 
 
 def later(minutes: float) -> datetime:
-    """Give a moment so many minutes after `AT`."""
+    """Return a moment so many minutes after `AT`."""
     return AT + timedelta(minutes=minutes)
 
 

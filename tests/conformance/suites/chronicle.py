@@ -43,7 +43,6 @@ Opening = Callable[[], AbstractAsyncContextManager[OpenChronicle]]
 def recording(name: str = "1", *, told: bool = True, **fields: Any) -> Recording:
     """Make what the intent `int_<name>` of Ann's leaves; `told`: it goes into the chronicle."""
     one = Recording(
-        record=None,
         intent_id=f"int_{name}",
         key="turn.received",
         form_key="turn.received",
@@ -52,16 +51,17 @@ def recording(name: str = "1", *, told: bool = True, **fields: Any) -> Recording
         conversation_id="cnv_1",
         turn_id="trn_1",
         occurred_at=AT,
+        text=f"text of {name}" if told else None,
+        payload={"message": f"payload of {name}"},
         context=None,
         fields=[("message", "text")],
     )
-    text = fields.pop("text", f"text of {name}")
-    payload = fields.pop("payload", {"message": f"payload of {name}"})
-    one = replace(one, **fields)
-    return replace(one, record=_record(one, text, payload) if told else None)
+    return replace(one, **fields)
 
 
-def _record(one: Recording, text: str, payload: dict[str, Any]) -> IntentRecord:
+def recorded(one: Recording) -> IntentRecord:
+    """Return what the chronicle holds of a recording."""
+    assert one.text is not None
     return IntentRecord(
         id=one.intent_id,
         key=one.key,
@@ -69,8 +69,8 @@ def _record(one: Recording, text: str, payload: dict[str, Any]) -> IntentRecord:
         owner_id=one.owner_id,
         conversation_id=one.conversation_id,
         turn_id=one.turn_id,
-        text=text,
-        payload=payload,
+        text=one.text,
+        payload=one.payload,
         occurred_at=one.occurred_at,
     )
 
@@ -89,14 +89,14 @@ def waiting(name: str, **fields: Any) -> Recording:
 async def ids(opened: OpenChronicle, owner_id: str = "ann", **query: Any) -> list[str]:
     """List an owner's intents by their ids."""
     page = await opened.chronicle.page(owner_id, **{"limit": 100, **query})
-    return [one.id for one in page.records]
+    return [record.id for record in page.records]
 
 
 async def pending(
     opened: OpenChronicle, conversation_id: str = "cnv_1", owner_id: str = "ann"
 ) -> list[str]:
     """List what waits by its ids."""
-    return [one.intent_id for one in await opened.chronicle.pending(conversation_id, owner_id)]
+    return [entry.intent_id for entry in await opened.chronicle.pending(conversation_id, owner_id)]
 
 
 class ChronicleSuite:
@@ -111,9 +111,9 @@ class ChronicleSuite:
         async with open_chronicle() as opened:
             assert list(await opened.chronicle.record([one])) == ["int_1"]
             page = await opened.chronicle.page("ann", limit=1)
-            assert list(page.records) == [one.record]
+            assert list(page.records) == [recorded(one)]
             assert page.next_cursor is None
-            assert list(await opened.chronicle.intents_of_turn("trn_1")) == [one.record]
+            assert list(await opened.chronicle.intents_of_turn("trn_1")) == [recorded(one)]
 
     async def test_what_belongs_to_no_turn_and_no_conversation_is_kept(
         self, open_chronicle: Opening
@@ -121,7 +121,7 @@ class ChronicleSuite:
         one = recording(conversation_id=None, turn_id=None, context="nowhere to wait")
         async with open_chronicle() as opened:
             await opened.chronicle.record([one])
-            assert (await opened.chronicle.page("ann", limit=1)).records[0] == one.record
+            assert (await opened.chronicle.page("ann", limit=1)).records[0] == recorded(one)
             assert list(await opened.chronicle.unremembered(9)) == []
 
     async def test_recording_again_changes_nothing_in_no_sink(
@@ -140,7 +140,7 @@ class ChronicleSuite:
             assert list(await opened.chronicle.record(other)) == ["int_2"]
             assert list(await opened.chronicle.record(other)) == []
             turn = await opened.chronicle.intents_of_turn("trn_1")
-            assert [one.text for one in turn] == ["text of 1", "text of end_1", "text of 2"]
+            assert [entry.text for entry in turn] == ["text of 1", "text of end_1", "text of 2"]
             assert await pending(opened) == ["int_2"]
             assert list(await opened.chronicle.unremembered(9)) == []
             assert list(await opened.chronicle.observed_fields("turn.received")) == [
@@ -167,13 +167,13 @@ class ChronicleSuite:
         self, open_chronicle: Opening
     ) -> None:
         moments = [AT, AT - timedelta(days=1), AT + timedelta(days=1), AT]
-        given = [waiting(str(n), occurred_at=one) for n, one in enumerate(moments)]
+        given = [waiting(str(n), occurred_at=moment) for n, moment in enumerate(moments)]
         async with open_chronicle() as opened:
             await opened.chronicle.record(given[:2])
             await opened.chronicle.record(given[2:])
             names = [f"int_{n}" for n in range(4)]
             assert await ids(opened) == names[::-1]
-            assert [one.id for one in await opened.chronicle.intents_of_turn("trn_1")] == names
+            assert [entry.id for entry in await opened.chronicle.intents_of_turn("trn_1")] == names
             assert await pending(opened) == names
 
     async def test_nobody_sees_what_is_anothers(self, open_chronicle: Opening) -> None:
@@ -217,7 +217,7 @@ class ChronicleSuite:
             cursor, pages = None, 0
             while True:
                 page = await opened.chronicle.page("ann", limit=3, cursor=cursor)
-                seen += [one.id for one in page.records]
+                seen += [record.id for record in page.records]
                 pages += 1
                 await opened.chronicle.record([recording(f"late_{pages}")])
                 cursor = page.next_cursor
@@ -254,7 +254,7 @@ class ChronicleSuite:
     ) -> None:
         async with open_chronicle() as opened:
             await opened.chronicle.record([recording("1", turn_id="trn_0")])
-            given = [ended(one, owner_id=one, told=one != "c") for one in "cab"]
+            given = [ended(name, owner_id=name, told=name != "c") for name in "cab"]
             called = [ended("d", payload={"tool_calls": 1}), ended("e", payload={"tool_calls": 0})]
             await opened.chronicle.record([*given, *called])
             waiting_turns = await opened.chronicle.unremembered(9)
@@ -306,7 +306,7 @@ class ChronicleSuite:
             await opened.scrub(["int_1", "int_end_1", "int_unknown"])
             await opened.scrub(["int_1"])
             turn = await opened.chronicle.intents_of_turn("trn_1")
-            kept = [one.record for one in given if one.record is not None]
+            kept = [recorded(recording) for recording in given]
             assert list(turn) == [
                 replace(kept[0], text="", payload={}, forgotten=True),
                 replace(kept[1], text="", payload={}, forgotten=True),
@@ -315,7 +315,9 @@ class ChronicleSuite:
             assert await ids(opened) == ["int_2", "int_end_1", "int_1"]
             assert await pending(opened) == ["int_2"]
             assert list(await opened.chronicle.record(given)) == []
-            assert [one.forgotten for one in await opened.chronicle.intents_of_turn("trn_1")] == [
+            assert [
+                entry.forgotten for entry in await opened.chronicle.intents_of_turn("trn_1")
+            ] == [
                 True,
                 True,
                 False,
@@ -347,8 +349,8 @@ class ChronicleSuite:
                 names = [(f"args.{n}_{m}", "text") for m in range(100)]
                 await opened.chronicle.record([recording(str(n), fields=[("a", "text"), *names])])
             found = {
-                one.name: one.seen
-                for one in await opened.chronicle.observed_fields("turn.received")
+                observed_field.name: observed_field.seen
+                for observed_field in await opened.chronicle.observed_fields("turn.received")
             }
             assert len(found) <= 1000
             assert found["a"] == 12, "what is known is counted on"

@@ -42,7 +42,7 @@ OpenStores = Callable[[], AbstractAsyncContextManager[Stores]]
 
 
 def at(minutes: float) -> datetime:
-    """Give a moment so many minutes after the suites' first one."""
+    """Return a moment so many minutes after the suites' first one."""
     return AT + timedelta(minutes=minutes)
 
 

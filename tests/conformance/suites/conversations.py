@@ -110,10 +110,10 @@ class ConversationStoreSuite:
             await stores.conversations.create(conversation("bob", BOB, last_activity_at=at(4)))
             whole = (await stores.conversations.page(ANN, limit=50)).conversations
             assert len(whole) == 11
-            moments = [one.last_activity_at for one in whole]
+            moments = [entry.last_activity_at for entry in whole]
             assert moments == sorted(moments, reverse=True)
             for limit in (1, 2, 3, 10, 11):
-                assert await _all_pages(stores, limit) == [one.id for one in whole]
+                assert await _all_pages(stores, limit) == [entry.id for entry in whole]
 
     async def test_the_last_page_has_no_cursor(self, open_stores: OpenStores) -> None:
         async with open_stores() as stores:
@@ -181,14 +181,14 @@ class ConversationStoreSuite:
             gone = await stores.turns.accept(turn("d2", "deep", message="taken back"))
             await stores.turns.finish([replace(gone, state="withdrawn")], [])
             page = await stores.conversations.page(ANN, limit=50, query=query)
-            assert {one.id.removeprefix("cnv_") for one in page.conversations} == found
+            assert {entry.id.removeprefix("cnv_") for entry in page.conversations} == found
 
     async def test_a_search_knows_what_is_there_now(self, open_stores: OpenStores) -> None:
         async with open_stores() as stores:
 
             async def found(query: str) -> set[str]:
                 page = await stores.conversations.page(ANN, limit=9, query=query)
-                return {one.id.removeprefix("cnv_") for one in page.conversations}
+                return {conversation.id.removeprefix("cnv_") for conversation in page.conversations}
 
             one = await stores.turns.accept(
                 turn(message="部署 failed"), create=conversation(title="t")
@@ -364,7 +364,7 @@ async def _all_pages(stores: Stores, limit: int, query: str | None = None) -> li
     while True:
         page = await stores.conversations.page(ANN, limit=limit, cursor=cursor, query=query)
         assert len(page.conversations) <= limit
-        seen += [one.id for one in page.conversations]
+        seen += [conversation.id for conversation in page.conversations]
         assert len(seen) == len(set(seen)), "a page repeats another"
         assert page.conversations or cursor is None, "an empty page was announced"
         cursor = page.next_cursor

@@ -14,11 +14,11 @@ class EmbedderSuite:
 
     def test_each_text_gets_a_vector_of_unit_length_in_its_order(self, embedder: Embedder) -> None:
         vectors = embedder.embed_blocking(TEXTS)
-        assert [len(one) for one in vectors] == [embedder.dimension] * len(TEXTS)
+        assert [len(entry) for entry in vectors] == [embedder.dimension] * len(TEXTS)
         for vector in vectors:
-            assert sqrt(sum(one * one for one in vector)) == pytest.approx(1.0, abs=1e-4)
+            assert sqrt(sum(number * number for number in vector)) == pytest.approx(1.0, abs=1e-4)
         alone = [embedder.embed_blocking([text])[0] for text in TEXTS]
-        assert alone == [pytest.approx(one, abs=1e-4) for one in vectors]
+        assert alone == [pytest.approx(entry, abs=1e-4) for entry in vectors]
 
     def test_the_same_text_gets_the_same_vector(self, embedder: Embedder) -> None:
         assert embedder.embed_blocking(TEXTS) == embedder.embed_blocking(TEXTS)

@@ -151,10 +151,10 @@ class EpisodeStoreSuite:
         near = episode("3", episode_type="bugfix", tags=("pay",))
         beside = episode("4", episode_type="bugfix", tags=("pay",))
         async with open_episodes() as opened:
-            for one in (whole, like, near, beside):
-                put = await put_back(opened, one)
-                assert put == Put(status="stored", episode_id=one.episode_id)
-                assert await opened.store.get(one.episode_id, ANN) == one
+            for entry in (whole, like, near, beside):
+                put = await put_back(opened, entry)
+                assert put == Put(status="stored", episode_id=entry.episode_id)
+                assert await opened.store.get(entry.episode_id, ANN) == entry
             assert await opened.item("epi_1", ANN) == to_item(whole)
             assert "memu:put:epi_1:2" in await opened.deliveries("epi_1")
 
@@ -165,8 +165,8 @@ class EpisodeStoreSuite:
             await put(opened, episode(text=LONG, title="t"))
             other_words = episode(text="something else entirely", repeats=4)
             same_words = episode("2", text=LONG, title="t", repeats=4)
-            for one in (other_words, same_words):
-                assert await put_back(opened, one) == Put(status="there", episode_id="epi_1")
+            for entry in (other_words, same_words):
+                assert await put_back(opened, entry) == Put(status="there", episode_id="epi_1")
             assert await opened.store.get("epi_1", ANN) == episode(text=LONG, title="t")
             assert await opened.store.get("epi_2", ANN) is None
             assert len(await opened.deliveries("epi_1")) == 2
@@ -218,7 +218,7 @@ class EpisodeStoreSuite:
             assert await put(opened, like) == Put(status="merged", episode_id="epi_1")
             found = await opened.store.get("epi_1", ANN)
             assert found is not None
-            assert [one.occurred_at for one in found.variants] == [later]
+            assert [variant.occurred_at for variant in found.variants] == [later]
             assert "This belongs into the handbook." in found.variants[0].text
             assert LONG not in found.variants[0].text
             assert (found.revision, found.updated_at) == (2, later)
@@ -346,8 +346,8 @@ class EpisodeStoreSuite:
                 async with anyio.create_task_group() as group:
                     for name in "abcdefgh":
                         group.start_soon(put_one, name)
-            assert [one.status for one in puts].count("stored") == 1
-            assert len({one.episode_id for one in puts}) == 1
+            assert [entry.status for entry in puts].count("stored") == 1
+            assert len({entry.episode_id for entry in puts}) == 1
             found = await opened.store.get(puts[0].episode_id, ANN)
             assert found is not None
             assert found.repeats == 7

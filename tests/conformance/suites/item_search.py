@@ -82,14 +82,16 @@ class ItemSearchSuite:
     ) -> None:
         async with open_items() as opened:
             await opened.put([item(body="部署完成"), item("2", "属于财务")])
-            assert not any(one.is_about for one in await opened.store.search("部属", ANN, limit=9))
+            assert not any(
+                entry.is_about for entry in await opened.store.search("部属", ANN, limit=9)
+            )
 
     @pytest.mark.parametrize("question", QUESTIONS, ids=range(len(QUESTIONS)))
     async def test_no_question_is_an_error(self, open_items: Opening, question: str) -> None:
         async with open_items() as opened:
             await opened.put([item(body="部署 x start near title")])
             hits = await opened.store.search(question, ANN, limit=5)
-            assert all(one.score > 0 and 0 <= one.coverage <= 1 for one in hits)
+            assert all(hit.score > 0 and 0 <= hit.coverage <= 1 for hit in hits)
 
     async def test_what_has_more_of_the_question_comes_first(self, open_items: Opening) -> None:
         async with open_items() as opened:
@@ -104,7 +106,7 @@ class ItemSearchSuite:
             assert (await found(opened, "deploy payment gateway"))[:2] == ["all", "two"]
             assert await found(opened, "deploy payment gateway", limit=1) == ["all"]
             hits = await opened.store.search("deploy payment gateway", ANN, limit=50)
-            assert [one.score for one in hits] == sorted((one.score for one in hits), reverse=True)
+            assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
             assert hits[0].coverage > hits[1].coverage > hits[-1].coverage
 
     async def test_a_rare_word_counts_more_than_a_common_one(self, open_items: Opening) -> None:
@@ -141,7 +143,9 @@ class ItemSearchSuite:
             assert about[0].item_id == "epi_it"
             assert about[0].is_about
             far = "zeppelin harbour umbrella giraffe service"
-            assert not any(one.is_about for one in await opened.store.search(far, ANN, limit=50))
+            assert not any(
+                entry.is_about for entry in await opened.store.search(far, ANN, limit=50)
+            )
 
     async def test_kinds_and_the_limit_are_kept(self, open_items: Opening) -> None:
         kinds: Sequence[ItemKind] = ("note", "episode", "case")

@@ -48,11 +48,11 @@ class ItemKeepingSuite:
             }
             for name, (scope, expected) in seen.items():
                 assert sorted(await found(opened, "payroll", scope)) == expected, name
-                ids = [f"epi_{one}" for one in expected]
+                ids = [f"epi_{entry}" for entry in expected]
                 newest = await opened.store.newest(scope, limit=9)
-                assert sorted(one.id for one in newest) == ids, name
+                assert sorted(entry.id for entry in newest) == ids, name
                 many = await opened.store.get_many(["epi_a", "epi_s"], scope)
-                assert [one.id for one in many] == ids, name
+                assert [entry.id for entry in many] == ids, name
                 assert (await opened.store.get("epi_a", scope) is not None) == ("a" in expected)
 
     async def test_a_scope_that_wants_a_label_or_none_sees_cases_without_it(
@@ -72,16 +72,20 @@ class ItemKeepingSuite:
         }
         async with open_items() as opened:
             await opened.put(
-                [item(name, "payroll", kind="case", scope=one) for name, one in scopes.items()]
+                [item(name, "payroll", kind="case", scope=entry) for name, entry in scopes.items()]
             )
             await opened.put([item("note", "payroll", kind="note")])
             for scope, expected in seen.items():
                 options = {"kinds": ["case"], "limit": 9}
                 assert sorted(await found(opened, "payroll", scope, **options)) == expected, scope
                 newest = await opened.store.newest(scope, kinds=["case"], limit=9)
-                assert sorted(one.id for one in newest) == [f"epi_{one}" for one in expected]
-                many = await opened.store.get_many([f"epi_{one}" for one in sorted(scopes)], scope)
-                assert [one.id for one in many] == [f"epi_{one}" for one in expected]
+                assert sorted(entry.id for entry in newest) == [
+                    f"epi_{entry}" for entry in expected
+                ]
+                many = await opened.store.get_many(
+                    [f"epi_{entry}" for entry in sorted(scopes)], scope
+                )
+                assert [entry.id for entry in many] == [f"epi_{entry}" for entry in expected]
 
     async def test_a_case_that_gets_or_loses_a_label_is_found_by_what_it_is_now(
         self, open_items: Opening
@@ -121,7 +125,7 @@ class ItemKeepingSuite:
             before = await opened.store.search("payroll", ANN, limit=9)
             await opened.put([item(body="payroll")])
             assert await opened.store.search("payroll", ANN, limit=9) == before
-            assert [one.seq for one in await opened.store.after(0, 9)] == [1, 2]
+            assert [entry.seq for entry in await opened.store.after(0, 9)] == [1, 2]
 
     async def test_what_was_changed_is_found_by_its_new_words_alone(
         self, open_items: Opening
@@ -152,8 +156,8 @@ class ItemKeepingSuite:
             assert await found(opened, "payroll", limit=1) == ["2"]
             assert await found(opened, "工资") == []
             assert await opened.store.get("epi_1", ANN) is None
-            assert [one.id for one in await opened.store.newest(ANN, limit=9)] == ["epi_2"]
-            assert [one.item.id for one in await opened.store.after(0, 9)] == ["epi_2"]
+            assert [entry.id for entry in await opened.store.newest(ANN, limit=9)] == ["epi_2"]
+            assert [entry.item.id for entry in await opened.store.after(0, 9)] == ["epi_2"]
             assert not await opened.delete("epi_1")
 
     async def test_an_id_can_be_used_again_after_its_item_was_deleted(
@@ -171,7 +175,7 @@ class ItemKeepingSuite:
             await opened.put([item(f"{n}") for n in range(1200)])
             wanted = [f"epi_{n}" for n in (700, 1199, 3)]
             asked = [wanted[0], "epi_none", "\ud800", *wanted[1:], wanted[0]]
-            assert [one.id for one in await opened.store.get_many(asked, ANN)] == wanted
+            assert [entry.id for entry in await opened.store.get_many(asked, ANN)] == wanted
             everything = [f"epi_{n}" for n in range(1200)]
             assert len(await opened.store.get_many(everything, ANN)) == 1200
             assert await opened.store.get_many([], ANN) == []
@@ -184,10 +188,13 @@ class ItemKeepingSuite:
             )
             await opened.put([item("e", kind="note", scope=Scope(owner_id=WORKSPACE_OWNER))])
             newest = await opened.store.newest(ANN, limit=9)
-            assert [one.id for one in newest] == ["epi_b", "epi_d", "epi_a", "epi_c", "epi_e"]
-            assert [one.id for one in await opened.store.newest(ANN, limit=2)] == ["epi_b", "epi_d"]
+            assert [entry.id for entry in newest] == ["epi_b", "epi_d", "epi_a", "epi_c", "epi_e"]
+            assert [entry.id for entry in await opened.store.newest(ANN, limit=2)] == [
+                "epi_b",
+                "epi_d",
+            ]
             notes = await opened.store.newest(ANN, kinds=["note"], limit=9)
-            assert [one.id for one in notes] == ["epi_e"]
+            assert [note.id for note in notes] == ["epi_e"]
             assert await opened.store.newest(ANN, kinds=[], limit=9) == []
             assert await opened.store.newest(replace(ANN, user_id="\ud800"), limit=9) == []
 
@@ -196,10 +203,10 @@ class ItemKeepingSuite:
             await opened.put([item("b"), item("a", scope=BOB), item("c")])
             await opened.put([item("b", "changed")])
             first = await opened.store.after(0, 2)
-            assert [one.item.id for one in first] == ["epi_b", "epi_a"]
+            assert [entry.item.id for entry in first] == ["epi_b", "epi_a"]
             assert first[0].item.body == "changed"
             rest = await opened.store.after(first[-1].seq, 2)
-            assert [one.item.id for one in rest] == ["epi_c"]
+            assert [entry.item.id for entry in rest] == ["epi_c"]
             assert await opened.store.after(rest[-1].seq, 2) == []
 
     async def test_it_is_all_there_after_it_was_closed_and_opened(

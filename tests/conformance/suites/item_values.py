@@ -52,9 +52,9 @@ def item(name: str = "1", body: str = "", **fields: Any) -> Item:
 
 
 async def found(opened: OpenItems, text: str, scope: Scope = ANN, **options: Any) -> list[str]:
-    """Give the names of what a search finds, best first."""
+    """Return the names of what a search finds, best first."""
     hits = await opened.store.search(text, scope, **{"limit": 50, **options})
-    return [one.item_id.removeprefix("epi_") for one in hits]
+    return [hit.item_id.removeprefix("epi_") for hit in hits]
 
 
 def dialogue(lines: Sequence[str]) -> list[Item]:

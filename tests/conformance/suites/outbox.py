@@ -58,7 +58,7 @@ async def taken_and_withdrawn(outbox: OpenOutbox) -> Delivery:
 async def keys(outbox: OpenOutbox, status: Any = None, owner: str = "ann") -> list[str]:
     """List an owner's deliveries by their keys, newest first."""
     page = await outbox.store.page(owner, status, limit=100)
-    return [one.idempotency_key for one in page]
+    return [entry.idempotency_key for entry in page]
 
 
 class OutboxStoreSuite:
@@ -135,10 +135,12 @@ class OutboxStoreSuite:
             for minute, name in enumerate("abcd"):
                 await outbox.enqueue([delivery(name)], AT + timedelta(minutes=minute))
             now = AT + timedelta(minutes=2)
-            assert [one.item_id for one in await take(outbox, now, 2)] == ["a", "b"]
-            assert [one.item_id for one in await take(outbox, now, 2)] == ["c"]
+            assert [entry.item_id for entry in await take(outbox, now, 2)] == ["a", "b"]
+            assert [entry.item_id for entry in await take(outbox, now, 2)] == ["c"]
             assert await take(outbox, now) == []
-            assert [one.item_id for one in await take(outbox, AT + timedelta(minutes=3))] == ["d"]
+            assert [entry.item_id for entry in await take(outbox, AT + timedelta(minutes=3))] == [
+                "d"
+            ]
 
     async def test_a_lease_that_ran_out_gives_the_same_delivery_again(
         self, open_outbox: Opening
@@ -163,7 +165,7 @@ class OutboxStoreSuite:
             await outbox.store.due("vectors", AT, limit=1, until=AT + LEASE)
             await outbox.store.failed(failed, ERROR, AT, due_at=AT + LEASE)
             await outbox.store.release("memu", later)
-            assert [one.item_id for one in await take(outbox, later)] == ["epi_1"]
+            assert [entry.item_id for entry in await take(outbox, later)] == ["epi_1"]
             assert not await outbox.store.due("vectors", later, limit=1, until=later + LEASE)
 
     async def test_backends_do_not_see_each_others_deliveries(self, open_outbox: Opening) -> None:
@@ -290,15 +292,15 @@ class OutboxStoreSuite:
     ) -> None:
         async with open_outbox() as outbox:
             await outbox.enqueue([delivery("dead"), delivery("waits")], AT)
-            for one in await take(outbox):
-                due_at = None if one.item_id == "dead" else AT + 100 * LEASE
-                await outbox.store.failed(one, ERROR, AT, due_at=due_at)
-            for one in await outbox.store.page("ann", None, limit=10):
-                again = await outbox.store.retry(one.id, "ann", AT + LEASE)
+            for entry in await take(outbox):
+                due_at = None if entry.item_id == "dead" else AT + 100 * LEASE
+                await outbox.store.failed(entry, ERROR, AT, due_at=due_at)
+            for entry in await outbox.store.page("ann", None, limit=10):
+                again = await outbox.store.retry(entry.id, "ann", AT + LEASE)
                 assert again is not None
                 assert (again.status, again.attempts, again.due_at) == ("pending", 0, AT + LEASE)
             due = await take(outbox, AT + LEASE)
-            assert [one.item_id for one in due] == ["dead", "waits"]
+            assert [entry.item_id for entry in due] == ["dead", "waits"]
 
     async def test_a_delivered_one_is_not_made_again_by_retrying(
         self, open_outbox: Opening
@@ -343,7 +345,7 @@ class OutboxStoreSuite:
             seen: list[str] = []
             before: int | None = None
             while page := await outbox.store.page("ann", "pending", limit=2, before_id=before):
-                seen += [one.item_id for one in page]
+                seen += [entry.item_id for entry in page]
                 before = page[-1].id
             assert seen == ["epi_4", "epi_3", "epi_2", "epi_1", "epi_0"]
 

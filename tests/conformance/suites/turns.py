@@ -120,7 +120,7 @@ class TurnStoreSuite:
                     for writer in range(5):
                         tasks.start_soon(write, writer)
             assert sorted(numbers) == list(range(1, 51))
-            switches = sum(one != other for one, other in pairwise(order))
+            switches = sum(entry != other for entry, other in pairwise(order))
             assert switches > 5, "the writers did not run at once"
 
     async def test_accepting_names_the_conversation_once_and_moves_its_activity(
@@ -270,7 +270,7 @@ class TurnStoreSuite:
             await stores.turns.accept(turn("other", "b"))
             made = [await stores.turns.accept(turn(str(n))) for n in range(6)]
             await stores.turns.finish([replace(made[4], state="withdrawn")], [])
-            kept = [one for one in made if one is not made[4]]
+            kept = [item for item in made if item is not made[4]]
             history, mine = stores.turns.history, conversation().id
             assert list(await history(mine, limit=99)) == kept
             assert list(await history(mine, limit=2)) == kept[-2:]
@@ -291,7 +291,7 @@ class TurnStoreSuite:
             await stores.turns.copy_history(conversation().id, made[2].seq, target)
             copies = list(await stores.turns.history(target.id, limit=9))
             assert await stores.conversations.get(target.id, BOB) == replace(target, turns=2)
-            assert len({*[one.id for one in copies], *[one.id for one in made]}) == 7
+            assert len({*[entry.id for entry in copies], *[item.id for item in made]}) == 7
             for copy, source in zip(copies, done[:2], strict=True):
                 assert copy.result is not None
                 assert copy.result["turn_id"] == copy.id
@@ -307,8 +307,8 @@ class TurnStoreSuite:
                     )
                     == source
                 )
-            assert [one.user_id for one in copies] == [BOB, BOB]
-            assert [one.seq for one in copies] == sorted(one.seq for one in copies)
+            assert [entry.user_id for entry in copies] == [BOB, BOB]
+            assert [entry.seq for entry in copies] == sorted(entry.seq for entry in copies)
             later = await stores.turns.accept(turn("later", "f", BOB))
             assert later.seq > copies[-1].seq
             await stores.conversations.delete(conversation().id, AT)
@@ -324,8 +324,8 @@ class TurnStoreSuite:
             silent = ended(made[2], last_entry_id=None)
             await stores.turns.finish([ended(made[3]), silent, said], [])
             assert await stores.turns.fork_point(conversation().id, made[0].seq) is None
-            for one in made[1:3]:
-                assert await stores.turns.fork_point(conversation().id, one.seq) == said
+            for item in made[1:3]:
+                assert await stores.turns.fork_point(conversation().id, item.seq) == said
             other = await stores.turns.accept(turn("b1", "b"), create=conversation("b"))
             assert await stores.turns.fork_point(other.conversation_id, 9) is None
 

@@ -11,7 +11,7 @@ EAST, NORTH, UP = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]
 def entry(
     key: str, vector: list[float], *, item_id: str = "", owner_id: str = "ada"
 ) -> VectorEntry:
-    """Give an entry; its item is named like its key where nothing else is said."""
+    """Return an entry; its item is named like its key where nothing else is said."""
     return VectorEntry(key=key, item_id=item_id or key, owner_id=owner_id, vector=vector)
 
 
@@ -23,12 +23,12 @@ class VectorIndexSuite:
             [entry("north", NORTH), entry("east", EAST), entry("between", [0.8, 0.6, 0])]
         )
         hits = await index.nearest(EAST, ["ada"], limit=3)
-        assert [one.key for one in hits] == ["east", "between", "north"]
-        assert [one.similarity for one in hits] == pytest.approx([1.0, 0.8, 0.0], abs=1e-4)
+        assert [hit.key for hit in hits] == ["east", "between", "north"]
+        assert [hit.similarity for hit in hits] == pytest.approx([1.0, 0.8, 0.0], abs=1e-4)
 
     async def test_no_more_than_asked_for_are_given(self, index: VectorIndex) -> None:
         await index.put([entry(str(n), [1.0, n / 10, 0.0]) for n in range(8)])
-        assert [one.key for one in await index.nearest(EAST, ["ada"], limit=2)] == ["0", "1"]
+        assert [item.key for item in await index.nearest(EAST, ["ada"], limit=2)] == ["0", "1"]
 
     async def test_an_empty_index_has_nothing_near(self, index: VectorIndex) -> None:
         assert list(await index.nearest(EAST, ["ada"], limit=5)) == []
@@ -38,7 +38,7 @@ class VectorIndexSuite:
         others = [entry(f"bob{n}", EAST, owner_id="bob") for n in range(120)]
         await index.put([*others, entry("mine", NORTH), entry("shared", UP, owner_id="*all")])
         hits = await index.nearest(EAST, ["ada", "*all"], limit=3)
-        assert {one.key for one in hits} == {"mine", "shared"}
+        assert {hit.key for hit in hits} == {"mine", "shared"}
 
     async def test_the_same_key_is_replaced(self, index: VectorIndex) -> None:
         await index.put([entry("a", EAST)])
@@ -61,7 +61,7 @@ class VectorIndexSuite:
             ]
         )
         await index.remove(["a", "unknown"])
-        assert [one.key for one in await index.nearest(EAST, ["ada"], limit=5)] == ["b"]
+        assert [item.key for item in await index.nearest(EAST, ["ada"], limit=5)] == ["b"]
 
     async def test_it_tells_which_items_have_no_entry(self, index: VectorIndex) -> None:
         assert await index.missing([]) == set()
@@ -95,7 +95,7 @@ class VectorIndexSuite:
         await index.clear()
         assert await index.count() == 0
         await index.put([entry("b", NORTH)])
-        assert [one.key for one in await index.nearest(EAST, ["ada"], limit=5)] == ["b"]
+        assert [item.key for item in await index.nearest(EAST, ["ada"], limit=5)] == ["b"]
 
     async def test_it_can_be_closed_twice(self, index: VectorIndex) -> None:
         await index.put([entry("a", EAST)])

@@ -116,7 +116,7 @@ def test_a_line_that_is_no_episode_is_named_and_nothing_is_written(shell: Shell)
     shell("write", given=DEPLOY)
     good = shell("export")[1]
     code, out = shell("import", given=good + '{"format": "other"}\n')
-    assert (code, out) == (FAILED, "Line 2 is no episode that was exported here.\n")
+    assert (code, out) == (FAILED, "Line 2 is not an exported episode.\n")
 
 
 def test_what_another_owner_has_comes_under_an_id_of_its_own_once(shell: Shell) -> None:
@@ -186,7 +186,7 @@ def test_a_field_that_no_export_has_is_refused(shell: Shell, change: dict[str, A
     shell("write", given=DEPLOY)
     value = json.loads(shell("export")[1])
     code, out = shell("import", given=json.dumps({**value, "episode_id": "epi_n", **change}))
-    assert (code, out) == (FAILED, "Line 1 is no episode that was exported here.\n")
+    assert (code, out) == (FAILED, "Line 1 is not an exported episode.\n")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from memory.scope import WORKSPACE_OWNER, Scope
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
-from memory.stores.sqlite.readers import Readers
 from memory.transfer import export_episodes, read_drafts
 from tests.support.episodes import open_memory, opened_on, recorder_on, turn_intents
 
@@ -163,9 +162,7 @@ async def test_what_comes_back_out_of_an_export_is_delivered_and_forgotten_anew(
         await remember(database, "trn_1", f"feed {WORD}")
         (gone,) = await ids(database)
         store = opened_on(database).store
-        readers = Readers(database.path)
-        lines = [one async for one in export_episodes(SqliteItemStore(database, readers), store)]
-        readers.close()
+        lines = [one async for one in export_episodes(SqliteItemStore(database), store)]
         for _ in range(2):
             assert await forgetting_on(database).forget(gone, ANN)
             await database.write(

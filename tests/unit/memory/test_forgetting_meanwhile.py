@@ -146,14 +146,14 @@ async def test_what_is_recorded_while_it_is_forgotten_is_found(
 ) -> None:
     async with open_memory(tmp_path) as database:
         await know(database)
-        found = forgotten_module.telling_of
+        found = forgotten_module.find_mentions
 
-        async def then_recorded(*given: object) -> forgotten_module.Telling:
+        async def then_recorded(*given: object) -> forgotten_module.Mentions:
             telling = await found(*given)  # type: ignore[arg-type]
             await recorder_on(database).record_intent(shown())
             return telling
 
-        monkeypatch.setattr("memory.forgetting.telling_of", then_recorded)
+        monkeypatch.setattr("memory.forgetting.find_mentions", then_recorded)
         await forget(database)
         assert WORD not in await everything(database)
 

@@ -39,7 +39,7 @@ async def test_its_words_leave_the_search_index_too(tmp_path: Path) -> None:
         await stores.turns.finish([ended(gone), ended(kept)], [])
         await stores.conversations.delete(gone.conversation_id, gone.created_at)
         assert "甲乙".encode() in await on_disk(tmp_path), "else there is nothing to show here"
-        assert await SqliteConversationStore(database).purge.purge()
+        assert await SqliteConversationStore(database).vacuum.vacuum()
         assert "甲乙".encode() not in await on_disk(tmp_path)
         found = await stores.conversations.page(ANN, limit=9, query="kept")
         assert [each_conversation.id for each_conversation in found.conversations] == [

@@ -29,6 +29,7 @@ async def test_no_query_of_a_busy_server_reads_a_whole_table_or_sorts(tmp_path: 
         await stores.turns.finish([ended(one)], [event(1, one, 1)])
         reader = database._reader  # noqa: SLF001  what it runs shows nowhere else
         await reader.set_trace_callback(queries.append)
+        await database.read(lambda connection: connection.set_trace_callback(queries.append))
         await stores.conversations.get(one.conversation_id, ANN)
         await stores.conversations.page(ANN, limit=9)
         await stores.conversations.page(ANN, limit=9, query="hello")

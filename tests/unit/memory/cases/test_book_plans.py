@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from memory.cases.case import Report
-from memory.stores.sqlite.cases import SqliteCaseStore, delete_case_blocking
+from memory.stores.sqlite.case_writes import delete_case_blocking
+from memory.stores.sqlite.cases import SqliteCaseStore
 from tests.conformance.suites.case_values import case, new, next_of, related, vote
 from tests.support.cases import cases_on, ticking
 from tests.support.episodes import open_memory

@@ -53,7 +53,7 @@ async def test_close_finishes_the_write_in_progress_and_refuses_the_rest(tmp_pat
         assert await database.ping() == "The database is closed."
     assert refused == ["The database is closed."]
     assert peek(tmp_path / "d", "SELECT word FROM words") == [("in time",)]
-    assert [one.name for one in tmp_path.iterdir()] == ["d"], "nothing is left beside the file"
+    assert [path.name for path in tmp_path.iterdir()] == ["d"], "nothing is left beside the file"
 
 
 async def test_closing_is_not_cut_short(tmp_path: Path) -> None:

@@ -23,7 +23,9 @@ async def test_a_file_that_another_process_holds_is_unavailable_and_comes_back(
     tmp_path: Path,
 ) -> None:
     database = await opened(tmp_path / "d", [TABLE])
-    await database._writer.execute("PRAGMA busy_timeout=0")  # noqa: SLF001  else it waits for it
+    await database._writer.run(  # noqa: SLF001  else it waits for it
+        lambda writer: writer.execute("PRAGMA busy_timeout=0")
+    )
     other = sqlite3.connect(tmp_path / "d", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreUnavailable, match="another process"):

@@ -38,7 +38,7 @@ async def test_a_file_of_a_newer_program_is_refused_untouched(tmp_path: Path) ->
     with pytest.raises(StoreUnavailable, match="newer"):
         await opened(path, [TABLE])
     assert path.read_bytes() == before
-    assert [one.name for one in tmp_path.iterdir()] == ["d"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["d"]
 
 
 @pytest.mark.parametrize(

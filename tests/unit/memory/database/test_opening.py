@@ -1,10 +1,10 @@
 """A database is opened: as it promises, for its user alone, or refused in words."""
 
 import sqlite3
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import aiosqlite
 import pytest
 
 from gateway.conversations import migrations
@@ -43,12 +43,12 @@ async def test_what_is_committed_survives_a_power_cut_and_readers_never_wait(
 async def test_a_file_system_without_wal_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = aiosqlite.Connection.execute_fetchall
+    class WithoutWal(sqlite3.Connection):
+        def execute(self, sql: str, *rest: Any) -> sqlite3.Cursor:
+            return super().execute(sql.replace("journal_mode=WAL", "journal_mode=DELETE"), *rest)
 
-    async def execute_fetchall(self: aiosqlite.Connection, sql: str, *rest: Any) -> Any:
-        return [("delete",)] if "journal_mode" in sql else await real(self, sql, *rest)
-
-    monkeypatch.setattr(aiosqlite.Connection, "execute_fetchall", execute_fetchall)
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", partial(connect, factory=WithoutWal))
     with pytest.raises(StoreUnavailable, match="WAL"):
         await opened(tmp_path / "d", [TABLE])
 
@@ -102,9 +102,9 @@ async def test_a_file_that_opens_for_reading_alone_is_refused(
 ) -> None:
     """SQLite falls back to that when no descriptor is left for a moment, and would never write again."""
     await (await opened(tmp_path / "d", [TABLE])).close()
-    connect = aiosqlite.connect
+    connect = sqlite3.connect
     monkeypatch.setattr(
-        aiosqlite, "connect", lambda path, **more: connect(f"file:{path}?mode=ro", uri=True, **more)
+        sqlite3, "connect", lambda path, **more: connect(f"file:{path}?mode=ro", uri=True, **more)
     )
     with pytest.raises(StoreUnavailable, match="opened: it is read-only"):
         await opened(tmp_path / "d", [TABLE])

@@ -36,11 +36,15 @@ async def words_of(database: Database) -> list[str]:
 
 
 async def threads_left() -> list[str]:
-    """Give the names of connections' threads that do not end by themselves."""
-    threads = [one for one in threading.enumerate() if "_connection_worker" in one.name]
-    for one in threads:
-        await anyio.to_thread.run_sync(one.join, ENDS_S)
-    return [one.name for one in threads if one.is_alive()]
+    """Return the names of connections' threads that do not end by themselves."""
+    threads = [
+        thread
+        for thread in threading.enumerate()
+        if "_connection_worker" in thread.name or "sqlite_writer" in thread.name
+    ]
+    for thread in threads:
+        await anyio.to_thread.run_sync(thread.join, ENDS_S)
+    return [thread.name for thread in threads if thread.is_alive()]
 
 
 def peek(path: Path, sql: str) -> list[tuple[Any, ...]]:

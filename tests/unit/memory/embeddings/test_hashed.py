@@ -14,7 +14,7 @@ def dot(one: str, other: str) -> float:
 
 def test_the_vectors_are_the_same_on_every_machine() -> None:
     (vector,) = HashedEmbedder().embed_blocking(["gateway 网关"])
-    assert {at: round(one, 4) for at, one in enumerate(vector) if one} == {
+    assert {at: round(number, 4) for at, number in enumerate(vector) if number} == {
         56: 0.2029,
         97: 0.2029,
         134: -0.2029,
@@ -45,5 +45,5 @@ def test_common_words_alone_make_nothing_near() -> None:
 @given(st.text())
 def test_any_text_gets_a_vector_of_unit_length_or_none(text: str) -> None:
     (vector,) = HashedEmbedder().embed_blocking([text])
-    length = sqrt(sum(one * one for one in vector))
+    length = sqrt(sum(number * number for number in vector))
     assert length == pytest.approx(1.0) or not any(vector)

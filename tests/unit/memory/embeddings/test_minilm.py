@@ -87,9 +87,9 @@ def test_vectors_are_made_of_what_has_signs_and_brought_to_unit_length(
     model = Model()
     monkeypatch.setattr(minilm, "_function", lambda _: model)
     vectors = MiniLmEmbedder(tmp_path).embed_blocking(["", "x" * 9000, "b", " …\n"])
-    assert [any(one) for one in vectors] == [False, True, True, False]
+    assert [any(vector) for vector in vectors] == [False, True, True, False]
     assert vectors[1][:2] == pytest.approx([0.6, 0.8])
-    assert [len(one) for one in model.asked] == [2000, 1]
+    assert [len(entry) for entry in model.asked] == [2000, 1]
 
 
 def test_each_text_is_as_long_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from memory.items import Item
 from memory.scope import Scope
-from memory.stores.sqlite.item_rows import COLUMNS, item_of
-from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
+from memory.stores.sqlite.items import COLUMNS, delete_item_blocking, item_of, put_item_blocking
 from tests.support.episodes import MIGRATIONS
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)

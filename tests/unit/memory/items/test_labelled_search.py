@@ -9,9 +9,9 @@ import pytest
 from memory.items import KINDS, ItemKind
 from memory.recall.question_words import QuestionWords
 from memory.scope import Scope, SearchScope
-from memory.stores.sqlite import word_counts, word_search
+from memory.stores.sqlite import fulltext_search, owner_index
+from memory.stores.sqlite.fulltext_search import FulltextSearch
 from memory.stores.sqlite.items import put_item_blocking
-from memory.stores.sqlite.word_search import WordSearch
 from tests.unit.memory.items.test_index import item, opened
 
 SHOP = Scope(owner_id="ann", app_code="shop")
@@ -25,7 +25,7 @@ def found(
     with closing(opened()) as connection:
         for name, body, theirs, kind in rows:
             put_item_blocking(connection, replace(item(name, body, scope=theirs), kind=kind))
-        asked = WordSearch(QuestionWords.of(text), scope, KINDS, limit)
+        asked = FulltextSearch(QuestionWords.of(text), scope, KINDS, limit)
         return [row.item_id for row in asked.run_blocking(connection)]
 
 
@@ -51,8 +51,8 @@ def test_a_case_may_lack_it_and_nothing_else() -> None:
 def test_of_a_word_in_very_many_rows_the_newest_with_the_label_are_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(word_counts, "MAX_COUNTED", 4)
-    monkeypatch.setattr(word_search, "MAX_COUNTED", 4)
+    monkeypatch.setattr(owner_index, "MAX_COUNTED", 4)
+    monkeypatch.setattr(fulltext_search, "MAX_COUNTED", 4)
     rows = [(f"s{n}", "kafka", SHOP, KINDS[0]) for n in range(6)]
     rows += [(f"b{n}", "kafka", BANK, KINDS[0]) for n in range(20)]
     assert sorted(found(rows, "kafka", SHOP, limit=9)) == ["s2", "s3", "s4", "s5"]

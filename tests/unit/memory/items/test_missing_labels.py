@@ -1,16 +1,14 @@
 """What a case lacks is marked in the index, of old rows as of new ones; other kinds carry no marks."""
 
 import sqlite3
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 
 from memory.items import Item, ItemKind
 from memory.rebuilding import rebuild
 from memory.scope import LABELS, Scope, SearchScope
-from memory.stores.sqlite.item_words import label_tokens, scope_tokens
+from memory.stores.sqlite.fulltext_index import label_tokens, scope_tokens
 from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
-from memory.stores.sqlite.readers import Readers
 from tests.conformance.suites.item_values import ANN, item
 from tests.support.episodes import open_memory
 
@@ -41,18 +39,17 @@ async def test_a_rebuild_leaves_everything_found_as_it_was(tmp_path: Path) -> No
         connection.execute("DELETE FROM item_words")
 
     async with open_memory(tmp_path) as database:
-        with closing(Readers(database.path)) as readers:
-            store = SqliteItemStore(database, readers)
+        store = SqliteItemStore(database)
 
-            async def found(scope: Scope) -> list[str]:
-                hits = await store.search("payroll", scope, limit=9)
-                return sorted(hit.item_id.removeprefix("epi_") for hit in hits)
+        async def found(scope: Scope) -> list[str]:
+            hits = await store.search("payroll", scope, limit=9)
+            return sorted(hit.item_id.removeprefix("epi_") for hit in hits)
 
-            for each_item in items:
-                await database.write(partial(put_item_blocking, item=each_item))
-            for _ in range(2):
-                assert await found(ANN) == sorted([*kinds, *(f"shop_{kind}" for kind in kinds)])
-                assert await found(ASKED) == ["case", "shop_case", "shop_episode", "shop_note"]
-                await database.write(lose_all_words)
-                assert await found(ANN) == []
-                assert await rebuild(database) == len(items)
+        for each_item in items:
+            await database.write(partial(put_item_blocking, item=each_item))
+        for _ in range(2):
+            assert await found(ANN) == sorted([*kinds, *(f"shop_{kind}" for kind in kinds)])
+            assert await found(ASKED) == ["case", "shop_case", "shop_episode", "shop_note"]
+            await database.write(lose_all_words)
+            assert await found(ANN) == []
+            assert await rebuild(database) == len(items)

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from memory.itemstore import WordHit
 from memory.recall.question_words import QuestionWords
 from memory.scope import Scope
-from memory.stores.sqlite import word_counts, word_search
+from memory.stores.sqlite import fulltext_search, owner_index
+from memory.stores.sqlite.fulltext_search import FulltextSearch
 from memory.stores.sqlite.items import put_item_blocking
-from memory.stores.sqlite.word_counts import WordCounts, read_rows_blocking
-from memory.stores.sqlite.word_search import FoundRow, WordSearch
+from memory.stores.sqlite.owner_index import RowCounts, read_rows_blocking
 from tests.unit.memory.items.test_index import item, opened
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=60)
@@ -27,8 +28,8 @@ def connection() -> Iterator[sqlite3.Connection]:
         yield one
 
 
-def search(connection: sqlite3.Connection, text: str, scope: Scope | None = None) -> list[FoundRow]:
-    asked = WordSearch(QuestionWords.of(text), scope or Scope(owner_id="ann"))
+def search(connection: sqlite3.Connection, text: str, scope: Scope | None = None) -> list[WordHit]:
+    asked = FulltextSearch(QuestionWords.of(text), scope or Scope(owner_id="ann"))
     return asked.run_blocking(connection)
 
 
@@ -57,7 +58,7 @@ def test_no_name_of_an_owner_or_label_is_a_wrong_one(
 def test_no_more_rows_are_ranked_than_the_bound_and_the_rarest_words_are_asked_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(word_search, "MAX_RANKED", 10)
+    monkeypatch.setattr(fulltext_search, "MAX_RANKED", 10)
     with closing(opened()) as connection:
         for n in range(30):
             put_item_blocking(connection, item(f"common{n}", f"服务 service {n}"))
@@ -80,7 +81,7 @@ def test_coverage_is_the_weight_of_the_words_that_are_there() -> None:
 def test_a_word_too_common_to_be_asked_for_still_tells_rows_apart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(word_search, "MAX_RANKED", 10)
+    monkeypatch.setattr(fulltext_search, "MAX_RANKED", 10)
     with closing(opened()) as connection:
         for n in range(30):
             put_item_blocking(connection, item(f"latency{n}", f"latency of service number{n}"))
@@ -92,18 +93,18 @@ def test_a_word_too_common_to_be_asked_for_still_tells_rows_apart(
         found = [row.item_id for row in search(connection, "gateway latency")]
         assert found[0] == "it"
         assert len(found) == 9, "the common word brings no rows"
-        monkeypatch.setattr(word_search, "_MAX_LOOKED_INTO", 8)
+        monkeypatch.setattr(fulltext_search, "_MAX_LOOKED_INTO", 8)
         assert search(connection, "gateway latency")[0].item_id != "it"
 
 
-def count_of(counts: WordCounts, connection: sqlite3.Connection, word: str) -> int:
+def count_of(counts: RowCounts, connection: sqlite3.Connection, word: str) -> int:
     return counts.rows_blocking(word, partial(read_rows_blocking, connection, word)).count
 
 
 def test_a_common_word_is_counted_only_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_counts, "COMMON", 3)
-    monkeypatch.setattr(word_counts, "_LEAST_REMEMBERED", 3)
-    counts = WordCounts()
+    monkeypatch.setattr(owner_index, "COMMON", 3)
+    monkeypatch.setattr(owner_index, "_LEAST_REMEMBERED", 3)
+    counts = RowCounts()
     with closing(opened()) as connection:
 
         def counted() -> list[int]:
@@ -123,8 +124,8 @@ def test_a_common_word_is_counted_only_now_and_then(monkeypatch: pytest.MonkeyPa
 def test_a_word_alone_that_stands_nearly_everywhere_finds_the_newest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(word_counts, "COMMON", 5)
-    monkeypatch.setattr(word_counts, "MAX_COUNTED", 5)
+    monkeypatch.setattr(owner_index, "COMMON", 5)
+    monkeypatch.setattr(owner_index, "MAX_COUNTED", 5)
     with closing(opened()) as connection:
         for n in range(20):
             put_item_blocking(connection, item(f"{n}", "gateway"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from memory.intents.templates import Mask
+from memory.intents.masking import Mask
 from memory.notes.index import NoteIndex, NoteStore
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.notes import SqliteNoteStore

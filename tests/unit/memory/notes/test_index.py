@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from memory.intents.templates import Mask
+from memory.intents.masking import Mask
 from memory.notes import index as index_module
 from memory.notes.folder import NoteFile, NoteText, read_note_blocking
 from memory.notes.index import Scanned

@@ -15,8 +15,8 @@ from memory.items import Item
 from memory.outbox.backend import BackendHealth, BackendUnavailable
 from memory.outbox.backoff import Backoff
 from memory.outbox.breaker import Breaker, BreakerLimits, BreakerState
-from memory.outbox.delivering import Delivering, DeliveryLimits, DeliveryResult
 from memory.outbox.delivery import Delivery, Link, NewDelivery
+from memory.outbox.worker import DeliveryLimits, DeliveryResult, DeliveryWorker
 from memory.scope import Scope
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.outbox import SqliteOutboxStore, enqueue_blocking, withdraw_blocking
@@ -104,8 +104,8 @@ class World:
         )
         self.delivering = self.loop(self.backend)
 
-    def loop(self, backend: Recorder) -> Delivering:
-        return Delivering(
+    def loop(self, backend: Recorder) -> DeliveryWorker:
+        return DeliveryWorker(
             backend,
             self.store,
             self,
@@ -124,8 +124,8 @@ class World:
         return self.items.get(item_id)
 
     async def put(self, *item_ids: str, revision: int = 1, backend: str = "memu") -> None:
-        self.items |= {one: item(one, revision) for one in item_ids}
-        await self.enqueue([new("put", one, revision, backend) for one in item_ids])
+        self.items |= {item_id: item(item_id, revision) for item_id in item_ids}
+        await self.enqueue([new("put", item_id, revision, backend) for item_id in item_ids])
 
     async def forget(self, item_id: str, revision: int = 2) -> None:
         self.items.pop(item_id, None)
@@ -141,7 +141,7 @@ class World:
 
     async def status(self, status: str) -> list[Delivery]:
         page = await self.store.page("ann", None, limit=100)
-        return [one for one in page if one.status == status]
+        return [entry for entry in page if entry.status == status]
 
     def pass_s(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)

@@ -46,12 +46,6 @@ def test_a_success_between_failures_begins_the_count_anew() -> None:
     assert (one.state(AT), changes) == ("closed", [])
 
 
-def test_it_stays_open_to_the_last_moment() -> None:
-    one, _ = opened()
-    assert not one.may_try(LATER - timedelta(microseconds=1))
-    assert one.state(LATER) == "half_open"
-
-
 def test_half_open_one_probe_alone_is_let_through() -> None:
     one, changes = opened()
     assert [one.may_try(LATER) for _ in range(4)] == [True, False, False, False]
@@ -74,14 +68,6 @@ def test_a_bad_probe_opens_it_again_for_the_whole_time() -> None:
     one.failed(LATER)
     assert changes == ["open", "half_open", "open"]
     assert one.reopens_at() == LATER + timedelta(seconds=OPEN_S)
-    assert not one.may_try(LATER)
-
-
-def test_a_probe_that_was_cut_off_gives_its_place_to_another() -> None:
-    one, _ = opened()
-    one.may_try(LATER)
-    one.gave_up()
-    assert one.may_try(LATER)
     assert not one.may_try(LATER)
 
 

@@ -1,8 +1,7 @@
-"""Takes deliveries out of the outbox and to their backend, for as long as the server lives.
+"""Makes the deliveries of the outbox, one loop for each backend, so that a slow one holds up no other.
 
-One loop a backend: a slow one holds up no other. A delivery is leased, made, and noted; a server that
-dies in between makes it again, with the same idempotency key. While the breaker is open nothing is
-tried, and no attempt is counted.
+A delivery is leased, made, and noted; a server that dies in between makes it again, with the same idempotency
+key. While the breaker is open nothing is tried, and no attempt is counted.
 """
 
 import logging
@@ -33,34 +32,34 @@ _log = logging.getLogger(__name__)
 DeliveryResult = Literal["delivered", "failed", "dead"]
 
 _STORE_PAUSE_S = 5.0
-"""So long the loop waits where its own database cannot be used."""
+"""How long the loop waits when its own database cannot be used."""
 
 
 class Items(Protocol):
-    """Where the items are that are delivered."""
+    """The items that are delivered."""
 
     async def current(self, item_id: str) -> Item | None:
-        """Give an item as it stands now, whoever's it is; None: it is gone."""
+        """Return an item as it is now, whoever owns it; None if it is gone."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryLimits:
-    """What bounds deliveries."""
+    """The bounds of deliveries."""
 
     call_s: float = 60.0
     """One call of a backend."""
     lease_s: float = 180.0
-    """A batch is nobody else's for so long; longer than its calls take when all is well."""
+    """How long a batch is leased; longer than its calls usually take."""
     look_s: float = 15.0
-    """So often it is looked whether another process, the command line, has enqueued something."""
+    """How often to look for deliveries that another process enqueued."""
     batch: int = 16
     backoff: Backoff = field(default_factory=Backoff)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxHealth:
-    """How deliveries to a backend go."""
+    """The state of deliveries to a backend."""
 
     backend: BackendHealth
     breaker: BreakerState
@@ -68,8 +67,8 @@ class OutboxHealth:
     lag_s: float
 
 
-class Delivering:
-    """Deliveries to one backend. `run` it in a task group; `wake` it when something was enqueued."""
+class DeliveryWorker:
+    """Makes the deliveries to one backend. `run` it in a task group; `wake` it after enqueuing."""
 
     def __init__(
         self,
@@ -94,7 +93,7 @@ class Delivering:
         self._wakened = anyio.Event()
         self._last_error: str | None = None
         self._unnoted: dict[str, Sequence[Link]] = {}
-        """What was begun for an item when it could not be noted: else it would be begun again."""
+        """Links of work that was begun and could not be stored, so that it is not begun again."""
 
     @property
     def name(self) -> str:
@@ -102,11 +101,11 @@ class Delivering:
         return self._backend.name
 
     def wake(self) -> None:
-        """Say that there is, or may be, something to deliver."""
+        """Look for deliveries now."""
         self._wakened.set()
 
     async def health(self) -> OutboxHealth:
-        """Tell how it goes; asks the backend.
+        """Return the state of the deliveries; asks the backend.
 
         Raises:
             StoreUnavailable: the outbox cannot be read.
@@ -120,9 +119,12 @@ class Delivering:
         )
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Deliver until cancelled; what a process before this one had begun first of all."""
+        """Deliver until cancelled, first what an earlier process had leased."""
         task_status.started()
-        await self._release()
+        try:
+            await self._outbox.release(self.name, self._now())
+        except StoreUnavailable:
+            _log.exception("outbox_unavailable", extra={"backend": self.name})
         health = await self._backend.check()
         if health.state == "failing":
             _log.warning("backend_not_ready", extra={"backend": self.name, "reason": health.detail})
@@ -137,14 +139,8 @@ class Delivering:
             with anyio.move_on_after(pause_s):
                 await self._wakened.wait()
 
-    async def _release(self) -> None:
-        try:
-            await self._outbox.release(self.name, self._now())
-        except StoreUnavailable:
-            _log.exception("outbox_unavailable", extra={"backend": self.name})
-
     async def drain(self) -> int:
-        """Make all deliveries that are due now; returns how many were tried.
+        """Make all deliveries that are due now; return how many were tried.
 
         Raises:
             StoreUnavailable: the outbox cannot be used.
@@ -187,7 +183,7 @@ class Delivering:
             self._on_result(delivery, "delivered", None)
 
     async def _make(self, delivery: Delivery) -> None:
-        """Make one delivery and note it; of an item that is gone, or has changed, what is true now."""
+        """Deliver the item's present state and note it; nothing if the item is gone."""
         if delivery.operation == "forget":
             await self._forget(delivery)
             return
@@ -207,7 +203,7 @@ class Delivering:
         known = () if is_cleared else await self._links_of(item.id)
         begun = await backend.begin(item, known, delivery.id)
         self._unnoted[item.id] = begun
-        with anyio.CancelScope(shield=True):  # begun is begun, whatever stops the delivery now
+        with anyio.CancelScope(shield=True):  # stored whatever stops the delivery now
             await self._outbox.begun(delivery, begun)
         del self._unnoted[item.id]
         return await backend.finish(item, begun)
@@ -216,10 +212,10 @@ class Delivering:
         if item_id in self._unnoted:
             return self._unnoted[item_id]
         links = await self._outbox.links_of(item_id)
-        return [one for one in links if one.backend == self.name]
+        return [link for link in links if link.backend == self.name]
 
     async def _forget(self, delivery: Delivery) -> None:
-        """Have an item forgotten; one that was made again since then is put there again."""
+        """Forget an item; put it again if it has come back since."""
         known = await self._links_of(delivery.item_id)
         refused: DeliveryRefused | None = None
         try:
@@ -235,7 +231,7 @@ class Delivering:
         await self._note_made(delivery, made)
 
     async def _note_made(self, delivery: Delivery, made: Sequence[Link] | None) -> None:
-        with anyio.CancelScope(shield=True):  # made is made: it is noted, also on the way down
+        with anyio.CancelScope(shield=True):  # noted also during shutdown
             await self._outbox.delivered(delivery, made, self._now())
 
     async def _retry_later(self, delivery: Delivery, error: str) -> None:
@@ -253,15 +249,14 @@ class Delivering:
 
     async def _give_back(self, rest: Sequence[Delivery]) -> None:
         due_at = self._breaker.reopens_at() or self._now()
-        for one in rest:
-            await self._outbox.postpone(one, due_at=due_at)
+        for delivery in rest:
+            await self._outbox.postpone(delivery, due_at=due_at)
 
     async def _pause_s(self) -> float:
-        """Tell how long there is nothing to do; a wake cuts it short."""
+        """Return how long there is nothing to do; `wake` cuts it short."""
         now = self._now()
-        moments = [await self._outbox.next_due_at(self.name), self._breaker.reopens_at()]
-        due = moments[0]
+        due = await self._outbox.next_due_at(self.name)
         if due is None:
             return self._limits.look_s
-        wanted = max(one for one in moments if one is not None)
-        return min(self._limits.look_s, max(0.0, (wanted - now).total_seconds()))
+        due = max(due, self._breaker.reopens_at() or due)
+        return min(self._limits.look_s, max(0.0, (due - now).total_seconds()))

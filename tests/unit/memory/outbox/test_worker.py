@@ -18,7 +18,7 @@ async def test_what_is_due_is_delivered_oldest_first_and_noted_with_its_links(
         assert await here.delivering.drain() == 10
         assert [call[1] for call in here.backend.calls] == [f"epi_{n}" for n in range(10)]
         assert here.results == [(f"epi_{n}", "delivered", None) for n in range(10)]
-        assert [one.remote_id for one in await here.store.links_of("epi_3")] == ["epi_3"]
+        assert [entry.remote_id for entry in await here.store.links_of("epi_3")] == ["epi_3"]
         assert await here.delivering.drain() == 0
 
 
@@ -56,7 +56,7 @@ async def test_a_failure_waits_longer_each_time_and_keeps_its_key_until_it_is_de
         assert await here.delivering.drain() == 1
         (dead,) = await here.status("dead")
         assert (dead.attempts, dead.last_error) == (3, "It is away.")
-        assert [one[1] for one in here.results] == ["failed", "failed", "dead"]
+        assert [result[1] for result in here.results] == ["failed", "failed", "dead"]
         assert {call[3] for call in here.backend.calls} == {"memu:put:epi_1:1"}
 
 
@@ -67,7 +67,7 @@ async def test_a_refused_one_is_dead_at_once_and_does_not_count_against_the_back
         here.backend.answer = lambda _: DeliveryRefused("太长了。")
         await here.put(*"abcde")
         assert await here.delivering.drain() == 5
-        assert {one.last_error for one in await here.status("dead")} == {"太长了。"}
+        assert {delivery.last_error for delivery in await here.status("dead")} == {"太长了。"}
         assert here.changes == []
 
 
@@ -100,7 +100,7 @@ async def test_an_open_breaker_costs_no_attempt_and_half_open_one_probe_goes(
         assert await here.delivering.drain() == 3
         assert here.changes == ["open"]
         waiting = await here.status("pending")
-        assert sorted(one.attempts for one in waiting) == [0] * 5 + [1] * 3
+        assert sorted(entry.attempts for entry in waiting) == [0] * 5 + [1] * 3
         here.pass_s(OPEN_S - 1)
         assert await here.delivering.drain() == 0
         here.pass_s(1)
@@ -111,18 +111,6 @@ async def test_an_open_breaker_costs_no_attempt_and_half_open_one_probe_goes(
         assert await here.delivering.drain() == 8
         assert here.changes == ["open", "half_open", "open", "half_open", "closed"]
         assert len(await here.status("delivered")) == 8
-
-
-async def test_retrying_a_dead_one_delivers_it(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        here.backend.answer = lambda _: DeliveryRefused("no")
-        await here.put("epi_1")
-        await here.delivering.drain()
-        here.backend.answer = lambda _: None
-        (dead,) = await here.status("dead")
-        assert await here.store.retry(dead.id, "ann", here.now) is not None
-        assert await here.delivering.drain() == 1
-        assert [one.last_error for one in await here.status("delivered")] == [None]
 
 
 async def test_forgetting_hands_over_the_links_and_leaves_none(tmp_path: Path) -> None:
@@ -163,14 +151,6 @@ async def test_a_late_forget_does_not_take_what_was_made_again_since(tmp_path: P
         assert [call[0] for call in here.backend.calls] == ["forget", "put", "forget", "put"]
         assert await here.store.links_of("memory/ops.md")
         assert await here.status("pending") == []
-
-
-async def test_a_refused_forget_is_dead_with_what_is_left(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        here.backend.answer = lambda _: DeliveryRefused("Its file is still there.")
-        await here.forget("epi_1")
-        await here.delivering.drain()
-        assert [one.last_error for one in await here.status("dead")] == ["Its file is still there."]
 
 
 async def test_health_tells_of_the_backend_the_breaker_the_last_error_and_the_lag(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 import anyio
@@ -10,14 +10,10 @@ import anyio.lowlevel
 import pytest
 
 from memory.errors import StoreUnavailable
-from memory.outbox.backend import BackendUnavailable
-from memory.outbox.backoff import Backoff
 from memory.outbox.delivery import Delivery
 from tests.unit.memory.outbox.open_outbox import (
-    AT,
     LIMITS,
     OPEN_S,
-    Failure,
     Recorder,
     unavailable,
     world,
@@ -77,34 +73,6 @@ async def test_an_open_breaker_lets_the_loop_sleep_until_it_is_half_open(tmp_pat
         assert await here.delivering._pause_s() == OPEN_S  # noqa: SLF001  else it would spin
         await here.put("d")
         assert await here.delivering._pause_s() == OPEN_S  # noqa: SLF001
-
-
-async def test_the_loop_wakes_by_itself_when_the_next_one_is_due(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, anyio.create_task_group() as group:
-        tries = 0
-        again = anyio.Event()
-
-        def failing_once(_: str) -> Failure:
-            nonlocal tries
-            tries += 1
-            if tries == 1:
-                return BackendUnavailable("not yet")
-            again.set()
-            return None
-
-        begun = anyio.current_time()
-        here.backend.answer = failing_once
-        here.limits = replace(LIMITS, backoff=Backoff(first_s=0.02, least_s=0.01))
-        loop = here.loop(here.backend)
-
-        def now() -> datetime:
-            return AT + timedelta(seconds=anyio.current_time() - begun)
-
-        loop._now = now  # noqa: SLF001  this clock moves
-        await here.put("epi_1")
-        await group.start(loop.run)
-        await again.wait()
-        group.cancel_scope.cancel()
 
 
 async def test_a_slow_backend_does_not_hold_up_another(tmp_path: Path) -> None:

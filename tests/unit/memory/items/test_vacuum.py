@@ -10,10 +10,10 @@ import pytest
 
 from memory.items import Item
 from memory.scope import Scope
-from memory.stores.sqlite import word_purge
+from memory.stores.sqlite import vacuum
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
-from memory.stores.sqlite.word_purge import WordPurge, ask_purge_blocking
+from memory.stores.sqlite.vacuum import IndexVacuum, request_vacuum_blocking
 from tests.support.episodes import FILE, open_memory
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)
@@ -51,7 +51,7 @@ async def fill(database: Database) -> None:
 async def forget(database: Database) -> None:
     def work(writer: sqlite3.Connection) -> None:
         delete_item_blocking(writer, "epi_1000")
-        ask_purge_blocking(writer)
+        request_vacuum_blocking(writer)
 
     await database.write(work)
 
@@ -59,14 +59,14 @@ async def forget(database: Database) -> None:
 async def test_the_words_are_gone_after_a_purge_and_the_rest_is_found(tmp_path: Path) -> None:
     async with open_memory(tmp_path) as database:
         await fill(database)
-        assert not await WordPurge(database, "item_words").purge(), "nothing asked for one"
+        assert not await IndexVacuum(database, "item_words").vacuum(), "nothing asked for one"
         await forget(database)
         assert b"zitronella" in await blocks(database), "else there is nothing to show here"
-        assert await WordPurge(database, "item_words").purge()
+        assert await IndexVacuum(database, "item_words").vacuum()
         assert b"zitronella" not in await blocks(database)
         found = await database.rows("SELECT rowid FROM item_words WHERE item_words MATCH 'kept'")
         assert len(found) == 300
-        assert not await WordPurge(database, "item_words").purge(), "it is done"
+        assert not await IndexVacuum(database, "item_words").vacuum(), "it is done"
     assert b"zitronella" not in (tmp_path / FILE).read_bytes()
 
 
@@ -75,7 +75,7 @@ async def test_one_that_a_crash_cut_off_is_made_at_the_next_start(tmp_path: Path
         await fill(database)
         await forget(database)
     async with open_memory(tmp_path) as database, anyio.create_task_group() as tasks:
-        await tasks.start(WordPurge(database, "item_words").run)
+        await tasks.start(IndexVacuum(database, "item_words").run)
         with anyio.fail_after(30):
             while await database.row("SELECT 1 FROM word_purge"):  # noqa: ASYNC110
                 await anyio.sleep(0.01)
@@ -86,23 +86,23 @@ async def test_one_that_a_crash_cut_off_is_made_at_the_next_start(tmp_path: Path
 async def test_what_is_asked_for_while_one_goes_on_is_made_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    merge = word_purge._merge_blocking  # noqa: SLF001  the moment between two of its transactions
+    merge = vacuum._merge_blocking  # noqa: SLF001  the moment between two of its transactions
 
     def asked_meanwhile(connection: sqlite3.Connection, *, index: str, pages: int) -> bool:
         if pages < 0:
-            ask_purge_blocking(connection)
+            request_vacuum_blocking(connection)
         return merge(connection, index=index, pages=pages)
 
     async with open_memory(tmp_path) as database:
         await fill(database)
         await forget(database)
-        monkeypatch.setattr(word_purge, "_merge_blocking", asked_meanwhile)
-        assert await WordPurge(database, "item_words").purge()
-        monkeypatch.setattr(word_purge, "_merge_blocking", merge)
-        assert await WordPurge(database, "item_words").purge(), (
+        monkeypatch.setattr(vacuum, "_merge_blocking", asked_meanwhile)
+        assert await IndexVacuum(database, "item_words").vacuum()
+        monkeypatch.setattr(vacuum, "_merge_blocking", merge)
+        assert await IndexVacuum(database, "item_words").vacuum(), (
             "the second one was not made by the first"
         )
-        assert not await WordPurge(database, "item_words").purge()
+        assert not await IndexVacuum(database, "item_words").vacuum()
 
 
 def files_of(directory: Path) -> bytes:
@@ -117,7 +117,7 @@ async def test_a_purge_waits_for_who_still_reads_the_log(
     pause = anyio.sleep
 
     async def told(seconds: float) -> None:
-        if seconds == word_purge._IN_THE_WAY_S:  # noqa: SLF001
+        if seconds == vacuum._BUSY_S:  # noqa: SLF001
             tried.set()
             seconds = 0.01
         await pause(seconds)
@@ -130,7 +130,7 @@ async def test_a_purge_waits_for_who_still_reads_the_log(
             other.execute("SELECT count(*) FROM items").fetchone()
             await forget(database)
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(WordPurge(database, "item_words").purge)
+                tasks.start_soon(IndexVacuum(database, "item_words").vacuum)
                 with anyio.fail_after(30):
                     await tried.wait()
                 assert await database.row("SELECT 1 FROM word_purge"), "it is not done"

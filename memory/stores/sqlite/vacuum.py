@@ -1,10 +1,10 @@
-"""Takes what was forgotten out of the database's files, too: its words in the full-text index, and the log.
+"""Removes forgotten text from the database's files: from the full-text index, and from the log.
 
-FTS5 only marks a deleted row; its words stay in the index's blocks until those are merged, and whoever has
-the file can put the text together again. So all segments are merged after something was forgotten, some
-pages at a time, in transactions of some milliseconds. Freed pages are zeroed (`secure_delete`). The log beside
-the file still holds those pages as they were, so it is emptied at the end. What was asked for is written down
-with the forgetting itself and survives a crash.
+FTS5 only marks a deleted row; its words stay in the index's blocks until those are merged, and the text can
+be put together again from the file. So all segments are merged after something was forgotten, some pages at
+a time, in transactions of some milliseconds. Freed pages are zeroed (`secure_delete`). The log beside the file
+still holds those pages as they were, so it is emptied at the end. The request is stored in the transaction
+that forgets, and survives a crash.
 """
 
 import logging
@@ -23,42 +23,42 @@ _log = logging.getLogger(__name__)
 _PAGES: Final = 200
 """That many pages take some 15 ms at most (measured at 30 000 rows)."""
 _REST_S: Final = 0.02
-"""Between two steps, for others who want to write."""
-_IN_THE_WAY_S: Final = 1.0
-"""After this it is looked again whether nobody reads an old state of the log any more, a backup say."""
+"""Between two steps, for other writers."""
+_BUSY_S: Final = 1.0
+"""Before the log is tried again, which a reader of an older state, such as a backup, still uses."""
 _RETRY_S: Final = 60.0
 _DONE: Final = 2
 """A merge with nothing to do changes fewer rows (SQLite, "The 'merge' Command")."""
 
 
-def ask_purge_blocking(connection: sqlite3.Connection) -> None:
-    """Ask for it, in the transaction that forgets."""
+def request_vacuum_blocking(connection: sqlite3.Connection) -> None:
+    """Request a vacuum within the transaction that forgets."""
     connection.execute(
         "INSERT INTO word_purge (only_one, asked) VALUES (1, 1)"
         " ON CONFLICT (only_one) DO UPDATE SET asked = asked + 1"
     )
 
 
-class WordPurge:
-    """Purges in the background. `run` it in a task group; `wake` it when something was forgotten."""
+class IndexVacuum:
+    """Vacuums a full-text index in the background. `run` it in a task group; `wake` it on a request."""
 
     def __init__(self, database: Database, index: str) -> None:
-        """Make one for a full-text `index` (a table's name) beside a table `word_purge`."""
+        """Take the name of a full-text index; its database has a table `word_purge`."""
         self._database = database
         self._index = index
         self._wakened = anyio.Event()
 
     def wake(self) -> None:
-        """Say that a purge may have been asked for."""
+        """Look for a request now."""
         self._wakened.set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Purge whenever it is asked for, what a process before this one left first, until cancelled."""
+        """Vacuum on each request, first on one that an earlier process left, until cancelled."""
         task_status.started()
         while True:
             self._wakened = anyio.Event()
             try:
-                await self.purge()
+                await self.vacuum()
             except StoreUnavailable:
                 _log.warning("words_not_purged", exc_info=True)
                 with anyio.move_on_after(_RETRY_S):
@@ -66,11 +66,11 @@ class WordPurge:
                 continue
             await self._wakened.wait()
 
-    async def purge(self) -> bool:
-        """Purge where that was asked for; False: it was not.
+    async def vacuum(self) -> bool:
+        """Vacuum if that was requested; return whether it was.
 
         Raises:
-            StoreUnavailable: the database cannot be written; the next try goes on.
+            StoreUnavailable: the database cannot be written; the next call continues.
         """
         row = await self._database.row("SELECT asked FROM word_purge")
         if row is None:
@@ -80,8 +80,8 @@ class WordPurge:
         while await self._database.write(partial(_merge_blocking, index=self._index, pages=pages)):
             pages = _PAGES
             await anyio.sleep(_REST_S)
-        while not await self._database.checkpoint():  # noqa: ASYNC110  nothing tells when it is free
-            await anyio.sleep(_IN_THE_WAY_S)
+        while not await self._database.checkpoint():  # noqa: ASYNC110  nothing signals when it is free
+            await anyio.sleep(_BUSY_S)
         await self._database.write(
             lambda writer: writer.execute("DELETE FROM word_purge WHERE asked = ?", (asked,))
         )
@@ -89,7 +89,7 @@ class WordPurge:
 
 
 def _merge_blocking(connection: sqlite3.Connection, *, index: str, pages: int) -> bool:
-    """Merge some pages; False: there is nothing left to merge."""
+    """Merge some pages; return whether there is more to merge."""
     before = connection.total_changes
     connection.execute(f"INSERT INTO {index} ({index}, rank) VALUES ('merge', ?)", (pages,))  # noqa: S608
     return connection.total_changes - before >= _DONE

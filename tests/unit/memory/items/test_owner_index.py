@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.items import KINDS, Item, ItemKind
+from memory.itemstore import WordHit
 from memory.recall.question_words import QuestionWords
 from memory.scope import Scope, SearchScope
-from memory.stores.sqlite import word_counts, word_owning, word_search
+from memory.stores.sqlite import fulltext_search, owner_index
+from memory.stores.sqlite.fulltext_search import FulltextSearch
 from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
-from memory.stores.sqlite.word_counts import WordCounts
-from memory.stores.sqlite.word_owning import Owning
-from memory.stores.sqlite.word_search import FoundRow, WordSearch
+from memory.stores.sqlite.owner_index import OwnerIndex, RowCounts
 from tests.conformance.suites.item_values import Opening
 from tests.conformance.suites.items import ItemStoreSuite
 from tests.conformance.test_item_stores import opening
@@ -37,8 +37,8 @@ def connection() -> Iterator[sqlite3.Connection]:
 
 @pytest.fixture
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_owning, "LEAST_ROWS", 0)
-    monkeypatch.setattr(word_owning, "_LEAST_SHARE", 10**6)
+    monkeypatch.setattr(owner_index, "LEAST_ROWS", 0)
+    monkeypatch.setattr(owner_index, "_LEAST_SHARE", 10**6)
 
 
 def indexed() -> sqlite3.Connection:
@@ -48,7 +48,7 @@ def indexed() -> sqlite3.Connection:
 
 
 def rows_of(
-    owning: Owning, connection: sqlite3.Connection, scope: Scope, kinds: tuple[ItemKind, ...]
+    owning: OwnerIndex, connection: sqlite3.Connection, scope: Scope, kinds: tuple[ItemKind, ...]
 ) -> list[int] | None:
     every = [row["seq"] for row in connection.execute("SELECT seq FROM items ORDER BY seq")]
     total = len(every)
@@ -69,7 +69,7 @@ class TestItemsOfMany(ItemStoreSuite):
 def test_what_was_written_since_is_known_and_each_kind_apart(
     connection: sqlite3.Connection,
 ) -> None:
-    owning = Owning()
+    owning = OwnerIndex()
     put_item_blocking(connection, item("a", "x"))
     put_item_blocking(connection, item("b", "x", scope=BOB))
     assert rows_of(owning, connection, ANN, KINDS) == [1]
@@ -84,7 +84,7 @@ def test_what_was_written_since_is_known_and_each_kind_apart(
 
 @pytest.mark.usefixtures("_always")
 def test_a_number_that_was_given_is_nobody_elses_later(connection: sqlite3.Connection) -> None:
-    owning = Owning()
+    owning = OwnerIndex()
     put_item_blocking(connection, item("a", "ferry"))
     assert rows_of(owning, connection, ANN, KINDS) == [1]
     delete_item_blocking(connection, "a")
@@ -96,12 +96,12 @@ def test_a_number_that_was_given_is_nobody_elses_later(connection: sqlite3.Conne
 def test_few_rows_and_few_among_many_are_asked_of_the_index(
     connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    owning = Owning()
+    owning = OwnerIndex()
     for n in range(9):
         put_item_blocking(connection, item(f"{n}", "x", scope=BOB if n else ANN))
     bob, ann = BOB.readable_owners, ANN.readable_owners
     assert owning.rows_blocking(connection, bob, KINDS, 8) is None
-    monkeypatch.setattr(word_owning, "LEAST_ROWS", 1)
+    monkeypatch.setattr(owner_index, "LEAST_ROWS", 1)
     assert owning.rows_blocking(connection, bob, KINDS, 8) is not None
     assert owning.rows_blocking(connection, ann, KINDS, 1) is None
 
@@ -111,9 +111,11 @@ def search(
     text: str,
     scope: Scope,
     kinds: tuple[ItemKind, ...] = KINDS,
-    owning: Owning | None = None,
-) -> list[FoundRow]:
-    asked = WordSearch(QuestionWords.of(text), scope, kinds, 5, WordCounts(), owning or Owning())
+    owning: OwnerIndex | None = None,
+) -> list[WordHit]:
+    asked = FulltextSearch(
+        QuestionWords.of(text), scope, kinds, 5, RowCounts(), owning or OwnerIndex()
+    )
     return asked.run_blocking(connection)
 
 
@@ -149,13 +151,13 @@ def test_what_is_found_is_the_same_as_by_the_index_alone(
     with closing(indexed()) as connection, pytest.MonkeyPatch.context() as patch:
         for n, (owner, kind, app, words) in enumerate(rows):
             put_item_blocking(connection, made(n, owner, kind, app, words))
-        patch.setattr(word_counts, "MAX_COUNTED", counted)
-        patch.setattr(word_search, "MAX_COUNTED", counted)
-        patch.setattr(word_owning, "_LEAST_SHARE", 10**6)
-        patch.setattr(word_search, "_LOOKED_AT", 1)
+        patch.setattr(owner_index, "MAX_COUNTED", counted)
+        patch.setattr(fulltext_search, "MAX_COUNTED", counted)
+        patch.setattr(owner_index, "_LEAST_SHARE", 10**6)
+        patch.setattr(fulltext_search, "_LOOKED_AT", 1)
         answers = []
         for least in (10**6, 0):
-            patch.setattr(word_owning, "LEAST_ROWS", least)
+            patch.setattr(owner_index, "LEAST_ROWS", least)
             answers.append(search(connection, " ".join(question), scope, kinds))
         assert answers[0] == answers[1]
 

@@ -1,7 +1,8 @@
-"""The keeper on the exact index, where each moment is in the test's hand; Chroma has its own tests."""
+"""The indexer on the exact index, where each moment is in the test's hand; Chroma has its own tests."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import anyio
@@ -14,10 +15,9 @@ from memory.itemstore import NumberedItem
 from memory.outbox.backend import BackendUnavailable
 from memory.recall.retrievers import Question
 from memory.scope import Scope
-from memory.vectors.exact import ExactVectorIndex
-from memory.vectors.keeper import VectorKeeper
-from memory.vectors.protocol import IndexUnavailable, VectorEntry, VectorHit
-from memory.vectors.state import IndexState
+from memory.vectors.indexer import VectorIndexer
+from memory.vectors.protocol import IndexState, IndexUnavailable, VectorEntry, VectorHit
+from tests.support.exact_index import ExactVectorIndex
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
@@ -47,7 +47,7 @@ class Rows:
 
     async def after(self, seq: int, limit: int) -> list[NumberedItem]:
         self.read_from.append(seq)
-        found = [NumberedItem(seq=n, item=one) for n, one in self.items.items() if n > seq]
+        found = [NumberedItem(seq=n, item=item) for n, item in self.items.items() if n > seq]
         return found[:limit]
 
     async def get(self) -> IndexState | None:
@@ -108,51 +108,51 @@ async def sound() -> bool:
 
 def kept(
     index: ExactVectorIndex, rows: Rows, is_sound: Callable[[], Awaitable[bool]] = sound
-) -> VectorKeeper:
-    return VectorKeeper(
+) -> VectorIndexer:
+    return VectorIndexer(
         index, HashedEmbedder(), rows, rows, is_sound=is_sound, least_similarity=0.2
     )
 
 
 @asynccontextmanager
-async def running(keeper: VectorKeeper) -> AsyncIterator[None]:
+async def running(indexer: VectorIndexer) -> AsyncIterator[None]:
     async with anyio.create_task_group() as tasks:
-        await tasks.start(keeper.run)
+        await tasks.start(indexer.run)
         yield
         tasks.cancel_scope.cancel()
 
 
-async def settled(keeper: VectorKeeper) -> None:
+async def settled(indexer: VectorIndexer) -> None:
     with anyio.fail_after(5):
-        await keeper.wait_settled()
+        await indexer.wait_settled()
 
 
 def asked(text: str, owner_id: str = "ada") -> Question:
     return Question(text=text, scope=Scope(owner_id=owner_id), kinds=KINDS)
 
 
-async def found(keeper: VectorKeeper, text: str) -> list[str]:
-    answer = await keeper.find(asked(text), limit=5)
+async def found(indexer: VectorIndexer, text: str) -> list[str]:
+    answer = await indexer.find(asked(text), limit=5)
     assert answer.degraded == ()
-    return [one.item_id for one in answer.candidates]
+    return [candidate.item_id for candidate in answer.candidates]
 
 
 async def test_an_index_that_never_was_is_made_of_all_items() -> None:
     rows = Rows("nightly import failed", "green tea", *(f"invoice {n}" for n in range(120)))
-    keeper = kept(Fragile(), rows)
-    async with running(keeper):
-        await settled(keeper)
-        assert (await found(keeper, "why did the nightly import fail"))[0] == "epi_1"
+    indexer = kept(Fragile(), rows)
+    async with running(indexer):
+        await settled(indexer)
+        assert (await found(indexer, "why did the nightly import fail"))[0] == "epi_1"
     assert rows.state == IndexState(
         model_id="hashed-1", dimension=DIMENSION, built_to=122, complete=True
     )
 
 
 async def test_until_it_is_made_the_search_says_so() -> None:
-    keeper = kept(Fragile(), Rows("tea"))
-    answer = await keeper.find(asked("tea"), limit=5)
+    indexer = kept(Fragile(), Rows("tea"))
+    answer = await indexer.find(asked("tea"), limit=5)
     assert (list(answer.candidates), list(answer.degraded)) == ([], ["vector_rebuilding"])
-    assert (await keeper.check()).state == "rebuilding"
+    assert (await indexer.check()).state == "rebuilding"
 
 
 async def test_one_that_is_whole_is_left_as_it_is() -> None:
@@ -170,123 +170,93 @@ async def test_a_rebuild_that_was_cut_off_goes_on_where_it_was() -> None:
     rows, index = Rows("tea", "milk"), Fragile()
     await index.put([])
     rows.state = IndexState(model_id="hashed-1", dimension=DIMENSION, built_to=1)
-    async with running(keeper := kept(index, rows)):
-        await settled(keeper)
+    async with running(indexer := kept(index, rows)):
+        await settled(indexer)
     assert index.cleared == 0
     assert rows.read_from[0] == 1
 
 
+async def unsound() -> bool:
+    await anyio.lowlevel.checkpoint()
+    return False
+
+
+WHOLE = IndexState(model_id="hashed-1", dimension=DIMENSION, built_to=1, complete=True)
+
+
 @pytest.mark.parametrize(
-    "state",
+    ("state", "is_sound"),
     [
-        IndexState(model_id="other", dimension=DIMENSION, built_to=1, complete=True),
-        IndexState(model_id="hashed-1", dimension=7, built_to=1, complete=True),
+        (replace(WHOLE, model_id="other"), sound),
+        (replace(WHOLE, dimension=7), sound),
+        (WHOLE, sound),
+        (WHOLE, unsound),
     ],
-    ids=["model", "dimension"],
+    ids=["model", "dimension", "short of items", "unsound"],
 )
-async def test_one_of_another_model_is_made_anew(state: IndexState) -> None:
+async def test_one_that_cannot_be_used_is_made_anew(
+    state: IndexState, is_sound: Callable[[], Awaitable[bool]]
+) -> None:
     rows, index = Rows("tea"), Fragile()
     rows.state = state
-    async with running(keeper := kept(index, rows)):
-        await settled(keeper)
-        assert await found(keeper, "tea") == ["epi_1"]
-    assert index.cleared == 1
-
-
-async def test_one_that_is_short_of_items_is_made_anew() -> None:
-    rows, index = Rows("tea", "milk"), Fragile()
-    rows.state = IndexState(model_id="hashed-1", dimension=DIMENSION, built_to=2, complete=True)
-    async with running(keeper := kept(index, rows)):
-        await settled(keeper)
-        assert await found(keeper, "milk") == ["epi_2"]
-
-
-async def test_one_that_is_not_sound_is_not_even_opened() -> None:
-    rows, index = Rows("tea"), Fragile()
-    rows.state = IndexState(model_id="hashed-1", dimension=DIMENSION, built_to=1, complete=True)
-
-    async def unsound() -> bool:
-        await anyio.lowlevel.checkpoint()
-        return False
-
-    async with running(keeper := kept(index, rows, unsound)):
-        await settled(keeper)
-        assert await found(keeper, "tea") == ["epi_1"]
+    async with running(indexer := kept(index, rows, is_sound)):
+        await settled(indexer)
+        assert await found(indexer, "tea") == ["epi_1"]
     assert index.cleared == 1
 
 
 async def test_one_that_breaks_is_told_and_made_anew() -> None:
     rows, index = Rows("tea"), Fragile()
-    async with running(keeper := kept(index, rows)):
-        await settled(keeper)
+    async with running(indexer := kept(index, rows)):
+        await settled(indexer)
         index.is_broken = True
-        answer = await keeper.find(asked("tea"), limit=5)
+        answer = await indexer.find(asked("tea"), limit=5)
         assert list(answer.degraded) == ["vector_error"]
-        await settled(keeper)
-        assert await found(keeper, "tea") == ["epi_1"]
+        await settled(indexer)
+        assert await found(indexer, "tea") == ["epi_1"]
 
 
 async def test_it_tells_what_it_lacks_only_while_it_is_whole() -> None:
     rows, index = Rows("tea", "milk"), Fragile()
-    keeper = kept(index, rows)
-    assert await keeper.missing(["epi_1", "epi_9"]) == set()
-    async with running(keeper):
-        await settled(keeper)
-        assert await keeper.missing(["epi_1", "epi_9"]) == {"epi_9"}
+    indexer = kept(index, rows)
+    assert await indexer.missing(["epi_1", "epi_9"]) == set()
+    async with running(indexer):
+        await settled(indexer)
+        assert await indexer.missing(["epi_1", "epi_9"]) == {"epi_9"}
         await index.remove(["epi_1"])
-        assert await keeper.missing(["epi_1", "epi_9"]) == {"epi_1", "epi_9"}
+        assert await indexer.missing(["epi_1", "epi_9"]) == {"epi_1", "epi_9"}
 
 
 async def test_one_that_cannot_tell_what_it_lacks_is_made_anew() -> None:
     rows, index = Rows("tea"), Fragile()
-    async with running(keeper := kept(index, rows)):
-        await settled(keeper)
+    async with running(indexer := kept(index, rows)):
+        await settled(indexer)
         index.is_broken = True
-        assert await keeper.missing(["epi_1"]) == set()
-        await settled(keeper)
+        assert await indexer.missing(["epi_1"]) == set()
+        await settled(indexer)
         assert index.cleared == 2
-        assert await keeper.missing(["epi_1"]) == set()
-        assert await found(keeper, "tea") == ["epi_1"]
+        assert await indexer.missing(["epi_1"]) == set()
+        assert await found(indexer, "tea") == ["epi_1"]
 
 
 async def test_a_delivery_to_a_broken_one_is_for_later_and_it_is_mended() -> None:
     rows, index = Rows("tea"), Fragile()
-    async with running(keeper := kept(index, rows)):
-        await settled(keeper)
+    async with running(indexer := kept(index, rows)):
+        await settled(indexer)
         index.is_broken = True
         with pytest.raises(BackendUnavailable):
-            await keeper.put(item("epi_9", "coffee"), "k")
-        await settled(keeper)
-        await keeper.put(item("epi_9", "coffee"), "k")
-        assert await found(keeper, "coffee") == ["epi_9"]
-
-
-async def test_what_is_forgotten_while_it_is_made_does_not_come_back() -> None:
-    """The batch that was read before the forgetting is written before it, too."""
-    rows, index = Rows(*(f"tea {n}" for n in range(60))), Fragile()
-    keeper = kept(index, rows)
-    async with running(keeper):
-        del rows.items[3]
-        await keeper.forget("epi_3", [], "k")
-        await settled(keeper)
-    assert "epi_3" not in index._entries  # noqa: SLF001  what is really in it
-    assert len(index._entries) == 59  # noqa: SLF001
+            await indexer.put(item("epi_9", "coffee"), "k")
+        await settled(indexer)
+        await indexer.put(item("epi_9", "coffee"), "k")
+        assert await found(indexer, "coffee") == ["epi_9"]
 
 
 async def test_what_is_far_from_the_question_is_not_found() -> None:
     rows = Rows("green tea with milk")
-    async with running(keeper := kept(Fragile(), rows)):
-        await settled(keeper)
-        assert await found(keeper, "database backup at night") == []
-        assert await found(keeper, "???") == []
-
-
-async def test_anothers_items_are_not_found() -> None:
-    rows = Rows("green tea")
-    async with running(keeper := kept(Fragile(), rows)):
-        await settled(keeper)
-        answer = await keeper.find(asked("green tea", "bob"), limit=5)
-        assert list(answer.candidates) == []
+    async with running(indexer := kept(Fragile(), rows)):
+        await settled(indexer)
+        assert await found(indexer, "database backup at night") == []
+        assert await found(indexer, "???") == []
 
 
 async def test_an_item_without_words_is_counted_all_the_same() -> None:
@@ -296,13 +266,6 @@ async def test_an_item_without_words_is_counted_all_the_same() -> None:
     async with running(second := kept(index, rows)):
         await settled(second)
     assert index.cleared == 1
-
-
-async def test_a_delivery_names_the_vector_that_came_of_it() -> None:
-    async with running(keeper := kept(Fragile(), Rows())):
-        await settled(keeper)
-        (link,) = await keeper.put(item("epi_1", "tea"), "k")
-    assert (link.backend, link.remote_kind, link.remote_id) == ("vectors", "vector", "epi_1")
 
 
 async def test_what_is_forgotten_between_reading_and_adding_it_does_not_come_back() -> None:
@@ -316,13 +279,13 @@ async def test_what_is_forgotten_between_reading_and_adding_it_does_not_come_bac
             return some
 
     index, rows = Fragile(), Slow("blue whale", "green tea")
-    keeper = kept(index, rows)
-    async with running(keeper), anyio.create_task_group() as tasks:
+    indexer = kept(index, rows)
+    async with running(indexer), anyio.create_task_group() as tasks:
         with anyio.fail_after(5):
             await read.wait()
             del rows.items[1]
-            tasks.start_soon(keeper.forget, "epi_1", (), "key")
+            tasks.start_soon(indexer.forget, "epi_1", (), "key")
             await anyio.wait_all_tasks_blocked()
             go_on.set()
-        await settled(keeper)
+        await settled(indexer)
     assert await index.missing(["epi_1", "epi_2"]) == {"epi_1"}

@@ -17,8 +17,8 @@ from memory.items import Item
 from memory.outbox.backend import BackendHealth, BackendUnavailable
 from memory.outbox.backoff import Backoff
 from memory.outbox.breaker import Breaker, BreakerLimits
-from memory.outbox.delivering import Delivering, DeliveryLimits
 from memory.outbox.delivery import Delivery, Link, NewDelivery, Operation
+from memory.outbox.worker import DeliveryLimits, DeliveryWorker
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.outbox import SqliteOutboxStore, enqueue_blocking, withdraw_blocking
 from tests.conformance.suites.backends import item
@@ -51,14 +51,14 @@ class Tasks:
     async def begin(self, item: Item, links: Sequence[Link], delivery_id: int) -> Sequence[Link]:
         await anyio.lowlevel.checkpoint()
         self.told.append(("begin", links))
-        if any(one.remote_kind == "for" for one in links):
+        if any(entry.remote_kind == "for" for entry in links):
             return links
         self.begun += 1
         return [link("task", f"task-{self.begun}", item.id), link("for", str(delivery_id), item.id)]
 
     async def finish(self, item: Item, links: Sequence[Link]) -> Sequence[Link]:
         await self.waiting()
-        return [one for one in links if one.remote_kind == "task"]
+        return [link for link in links if link.remote_kind == "task"]
 
     async def forget(self, item_id: str, links: Sequence[Link], idempotency_key: str) -> None:
         await anyio.lowlevel.checkpoint()
@@ -87,7 +87,7 @@ class World:
 
     def start_again(self) -> None:
         """Forget all that is not on the disk."""
-        self.delivering = Delivering(
+        self.delivering = DeliveryWorker(
             self.backend,
             self.store,
             self,
@@ -120,7 +120,7 @@ class World:
         await self.database.write(work)
 
     async def kinds(self) -> list[str]:
-        return [one.remote_kind for one in await self.store.links_of("epi_en")]
+        return [entry.remote_kind for entry in await self.store.links_of("epi_en")]
 
 
 @asynccontextmanager
@@ -219,7 +219,7 @@ async def test_who_forgets_is_told_what_was_begun(tmp_path: Path) -> None:
         await here.enqueue("forget", 2)
         await here.delivering.drain()
         (told,) = [links for what, links in here.backend.told if what == "forget"]
-        assert [one.remote_kind for one in told] == ["for", "task"]
+        assert [entry.remote_kind for entry in told] == ["for", "task"]
         assert await here.kinds() == []
 
 

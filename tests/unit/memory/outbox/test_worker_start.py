@@ -33,7 +33,7 @@ async def test_what_was_leased_by_a_process_that_died_is_made_at_once(tmp_path: 
         assert len(await here.store.due("memu", AT, limit=LIMITS.batch, until=until)) == 1
         assert await here.delivering.drain() == 0, "its lease runs on"
         await started(here)
-        assert [one[1] for one in here.backend.calls] == ["epi_1"]
+        assert [call[1] for call in here.backend.calls] == ["epi_1"]
 
 
 @pytest.mark.parametrize("state", ["ok", "rebuilding", "failing"])
@@ -46,6 +46,6 @@ async def test_a_backend_that_does_not_answer_at_the_start_is_told(
         with caplog.at_level(logging.WARNING):
             await started(here)
         assert here.backend.checks == 1
-        told = [one for one in caplog.records if one.message == "backend_not_ready"]
-        reasons = [(vars(one)["backend"], vars(one)["reason"]) for one in told]
+        told = [record for record in caplog.records if record.message == "backend_not_ready"]
+        reasons = [(vars(entry)["backend"], vars(entry)["reason"]) for entry in told]
         assert reasons == ([("memu", "It is away.")] if state == "failing" else [])

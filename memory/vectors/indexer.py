@@ -1,13 +1,13 @@
-"""Keeps the vector index: a place of delivery, a retriever of the search, and what mends it.
+"""Maintains the vector index: receives deliveries, answers searches, and rebuilds the index.
 
 The database is the truth. An index that is missing, damaged, made by another model or short of items is
-made anew out of it in the background; until then the search goes on by words alone and says so. While it
-is made anew, what is written meanwhile comes by the outbox; both take turns, so nothing that was
-forgotten comes back.
+rebuilt from it in the background; until then searches use words alone and say so. What is written meanwhile
+comes through the outbox. Both take turns, so that nothing that was forgotten comes back.
 """
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Final, Literal, Protocol
 
 import anyio
@@ -23,34 +23,35 @@ from memory.outbox.delivery import Link
 from memory.recall.retrievers import Candidate, Question, RetrieverAnswer, RetrieverName
 from memory.vectors.protocol import (
     DimensionMismatch,
+    IndexState,
+    IndexStateStore,
     IndexUnavailable,
     VectorEntry,
     VectorIndex,
 )
-from memory.vectors.state import IndexState, IndexStateStore
 
 _log = logging.getLogger(__name__)
 
 BACKEND: Final = "vectors"
-KeeperState = Literal["rebuilding", "ok", "failing"]
+IndexerState = Literal["rebuilding", "ok", "failing"]
 
 _REBUILD_BATCH: Final = 50
 _RETRY_S: Final = 30.0
 _MAX_EMBEDDED_CHARS: Final = 4000
-"""Of an item its title, summary and the beginning of its text stand for it."""
+"""An item is embedded by its title, summary and the beginning of its text."""
 _MAX_QUESTION_CHARS: Final = 2000
 
 
 class Source(Protocol):
-    """Where the items are."""
+    """The items to index."""
 
     async def after(self, seq: int, limit: int) -> list[NumberedItem]:
-        """Give items in the order of writing, those after `seq`."""
+        """Return items in the order of writing, those after `seq`."""
         ...
 
 
-class VectorKeeper:
-    """The vector index and all that concerns it. `run` it in a task group; close it afterwards."""
+class VectorIndexer:
+    """The vector index as a backend, see `Backend`. `run` it in a task group; close it afterwards."""
 
     name = BACKEND
 
@@ -70,7 +71,7 @@ class VectorKeeper:
         self._states = states
         self._is_sound = is_sound
         self._least_similarity = least_similarity
-        self._state: KeeperState = "rebuilding"
+        self._state: IndexerState = "rebuilding"
         self._detail: str | None = "It is being opened."
         self._broken = anyio.Event()
         self._settled = anyio.Event()
@@ -78,12 +79,12 @@ class VectorKeeper:
         self._embedding = anyio.CapacityLimiter(1)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Open the index, mend it, and mend it again whenever it breaks, until cancelled."""
+        """Open the index and rebuild it whenever that is needed, until cancelled."""
         task_status.started()
         while True:
             self._broken = anyio.Event()
             try:
-                await self._make_whole()
+                await self._complete()
             except (IndexUnavailable, DimensionMismatch, StoreUnavailable) as exc:
                 self._set("failing", str(exc))
                 _log.warning("vector_index_not_made", exc_info=True)
@@ -94,12 +95,12 @@ class VectorKeeper:
             await self._broken.wait()
 
     async def wait_settled(self) -> None:
-        """Return when the index is whole, or is known not to be."""
+        """Wait until the index is complete, or has failed."""
         await self._settled.wait()
 
     def rebuild(self) -> None:
-        """Have the index looked at, and made anew where it is not whole."""
-        self._set("rebuilding", "It is being made anew.")
+        """Check the index, and rebuild it if needed."""
+        self._set("rebuilding", "It is being rebuilt.")
         self._broken.set()
 
     async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
@@ -118,20 +119,20 @@ class VectorKeeper:
             self.rebuild()
             return RetrieverAnswer(degraded=("vector_error",))
         least = self._least_similarity
-        near = [one for one in hits if one.similarity >= least]
+        near = [hit for hit in hits if hit.similarity >= least]
         return RetrieverAnswer(
             candidates=[
                 Candidate(
-                    item_id=one.item_id,
-                    strength=min(1.0, one.similarity),
-                    nearness=min(1.0, (one.similarity - least) / (1.0 - least)),
+                    item_id=hit.item_id,
+                    strength=min(1.0, hit.similarity),
+                    nearness=min(1.0, (hit.similarity - least) / (1.0 - least)),
                 )
-                for one in near
+                for hit in near
             ]
         )
 
     async def missing(self, item_ids: Sequence[str]) -> set[str]:
-        """Tell which of these items the index lacks; none while it is not whole and at work."""
+        """Return which of these items the index lacks; none unless it is complete."""
         if self._state != "ok":
             return set()
         try:
@@ -140,15 +141,13 @@ class VectorKeeper:
             self.rebuild()
             return set()
 
-    # as a place of delivery
-
     async def put(self, item: Item, idempotency_key: str) -> Sequence[Link]:  # noqa: ARG002
-        """Take an item, or its newer revision; the same twice is the same."""
+        """See `Backend.put`."""
         entries = await self._entries([item])
         await self._as_delivery(lambda: self._index.put(entries))
         return [
-            Link(item_id=item.id, backend=BACKEND, remote_kind="vector", remote_id=one.key)
-            for one in entries
+            Link(item_id=item.id, backend=BACKEND, remote_kind="vector", remote_id=entry.key)
+            for entry in entries
         ]
 
     async def forget(
@@ -157,15 +156,15 @@ class VectorKeeper:
         links: Sequence[Link],  # noqa: ARG002
         idempotency_key: str,  # noqa: ARG002
     ) -> None:
-        """Remove an item's vectors."""
+        """See `Backend.forget`."""
         await self._as_delivery(lambda: self._index.remove([item_id]))
 
     async def check(self) -> BackendHealth:
-        """Tell how the index is."""
+        """See `Backend.check`."""
         return BackendHealth(name=BACKEND, state=self._state, detail=self._detail)
 
     async def close(self) -> None:
-        """Close the index."""
+        """See `Backend.close`."""
         await self._index.close()
 
     async def _as_delivery(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -177,26 +176,24 @@ class VectorKeeper:
                     self.rebuild()
                 raise BackendUnavailable(str(exc)) from exc
 
-    # making it whole
-
-    async def _make_whole(self) -> None:
+    async def _complete(self) -> None:
         state = await self._states.get()
         wanted = IndexState(model_id=self._embedder.model_id, dimension=self._embedder.dimension)
         made_so = state is not None and (
             (state.model_id, state.dimension) == (wanted.model_id, wanted.dimension)
         )
         if state is None or not made_so or not await self._is_usable(state):
-            self._set("rebuilding", "It is being made anew.")
+            self._set("rebuilding", "It is being rebuilt.")
             async with self._turn:
                 await self._states.put(wanted)
                 await self._index.clear()
             state = wanted
         if not state.complete:
-            self._set("rebuilding", "It is being made anew.")
+            self._set("rebuilding", "It is being rebuilt.")
             await self._build(state)
 
     async def _is_usable(self, state: IndexState) -> bool:
-        """Whether what is there can be gone on with: sound, and not short of what it should hold."""
+        """Return whether the index can be continued: sound, and not short of items."""
         if not await self._is_sound():
             return False
         try:
@@ -206,40 +203,33 @@ class VectorKeeper:
         return not state.complete or count >= await self._states.expected_count(BACKEND)
 
     async def _build(self, state: IndexState) -> None:
-        """Add everything that is stored, a batch at a time, and write down how far it came."""
+        """Index all stored items, a batch at a time, and store the progress."""
         built_to = state.built_to
         while True:
             async with self._turn:
                 some = await self._source.after(built_to, _REBUILD_BATCH)
                 if some:
-                    await self._index.put(await self._entries([one.item for one in some]))
+                    await self._index.put(await self._entries([entry.item for entry in some]))
                     built_to = some[-1].seq
-                await self._states.put(
-                    IndexState(
-                        model_id=state.model_id,
-                        dimension=state.dimension,
-                        built_to=built_to,
-                        complete=not some,
-                    )
-                )
+                await self._states.put(replace(state, built_to=built_to, complete=not some))
             if not some:
                 return
 
     async def _entries(self, items: Sequence[Item]) -> list[VectorEntry]:
-        vectors = await self._embed([_embedded(one) for one in items])
+        vectors = await self._embed([_embedded(item) for item in items])
         return [
             VectorEntry(
-                key=one.id,
-                item_id=one.id,
-                owner_id=one.scope.owner_id,
+                key=item.id,
+                item_id=item.id,
+                owner_id=item.scope.owner_id,
                 vector=vector if any(vector) else self._wordless,
             )
-            for one, vector in zip(items, vectors, strict=True)
+            for item, vector in zip(items, vectors, strict=True)
         ]
 
     @property
     def _wordless(self) -> list[float]:
-        """Stand in for an item without words: it is counted, and no question has this direction."""
+        """The vector of an item without words: it is counted, and no question has this direction."""
         return [1.0, *[0.0] * (self._embedder.dimension - 1)]
 
     async def _embed(self, texts: Sequence[str]) -> list[list[float]]:
@@ -247,7 +237,7 @@ class VectorKeeper:
             self._embedder.embed_blocking, texts, limiter=self._embedding, abandon_on_cancel=True
         )
 
-    def _set(self, state: KeeperState, detail: str | None) -> None:
+    def _set(self, state: IndexerState, detail: str | None) -> None:
         self._state, self._detail = state, detail
         if state != "rebuilding":
             self._settled.set()
@@ -256,16 +246,16 @@ class VectorKeeper:
 
 
 class VectorRetriever:
-    """The keeper as a retriever of the search."""
+    """The indexer as a retriever."""
 
     name: RetrieverName = "vector"
 
-    def __init__(self, keeper: VectorKeeper) -> None:
-        self._keeper = keeper
+    def __init__(self, indexer: VectorIndexer) -> None:
+        self._indexer = indexer
 
     async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
         """Find what is near in meaning."""
-        return await self._keeper.find(question, limit=limit)
+        return await self._indexer.find(question, limit=limit)
 
 
 def _embedded(item: Item) -> str:

@@ -1,0 +1,94 @@
+"""BM25 over an item's columns, with the counts of the owner's own rows.
+
+The full-text index has a ranking of its own, which counts everyone's rows, so that what one user remembers
+would change what another one finds. Here only the owner's rows count (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from math import log
+from typing import Final
+
+from memory.terms import is_character
+
+_COLUMNS: Final = (2.0, 1.0, 0.7, 0.3)
+"""Weights of title, body, the item before and the one after; those of neighbours were measured on dialogues."""
+_CHARACTER: Final = 0.35
+_SATURATION: Final = 1.2
+_LENGTH_SHARE: Final = 0.75
+_LEAST_BEGINNING: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word of the question, and what it is worth."""
+
+    text: str
+    worth: float
+    """Its weight times its rarity, above 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The words of a row, by column."""
+
+    columns: Sequence[Sequence[str]]
+    counts: Sequence[Mapping[str, int]]
+    """How often the question's words stand there."""
+    length: int
+
+    @classmethod
+    def of(cls, columns: Sequence[str], asked: AbstractSet[str]) -> "Text":
+        """Split the columns as they stand in the index: title, body, the item before, the one after."""
+        words = [column.split() for column in columns]
+        counts = [Counter(filter(asked.__contains__, column)) for column in words]
+        return cls(words, counts, sum(map(len, words)))
+
+
+def rarity(total: int, count: int) -> float:
+    """Return what a word is worth that stands in `count` rows of `total`; above 0."""
+    return log(1 + (max(total, count) - count + 0.5) / (count + 0.5))
+
+
+def score(text: Text, terms: Sequence[Term], average_length: float) -> float:
+    """Return the score of a row by the words that the index found in it; above 0 if there is one."""
+    norm = 1 - _LENGTH_SHARE + _LENGTH_SHARE * text.length / max(1.0, average_length)
+    return sum(
+        term.worth * often * (1 + _SATURATION) / (often + _SATURATION * norm)
+        for term in terms
+        for often in [_often(text, term.text)]
+    )
+
+
+def presence(term: str, worth: float) -> float:
+    """Return a score for having a word, used before the row is read."""
+    return worth * (_CHARACTER if is_character(term) else 1.0)
+
+
+def _often(text: Text, term: str) -> float:
+    """Return how often a word stands in a row, weighted by column.
+
+    The index also finds other forms of a word; of these, words with the same beginning are counted. If there
+    are none either, the word counts as standing there once.
+    """
+    if is_character(term):
+        return _CHARACTER
+    often = sum(
+        weight * column.get(term, 0) for weight, column in zip(_COLUMNS, text.counts, strict=True)
+    )
+    return often or _often_by_beginning(text, term) or 1.0
+
+
+def _often_by_beginning(text: Text, term: str) -> float:
+    beginning = term[: max(_LEAST_BEGINNING, len(term) * 3 // 5)]
+    return sum(
+        weight * sum(word.startswith(beginning) for word in column)
+        for weight, column in zip(_COLUMNS, text.columns, strict=True)
+    )
+
+
+def average_length(texts: Mapping[int, Text]) -> float:
+    """Return the mean length of some rows; 1 where there are none."""
+    return sum(text.length for text in texts.values()) / len(texts) if texts else 1.0

@@ -1,0 +1,242 @@
+"""The change of a case, written within one transaction with its item and deliveries; see `CaseStore.apply`.
+
+Lists that grow with use are bounded here: a voter has one vote, a voice that judges again and again takes
+one place in the history, and of relations and reports the nearest or newest stay.
+"""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from memory.cases.case import RELATIONS, Case, HistoryEntry, RelatedCase, Report
+from memory.cases.store import (
+    MAX_KEPT_OF_ONE,
+    MAX_KEPT_RELATIONS,
+    MAX_KEPT_REPORTS,
+    MAX_KEPT_VOTINGS,
+    CaseChange,
+)
+from memory.clock import rfc3339
+from memory.items import Item
+from memory.outbox.delivery import deliveries_of
+from memory.stores.sqlite.case_rows import row_of_history, row_of_vote, write_case, write_content
+from memory.stores.sqlite.items import delete_item_blocking, item_blocking, put_item_blocking
+from memory.stores.sqlite.outbox import backends_of_blocking, enqueue_blocking
+from memory.stores.sqlite.statements import insert_blocking
+
+_PLACES: Final = " ".join(
+    f"WHEN '{relation}' THEN {place}" for place, relation in enumerate(RELATIONS)
+)
+PLACE: Final = f"CASE relation {_PLACES} END"
+"""What relations are ordered by first: how two cases are related, before how much."""
+
+_BY_THE_SAME: Final = (
+    "case_id = :case AND by = :by AND user_id = :user AND conversation_id IS :conversation"
+)
+_WROTE_LAST: Final = (
+    "ifnull((SELECT max(seq) FROM case_history"  # noqa: S608  a text of our own
+    f" WHERE {_BY_THE_SAME} AND event IN ('created', 'updated')), 0)"
+)
+_CHANGED_NOTHING: Final = (
+    "json_extract(details, '$.fields') IS NULL AND json_extract(details, '$.confidence') IS NULL"
+)
+_TOO_MANY_REPORTS: Final = (
+    "DELETE FROM case_reports WHERE case_id = :case AND {whose} AND seq NOT IN"
+    " (SELECT seq FROM case_reports WHERE case_id = :case AND {whose} ORDER BY seq DESC LIMIT :kept)"
+)
+
+
+def apply_case_change_blocking(
+    connection: sqlite3.Connection,
+    change: CaseChange,
+    deliver_to: Sequence[str],
+    now: datetime,
+) -> None:
+    """Write a change within the caller's transaction.
+
+    Raises:
+        sqlite3.IntegrityError: the case is not what the decision was made on, or its scope would change.
+    """
+    _put_case(connection, change)
+    case = change.case
+    if change.vote is not None:
+        insert_blocking(
+            connection, "case_votes", row_of_vote(change.vote), verb="INSERT OR REPLACE"
+        )
+    if change.relations is not None:
+        _put_relations(connection, case, change.relations)
+    if change.report is not None:
+        _put_report(connection, case.case_id, change.report)
+    for entry in change.history:
+        _append_history(connection, case.case_id, entry)
+    if change.shown_to is not None:
+        insert_blocking(
+            connection,
+            "case_views",
+            {
+                "voter": change.shown_to,
+                "case_id": case.case_id,
+                "shown_at": rfc3339(now),
+                "own": 1,
+                "content_revision": case.content_revision,
+            },
+            "ON CONFLICT (voter, case_id)"
+            " DO UPDATE SET own = 1, content_revision = excluded.content_revision",
+        )
+    if change.item is not None:
+        _show(connection, change.item, deliver_to, now)
+    else:
+        _hide(connection, case, deliver_to, now)
+
+
+def delete_case_blocking(connection: sqlite3.Connection, case_id: str) -> bool:
+    """Delete a case with all that belongs to it, but not its item; return whether it was there."""
+    return connection.execute("DELETE FROM cases WHERE case_id = ?", (case_id,)).rowcount == 1
+
+
+def _put_case(connection: sqlite3.Connection, change: CaseChange) -> None:
+    case = change.case
+    row: dict[str, Any] = {
+        "case_id": case.case_id,
+        "owner_id": case.scope.owner_id,
+        "fingerprint": change.fingerprint,
+        "is_findable": int(case.is_findable),
+        "lifecycle": case.lifecycle,
+        "revision": case.revision,
+        "value": write_case(case),
+    }
+    if change.expected_revision == 0:
+        insert_blocking(connection, "cases", row)
+        return
+    written = connection.execute(
+        "UPDATE cases SET fingerprint = :fingerprint, is_findable = :is_findable,"
+        " lifecycle = :lifecycle, revision = :revision, value = :value"
+        " WHERE case_id = :case_id AND revision = :expected"
+        " AND json_extract(value, '$.scope') = json_extract(:value, '$.scope')",
+        row | {"expected": change.expected_revision},
+    ).rowcount
+    if written != 1:
+        raise sqlite3.IntegrityError("the case is not what the decision was made on")
+
+
+def _put_relations(
+    connection: sqlite3.Connection, case: Case, relations: Sequence[RelatedCase]
+) -> None:
+    """Replace a case's relations; skip those to a case that is gone or has another owner."""
+    connection.execute(
+        "DELETE FROM case_relations WHERE lesser = ? OR greater = ?", (case.case_id, case.case_id)
+    )
+    # `+owner_id` keeps SQLite from reading all cases of the owner to find one by its id
+    connection.executemany(
+        "INSERT INTO case_relations (lesser, greater, relation, score)"
+        " SELECT min(:case, case_id), max(:case, case_id), :relation, :score FROM cases"
+        " WHERE case_id = :other AND +owner_id = :owner AND case_id != :case"
+        " ON CONFLICT DO NOTHING",
+        [
+            {
+                "case": case.case_id,
+                "other": relation.case_id,
+                "relation": relation.relation,
+                "score": relation.score,
+                "owner": case.scope.owner_id,
+            }
+            for relation in relations
+        ],
+    )
+    for case_id in (case.case_id, *(relation.case_id for relation in relations)):
+        connection.execute(
+            "DELETE FROM case_relations WHERE (lesser, greater) IN"  # noqa: S608  a text of our own
+            " (SELECT lesser, greater FROM case_relations WHERE lesser = :case OR greater = :case"
+            f" ORDER BY {PLACE}, score DESC, lesser, greater LIMIT -1 OFFSET :kept)",
+            {"case": case_id, "kept": MAX_KEPT_RELATIONS},
+        )
+
+
+def _put_report(connection: sqlite3.Connection, case_id: str, report: Report) -> None:
+    row = {
+        "case_id": case_id,
+        "conversation_id": report.conversation_id,
+        "at": rfc3339(report.at),
+        "content": write_content(report.content),
+    }
+    insert_blocking(connection, "case_reports", row)
+    for whose, kept in (
+        ("conversation_id IS :conversation", MAX_KEPT_OF_ONE),
+        ("true", MAX_KEPT_REPORTS),
+    ):
+        connection.execute(
+            _TOO_MANY_REPORTS.format(whose=whose),
+            {"case": case_id, "conversation": report.conversation_id, "kept": kept},
+        )
+
+
+def _append_history(connection: sqlite3.Connection, case_id: str, entry: HistoryEntry) -> None:
+    by = {
+        "case": case_id,
+        "by": entry.by,
+        "user": entry.user_id,
+        "conversation": entry.conversation_id,
+    }
+    if entry.event == "feedback":
+        entry = _replacing_last_vote(connection, by, entry)
+    insert_blocking(connection, "case_history", row_of_history(case_id, entry))
+    if entry.event in {"feedback", "lifecycle"}:
+        connection.execute(
+            "DELETE FROM case_history WHERE seq IN (SELECT seq FROM case_history"  # noqa: S608  a text of our own
+            f" WHERE {_BY_THE_SAME} AND event IN ('feedback', 'lifecycle')"
+            f" AND seq > {_WROTE_LAST} ORDER BY seq DESC LIMIT -1 OFFSET :kept)",
+            {**by, "kept": 2 * MAX_KEPT_VOTINGS},
+        )
+    elif entry.event == "merged":
+        connection.execute(
+            "DELETE FROM case_history WHERE seq IN (SELECT seq FROM case_history"  # noqa: S608  a text of our own
+            f" WHERE case_id = ? AND event = 'merged' AND {_CHANGED_NOTHING}"
+            " ORDER BY seq DESC LIMIT -1 OFFSET ?)",
+            (case_id, MAX_KEPT_REPORTS),
+        )
+
+
+def _replacing_last_vote(
+    connection: sqlite3.Connection, by: dict[str, str | None], entry: HistoryEntry
+) -> HistoryEntry:
+    """Delete the voice's last entry if it is a vote; return the entry with the number of replaced ones."""
+    last = connection.execute(
+        "SELECT seq, event, details FROM case_history"  # noqa: S608  a text of our own
+        f" WHERE {_BY_THE_SAME} ORDER BY seq DESC LIMIT 1",
+        by,
+    ).fetchone()
+    if last is None or last["event"] != "feedback":
+        return entry
+    connection.execute("DELETE FROM case_history WHERE seq = ?", (last["seq"],))
+    replaced = json.loads(last["details"]).get("replaced", 0) + 1
+    return replace(entry, details={**entry.details, "replaced": replaced})
+
+
+def _show(
+    connection: sqlite3.Connection, item: Item, deliver_to: Sequence[str], now: datetime
+) -> None:
+    """Write the item; write nothing if what is searched did not change."""
+    before = item_blocking(connection, item.id)
+    if before is not None and _searched(before) == _searched(item):
+        return
+    put_item_blocking(connection, item)
+    deliveries = deliveries_of("put", item.id, item.scope.owner_id, item.revision, deliver_to)
+    enqueue_blocking(connection, deliveries, now)
+
+
+def _hide(
+    connection: sqlite3.Connection, case: Case, deliver_to: Sequence[str], now: datetime
+) -> None:
+    """Remove the item from search and from all backends that may have it."""
+    if not delete_item_blocking(connection, case.case_id):
+        return
+    backends = {*deliver_to, *backends_of_blocking(connection, case.case_id)}
+    deliveries = deliveries_of("forget", case.case_id, case.scope.owner_id, case.revision, backends)
+    enqueue_blocking(connection, deliveries, now)
+
+
+def _searched(item: Item) -> tuple[object, ...]:
+    return item.title, item.summary, item.body, item.tags, item.source

@@ -1,0 +1,144 @@
+"""The full-text index of items: their terms, and a token for each part of their scope.
+
+Texts are segmented before they are indexed; the index's own tokenizer only folds accents and stems.
+"""
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from memory.items import ItemKind
+from memory.scope import LABELS, Scope
+from memory.stores.sqlite.statements import insert_blocking
+from memory.terms import characters, terms
+
+MAX_BODY_TERMS: Final = 4000
+"""Only the beginning and the end of a longer text are searched."""
+_NEIGHBOUR_TERMS: Final = 200
+
+
+def index_item_blocking(connection: sqlite3.Connection, seq: int) -> None:
+    """Index the item in this row, again if it was indexed before, and its neighbours."""
+    row = _row(connection, seq)
+    _write(connection, row)
+    reindex_neighbours_blocking(connection, row)
+
+
+def unindex_item_blocking(connection: sqlite3.Connection, seq: int) -> None:
+    """Remove an item from the index."""
+    connection.execute("DELETE FROM item_words WHERE rowid = ?", (seq,))
+
+
+def reindex_neighbours_blocking(connection: sqlite3.Connection, place: sqlite3.Row) -> None:
+    """Index the items beside a place in a thread again, whether or not an item is there."""
+    for row in _beside(connection, place):
+        if row["position"] != place["position"]:
+            _write(connection, _row(connection, row["seq"]))
+
+
+def scope_tokens(owner_id: str, kind: str, labels: Mapping[str, str]) -> Iterator[str]:
+    """Yield a token for the owner, the kind and each label, and for a case each label it lacks.
+
+    Only cases are searched by what they lack, and only among an owner's cases.
+    """
+    yield owner_token(owner_id)
+    yield kind_token(kind)
+    for name, value in labels.items():
+        yield _label_token(name, value)
+    if kind == "case":
+        yield case_token(owner_id)
+        for name in LABELS:
+            if name not in labels:
+                yield _label_token(name, None)
+
+
+def owner_token(owner_id: str) -> str:
+    """Return the token of an owner."""
+    return _token("o", owner_id)
+
+
+def kind_token(kind: ItemKind | str) -> str:
+    """Return the token of a kind."""
+    return _token("k", kind)
+
+
+def case_token(owner_id: str) -> str:
+    """Return the token of an owner's cases: one posting list to read instead of two."""
+    return _token("c", owner_id)
+
+
+def label_tokens(scope: Scope) -> list[Sequence[str]]:
+    """Return, for each label that a query names, the tokens of which an item must have one."""
+    return [
+        [_label_token(name, value) for value in values] for name, values in scope.wanted.items()
+    ]
+
+
+def _label_token(name: str, value: str | None) -> str:
+    return _token("w", name) if value is None else _token("l", f"{name}={value}")
+
+
+def _token(sort: str, text: str) -> str:
+    """Return a token that equals no word: a digest."""
+    return f"{sort}{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:20]}"
+
+
+def _row(connection: sqlite3.Connection, seq: int) -> sqlite3.Row:
+    cursor = connection.execute(
+        "SELECT seq, owner_id, kind, labels, title, body, tags, thread, position"
+        " FROM items WHERE seq = ?",
+        (seq,),
+    )
+    row: sqlite3.Row = cursor.fetchone()
+    return row
+
+
+def _beside(connection: sqlite3.Connection, place: sqlite3.Row) -> list[sqlite3.Row]:
+    """Return the items at a place in a thread and on either side of it."""
+    if place["thread"] is None:
+        return []
+    at = place["position"]
+    return connection.execute(
+        "SELECT seq, position, title, body FROM items"
+        " WHERE owner_id = ? AND thread = ? AND position IN (?, ?, ?)",
+        (place["owner_id"], place["thread"], at - 1, at, at + 1),
+    ).fetchall()
+
+
+def _write(connection: sqlite3.Connection, row: sqlite3.Row) -> None:
+    beside = {
+        item["position"] - row["position"]: _whole_text(item) for item in _beside(connection, row)
+    }
+    title = [*terms(_own_title(row)), *terms(" ".join(json.loads(row["tags"])))]
+    columns = {
+        "title": title,
+        "body": _ends(terms(row["body"]), MAX_BODY_TERMS),
+        "before": _ends(terms(beside.get(-1, "")), _NEIGHBOUR_TERMS),
+        "after": _ends(terms(beside.get(1, "")), _NEIGHBOUR_TERMS),
+        "characters": characters(_whole_text(row)),
+        "scope": scope_tokens(row["owner_id"], row["kind"], json.loads(row["labels"])),
+    }
+    unindex_item_blocking(connection, row["seq"])
+    joined = {name: " ".join(words) for name, words in columns.items()}
+    insert_blocking(connection, "item_words", {"rowid": row["seq"], **joined})
+
+
+def _whole_text(row: sqlite3.Row) -> str:
+    return f"{_own_title(row)} {row['body']}"
+
+
+def _own_title(row: sqlite3.Row) -> str:
+    """Return the title, or nothing if it repeats the body's beginning: its words would count twice."""
+    title: str = row["title"]
+    repeated = " ".join(row["body"][: 2 * len(title)].split()).startswith(
+        title.rstrip("…").rstrip()
+    )
+    return "" if repeated else title
+
+
+def _ends(words: Sequence[str], most: int) -> Sequence[str]:
+    if len(words) <= most:
+        return words
+    return [*words[: most * 3 // 4], *words[-(most // 4) :]]

@@ -1,0 +1,163 @@
+"""What searches remember of the index: how many rows have a term, and which rows an owner has.
+
+Only rows that the searching owner may read are counted, so that what others remember changes no answer.
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from memory.items import ItemKind
+from memory.stores.sqlite.statements import placeholders
+
+COMMON: Final = 4000
+"""From so many rows on a term is common."""
+MAX_COUNTED: Final = 10_001
+"""A term is counted up to so many rows; one with more counts as being in all of them."""
+_USES: Final = 500
+"""How often the count of a common term is used before it is counted again."""
+_LEAST_REMEMBERED: Final = 500
+"""A term in fewer rows is counted each time, which is cheap."""
+_USES_A_ROW: Final = _USES / COMMON
+"""A term that is not common is counted again the sooner the rarer it is."""
+_MAX_REMEMBERED: Final = 20_000
+LEAST_ROWS: Final = 2000
+"""An owner with fewer rows is looked up in the index as quickly."""
+_LEAST_SHARE: Final = 4
+"""An owner's rows are remembered if they are at least one row in four, so at most four owners' are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows that have a term."""
+
+    count: int
+    seqs: Sequence[int] | None
+    """None if they were not read, since their count is remembered, or if they are too many."""
+
+
+class RowCounts:
+    """Counts rows, and remembers the counts of common terms; safe for several threads.
+
+    A common term costs most to count and changes least; a count a little out of date does no harm.
+    """
+
+    def __init__(self) -> None:
+        self._remembered: dict[str, tuple[int, int]] = {}
+
+    def rows_blocking(self, expression: str, read: Callable[[], Sequence[int]]) -> Rows:
+        """Return the rows that match, `MAX_COUNTED` at most, or only their count if it is remembered."""
+        known = self._take(expression)
+        if known is not None:
+            return Rows(known, None)
+        found = read()
+        if len(found) >= _LEAST_REMEMBERED:
+            self._remember(expression, len(found))
+        return Rows(len(found), found if len(found) < MAX_COUNTED else None)
+
+    def total_blocking(self, connection: sqlite3.Connection, expression: str) -> int:
+        """Count all rows that match, however many."""
+        known = self._take(expression)
+        if known is not None:
+            return known
+        row = connection.execute(
+            "SELECT count(*) FROM item_words WHERE item_words MATCH ?", (expression,)
+        ).fetchone()
+        if int(row[0]) >= COMMON:
+            self._remember(expression, int(row[0]))
+        return int(row[0])
+
+    def _take(self, expression: str) -> int | None:
+        count, uses = self._remembered.get(expression, (0, 0))
+        if uses == 0:
+            return None
+        self._remembered[expression] = (count, uses - 1)
+        return count
+
+    def _remember(self, expression: str, count: int) -> None:
+        if len(self._remembered) >= _MAX_REMEMBERED:
+            self._remembered.clear()
+        uses = _USES if count >= COMMON else int(count * _USES_A_ROW)
+        self._remembered[expression] = (count, uses)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRows:
+    """The rows of some owners and kinds, as they were when this was made."""
+
+    marks: bytes
+    """A byte for each row number up to the last of theirs: 1 if it is theirs."""
+
+    def among(self, seqs: Sequence[int]) -> list[int]:
+        """Return those of the rows that are theirs, in the same order."""
+        marks, known = self.marks, len(self.marks)
+        return [seq for seq in seqs if seq < known and marks[seq]]
+
+
+class OwnerIndex:
+    """Remembers the rows of owners who have a good part of all; safe for several threads.
+
+    For them it is quicker to read all rows with a term and leave out those of others here than to
+    intersect posting lists in the index. A row's owner and kind never change and its number is never used
+    again, so only what was written since is read: each search knows all that was there when it began.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[tuple[str, ...], tuple[str, ...]], OwnRows] = {}
+
+    def rows_blocking(
+        self,
+        connection: sqlite3.Connection,
+        owners: Sequence[str],
+        kinds: Sequence[ItemKind],
+        total: int,
+    ) -> OwnRows | None:
+        """Return the owners' rows of the kinds, `total` in all; None if they are too few."""
+        key = (tuple(owners), tuple(kinds))
+        last = connection.execute("SELECT ifnull(max(seq), 0) FROM items").fetchone()[0]
+        if total < LEAST_ROWS or total * _LEAST_SHARE < last:
+            self._known.pop(key, None)
+            return None
+        known = self._known.get(key, OwnRows(b""))
+        new = _written_blocking(connection, owners, kinds, len(known.marks))
+        if new:
+            marks = bytearray(known.marks).ljust(max(new) + 1, b"\0")
+            for seq in new:
+                marks[seq] = 1
+            known = OwnRows(bytes(marks))
+        self._known[key] = known
+        return known
+
+
+def _written_blocking(
+    connection: sqlite3.Connection, owners: Sequence[str], kinds: Sequence[ItemKind], since: int
+) -> list[int]:
+    """Return the rows of the owners and kinds from a row number on."""
+    row = connection.execute(
+        "SELECT json_group_array(seq) FROM items INDEXED BY items_by_kind"  # noqa: S608  placeholders
+        f" WHERE owner_id IN ({placeholders(owners)}) AND kind IN ({placeholders(kinds)})"
+        " AND seq >= ?",
+        (*owners, *kinds, since),
+    ).fetchone()
+    found: list[int] = json.loads(row[0])
+    return found
+
+
+def read_rows_blocking(
+    connection: sqlite3.Connection, expression: str, *, count: int = 0
+) -> Sequence[int]:
+    """Return the rows that match, `MAX_COUNTED` at most.
+
+    If `count` says that there are more, the newest ones, which takes twice as long; else those that come
+    first in the index. They come as one JSON value, which is twice as quick as one row after another.
+    """
+    order = " ORDER BY rowid DESC" if count >= MAX_COUNTED else ""
+    row = connection.execute(
+        "SELECT json_group_array(rowid) FROM (SELECT rowid FROM item_words"  # noqa: S608
+        f" WHERE item_words MATCH ?{order} LIMIT ?)",
+        (expression, MAX_COUNTED),
+    ).fetchone()
+    found: list[int] = json.loads(row[0])
+    return found
