@@ -38,7 +38,13 @@ _PROBE = b"\n" * 4096
 """A whole block: a full disk may still take a byte into a block that is in use."""
 _REASONS = {
     errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
     errno.EROFS: "the file system is read-only",
+    errno.EACCES: "the permission is missing",
+    errno.EPERM: "the permission is missing",
+    errno.EFBIG: "a file would be too large",
+    errno.EMFILE: "too many files are open",
+    errno.ENFILE: "too many files are open",
     errno.EEXIST: "its directory is no directory",
     errno.ENOTDIR: "its directory is no directory",
 }

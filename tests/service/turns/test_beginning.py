@@ -47,7 +47,7 @@ class Held:
         self.goes_on = anyio.Event()
 
     async def wait(self) -> None:
-        """Say that it is begun, and wait."""
+        """Set `begun` and wait."""
         self.begun.set()
         await self.goes_on.wait()
 
@@ -66,7 +66,7 @@ class SlowMemory(Memory):
 
 @pytest.fixture
 def prompts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Give the texts that were sent to agents, as they are sent."""
+    """Collect the texts that are sent to agents."""
     sent: list[str] = []
     real = ScriptedClient.start_run
 
@@ -80,7 +80,7 @@ def prompts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def hold_starts(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Held]:
-    """Give what holds up the next start before it is stored."""
+    """Return a function that holds up the next start before it is stored."""
 
     def hold() -> Held:
         held = Held()

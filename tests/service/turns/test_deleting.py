@@ -29,7 +29,7 @@ READ = {"tool": "Bash", "input": {"command": "cat a.txt"}}
 
 
 async def cut_off(services: Services) -> str:
-    """Give a conversation with a tool in use, in which the next prompt is to be told of a turn cut off."""
+    """Return a conversation whose next prompt is to report a turn that was cut off."""
     running = await send(services, script(READ, {"text": "x"}, {"hang": True}))
     await begun(services, running)
     await services.chat.intake.interrupt(ME, running.conversation_id)

@@ -42,13 +42,13 @@ def memory_of(services: Services) -> Memory:
 
 
 async def intents_of(services: Services, **which: Any) -> list[IntentRecord]:
-    """Give the chronicle, oldest first."""
+    """Return the chronicle, oldest first."""
     page = await memory_of(services).chronicle.page(ME, limit=200, **which)
     return list(reversed(page.records))
 
 
 async def episodes_of(services: Services, owner_id: str = ME) -> list[str]:
-    """Give the titles of all episodes, once everything that ended is remembered."""
+    """Return the titles of all episodes after the worker has caught up."""
     memory = memory_of(services)
     await memory.episode_worker.drain()
     found = await memory.items.newest(Scope(owner_id=owner_id), kinds=["episode"], limit=50)

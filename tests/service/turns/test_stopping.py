@@ -87,7 +87,7 @@ async def test_nothing_to_interrupt_is_a_conflict(tmp_path: Path) -> None:
 
 
 def make_deaf(monkeypatch: pytest.MonkeyPatch) -> anyio.Event:
-    """Let the agent ignore interrupts; the event tells that one came."""
+    """Make the agent ignore interrupts; the returned event is set by one."""
     came = anyio.Event()
 
     async def ignore(_run: ScriptedRun) -> None:

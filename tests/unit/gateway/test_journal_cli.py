@@ -176,7 +176,7 @@ def test_a_log_that_is_not_there_is_told_with_code_one(tmp_path: Path) -> None:
 
 
 def follow(directory: Path, *args: str, steps: list[Callable[[], None]]) -> list[str]:
-    """Let the steps happen while the command waits, one each time, then press Ctrl-C."""
+    """Run one step at each wait of the command, then interrupt it."""
     waiting = iter(steps)
 
     def wait(_seconds: float) -> None:

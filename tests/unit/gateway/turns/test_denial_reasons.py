@@ -36,7 +36,7 @@ def verdict_calls(tree: ast.AST) -> Iterator[ast.Call]:
 
 
 def texts_in(node: ast.expr) -> Iterator[str]:
-    """Give the rules that an argument may be: a text, or one of two."""
+    """Yield the rules that an argument may be: a text, or one of two."""
     if isinstance(node, ast.IfExp):
         yield from texts_in(node.body)
         yield from texts_in(node.orelse)
@@ -45,7 +45,7 @@ def texts_in(node: ast.expr) -> Iterator[str]:
 
 
 def rules_in_tuples(tree: ast.AST) -> Iterator[str]:
-    """Give the rules of tables: tuples of a rule, a sentence and a hint, given on as `Deny(*rule)`."""
+    """Yield the rules of tables: tuples of a rule, a sentence and a hint for `Deny(*rule)`."""
     for node in ast.walk(tree):
         match node:
             case ast.Tuple(elts=[ast.Constant(str(rule)), ast.Constant(str(reason)), _]):
@@ -56,7 +56,7 @@ def rules_in_tuples(tree: ast.AST) -> Iterator[str]:
 
 
 def rules_given_on() -> Iterator[str]:
-    """Give the rules that reach a verdict as a parameter of the function that makes it."""
+    """Yield the rules that reach a verdict as a parameter of the function that makes it."""
     places = {
         function.name: [arg.arg for arg in function.args.args].index(name.id)
         for tree in TREES
