@@ -27,9 +27,9 @@ _TALKATIVE = ("aiosqlite", "asyncio", "chromadb", "httpcore", "httpx", "mcp")
 
 
 _MANY_ROWS = frozenset({"exception", "stack"})
-_MAX_VALUE_CHARS = 8_000
+_MAX_VALUE_CHARS = 4_000
 """Lines are masked on the event loop, and hostile text takes long: longer values lose their middle."""
-_READ_CHARS = 12_000
+_READ_CHARS = 5_000
 
 
 class LevelError(ValueError):

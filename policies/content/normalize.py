@@ -1,8 +1,7 @@
-"""One form for a text that is judged: what looks alike or means the same is written alike.
+"""Normalizes a text before it is judged: full-width letters, invisible characters, Chinese variants.
 
-Full-width letters, invisible characters and traditional Chinese hide a word from the tables; so do the
-words by which Taiwan calls the same things (欄位 for 字段). Only what is judged is rewritten, never what is
-shown.
+Traditional characters become simplified ones, and Taiwan's technical words the mainland's (欄位 becomes 字段).
+Only the judged copy is rewritten, never what is shown.
 """
 
 import re
@@ -36,7 +35,7 @@ _OTHER_WORD: Final = re.compile("|".join(_SAME_THINGS))
 
 
 def normalize(text: str) -> str:
-    """Return the text in one form: compatibility forms resolved, nothing invisible, simplified Chinese."""
+    """Return the text with compatibility forms resolved, no invisible characters, simplified Chinese."""
     if text.isascii():
         return text
     clean = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))

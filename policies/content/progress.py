@@ -1,4 +1,4 @@
-"""Lines that do nothing but show how far something has come: bars, percentages, spinners, layers."""
+"""Recognises progress lines: bars, percentages, spinners, image layers."""
 
 import re
 from typing import Final
@@ -33,7 +33,7 @@ _LONGEST = 400
 
 
 def progress_of(line: str) -> str | None:
-    """Tell what a line shows the progress of, without how far; None where it shows none.
+    """Return what a line shows the progress of, without how far, or None.
 
     Two lines of the same thing give the same text, so that the later one can stand for both.
     """

@@ -20,7 +20,7 @@ _BORDERS = (
 
 
 def _border(word: str = "") -> str:
-    return f"(?:{'|'.join(one.format(word) for one in _BORDERS)})"
+    return f"(?:{'|'.join(border.format(word) for border in _BORDERS)})"
 
 
 def _read_formats() -> Iterator[tuple[str, re.Pattern[str]]]:

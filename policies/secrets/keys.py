@@ -67,9 +67,9 @@ class Key:
     start: int
     end: int
     is_phrase: bool
-    """Whether people choose what stands under it, so that any word may be it."""
+    """True if people choose what stands under it, so that any word may be it."""
     is_loose: bool = False
-    """Whether the value itself has to look like a secret."""
+    """True if the value itself has to look like a secret."""
 
 
 def keys_in(text: str) -> Iterator[Key]:

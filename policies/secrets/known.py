@@ -47,10 +47,17 @@ def mask_known(text: str, known: Sequence[str]) -> Masked:
 
 @lru_cache(maxsize=64)
 def _forms(known: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Give every form of every value with its mask, the longest first."""
-    values = [one for one in known if len(one) >= MIN_KNOWN_CHARS]
-    forms = {form for one in values if one not in MASK and MASK not in one for form in _spell(one)}
-    return tuple((one, mask_value(one)) for one in sorted(forms, key=lambda one: (-len(one), one)))
+    """Return every form of every value with its mask, the longest first."""
+    values = [value for value in known if len(value) >= MIN_KNOWN_CHARS]
+    forms = {
+        form
+        for value in values
+        if value not in MASK and MASK not in value
+        for form in _spell(value)
+    }
+    return tuple(
+        (form, mask_value(form)) for form in sorted(forms, key=lambda form: (-len(form), form))
+    )
 
 
 def _spell(known: str) -> Iterator[str]:
@@ -59,10 +66,10 @@ def _spell(known: str) -> Iterator[str]:
     for spelt in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
         yield spelt
         yield _PERCENT.sub(lambda match: match[0].lower(), spelt)
-    for one in (json.dumps(known)[1:-1], json.dumps(known, ensure_ascii=False)[1:-1]):
-        yield one
-        yield one.replace("/", "\\/")
-        yield json.dumps(one, ensure_ascii=False)[1:-1]  # JSON in JSON
+    for spelt in (json.dumps(known)[1:-1], json.dumps(known, ensure_ascii=False)[1:-1]):
+        yield spelt
+        yield spelt.replace("/", "\\/")
+        yield json.dumps(spelt, ensure_ascii=False)[1:-1]  # JSON in JSON
     yield repr(known)[1:-1]
     yield known.replace("\\", "\\\\").replace("'", "\\'")
     # in a shell: between single quotes, as two programs write it, and between double ones
@@ -83,7 +90,7 @@ def _spell(known: str) -> Iterator[str]:
 
 
 def _core(raw: bytes, before: int) -> str:
-    """Give the base64 of bytes behind `before` others, without what depends on those around them."""
+    """Return the base64 of bytes behind `before` others, without what depends on its neighbours."""
     first = -(-8 * before // 6)
     last = 8 * (before + len(raw)) // 6
     return base64.b64encode(b"\0" * before + raw).decode()[first:last]

@@ -59,7 +59,7 @@ _LETTERS_EACH = 2.5
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a value only stands for one: a word of talk, a name of a key, a variable, asterisks."""
+    """Return whether a value only stands for one: a word of talk, a name of a key, a variable, asterisks."""
     return (
         value.casefold() in ORDINARY_VALUES
         or is_list_of_rules(value)
@@ -69,12 +69,12 @@ def is_placeholder(value: str) -> bool:
 
 
 def is_list_of_rules(value: str) -> bool:
-    """Whether a form asks this of what is typed into it: `required|min:8|confirmed`."""
+    """Return whether a form asks this of what is typed into it: `required|min:8|confirmed`."""
     return _RULES.fullmatch(value) is not None and not ORDINARY_VALUES.isdisjoint(value.split("|"))
 
 
 def is_dotted_token(value: str) -> bool:
-    """Whether what stands between dots is too random for names of a program: `s.xWZHK56l0v1x4mmjYlYcPd9V`."""
+    """Return whether what stands between dots is too random for names of a program: `s.xWZHK56l0v1x4mmjYlYcPd9V`."""
     return _DOTTED.fullmatch(value) is not None and any(
         len(part) >= _LONG_CHARS
         and sum(map(str.isdigit, part)) >= _MIN_PART_DIGITS
@@ -84,17 +84,17 @@ def is_dotted_token(value: str) -> bool:
 
 
 def is_mixed(value: str) -> bool:
-    """Whether a value holds letters and digits both, as few words do."""
+    """Return whether a value holds letters and digits both, as few words do."""
     return any(map(str.isdigit, value)) and any(map(str.isalpha, value))
 
 
 def is_technical(value: str) -> bool:
-    """Whether a value is the name of an algorithm, a format or a product."""
+    """Return whether a value is the name of an algorithm, a format or a product."""
     return _TECHNICAL.fullmatch(value) is not None
 
 
 def looks_chosen(value: str) -> bool:
-    """Whether prose would hardly have this word where it tells a password: `hunter22`, `pa$$word`."""
+    """Return whether prose would hardly have this word where it tells a password: `hunter22`, `pa$$word`."""
     if len(value) < _MIN_CHARS or _is_something_else(value):
         return False
     if looks_random(value):
@@ -105,22 +105,20 @@ def looks_chosen(value: str) -> bool:
 
 
 def looks_random(value: str) -> bool:
-    """Whether letters of both sizes, digits and signs change as often as in no name: `Zq9vTr7m`."""
+    """Return whether letters of both sizes, digits and signs change as often as in no name: `Zq9vTr7m`."""
     value = value[:_JUDGED_CHARS]
     if len(value) < _MIN_CHARS or _is_something_else(value):
         return False
-    plain = _TECHNICAL.sub("", value)
-    parts = [part for part in _JOINTS.split(plain) if len(part) >= _MIN_DENSE_CHARS]
-    return any(map(_is_dense, parts))
+    return _has_dense_part(value) and _has_dense_part(_TECHNICAL.sub("", value))
 
 
 def looks_scattered(value: str) -> bool:
-    """Whether letters, digits and signs change so often that no words are in it, as in `TestOfUser2`."""
+    """Return whether letters, digits and signs change so often that no words are in it, as in `TestOfUser2`."""
     return len(value) <= _DENSE_CHARS_EACH * len(_PIECE.findall(value))
 
 
 def looks_made(value: str) -> bool:
-    """Whether no person wrote this: scattered letters of both sizes, and digits."""
+    """Return whether no person wrote this: scattered letters of both sizes, and digits."""
     digits = sum(map(str.isdigit, value))
     return (
         value.lower() != value != value.upper()
@@ -135,6 +133,10 @@ def _is_something_else(value: str) -> bool:
         or _ELSEWHERE.match(value) is not None
         or _MEASURED.fullmatch(value) is not None
     )
+
+
+def _has_dense_part(value: str) -> bool:
+    return any(len(part) >= _MIN_DENSE_CHARS and _is_dense(part) for part in _JOINTS.split(value))
 
 
 def _is_dense(part: str) -> bool:

@@ -75,6 +75,12 @@ def settled_chars(text: str) -> int:
     return plain.source_start(at)
 
 
+def ends_in_block(text: str) -> bool:
+    """Return whether a key block begins in a text and does not end in it."""
+    last = next(iter(reversed(list(_blocks(Plain.of(text).text)))), None)
+    return last is not None and BLOCK_END.search(text, last[0]) is None
+
+
 def _undivided(text: str) -> Iterator[Span]:
     """Yield what must not be cut, each as far as its reading may reach."""
     for match in _LINE.finditer(text):

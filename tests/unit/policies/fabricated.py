@@ -21,7 +21,7 @@ _random = random.Random(7)  # the same ones in each run
 
 
 def fake(length: int, alphabet: str = ALNUM) -> str:
-    """Give a random text that holds digits and begins and ends as real tokens do."""
+    """Return a random text that holds digits and begins and ends as real tokens do."""
     inner = "".join(_random.choice(alphabet) for _ in range(length - 3))
     letter, digit = ("A", "7") if alphabet == UPPER else ("a", "7")
     return f"{letter}{inner}{digit}{letter}"
@@ -226,7 +226,7 @@ PROVIDERS: Mapping[str, Callable[[], str]] = {
 
 
 def key_block(kind: str, *, lines: int = 6, end: str = "\n") -> str:
-    """Give a private key of some kind, as PEM."""
+    """Return a private key of some kind, as PEM."""
     body = end.join(fake(64, BASE64) for _ in range(lines))
     word = "PRIVATE KEY BLOCK" if kind == "PGP " else "PRIVATE KEY"
     return f"-----BEGIN {kind}{word}-----{end}{body}{end}-----END {kind}{word}-----"
@@ -236,7 +236,7 @@ KEY_BLOCKS = ("", "RSA ", "EC ", "DSA ", "OPENSSH ", "ENCRYPTED ", "PGP ")
 
 
 def spellings(secret: str) -> Mapping[str, str]:
-    """Give the forms in which a known value turns up."""
+    """Return the forms in which a known value turns up."""
     raw = secret.encode()
     return {
         "plain": secret,

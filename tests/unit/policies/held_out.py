@@ -55,9 +55,9 @@ class Case:
     def is_missed(self, masked: str) -> bool:
         """Return whether half of a secret or more is still readable."""
         return any(
-            one in masked
+            half in masked
             for secret in self.secrets
-            for one in (secret[: len(secret) // 2 + 1], secret[len(secret) // 2 :])
+            for half in (secret[: len(secret) // 2 + 1], secret[len(secret) // 2 :])
         )
 
 

@@ -6,7 +6,10 @@ import time
 import pytest
 
 from policies.secrets import mask_secrets
+from policies.secrets.detect import PART_CHARS, parts_of
 from policies.secrets.stream import MOST_BLOCK_CHARS, settled_chars
+from tests.unit.policies.fabricated import fake
+from tests.unit.policies.fabricated_places import KEYED
 
 UNITS = [
     *("a", "-", "token:[", 'pwd="', "pwd:'x", "sk-", "eyJ-", "://:a@", "cookie: a="),
@@ -74,3 +77,18 @@ def test_time_grows_with_the_length_alone(unit: str) -> None:
 def test_a_stream_buffers_a_bounded_text() -> None:
     for unit in UNITS:
         assert settled_chars(_text(unit, MOST_BLOCK_CHARS + 1)) > 0, unit
+
+
+def test_a_long_text_is_masked_in_parts_as_the_whole_would_be() -> None:
+    """One search runs over a part only, so that no other thread waits for a long text."""
+    secrets = [line.format(fake(24)) for line in KEYED.values()]
+    lines = [f"{secret}\nand more words in line {at}" for at, secret in enumerate(secrets * 20)]
+    parts = list(parts_of("\n".join(lines)))
+    assert "".join(parts) == "\n".join(lines)
+    assert max(map(len, parts)) <= 2 * PART_CHARS
+    assert mask_secrets("\n".join(lines)) == "\n".join(map(mask_secrets, lines))
+
+
+def test_a_run_without_a_safe_cut_stays_whole() -> None:
+    for run in ("a" * 100_000, "-----BEGIN RSA PRIVATE KEY-----\n" + "QUJD\n" * 8_000):
+        assert list(parts_of(run)) == [run]

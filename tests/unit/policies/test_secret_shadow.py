@@ -30,8 +30,8 @@ TEXTS = st.text(
 def _wide(text: str) -> str:
     """Write a text in full-width letters; the marks that Chinese ends a sentence with stay."""
     return "".join(
-        chr(ord(one) + 0xFEE0) if "!" <= one <= "~" and one not in "!(),:;?" else one
-        for one in text
+        chr(ord(char) + 0xFEE0) if "!" <= char <= "~" and char not in "!(),:;?" else char
+        for char in text
     )
 
 

@@ -10,7 +10,7 @@ from policies.secrets.text import MASK
 from tests.unit.policies.fabricated import fake
 
 RANDOM = "Zq9vTr" + "7mKp2x"
-FULL_WIDTH = "".join(chr(ord(one) + 0xFEE0) for one in RANDOM)
+FULL_WIDTH = "".join(chr(ord(char) + 0xFEE0) for char in RANDOM)
 ENGLISH = [
     "the root password is {}",
     "Root password is {}.",
