@@ -2,7 +2,7 @@
 
 from policies.secrets import mask_secrets
 from policies.tools import OFFERED_TOOLS, ToolCall, ToolGate, validate_bash_command
-from policies.verdict import Allow, Ask, Deny, Verdict, strictest
+from policies.verdict import Allow, Ask, Deny, Verdict
 
 __all__ = [
     "OFFERED_TOOLS",
@@ -13,6 +13,5 @@ __all__ = [
     "ToolGate",
     "Verdict",
     "mask_secrets",
-    "strictest",
     "validate_bash_command",
 ]

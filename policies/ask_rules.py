@@ -1,7 +1,7 @@
-"""Whether a rule wants a person to be asked about a call that is otherwise allowed.
+"""Return whether a rule wants a person to be asked about a call that is otherwise allowed.
 
 Patterns are compared with the spelling and with where it leads, without regard to case. A folder counts as
-touched by everything that stands, or may stand, below it, so a rule asks too often rather than too rarely.
+touched by everything that is or may be below it, so a rule asks too often rather than too rarely.
 """
 
 import fnmatch
@@ -15,23 +15,25 @@ from policies.rules import AskRule, Rules
 _ANY_DEPTH = "**"
 
 
-def find_ask_rule(
+def asks_about(
     rules: Rules, tool: str, command: str | None, places: Sequence[Place] | None
-) -> AskRule | None:
-    """Give the first rule that asks about a call; `None`: none does.
+) -> bool:
+    """Return whether a rule asks about a call.
 
     Args:
         rules: the gateway's rules.
         tool: the tool's name.
         command: the shell command that it runs; `None`: it runs none.
-        places: what it touches; `None`: nobody knows, so every pattern may match.
+        places: what it touches; `None`: unknown, so that every pattern may match.
     """
-    for rule in rules.ask:
-        commands = {one.casefold() for one in rule.commands}
-        named = tool in rule.tools or (command is not None and command.casefold() in commands)
-        if named and _touches(rule, places):
-            return rule
-    return None
+    return any(
+        (tool in rule.tools or _names_command(rule, command)) and _touches(rule, places)
+        for rule in rules.ask
+    )
+
+
+def _names_command(rule: AskRule, command: str | None) -> bool:
+    return command is not None and command.casefold() in {name.casefold() for name in rule.commands}
 
 
 def locate_touched(paths: Iterable[str], workspace: Workspace) -> list[Place]:
@@ -58,7 +60,7 @@ def _touches(rule: AskRule, places: Sequence[Place] | None) -> bool:
 
 
 def _matches(pattern: Sequence[str], parts: Sequence[str], *, is_folder: bool) -> bool:
-    """Say whether a path, something above it or, for a folder, something below it fits a pattern.
+    """Return whether a path, something above it or, for a folder, something below it fits a pattern.
 
     Keeps all positions in the pattern that are possible so far: the work is their number times the parts'.
     """

@@ -1,11 +1,11 @@
-"""Judges tool calls that come as lines of JSON: one line in, one line out, in order.
+"""The judgement of tool calls that come as lines of JSON: one line in, one line out, in order.
 
-A call: `{"id", "tool", "input"}`, and where they matter `"workspace"`, `"hook_cwd"` (where relative paths
-start), `"platform"` (`posix`, `windows`, or `any`: this system's) and `"config"` (what differs from the rules
-in force, for this call alone). Other keys are passed over. A verdict: `{"id", "verdict", "rule", "reason",
-"runs"}`, `runs` being the command that would run in place of the one that was judged.
+A call is `{"id", "tool", "input"}`, optionally with `"workspace"`, `"hook_cwd"` (where relative paths start),
+`"platform"` (`posix`, `windows`, or `any` for this system) and `"config"` (changes to the rules for this call
+alone). Other keys are ignored. A verdict is `{"id", "verdict", "rule", "reason", "runs"}`, where `runs` is the
+command that would run in place of the one that was judged.
 
-A line that is no call is denied under the rule `bad_call`; nothing that comes in ends the program.
+A line that is not a call is denied under the rule `bad_call`; no input ends the program.
 """
 
 import functools
@@ -16,27 +16,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, get_args
 
-from policies.paths.workspace import show
 from policies.rules import KNOWN_COMMANDS, Rules
 from policies.tools import Platform, ToolCall, ToolGate
 from policies.verdict import Allow, Ask, Deny, Verdict
+from policies.visible_text import show
 from policies.web import ANY_HOST, read_listed_host
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 MAX_GATES = 256
-"""Gates that are kept for the workspaces and settings of earlier lines."""
+"""The number of gates kept for the workspaces and settings of earlier lines."""
 
 HERE: Platform = "windows" if os.name == "nt" else "posix"
 SHELL_TOOLS = ("Bash", "PowerShell")
 
 
 class BadCall(Exception):
-    """The text says, in one sentence, why something is no call."""
+    """Input that is not a call; the text says why in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call, and what it is judged under."""
+    """One call and its settings."""
 
     call: ToolCall
     workspace: str
@@ -49,13 +49,12 @@ class Checker:
     """Judges calls for any workspace under one set of rules."""
 
     def __init__(self, rules: Rules, workspace: Path) -> None:
-        """Take the rules, and the workspace of calls that name none."""
         self.workspace = workspace
         self._rules = rules
         self._gate = functools.lru_cache(MAX_GATES)(self._make_gate)
 
     def check_line(self, line: bytes) -> str:
-        """Judge one line; gives the line that answers it, in ASCII, without its end."""
+        """Return the answer to one line, in ASCII and without a line end."""
         request_id: object = None
         runs: object = None
         try:
@@ -76,10 +75,10 @@ class Checker:
         return json.dumps(answer)
 
     def read(self, told: Mapping[str, Any]) -> Request:
-        """Take a call out of what a line held.
+        """Return the call of a JSON object.
 
         Raises:
-            BadCall: a key is missing or holds something else.
+            BadCall: a key is missing or has a wrong value.
         """
         tool = _take_text(told, "tool", None)
         if "input" not in told:
@@ -113,19 +112,19 @@ class Checker:
 
 
 def name_verdict(verdict: Verdict) -> str:
-    """Give a verdict's name: `allow`, `ask` or `deny`."""
+    """Return `allow`, `ask` or `deny`."""
     return type(verdict).__name__.lower()
 
 
 def read_runs(call: ToolCall, verdict: Verdict) -> object:
-    """Give the command that would run; `None`: none would, or the tool takes no command."""
+    """Return the command that would run; `None` if it is denied or the tool takes no command."""
     if not isinstance(verdict, Allow | Ask) or call.name not in SHELL_TOOLS:
         return None
     return (verdict.updated_input or call.input).get("command")
 
 
 def read_lines(stream: BinaryIO) -> Iterator[bytes]:
-    """Give the lines that are not blank, each as soon as it is there; too long ones come cut short."""
+    """Yield the lines that are not blank, as they arrive; lines that are too long are cut."""
     while line := stream.readline(MAX_LINE_BYTES + 1):
         rest = line
         while len(rest) > MAX_LINE_BYTES and not rest.endswith(b"\n"):
@@ -143,7 +142,7 @@ def read_json(text: str | bytes) -> Any:
     """Read JSON strictly.
 
     Raises:
-        BadCall: it is none, holds what JSON does not know, or is nested too deeply.
+        BadCall: it is not JSON, or is nested too deeply.
     """
     try:
         return json.loads(text, parse_constant=_refuse_constant)
@@ -191,19 +190,21 @@ def _read_platform(told: Mapping[str, Any]) -> Platform:
 
 
 def _apply_config(rules: Rules, config: Mapping[str, object]) -> tuple[Rules, bool]:
-    """Change the rules as a call's settings say; also gives whether somebody can answer questions."""
+    """Return the rules as changed by a call's settings, and whether a person can answer questions."""
     can_ask_user = False
     for key, value in config.items():
         match key:
             case "webfetch_allow":
-                rules = replace(rules, web_hosts=frozenset(map(_read_host, _texts(key, value))))
+                rules = replace(
+                    rules, web_hosts=frozenset(map(_read_host, _read_texts(key, value)))
+                )
             case "mcp_allow":
-                own = rules.own_changing_tools | frozenset(_texts(key, value))
+                own = rules.own_changing_tools | _read_texts(key, value)
                 rules = replace(rules, own_changing_tools=own)
             case "commands_allow":
-                more = frozenset(_texts(key, value))
+                more = _read_texts(key, value)
                 if not more <= KNOWN_COMMANDS:
-                    raise BadCall(f"{show(min(more - KNOWN_COMMANDS))} is no command it knows.")
+                    raise BadCall(f"{show(min(more - KNOWN_COMMANDS))} is not a known command.")
                 rules = replace(rules, commands=rules.commands | more)
             case "can_ask_user":
                 if not isinstance(value, bool):
@@ -215,14 +216,14 @@ def _apply_config(rules: Rules, config: Mapping[str, object]) -> tuple[Rules, bo
     return rules, can_ask_user
 
 
-def _texts(key: str, value: object) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+def _read_texts(key: str, value: object) -> frozenset[str]:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise BadCall(f'"{key}" must be a list of texts.')
-    return value
+    return frozenset(value)
 
 
 def _read_host(text: str) -> str:
     host = text if text == ANY_HOST else read_listed_host(text)
     if host is None:
-        raise BadCall(f"{show(text)} is no public host name.")
+        raise BadCall(f"{show(text)} is not a public host name.")
     return host

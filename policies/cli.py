@@ -1,4 +1,4 @@
-"""The command `policy`: tries the policy on calls, and says which rules are in force."""
+"""The command `policy`: try the policy on calls, and list the rules in force."""
 
 import argparse
 import os
@@ -41,11 +41,11 @@ The workspace is CANDOR_WORKSPACE unless --workspace names another. Nothing is e
 
 
 class _ArgumentsError(Exception):
-    """The arguments make no sense; the text says why in one sentence."""
+    """The arguments cannot be used; the text says why in one sentence."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong instead of leaving the process."""
+    """Raises an error instead of leaving the process."""
 
     def error(self, message: str) -> NoReturn:
         raise _ArgumentsError(f"{message.removesuffix('.')}; `policy --help` says more.")
@@ -53,7 +53,7 @@ class _Parser(argparse.ArgumentParser):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyCommand:
-    """What the command works with."""
+    """The command, with what it needs from the server."""
 
     workspace: Path
     policy_file: Path | None
@@ -62,15 +62,15 @@ class PolicyCommand:
     program: str = "candor"
     """The command line's name in the help, such as `candor`."""
     trust: Callable[[bool], int]
-    """Runs `policy trust`; the flag says yes to its question. Gives the exit code."""
+    """Runs `policy trust` and returns the exit code; the flag answers its question with yes."""
 
     def run(
         self, args: Sequence[str], *, source: BinaryIO, out: TextIO, err: TextIO | None = None
     ) -> int:
-        """Run one command and give the exit code: 0, or 2 for bad arguments or rules. Blocks.
+        """Run one command and return the exit code: 0, or 2 for bad arguments or rules. Blocks.
 
         Raises:
-            OSError: the output cannot be written, a `BrokenPipeError` when nobody reads on.
+            OSError: the output cannot be written; `BrokenPipeError` if its reader has gone.
         """
         try:
             given = _parse(args)
@@ -122,7 +122,7 @@ def _read_input(text: str) -> Any:
 
 
 def _parse(args: Sequence[str]) -> argparse.Namespace | None:
-    """Read the arguments; `None` when help was asked for, or nothing at all."""
+    """Return the arguments; `None` if there are none or they ask for help."""
     before_dashes = args[: args.index("--")] if "--" in args else args
     if not args or {"-h", "--help"} & set(before_dashes):
         return None

@@ -1,16 +1,20 @@
-"""Is the workspace's own configuration safe to load?
+"""Concerns about a workspace's own configuration, which the agent program would load.
 
-The agent program reads `.claude`, `.mcp.json` and `CLAUDE.md` out of the folder that it works in, and much
-of what may stand there *acts*: hooks and helpers are shell commands, `env` redirects requests and programs,
-servers are processes. Whoever wrote the folder would run code with the gateway's rights before a tool is
-ever called. So each file is judged by what would act in it, not by being there:
+The agent program reads `.claude`, `.mcp.json` and `CLAUDE.md` in the folder that it works in, and much of
+this *acts*: hooks and helpers are shell commands, `env` redirects requests and programs, servers are
+processes. Their author would run code with the gateway's rights before a tool is ever called. So each file
+is judged by what would act in it:
 
-- text is content. CLAUDE.md, rules, output styles and skills without special keys only tell the model
-  something, and the model is not trusted anyway; people keep such files in their projects;
-- a key of the settings or of a front matter that is not known to be harmless is a concern, and so is each
+- Text is content. CLAUDE.md, rules, output styles and skills without special keys only inform the model,
+  which is not trusted anyway.
+- A key of the settings or of a front matter that is not known to be harmless is a concern, and so is each
   file of an unknown kind, a link, and whatever cannot be read or understood.
 
-A person can approve a concern by the file's exact content. Nothing here touches the disk.
+The agent program reads a front matter with a full YAML parser. Here it is understood only if no parser could
+read it otherwise: each line begins a plain key at the margin, continues the last one (indented, or as an item
+of a list), is a comment, or is empty. Anything else is a concern.
+
+A person can approve a concern by the file's exact content. This module does not access the disk.
 """
 
 import hashlib
@@ -20,7 +24,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from policies.front_matter import find_acting_keys, has_shell_command
 from policies.paths.protected import fold
 
 Trouble: TypeAlias = Literal["link", "unreadable", "too_large", "too_many"]
@@ -41,6 +44,15 @@ _HARMLESS_KEYS = frozenset(
     }
 )
 """They change how the agent shows itself, or only take something away."""
+
+_BEGIN = re.compile(r"\s*---")
+_KEY = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)[ ]*:(?:[ ].*)?")
+_GOES_ON = re.compile(r"[ ]+\S.*|- .*|-")
+_UNSURE = re.compile("[\t\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+"""Some parsers take these for the end of a line or for an indent, and others do not."""
+
+_SHELL_COMMAND = re.compile(r"(?<!`)!`|```!")
+"""A command that runs while the text is loaded, before the model sees it."""
 
 _NOTHING: tuple[object, ...] = (None, "", [], {})
 _TIGHTENING = {"deny", "ask", "disableBypassPermissionsMode"}
@@ -83,7 +95,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concern:
-    """A file that would act, or that nobody can judge."""
+    """A file that would act, or that cannot be judged."""
 
     path: str
     what: str
@@ -94,14 +106,14 @@ class Concern:
 
 
 def digest_of(content: bytes) -> str:
-    """Name an exact content."""
+    """Return the SHA-256 of a content."""
     return hashlib.sha256(content).hexdigest()
 
 
 def find_concerns(files: Sequence[Found], approved: Mapping[str, str]) -> tuple[Concern, ...]:
-    """Give what speaks against starting an agent there; empty: nothing does.
+    """Return the concerns about loading these files.
 
-    `approved` gives for a path the digest of the content that a person approved.
+    `approved` maps a path to the digest of the content that a person approved.
     """
     found: list[Concern] = []
     for file in files:
@@ -116,7 +128,7 @@ def find_concerns(files: Sequence[Found], approved: Mapping[str, str]) -> tuple[
 
 
 def is_content(path: str) -> bool:
-    """Whether a file cannot act, whatever stands in it, so that it need not be read."""
+    """Return whether a file cannot act, whatever its content, so that it need not be read."""
     return _kind(path) == "inert"
 
 
@@ -124,7 +136,7 @@ _Kind = Literal["settings", "servers", "skill", "agent", "inert", "plugin", "unk
 
 
 def _acting(file: Found) -> Iterator[str]:
-    """Name what acts in a file."""
+    """Yield what acts in a file."""
     match _kind(file.path):
         case "settings":
             yield from _acting_settings(file.content)
@@ -143,7 +155,7 @@ def _acting(file: Found) -> Iterator[str]:
 
 
 def _kind(path: str) -> _Kind:
-    """Tell what the agent program takes a file for, by its path, without regard to case."""
+    """Return what the agent program takes a file for, by its path and without regard to case."""
     parts = [fold(part) for part in path.split("/")]
     if len(parts) == 1:
         return "servers" if parts[0] == ".mcp.json" else "inert"
@@ -178,7 +190,7 @@ def _is_inert(name: str) -> bool:
 
 
 def _read_object(content: bytes) -> dict[str, Any] | None:
-    """Read a JSON object; an empty file is an empty one; `None`: it is none."""
+    """Return a JSON object, empty for an empty file; `None` if it is not one."""
     try:
         text = content.decode("utf-8")
         value = json.loads(text) if text.strip() else {}
@@ -211,7 +223,7 @@ _MOST_NAMED = 4
 
 
 def _named(key: str, values: Mapping[str, Any]) -> Iterator[str]:
-    """Name the entries of a table, the first few of them."""
+    """Yield the names of the first entries of a table."""
     names = [name for name, value in values.items() if value not in _NOTHING]
     yield from (f"{key}.{_shown(name)}" for name in names[:_MOST_NAMED])
     if len(names) > _MOST_NAMED:
@@ -222,7 +234,7 @@ _PLAIN_KEY = re.compile(r"[\w$.:-]{1,60}")
 
 
 def _shown(key: str) -> str:
-    """Give a key so that it can be shown: whoever wrote the file chose it."""
+    """Return a key fit to be shown; the author of the file chose it."""
     return key if _PLAIN_KEY.fullmatch(key) else "…"
 
 
@@ -240,10 +252,36 @@ def _acting_text(content: bytes, harmless: frozenset[str]) -> Iterator[str]:
     except UnicodeDecodeError:
         yield SYNTAX
         return
-    keys = find_acting_keys(text, harmless)
+    keys = _find_acting_keys(text, harmless)
     if keys is None:
         yield SYNTAX
         return
     yield from map(_shown, keys)
-    if has_shell_command(text):
+    if _SHELL_COMMAND.search(text):
         yield SHELL_COMMAND
+
+
+def _find_acting_keys(text: str, harmless: frozenset[str]) -> list[str] | None:
+    """Return the keys of a front matter that are not known to be harmless; `None` if it is unclear."""
+    plain = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    if not _BEGIN.match(plain):
+        return []
+    first, *rest = (line.rstrip(" ") for line in plain.lstrip().split("\n"))
+    if first != "---" or "---" not in rest:
+        return None
+    front = rest[: rest.index("---")]
+    if any(map(_UNSURE.search, front)):
+        return None
+    keys = _read_keys([line for line in front if line and not line.startswith("#")])
+    return None if keys is None else [key for key in keys if key.casefold() not in harmless]
+
+
+def _read_keys(lines: list[str]) -> list[str] | None:
+    """Return the keys at the margin; `None` if a line is something else, or the first is not a key."""
+    keys: list[str] = []
+    for line in lines:
+        if found := _KEY.fullmatch(line):
+            keys.append(found[1])
+        elif not keys or not _GOES_ON.fullmatch(line):
+            return None
+    return keys

@@ -1,4 +1,4 @@
-"""Says verdicts and rules in words, for a person at a terminal."""
+"""Verdicts and rules as text for a person at a terminal."""
 
 import json
 import shutil
@@ -13,10 +13,10 @@ from policies.paths.protected_names import (
     SECRET_IN_REPOSITORY,
     SECRET_PATTERNS,
 )
-from policies.paths.workspace import has_hidden_character
 from policies.rule_file import show_path
 from policies.rules import KNOWN_COMMANDS, KNOWN_WINDOWS_COMMANDS, Rules, shipped_rules
 from policies.verdict import Allow, Ask, Deny, Verdict
+from policies.visible_text import has_hidden_character
 
 _LABEL = 10
 _MOST_CHARS = 2000
@@ -29,7 +29,7 @@ _ANSWERS = {
 
 
 def printable(text: str) -> str:
-    """Give a text fit for a terminal: control and invisible characters escaped, cut where it is long."""
+    """Return a text fit for a terminal: control and invisible characters escaped, and cut if it is long."""
     shown = text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}…"
     if has_hidden_character(shown):
         shown = "".join(
@@ -39,7 +39,7 @@ def printable(text: str) -> str:
 
 
 def explain(request: Request, verdict: Verdict) -> Iterator[str]:
-    """Give the lines that say what would happen with a call, and why."""
+    """Yield the lines that explain a verdict on a call."""
     yield f"{_ANSWERS[type(verdict)]}: {_name_call(request)}"
     yield _row("rule", verdict.rule)
     yield _row("why", verdict.reason)
@@ -76,7 +76,7 @@ def _row(label: str, text: str) -> str:
 
 
 def list_rules(rules: Rules, file: Path | None) -> Iterator[str]:
-    """Give the lines that say which rules are in force, and which of them a file brought."""
+    """Yield the lines that list the rules in force, and mark what a file changed."""
     yield "The rules in force: those that Candor ships with" + (
         "." if file is None else f", as changed by {show_path(file)}."
     )
@@ -94,12 +94,17 @@ def list_rules(rules: Rules, file: Path | None) -> Iterator[str]:
     yield from _changes("own tools, asked about", base.own_changing_tools, rules.own_changing_tools)
     yield from _changes("WebFetch may open", base.web_hosts, rules.web_hosts)
     folders = {
-        f"{one.path} ({'read-write' if one.writable else 'read-only'})" for one in rules.directories
+        f"{extra.path} ({'read-write' if extra.writable else 'read-only'})"
+        for extra in rules.directories
     }
     yield from _changes("more directories", (), folders)
-    asked = [" ".join(sorted([*one.tools, *one.commands])) for one in rules.ask]
-    paths = [f" on {' '.join(one.paths)}" if one.paths else "" for one in rules.ask]
-    yield from _changes("a person is asked", (), {a + b for a, b in zip(asked, paths, strict=True)})
+    asked = {
+        " ".join(
+            [*sorted([*rule.tools, *rule.commands]), *(("on", *rule.paths) if rule.paths else ())]
+        )
+        for rule in rules.ask
+    }
+    yield from _changes("a person is asked", (), asked)
     yield ""
     yield "No file changes these: paths stay inside the workspace and the directories above, and"
     in_folders = (*SECRET_BELOW, *((".git", name) for name in SECRET_IN_REPOSITORY))

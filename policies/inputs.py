@@ -1,16 +1,17 @@
-"""Which inputs each tool may carry, and of which sort.
+"""The inputs that each tool may carry, and their types.
 
-An input that is not listed is refused: a newer tool may mean something by it that nobody judged.
+An input that is not listed is refused, because a newer tool may give it a meaning that nobody judged.
 """
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from policies.paths.workspace import show
+from policies.visible_text import show
 
 MAX_DEPTH = 32
-"""How deep a tool's input may be nested."""
+"""The deepest nesting of a tool's input."""
 
 _DIGITS = re.compile(r"\d{1,9}(?:\.\d+)?")
 
@@ -42,55 +43,46 @@ class _Inputs:
     optional: Mapping[str, _Check] = field(default_factory=dict)
 
 
+def _all(check: _Check, names: str) -> dict[str, _Check]:
+    return dict.fromkeys(names.split(), check)
+
+
+_SHELL = _Inputs(
+    {"command": _is_text},
+    {
+        "description": _is_text,
+        "timeout": _is_count,
+        **_all(_is_anything, "run_in_background dangerouslyDisableSandbox"),
+    },
+)
 _INPUTS: Mapping[str, _Inputs] = {
     "Read": _Inputs(
-        {"file_path": _is_text}, {"offset": _is_count, "limit": _is_count, "pages": _is_text}
+        {"file_path": _is_text}, {**_all(_is_count, "offset limit"), "pages": _is_text}
     ),
-    "Write": _Inputs({"file_path": _is_text, "content": _is_text}),
-    "Edit": _Inputs(
-        {"file_path": _is_text, "old_string": _is_text, "new_string": _is_text},
-        {"replace_all": _is_flag},
-    ),
+    "Write": _Inputs(_all(_is_text, "file_path content")),
+    "Edit": _Inputs(_all(_is_text, "file_path old_string new_string"), {"replace_all": _is_flag}),
     "NotebookEdit": _Inputs(
-        {"notebook_path": _is_text, "new_source": _is_text},
-        {
-            **dict.fromkeys(("cell_id", "cell_type", "edit_mode"), _is_text),
-            "cell_number": _is_count,
-        },
+        _all(_is_text, "notebook_path new_source"),
+        {**_all(_is_text, "cell_id cell_type edit_mode"), "cell_number": _is_count},
     ),
     "Glob": _Inputs({"pattern": _is_text}, {"path": _is_text}),
     "Grep": _Inputs(
         {"pattern": _is_text},
         {
-            **dict.fromkeys(("path", "glob", "type", "output_mode"), _is_text),
-            **dict.fromkeys(("-A", "-B", "-C", "context", "head_limit", "offset"), _is_count),
-            **dict.fromkeys(("-n", "-i", "-o", "multiline"), _is_flag),
+            **_all(_is_text, "path glob type output_mode"),
+            **_all(_is_count, "-A -B -C context head_limit offset"),
+            **_all(_is_flag, "-n -i -o multiline"),
         },
     ),
-    "Bash": _Inputs(
-        {"command": _is_text},
-        {
-            "description": _is_text,
-            "timeout": _is_count,
-            **dict.fromkeys(("run_in_background", "dangerouslyDisableSandbox"), _is_anything),
-        },
-    ),
-    "PowerShell": _Inputs(
-        {"command": _is_text},
-        {
-            "description": _is_text,
-            "timeout": _is_count,
-            **dict.fromkeys(("run_in_background", "dangerouslyDisableSandbox"), _is_anything),
-        },
-    ),
+    "Bash": _SHELL,
+    "PowerShell": _SHELL,
     "Skill": _Inputs({"skill": _is_text}, {"args": _is_text}),
     "TodoWrite": _Inputs({"todos": _is_anything}),
     "ToolSearch": _Inputs({"query": _is_text}, {"max_results": _is_count}),
     "AskUserQuestion": _Inputs(
-        {"questions": _is_anything},
-        dict.fromkeys(("answers", "annotations", "metadata"), _is_anything),
+        {"questions": _is_anything}, _all(_is_anything, "answers annotations metadata")
     ),
-    "WebFetch": _Inputs({"url": _is_text, "prompt": _is_text}),
+    "WebFetch": _Inputs(_all(_is_text, "url prompt")),
 }
 
 KNOWN_TOOLS = frozenset(_INPUTS)
@@ -99,19 +91,21 @@ KNOWN_TOOLS = frozenset(_INPUTS)
 
 def is_too_deep(given: object) -> bool:
     """Return whether an input is nested deeper than any tool needs; an engine may have cut what lies below."""
-    level = [given]
-    for _ in range(MAX_DEPTH):
-        containers = [one for one in level if isinstance(one, Mapping | list)]
+    level: list[Any] = [given]
+    for _ in range(MAX_DEPTH + 1):
+        level = [value for value in level if isinstance(value, Mapping | list)]
+        if not level:
+            return False
         level = [
             inner
-            for one in containers
-            for inner in (one.values() if isinstance(one, Mapping) else one)
+            for container in level
+            for inner in (container.values() if isinstance(container, Mapping) else container)
         ]
-    return any(isinstance(one, Mapping | list) for one in level)
+    return True
 
 
 def find_input_fault(tool: str, given: object) -> str | None:
-    """Say what is wrong with a tool's input, to follow "was called"; `None`: nothing is."""
+    """Return what is wrong with a tool's input, to follow "was called"; `None` if nothing is."""
     if not isinstance(given, Mapping):
         return "without an input object"
     inputs = _INPUTS[tool]

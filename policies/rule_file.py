@@ -1,6 +1,6 @@
-"""Reads a file of rules and says, in one sentence with file, line and fix, what is wrong with it.
+"""A file of rules. Each error names the file, the line and the fix in one sentence.
 
-The parser of TOML forgets the lines, so the line of a wrong key or value is looked up in the text again.
+`tomllib` does not keep line numbers, so the line of a wrong key or value is looked up in the text again.
 """
 
 import difflib
@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from policies.paths.workspace import show
+from policies.visible_text import show
 
 MAX_FILE_BYTES = 256 * 1024
 
@@ -22,20 +22,20 @@ class RulesError(ValueError):
 
 
 def suggest(word: str, known: Collection[str]) -> str:
-    """Name the known word that was probably meant, or else all of them."""
-    folded = {one.casefold(): one for one in known}
+    """Return the known word that was probably meant, or else all of them."""
+    folded = {name.casefold(): name for name in known}
     near = difflib.get_close_matches(word[:100].casefold(), folded, n=1, cutoff=0.6)
     return f"did you mean {folded[near[0]]}" if near else f"known are {', '.join(sorted(known))}"
 
 
 class RuleFile:
-    """One file: its tables, and where in the text something stands."""
+    """The tables of one file, and the lines of their keys and values."""
 
     def __init__(self, path: Path) -> None:
         """Read the file.
 
         Raises:
-            RulesError: it cannot be read, or is no TOML.
+            RulesError: it cannot be read, or is not TOML.
         """
         self.path = path
         self.lines: list[str] = []
@@ -79,12 +79,12 @@ class RuleFile:
             ) from exc
 
     def fault(self, line: int | None, what: str, fix: str) -> RulesError:
-        """Make the one sentence about something that is wrong."""
+        """Return the error about one line of the file."""
         where = "" if line is None else f", line {line}"
         return RulesError(f"The policy file {show_path(self.path)}{where}: {what}; {fix}.")
 
     def find_line(self, table: str, key: str = "", value: str = "", *, nth: int = 0) -> int | None:
-        """Find the line of a value, else of its key, else of its table; `nth` counts tables of a name."""
+        """Return the line of a value, else of its key, else of its table; `nth` counts tables of one name."""
         begin = self._find_header(table, nth)
         if not key:
             return begin or self._find_from(0, _key_pattern(table))
@@ -111,7 +111,7 @@ def _key_pattern(key: str) -> re.Pattern[str]:
 
 
 def show_path(path: Path) -> str:
-    """Give a path safe to print, whole: a person has to find it."""
+    """Return a path safe to print, and not shortened, because a person has to find it."""
     text = str(path)
     return text if text.isprintable() else ascii(text)
 
@@ -122,16 +122,10 @@ class Section:
     def __init__(
         self, file: RuleFile, name: str, keys: Sequence[str], *, nth: int | None = None
     ) -> None:
-        """Take a table; a missing one is empty.
-
-        Args:
-            file: where it stands.
-            name: the table's name.
-            keys: the keys that it may have.
-            nth: which one of several by that name; `None`: there is but one.
+        """Take the table `name`, or the `nth` of several; a missing table is empty.
 
         Raises:
-            RulesError: it is no table, or has other keys.
+            RulesError: it is not a table, or has other keys than `keys`.
         """
         self.file, self.name, self.nth = file, name, nth or 0
         values = file.values.get(name, {})
@@ -146,29 +140,29 @@ class Section:
                 raise self.fault(key, "", what, suggest(key, keys))
 
     def fault(self, key: str, value: str, what: str, fix: str) -> RulesError:
-        """Make the sentence about one key or value of this table."""
+        """Return the error about one key or value of this table."""
         return self.file.fault(self.file.find_line(self.name, key, value, nth=self.nth), what, fix)
 
     def texts(self, key: str) -> tuple[str, ...] | None:
-        """Give a list of texts; `None`: the key is not there.
+        """Return a list of texts; `None`: the key is missing.
 
         Raises:
-            RulesError: it is something else.
+            RulesError: the value is not a list of texts.
         """
         found = self.values.get(key)
         if found is None:
             return None
-        if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
             raise self.fault(
                 key, "", f"{key} must be a list of texts", f'write it as {key} = ["…", "…"]'
             )
         return tuple(found)
 
     def names(self, key: str, known: Collection[str], kind: str) -> frozenset[str]:
-        """Give a list of names, each of which must be known; a missing key is an empty one.
+        """Return a list of known names; empty if the key is missing.
 
         Raises:
-            RulesError: it is no list of texts, or a name in it is not known.
+            RulesError: the value is not a list of texts, or a name in it is not known.
         """
         found = self.texts(key) or ()
         for name in found:

@@ -1,7 +1,7 @@
 """What is allowed here: the shipped rules, and what a file of one's own adds and takes away.
 
 A file decides on names from known lists, on hosts, on further directories and on what a person is asked
-about; nothing in it reaches the checks of paths, options and protected names.
+about. It cannot change the checks of paths, options and protected names.
 """
 
 import functools
@@ -9,14 +9,15 @@ import os
 import re
 import sys
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from policies.inputs import KNOWN_TOOLS
 from policies.paths.protected import find_acting, find_secret
-from policies.paths.workspace import ExtraDirectory, find_form_fault, show
+from policies.paths.workspace import ExtraDirectory, find_form_fault
 from policies.rule_file import RuleFile, RulesError, Section, show_path, suggest
 from policies.shell.commands import GRAMMARS
+from policies.visible_text import show
 from policies.web import ANY_HOST, read_listed_host
 from policies.windows.judge import KNOWN_COMMANDS as KNOWN_WINDOWS_COMMANDS
 
@@ -47,16 +48,16 @@ _TABLES = {
 _OWN_TOOL = re.compile(r"mcp__[A-Za-z0-9_-]{1,64}?__[A-Za-z0-9_-]{1,64}")
 _HERE = Path(__file__).resolve().parent
 _PROGRAM = tuple(
-    os.path.realpath(one)
-    for one in (_HERE, _HERE.parent / "gateway", _HERE.parent / "memory", sys.prefix)
+    os.path.realpath(path)
+    for path in (_HERE, _HERE.parent / "gateway", _HERE.parent / "memory", sys.prefix)
 )
-_SPECIAL = ("/proc", "/sys", "/dev", "/run")
-"""Files there are no files: reading and writing them acts."""
+_DEVICES = ("/proc", "/sys", "/dev", "/run")
+"""Paths here are devices or kernel interfaces; access has side effects."""
 _SYSTEM = (
     *("/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/sbin", "/usr"),
     *("/Applications", "/Library", "/System", "/private/etc"),
 )
-"""Whoever writes there rules the machine."""
+"""Write access here is control of the machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,7 @@ class Rules:
     windows_commands: frozenset[str]
     """As in `KNOWN_WINDOWS_COMMANDS`; cmd and PowerShell disregard case."""
     offered_tools: frozenset[str]
-    """Built-in tools that the agent is told of."""
+    """Built-in tools that the agent is offered."""
     tolerated_tools: frozenset[str]
     """Built-in tools that are judged although they are not offered."""
     own_reading_tools: frozenset[str] = frozenset()
@@ -85,8 +86,8 @@ class Rules:
     own_changing_tools: frozenset[str] = frozenset()
     web_hosts: frozenset[str] = frozenset()
     """Exact hosts in ASCII; `*`: every public name."""
-    directories: tuple[ExtraDirectory, ...] = field(default=())
-    ask: tuple[AskRule, ...] = field(default=())
+    directories: tuple[ExtraDirectory, ...] = ()
+    ask: tuple[AskRule, ...] = ()
 
     @property
     def tools(self) -> frozenset[str]:
@@ -96,25 +97,25 @@ class Rules:
 
 @functools.cache
 def shipped_rules() -> Rules:
-    """Give the rules that hold where nobody wrote others."""
+    """Return the rules that hold without a file of one's own."""
     nothing = Rules(
         commands=frozenset(),
         windows_commands=frozenset(),
         offered_tools=frozenset(),
         tolerated_tools=frozenset(),
     )
-    return _Reader(RuleFile(SHIPPED), nothing).read()
+    return _read_rules(RuleFile(SHIPPED), nothing)
 
 
 def load_rules(
     path: Path | None, *, workspace: Path | None = None, private: Collection[Path] = ()
 ) -> Rules:
-    """Give the shipped rules as changed by a file; `None`: as they are.
+    """Return the shipped rules as changed by a file; without a file, as they are.
 
     Args:
         path: the file.
-        workspace: neither the file nor a further directory may lie in it, or a directory around it.
-        private: directories and files of the server that no further directory may touch.
+        workspace: a further directory must not overlap with it, and the file must not lie in it.
+        private: directories and files of the server that no further directory may overlap with.
 
     Raises:
         RulesError: the file cannot be used; the text names file, line and fix.
@@ -122,10 +123,10 @@ def load_rules(
     if path is None:
         return shipped_rules()
     file = RuleFile(path)
-    rules = _Reader(file, shipped_rules()).read()
+    rules = _read_rules(file, shipped_rules())
     _check_directories(file, rules.directories, workspace, private)
-    reachable = [one.path for one in rules.directories if one.writable]
-    for folder in reachable if workspace is None else [*reachable, workspace]:
+    writable = [extra.path for extra in rules.directories if extra.writable]
+    for folder in writable if workspace is None else [*writable, workspace]:
         if _is_in(os.path.realpath(path), os.path.realpath(folder)):
             raise file.fault(
                 None, f"it lies in {show_path(folder)}, where the agent could change it", "move it"
@@ -133,88 +134,69 @@ def load_rules(
     return rules
 
 
-class _Reader:
-    """Reads one file on top of other rules."""
-
-    def __init__(self, file: RuleFile, base: Rules) -> None:
-        self.file = file
-        self.base = base
-
-    def read(self) -> Rules:
-        for name in self.file.values:
-            if name not in _TABLES:
-                raise self.file.fault(
-                    self.file.find_line(name),
-                    f"the table {show(name)} is not known",
-                    suggest(name, _TABLES),
-                )
-        sections = {
-            name: Section(self.file, name, _TABLES[name]) for name in _TABLES if name != "ask"
-        }
-        base = self.base
-        offered, tolerated = self._read_tools(sections["tools"])
-        rules = Rules(
-            commands=_merge(sections["commands"], base.commands, KNOWN_COMMANDS, "command"),
-            windows_commands=_merge(
-                sections["windows_commands"],
-                base.windows_commands,
-                KNOWN_WINDOWS_COMMANDS,
-                "command",
-            ),
-            offered_tools=offered,
-            tolerated_tools=tolerated,
-            own_reading_tools=base.own_reading_tools | _read_own(sections["own_tools"], "reading"),
-            own_changing_tools=base.own_changing_tools
-            | _read_own(sections["own_tools"], "changing"),
-            web_hosts=self._read_hosts(sections["web"], sections["tools"]),
-            directories=(*base.directories, *_read_directories(sections["directories"])),
-            ask=base.ask,
-        )
-        return self._with_asks(rules)
-
-    def _read_tools(self, section: Section) -> tuple[frozenset[str], frozenset[str]]:
-        offered = _merge(section, self.base.offered_tools, KNOWN_TOOLS, "tool")
-        more = section.names("tolerate", KNOWN_TOOLS, "tool")
-        forbidden = section.names("forbid", KNOWN_TOOLS, "tool")
-        for name in sorted(more & forbidden):
-            raise _contradiction(section, "tolerate", name)
-        return offered, (self.base.tolerated_tools | more) - forbidden - offered
-
-    def _read_hosts(self, section: Section, tools: Section) -> frozenset[str]:
-        given = section.texts("hosts")
-        if given is None:
-            if "WebFetch" in (tools.texts("allow") or ()):
-                raise tools.fault(
-                    "allow",
-                    "WebFetch",
-                    "WebFetch is offered but no hosts are listed",
-                    f'add [web] with hosts = ["docs.example.com"], or "{ANY_HOST}" for every public one',
-                )
-            return self.base.web_hosts
-        hosts = set()
-        for one in given:
-            host = one if one == ANY_HOST else read_listed_host(one)
-            if host is None:
-                raise section.fault(
-                    "hosts",
-                    one,
-                    f"{show(one)} is no public host name",
-                    f'write a whole name such as "docs.example.com", or "{ANY_HOST}" alone',
-                )
-            hosts.add(host)
-        return frozenset(hosts)
-
-    def _with_asks(self, rules: Rules) -> Rules:
-        tables = self.file.values.get("ask", [])
-        if not isinstance(tables, list):
-            raise self.file.fault(
-                self.file.find_line("ask"), "ask must be a list of tables", "write [[ask]] above it"
+def _read_rules(file: RuleFile, base: Rules) -> Rules:
+    """Read a file on top of other rules."""
+    for name in file.values:
+        if name not in _TABLES:
+            raise file.fault(
+                file.find_line(name), f"the table {show(name)} is not known", suggest(name, _TABLES)
             )
-        read = tuple(
-            _read_ask(Section(self.file, "ask", _TABLES["ask"], nth=i), rules)
-            for i in range(len(tables))
+    sections = {name: Section(file, name, _TABLES[name]) for name in _TABLES if name != "ask"}
+    tools, own = sections["tools"], sections["own_tools"]
+    offered, tolerated = _read_tools(tools, base)
+    rules = Rules(
+        commands=_merge(sections["commands"], base.commands, KNOWN_COMMANDS, "command"),
+        windows_commands=_merge(
+            sections["windows_commands"], base.windows_commands, KNOWN_WINDOWS_COMMANDS, "command"
+        ),
+        offered_tools=offered,
+        tolerated_tools=tolerated,
+        own_reading_tools=base.own_reading_tools | _read_own(own, "reading"),
+        own_changing_tools=base.own_changing_tools | _read_own(own, "changing"),
+        web_hosts=_read_hosts(sections["web"], tools, base),
+        directories=(*base.directories, *_read_directories(sections["directories"])),
+        ask=base.ask,
+    )
+    tables = file.values.get("ask", [])
+    if not isinstance(tables, list):
+        raise file.fault(
+            file.find_line("ask"), "ask must be a list of tables", "write [[ask]] above it"
         )
-        return replace(rules, ask=(*rules.ask, *read))
+    nths = range(len(tables))
+    read = (_read_ask(Section(file, "ask", _TABLES["ask"], nth=nth), rules) for nth in nths)
+    return replace(rules, ask=(*rules.ask, *read))
+
+
+def _read_tools(section: Section, base: Rules) -> tuple[frozenset[str], frozenset[str]]:
+    offered = _merge(section, base.offered_tools, KNOWN_TOOLS, "tool")
+    more = section.names("tolerate", KNOWN_TOOLS, "tool")
+    forbidden = section.names("forbid", KNOWN_TOOLS, "tool")
+    for name in sorted(more & forbidden):
+        raise _contradiction(section, "tolerate", name)
+    return offered, (base.tolerated_tools | more) - forbidden - offered
+
+
+def _read_hosts(section: Section, tools: Section, base: Rules) -> frozenset[str]:
+    given = section.texts("hosts")
+    if given is None:
+        if "WebFetch" in (tools.texts("allow") or ()):
+            raise tools.fault(
+                "allow",
+                "WebFetch",
+                "WebFetch is offered but no hosts are listed",
+                f'add [web] with hosts = ["docs.example.com"], or "{ANY_HOST}" for every public one',
+            )
+        return base.web_hosts
+    hosts = {text: text if text == ANY_HOST else read_listed_host(text) for text in given}
+    for text, host in hosts.items():
+        if host is None:
+            raise section.fault(
+                "hosts",
+                text,
+                f"{show(text)} is no public host name",
+                f'write a whole name such as "docs.example.com", or "{ANY_HOST}" alone',
+            )
+    return frozenset(host for host in hosts.values() if host is not None)
 
 
 def _merge(
@@ -248,9 +230,9 @@ def _read_own(section: Section, key: str) -> frozenset[str]:
 
 def _read_directories(section: Section) -> tuple[ExtraDirectory, ...]:
     return tuple(
-        ExtraDirectory(path=_read_directory(section, key, one), writable=key == "read_write")
+        ExtraDirectory(path=_read_directory(section, key, given), writable=key == "read_write")
         for key in ("read_only", "read_write")
-        for one in section.texts(key) or ()
+        for given in section.texts(key) or ()
     )
 
 
@@ -267,8 +249,8 @@ def _read_directory(section: Section, key: str, given: str) -> Path:
     path = Path(given)
     if not path.is_dir():
         raise fault("is not a directory", "make it, or remove it from the list")
-    closed = _SPECIAL if key == "read_only" else (*_SPECIAL, *_SYSTEM)
-    if given == "/" or any(_is_in(given, one) for one in closed):
+    closed = _DEVICES if key == "read_only" else (*_DEVICES, *_SYSTEM)
+    if given == "/" or any(_is_in(given, folder) for folder in closed):
         raise fault("is the system's own", "name an ordinary directory")
     protected = find_secret(path.parts) or find_acting(path.parts[1:])
     if protected is not None:
@@ -324,27 +306,30 @@ def _check_directories(
     private: Collection[Path],
 ) -> None:
     """Refuse directories that overlap with each other, the workspace or the server's own."""
-    taken = [(os.path.realpath(one), "the server's own") for one in private]
+    taken = [(os.path.realpath(path), "the server's own") for path in private]
     if workspace is not None:
         taken.append((os.path.realpath(workspace), "the workspace"))
-    for one in directories:
-        mine = str(one.path)
-        key = "read_write" if one.writable else "read_only"
+    for directory in directories:
+        mine = str(directory.path)
+        key = "read_write" if directory.writable else "read_only"
+
+        def refuse(what: str, fix: str, mine: str = mine, key: str = key) -> RulesError:
+            line = file.find_line("directories", key, mine)
+            return file.fault(line, f"{show(mine)} overlaps with {what}", fix)
+
         for other, what in taken:
-            if _is_in(mine, other) or _is_in(other, mine):
-                raise file.fault(
-                    file.find_line("directories", key, mine),
-                    f"{show(mine)} overlaps with {what} {show(other)}",
-                    "name a directory apart from it",
-                )
+            if _overlap(mine, other):
+                raise refuse(f"{what} {show(other)}", "name a directory apart from it")
         taken.append((mine, "the listed directory"))
-        own = next((one for one in _PROGRAM if _is_in(mine, one) or _is_in(one, mine)), None)
-        if own is not None and one.writable:
-            raise file.fault(
-                file.find_line("directories", key, mine),
-                f"{show(mine)} overlaps with the server's own program {show(own)}",
-                "list it under read_only, or name another",
+        own = next((path for path in _PROGRAM if _overlap(mine, path)), None)
+        if own is not None and directory.writable:
+            raise refuse(
+                f"the server's own program {show(own)}", "list it under read_only, or name another"
             )
+
+
+def _overlap(path: str, other: str) -> bool:
+    return _is_in(path, other) or _is_in(other, path)
 
 
 def _is_in(path: str, folder: str) -> bool:

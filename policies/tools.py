@@ -1,31 +1,35 @@
-"""One tool call in, one verdict out: `ToolGate`.
+"""The decision on one tool call: `ToolGate`.
 
-Every tool that may be called is known here by its exact name, with the inputs that it may carry; whatever
-is not known is denied. The gate is pure but for resolving paths, holds no state, and never raises.
+Each tool is known by its exact name and the inputs that it may carry; everything else is denied. The gate
+resolves paths but has no state and no other effect, and it never raises.
 """
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from policies.ask_rules import find_ask_rule, locate_touched
+from policies.ask_rules import asks_about, locate_touched
 from policies.inputs import find_input_fault, is_too_deep
-from policies.paths.access import UNREADABLE
 from policies.paths.patterns import find_grep_glob_fault, find_pattern_fault
 from policies.paths.protected import may_hold_secret, secret_exclusions
-from policies.paths.workspace import Place, Workspace, has_hidden_character, show
+from policies.paths.workspace import Place, Workspace
 from policies.rules import Rules, shipped_rules
-from policies.shell.judge import describe_approval, judge_command
+from policies.shell.judge import judge_command
 from policies.verdict import Allow, Ask, Deny, Verdict
+from policies.visible_text import has_hidden_character, show
 from policies.web import find_url_fault
-from policies.windows import WindowsWorkspace, judge_windows_command
+from policies.windows.judge import Shell, judge_windows_command
+from policies.windows.workspace import WindowsWorkspace
 
 Platform = Literal["posix", "windows"]
 
+_UNREADABLE = Deny(
+    "path_unreadable", "Something on the way cannot be looked at.", "Name files that can be read."
+)
 OFFERED_TOOLS: tuple[str, ...] = tuple(sorted(shipped_rules().offered_tools))
-"""What an engine should offer; the gate judges a few more, in case they turn up."""
+"""The tools that an engine should offer; the gate judges a few more, in case one is called."""
 
 MAX_TIMEOUT_MS = 600_000
 MAX_SKILL_ARGS_CHARS = 2000
@@ -45,7 +49,7 @@ class ToolCall:
     """The working directory that relative paths start from, absolute."""
     tool_use_id: str = ""
     agent_id: str | None = None
-    """The subagent that calls; `None`: the main agent. Both are judged alike."""
+    """The calling subagent; `None`: the main agent. Both are judged alike."""
     index: int = 0
     """The call's number in its turn, from 1; 0 while it has none. `tool_use_id` may repeat."""
 
@@ -62,10 +66,11 @@ class _Passed:
     command: str | None = None
     """The shell command in it."""
     paths: tuple[str, ...] | None = ()
-    """What it touches; `None`: nobody knows."""
+    """What it touches; `None`: unknown."""
 
 
 _Judged = Deny | _Passed
+_Judge = Callable[["ToolGate", ToolCall, Workspace], _Judged]
 
 
 def _pass(call: ToolCall, *paths: str, changes: bool = False) -> _Passed:
@@ -85,36 +90,32 @@ def _locate_file(call: ToolCall, workspace: Workspace, key: str) -> Place | Deny
     return place
 
 
-def _pass_file(call: ToolCall, place: Place, key: str, *, changes: bool) -> _Passed:
-    """Allow with the path made absolute, so that it cannot depend on a working directory."""
-    updated = None if place.given == place.absolute else {**call.input, key: place.absolute}
-    reason = "The file is inside the workspace."
-    allow = Allow(f"{call.name.lower()}_inside", reason, updated, changes=changes)
-    return _Passed(verdict=allow, paths=(place.absolute,))
+def _judge_file(key: str, *, changes: bool) -> _Judge:
+    """Return the judge of a tool that reads or changes the file that the input `key` names."""
+
+    def judge(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
+        place = _locate_file(call, workspace, key)
+        if isinstance(place, Deny):
+            return place
+        fault = place.find_change_fault() if changes else place.find_read_fault()
+        if fault is not None:
+            return fault
+        # absolute, so that it cannot depend on a working directory
+        updated = None if place.given == place.absolute else {**call.input, key: place.absolute}
+        reason = "The file is inside the workspace."
+        allow = Allow(f"{call.name.lower()}_inside", reason, updated, changes=changes)
+        return _Passed(verdict=allow, paths=(place.absolute,))
+
+    return judge
 
 
-def _judge_read(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
-    place = _locate_file(call, workspace, "file_path")
-    if isinstance(place, Deny):
-        return place
-    return place.find_read_fault() or _pass_file(call, place, "file_path", changes=False)
+_judge_changed_notebook = _judge_file("notebook_path", changes=True)
 
 
-def _judge_change(call: ToolCall, workspace: Workspace, key: str) -> _Judged:
-    place = _locate_file(call, workspace, key)
-    if isinstance(place, Deny):
-        return place
-    return place.find_change_fault() or _pass_file(call, place, key, changes=True)
-
-
-def _judge_write(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
-    return _judge_change(call, workspace, "file_path")
-
-
-def _judge_notebook(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
+def _judge_notebook(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
     if not call.input["notebook_path"].endswith(".ipynb"):
         return _refuse_input(call.name, "on a file that is no notebook")
-    return _judge_change(call, workspace, "notebook_path")
+    return _judge_changed_notebook(gate, call, workspace)
 
 
 def _locate_search(call: ToolCall, workspace: Workspace) -> Place | Deny:
@@ -134,17 +135,15 @@ def _judge_glob(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Jud
 
 
 def _find_start_fault(workspace: Workspace, place: Place) -> Deny | None:
-    """Refuse searching from or in a folder that makes secrets of names in it: ripgrep matches below it alone."""
-    starts = (workspace.locate(workspace.cwd), place)
-    found = (one for one in starts if isinstance(one, Place) and may_hold_secret(one.real_parts))
-    here = next(found, None)
-    if here is None:
-        return None
-    return Deny(
-        "search_start",
-        f"A search that starts in {show(here.real_parts[-1])} cannot leave out the secrets there.",
-        "Read the files that are needed.",
-    )
+    """Refuse starting in a folder that makes names in it secrets: ripgrep does not match its name."""
+    for start in (workspace.locate(workspace.cwd), place):
+        if isinstance(start, Place) and may_hold_secret(start.real_parts):
+            return Deny(
+                "search_start",
+                f"A search that starts in {show(start.real_parts[-1])} cannot leave out the secrets there.",
+                "Read the files that are needed.",
+            )
+    return None
 
 
 def _judge_grep(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
@@ -177,25 +176,26 @@ def _find_mode_fault(call: ToolCall) -> Deny | None:
     return None
 
 
-def _keep_mode(call: ToolCall, allow: Allow) -> Allow:
-    kept = {k: v for k, v in call.input.items() if k in {"description", "timeout"}}
-    return replace(allow, updated_input={**(allow.updated_input or {}), **kept})
-
-
-def _judge_bash(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
+def _judge_shell(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
     fault = _find_mode_fault(call)
     if fault is not None:
         return fault
-    approval = judge_command(call.input["command"], workspace, gate.rules.commands)
+    command, rules = call.input["command"], gate.rules
+    if isinstance(workspace, WindowsWorkspace):
+        shell: Shell = "powershell" if call.name == "PowerShell" else "any"
+        approval = judge_windows_command(command, workspace, rules.windows_commands, shell=shell)
+    else:
+        approval = judge_command(command, workspace, rules.commands)
     if isinstance(approval, Deny):
         return approval
-    allow = describe_approval(approval)
-    invocation = approval.invocation
-    return _Passed(
-        verdict=_keep_mode(call, allow),
-        command=invocation.command,
-        paths=invocation.paths or (".",),
+    kept = {key: call.input[key] for key in ("description", "timeout") if key in call.input}
+    allow = Allow(
+        approval.rule,
+        "A listed command with every path inside the workspace.",
+        {"command": approval.line, **kept},
+        changes=approval.changes,
     )
+    return _Passed(verdict=allow, command=approval.command, paths=approval.paths)
 
 
 def _is_workspace_skill(workspace: Workspace, name: str) -> bool:
@@ -245,45 +245,25 @@ def _judge_harmless(_gate: "ToolGate", call: ToolCall, _workspace: Workspace) ->
     return _pass(call)
 
 
-def _judge_windows_line(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
-    fault = _find_mode_fault(call)
-    if fault is not None:
-        return fault
-    assert isinstance(workspace, WindowsWorkspace)
-    approval = judge_windows_command(
-        call.input["command"],
-        workspace,
-        gate.rules.windows_commands,
-        shell="powershell" if call.name == "PowerShell" else "any",
-    )
-    if isinstance(approval, Deny):
-        return approval
-    return _Passed(
-        verdict=_keep_mode(call, approval.describe()),
-        command=approval.command,
-        paths=approval.paths or (".",),
-    )
-
-
-_JUDGES: Mapping[str, Callable[["ToolGate", ToolCall, Workspace], _Judged]] = {
-    "Read": _judge_read,
-    "Write": _judge_write,
-    "Edit": _judge_write,
+_JUDGES: Mapping[str, _Judge] = {
+    "Read": _judge_file("file_path", changes=False),
+    "Write": _judge_file("file_path", changes=True),
+    "Edit": _judge_file("file_path", changes=True),
     "NotebookEdit": _judge_notebook,
     "Glob": _judge_glob,
     "Grep": _judge_grep,
-    "Bash": _judge_bash,
+    "Bash": _judge_shell,
     "Skill": _judge_skill,
     "TodoWrite": _judge_harmless,
     "ToolSearch": _judge_harmless,
     "AskUserQuestion": _judge_question,
     "WebFetch": _judge_web_fetch,
 }
-_WINDOWS_JUDGES = {**_JUDGES, "Bash": _judge_windows_line, "PowerShell": _judge_windows_line}
+_WINDOWS_JUDGES = {**_JUDGES, "PowerShell": _judge_shell}
 
 
 class ToolGate:
-    """Decides on the tool calls of one workspace; what it does not know, it denies."""
+    """Decides on the tool calls of one workspace, and denies what it does not know."""
 
     def __init__(
         self,
@@ -297,9 +277,9 @@ class ToolGate:
 
         Args:
             workspace_root: the folder that every path must lie in.
-            rules: which commands, tools, hosts and further directories; `None`: the shipped ones.
-            can_ask_user: whether somebody can answer `AskUserQuestion`.
-            platform: whose commands and paths to expect.
+            rules: the allowed commands, tools, hosts and further directories; `None`: the shipped rules.
+            can_ask_user: whether a person can answer `AskUserQuestion`.
+            platform: the system whose commands and paths are expected.
         """
         self.root = workspace_root
         self.rules = shipped_rules() if rules is None else rules
@@ -307,15 +287,15 @@ class ToolGate:
         self.platform: Platform = platform
 
     def judge(self, call: ToolCall) -> Verdict:
-        """Decide on one call; never raises, and denies whatever it cannot understand."""
+        """Decide on one call. Never raises; a call that cannot be understood is denied."""
         try:
             form = WindowsWorkspace if self.platform == "windows" else Workspace
             workspace = form(self.root, call.cwd, self.rules.directories)
             judged = self._judge(call, workspace)
             return judged if isinstance(judged, Deny) else self._settle(call, judged, workspace)
         except OSError:
-            return UNREADABLE
-        except Exception as fault:  # noqa: BLE001 - whatever goes wrong in a gate must close it
+            return _UNREADABLE
+        except Exception as fault:  # noqa: BLE001 - a gate that fails must close
             kind = type(fault).__name__
             return Deny("policy_error", f"The policy failed on this call ({kind}).")
 
@@ -346,7 +326,7 @@ class ToolGate:
             return allow
         paths = passed.paths
         places = None if paths is None else locate_touched(paths, workspace)
-        if find_ask_rule(self.rules, call.name, passed.command, places) is None:
+        if not asks_about(self.rules, call.name, passed.command, places):
             return allow
         what = passed.command or call.name
         reason = f"A rule of this gateway wants a person to be asked about {show(what)}."

@@ -5,9 +5,8 @@ English sentence that helps a model do better. An `updated_input` replaces the t
 on the verdict runs that and nothing else.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import assert_never
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +18,7 @@ class Allow:
     updated_input: Mapping[str, object] | None = None
     """The whole input to run instead; `None`: run the input that was judged."""
     changes: bool = True
-    """Whether the call changes anything; a gateway with approvals may ask a person about those alone."""
+    """Return whether the call changes anything; a gateway with approvals may ask a person about those alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class Ask:
     updated_input: Mapping[str, object] | None = None
     """The whole input to run after a yes; `None`: run the input that was judged."""
     changes: bool = True
-    """Whether the call changes anything."""
+    """Return whether the call changes anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,34 +42,28 @@ class Deny:
     hint: str | None = None
     """What would work instead; `None`: nothing would."""
     interrupt: bool = False
-    """Whether the whole run should end, not only this call."""
+    """Return whether the whole run should end, not only this call."""
     quoted: str | None = None
     """What a person said about it; the reason holds it as well."""
 
     @property
     def message(self) -> str:
-        """Give the reason and the hint as one text for the model."""
+        """Return the reason and the hint as one text for the model."""
         return self.reason if self.hint is None else f"{self.reason} {self.hint}"
 
 
 Verdict = Allow | Ask | Deny
 
 
-def _strictness(verdict: Verdict) -> int:
-    match verdict:
-        case Allow():
-            return 0
-        case Ask():
-            return 1
-        case Deny():
-            return 2
-        case _:
-            assert_never(verdict)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandApproval:
+    """A command line that may run, as `line`."""
 
-
-def strictest(verdicts: Iterable[Verdict]) -> Verdict:
-    """Give the strictest verdict, the first one among equals; a denial when there is none at all."""
-    found = list(verdicts)
-    if not found:
-        return Deny("no_verdict", "Nothing decided on this call, so it is refused.")
-    return max(found, key=_strictness)
+    rule: str
+    command: str
+    """Its name, as `rm` or `Remove-Item`."""
+    line: str
+    """What has to run: the judged words, quoted anew."""
+    paths: tuple[str, ...]
+    """What it touches; a folder includes everything below it."""
+    changes: bool

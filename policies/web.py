@@ -1,11 +1,11 @@
-"""Judges an address that the WebFetch tool would open: `https`, a public name, on the list of hosts.
+"""The judgement of an address that the WebFetch tool would open: `https`, a public name, a listed host.
 
 The agent's process resolves the name and fetches by itself, so a name that resolves to a private address
-cannot be seen here, but for the services that resolve every name to the address in it. A list of exact hosts
-is the remedy, also against what an address can carry out; the rules ask for one of whoever offers the tool.
+cannot be seen here, except for the services that resolve every name to the address in it. A list of exact
+hosts is the remedy, also against sending data out in an address; the rules require one to offer the tool.
 
 Names are compared as they will be opened: letters beyond ASCII are mapped as the URL standard says (UTS 46,
-not transitional), and not as Python's own `idna` codec does it, by which `fußball.de` is `fussball.de`.
+not transitional), and not as Python's `idna` codec does it, by which `fußball.de` is `fussball.de`.
 """
 
 import ipaddress
@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import idna
 
-from policies.paths.workspace import has_hidden_character, show
 from policies.verdict import Deny
+from policies.visible_text import has_hidden_character, show
 
 ANY_HOST = "*"
 MAX_URL_CHARS = 2048
@@ -27,35 +27,26 @@ _UNSAFE = re.compile(r"[\s\\<>\"`{}|^]")
 _READ_DIFFERENTLY = "ẞ"
 """`ss` to programs with tables from before Unicode 15.1, `ß` to later ones: two different hosts."""
 _LOCAL_NAMES = frozenset(
-    {
-        *(
-            "local",
-            "localhost",
-            "localdomain",
-            "internal",
-            "intranet",
-            "private",
-            "corp",
-            "home",
-            "lan",
-        ),
-        *("home.arpa", "onion", "test", "invalid", "alt", "in-addr.arpa", "ip6.arpa"),
-        *("svc", "intern", "consul", "lab", "localnet", "fritz.box", "mshome.net"),
-        # these resolve to this machine, or to whichever address stands in the name
-        *("nip.io", "sslip.io", "xip.io", "traefik.me", "localtest.me", "lvh.me", "vcap.me"),
-        *("lacolhost.com", "localho.st", "fuf.me", "1u.ms", "rbndr.us", "xip.name"),
-        *("localhost.direct", "local.gd", "smackaho.st", "localdev.me", "metadata.tencentyun.com"),
-        *("localhost.domaincontrol.com", "spoofed.burpcollaborator.net"),
-    }
+    """
+    local localhost localdomain internal intranet private corp home lan home.arpa onion test invalid alt
+    in-addr.arpa ip6.arpa svc intern consul lab localnet fritz.box mshome.net
+
+    nip.io sslip.io xip.io traefik.me localtest.me lvh.me vcap.me lacolhost.com localho.st fuf.me 1u.ms
+    rbndr.us xip.name localhost.direct local.gd smackaho.st localdev.me metadata.tencentyun.com
+    localhost.domaincontrol.com spoofed.burpcollaborator.net
+    """.split()
 )
-"""Neither these nor what lies below them is public."""
+"""Neither these names nor what lies below them is public.
+
+Those of the second paragraph resolve to this machine, or to the address that stands in the name.
+"""
 _ADDRESS_INSIDE = re.compile(r"(?<!\d)(?=(\d{1,3}(?:[.-]\d{1,3}){3})(?!\d))")
-"""Looks ahead, so that addresses are found that overlap."""
+"""Looks ahead, so that overlapping addresses are found."""
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
 
 def _read_host(url: str) -> str | None:
-    """Give the address's host in ASCII; `None`: the address is not a plain `https` one."""
+    """Return the host in ASCII; `None` if the address is not a plain `https` one."""
     if len(url) > MAX_URL_CHARS or _UNSAFE.search(url) or has_hidden_character(url):
         return None
     try:
@@ -64,7 +55,7 @@ def _read_host(url: str) -> str | None:
             return None
         # not `hostname`: Python makes ς of a capital sigma at the end of a word, names keep to σ
         return _write_in_ascii(split.netloc.partition(":")[0])
-    except ValueError:  # also UnicodeError: a name that no resolver takes
+    except ValueError:  # also UnicodeError
         return None
 
 
@@ -77,7 +68,7 @@ def _write_in_ascii(host: str) -> str | None:
 
 
 def _holds_inner_address(host: str) -> bool:
-    """Say whether an IPv4 address that is not public stands in a name, as `10.0.0.1` or `10-0-0-1`."""
+    """Return whether an IPv4 address that is not public stands in a name, as `10.0.0.1` or `10-0-0-1`."""
     for match in _ADDRESS_INSIDE.finditer(host):
         octets = [int(octet) for octet in re.split("[.-]", match[1])]
         if max(octets) <= _MAX_OCTET:
@@ -104,7 +95,7 @@ def _is_public_name(host: str) -> bool:
 
 
 def read_listed_host(text: str) -> str | None:
-    """Give a host of a person's list as it is compared, in ASCII; `None`: it is no public name."""
+    """Return a host of the rules in ASCII, as it is compared; `None` if it is not a public name."""
     host = _read_host(f"https://{text}/")
     plain = host is not None and text.isprintable() and not set(text) & set("/:?#@%")
     return host if host is not None and plain and _is_public_name(host) else None

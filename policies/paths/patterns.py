@@ -1,8 +1,8 @@
-"""Judges the file patterns of the Glob and Grep tools: none that leaves the workspace or aims at secrets.
+"""The judgement of file patterns of the Glob and Grep tools, which must not leave the workspace or aim at secrets.
 
-Those tools expand patterns themselves, so they are judged by their spelling: braces spread out, no `..`,
-the part before the first wildcard inside. A broad pattern (`*`, `.*`, `*.json`, `*key*`) does not aim at
-secrets although it would match some; Grep is kept from those by exclusions that are added to its input.
+The tools expand patterns themselves, so a pattern is judged by its spelling: braces are spread out, `..` is
+refused, and the part before the first wildcard must be inside. A broad pattern (`*`, `.*`, `*.json`, `*key*`)
+does not aim at secrets even if it would match some; exclusions added to Grep's input keep it from those.
 """
 
 import fnmatch
@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 from policies.paths.protected import find_secret, fold
 from policies.paths.protected_names import SECRET_PATTERNS
-from policies.paths.workspace import Workspace, find_form_fault, show
+from policies.paths.workspace import Workspace, find_form_fault
 from policies.verdict import Deny
+from policies.visible_text import show
 
 MAX_PATTERN_CHARS = 1024
 MAX_PATTERNS_CHARS = 4096
@@ -25,7 +26,7 @@ _ANYTHING = "\0"
 
 
 def _fill(pattern: str, star: str) -> str:
-    """Give a name that a pattern takes."""
+    """Return a name that a pattern takes."""
     plain = _BRACKET.sub(lambda found: found[1] or _ANYTHING, pattern)
     return plain.replace("*", star).replace("?", _ANYTHING)
 
@@ -52,7 +53,7 @@ _ORDINARY_SAMPLES = (
 
 
 def _spread(pattern: str, left: list[int]) -> Iterator[str] | None:
-    """Give every alternative of the braces; `None` where they are unbalanced or too many."""
+    """Return every alternative of the braces; `None` where they are unbalanced or too many."""
     opening = pattern.rfind("{")
     if opening < 0:
         left[0] -= 1
@@ -70,7 +71,7 @@ def _spread(pattern: str, left: list[int]) -> Iterator[str] | None:
 
 
 def _aims_at_secret(component: str) -> bool:
-    """Say whether a pattern takes names of secrets, and none of those that people use for other things."""
+    """Return whether a pattern takes names of secrets, and none of those that people use for other things."""
     name = fold(component)
     if any(fnmatch.fnmatchcase(sample, name) for sample in _ORDINARY_SAMPLES):
         return False
@@ -87,7 +88,7 @@ def _count_spelled(name: str) -> int:
 
 
 def _goes_up(component: str) -> bool:
-    """Say whether a component stands for the folder above; brackets of dots might be read so, too."""
+    """Return whether a component stands for the folder above; brackets of dots might be read so, too."""
     return component == ".." or (
         "[" in component and "*" not in component and fnmatch.fnmatchcase("..", component)
     )

@@ -1,9 +1,9 @@
-"""Which names are protected, wherever they stand and also while nothing stands there.
+"""The protection of names at any depth, whether or not they exist.
 
-Two sorts. *Secrets* (`.env`, keys, credential files) are neither read nor written. *Configuration that
-acts* (`.claude`, `.git`, `CLAUDE.md`, start-up files of shells and editors) may be read, never written,
-renamed or deleted. Names are compared by path component, without regard to case, because some file
-systems disregard it. Nothing here touches the disk.
+*Secrets* (`.env`, keys, credential files) are neither read nor written. *Configuration that acts* (`.claude`,
+`.git`, `CLAUDE.md`, start-up files of shells and editors) may be read, but not written, renamed or deleted.
+Names are compared by path component and without regard to case, because some file systems disregard it. This
+module does not access the disk.
 """
 
 import fnmatch
@@ -34,7 +34,7 @@ _FOLDERS_OF_SECRETS = frozenset({*(folder for folder, _name in SECRET_BELOW), *_
 
 
 def fold(name: str) -> str:
-    """Give the form in which names are compared: what a forgiving file system would take it for."""
+    """Return the form in which names are compared: what a forgiving file system would take it for."""
     return unicodedata.normalize("NFKC", name).casefold().rstrip(". ")
 
 
@@ -125,17 +125,17 @@ def _any_case(pattern: str) -> str:
 
 
 def secret_patterns_any_case() -> tuple[str, ...]:
-    """Give `SECRET_PATTERNS` for programs that heed case."""
+    """Return `SECRET_PATTERNS` for programs that heed case."""
     return tuple(_any_case(pattern) for pattern in SECRET_PATTERNS)
 
 
 def secret_folders_any_case() -> tuple[str, ...]:
-    """Give the folders of `SECRET_BELOW`, for programs that heed case and leave out by one name alone."""
+    """Return the folders of `SECRET_BELOW`, for programs that heed case and leave out by one name alone."""
     return tuple(_any_case(folder) for folder in sorted(_FOLDERS_OF_SECRETS))
 
 
 def secret_exclusions() -> str:
-    """Give ripgrep globs, separated by spaces, that leave out every secret at any depth.
+    """Return ripgrep globs, separated by spaces, that leave out every secret at any depth.
 
     The Grep tool splits its `glob` at white space and hands each piece to `rg --glob`, where the last
     match wins; so these go last. They hold no brace and no comma, which the tool would read otherwise.

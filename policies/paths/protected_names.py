@@ -38,6 +38,7 @@ SECRET_PATTERNS = (
     ".boto",
     ".htpasswd",
     ".git-credentials",
+    ".gitconfig",
     ".vault-token",
     ".dockercfg",
     ".dockerconfigjson",
@@ -71,7 +72,7 @@ SECRET_PATTERNS = (
 The last one is the gateway's own data, other people's conversations among it.
 """
 
-SECRET_IN_REPOSITORY = ("config", "config.worktree")
+SECRET_IN_REPOSITORY = ("config", "config.lock", "config.worktree", "credentials")
 """Names below a `.git` at any depth, submodules included: addresses in them carry passwords and tokens."""
 
 SECRET_BELOW: Sequence[tuple[str, str]] = (
@@ -111,13 +112,31 @@ ACTING = frozenset(
         *(".vscode", ".idea", ".devcontainer", ".cursor", ".windsurf", ".codex", ".gemini"),
         *(".devcontainer.json", ".cursorrules", ".windsurfrules", ".zed", ".fleet", ".vim"),
         *(".clinerules", ".roo", ".roorules", ".kiro", ".junie", ".goosehints", ".rules", ".qwen"),
-        *(".agents", ".amazonq", ".augment", ".continue", ".opencode", ".aider.conf.yml"),
+        *(
+            ".agents",
+            ".amazonq",
+            ".augment",
+            ".continue",
+            ".opencode",
+            "opencode.json",
+            "opencode.jsonc",
+            ".aider.conf.yml",
+        ),
         *(".vimrc", ".gvimrc", ".exrc", "_vimrc", "_gvimrc", "_exrc", ".nvimrc", ".nvim.lua"),
         *(".lvimrc", ".ideavimrc", ".nanorc", "vimfiles"),
         *(".emacs", ".emacs.d", ".spacemacs", ".spacemacs.d", ".doom.d", ".dir-locals.el"),
         *(".gdbinit", ".gdbearlyinit", ".lldbinit", ".pdbrc"),
         # package managers and version managers, which run hooks
-        *(".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".mise.toml", ".direnv", ".cargo", ".bundle"),
+        *(
+            ".yarnrc",
+            ".yarnrc.yml",
+            ".pnpmfile.cjs",
+            ".mise.toml",
+            "mise.toml",
+            ".direnv",
+            ".cargo",
+            ".bundle",
+        ),
     }
 )
 ACTING_ENDINGS = (".code-workspace", ".sublime-project")

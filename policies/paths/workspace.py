@@ -1,8 +1,8 @@
-"""Where a path leads: inside the workspace or a further directory, or not, by its spelling and in fact.
+"""The place of a path: inside the workspace or a further directory, by its spelling and in fact.
 
-Both must agree: the spelling alone misses links, the resolved path alone misses what a command does with
-`..` before a link exists. Resolving is the only contact with the disk. Between this check and the call
-somebody else may swap a folder for a link; serialising calls and the kernel's wall narrow that, not this.
+Both must agree: the spelling alone misses links, and the resolved path alone misses what a command does with
+`..` before a link exists. Resolving is the only access to the disk. This does not prevent a folder from being
+swapped for a link between the check and the call; serialized calls and the kernel's sandbox limit that.
 """
 
 import copy
@@ -17,25 +17,12 @@ from pathlib import Path
 
 from policies.paths.protected import find_acting, find_secret
 from policies.verdict import Deny
+from policies.visible_text import has_hidden_character, show
 
 MAX_PATH_BYTES = 4095
 MAX_NAME_BYTES = 255
-MAX_SHOWN_CHARS = 80
 
-_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
-"""Characters that a person cannot see in an approval, and that some file systems drop."""
 _SCHEME_OR_DRIVE = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[/\\]")
-
-
-def show(text: str) -> str:
-    """Give a text safe and short enough to stand in a reason."""
-    shown = text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"
-    return "".join("�" if unicodedata.category(c) in _HIDDEN_CATEGORIES else c for c in shown)
-
-
-def has_hidden_character(text: str) -> bool:
-    """Say whether a text holds a control, format, surrogate, private or line-separating character."""
-    return any(unicodedata.category(c) in _HIDDEN_CATEGORIES for c in text)
 
 
 def find_form_fault(path: str) -> Deny | None:
@@ -110,7 +97,7 @@ class Place:
 
     @property
     def is_root(self) -> bool:
-        """Say whether this is the workspace itself, or the whole of a further directory."""
+        """Return whether this is the workspace itself, or the whole of a further directory."""
         return not self.parts or not self.real_parts
 
     def find_read_fault(self) -> Deny | None:
@@ -168,6 +155,9 @@ def find_shared_fault(path: str, shown: str) -> Deny | None:
 class Workspace:
     """The folders that calls may work in, and the folder that relative paths start from."""
 
+    separator = "/"
+    """Between folders, as paths are shown."""
+
     def __init__(
         self, root: Path, cwd: Path | str, directories: Sequence[ExtraDirectory] = ()
     ) -> None:
@@ -176,7 +166,7 @@ class Workspace:
         self.cwd = str(cwd)
         self.is_entered = False
         """Relative paths start from what a call names, so that no other reading of them is possible."""
-        further = [_Root(str(one.path), str(one.path), one.writable) for one in directories]
+        further = [_Root(str(extra.path), str(extra.path), extra.writable) for extra in directories]
         self._roots = (_Root(self.root, self.real_root, writable=True), *further)
 
     def find_cwd_fault(self) -> Deny | None:
@@ -231,7 +221,7 @@ class Workspace:
         return os.path.join(self.cwd, path)  # noqa: PTH118 - pathlib tidies
 
     def enter(self, place: Place) -> "Workspace":
-        """Give the same folders with relative paths starting from one that a call names."""
+        """Return the same folders with relative paths starting from one that a call names."""
         entered = copy.copy(self)
         entered.cwd = place.absolute
         entered.is_entered = True
@@ -246,7 +236,7 @@ class Workspace:
 
 
 def _goes_in_circles(path: str, *, follow: bool) -> bool:
-    """Say whether links on the way lead back to themselves, which resolving passes over."""
+    """Return whether links on the way lead back to themselves, which resolving passes over."""
     try:
         os.stat(path, follow_symlinks=follow)  # noqa: PTH116 - pathlib drops a final slash
     except OSError as exc:

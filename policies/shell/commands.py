@@ -1,8 +1,8 @@
 """The commands that the policy knows, and the options that each of them may carry.
 
-By allow-list, with exact long names. Left out are options that make or follow links, keep backups, run
-programs, read lists of names from files, wait for more, or take values that are not listed here. Which of
-the commands are allowed is for the rules to say.
+This is an allow-list with exact long names. It leaves out options that make or follow links, keep backups,
+run programs, read lists of names from files, wait for input, or take values that are not listed here. The
+rules say which of the commands are allowed.
 """
 
 import re
@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 
 _WORD = re.compile(r"[^-].*", re.DOTALL)
 _NAME_PATTERN = re.compile(r"[^-/][^/]*")
-"""No path: where an option takes no value (`ls -I` on macOS) it would be an operand."""
+"""Not a path: where an option takes no value (`ls -I` on macOS) it would be an operand."""
 _TEXT = re.compile(r".*", re.DOTALL)
 _MODE = re.compile(r"0?[0-7]{3}|[ugoa]*[-+=][rwxX]*(?:,[ugoa]*[-+=][rwxX]*)*")
 _NUMBER = re.compile(r"\d{1,9}")
 _COUNT = re.compile(r"[-+]?\d{1,9}")
 _WHEN = re.compile("always|auto|never")
+_UPDATE = re.compile("all|none|none-fail|older")
 _BLOCK_SIZE = re.compile(r"\d{0,9}[KMGTkmgt]?B?|human-readable|si")
 _DATE = re.compile(r"[\w :+\-./,]{1,64}", re.ASCII)
 
@@ -33,59 +34,38 @@ class Grammar:
     short_values: _Values = field(default_factory=dict)
     """Short options with a value, and what the value may be."""
     long_values: _Values = field(default_factory=dict)
-    """The same for long ones; the value may be left out where the name is in `long_flags`, too."""
+    """Long options with a value, which is optional if the name is also in `long_flags`."""
     aliases: Mapping[str, str] = field(default_factory=dict)
-    """Short options that the policy must understand, by their long name."""
+    """Options that the policy must understand, by their long name."""
     read_values: frozenset[str] = frozenset()
     """Long names of options whose value is a file to be read."""
     number_option: str | None = None
     """The option that `-5` stands for."""
     least: int = 1
     most: int | None = None
-    """How many operands it takes; `None`: any number."""
+    """The number of operands; `None`: no limit."""
 
 
-def _head(flags: str, long_flags: str) -> Grammar:
-    return Grammar(
-        flags=flags,
-        long_flags=frozenset(long_flags.split()),
-        short_values={"n": _COUNT, "c": _COUNT},
-        long_values={"lines": _COUNT, "bytes": _COUNT},
-        number_option="-n",
-    )
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
 
 
-_ORDINARY_COMMANDS: Mapping[str, Grammar] = {
+_FIRST_OR_LAST_LINES = Grammar(
+    flags="qvz",
+    long_flags=_names("quiet silent verbose zero-terminated"),
+    short_values={"n": _COUNT, "c": _COUNT},
+    long_values={"lines": _COUNT, "bytes": _COUNT},
+    number_option="-n",
+)
+
+GRAMMARS: Mapping[str, Grammar] = {
     "ls": Grammar(
         flags="1aABcCdfFghiklmnNopqQrRsStuUvxX",
-        long_flags=frozenset(
-            [
-                "all",
-                "almost-all",
-                "author",
-                "ignore-backups",
-                "directory",
-                "classify",
-                "color",
-                "file-type",
-                "full-time",
-                "human-readable",
-                "inode",
-                "group-directories-first",
-                "kibibytes",
-                "literal",
-                "no-group",
-                "numeric-uid-gid",
-                "quote-name",
-                "recursive",
-                "reverse",
-                "si",
-                "size",
-                "hide-control-chars",
-                "show-control-chars",
-                "escape",
-            ]
-        ),
+        long_flags=_names("""
+            all almost-all author classify color directory escape file-type full-time
+            group-directories-first hide-control-chars human-readable ignore-backups inode kibibytes
+            literal no-group numeric-uid-gid quote-name recursive reverse show-control-chars si size
+        """),
         short_values={"I": _NAME_PATTERN, "T": _NUMBER, "w": _NUMBER},
         long_values={
             "block-size": _BLOCK_SIZE,
@@ -105,31 +85,15 @@ _ORDINARY_COMMANDS: Mapping[str, Grammar] = {
     ),
     "cat": Grammar(
         flags="AbeEnstTuv",
-        long_flags=frozenset(
-            [
-                "show-all",
-                "number-nonblank",
-                "show-ends",
-                "number",
-                "squeeze-blank",
-                "show-tabs",
-                "show-nonprinting",
-            ]
-        ),
+        long_flags=_names("""
+            number number-nonblank show-all show-ends show-nonprinting show-tabs squeeze-blank
+        """),
     ),
     "rm": Grammar(
         flags="dfiIrRv",
-        long_flags=frozenset(
-            [
-                "dir",
-                "force",
-                "interactive",
-                "one-file-system",
-                "preserve-root",
-                "recursive",
-                "verbose",
-            ]
-        ),
+        long_flags=_names("""
+            dir force interactive one-file-system preserve-root recursive verbose
+        """),
         aliases={"r": "recursive", "R": "recursive"},
         long_values={
             "interactive": re.compile("always|never|no|none|once|yes"),
@@ -138,41 +102,19 @@ _ORDINARY_COMMANDS: Mapping[str, Grammar] = {
     ),
     "mv": Grammar(
         flags="finTuv",
-        long_flags=frozenset(
-            ["force", "interactive", "no-clobber", "no-target-directory", "update", "verbose"]
-        ),
+        long_flags=_names("force interactive no-clobber no-target-directory update verbose"),
         aliases={"T": "no-target-directory", "t": "target-directory"},
         short_values={"t": _WORD},
-        long_values={
-            "target-directory": _WORD,
-            "update": re.compile("all|none|none-fail|older"),
-        },
+        long_values={"target-directory": _WORD, "update": _UPDATE},
     ),
     "cp": Grammar(
         flags="adfinpPrRTuvx",
-        long_flags=frozenset(
-            [
-                "archive",
-                "attributes-only",
-                "force",
-                "interactive",
-                "no-clobber",
-                "no-dereference",
-                "no-target-directory",
-                "one-file-system",
-                "preserve",
-                "recursive",
-                "reflink",
-                "remove-destination",
-                "update",
-                "verbose",
-            ]
-        ),
+        long_flags=_names("""
+            archive attributes-only force interactive no-clobber no-dereference no-target-directory
+            one-file-system preserve recursive reflink remove-destination update verbose
+        """),
         aliases={
-            "a": "recursive",
-            "archive": "recursive",
-            "r": "recursive",
-            "R": "recursive",
+            **dict.fromkeys(("a", "archive", "r", "R"), "recursive"),
             "T": "no-target-directory",
             "t": "target-directory",
         },
@@ -184,21 +126,19 @@ _ORDINARY_COMMANDS: Mapping[str, Grammar] = {
             ),
             "reflink": _WHEN,
             "sparse": _WHEN,
-            "update": re.compile("all|none|none-fail|older"),
+            "update": _UPDATE,
         },
     ),
     "mkdir": Grammar(
         flags="pv",
-        long_flags=frozenset(["parents", "verbose"]),
+        long_flags=_names("parents verbose"),
         short_values={"m": _MODE},
         long_values={"mode": _MODE},
     ),
-}
-
-_FURTHER_COMMANDS: Mapping[str, Grammar] = {
+    # the following are off unless a rule switches them on
     "touch": Grammar(
         flags="acm",
-        long_flags=frozenset({"no-create"}),
+        long_flags=_names("no-create"),
         short_values={"d": _DATE, "r": _WORD, "t": re.compile(r"\d{8,12}(?:\.\d\d)?")},
         long_values={
             "date": _DATE,
@@ -210,55 +150,31 @@ _FURTHER_COMMANDS: Mapping[str, Grammar] = {
     ),
     "rmdir": Grammar(
         flags="pv",
-        long_flags=frozenset(["ignore-fail-on-non-empty", "parents", "verbose"]),
+        long_flags=_names("ignore-fail-on-non-empty parents verbose"),
         aliases={"p": "parents"},
     ),
     "pwd": Grammar(flags="LP", long_flags=frozenset(), least=0, most=0),
-    "head": _head("qvz", "quiet silent verbose zero-terminated"),
-    "tail": _head("qvz", "quiet silent verbose zero-terminated"),
-    "wc": Grammar(
-        flags="cmlLw", long_flags=frozenset(["bytes", "chars", "lines", "max-line-length", "words"])
-    ),
+    "head": _FIRST_OR_LAST_LINES,
+    "tail": _FIRST_OR_LAST_LINES,
+    "wc": Grammar(flags="cmlLw", long_flags=_names("bytes chars lines max-line-length words")),
     "stat": Grammar(
         flags="t",
-        long_flags=frozenset({"terse"}),
+        long_flags=_names("terse"),
         short_values={"c": _WORD},
         long_values={"format": _WORD, "printf": _WORD},
     ),
     "file": Grammar(
         flags="bhikN",
-        long_flags=frozenset(
-            [
-                "brief",
-                "keep-going",
-                "mime",
-                "mime-encoding",
-                "mime-type",
-                "no-dereference",
-                "no-pad",
-            ]
-        ),
+        long_flags=_names("""
+            brief keep-going mime mime-encoding mime-type no-dereference no-pad
+        """),
     ),
     "du": Grammar(
         flags="abchkmsSx",
-        long_flags=frozenset(
-            [
-                "all",
-                "apparent-size",
-                "bytes",
-                "human-readable",
-                "inodes",
-                "max-depth",
-                "no-dereference",
-                "one-file-system",
-                "separate-dirs",
-                "si",
-                "summarize",
-                "time",
-                "total",
-            ]
-        )
-        - {"max-depth"},
+        long_flags=_names("""
+            all apparent-size bytes human-readable inodes no-dereference one-file-system
+            separate-dirs si summarize time total
+        """),
         short_values={"B": _BLOCK_SIZE, "d": _NUMBER, "t": re.compile(r"-?\d{1,9}[KMGT]?")},
         long_values={
             "block-size": _BLOCK_SIZE,
@@ -271,33 +187,12 @@ _FURTHER_COMMANDS: Mapping[str, Grammar] = {
     ),
     "diff": Grammar(
         flags="abBcdEiNpqrstTuwyZ",
-        long_flags=frozenset(
-            [
-                "brief",
-                "color",
-                "context",
-                "expand-tabs",
-                "ignore-all-space",
-                "ignore-blank-lines",
-                "ignore-case",
-                "ignore-space-change",
-                "ignore-tab-expansion",
-                "ignore-trailing-space",
-                "initial-tab",
-                "left-column",
-                "minimal",
-                "new-file",
-                "no-dereference",
-                "recursive",
-                "report-identical-files",
-                "show-c-function",
-                "side-by-side",
-                "strip-trailing-cr",
-                "suppress-common-lines",
-                "text",
-                "unified",
-            ]
-        ),
+        long_flags=_names("""
+            brief color context expand-tabs ignore-all-space ignore-blank-lines ignore-case
+            ignore-space-change ignore-tab-expansion ignore-trailing-space initial-tab left-column
+            minimal new-file no-dereference recursive report-identical-files show-c-function
+            side-by-side strip-trailing-cr suppress-common-lines text unified
+        """),
         short_values={"C": _NUMBER, "I": _WORD, "U": _NUMBER, "W": _NUMBER, "x": _WORD},
         long_values={
             "color": _WHEN,
@@ -312,43 +207,13 @@ _FURTHER_COMMANDS: Mapping[str, Grammar] = {
     ),
     "grep": Grammar(
         flags="abcEFGhHiIlLnoPqrsTvwxyzZ",
-        long_flags=frozenset(
-            [
-                "basic-regexp",
-                "byte-offset",
-                "color",
-                "colour",
-                "count",
-                "extended-regexp",
-                "files-with-matches",
-                "files-without-match",
-                "fixed-strings",
-                "ignore-case",
-                "initial-tab",
-                "invert-match",
-                "line-buffered",
-                "line-number",
-                "line-regexp",
-                "no-filename",
-                "no-ignore-case",
-                "no-messages",
-                "null",
-                "null-data",
-                "only-matching",
-                "perl-regexp",
-                "quiet",
-                "recursive",
-                "silent",
-                "text",
-                "with-filename",
-                "word-regexp",
-            ]
-        ),
-        short_values={
-            **dict.fromkeys("ABCm", _NUMBER),
-            "e": _TEXT,
-            "f": _WORD,
-        },
+        long_flags=_names("""
+            basic-regexp byte-offset color colour count extended-regexp files-with-matches
+            files-without-match fixed-strings ignore-case initial-tab invert-match line-buffered
+            line-number line-regexp no-filename no-ignore-case no-messages null null-data
+            only-matching perl-regexp quiet recursive silent text with-filename word-regexp
+        """),
+        short_values={**dict.fromkeys("ABCm", _NUMBER), "e": _TEXT, "f": _WORD},
         long_values={
             **dict.fromkeys(("after-context", "before-context", "context", "max-count"), _NUMBER),
             **dict.fromkeys(("exclude", "exclude-dir", "include"), _WORD),
@@ -364,7 +229,4 @@ _FURTHER_COMMANDS: Mapping[str, Grammar] = {
     ),
     "find": Grammar(flags="", long_flags=frozenset(), least=0),
 }
-"""Off unless a rule switches them on, one by one."""
-
-GRAMMARS: Mapping[str, Grammar] = {**_ORDINARY_COMMANDS, **_FURTHER_COMMANDS}
-"""All commands that the policy knows; the rules say which of them are allowed."""
+"""Every command that the policy knows."""

@@ -1,39 +1,52 @@
-"""Expands file name patterns as bash does by default, inside the workspace alone, with bounded work.
+"""Expansion of file name patterns as bash does it by default, inside the workspace, with bounded work.
 
-The policy expands them itself so that every name is judged, and hands the names on quoted: what was seen
-is what runs. Hidden names are never matched. A pattern that matches nothing stays as it is, as in bash.
+The policy expands patterns itself so that every name is judged, and hands the names on quoted. Hidden names
+are never matched. A pattern without a match stays as it is, as in bash.
 """
 
 import fnmatch
 import os
 import re
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from policies.paths.workspace import Workspace, show
+from policies.paths.workspace import Workspace
 from policies.shell.words import Word
 from policies.verdict import Deny
+from policies.visible_text import show
 
 MAX_HITS = 500
 MAX_EXAMINED = 20_000
 MAX_WILDCARDS = 16
 
 _BRACKET = re.compile(r"[\w\-]+")
-_Chars = list[tuple[str, bool]]
+_Chars = Sequence[tuple[str, bool]]
+"""Characters, each with whether it was quoted."""
 
 _TOO_WIDE = Deny(
     "glob_too_wide",
     "The pattern looks at or matches too many files.",
     "Name a folder, or a narrower pattern.",
 )
+_BAD_BRACKET = Deny(
+    "glob_bracket",
+    "A bracket pattern may hold letters, digits and ranges alone.",
+    "Put the name in single quotes if the bracket belongs to it.",
+)
 
 
 @dataclass(slots=True)
 class Budget:
-    """How much work the globs of one command may still do."""
+    """The work that the patterns of one command may still do."""
 
-    examined: int = field(default=MAX_EXAMINED)
-    hits: int = field(default=MAX_HITS)
+    examined: int = MAX_EXAMINED
+    hits: int = MAX_HITS
+
+    def examine(self) -> bool:
+        """Count one name or file; return whether that was still allowed."""
+        self.examined -= 1
+        return self.examined >= 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +55,7 @@ class _Component:
     pattern: re.Pattern[str] | None
     """`None`: a literal name."""
     has_literal: bool
-    """Something in it stands for itself; a dot does not count, because `*.*` takes nearly everything."""
+    """A part of it stands for itself; a dot does not count, because `*.*` takes nearly everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,32 +66,28 @@ class Expansion:
     base: str | None = None
     """The folder that the first wildcard looks through; `None`: nothing was expanded."""
     names_nothing: bool = False
-    """The pattern consists of wildcards alone from there on."""
+    """From the first wildcard on, the pattern consists of wildcards alone."""
 
 
 def _translate(chars: _Chars) -> str | Deny:
+    """Return a component as a pattern of `fnmatch`."""
     out: list[str] = []
     i = 0
     while i < len(chars):
         char, quoted = chars[i]
         if quoted or char not in "*?[":
             out.append(f"[{char}]" if char in "*?[" else char)
-            i += 1
         elif char == "[":
             end = next((j for j in range(i + 1, len(chars)) if chars[j] == ("]", False)), None)
             inner = chars[i + 1 : end]
             text = "".join(c for c, _ in inner)
             if end is None or any(q for _, q in inner) or not _BRACKET.fullmatch(text):
-                return Deny(
-                    "glob_bracket",
-                    "A bracket pattern may hold letters, digits and ranges alone.",
-                    "Put the name in single quotes if the bracket belongs to it.",
-                )
+                return _BAD_BRACKET
             out.append(f"[{text}]")
-            i = end + 1
+            i = end
         else:
             out.append(char)
-            i += 1
+        i += 1
     return "".join(out)
 
 
@@ -92,7 +101,7 @@ def _read_component(chars: _Chars) -> _Component | Deny:
             "A pattern must not begin with a dot: it would match hidden and protected files.",
             "Name the hidden files one by one.",
         )
-    if sum(c in "*?[" for c, _ in chars) > MAX_WILDCARDS:
+    if sum(c in "*?[" for c in text) > MAX_WILDCARDS:
         return _TOO_WIDE
     translated = _translate(chars)
     if isinstance(translated, Deny):
@@ -104,7 +113,7 @@ def _read_component(chars: _Chars) -> _Component | Deny:
 
 def _read_components(word: Word) -> list[_Component] | Deny:
     components: list[_Component] = []
-    chars: _Chars = []
+    chars: list[tuple[str, bool]] = []
     for pair in [*zip(word.text, word.quoted, strict=True), ("/", False)]:
         if pair[0] != "/":
             chars.append(pair)
@@ -117,58 +126,59 @@ def _read_components(word: Word) -> list[_Component] | Deny:
     return components
 
 
-class _Walk:
-    """The expansion of one word; `prefixes` are the spellings reached so far."""
-
-    def __init__(self, workspace: Workspace, budget: Budget) -> None:
-        self.workspace = workspace
-        self.budget = budget
-
-    def extend(self, prefix: str, component: _Component, *, last: bool) -> list[str] | Deny:
-        tail = "" if last else "/"
-        if component.pattern is None:
-            return self._extend_literal(f"{prefix}{component.text}", tail)
-        place = self.workspace.locate(prefix or ".")
-        if isinstance(place, Deny):
-            return place
-        if not Path(place.real).is_dir():
-            return []
-        try:
-            return self._list_matches(place.real, prefix, component.pattern, tail)
-        except OSError:
-            return Deny(
-                "glob_unreadable",
-                "The pattern's folder cannot be looked through.",
-                "Name the files.",
-            )
-
-    def _list_matches(
-        self, folder: str, prefix: str, pattern: re.Pattern[str], tail: str
-    ) -> list[str] | Deny:
-        found: list[str] = []
-        with os.scandir(folder) as entries:
+def _list_folder(
+    prefix: str, pattern: re.Pattern[str], tail: str, workspace: Workspace, budget: Budget
+) -> list[str] | Deny:
+    """Return the spellings below `prefix` that a pattern takes; with a `tail`, folders alone."""
+    place = workspace.locate(prefix or ".")
+    if isinstance(place, Deny):
+        return place
+    if not Path(place.real).is_dir():
+        return []
+    found: list[str] = []
+    try:
+        with os.scandir(place.real) as entries:
             for entry in entries:
-                self.budget.examined -= 1
-                if self.budget.examined < 0:
+                if not budget.examine():
                     return _TOO_WIDE
                 if entry.name.startswith(".") or not pattern.match(entry.name):
                     continue
-                if not tail or Path(entry.path).is_dir():  # a link to itself is none
+                if not tail or Path(entry.path).is_dir():
                     found.append(f"{prefix}{entry.name}{tail}")
-        return sorted(found)
+    except OSError:
+        return Deny(
+            "glob_unreadable", "The pattern's folder cannot be looked through.", "Name the files."
+        )
+    return sorted(found)
 
-    def _extend_literal(self, path: str, tail: str) -> list[str] | Deny:
-        self.budget.examined -= 1
-        if self.budget.examined < 0:
-            return _TOO_WIDE
-        there = not path or os.path.lexists(self.workspace.join(path))
-        return [f"{path}{tail}"] if there else []
+
+def _walk(
+    components: Sequence[_Component], workspace: Workspace, budget: Budget
+) -> list[str] | Deny:
+    reached = [""]
+    for i, component in enumerate(components):
+        tail = "/" if i < len(components) - 1 else ""
+        extended: list[str] = []
+        for prefix in reached:
+            if component.pattern is not None:
+                found = _list_folder(prefix, component.pattern, tail, workspace, budget)
+                if isinstance(found, Deny):
+                    return found
+                extended += found
+                continue
+            if not budget.examine():
+                return _TOO_WIDE
+            path = f"{prefix}{component.text}"
+            if not path or os.path.lexists(workspace.join(path)):
+                extended.append(f"{path}{tail}")
+        reached = extended
+    return reached
 
 
 def expand(word: Word, workspace: Workspace, budget: Budget) -> Expansion | Deny:
-    """Give the names that a word stands for, sorted, or refuse the pattern.
+    """Return the names that a word stands for, sorted, or refuse the pattern.
 
-    Looks only into folders inside the workspace; `budget` is used up by this and the command's other words.
+    Looks only into folders inside the workspace. All words of one command share the `budget`.
     """
     if not word.is_glob:
         return Expansion((word.text,))
@@ -178,7 +188,7 @@ def expand(word: Word, workspace: Workspace, budget: Budget) -> Expansion | Deny
     first = next(i for i, c in enumerate(components) if c.pattern is not None)
     if any(c.pattern is None and c.text == ".." for c in components[first:]):
         return Deny("glob_parent", "A pattern must not go up again with ..", "Name the folder.")
-    names = _walk(components, _Walk(workspace, budget))
+    names = _walk(components, workspace, budget)
     if isinstance(names, Deny):
         return names
     for name in names:
@@ -195,16 +205,3 @@ def expand(word: Word, workspace: Workspace, budget: Budget) -> Expansion | Deny
     base = f"{base}/" if first else "."
     empty = not any(c.has_literal for c in components[first:] if c.text)
     return Expansion(tuple(names) or (word.text,), base, empty)
-
-
-def _walk(components: list[_Component], walk: _Walk) -> list[str] | Deny:
-    prefixes = [""]
-    for i, component in enumerate(components):
-        reached: list[str] = []
-        for prefix in prefixes:
-            extended = walk.extend(prefix, component, last=i == len(components) - 1)
-            if isinstance(extended, Deny):
-                return extended
-            reached += extended
-        prefixes = reached
-    return prefixes

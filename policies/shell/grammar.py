@@ -1,8 +1,8 @@
-"""The second reading of a command line: bash's grammar as tree-sitter has it.
+"""A second reading of a command line, with tree-sitter's grammar of bash.
 
-Our own tokenizer and this must find the same words. They share no code, so a corner of the shell that one
-of them misreads shows as a disagreement, and the command is denied. Node kinds are allowed, never denied:
-what this grammar or a later one calls anything else is refused.
+Our own tokenizer and this one must find the same words. They share no code, so a corner of the shell that one
+of them misreads shows as a disagreement, and the command is denied. Node kinds are allowed, not denied: any
+other kind, also of a later grammar, is refused.
 """
 
 import re
@@ -17,9 +17,9 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def read_words(command: str) -> tuple[str, ...] | None:
-    """Give the literal words of one plain command, quotes taken off; `None`: it is anything else.
+    """Return the unquoted words of one plain command; `None` for anything else.
 
-    The parse is linear for the plain commands that get here; whoever calls bounds the length.
+    The parse is linear for plain commands; the caller bounds the length.
     """
     program = Parser(_BASH).parse(command.encode()).root_node
     if program.type != "program" or program.has_error or program.child_count != 1:

@@ -1,15 +1,14 @@
-"""Judges one POSIX command line: `judge_command`.
+"""The judgement of one POSIX command line: `judge_command`.
 
-One allowed command, literal words, listed options, paths inside. What comes out of an allowed command is a
-line quoted anew from the judged words, globs already expanded, so that the shell has nothing left to
-interpret: what was approved is what runs.
+An approved line is one allowed command with literal words, listed options and paths inside. It is quoted
+anew from the judged words, with its globs expanded, so that the shell interprets nothing: what was approved
+is what runs.
 """
 
 import os
 import re
 import shlex
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from policies.paths.workspace import Workspace
@@ -18,26 +17,16 @@ from policies.shell.effects import CHANGING, judge_effects
 from policies.shell.globs import Budget, Expansion, expand
 from policies.shell.grammar import read_words
 from policies.shell.options import Invocation, divide
-from policies.shell.searches import divide_find, divide_grep
 from policies.shell.unknown_commands import refuse_command
 from policies.shell.words import Word, split_words
-from policies.verdict import Allow, Deny
+from policies.verdict import CommandApproval, Deny
 
 MAX_RUN_CHARS = 30_000
 
 _ASSIGNMENT = re.compile(r"\w+\+?=")
 
 
-@dataclass(frozen=True, slots=True)
-class Approval:
-    """A command that may run."""
-
-    invocation: Invocation
-    line: str
-    """What has to run: the judged words, quoted anew."""
-
-
-def _read_command_word(words: Sequence[Word], commands: Collection[str]) -> str | Deny:
+def _read_command_name(words: Sequence[Word], commands: Collection[str]) -> str | Deny:
     if not words:
         allowed = f"Allowed are {', '.join(sorted(commands))}."
         return Deny("command_empty", "The command is empty.", allowed)
@@ -70,18 +59,16 @@ def _find_disagreement(command: str, words: Sequence[Word]) -> Deny | None:
 
 
 def _find_sweep(command: str, expansion: Expansion, workspace: Workspace) -> Deny | None:
-    """Refuse taking everything from the root, or from wherever the command happens to run."""
+    """Refuse removing or moving everything at the root or in the working directory."""
     if command not in {"rm", "mv"} or expansion.base is None:
         return None
     base = workspace.locate(expansion.base)
     if isinstance(base, Deny):
         return base
-    here = base.is_root or os.path.normpath(expansion.base) == "."
-    if not here:
+    if not base.is_root and os.path.normpath(expansion.base) != ".":
         return None
     root = base.real if base.is_root else workspace.real_root
-    swept = expansion.names_nothing or _sweeps_all(expansion, root)
-    if not swept:
+    if not expansion.names_nothing and not _takes_everything(expansion, root):
         return None
     return Deny(
         "glob_root",
@@ -90,10 +77,10 @@ def _find_sweep(command: str, expansion: Expansion, workspace: Workspace) -> Den
     )
 
 
-def _sweeps_all(expansion: Expansion, root: str) -> bool:
-    visible = {p.name for p in Path(root).iterdir() if not p.name.startswith(".")}
-    hit = {name.rstrip("/").rpartition("/")[2] for name in expansion.names}
-    return len(visible) > 1 and visible <= hit
+def _takes_everything(expansion: Expansion, root: str) -> bool:
+    visible = {path.name for path in Path(root).iterdir() if not path.name.startswith(".")}
+    taken = {name.rstrip("/").rpartition("/")[2] for name in expansion.names}
+    return len(visible) > 1 and visible <= taken
 
 
 def _expand_all(command: str, words: Sequence[Word], workspace: Workspace) -> list[str] | Deny:
@@ -108,16 +95,6 @@ def _expand_all(command: str, words: Sequence[Word], workspace: Workspace) -> li
             return fault
         names += expansion.names
     return names
-
-
-def _divide(command: str, words: Sequence[str]) -> Invocation | Deny:
-    match command:
-        case "find":
-            return divide_find(words)
-        case "grep":
-            return divide_grep(words)
-        case _:
-            return divide(command, words)
 
 
 def _find_operand_fault(invocation: Invocation) -> Deny | None:
@@ -138,42 +115,39 @@ def _find_operand_fault(invocation: Invocation) -> Deny | None:
 
 
 def _quote(word: str) -> str:
-    """Quote for bash, and for zsh, which takes a bare `=` at a word's start for a program's path."""
+    """Quote for bash, and for zsh, which replaces a leading bare `=` by a program's path."""
     return f"'{word}'" if word.startswith("=") and "'" not in word else shlex.quote(word)
 
 
-def judge_command(command: str, workspace: Workspace, commands: Collection[str]) -> Approval | Deny:
+def _approve(invocation: Invocation) -> CommandApproval | Deny:
+    line = " ".join(_quote(word) for word in invocation.words)
+    if len(line) > MAX_RUN_CHARS:
+        return Deny("command_too_long", "The pattern makes the command too long.", "Narrow it.")
+    return CommandApproval(
+        rule=f"bash_{invocation.command}",
+        command=invocation.command,
+        line=line,
+        paths=invocation.paths or (".",),
+        changes=invocation.command in CHANGING,
+    )
+
+
+def judge_command(
+    command: str, workspace: Workspace, commands: Collection[str]
+) -> CommandApproval | Deny:
     """Judge a command line by the commands that are allowed."""
     words = split_words(command)
     if isinstance(words, Deny):
         return words
-    name = _read_command_word(words, commands)
+    name = _read_command_name(words, commands)
     if isinstance(name, Deny):
         return name
     fault = _find_disagreement(command, words) or workspace.find_cwd_fault()
     if fault is not None:
         return fault
     expanded = _expand_all(name, words[1:], workspace)
-    invocation = expanded if isinstance(expanded, Deny) else _divide(name, expanded)
+    invocation = expanded if isinstance(expanded, Deny) else divide(name, expanded)
     if isinstance(invocation, Deny):
         return invocation
     fault = _find_operand_fault(invocation) or judge_effects(invocation, workspace)
     return fault or _approve(invocation)
-
-
-def _approve(invocation: Invocation) -> Approval | Deny:
-    line = " ".join(_quote(word) for word in invocation.words)
-    if len(line) > MAX_RUN_CHARS:
-        return Deny("command_too_long", "The pattern makes the command too long.", "Narrow it.")
-    return Approval(invocation, line)
-
-
-def describe_approval(approval: Approval) -> Allow:
-    """Give the verdict on an approved command."""
-    name = approval.invocation.command
-    return Allow(
-        f"bash_{name}",
-        "A listed command with every path inside the workspace.",
-        {"command": approval.line},
-        changes=name in CHANGING,
-    )

@@ -1,20 +1,42 @@
-"""Divides a command's words into options and operands, or refuses them.
+"""The division of a command's words into options and operands.
 
-Programs accept abbreviations, bundles and options after operands, so every word is read the way GNU's do
-and handed on in one plain form. Which options there are stands in `commands`.
+Programs accept abbreviations, bundles and options after operands, so every word is read as GNU's programs
+read it and handed on in one plain form. `commands` lists the options.
+
+Two commands are read differently. Of `find` only tests and printing are known: whatever runs, writes,
+deletes or follows links is refused. `grep` takes a pattern before its paths, and gets options that leave out
+files with secrets in every folder.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from policies.paths.workspace import show
+from policies.paths.protected import secret_folders_any_case, secret_patterns_any_case
 from policies.shell.commands import GRAMMARS
 from policies.verdict import Deny
+from policies.visible_text import show
 
 _SHORTHAND = re.compile(r"-\d{1,9}")
 _ONCE = frozenset({"target-directory", "reference"})
 """Options of which the last one would win."""
+MAX_EXPRESSION_WORDS = 100
+
+_ANY_TEXT = re.compile(r".+", re.DOTALL)
+_AMOUNT = re.compile(r"[-+]?\d{1,9}")
+_FIND_WORDS = frozenset(
+    {
+        *("!", "(", ")", "-a", "-and", "-empty", "-not", "-o", "-or", "-prune"),
+        *("-ls", "-print", "-print0"),
+    }
+)
+_FIND_VALUES: Mapping[str, re.Pattern[str]] = {
+    **dict.fromkeys(("-name", "-iname", "-path", "-ipath", "-newer", "-printf"), _ANY_TEXT),
+    **dict.fromkeys(("-mtime", "-atime", "-ctime", "-mmin", "-amin", "-cmin"), _AMOUNT),
+    **dict.fromkeys(("-maxdepth", "-mindepth"), re.compile(r"\d{1,4}")),
+    "-type": re.compile("[bcdflps](?:,[bcdflps])*"),
+    "-size": re.compile(r"[-+]?\d{1,9}[bcwkMG]?"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +56,18 @@ class Invocation:
     """What follows the operands (`find` alone)."""
 
     def has(self, name: str) -> bool:
-        """Say whether an option is given, in whichever spelling."""
+        """Return whether an option is given, in whichever spelling."""
         return name in self.meanings
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Give the whole command as it will run."""
+        """Return the whole command as it will run."""
         end = () if self.command in {"find", "pwd"} else ("--",)
         return (self.command, *self.options, *end, *self.operands, *self.expression)
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Give every path in it."""
+        """Return every path in it."""
         target = self.meanings.get("target-directory")
         return (*self.operands, *self.reads, *(() if target is None else (target,)))
 
@@ -139,8 +161,7 @@ class _Divider:
         )
 
 
-def divide(command: str, words: Sequence[str]) -> Invocation | Deny:
-    """Divide the words after a known command's name into options and operands, or refuse them."""
+def _divide_plain(command: str, words: Sequence[str]) -> Invocation | Deny:
     divider = _Divider(command)
     fault = divider.read(words)
     if fault is not None:
@@ -152,3 +173,84 @@ def divide(command: str, words: Sequence[str]) -> Invocation | Deny:
         tuple(divider.operands),
         tuple(divider.reads),
     )
+
+
+def _divide_find(words: Sequence[str]) -> Invocation | Deny:
+    """Divide the words after `find` into paths and expression, or refuse them.
+
+    `find` knows no `--`, so a path that could be taken for a part of the expression gets `./` before it.
+    """
+    end = next((i for i, word in enumerate(words) if _begins_expression(word)), len(words))
+    expression = words[end:]
+    reads = _read_expression(expression)
+    if isinstance(reads, Deny):
+        return reads
+    paths = tuple(_plain_path(word) for word in words[:end]) or (".",)
+    return Invocation("find", (), {}, paths, reads, tuple(expression))
+
+
+def _begins_expression(word: str) -> bool:
+    return word.startswith("-") or word in {"!", "(", ")", ","}
+
+
+def _plain_path(word: str) -> str:
+    plain = not word or word[0].isalnum() or word[0] in "._/~"
+    return word if plain else f"./{word}"
+
+
+def _read_expression(expression: Sequence[str]) -> tuple[str, ...] | Deny:
+    """Check every word of an expression; gives the paths in it."""
+    if len(expression) > MAX_EXPRESSION_WORDS:
+        return Deny("find_expression", "The expression is too long.", "Ask for less at once.")
+    reads: list[str] = []
+    words = iter(expression)
+    for word in words:
+        if word in _FIND_WORDS:
+            continue
+        allowed = _FIND_VALUES.get(word)
+        value = "" if allowed is None else next(words, "")
+        if allowed is None or not allowed.fullmatch(value):
+            shown = word if allowed is None else f"{word} {value}"
+            return Deny(
+                "option_not_allowed",
+                f"find does not take {show(shown.strip())} here.",
+                f"Listed are {' '.join(sorted(_FIND_VALUES))} with a value, -empty, -print, -not, -and, -or.",
+            )
+        if word == "-newer":
+            reads.append(value)
+    return tuple(reads)
+
+
+def _divide_grep(words: Sequence[str]) -> Invocation | Deny:
+    """Divide the words after `grep`; the pattern becomes an option, so that operands are paths alone."""
+    invocation = _divide_plain("grep", words)
+    if isinstance(invocation, Deny):
+        return invocation
+    options, operands = invocation.options, invocation.operands
+    if not invocation.has("regexp") and not invocation.has("file"):
+        if not operands:
+            return Deny("operands", "grep needs a pattern and a path.", "Name both.")
+        options, operands = (*options, "-e", operands[0]), operands[1:]
+    if invocation.has("recursive"):
+        options, operands = (*options, *_exclusions()), operands or (".",)
+    return replace(invocation, options=options, operands=operands)
+
+
+def _exclusions() -> tuple[str, ...]:
+    """Return the options that leave out secrets; they go last, because the last match wins."""
+    patterns = secret_patterns_any_case()
+    return (
+        *(f"--exclude={pattern}" for pattern in patterns),
+        *(f"--exclude-dir={pattern}" for pattern in (*patterns, *secret_folders_any_case())),
+    )
+
+
+def divide(command: str, words: Sequence[str]) -> Invocation | Deny:
+    """Divide the words after a known command's name into options and operands, or refuse them."""
+    match command:
+        case "find":
+            return _divide_find(words)
+        case "grep":
+            return _divide_grep(words)
+        case _:
+            return _divide_plain(command, words)

@@ -1,88 +1,23 @@
-"""What to say about a first word that is no allowed command: why not, and what would work instead."""
+"""The denial of a first word that is not an allowed command: why, and what would work instead."""
 
 from collections.abc import Collection, Mapping
 
-from policies.paths.workspace import show
 from policies.verdict import Deny
+from policies.visible_text import show
 
 _ONE_COMMAND = "Run one command in each call, by its plain name."
 
 _KEYWORDS = frozenset(
-    {
-        *(
-            "if",
-            "then",
-            "elif",
-            "else",
-            "fi",
-            "for",
-            "while",
-            "until",
-            "do",
-            "done",
-            "in",
-            "select",
-        ),
-        *("case", "esac", "function", "time", "coproc", "[[", "[", "test", "]]", "!", "{", "}"),
-    }
+    "if then elif else fi for while until do done in select case esac function time coproc "
+    "[[ [ test ]] ! { }".split()
 )
 _RUNNERS = frozenset(
-    {
-        *(
-            "env",
-            "sudo",
-            "doas",
-            "su",
-            "nohup",
-            "timeout",
-            "nice",
-            "ionice",
-            "setsid",
-            "stdbuf",
-            "watch",
-        ),
-        *(
-            "xargs",
-            "parallel",
-            "busybox",
-            "command",
-            "builtin",
-            "exec",
-            "eval",
-            "source",
-            ".",
-            "chroot",
-        ),
-        *("bash", "sh", "zsh", "dash", "ksh", "fish", "pwsh", "script", "unshare", "ssh", "strace"),
-    }
+    "env sudo doas su nohup timeout nice ionice setsid stdbuf watch xargs parallel busybox command "
+    "builtin exec eval source . chroot bash sh zsh dash ksh fish pwsh script unshare ssh strace".split()
 )
 _STATE = frozenset(
-    {
-        *(
-            "alias",
-            "unalias",
-            "export",
-            "declare",
-            "typeset",
-            "local",
-            "readonly",
-            "unset",
-            "set",
-            "let",
-        ),
-        *(
-            "shopt",
-            "enable",
-            "hash",
-            "trap",
-            "umask",
-            "ulimit",
-            "bind",
-            "complete",
-            "mapfile",
-            "read",
-        ),
-    }
+    "alias unalias export declare typeset local readonly unset set let shopt enable hash trap umask "
+    "ulimit bind complete mapfile read".split()
 )
 _INSTEAD: Mapping[str, str] = {
     **dict.fromkeys(("find", "fd", "tree", "du", "stat"), "Use the Glob tool to find files."),
@@ -100,7 +35,7 @@ _INSTEAD: Mapping[str, str] = {
 
 
 def refuse_command(name: str, allowed: Collection[str]) -> Deny:
-    """Refuse a command by what it is."""
+    """Return the denial of a command that is not in `allowed`."""
     shown, listed = show(name), f"Allowed are {', '.join(sorted(allowed))}."
     if name in _KEYWORDS:
         reason = f"{shown} belongs to the shell's own language; only plain commands are allowed."

@@ -1,19 +1,19 @@
-"""Judges the four commands of cmd: `del`, `move`, `copy` and `ren`.
+"""The judgement of the four commands of cmd: `del`, `move`, `copy` and `ren`.
 
-Nothing is expanded on the line, as cmd has no way to write several names for one; the names that a
-pattern takes are judged here and found again by cmd.
+Patterns are not expanded on the line, because cmd cannot write several names in place of one. The names that
+a pattern takes are judged here, and cmd finds them again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from policies.paths.workspace import Place, show
-from policies.verdict import Deny
-from policies.windows.approval import WindowsApproval
-from policies.windows.cmd_words import CmdWords, quote_for_cmd, split_cmd_words
-from policies.windows.effects import judge_move, judge_removal, judge_transfers, refuse_root
+from policies.paths.workspace import Place
+from policies.verdict import CommandApproval, Deny
+from policies.visible_text import show
+from policies.windows.cmd_words import CmdWords, split_cmd_words
+from policies.windows.effects import ROOT_REMOVED, judge_move, judge_removals, judge_transfers
 from policies.windows.operands import Operands
-from policies.windows.trees import TreeInspector
+from policies.windows.trees import WindowsTreeInspector
 from policies.windows.wildcards import has_wildcard, read_pattern
 from policies.windows.workspace import WindowsWorkspace
 
@@ -33,10 +33,10 @@ class _Judge:
         self.verb = verb
         self.words = words
         self.workspace = workspace
-        self.inspector = TreeInspector(workspace)
+        self.inspector = WindowsTreeInspector(workspace)
         self.operands = Operands(workspace, "cmd")
 
-    def run(self) -> WindowsApproval | Deny:
+    def run(self) -> CommandApproval | Deny:
         for switch in self.words.switches:
             if switch not in SWITCHES[self.verb]:
                 return Deny(
@@ -49,8 +49,13 @@ class _Judge:
             return fault
         quoted = [_quote(name) for name in self.words.names]
         line = " ".join((self.verb, *self.words.switches, *quoted))
-        touched = tuple(self.operands.touched)
-        return WindowsApproval(command=self.verb, line=line, paths=touched, changes=True)
+        return CommandApproval(
+            rule=f"windows_{self.verb}",
+            command=self.verb,
+            line=line,
+            paths=tuple(self.operands.touched) or (".",),
+            changes=True,
+        )
 
     def _find_count_fault(self) -> Deny | None:
         count = len(self.words.names)
@@ -64,20 +69,13 @@ class _Judge:
             places = self.operands.gather(name, sweeps=True)
             if isinstance(places, Deny):
                 return places
-            fault = self._judge_each_removal(places) or self._judge_below(name)
-            if fault is not None:
-                return fault
-        return None
-
-    def _judge_each_removal(self, places: Sequence[Place]) -> Deny | None:
-        for place in places:
-            fault = judge_removal(self.inspector, place)
+            fault = judge_removals(self.inspector, places) or self._judge_below(name)
             if fault is not None:
                 return fault
         return None
 
     def _judge_below(self, name: str) -> Deny | None:
-        """Judge `/s`, which takes every file of that name also in the folders below."""
+        """Judge `/s`, which also takes every file of that name in the folders below."""
         if "/s" not in self.words.switches:
             return None
         folder, _, last = name.replace("/", "\\").rstrip("\\").rpartition("\\")
@@ -110,7 +108,7 @@ class _Judge:
         return judge_transfers(self.inspector, places, landing, moves=self.verb == "move")
 
     def _read_folders(self, places: Sequence[Place]) -> tuple[Place, ...] | Deny:
-        """Give the files of folders among the sources: `copy folder x` copies those."""
+        """Return the files of the folders among the sources, which `copy` takes."""
         found: list[Place] = []
         for place in places:
             if Path(place.real).is_dir():
@@ -135,11 +133,11 @@ class _Judge:
         if isinstance(places, Deny):
             return places
         if any(place.is_root for place in places):
-            return refuse_root()
+            return ROOT_REMOVED
         return self._find_new_name_fault(source, renamed) or self._judge_renamed(places, renamed)
 
     def _find_new_name_fault(self, source: str, renamed: Callable[[str], str]) -> Deny | None:
-        """Refuse a new name that must not be, also where the pattern takes nothing yet."""
+        """Refuse a protected new name, even if the pattern takes nothing yet."""
         folder, slash, _ = source.replace("/", "\\").rstrip("\\").rpartition("\\")
         landing = self.workspace.locate(f"{folder}{slash}{renamed('name')}")
         return landing if isinstance(landing, Deny) else landing.find_write_fault()
@@ -180,11 +178,12 @@ _JUDGES: Mapping[str, Callable[[_Judge], Deny | None]] = {
 
 
 def _quote(name: str) -> str:
-    """Quote a name with backslashes alone, and none at its end, before which bash misses a quote."""
-    return quote_for_cmd(name.replace("/", "\\").rstrip("\\"))
+    """Quote a name for cmd, PowerShell and bash: bash would take a final backslash as escaping the quote."""
+    quoted = name.replace("/", "\\").rstrip("\\")
+    return f'"{quoted}"'
 
 
-def judge_cmd(verb: str, text: str, workspace: WindowsWorkspace) -> WindowsApproval | Deny:
+def judge_cmd(verb: str, text: str, workspace: WindowsWorkspace) -> CommandApproval | Deny:
     """Judge one command of cmd; `verb` is in lower case, `text` is what follows it."""
     words = split_cmd_words(text, workspace)
     if isinstance(words, Deny):

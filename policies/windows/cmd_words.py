@@ -1,31 +1,27 @@
-"""Splits a line for cmd into switches and names, and refuses everything else.
+"""The division of a line for cmd into switches and names; everything else is refused.
 
-`del`, `move`, `copy` and `ren` are names of PowerShell's, too, so a name must mean the same to both:
-brackets are a pattern to PowerShell, - begins a parameter there, and / begins a switch in cmd.
+PowerShell knows `del`, `move`, `copy` and `ren` too, so a name must mean the same to both: in PowerShell
+brackets are a pattern and - begins a parameter, in cmd / begins a switch.
 """
 
 import re
 from dataclasses import dataclass
 
-from policies.paths.workspace import show
 from policies.verdict import Deny
+from policies.visible_text import BLANK, MAX_WORDS, TOO_MANY_WORDS, DenialText, show
 from policies.windows.lines import (
-    BLANK,
-    MAX_WORDS,
+    INNER_QUOTE,
     SMART_DOUBLE,
     SMART_SINGLE,
-    Rule,
+    UNCLOSED_QUOTE,
     find_plain_fault,
-    refuse_inner_quote,
-    refuse_many_words,
-    refuse_unclosed,
 )
 from policies.windows.workspace import WindowsWorkspace
 
 _QUOTE = "Put the name in double quotes."
 _RENAME = "Use Remove-Item, Move-Item or Copy-Item with the name in single quotes."
 
-_PLAIN: dict[str, Rule] = {
+_PLAIN: dict[str, DenialText] = {
     "'": ("single_quote", "cmd does not quote with single quotes.", _QUOTE),
     ",": ("delimiter_comma", "A comma separates names in cmd.", _QUOTE),
     "=": ("delimiter_equals", "An equals sign separates names in cmd.", _QUOTE),
@@ -33,7 +29,7 @@ _PLAIN: dict[str, Rule] = {
     "[": ("bracket", "PowerShell would read a bracket as a pattern.", _RENAME),
     "]": ("bracket", "PowerShell would read a bracket as a pattern.", _RENAME),
 }
-_QUOTED: dict[str, Rule] = {
+_QUOTED: dict[str, DenialText] = {
     "%": ("variable_percent", "cmd expands %X% also in quotes.", _RENAME),
     "!": ("variable_delayed", "cmd may expand !X! also in quotes.", _RENAME),
     "^": ("caret", "^ may escape characters in cmd.", _RENAME),
@@ -75,13 +71,13 @@ class _Splitter:
             if fault is not None:
                 return fault
             if len(self.names) + len(self.switches) > MAX_WORDS:
-                return refuse_many_words()
+                return TOO_MANY_WORDS
         return CmdWords(tuple(self.switches), tuple(self.names))
 
     def _take_quoted(self) -> Deny | None:
         end = self.text.find('"', self.at + 1)
         if end < 0:
-            return refuse_unclosed()
+            return UNCLOSED_QUOTE
         inner = self.text[self.at + 1 : end]
         for char in inner:
             if char in _QUOTED:
@@ -89,7 +85,7 @@ class _Splitter:
             if char in SMART_DOUBLE or char in SMART_SINGLE:
                 return find_plain_fault(char, 0, starts=False)
         if self.text[end + 1 : end + 2] not in {"", *BLANK}:
-            return refuse_inner_quote()
+            return INNER_QUOTE
         self.at = end + 1
         self.names.append(inner)
         return None
@@ -99,7 +95,7 @@ class _Splitter:
         while self.at < len(self.text) and self.text[self.at] not in BLANK:
             char = self.text[self.at]
             if char == '"':
-                return refuse_inner_quote()
+                return INNER_QUOTE
             fault = find_plain_fault(self.text, self.at, starts=self.at == start)
             if fault is not None:
                 return fault
@@ -134,8 +130,3 @@ class _Splitter:
 def split_cmd_words(text: str, workspace: WindowsWorkspace) -> CmdWords | Deny:
     """Split what follows a verb of cmd, or refuse it; linear in its length."""
     return _Splitter(text, workspace).run()
-
-
-def quote_for_cmd(name: str) -> str:
-    """Quote a name so that cmd, PowerShell and bash read the same; it must not end in a backslash."""
-    return f'"{name}"'

@@ -1,15 +1,15 @@
-"""Binds the arguments of a cmdlet to its parameters, by an exact list for each.
+"""The parameters of each cmdlet, and the binding of arguments to them.
 
-No abbreviations and no aliases of parameters: a newer PowerShell may resolve them to something else.
-Parameters that write variables, reach other machines, follow or make links are not on any list.
+Abbreviations and aliases of parameters are refused: a newer PowerShell may resolve them to something else.
+Parameters that write variables, reach other machines, follow or make links are not listed.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from policies.paths.workspace import show
 from policies.verdict import Deny
+from policies.visible_text import show
 from policies.windows.powershell_words import Argument, Element
 
 _PATHS = frozenset({"path", "literalpath"})
@@ -89,16 +89,16 @@ class Bound:
     switches: Mapping[str, bool]
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Give the values of a parameter; empty: it is not given."""
+        """Return the values of a parameter; empty: it is not given."""
         return tuple(element.text for element in self.values.get(name, ()))
 
     def text(self, name: str) -> str | None:
-        """Give the one value of a parameter; `None`: it is not given."""
+        """Return the one value of a parameter; `None`: it is not given."""
         return next(iter(self.texts(name)), None)
 
 
 class _Binder:
-    """Reads the arguments of one cmdlet."""
+    """The arguments of one cmdlet, bound one after the other."""
 
     def __init__(self, cmdlet: Cmdlet) -> None:
         self.cmdlet = cmdlet
@@ -106,22 +106,14 @@ class _Binder:
         self.switches: dict[str, bool] = {}
         self.loose: list[tuple[Element, ...]] = []
         self.awaiting: str | None = None
+        """A parameter whose value is the next argument."""
 
-    def read(self, arguments: Sequence[Argument]) -> Deny | None:
-        for argument in arguments:
-            fault = self._take(argument)
-            if fault is not None:
-                return fault
-        if self.awaiting is not None:
-            return self._refuse_missing(self.awaiting)
-        return self._place_loose()
-
-    def _take(self, argument: Argument) -> Deny | None:
+    def take(self, argument: Argument) -> Deny | None:
         name = argument.parameter
         if self.awaiting is not None:
             awaiting, self.awaiting = self.awaiting, None
             if name is not None:
-                return self._refuse_missing(awaiting)
+                return _refuse_missing(awaiting)
             return self._bind(awaiting, argument.elements)
         if name is None:
             self.loose.append(argument.elements)
@@ -131,22 +123,27 @@ class _Binder:
         is_switch = name in self.cmdlet.switches
         return self._switch(name, argument) if is_switch else self._take_value(name, argument)
 
-    def _take_value(self, name: str, argument: Argument) -> Deny | None:
-        if name not in self.cmdlet.lists and name not in self.cmdlet.values:
-            return self._refuse(name)
-        if argument.constant is not None:
-            return Deny("variable_dollar", "Variables are not expanded here.", "Write the value.")
-        if argument.elements:
-            return self._bind(name, argument.elements)
-        self.awaiting = name
-        return None
-
     def _switch(self, name: str, argument: Argument) -> Deny | None:
         if argument.elements:
             return Deny(
                 "switch_value", f"-{name} takes no such value.", "Write the switch by itself."
             )
         self.switches[name] = argument.constant is not False
+        return None
+
+    def _take_value(self, name: str, argument: Argument) -> Deny | None:
+        if name not in self.cmdlet.lists and name not in self.cmdlet.values:
+            known = sorted({*self.cmdlet.lists, *self.cmdlet.values, *self.cmdlet.switches})
+            return Deny(
+                "parameter_not_allowed",
+                f"{self.cmdlet.name} does not take -{show(name)} here.",
+                f"Write a listed parameter in full: -{', -'.join(known)}.",
+            )
+        if argument.constant is not None:
+            return Deny("variable_dollar", "Variables are not expanded here.", "Write the value.")
+        if argument.elements:
+            return self._bind(name, argument.elements)
+        self.awaiting = name
         return None
 
     def _bind(self, name: str, elements: tuple[Element, ...]) -> Deny | None:
@@ -162,7 +159,10 @@ class _Binder:
         self.values[name] = elements
         return None
 
-    def _place_loose(self) -> Deny | None:
+    def finish(self) -> Deny | None:
+        """Bind the values without a name to the positional parameters that are left."""
+        if self.awaiting is not None:
+            return _refuse_missing(self.awaiting)
         taken = self.values.keys() | ({"path"} if "literalpath" in self.values else set())
         free = [name for name in self.cmdlet.positional if name not in taken]
         if len(self.loose) > len(free):
@@ -179,17 +179,9 @@ class _Binder:
             return Deny("parameter_twice", "Give -Path or -LiteralPath, not both.", None)
         return None
 
-    def _refuse(self, name: str) -> Deny:
-        return Deny(
-            "parameter_not_allowed",
-            f"{self.cmdlet.name} does not take -{show(name)} here.",
-            "Write a listed parameter in full: -"
-            + ", -".join(sorted({*self.cmdlet.lists, *self.cmdlet.values, *self.cmdlet.switches}))
-            + ".",
-        )
 
-    def _refuse_missing(self, name: str) -> Deny:
-        return Deny("value_missing", f"-{name} has no value.", "Write the value after it.")
+def _refuse_missing(name: str) -> Deny:
+    return Deny("value_missing", f"-{name} has no value.", "Write the value after it.")
 
 
 _VALUE_HINTS = {
@@ -202,5 +194,8 @@ _VALUE_HINTS = {
 def bind(cmdlet: Cmdlet, arguments: Sequence[Argument]) -> Bound | Deny:
     """Bind the arguments as PowerShell would, or refuse them."""
     binder = _Binder(cmdlet)
-    fault = binder.read(arguments)
-    return Bound(cmdlet, binder.values, binder.switches) if fault is None else fault
+    for argument in arguments:
+        fault = binder.take(argument)
+        if fault is not None:
+            return fault
+    return binder.finish() or Bound(cmdlet, binder.values, binder.switches)

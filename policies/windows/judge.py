@@ -1,19 +1,18 @@
-"""Judges one command line on Windows: `judge_windows_command`.
+"""The judgement of one command line on Windows: `judge_windows_command`.
 
-The first word says which rules hold: `del`, `move`, `copy` and `ren` are cmd's, a name such as
-`Remove-Item` is PowerShell's. Whichever shell gets the line, it must do nothing but what was judged.
+The first word decides which rules apply: `del`, `move`, `copy` and `ren` are cmd's, a name such as
+`Remove-Item` is PowerShell's. Whichever shell runs the line must do exactly what was judged.
 """
 
 import re
 from collections.abc import Collection, Mapping
 from typing import Literal
 
-from policies.paths.workspace import show
-from policies.verdict import Deny
-from policies.windows.approval import WindowsApproval
+from policies.verdict import CommandApproval, Deny
+from policies.visible_text import BLANK, ONE_COMMAND, show
 from policies.windows.cmd import SWITCHES, judge_cmd
 from policies.windows.cmdlets import CMDLETS
-from policies.windows.lines import BLANK, find_line_fault, find_plain_fault
+from policies.windows.lines import find_line_fault, find_plain_fault
 from policies.windows.powershell import judge_powershell
 from policies.windows.workspace import WindowsWorkspace
 
@@ -22,7 +21,6 @@ Shell = Literal["any", "powershell"]
 _NAMES = {**{verb: verb for verb in SWITCHES}, **{k: v.name for k, v in CMDLETS.items()}}
 KNOWN_COMMANDS = frozenset(_NAMES.values())
 _FIRST = re.compile(r"[^ \t]*")
-_ONE_COMMAND = "Run one command in each call, one after the other."
 
 _SHELLS = ("cmd", "command", "powershell", "pwsh", "bash", "sh", "wsl", "call", "start", "runas")
 _MOVING = ("cd", "chdir", "pushd", "popd", "set-location", "push-location", "pop-location", "sl")
@@ -46,7 +44,7 @@ def _hint(commands: Collection[str]) -> str:
 
 
 def _refuse_verb(word: str, commands: Collection[str]) -> Deny:
-    """Say what the first word is, and what would work instead."""
+    """Return what the first word is, and what would work instead."""
     name = word.casefold().removesuffix(".exe")
     if name in _SHELLS:
         return Deny("wrapper", f"{show(word)} starts another shell or program.", _hint(commands))
@@ -57,15 +55,12 @@ def _refuse_verb(word: str, commands: Collection[str]) -> Deny:
             "Give each path in full, relative to the workspace.",
         )
     if name.partition("(")[0] in _LOOPS:
-        return Deny("loop", f"{show(word)} runs other commands.", _ONE_COMMAND)
-    for fault in (_find_sign_fault(word), _find_form_fault(word)):
-        if fault is not None:
-            return fault
-    if name in _INSTEAD:
-        return Deny(
-            "command_not_allowed", f"The command {show(word)} is not allowed.", _INSTEAD[name]
-        )
-    return Deny("command_not_allowed", f"The command {show(word)} is not allowed.", _hint(commands))
+        return Deny("loop", f"{show(word)} runs other commands.", ONE_COMMAND)
+    fault = _find_sign_fault(word) or _find_form_fault(word)
+    if fault is not None:
+        return fault
+    hint = _INSTEAD.get(name, _hint(commands))
+    return Deny("command_not_allowed", f"The command {show(word)} is not allowed.", hint)
 
 
 def _find_sign_fault(word: str) -> Deny | None:
@@ -113,7 +108,7 @@ def _read_verb(line: str, shell: Shell, commands: Collection[str]) -> str | Deny
 
 def judge_windows_command(
     command: str, workspace: WindowsWorkspace, commands: Collection[str], *, shell: Shell = "any"
-) -> WindowsApproval | Deny:
+) -> CommandApproval | Deny:
     """Judge a command line for cmd or PowerShell; `commands` may run, spelled as in `KNOWN_COMMANDS`.
 
     `shell` is `powershell` where PowerShell alone gets the line; the names of cmd are aliases there.

@@ -1,10 +1,11 @@
-"""Finds what the names of one command stand for: what is there, what a pattern takes, what is to be made."""
+"""The places that the names of one command stand for: existing ones, those a pattern takes, new ones."""
 
 import os
 from pathlib import Path
 
-from policies.paths.workspace import Place, show
+from policies.paths.workspace import Place
 from policies.verdict import Deny
+from policies.visible_text import show
 from policies.windows.effects import find_here, fold_parts
 from policies.windows.wildcards import Budget, Dialect, Expansion, expand, has_wildcard
 from policies.windows.workspace import WindowsWorkspace
@@ -13,7 +14,7 @@ _LOOK = "Look with Get-ChildItem which names there are."
 
 
 class Operands:
-    """The names of one command; remembers what they touch."""
+    """Locates the names of one command, and records what they touch."""
 
     def __init__(self, workspace: WindowsWorkspace, dialect: Dialect) -> None:
         self.workspace = workspace
@@ -22,16 +23,15 @@ class Operands:
         self._budget = Budget()
 
     def is_pattern(self, text: str) -> bool:
-        """Say whether the shell takes the text for a pattern."""
+        """Return whether the shell takes the text for a pattern."""
         return has_wildcard(text, self.dialect)
 
     def gather(
         self, text: str, *, sweeps: bool, is_literal: bool = False
     ) -> tuple[Place, ...] | Deny:
-        """Give what a name or a pattern stands for; each is there.
+        """Return the existing places that a name or a pattern stands for.
 
-        What is missing cannot be checked, and would do nothing. With `sweeps` a pattern must not take
-        everything from the root, or from wherever the command runs.
+        With `sweeps` a pattern must not take everything at the root or in the working directory.
         """
         if is_literal or not self.is_pattern(text):
             return self._gather_one(text)
@@ -58,7 +58,7 @@ class Operands:
         return (place,)
 
     def target(self, path: str, *, is_deep: bool = False) -> Place | Deny:
-        """Find what is to be made or written; unless `is_deep`, its folder must be there."""
+        """Locate what is to be made or written; its folder must exist unless `is_deep`."""
         fault = self.workspace.find_root_fault(path)
         if fault is not None:
             return fault
@@ -90,7 +90,7 @@ class Operands:
 
 
 def _find_sweep(expansion: Expansion, workspace: WindowsWorkspace) -> Deny | None:
-    """Refuse taking everything from the root, or from wherever the command happens to run."""
+    """Refuse taking everything at the root or in the working directory."""
     base = expansion.base
     if not base.is_root and fold_parts(base.real_parts) != find_here(workspace):
         return None

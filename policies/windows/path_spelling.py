@@ -1,14 +1,15 @@
-"""Which spellings of a path Windows reads as something else than a plain name below a folder.
+"""Spellings of a path that Windows reads as something other than plain names below a folder.
 
-Devices, alternate streams, short names, trailing dots, shares, namespaces, providers: one text, another
-file than it seems. All of that is refused by its spelling, whether or not it would lead outside.
+Devices, alternate streams, short names, trailing dots, shares, namespaces and providers are refused by their
+spelling, whether or not they would lead outside.
 """
 
 import re
 import unicodedata
 
-from policies.paths.workspace import MAX_NAME_BYTES, MAX_PATH_BYTES, has_hidden_character, show
+from policies.paths.workspace import MAX_NAME_BYTES, MAX_PATH_BYTES
 from policies.verdict import Deny
+from policies.visible_text import has_hidden_character, show
 
 _PLAIN = "Write the path plainly, relative to the workspace, as in src\\main.py."
 _DEVICES = frozenset(
@@ -27,13 +28,13 @@ _SHORT_NAME = re.compile(r"~\d")
 _ILLEGAL = frozenset('<>|"')
 _DRIVE = re.compile(r"[A-Za-z]:")
 _SWAPPED = frozenset("/\\\"'`$%")
-"""What a look-alike may turn into on its way through an old code page."""
+"""What a look-alike may become in an old code page."""
 _YEN_AND_WON = frozenset("¥₩￥￦")
 """They stand for a backslash in Japanese and Korean code pages."""
 
 
 def unify(path: str) -> str:
-    """Give a path with / for every separator, which is how paths are compared here."""
+    """Return a path with / for every separator, which is how paths are compared here."""
     return path.replace("\\", "/")
 
 
@@ -52,7 +53,7 @@ def find_text_fault(path: str) -> Deny | None:
 
 
 def refuse_rooted(path: str) -> Deny:
-    """Name what sort of absolute or qualified path this is; for those that are not below the root."""
+    """Return the denial of an absolute or qualified path that is not below the root."""
     unified = unify(path)
     if unified.startswith(("//?/", "//./")):
         return Deny("path_namespace", "Paths with \\\\?\\ or \\\\.\\ skip all checks.", _PLAIN)
@@ -66,7 +67,7 @@ def refuse_rooted(path: str) -> Deny:
 
 
 def is_rooted(unified: str) -> bool:
-    """Say whether a path starts from a drive, a share or a namespace."""
+    """Return whether a path starts from a drive, a share or a namespace."""
     return unified.startswith("/") or (_DRIVE.match(unified) is not None and unified[2:3] == "/")
 
 
@@ -113,7 +114,7 @@ def _find_lookalike(name: str) -> bool:
 
 
 def find_name_fault(name: str) -> Deny | None:
-    """Refuse one component that Windows takes for something else than its letters say."""
+    """Refuse one component that Windows reads as something other than its letters."""
     if name in {"", ".", ".."}:
         return None
     if _is_device(name):

@@ -1,18 +1,18 @@
-"""Judges the five cmdlets of PowerShell that may run, and writes them anew with every parameter named.
+"""The judgement of the five cmdlets of PowerShell that may run, written anew with every parameter named.
 
 Names without wildcards are handed on with -LiteralPath, so that brackets in them are letters.
 """
 
 from collections.abc import Callable, Mapping
 
-from policies.paths.workspace import Place, show
-from policies.verdict import Deny
-from policies.windows.approval import WindowsApproval
+from policies.paths.workspace import Place
+from policies.verdict import CommandApproval, Deny
+from policies.visible_text import show
 from policies.windows.cmdlets import CMDLETS, Bound, bind
-from policies.windows.effects import judge_removal, judge_transfers
+from policies.windows.effects import judge_removals, judge_transfers
 from policies.windows.operands import Operands
 from policies.windows.powershell_words import quote_for_powershell, split_powershell_words
-from policies.windows.trees import TreeInspector
+from policies.windows.trees import WindowsTreeInspector
 from policies.windows.workspace import WindowsWorkspace
 
 MAX_RUN_CHARS = 30_000
@@ -33,22 +33,23 @@ class _Judge:
 
     def __init__(self, bound: Bound, workspace: WindowsWorkspace) -> None:
         self.bound = bound
-        self.inspector = TreeInspector(workspace)
+        self.inspector = WindowsTreeInspector(workspace)
         self.operands = Operands(workspace, "powershell")
         self.literal = "literalpath" in bound.values
         self.paths = bound.texts("literalpath") or bound.texts("path")
 
-    def run(self, name: str) -> WindowsApproval | Deny:
+    def run(self, name: str) -> CommandApproval | Deny:
         fault = self._find_pattern_fault() or _JUDGES[name](self)
         if fault is not None:
             return fault
         line = self._write(name)
         if isinstance(line, Deny):
             return line
-        return WindowsApproval(
+        return CommandApproval(
+            rule=f"windows_{name.replace('-', '_')}",
             command=self.bound.cmdlet.name,
             line=line,
-            paths=tuple(self.operands.touched),
+            paths=tuple(self.operands.touched) or (".",),
             changes=name != "get-childitem",
         )
 
@@ -83,11 +84,7 @@ class _Judge:
         places = self._gather(sweeps=True)
         if isinstance(places, Deny):
             return places
-        for place in places:
-            fault = judge_removal(self.inspector, place)
-            if fault is not None:
-                return fault
-        return None
+        return judge_removals(self.inspector, places)
 
     def _judge_transfer(self, *, moves: bool) -> Deny | None:
         target = self.bound.text("destination")
@@ -182,7 +179,7 @@ class _Judge:
 
 
 def _tidy(path: str) -> str:
-    """Write a path with backslashes alone, and none at its end, before which bash misses a quote."""
+    """Return a path with backslashes alone, and none at its end, where bash would miss the quote."""
     backslashed = path.replace("/", "\\")
     return backslashed.rstrip("\\") or backslashed
 
@@ -207,7 +204,7 @@ _JUDGES: Mapping[str, Callable[[_Judge], Deny | None]] = {
 }
 
 
-def judge_powershell(verb: str, text: str, workspace: WindowsWorkspace) -> WindowsApproval | Deny:
+def judge_powershell(verb: str, text: str, workspace: WindowsWorkspace) -> CommandApproval | Deny:
     """Judge one cmdlet; `verb` is in lower case, `text` is what follows it."""
     arguments = split_powershell_words(text)
     if isinstance(arguments, Deny):

@@ -1,34 +1,30 @@
-"""Splits a line for PowerShell into parameters and values, and refuses everything else.
+"""The division of a line for PowerShell into parameters and values; everything else is refused.
 
-A value is a plain word, a quoted one, or several of them with commas between. Strings that PowerShell
-would look into are refused, so that a value is what is written.
+A value is a plain word, a quoted one, or several of them with commas between. Strings that PowerShell would
+expand are refused, so that a value is what is written.
 """
 
 from dataclasses import dataclass
 
-from policies.paths.workspace import show
 from policies.verdict import Deny
+from policies.visible_text import BLANK, MAX_WORDS, TOO_MANY_WORDS, DenialText, show
 from policies.windows.lines import (
-    BLANK,
-    MAX_WORDS,
+    INNER_QUOTE,
     SMART_DOUBLE,
     SMART_SINGLE,
-    Rule,
+    UNCLOSED_QUOTE,
     find_plain_fault,
-    refuse_inner_quote,
-    refuse_many_words,
-    refuse_unclosed,
 )
 
 _SINGLE = "Use single quotes."
-_IN_DOUBLE: dict[str, Rule] = {
+_IN_DOUBLE: dict[str, DenialText] = {
     "$": ("variable_dollar", "PowerShell expands $ in double quotes.", _SINGLE),
     "`": ("backtick", "A backtick escapes characters in double quotes.", _SINGLE),
     "%": ("variable_percent", "cmd expands %X% also in quotes.", "Use another name."),
     "!": ("variable_delayed", "cmd and bash may expand ! in double quotes.", _SINGLE),
     "^": ("caret", "^ may escape characters in cmd.", _SINGLE),
 }
-_IN_SINGLE: dict[str, Rule] = {
+_IN_SINGLE: dict[str, DenialText] = {
     "%": _IN_DOUBLE["%"],
     **dict.fromkeys(
         "&|<>", ("operator_in_quotes", "cmd does not see single quotes.", "Use double quotes.")
@@ -54,7 +50,7 @@ class Argument:
     elements: tuple[Element, ...]
     """The value; empty: a parameter alone."""
     constant: bool | None = None
-    """What `:$true` or `:$false` says."""
+    """The value of `:$true` or `:$false`."""
 
 
 class _Reader:
@@ -74,7 +70,7 @@ class _Reader:
             arguments.append(argument)
             self.words += 1
             if self.words > MAX_WORDS:
-                return refuse_many_words()
+                return TOO_MANY_WORDS
         return tuple(arguments)
 
     def _skip_blanks(self) -> bool:
@@ -87,7 +83,7 @@ class _Reader:
 
     def _read_argument(self) -> Argument | Deny:
         if self.text.startswith("--%", self.at):
-            return find_plain_fault(self.text, self.at, starts=True) or refuse_inner_quote()
+            return find_plain_fault(self.text, self.at, starts=True) or INNER_QUOTE
         if self.text[self.at] == "-":
             return self._read_parameter()
         elements = self._read_elements()
@@ -156,7 +152,7 @@ class _Reader:
         start = self.at
         while not self._ends_word(self.at) and self.text[self.at] != ",":
             if self.text[self.at] in {"'", '"'}:
-                return refuse_inner_quote()
+                return INNER_QUOTE
             fault = find_plain_fault(self.text, self.at, starts=self.at == start)
             if fault is not None:
                 return fault
@@ -171,7 +167,7 @@ class _Reader:
         while True:
             end = self.text.find("'", at)
             if end < 0:
-                return refuse_unclosed()
+                return UNCLOSED_QUOTE
             chars.append(self.text[at:end])
             if self.text[end + 1 : end + 2] != "'":
                 break
@@ -182,20 +178,20 @@ class _Reader:
     def _read_double_quoted(self) -> Element | Deny:
         end = self.text.find('"', self.at + 1)
         if end < 0:
-            return refuse_unclosed()
+            return UNCLOSED_QUOTE
         inner = self.text[self.at + 1 : end]
         return self._close(inner, end + 1, _IN_DOUBLE, SMART_DOUBLE | SMART_SINGLE)
 
     def _close(
-        self, inner: str, after: int, rules: dict[str, Rule], smart: frozenset[str]
+        self, inner: str, after: int, rules: dict[str, DenialText], smart: frozenset[str]
     ) -> Element | Deny:
         for char in inner:
             if char in rules:
                 return Deny(*rules[char])
             if char in smart:
-                return find_plain_fault(char, 0, starts=False) or refuse_inner_quote()
+                return find_plain_fault(char, 0, starts=False) or INNER_QUOTE
         if not self._ends_word(after) and self.text[after] != ",":
-            return refuse_inner_quote()
+            return INNER_QUOTE
         self.at = after
         return Element(inner, quoted=True)
 

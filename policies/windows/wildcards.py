@@ -1,18 +1,19 @@
-"""Which files a pattern of cmd or PowerShell takes, found before the shell does.
+"""The files that a pattern of cmd or PowerShell may take.
 
-Both take names that begin with a dot, so `*` means `.env` too. cmd also compares with the short name that
-NTFS may keep beside the long one (`ENV~1` for `.env`), and lets `?` stand for nothing; here a pattern takes
-rather too much than too little, since every name that it may take is judged.
+Both take names that begin with a dot, so `*` includes `.env`. cmd also compares with the short name that NTFS
+may keep beside the long one (`ENV~1` for `.env`), and lets `?` stand for nothing. In doubt a pattern is read
+as taking a name, because every name that it may take is judged.
 """
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from policies.paths.workspace import Place, show
+from policies.paths.workspace import Place
 from policies.verdict import Deny
+from policies.visible_text import show
 from policies.windows.path_spelling import find_colon_fault, find_name_fault, unify
 from policies.windows.workspace import WindowsWorkspace
 
@@ -23,7 +24,7 @@ MAX_WILDCARDS = 16
 Dialect = Literal["cmd", "powershell"]
 
 _UNKNOWN = "\0"
-"""Stands in a short name for a character that nobody can foretell."""
+"""Stands in a short name for a character that cannot be predicted."""
 _SET = re.compile(r"[\w\-]+")
 _SHORT_NAME = re.compile(r"~[*?\[]")
 _SHORT_STEM_CHARS = 6
@@ -39,10 +40,10 @@ _TOO_WIDE = Deny(
 
 @dataclass(slots=True)
 class Budget:
-    """How much work the patterns of one command may still do."""
+    """The work that the patterns of one command may still do."""
 
-    examined: int = field(default=MAX_EXAMINED)
-    hits: int = field(default=MAX_HITS)
+    examined: int = MAX_EXAMINED
+    hits: int = MAX_HITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +68,11 @@ class Pattern:
 
     @property
     def names_nothing(self) -> bool:
-        """Say whether it consists of wildcards and punctuation alone."""
+        """Return whether it consists of wildcards and punctuation alone."""
         return not any(t.kind == "literal" and t.text.isalnum() for t in self.tokens)
 
     def takes(self, name: str) -> bool:
-        """Say whether the pattern takes a name, or may take it by its short one."""
+        """Return whether the pattern takes a name, or may take it by its short one."""
         folded = name.casefold()
         if self._matches(folded):
             return True
@@ -102,7 +103,7 @@ def _skip(tokens: tuple[_Token, ...], reached: set[int]) -> set[int]:
 
 
 def _short_names(name: str) -> tuple[str, ...]:
-    """Give the forms that the short name of a name may have, in lower case."""
+    """Return the forms that the short name of a name may have, in lower case."""
     kept = re.sub(r"[+,;=\[\]]", "_", name.lstrip(".").replace(" ", ""))
     stem, _, extension = kept.rpartition(".") if "." in kept else (kept, "", "")
     stem = "".join(c if c.isascii() else _UNKNOWN for c in stem.replace(".", ""))
@@ -114,7 +115,7 @@ def _short_names(name: str) -> tuple[str, ...]:
 
 
 def has_wildcard(text: str, dialect: Dialect) -> bool:
-    """Say whether a shell takes the text for a pattern."""
+    """Return whether a shell takes the text for a pattern."""
     return any(char in text for char in ("*?" if dialect == "cmd" else "*?[]"))
 
 
@@ -192,7 +193,7 @@ def _split(text: str, dialect: Dialect) -> tuple[str, list[str]] | Deny:
 def expand(
     text: str, workspace: WindowsWorkspace, budget: Budget, *, dialect: Dialect
 ) -> Expansion | Deny:
-    """Give the places that a pattern may take, each inside, or refuse it; `budget` is used up."""
+    """Return the places that a pattern may take, each inside, or refuse it; `budget` is used up."""
     split = workspace.find_root_fault(text) or _split(text, dialect)
     if isinstance(split, Deny):
         return split

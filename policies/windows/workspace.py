@@ -1,8 +1,8 @@
-"""Where a path in Windows' spelling leads: `WindowsWorkspace`.
+"""The place of a path in Windows' spelling: `WindowsWorkspace`.
 
-Windows tidies `..` before it looks at the disk, and compares names without regard to case. The same code
-judges on every system, so that it can be tested on every system: separators are unified, and on a disk
-that does regard case each component is looked up without.
+Windows resolves `..` before it looks at the disk, and compares names without regard to case. The same code
+judges on every system, so that it can be tested on every system: separators are unified, and on a disk with
+case-sensitive names each component is looked up without regard to case.
 """
 
 import contextlib
@@ -10,8 +10,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from policies.paths.workspace import ExtraDirectory, Place, Workspace, show
+from policies.paths.workspace import ExtraDirectory, Place, Workspace
 from policies.verdict import Deny
+from policies.visible_text import show
 from policies.windows.path_spelling import (
     find_colon_fault,
     find_name_fault,
@@ -26,15 +27,10 @@ _INSIDE = "Use paths inside the workspace, relative to its root."
 _CWD_OUTSIDE = Deny("cwd_outside", "The working directory is not inside the workspace.", None)
 
 
-def same_name(one: str, other: str) -> bool:
-    """Say whether two names are one on a disk that disregards case."""
-    return one.casefold() == other.casefold()
-
-
 def _strip_root(unified: str, root: str) -> str | None:
-    """Give what stands below `root`, without regard to case; `None`: the path is elsewhere."""
+    """Return what stands below `root`, without regard to case; `None`: the path is elsewhere."""
     head, tail = unified[: len(root)], unified[len(root) :]
-    if not same_name(head, root) or (tail and not tail.startswith("/")):
+    if head.casefold() != root.casefold() or (tail and not tail.startswith("/")):
         return None
     return tail.lstrip("/")
 
@@ -81,6 +77,8 @@ class _Spelling:
 class WindowsWorkspace(Workspace):
     """A `Workspace` whose paths are spelled as on Windows, with either separator."""
 
+    separator = "\\"
+
     def __init__(
         self, root: Path, cwd: Path | str, directories: Sequence[ExtraDirectory] = ()
     ) -> None:
@@ -96,7 +94,7 @@ class WindowsWorkspace(Workspace):
         return _CWD_OUTSIDE
 
     def strip_root(self, path: str) -> str | None:
-        """Give what an absolute path holds below its root; `None`: it is below none."""
+        """Return what an absolute path holds below its root; `None`: it is below none."""
         split = self._split_root(path)
         return None if split is None else split[1]
 

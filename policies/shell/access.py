@@ -1,16 +1,12 @@
-"""Where a path that a command names stands, and whether it may be read, written or removed there."""
+"""Places that a command names, located for one kind of access: each is refused unless it is allowed."""
 
 import os
 import stat
 from pathlib import Path
 
-from policies.paths.workspace import Place, Workspace, show
+from policies.paths.workspace import Place, Workspace
 from policies.verdict import Deny
-
-UNREADABLE = Deny(
-    "path_unreadable", "Something on the way cannot be looked at.", "Name files that can be read."
-)
-"""The file system refused an answer that a judgement needs."""
+from policies.visible_text import show
 
 
 def locate_read(workspace: Workspace, operand: str) -> Place | Deny:
