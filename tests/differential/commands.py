@@ -14,145 +14,62 @@ from hypothesis import strategies as st
 
 from policies.shell.commands import GRAMMARS, Grammar
 from tests.unit.policies.corpus import read_cases
+from tests.unit.policies.judging import read_list
 
 T = TypeVar("T")
 
 
-def _words(line: str) -> list[str]:
-    return line.split()
-
-
-_HONEST = (
-    *_words("a.txt b.txt notes.md src src/main.py docs docs/readme.md data tmp data/1.csv build"),
-    *_words("build/out.o img/photo.png archive/2024 tests/test_a.py src/deep src/deep/er/x.txt ."),
-    *_words("项目 项目/子目录/数据.csv 报告.docx 数据/一.txt new new/deeper src/new.py docs/新建"),
-    *_words("big/a big/a/b/c/d.txt tests img archive deps deps/one node_modules *.txt data/*.csv"),
-    *("新 文件", "it's.txt", "a b.txt", "dir with space/inner file.txt", "数据/二 三.txt"),
-)
-_TEMPTING = (
-    # links that lead out, and some that do not
-    *_words("out out/ out/keep.txt outfile abs abs/passwd absfile dangle loop selflink inlink"),
-    *_words("selflink/a.txt docs2 docs2/ docs2/.. envlink ruleslink src/up src/up/a.txt src/upup"),
-    *_words("src/upup/outside.txt src/deep/far src/deep/near 链接 链接/keep.txt tests/same"),
-    *_words("to-ro/manual.txt to-rw/draft.txt to-rw/new/ out/../a.txt docs2/../a.txt"),
-    # ways out by the spelling
-    *_words(
-        ".. ../outside.txt ../outdir ../ws ../ws-evil/secret.txt src/.. src/../.. nosuch/../a.txt"
-    ),
-    *_words(
-        "/ /etc/passwd /etc /dev/null //etc {WS} {WS}/ {WS}/a.txt {WS}/.. {WS}-evil/secret.txt"
-    ),
-    *_words("{WS}/../ws/a.txt ~ ~root $HOME nosuch/../../outside.txt new/../src a.txt/../b.txt"),
-    *_words("{P}/ro/manual.txt {P}/ro {P}/rw {P}/rw/draft.txt {P}/rw/new ../rw/sub ../ro/x"),
-    *_words(
-        "{P}/rw/link/keep.txt {P}/rw/.env {P}/rw/sub/CLAUDE.md {P}/rw/sub/* {P}/ro/* {P}/rw/.."
-    ),
-    # patterns, and names that look like options, commands or patterns
-    *_words("* ./* src/* */* [a-z]* ? [ab].txt out/* src/up*/* .* .?* *link* {a,b} img/*"),
-    *_words("-l ./-l -rf ./-rf -- --target-directory=.. ./--target-directory=.. -t src/deep/-x -"),
-    *("$(id)", "`id`", ";id", "| id", "&& id", "> ../z", "a; id", "x && id", "$(cat .env)", "&id"),
-    *("a\tb", "x > ../y", "''", '"', "\\", "%s", "...", "..x", "Ｂ．txt", "\u2025/x", "!x", "=id"),
-    # what is protected, and what only looks so
-    *_words(".env src/.env .env.example .claude .git/config CLAUDE.md docs/CLAUDE.md .bashrc"),
-    *_words("src/.vscode new/.git claude.md logs logs/x id_rsa src/deep/server.pem tmp/.ENV"),
-    *_words("new/.git/.. x/.claude/../y docs/.env/../z src/.git/../main.py a.txt/ a.txt/. ./"),
-)
-_PIECES = (
-    *(
-        "'",
-        '"',
-        "\\",
-        "`",
-        "$(id)",
-        "$IFS",
-        "{a,b}",
-        "[",
-        "]",
-        "<",
-        ">",
-        "|",
-        "&",
-        ";",
-        "!",
-        "#",
-        "~",
-    ),
-    *(
-        "*",
-        "?",
-        "=",
-        "^",
-        "%",
-        "@",
-        "+",
-        "-",
-        ",",
-        ".",
-        "..",
-        "/",
-        "//",
-        ":",
-        " ",
-        "\t",
-        "\n",
-        "\r",
-    ),
-    *(
-        "\0",
-        "\u00a0",
-        "\u200b",
-        "\u202e",
-        "\u3000",
-        "\uff0f",
-        "ａ",
-        "é",
-        "\x1b",
-        "\ud800",
-        "''",
-        '""',
-    ),
-)
+_HONEST = read_list(r"""
+a.txt ¦ b.txt ¦ notes.md ¦ src ¦ src/main.py ¦ docs ¦ docs/readme.md ¦ data ¦ tmp ¦ data/1.csv
+build ¦ build/out.o ¦ img/photo.png ¦ archive/2024 ¦ tests/test_a.py ¦ src/deep
+src/deep/er/x.txt ¦ . ¦ 项目 ¦ 项目/子目录/数据.csv ¦ 报告.docx ¦ 数据/一.txt ¦ new ¦ new/deeper ¦ src/new.py
+docs/新建 ¦ big/a ¦ big/a/b/c/d.txt ¦ tests ¦ img ¦ archive ¦ deps ¦ deps/one ¦ node_modules
+*.txt ¦ data/*.csv ¦ 新 文件 ¦ it's.txt ¦ a b.txt ¦ dir with space/inner file.txt ¦ 数据/二 三.txt
+""")
+_TEMPTING = read_list(r"""
+out ¦ out/ ¦ out/keep.txt ¦ outfile ¦ abs ¦ abs/passwd ¦ absfile ¦ dangle ¦ loop ¦ selflink
+inlink ¦ selflink/a.txt ¦ docs2 ¦ docs2/ ¦ docs2/.. ¦ envlink ¦ ruleslink ¦ src/up
+src/up/a.txt ¦ src/upup ¦ src/upup/outside.txt ¦ src/deep/far ¦ src/deep/near ¦ 链接 ¦ 链接/keep.txt
+tests/same ¦ to-ro/manual.txt ¦ to-rw/draft.txt ¦ to-rw/new/ ¦ out/../a.txt ¦ docs2/../a.txt
+.. ¦ ../outside.txt ¦ ../outdir ¦ ../ws ¦ ../ws-evil/secret.txt ¦ src/.. ¦ src/../..
+nosuch/../a.txt ¦ / ¦ /etc/passwd ¦ /etc ¦ /dev/null ¦ //etc ¦ {WS} ¦ {WS}/ ¦ {WS}/a.txt
+{WS}/.. ¦ {WS}-evil/secret.txt ¦ {WS}/../ws/a.txt ¦ ~ ¦ ~root ¦ $HOME ¦ nosuch/../../outside.txt
+new/../src ¦ a.txt/../b.txt ¦ {P}/ro/manual.txt ¦ {P}/ro ¦ {P}/rw ¦ {P}/rw/draft.txt
+{P}/rw/new ¦ ../rw/sub ¦ ../ro/x ¦ {P}/rw/link/keep.txt ¦ {P}/rw/.env ¦ {P}/rw/sub/CLAUDE.md
+{P}/rw/sub/* ¦ {P}/ro/* ¦ {P}/rw/.. ¦ * ¦ ./* ¦ src/* ¦ */* ¦ [a-z]* ¦ ? ¦ [ab].txt ¦ out/*
+src/up*/* ¦ .* ¦ .?* ¦ *link* ¦ {a,b} ¦ img/* ¦ -l ¦ ./-l ¦ -rf ¦ ./-rf ¦ --
+--target-directory=.. ¦ ./--target-directory=.. ¦ -t ¦ src/deep/-x ¦ - ¦ $(id) ¦ `id` ¦ ;id
+| id ¦ && id ¦ > ../z ¦ a; id ¦ x && id ¦ $(cat .env) ¦ &id ¦ a{U+0009}b ¦ x > ../y ¦ '' ¦ " ¦ \
+%s ¦ ... ¦ ..x ¦ Ｂ．txt ¦ ‥/x ¦ !x ¦ =id ¦ .env ¦ src/.env ¦ .env.example ¦ .claude ¦ .git/config
+CLAUDE.md ¦ docs/CLAUDE.md ¦ .bashrc ¦ src/.vscode ¦ new/.git ¦ claude.md ¦ logs ¦ logs/x
+id_rsa ¦ src/deep/server.pem ¦ tmp/.ENV ¦ new/.git/.. ¦ x/.claude/../y ¦ docs/.env/../z
+src/.git/../main.py ¦ a.txt/ ¦ a.txt/. ¦ ./
+""")
+_PIECES = read_list(r"""
+' ¦ " ¦ \ ¦ ` ¦ $(id) ¦ $IFS ¦ {a,b} ¦ [ ¦ ] ¦ < ¦ > ¦ | ¦ & ¦ ; ¦ ! ¦ # ¦ ~ ¦ * ¦ ? ¦ = ¦ ^ ¦ %
+@ ¦ + ¦ - ¦ , ¦ . ¦ .. ¦ / ¦ // ¦ : ¦ {U+0020} ¦ {U+0009} ¦ {U+000A} ¦ {U+000D} ¦ {U+0000}
+{U+00A0} ¦ {U+200B} ¦ {U+202E} ¦ {U+3000} ¦ ／ ¦ ａ ¦ é ¦ {U+001B} ¦ {U+D800} ¦ '' ¦ ""
+""")
 _JOINS = (" ", " ", " ", " ", "  ", "\t", "\n", ";", "&&", "|", " -- ", " > ", "\\\n")
-_WILD_OPTIONS = (
-    *(
-        "-t ..",
-        "-t../outdir",
-        "--target-directory=..",
-        "--target=..",
-        "--no-pres",
-        "-L",
-        "-s",
-        "-l",
-    ),
-    *(
-        "-exec",
-        "-delete",
-        "-rt..",
-        "--",
-        "-",
-        "-H",
-        "-P",
-        "--parents",
-        "--help",
-        "-0",
-        "--files0-from=-",
-    ),
-)
+_WILD_OPTIONS = read_list(r"""
+-t .. ¦ -t../outdir ¦ --target-directory=.. ¦ --target=.. ¦ --no-pres ¦ -L ¦ -s ¦ -l ¦ -exec
+-delete ¦ -rt.. ¦ -- ¦ - ¦ -H ¦ -P ¦ --parents ¦ --help ¦ -0 ¦ --files0-from=-
+""")
 _OFTEN = ("cat", "cp", "ls", "mkdir", "mv", "rm")
 _USUAL = dict(
     pair.split(maxsplit=1)
-    for pair in (
-        *("rm -rf", "cp -r", "mkdir -p", "ls -la", "grep -r", "diff -r", "du -a", "rmdir -p"),
-        *("head -n 3", "tail -c 5", "wc -l", "touch -m", "mv -f", "file -b", "cat -A"),
-    )
+    for pair in read_list("""
+        rm -rf ¦ cp -r ¦ mkdir -p ¦ ls -la ¦ grep -r ¦ diff -r ¦ du -a ¦ rmdir -p ¦ head -n 3 ¦ tail -c 5
+        wc -l ¦ touch -m ¦ mv -f ¦ file -b ¦ cat -A
+    """)
 )
 _PATTERNS = ("alpha", "x", ".", "''", "-e x", "'a b'", "-e . -e ..", "[a-z]*", "资", "-f a.txt")
-_EXPRESSIONS = (
-    *("-name '*.py'", "-type f", "-maxdepth 1", "-empty", "-print", "-not -name x", "-size +1k"),
-    *("'(' -name a -o -name b ')'", "-newer a.txt", "-mtime -1", "-path './src/*'", "-name .env"),
-    *("-exec id ';'", "-delete", "-fprint z", "-follow", "-newer ../outside.txt", "-ls", "-xdev"),
-    *("-files0-from a.txt", "-lname '*'", "-printf '%p'", "-prune -o -print", "-ok id ';'"),
-)
+_EXPRESSIONS = read_list(r"""
+-name '*.py' ¦ -type f ¦ -maxdepth 1 ¦ -empty ¦ -print ¦ -not -name x ¦ -size +1k
+'(' -name a -o -name b ')' ¦ -newer a.txt ¦ -mtime -1 ¦ -path './src/*' ¦ -name .env
+-exec id ';' ¦ -delete ¦ -fprint z ¦ -follow ¦ -newer ../outside.txt ¦ -ls ¦ -xdev
+-files0-from a.txt ¦ -lname '*' ¦ -printf '%p' ¦ -prune -o -print ¦ -ok id ';'
+""")
 _SAFE = re.compile(r"[\w./\-]*", re.ASCII)
 _ESCAPED = re.compile(r"([^\w./\-])")
 _WAYS_OF_QUOTING = 14
@@ -314,7 +231,7 @@ def _count_operands(chance: _Chance, name: str) -> int:
 def command_lines(
     workspace: str, grammars: Mapping[str, Grammar] = GRAMMARS
 ) -> st.SearchStrategy[str]:
-    """Give command lines for a workspace."""
+    """Return command lines for a workspace."""
     generator = _Generator(grammars)
 
     @st.composite

@@ -119,7 +119,7 @@ def _judge_changes(before: Tree, after: Tree, yard: Yard) -> Iterator[Escape]:
 
 
 def _may_change(name: str, old: Seen | None, new: Seen | None, yard: Yard) -> bool:
-    """Say whether the rules open a place beside the workspace for that; the folder itself stays."""
+    """Return whether the rules open a place beside the workspace for that; the folder itself stays."""
     top, _, rest = name.partition("/")
     stays = old is not None and new is not None and old.inode == new.inode
     return yard.open_to.get(top, False) and (bool(rest) or stays)

@@ -17,7 +17,7 @@ from tests.differential.trial import Trial
 from tests.differential.yard import Yard
 from tests.unit.policies.corpus import fill, read_cases
 
-IN_ORDINARY_RUN = 500
+IN_ORDINARY_RUN = 300
 IN_SOAK = 20_000
 MOST_BATCHES = 20
 LEAST_BATCH = 100

@@ -8,97 +8,35 @@ from tests.differential.referee import Kind, watch
 from tests.differential.throwaway import Walls, find_walls, throwaway_root
 from tests.differential.yard import Yard, look
 from tests.unit.policies.corpus import fill
+from tests.unit.policies.judging import read_list, read_table
 
-PROGRAMS = (
-    "cat",
-    "cp",
-    "file",
-    "head",
-    "ls",
-    "ln",
-    "wc",
-    "mkdir",
-    "mkfifo",
-    "mv",
-    "rm",
-    "touch",
-    "sleep",
-)
-
-ESCAPES: tuple[tuple[str, Kind], ...] = (
-    ("cat ../outside.txt", "outside_read"),
-    ("cat out/keep.txt", "outside_read"),
-    ("cat src/upup/outside.txt", "outside_read"),
-    ("cat 链接/keep.txt", "outside_read"),
-    ("head -c 11 outfile", "outside_read"),
-    ("cat -v out/keep.txt", "outside_read"),
-    ("wc -c outfile", "outside_read"),
-    ("wc -l < outfile", "outside_read"),
-    ("ls -lL outfile", "outside_read"),
-    ("file -L outfile", "outside_read"),
-    ("head -c 1 .env", "secret_read"),
-    ("cat -v .env", "secret_read"),
-    ("cat ../ro/manual.txt", "outside_read"),
-    ("cp to-rw/draft.txt mine", "outside_copied"),
-    ("ls ..", "outside_listed"),
-    ("ls -R out/", "outside_listed"),
-    ("touch ../new", "outside_changed"),
-    ("cp a.txt out/", "outside_changed"),
-    ("echo x > dangle", "outside_changed"),
-    ("rm ../outside.txt", "outside_changed"),
-    ("rm -r out/deep", "outside_changed"),
-    ("mv a.txt ..", "outside_changed"),
-    ("echo x > ../outside.txt", "outside_changed"),
-    ("touch ../outside.txt", "outside_changed"),
-    ("cp ../outside.txt mine", "outside_copied"),
-    ("cat .env", "secret_read"),
-    ("cat src/deep/server.pem", "secret_read"),
-    ("cat envlink", "secret_read"),
-    ("cp src/.env mine", "secret_copied"),
-    ("cp -r big other", "protected_made"),
-    ("mv src/.env src/plain", "protected_changed"),
-    ("rm -r .git", "protected_changed"),
-    ("cp a.txt CLAUDE.md", "protected_changed"),
-    ("touch docs/CLAUDE.md", "protected_changed"),
-    ("rm -r src", "protected_changed"),
-    ("echo x >> .claude/settings.json", "protected_changed"),
-    ("mkdir tests/.git", "protected_made"),
-    ("cp a.txt src/Claude.md", "protected_made"),
-    ("touch logs/x", "protected_made"),
-    ("cp docs/CLAUDE.md src/CLAUDE.md", "rules_copied"),
-    ("ln -s ../outside.txt mine", "link_made"),
-    ("ln a.txt mine", "link_made"),
-    ("cp -P out mine", "link_made"),
-    ("mkfifo mine", "link_made"),
-    ("mv src/up mine", "link_turned"),
-    ("id", "executed"),
-    ("$(id)", "executed"),
-    ("ls; id", "executed"),
-    ("nosuchprogram", "executed"),
-    ("rm -rf ./*", "root_emptied"),
-    ("mv {WS} {WS}-moved", "root_gone"),
-    ("cd ..", "left"),
-)
-HONEST = (
-    *("ls -laR", "cat a.txt CLAUDE.md", "rm -rf build", "mv a.txt docs/x", "cp -r img more"),
-    *(
-        "mkdir -p a/b/c",
-        "cp -a archive old",
-        "rm out",
-        "mv out elsewhere",
-        "mv abs tests",
-        "cat nosuch",
-        "rm -rf deps",
-    ),
-    *(
-        "mv 项目 新",
-        "cp inlink copy",
-        "touch new",
-        "rm -r node_modules",
-        "ls -l out outfile",
-        "cd src",
-    ),
-)
+PROGRAMS = "cat cp file head ls ln wc mkdir mkfifo mv rm touch sleep".split()
+ESCAPES = """
+outside_read: cat ../outside.txt ¦ cat out/keep.txt ¦ cat src/upup/outside.txt ¦ cat 链接/keep.txt
+    ¦ head -c 11 outfile ¦ cat -v out/keep.txt ¦ wc -c outfile ¦ wc -l < outfile ¦ ls -lL outfile
+    ¦ file -L outfile ¦ cat ../ro/manual.txt
+secret_read: head -c 1 .env ¦ cat -v .env ¦ cat .env ¦ cat src/deep/server.pem ¦ cat envlink
+outside_copied: cp to-rw/draft.txt mine ¦ cp ../outside.txt mine
+outside_listed: ls .. ¦ ls -R out/
+outside_changed: touch ../new ¦ cp a.txt out/ ¦ echo x > dangle ¦ rm ../outside.txt
+    ¦ rm -r out/deep ¦ mv a.txt .. ¦ echo x > ../outside.txt ¦ touch ../outside.txt
+secret_copied: cp src/.env mine
+protected_made: cp -r big other ¦ mkdir tests/.git ¦ cp a.txt src/Claude.md ¦ touch logs/x
+protected_changed: mv src/.env src/plain ¦ rm -r .git ¦ cp a.txt CLAUDE.md ¦ touch docs/CLAUDE.md
+    ¦ rm -r src ¦ echo x >> .claude/settings.json
+rules_copied: cp docs/CLAUDE.md src/CLAUDE.md
+link_made: ln -s ../outside.txt mine ¦ ln a.txt mine ¦ cp -P out mine ¦ mkfifo mine
+link_turned: mv src/up mine
+executed: id ¦ $(id) ¦ ls; id ¦ nosuchprogram
+root_emptied: rm -rf ./*
+root_gone: mv {WS} {WS}-moved
+left: cd ..
+"""
+HONEST = """
+ls -laR ¦ cat a.txt CLAUDE.md ¦ rm -rf build ¦ mv a.txt docs/x ¦ cp -r img more ¦ mkdir -p a/b/c
+cp -a archive old ¦ rm out ¦ mv out elsewhere ¦ mv abs tests ¦ cat nosuch ¦ rm -rf deps
+mv 项目 新 ¦ cp inlink copy ¦ touch new ¦ rm -r node_modules ¦ ls -l out outfile ¦ cd src
+"""
 
 
 @pytest.fixture(scope="module", params=["walled", "bare"])
@@ -109,20 +47,22 @@ def yard(request: pytest.FixtureRequest) -> Iterator[Yard]:
 
 
 def kinds(yard: Yard, command: str) -> set[Kind]:
-    return {one.kind for one in watch(yard, fill(command, yard.root.workspace))}
+    return {escape.kind for escape in watch(yard, fill(command, yard.root.workspace))}
 
 
-@pytest.mark.parametrize(("command", "kind"), ESCAPES, ids=str)
-def test_an_escape_is_seen_and_undone(yard: Yard, command: str, kind: Kind) -> None:
-    before = {name: one.mode for name, one in yard.tree.items()}
-    assert kind in kinds(yard, command)
-    assert {name: one.mode for name, one in look(yard.path).items()} == before
+def test_an_escape_is_seen_and_undone(yard: Yard) -> None:
+    before = {name: seen.mode for name, seen in yard.tree.items()}
+    found = {command: kinds(yard, command) for command, _ in read_table(ESCAPES)}
+    missed = [
+        (command, kind) for command, kind in read_table(ESCAPES) if kind not in found[command]
+    ]
+    assert missed == []
+    assert {name: seen.mode for name, seen in look(yard.path).items()} == before
     assert kinds(yard, "ls -la") == set()
 
 
-@pytest.mark.parametrize("command", HONEST)
-def test_what_is_honest_is_let_be(yard: Yard, command: str) -> None:
-    assert kinds(yard, command) == set()
+def test_what_is_honest_is_let_be(yard: Yard) -> None:
+    assert {c: kinds(yard, c) for c in read_list(HONEST) if kinds(yard, c)} == {}
 
 
 OPENED: tuple[tuple[str, set[Kind]], ...] = (
@@ -140,12 +80,11 @@ OPENED: tuple[tuple[str, set[Kind]], ...] = (
 )
 
 
-@pytest.mark.parametrize(("command", "expected"), OPENED, ids=[one for one, _ in OPENED])
 def test_directories_that_rules_open_are_told_apart(
-    yard: Yard, monkeypatch: pytest.MonkeyPatch, command: str, expected: set[Kind]
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(yard, "open_to", {"ro": False, "rw": True})
-    assert kinds(yard, command) == expected
+    assert {command: kinds(yard, command) for command, _ in OPENED} == dict(OPENED)
     assert kinds(yard, "ls") == set()
 
 

@@ -81,7 +81,7 @@ class Hung(Exception):
 
 
 def find_walls() -> Walls:
-    """Say what this system offers."""
+    """Return what this system offers."""
     is_root = os.geteuid() == 0
     prefix = _unshare("root" if is_root else "user")
     tools = all(shutil.which(name) for name in ("unshare", "chroot", "mount", "ldd"))
@@ -135,7 +135,7 @@ class ThrowawayRoot:
         self._out.chmod(0o777)
 
     def _put_programs(self) -> None:
-        """Give real programs the allowed names, and a wrapper every other name there is."""
+        """Return real programs the allowed names, and a wrapper every other name there is."""
         bash = shutil.which("bash") or "/bin/bash"
         real = {name: found for name in self._programs if (found := shutil.which(name))}
         shell = "/shell/bash" if self.walls != "none" else bash
@@ -163,7 +163,7 @@ class ThrowawayRoot:
                     shutil.copytree(support, self._jail / support.lstrip("/"))
 
     def own(self) -> None:
-        """Give the yard to whoever the shell runs as."""
+        """Return the yard to whoever the shell runs as."""
         if self.walls == "root" or (self.walls == "none" and os.geteuid() == 0):
             subprocess.run(["chown", "-R", "-h", f"{NOBODY}:{NOBODY}", self.yard], check=True)
 

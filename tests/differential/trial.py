@@ -21,7 +21,7 @@ class Trial:
     """Which rules allowed something."""
 
     def judge(self, command: str, cwd: Path) -> str | None:
-        """Give what would run; `None`: the command is refused."""
+        """Return what would run; `None`: the command is refused."""
         call = ToolCall(name="Bash", input={"command": command}, cwd=str(cwd))
         verdict = self.gate.judge(call)
         assert getattr(verdict, "rule", "") != "policy_error", command

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.differential.throwaway import OUTSIDE_NAME, ThrowawayRoot, outside_text
 from tests.unit.policies.corpus import build_workspace
+from tests.unit.policies.judging import read_list
 
 SECRET = "SECRET-91e0d7bb"
 SECRET_MARK = "\x02"
@@ -45,24 +46,14 @@ _LINKS = {
     "big/a/same": "../../src/.env",
     "-l": "../outdir",
 }
-_FILES = (
-    *("-rf", "--", "--help", "--target-directory=..", "-t", "-t..", "--no-preserve-root", "-"),
-    *("--files0-from=a.txt", "-f", "-exec", "--reference=a.txt", "=id", "#x", "!x", "~", "~root"),
-    *("$(id)", "`id`", ";id", "&& id", "| id", "> z", "a\nb", "a\tb", "*", "?", "[a]", "[ab].txt"),
-    *("{a,b}", "a b", " lead", "trail ", "...", "..x", "x..", "back\\slash", '"', "'", "''", "%s"),
-    *(
-        "数据/一.txt",
-        "数据/二 三.txt",
-        "😀",
-        "é",
-        "e\u0301",
-        "Ｂ．txt",
-        "src/deep/er/x.txt",
-        "$HOME",
-    ),
-    *("deps/one/node_modules/p/index.js", "big/a/b/c/d.txt", "src/deep/-x", "src/-rf"),
-    *("img/same", "archive/same"),
-)
+_FILES = read_list(r"""
+-rf ¦ -- ¦ --help ¦ --target-directory=.. ¦ -t ¦ -t.. ¦ --no-preserve-root ¦ -
+--files0-from=a.txt ¦ -f ¦ -exec ¦ --reference=a.txt ¦ =id ¦ #x ¦ !x ¦ ~ ¦ ~root ¦ $(id) ¦ `id`
+;id ¦ && id ¦ | id ¦ > z ¦ a{U+000A}b ¦ a{U+0009}b ¦ * ¦ ? ¦ [a] ¦ [ab].txt ¦ {a,b} ¦ a b
+{U+0020}lead ¦ trail{U+0020} ¦ ... ¦ ..x ¦ x.. ¦ back\slash ¦ " ¦ ' ¦ '' ¦ %s ¦ 数据/一.txt
+数据/二 三.txt ¦ 😀 ¦ é ¦ é ¦ Ｂ．txt ¦ src/deep/er/x.txt ¦ $HOME ¦ deps/one/node_modules/p/index.js
+big/a/b/c/d.txt ¦ src/deep/-x ¦ src/-rf ¦ img/same ¦ archive/same
+""")
 _SECRETS = (
     *("src/.env", "data/.env.local", "src/deep/server.pem", "id_rsa", "docs/credentials.json"),
     *(".ssh/config", "big/a/b/.env", "tmp/.ENV", "big/a/b/Id_RSA"),
@@ -82,7 +73,7 @@ _PROTECTED_NAMES = frozenset(
 
 
 def is_protected(parts: tuple[str, ...]) -> bool:
-    """Say whether a path in the workspace is one that no command may change; a list of its own.
+    """Return whether a path in the workspace is one that no command may change; a list of its own.
 
     `parts` begin with the folder of the yard: the workspace, or one that rules open.
     """
@@ -116,7 +107,7 @@ Tree = Mapping[str, Seen]
 
 
 def look(yard: Path) -> dict[str, Seen]:
-    """Give every name in the yard, links not followed."""
+    """Return every name in the yard, links not followed."""
     found: dict[str, Seen] = {".": _see(yard)}
     waiting = [("", str(yard))]
     while waiting:

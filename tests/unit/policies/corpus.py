@@ -25,6 +25,7 @@ class Case:
     setup: tuple[str, ...]
     hook_cwd: str
     platform: Platform
+    any_platform: bool
     rules: Rules
 
 
@@ -38,12 +39,13 @@ def _read_case(line: str) -> Case:
         setup=tuple(told.get("setup", ())),
         hook_cwd=told.get("hook_cwd", "{WS}"),
         platform="windows" if told.get("platform") == "windows" else "posix",
+        any_platform=told.get("platform") == "any",
         rules=_read_config(told.get("config", {})),
     )
 
 
 def _read_config(config: Mapping[str, Any]) -> Rules:
-    """Give the shipped rules with what a case presumes."""
+    """Return the shipped rules with what a case presumes."""
     unknown = set(config) - {"mcp_allow", "webfetch_allow"}
     assert not unknown, unknown
     shipped = shipped_rules()

@@ -1,9 +1,12 @@
 """One tool call through the gate under the shipped rules, for the tests that ask about many."""
 
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from policies.paths.workspace import Place
 from policies.rules import shipped_rules
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Allow, Deny, Verdict
@@ -15,14 +18,14 @@ def judge_call(root: Path, name: str, **given_input: Any) -> Verdict:
 
 
 def find_rule(root: Path, name: str, **given_input: Any) -> str:
-    """Give the rule that denies a call; fails where none does."""
+    """Return the rule that denies a call; fails where none does."""
     verdict = judge_call(root, name, **given_input)
     assert isinstance(verdict, Deny), verdict
     return verdict.rule
 
 
 def allow_call(root: Path, name: str, **given_input: Any) -> Allow:
-    """Give the verdict on an allowed call; fails where it is none."""
+    """Return the verdict on an allowed call; fails where it is none."""
     verdict = judge_call(root, name, **given_input)
     assert isinstance(verdict, Allow), verdict
     return verdict
@@ -45,3 +48,33 @@ def validate_windows_command(
     name = "PowerShell" if shell == "powershell" else "Bash"
     call = ToolCall(name=name, input={"command": command}, cwd=str(cwd))
     return ToolGate(root, rules=rules, platform="windows").judge(call)
+
+
+def read_list(text: str) -> list[str]:
+    """Return the items of a text, which ¦ or line ends separate.
+
+    `{U+000A}` stands for a character that cannot be written, `{EMPTY}` for nothing.
+    """
+    items = (item.strip() for item in re.split(r"[¦\n]", text))
+    spelled = (re.sub(r"\{U\+(\w+)\}", lambda code: chr(int(code[1], 16)), i) for i in items if i)
+    return [item.replace("{EMPTY}", "") for item in spelled]
+
+
+def read_table(text: str) -> list[tuple[str, str]]:
+    """Return the (command, rule) pairs of lines `rule: command ¦ command`; a line that begins with ¦ continues."""
+    pairs: list[tuple[str, str]] = []
+    for line in re.sub(r"\n\s*¦", " ¦", text.strip()).splitlines():
+        rule, _, commands = line.partition(":")
+        pairs += ((command, rule.strip()) for command in read_list(commands))
+    return pairs
+
+
+def find_misses(table: str, judge: Callable[[str], Verdict | Place]) -> list[str]:
+    """Return every command of a table that is not denied under its rule."""
+    misses = []
+    for command, rule in read_table(table):
+        verdict = judge(command)
+        found = verdict.rule if isinstance(verdict, Deny) else "allowed"
+        if found != rule:
+            misses.append(f"{command!r}: {found}, not {rule}")
+    return misses

@@ -4,11 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from policies.rules import AskRule, Rules, shipped_rules
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Allow, Ask, Deny, Verdict
+from tests.unit.policies.judging import read_table
 
 OWN = "mcp__notes__add"
 
@@ -68,43 +67,30 @@ def test_what_is_denied_is_never_asked_about(shared_workspace: Path) -> None:
         assert isinstance(judge(shared_workspace, rules, tool, **given_input), Deny)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "command", "verdict"),
-    [
-        ("src/**", "cat src/main.py", Ask),
-        ("src/**", "cat SRC/x", Ask),
-        ("src/**", "ls src", Ask),
-        ("src/**", "ls", Ask),
-        ("src/**", "rm -rf src", Ask),
-        ("src/**", "cat ./docs/../src/main.py", Ask),
-        ("src/**", "cat alias", Ask),
-        ("src/**", "cat docs/readme.md", Allow),
-        ("src/**", "cat a.txt", Allow),
-        ("src/**", "mv a.txt src", Ask),
-        ("src/**", "mv -t src a.txt", Ask),
-        ("src/**", "cp a.txt src/new.txt", Ask),
-        ("src/**", "mkdir srcs", Allow),
-        ("src", "cat src/main.py", Ask),
-        ("*.md", "cat notes.md", Ask),
-        ("*.md", "cat docs/readme.md", Allow),
-        ("**/*.md", "cat docs/readme.md", Ask),
-        ("**/*.md", "cat notes.md", Ask),
-        ("**/*.md", "cat a.txt", Allow),
-        ("**/*.md", "rm -rf docs", Ask),
-        ("docs/*.md", "cat docs/readme.md", Ask),
-        ("docs/*.md", "cat docs/new.txt", Allow),
-        ("**", "cat a.txt", Ask),
-        ("项目/**", "ls 项目", Ask),
-        ("[ab].txt", "cat b.txt", Ask),
-        ("[ab].txt", "cat notes.md", Allow),
-    ],
-)
-def test_patterns_tell_which_paths_are_asked_about(
-    workspace: Path, pattern: str, command: str, verdict: type[Verdict]
-) -> None:
+ASKED = """
+ask src/**: cat src/main.py ¦ cat SRC/x ¦ ls src ¦ ls ¦ rm -rf src ¦ cat ./docs/../src/main.py ¦ cat alias ¦ mv a.txt src ¦ mv -t src a.txt ¦ cp a.txt src/new.txt
+allow src/**: cat docs/readme.md ¦ cat a.txt ¦ mkdir srcs
+ask src: cat src/main.py
+ask *.md: cat notes.md
+allow *.md: cat docs/readme.md
+ask **/*.md: cat docs/readme.md ¦ cat notes.md ¦ rm -rf docs
+allow **/*.md: cat a.txt
+ask docs/*.md: cat docs/readme.md
+allow docs/*.md: cat docs/new.txt
+ask **: cat a.txt
+ask 项目/**: ls 项目
+ask [ab].txt: cat b.txt
+allow [ab].txt: cat notes.md
+"""
+"""The verdict and the pattern, then commands."""
+
+
+def test_patterns_tell_which_paths_are_asked_about(workspace: Path) -> None:
     (workspace / "alias").symlink_to("src/main.py")
-    judged = judge(workspace, asking(pattern, commands=COMMANDS), "Bash", command=command)
-    assert isinstance(judged, verdict), judged
+    for command, head in read_table(ASKED):
+        expected, pattern = head.split()
+        judged = judge(workspace, asking(pattern, commands=COMMANDS), "Bash", command=command)
+        assert type(judged).__name__.lower() == expected, (pattern, command)
 
 
 def test_patterns_hold_for_the_file_tools(shared_workspace: Path) -> None:
@@ -138,10 +124,3 @@ def test_the_first_of_several_rules_that_fits_asks(shared_workspace: Path) -> No
         for name in ("docs/readme.md", "src/main.py", "a.txt")
     ]
     assert asked == [True, True, False]
-
-
-def test_a_hostile_pattern_is_matched_in_bounded_work(tmp_path: Path) -> None:
-    deep = "/".join("a" * 40)
-    rules = asking("/".join(["**"] * 60 + ["z"]), tools=frozenset({"Write"}))
-    verdict = judge(tmp_path, rules, "Write", file_path=deep, content="x")
-    assert isinstance(verdict, Allow | Ask)

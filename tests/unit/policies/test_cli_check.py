@@ -60,59 +60,56 @@ def test_a_rule_may_ask(shared_workspace: Path) -> None:
     assert (answer["verdict"], answer["runs"]) == ("ask", "rm -- a.txt")
 
 
-@pytest.mark.parametrize(
-    ("line", "word"),
-    [
-        (b"garbage", "JSON"),
-        (b"{", "JSON"),
-        (b"[1]", "object"),
-        (b"null", "object"),
-        (b'"rm"', "object"),
-        (b"\xff\xfe{}", "JSON"),
-        (b'{"tool": "Read"}', "input"),
-        (b'{"input": {}}', "tool"),
-        (b'{"tool": null, "input": {}}', "tool"),
-        (b'{"tool": 5, "input": {}}', "tool"),
-        (b'{"tool": "Read", "input": NaN}', "NaN"),
-        (b'{"tool": "Read", "input": {}, "workspace": 5}', "workspace"),
-        (b'{"tool": "Read", "input": {}, "workspace": ""}', "workspace"),
-        (b'{"tool": "Read", "input": {}, "hook_cwd": ["/"]}', "hook_cwd"),
-        (b'{"tool": "Read", "input": {}, "platform": "beos"}', "platform"),
-        (b'{"tool": "Read", "input": {}, "platform": {}}', "platform"),
-        (b'{"tool": "Read", "input": {}, "config": [1]}', "config"),
-        (b'{"tool": "Read", "input": {}, "config": {"mystery": 1}}', "mystery"),
-        (b'{"tool": "Read", "input": {}, "config": {"mcp_allow": "mcp__a__b"}}', "mcp_allow"),
-        (b'{"tool": "Read", "input": {}, "config": {"mcp_allow": [1]}}', "mcp_allow"),
-        (b'{"tool": "Read", "input": {}, "config": {"webfetch_allow": ["1.2.3.4"]}}', "1.2.3.4"),
-        (b'{"tool": "Read", "input": {}, "config": {"commands_allow": ["sudo"]}}', "sudo"),
-        (b'{"tool": "Read", "input": {}, "config": {"can_ask_user": "yes"}}', "can_ask_user"),
-        (b'{"tool": "Read", "input": ' + b"[" * 200_000, "deep"),
-        (b'{"id": ' + b"9" * 10_000 + b', "tool": "Read", "input": {}}', "JSON"),
-        (b'{"tool": "' + b"x" * MAX_LINE_BYTES + b'"}', "longer"),
-    ],
-    ids=lambda one: one[:50].decode("utf-8", "replace") if isinstance(one, bytes) else one,
+NO_CALLS: tuple[tuple[bytes, str], ...] = (
+    (b"garbage", "JSON"),
+    (b"{", "JSON"),
+    (b"[1]", "object"),
+    (b"null", "object"),
+    (b'"rm"', "object"),
+    (b"\xff\xfe{}", "JSON"),
+    (b'{"tool": "Read"}', "input"),
+    (b'{"input": {}}', "tool"),
+    (b'{"tool": null, "input": {}}', "tool"),
+    (b'{"tool": 5, "input": {}}', "tool"),
+    (b'{"tool": "Read", "input": NaN}', "NaN"),
+    (b'{"tool": "Read", "input": {}, "workspace": 5}', "workspace"),
+    (b'{"tool": "Read", "input": {}, "workspace": ""}', "workspace"),
+    (b'{"tool": "Read", "input": {}, "hook_cwd": ["/"]}', "hook_cwd"),
+    (b'{"tool": "Read", "input": {}, "platform": "beos"}', "platform"),
+    (b'{"tool": "Read", "input": {}, "platform": {}}', "platform"),
+    (b'{"tool": "Read", "input": {}, "config": [1]}', "config"),
+    (b'{"tool": "Read", "input": {}, "config": {"mystery": 1}}', "mystery"),
+    (b'{"tool": "Read", "input": {}, "config": {"mcp_allow": "mcp__a__b"}}', "mcp_allow"),
+    (b'{"tool": "Read", "input": {}, "config": {"mcp_allow": [1]}}', "mcp_allow"),
+    (b'{"tool": "Read", "input": {}, "config": {"webfetch_allow": ["1.2.3.4"]}}', "1.2.3.4"),
+    (b'{"tool": "Read", "input": {}, "config": {"commands_allow": ["sudo"]}}', "sudo"),
+    (b'{"tool": "Read", "input": {}, "config": {"can_ask_user": "yes"}}', "can_ask_user"),
+    (b'{"tool": "Read", "input": ' + b"[" * 200_000, "deep"),
+    (b'{"id": ' + b"9" * 10_000 + b', "tool": "Read", "input": {}}', "JSON"),
+    (b'{"tool": "' + b"x" * MAX_LINE_BYTES + b'"}', "longer"),
 )
-def test_what_is_no_call_is_denied_in_one_sentence(
-    checker: Checker, line: bytes, word: str
-) -> None:
-    answer = check(checker, line)
-    assert (answer["verdict"], answer["rule"], answer["runs"]) == ("deny", "bad_call", None)
-    assert word in answer["reason"]
-    assert answer["reason"].endswith(".")
-    assert len(answer["reason"]) < 200
 
 
-@pytest.mark.parametrize("request_id", [None, 0, "a", 1.5, True, ["x"], {"y": "é"}, "\ud800"])
-def test_the_id_comes_back_as_it_was(checker: Checker, request_id: object) -> None:
-    assert check(checker, {**READ, "id": request_id})["id"] == request_id
-    assert check(checker, {"id": request_id})["id"] == request_id
+def test_what_is_no_call_is_denied_in_one_sentence(checker: Checker) -> None:
+    for line, word in NO_CALLS:
+        answer = check(checker, line)
+        assert (answer["verdict"], answer["rule"], answer["runs"]) == ("deny", "bad_call", None)
+        assert word in answer["reason"], line[:80]
+        assert answer["reason"].endswith("."), line[:80]
+        assert len(answer["reason"]) < 200, line[:80]
 
 
-@pytest.mark.parametrize("given", [None, 5, "x", [], {}, {"file_path": 5}, {"file_path": "\ud800"}])
-def test_an_input_of_any_sort_gets_a_verdict(checker: Checker, given: object) -> None:
-    answer = check(checker, {"tool": "Read", "input": given})
-    assert answer["verdict"] == "deny"
-    assert answer["rule"] not in {"policy_error", "bad_call"}
+def test_the_id_comes_back_as_it_was(checker: Checker) -> None:
+    for request_id in (None, 0, "a", 1.5, True, ["x"], {"y": "é"}, "\ud800"):
+        assert check(checker, {**READ, "id": request_id})["id"] == request_id
+        assert check(checker, {"id": request_id})["id"] == request_id
+
+
+def test_an_input_of_any_sort_gets_a_verdict(checker: Checker) -> None:
+    for given in (None, 5, "x", [], {}, {"file_path": 5}, {"file_path": "\ud800"}):
+        answer = check(checker, {"tool": "Read", "input": given})
+        assert answer["verdict"] == "deny", given
+        assert answer["rule"] not in {"policy_error", "bad_call"}, given
 
 
 def test_keys_that_say_nothing_about_the_call_are_passed_over(checker: Checker) -> None:
@@ -174,12 +171,6 @@ def test_a_bad_line_does_not_end_the_rest(checker: Checker) -> None:
     lines = [b"garbage", json.dumps(READ).encode(), b"{}"]
     answers = [json.loads(line) for line in check_lines(lines, checker)]
     assert [one["verdict"] for one in answers] == ["deny", "allow", "deny"]
-
-
-@pytest.mark.parametrize("depth", range(0, 100_000, 9_973))
-def test_an_id_of_any_depth_is_answered(checker: Checker, depth: int) -> None:
-    line = b'{"id": ' + b"[" * depth + b"]" * depth + b', "tool": "Read", "input": {}}'
-    assert json.loads(checker.check_line(line))["verdict"] == "deny"
 
 
 def test_an_id_that_can_just_be_read_is_answered(checker: Checker) -> None:

@@ -7,40 +7,42 @@ import pytest
 
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Allow, Deny, Verdict
-from tests.unit.policies.corpus import Case, build_workspace, fill, read_cases
+from tests.unit.policies.corpus import build_workspace, fill, read_cases
 
-REFUSED_HONEST: dict[str, str] = {}
-"""Honest calls that the shipped rules refuse, and why."""
+FILE_TOOLS = {"Read", "Write", "Edit", "NotebookEdit", "Glob", "Grep"}
 
 
-def _judge(case: Case, shared: Path, fresh: Path) -> Verdict:
-    root = build_workspace(fresh / case.id, case.setup) if case.setup else shared
-    call = ToolCall(name=case.tool, input=fill(case.input, root), cwd=fill(case.hook_cwd, root))
-    return ToolGate(root, rules=case.rules, platform=case.platform).judge(call)
+def _judge_all(name: str, shared: Path, fresh: Path) -> dict[str, Verdict]:
+    """Judge each case on its platform, and cases of the file tools for any platform also on Windows."""
+    verdicts: dict[str, Verdict] = {}
+    for case in read_cases(name):
+        root = build_workspace(fresh / case.id, case.setup) if case.setup else shared
+        call = ToolCall(name=case.tool, input=fill(case.input, root), cwd=fill(case.hook_cwd, root))
+        gate = ToolGate(root, rules=case.rules, platform=case.platform)
+        verdicts[case.id] = gate.judge(call)
+        if case.any_platform and case.tool in FILE_TOOLS:
+            windows = ToolGate(root, rules=case.rules, platform="windows")
+            verdicts[f"{case.id} on Windows"] = windows.judge(call)
+    return verdicts
 
 
 def test_no_case_of_the_deny_file_is_allowed(shared_workspace: Path, tmp_path: Path) -> None:
-    cases = read_cases("policy-deny.jsonl")
-    verdicts = {case.id: _judge(case, shared_workspace, tmp_path) for case in cases}
-    assert len(verdicts) >= 540
+    verdicts = _judge_all("policy-deny.jsonl", shared_workspace, tmp_path)
+    assert len(verdicts) >= 590
     assert [name for name, verdict in verdicts.items() if not isinstance(verdict, Deny)] == []
     assert [name for name, verdict in verdicts.items() if verdict.rule == "policy_error"] == []
+    denials = [verdict for verdict in verdicts.values() if isinstance(verdict, Deny)]
+    assert [denial for denial in denials if not denial.reason.endswith(".")] == []
+    assert max(len(denial.message) for denial in denials) < 400
+    hinted = [denial for denial in denials if (denial.hint or "").endswith((".", "…"))]
+    assert len(hinted) / len(denials) > 0.98
+    assert len({denial.rule for denial in denials}) > 100
 
 
 def test_the_honest_calls_are_allowed(shared_workspace: Path, tmp_path: Path) -> None:
-    cases = read_cases("policy-allow.jsonl")
-    verdicts = {case.id: _judge(case, shared_workspace, tmp_path) for case in cases}
-    refused = {name for name, verdict in verdicts.items() if not isinstance(verdict, Allow)}
-    assert refused == set(REFUSED_HONEST)
-    assert len(refused) / len(cases) <= 0.01
-
-
-def test_every_denial_says_why_and_what_would_work(shared_workspace: Path, tmp_path: Path) -> None:
-    verdicts = [_judge(c, shared_workspace, tmp_path) for c in read_cases("policy-deny.jsonl")]
-    denials = [verdict for verdict in verdicts if isinstance(verdict, Deny)]
-    assert all(denial.reason.endswith(".") for denial in denials)
-    assert [denial for denial in denials if not (denial.hint or "").endswith((".", "…"))] == []
-    assert max(len(denial.message) for denial in denials) < 400
+    verdicts = _judge_all("policy-allow.jsonl", shared_workspace, tmp_path)
+    assert len(verdicts) >= 190
+    assert {name: v.rule for name, v in verdicts.items() if not isinstance(v, Allow)} == {}
 
 
 @pytest.mark.parametrize("name", ["policy-allow.jsonl", "policy-deny.jsonl"])

@@ -11,11 +11,12 @@ from policies.rules import AskRule, Rules, shipped_rules
 from policies.shell.commands import GRAMMARS
 from policies.tools import ToolCall, ToolGate, validate_bash_command
 from policies.verdict import Allow, Ask, Deny, Verdict
+from tests.unit.policies.judging import find_misses
 
 
 @pytest.fixture
 def rules(tmp_path: Path, workspace: Path) -> Rules:
-    """Give rules with a directory to read, `ro`, and one to write, `rw`, beside the workspace."""
+    """Return rules with a directory to read, `ro`, and one to write, `rw`, beside the workspace."""
     for name in ("ro", "rw"):
         for below in ("deep", ".git", ".ssh"):
             (tmp_path / name / below).mkdir(parents=True)
@@ -38,88 +39,45 @@ def bash(command: str, workspace: Path, rules: Rules) -> Verdict:
     return validate_bash_command(line, root=workspace, cwd=workspace, rules=rules)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "cat {P}/ro/x.txt",
-        "ls {P}/ro",
-        "ls {P}/ro/*.txt",
-        "cat {P}/ro/项目.md",
-        "cat to_ro/x.txt",
-        "cp {P}/ro/x.txt .",
-        "cp {P}/ro/x.txt {P}/rw/new.txt",
-        "grep -r x {P}/ro",
-        "find {P}/ro -name '*.md'",
-        "diff {P}/ro/x.txt a.txt",
-        "cat {P}/rw/x.txt",
-        "rm {P}/rw/x.txt",
-        "mv {P}/rw/x.txt {P}/rw/z.txt",
-        "mv a.txt {P}/rw",
-        "mkdir -p {P}/rw/a/b",
-        "touch {P}/rw/new.txt",
-        "cp a.txt to_rw/z.txt",
-        "rm {P}/rw/deep/../x.txt",
-    ],
-)
-def test_what_lies_there_may_be_used_as_the_rule_says(
-    workspace: Path, rules: Rules, command: str
-) -> None:
-    verdict = bash(command, workspace, rules)
-    assert isinstance(verdict, Allow), verdict
+USED = """
+cat {P}/ro/x.txt ¦ ls {P}/ro ¦ ls {P}/ro/*.txt ¦ cat {P}/ro/项目.md ¦ cat to_ro/x.txt
+cp {P}/ro/x.txt . ¦ cp {P}/ro/x.txt {P}/rw/new.txt ¦ grep -r x {P}/ro
+find {P}/ro -name '*.md' ¦ diff {P}/ro/x.txt a.txt ¦ cat {P}/rw/x.txt ¦ rm {P}/rw/x.txt
+mv {P}/rw/x.txt {P}/rw/z.txt ¦ mv a.txt {P}/rw ¦ mkdir -p {P}/rw/a/b ¦ touch {P}/rw/new.txt
+cp a.txt to_rw/z.txt ¦ rm {P}/rw/deep/../x.txt
+"""
+
+
+def test_what_lies_there_may_be_used_as_the_rule_says(workspace: Path, rules: Rules) -> None:
     without = replace(rules, directories=())
-    denied = bash(command, workspace, without)
-    assert isinstance(denied, Deny)
-    assert denied.rule in {"outside_workspace", "link_outside"}
+    for command in (c.strip() for line in USED.strip().splitlines() for c in line.split("¦")):
+        assert isinstance(bash(command, workspace, rules), Allow), command
+        denied = bash(command, workspace, without)
+        assert denied.rule in {"outside_workspace", "link_outside"}, command
 
 
-@pytest.mark.parametrize(
-    ("command", "rule"),
-    [
-        ("rm {P}/ro/x.txt", "read_only_directory"),
-        ("mv {P}/ro/x.txt .", "read_only_directory"),
-        ("cp a.txt {P}/ro", "read_only_directory"),
-        ("cp a.txt {P}/ro/new.txt", "read_only_directory"),
-        ("mkdir {P}/ro/new", "read_only_directory"),
-        ("touch {P}/ro/x.txt", "read_only_directory"),
-        ("cp a.txt to_ro/new.txt", "read_only_directory"),
-        ("cp a.txt {P}/rw/to_ro/new.txt", "read_only_directory"),
-        ("cp a.txt {P}/ro/to_rw/new.txt", "read_only_directory"),
-        ("rm {P}/ro/to_rw/x.txt", "read_only_directory"),
-        ("mv -t {P}/ro a.txt", "read_only_directory"),
-        ("cat {P}/ro/.env", "secret_file"),
-        ("cat {P}/rw/.ssh/id_rsa", "secret_file"),
-        ("cp a.txt {P}/rw/.git/config", "secret_file"),
-        ("rm {P}/rw/deep/CLAUDE.md", "protected_path"),
-        ("rm -rf {P}/rw/deep", "protected_inside"),
-        ("rm -rf {P}/rw", "workspace_root"),
-        ("rm -rf {P}/rw/", "workspace_root"),
-        ("rm -rf {P}/rw/deep/..", "workspace_root"),
-        ("rm -rf to_rw/", "workspace_root"),
-        ("rmdir {P}/rw", "workspace_root"),
-        ("mv {P}/rw rw2", "workspace_root"),
-        ("mv {P}/ro rw2", "workspace_root"),
-        ("rm -rf {P}/rw/*", "glob_root"),
-        ("mv {P}/rw/* .", "glob_root"),
-        ("cat {P}/ro/leak", "link_outside"),
-        ("cp a.txt {P}/rw/leak", "link_outside"),
-        ("cat {P}/ro/../outside.txt", "outside_workspace"),
-        ("cat {P}/ro-evil/x", "outside_workspace"),
-        ("ls {P}", "outside_workspace"),
-        ("cat ../ro/x.txt", None),
-        ("grep -r x {P}/ro/.ssh", "secret_file"),
-        ("diff -r {P}/ro src", "secret_inside"),
-        ("cp -r {P}/ro copy", "protected_inside"),
-    ],
-)
-def test_it_is_guarded_like_the_workspace(
-    workspace: Path, rules: Rules, command: str, rule: str | None
-) -> None:
-    verdict = bash(command, workspace, rules)
-    if rule is None:  # a relative spelling that leads there is as good as an absolute one
-        assert isinstance(verdict, Allow)
-        return
-    assert isinstance(verdict, Deny), verdict
-    assert verdict.rule == rule
+GUARDED = """
+read_only_directory: rm {P}/ro/x.txt ¦ mv {P}/ro/x.txt . ¦ cp a.txt {P}/ro
+    ¦ cp a.txt {P}/ro/new.txt ¦ mkdir {P}/ro/new ¦ touch {P}/ro/x.txt ¦ cp a.txt to_ro/new.txt
+    ¦ cp a.txt {P}/rw/to_ro/new.txt ¦ cp a.txt {P}/ro/to_rw/new.txt ¦ rm {P}/ro/to_rw/x.txt
+    ¦ mv -t {P}/ro a.txt
+secret_file: cat {P}/ro/.env ¦ cat {P}/rw/.ssh/id_rsa ¦ cp a.txt {P}/rw/.git/config
+    ¦ grep -r x {P}/ro/.ssh
+protected_path: rm {P}/rw/deep/CLAUDE.md
+protected_inside: rm -rf {P}/rw/deep ¦ cp -r {P}/ro copy
+workspace_root: rm -rf {P}/rw ¦ rm -rf {P}/rw/ ¦ rm -rf {P}/rw/deep/.. ¦ rm -rf to_rw/
+    ¦ rmdir {P}/rw ¦ mv {P}/rw rw2 ¦ mv {P}/ro rw2
+glob_root: rm -rf {P}/rw/* ¦ mv {P}/rw/* .
+link_outside: cat {P}/ro/leak ¦ cp a.txt {P}/rw/leak
+outside_workspace: cat {P}/ro/../outside.txt ¦ cat {P}/ro-evil/x ¦ ls {P}
+secret_inside: diff -r {P}/ro src
+"""
+
+
+def test_it_is_guarded_like_the_workspace(workspace: Path, rules: Rules) -> None:
+    assert find_misses(GUARDED, lambda line: bash(line, workspace, rules)) == []
+    # a relative spelling that leads there is as good as an absolute one
+    assert isinstance(bash("cat ../ro/x.txt", workspace, rules), Allow)
 
 
 def _call(workspace: Path, rules: Rules, tool: str, **given_input: Any) -> Verdict:

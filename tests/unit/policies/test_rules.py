@@ -30,7 +30,7 @@ Load = Callable[[str], Rules]
 
 @pytest.fixture
 def load(tmp_path: Path) -> Load:
-    """Give what loads a text as a file of rules for a workspace beside it."""
+    """Return what loads a text as a file of rules for a workspace beside it."""
     (tmp_path / "ws").mkdir()
     (tmp_path / "data").mkdir()
 
@@ -43,7 +43,7 @@ def load(tmp_path: Path) -> Load:
 
 
 def fault(load: Load, text: str) -> str:
-    """Give what is said about a file with a mistake, without the file's name."""
+    """Return what is said about a file with a mistake, without the file's name."""
     with pytest.raises(RulesError) as caught:
         load(text)
     said = str(caught.value)
@@ -129,140 +129,99 @@ def test_ask_rules_are_read_in_order(load: Load) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("a = \n", ", line 1: it is not TOML (Invalid value); mend or remove that line."),
-        ("\n\n[web\n", ", line 3: it is not TOML"),
-        ("a = '''\n\n", ", line 3: it is not TOML"),
-        ("a = 1\na = 2", ", line 2: it is not TOML"),
-        (
-            "[command]\nallow = []\n",
-            ", line 1: the table command is not known; did you mean commands.",
-        ),
-        ("x = 1\n", ", line 1: the table x is not known; known are ask, commands,"),
-        (
-            "# [commands]\n[commands]\n# allows\nallows = []\n",
-            ", line 4: the key allows is not known in [commands]; did you mean allow.",
-        ),
-        (
-            "[commands]\nallow = [\n  'ls',\n  'gerp',\n]\n",
-            ", line 4: the command gerp is not known; did you mean grep.",
-        ),
-        ("[commands]\nallow = ['sudo']\n", ", line 2: the command sudo is not known; "),
-        ("[commands]\nallow = ['LS']\n", ", line 2: the command LS is not known; did you mean ls."),
-        (
-            "[commands]\nallow = 'ls'\n",
-            ', line 2: allow must be a list of texts; write it as allow = ["…", "…"].',
-        ),
-        ("[commands]\nallow = [1]\n", ", line 2: allow must be a list of texts;"),
-        (
-            "commands = ['ls']\n",
-            ", line 1: commands must be a table; write [commands] above its keys.",
-        ),
-        ("commands.allow = ['l']\n", ", line 1: the command l is not known; "),
-        ("[[commands]]\nallow = ['ls']\n", ", line 1: commands must be a table;"),
-        (
-            "[commands]\nallow = ['rm']\nforbid = ['rm']\n",
-            ", line 2: rm stands under allow and under forbid; keep one of the two.",
-        ),
-        (
-            "[tools]\nallow = ['*']\n",
-            ", line 2: the tool * is not known; known are AskUserQuestion,",
-        ),
-        ("[tools]\nallow = ['read']\n", ", line 2: the tool read is not known; did you mean Read."),
-        ("[tools]\nallow = ['Monitor']\n", ", line 2: the tool Monitor is not known; "),
-        ("[tools]\nallow = ['mcp__a__b']\n", ", line 2: the tool mcp__a__b is not known; "),
-        (
-            "[tools]\ntolerate = ['Read']\nforbid = ['Read']\n",
-            ", line 2: Read stands under tolerate and under forbid;",
-        ),
-        (
-            "[own_tools]\nreading = ['mcp__notes__*']\n",
-            ", line 2: mcp__notes__* is no whole name of a tool of one's own; write it as mcp__server__tool,",
-        ),
-        ("[own_tools]\nreading = ['Bash']\n", ", line 2: Bash is no whole name"),
-        ("[own_tools]\nchanging = ['mcp__notes']\n", ", line 2: mcp__notes is no whole name"),
-        (
-            "[web]\nhosts = ['localhost']\n",
-            ", line 2: localhost is no public host name; write a whole name such as",
-        ),
-        ("[web]\nhosts = ['*.example.com']\n", ", line 2: *.example.com is no public host name;"),
-        ("[web]\nhosts = ['10.0.0.1']\n", ", line 2: 10.0.0.1 is no public host name;"),
-        ("[web]\nhosts = ['https://a.example']\n", ", line 2: https://a.example is no public"),
-        ("[web]\nhosts = ['a.example:8443']\n", ", line 2: a.example:8443 is no public"),
-        ("[web]\nhosts = ['me@a.example']\n", ", line 2: me@a.example is no public"),
-        ("[web]\nhosts = ['']\n", ", line 2:  is no public"),
-        ("[[ask]]\n", ", line 1: an [[ask]] names nothing; give it tools or commands."),
-        ("ask = 1\n", ", line 1: ask must be a list of tables; write [[ask]] above it."),
-        ("[ask]\ntools = ['Read']\n", ", line 1: ask must be a list of tables;"),
-        ("ask = [1]\n", ", line 1: ask must be a table; "),
-        (
-            "[[ask]]\ntools = ['Read']\n[[ask]]\ntool = ['Read']\n",
-            ", line 4: the key tool is not known in [ask]; did you mean tools.",
-        ),
-        (
-            "[[ask]]\ntools = ['Read']\n[[ask]]\ncommands = ['grep']\n",
-            ", line 4: grep is not allowed, so nobody would be asked about it; allow it under [commands],",
-        ),
-        (
-            "[tools]\nforbid = ['Read']\n[[ask]]\ntools = ['Read']\n",
-            ", line 4: Read is not allowed, so nobody would be asked about it;",
-        ),
-        (
-            "[[ask]]\ntools = ['Read']\n[[ask]]\ntools = 'Read'\n",
-            ", line 4: tools must be a list of texts; ",
-        ),
-        (
-            "[tools]\nallow = ['ToolSearch']\n[commands]\nallow = ['ToolSearch']\n",
-            ", line 4: the command ToolSearch is not known; ",
-        ),
-        ("[[ask]]\ncommands = ['rm']\npaths = []\n", ", line 3: paths is empty; "),
-        (
-            "[[ask]]\ncommands = ['rm']\npaths = ['../x']\n",
-            ", line 3: ../x is no pattern from the workspace's root; ",
-        ),
-        ("[[ask]]\ncommands = ['rm']\npaths = ['/etc/*']\n", ", line 3: /etc/* is no pattern"),
-        ("[[ask]]\ncommands = ['rm']\npaths = ['']\n", ", line 3:  is no pattern"),
-    ],
-)
-def test_a_mistake_is_told_with_its_line_and_what_to_do(load: Load, text: str, said: str) -> None:
-    assert fault(load, text).startswith(said)
+MISTAKES = """
+a = ⏎ => 1: it is not TOML (Invalid value); mend or remove that line.
+⏎⏎[web⏎ => 3: it is not TOML
+a = '''⏎⏎ => 3: it is not TOML
+a = 1⏎a = 2 => 2: it is not TOML
+[command]⏎allow = []⏎ => 1: the table command is not known; did you mean commands.
+x = 1⏎ => 1: the table x is not known; known are ask, commands,
+# [commands]⏎[commands]⏎# allows⏎allows = []⏎ => 4: the key allows is not known in [commands]; did you mean allow.
+[commands]⏎allow = [⏎  'ls',⏎  'gerp',⏎]⏎ => 4: the command gerp is not known; did you mean grep.
+[commands]⏎allow = ['sudo']⏎ => 2: the command sudo is not known;
+[commands]⏎allow = ['LS']⏎ => 2: the command LS is not known; did you mean ls.
+[commands]⏎allow = 'ls'⏎ => 2: allow must be a list of texts; write it as allow = ["…", "…"].
+[commands]⏎allow = [1]⏎ => 2: allow must be a list of texts;
+commands = ['ls']⏎ => 1: commands must be a table; write [commands] above its keys.
+commands.allow = ['l']⏎ => 1: the command l is not known;
+[[commands]]⏎allow = ['ls']⏎ => 1: commands must be a table;
+[commands]⏎allow = ['rm']⏎forbid = ['rm']⏎ => 2: rm stands under allow and under forbid; keep one of the two.
+[tools]⏎allow = ['*']⏎ => 2: the tool * is not known; known are AskUserQuestion,
+[tools]⏎allow = ['read']⏎ => 2: the tool read is not known; did you mean Read.
+[tools]⏎allow = ['Monitor']⏎ => 2: the tool Monitor is not known;
+[tools]⏎allow = ['mcp__a__b']⏎ => 2: the tool mcp__a__b is not known;
+[tools]⏎tolerate = ['Read']⏎forbid = ['Read']⏎ => 2: Read stands under tolerate and under forbid;
+[own_tools]⏎reading = ['mcp__notes__*']⏎ => 2: mcp__notes__* is no whole name of a tool of one's own; write it as mcp__server__tool,
+[own_tools]⏎reading = ['Bash']⏎ => 2: Bash is no whole name
+[own_tools]⏎changing = ['mcp__notes']⏎ => 2: mcp__notes is no whole name
+[web]⏎hosts = ['localhost']⏎ => 2: localhost is no public host name; write a whole name such as
+[web]⏎hosts = ['*.example.com']⏎ => 2: *.example.com is no public host name;
+[web]⏎hosts = ['10.0.0.1']⏎ => 2: 10.0.0.1 is no public host name;
+[web]⏎hosts = ['https://a.example']⏎ => 2: https://a.example is no public
+[web]⏎hosts = ['a.example:8443']⏎ => 2: a.example:8443 is no public
+[web]⏎hosts = ['me@a.example']⏎ => 2: me@a.example is no public
+[web]⏎hosts = ['']⏎ => 2:  is no public
+[[ask]]⏎ => 1: an [[ask]] names nothing; give it tools or commands.
+ask = 1⏎ => 1: ask must be a list of tables; write [[ask]] above it.
+[ask]⏎tools = ['Read']⏎ => 1: ask must be a list of tables;
+ask = [1]⏎ => 1: ask must be a table;
+[[ask]]⏎tools = ['Read']⏎[[ask]]⏎tool = ['Read']⏎ => 4: the key tool is not known in [ask]; did you mean tools.
+[[ask]]⏎tools = ['Read']⏎[[ask]]⏎commands = ['grep']⏎ => 4: grep is not allowed, so nobody would be asked about it; allow it under [commands],
+[tools]⏎forbid = ['Read']⏎[[ask]]⏎tools = ['Read']⏎ => 4: Read is not allowed, so nobody would be asked about it;
+[[ask]]⏎tools = ['Read']⏎[[ask]]⏎tools = 'Read'⏎ => 4: tools must be a list of texts;
+[tools]⏎allow = ['ToolSearch']⏎[commands]⏎allow = ['ToolSearch']⏎ => 4: the command ToolSearch is not known;
+[[ask]]⏎commands = ['rm']⏎paths = []⏎ => 3: paths is empty;
+[[ask]]⏎commands = ['rm']⏎paths = ['../x']⏎ => 3: ../x is no pattern from the workspace's root;
+[[ask]]⏎commands = ['rm']⏎paths = ['/etc/*']⏎ => 3: /etc/* is no pattern
+[[ask]]⏎commands = ['rm']⏎paths = ['']⏎ => 3:  is no pattern
+"""
+"""The text of a file, ⏎ for a line end, and how the message begins after `, line `."""
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ("shared", "is no plain absolute path; write it from / on."),
-        ("~/shared", "is no plain absolute path;"),
-        ("{T}/shared/", "is not the directory's real path; write {T}/shared."),
-        ("{T}/link", "is not the directory's real path; write {T}/shared."),
-        ("{T}/ws/../shared", "is not the directory's real path;"),
-        ("{T}/missing", "is not a directory; make it, or remove it from the list."),
-        ("{T}/file", "is not a directory;"),
-        ("/", "is the system's own; name an ordinary directory."),
-        ("/proc", "is the system's own;"),
-        ("/dev", "is the system's own;"),
-        ("{T}/.ssh", "is protected because of .ssh; name another directory."),
-        ("{T}/.git/hooks", "is protected because of .git;"),
-        ("{T}/ws", "overlaps with the workspace {T}/ws; name a directory apart from it."),
-        ("{T}/ws/inside", "overlaps with the workspace {T}/ws;"),
-        ("{T}", "overlaps with "),
-        ("{T}/data", "overlaps with the server's own {T}/data;"),
-        ("{T}/data/inside", "overlaps with the server's own {T}/data;"),
-    ],
-)
+def test_a_mistake_is_told_with_its_line_and_what_to_do(load: Load) -> None:
+    misses = []
+    for mistake in MISTAKES.strip().splitlines():
+        text, _, said = mistake.partition(" => ")
+        told = fault(load, text.replace("⏎", "\n"))
+        if not told.startswith(f", line {said}"):
+            misses.append((mistake, told))
+    assert misses == []
+
+
+DIRECTORIES: dict[str, str] = {
+    "shared": "is no plain absolute path; write it from / on.",
+    "~/shared": "is no plain absolute path;",
+    "{T}/shared/": "is not the directory's real path; write {T}/shared.",
+    "{T}/link": "is not the directory's real path; write {T}/shared.",
+    "{T}/ws/../shared": "is not the directory's real path;",
+    "{T}/missing": "is not a directory; make it, or remove it from the list.",
+    "{T}/file": "is not a directory;",
+    "/": "is the system's own; name an ordinary directory.",
+    "/proc": "is the system's own;",
+    "/dev": "is the system's own;",
+    "{T}/.ssh": "is protected because of .ssh; name another directory.",
+    "{T}/.git/hooks": "is protected because of .git;",
+    "{T}/ws": "overlaps with the workspace {T}/ws; name a directory apart from it.",
+    "{T}/ws/inside": "overlaps with the workspace {T}/ws;",
+    "{T}": "overlaps with ",
+    "{T}/data": "overlaps with the server's own {T}/data;",
+    "{T}/data/inside": "overlaps with the server's own {T}/data;",
+}
+
+
 @pytest.mark.parametrize("key", ["read_only", "read_write"])
 def test_a_directory_lies_apart_and_is_what_it_is_called(
-    load: Load, tmp_path: Path, given: str, said: str, key: str
+    load: Load, tmp_path: Path, key: str
 ) -> None:
     for name in ("shared", ".ssh", ".git/hooks", "ws/inside", "data/inside"):
-        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name).mkdir(parents=True, exist_ok=True)
     (tmp_path / "link").symlink_to("shared")
     (tmp_path / "file").touch()
-    text = f"# one\n[directories]\n{key} = [\n  '{given.replace('{T}', str(tmp_path))}',\n]\n"
-    assert said.replace("{T}", str(tmp_path))[:60] in fault(load, text)
-    assert fault(load, text).startswith(", line 4: ")
+    for given, said in DIRECTORIES.items():
+        path = given.replace("{T}", str(tmp_path))
+        told = fault(load, f"# one\n[directories]\n{key} = [\n  '{path}',\n]\n")
+        assert told.startswith(", line 4: "), given
+        assert said.replace("{T}", str(tmp_path))[:60] in told, given
 
 
 def test_directories_do_not_overlap_with_each_other(load: Load, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from policies.rules import shipped_rules
 from policies.tools import OFFERED_TOOLS, Platform, ToolCall, ToolGate, validate_bash_command
 from policies.verdict import Allow, Ask, Deny, Verdict
-from tests.unit.policies.judging import allow_call, find_rule
+from tests.unit.policies.judging import allow_call, find_rule, read_list
 
 TODOS = [{"content": "a", "status": "pending", "activeForm": "a"}]
 QUESTION = {"questions": [{"question": "Which?", "header": "Pick", "options": []}]}
@@ -44,11 +44,12 @@ def test_only_writing_tools_change_something(shared_workspace: Path) -> None:
     assert allow_call(shared_workspace, "Bash", command="rm a.txt").changes
 
 
-@pytest.mark.parametrize(
-    "name", ["", "bash", "Bash ", "Task", "Agent", "Monitor", "MultiEdit", "mcp__x__y", "KillShell"]
-)
-def test_an_unknown_tool_is_denied(shared_workspace: Path, name: str) -> None:
-    assert find_rule(shared_workspace, name, command="ls") == "unknown_tool"
+def test_an_unknown_tool_is_denied(shared_workspace: Path) -> None:
+    names = (
+        "{EMPTY} ¦ bash ¦ Bash{U+0020} ¦ Task ¦ Agent ¦ Monitor ¦ MultiEdit ¦ mcp__x__y ¦ KillShell"
+    )
+    for name in read_list(names):
+        assert find_rule(shared_workspace, name, command="ls") == "unknown_tool"
 
 
 def test_the_gateways_own_tools_are_allowed_by_exact_name(shared_workspace: Path) -> None:
@@ -70,31 +71,29 @@ def test_the_gateways_own_tools_are_allowed_by_exact_name(shared_workspace: Path
         assert isinstance(judge(name), Deny)
 
 
-@pytest.mark.parametrize("name", list(HONEST))
-def test_an_input_that_nobody_judged_is_refused(shared_workspace: Path, name: str) -> None:
-    assert find_rule(shared_workspace, name, **HONEST[name], surprise=1) == "tool_input"
+def test_unlisted_and_missing_inputs_are_refused(shared_workspace: Path) -> None:
+    optional = {"replace_all", "edit_mode", "output_mode", "-n", "head_limit"}
+    for name, given_input in HONEST.items():
+        assert find_rule(shared_workspace, name, **given_input, surprise=1) == "tool_input"
+        for key in given_input.keys() - optional:
+            rest = {k: v for k, v in given_input.items() if k != key}
+            assert find_rule(shared_workspace, name, **rest) == "tool_input"
 
 
-@pytest.mark.parametrize("name", list(HONEST))
-def test_a_missing_input_is_refused(shared_workspace: Path, name: str) -> None:
-    for key in HONEST[name]:
-        if key in {"replace_all", "edit_mode", "output_mode", "-n", "head_limit"}:
-            continue
-        rest = {k: v for k, v in HONEST[name].items() if k != key}
-        assert find_rule(shared_workspace, name, **rest) == "tool_input"
+WRONG: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("Read", {"file_path": ["/etc/passwd"]}),
+    ("Read", {"file_path": "a.txt", "limit": "1;2"}),
+    ("Grep", {"pattern": "x", "-A": "--pre=sh"}),
+    ("Grep", {"pattern": "x", "type": "--pre=sh"}),
+    ("Bash", {"command": "ls", "timeout": True}),
+    ("Bash", {"command": "ls", "timeout": 10**9}),
+    ("NotebookEdit", {"notebook_path": "a.txt", "new_source": ""}),
+)
 
 
-def test_inputs_of_the_wrong_sort_are_refused(shared_workspace: Path) -> None:
-    assert find_rule(shared_workspace, "Read", file_path=["/etc/passwd"]) == "tool_input"
-    assert find_rule(shared_workspace, "Read", file_path="a.txt", limit="1;2") == "tool_input"
-    assert find_rule(shared_workspace, "Grep", pattern="x", **{"-A": "--pre=sh"}) == "tool_input"
-    assert find_rule(shared_workspace, "Grep", pattern="x", type="--pre=sh") == "tool_input"
-    assert find_rule(shared_workspace, "Bash", command="ls", timeout=True) == "tool_input"
-    assert find_rule(shared_workspace, "Bash", command="ls", timeout=10**9) == "tool_input"
-    assert (
-        find_rule(shared_workspace, "NotebookEdit", notebook_path="a.txt", new_source="")
-        == "tool_input"
-    )
+def test_inputs_of_the_wrong_type_are_refused(shared_workspace: Path) -> None:
+    for tool, given_input in WRONG:
+        assert find_rule(shared_workspace, tool, **given_input) == "tool_input", given_input
     call = ToolCall(name="Read", input=["a.txt"], cwd="/")  # type: ignore[arg-type]
     assert isinstance(ToolGate(shared_workspace).judge(call), Deny)
 
@@ -119,14 +118,18 @@ def test_files_outside_secrets_and_folders_are_not_read(shared_workspace: Path) 
     allow_call(shared_workspace, "Read", file_path="nosuch.txt")
 
 
-@pytest.mark.parametrize(
-    "path", [".claude/skills/x/SKILL.md", "CLAUDE.md", "sub/AGENTS.md", ".git/HEAD", ".vscode/x"]
-)
-def test_protected_files_are_not_written(shared_workspace: Path, path: str) -> None:
-    assert find_rule(shared_workspace, "Write", file_path=path, content="x") == "protected_path"
-    assert find_rule(shared_workspace, "Edit", file_path=path, old_string="a", new_string="") == (
-        "protected_path"
-    )
+def test_protected_files_are_not_written(shared_workspace: Path) -> None:
+    root = shared_workspace
+    for path in (
+        ".claude/skills/x/SKILL.md",
+        "CLAUDE.md",
+        "sub/AGENTS.md",
+        ".git/HEAD",
+        ".vscode/x",
+    ):
+        assert find_rule(root, "Write", file_path=path, content="x") == "protected_path"
+        edit = {"file_path": path, "old_string": "a", "new_string": ""}
+        assert find_rule(root, "Edit", **edit) == "protected_path"
 
 
 def test_a_command_keeps_only_what_was_judged(shared_workspace: Path) -> None:
@@ -149,9 +152,9 @@ def test_a_command_in_the_background_or_without_the_sandbox_is_refused(
             assert find_rule(shared_workspace, "Bash", command="ls", **{key: value}) == "bash_mode"
 
 
-@pytest.mark.parametrize("skill", ["../x", "a/b", "a b", "", "x" * 65, "a;b", "报告"])
-def test_a_skill_is_called_by_a_plain_name(shared_workspace: Path, skill: str) -> None:
-    assert find_rule(shared_workspace, "Skill", skill=skill) == "tool_input"
+def test_a_skill_is_called_by_a_plain_name(shared_workspace: Path) -> None:
+    for skill in ("../x", "a/b", "a b", "", "x" * 65, "a;b", "报告"):
+        assert find_rule(shared_workspace, "Skill", skill=skill) == "tool_input"
 
 
 def test_a_skills_arguments_are_plain_text(shared_workspace: Path) -> None:
@@ -257,7 +260,7 @@ _VALUES = st.one_of(
 
 
 @settings(
-    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     st.sampled_from([*HONEST, "WebFetch", "AskUserQuestion", "Other"]),

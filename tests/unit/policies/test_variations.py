@@ -2,7 +2,7 @@
 
 import itertools
 import string
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,35 +15,30 @@ from policies.shell.commands import GRAMMARS
 from policies.tools import ToolCall, ToolGate, validate_bash_command
 from policies.verdict import Allow, Deny
 from tests.unit.policies.corpus import build_workspace
+from tests.unit.policies.judging import read_list
 
 ALL = replace(shipped_rules(), commands=frozenset(GRAMMARS))
 
 
-def _cut(text: str, mark: str = "|") -> tuple[str, ...]:
-    return tuple(
-        one.strip() for line in text.splitlines() for one in line.split(mark) if one.strip()
-    )
-
-
-READING = _cut("""
-cat {} | cat a.txt {} | cat -n -- {} | ls {} | ls -la src {} | cp {} new | cp -r {} new
-cp -t docs {} | cp a.txt {} docs | head -5 {} | head a.txt {} | tail -n +1 {} | wc -l {}
-stat {} | file {} | du -a {} | du src {} | diff {} a.txt | diff a.txt {} | diff -r {} src
-grep x {} | grep -r x {} | grep -f {} a.txt | grep --file={} a.txt | grep -f{} a.txt | find {}
-find src {} -name x | find . -newer {} | touch -r {} a.txt | touch --reference={} a
+READING = read_list(r"""
+cat {} ¦ cat a.txt {} ¦ cat -n -- {} ¦ ls {} ¦ ls -la src {} ¦ cp {} new ¦ cp -r {} new
+cp -t docs {} ¦ cp a.txt {} docs ¦ head -5 {} ¦ head a.txt {} ¦ tail -n +1 {} ¦ wc -l {}
+stat {} ¦ file {} ¦ du -a {} ¦ du src {} ¦ diff {} a.txt ¦ diff a.txt {} ¦ diff -r {} src
+grep x {} ¦ grep -r x {} ¦ grep -f {} a.txt ¦ grep --file={} a.txt ¦ grep -f{} a.txt ¦ find {}
+find src {} -name x ¦ find . -newer {} ¦ touch -r {} a.txt ¦ touch --reference={} a
 """)
-WRITING = _cut("""
-rm {} | rm -rf {} | rm a.txt {} | rm -- {} | mkdir {} | mkdir -p {}/new | mkdir a {}
-touch {} | touch -c {} | rmdir {} | mv {} new | mv a.txt {} | mv a.txt b.txt {}
-mv -t {} a.txt | mv -t{} a.txt | mv -ft {} a.txt | mv --target-directory={} a.txt
-mv --target-directory {} a.txt | mv a.txt -t {} | cp a.txt {} | cp -r src {} | cp -t {} a.txt
-cp -rt{} src | cp a.txt --target-directory={} | cp -T a.txt {} | mv -T src {}
+WRITING = read_list(r"""
+rm {} ¦ rm -rf {} ¦ rm a.txt {} ¦ rm -- {} ¦ mkdir {} ¦ mkdir -p {}/new ¦ mkdir a {} ¦ touch {}
+touch -c {} ¦ rmdir {} ¦ mv {} new ¦ mv a.txt {} ¦ mv a.txt b.txt {} ¦ mv -t {} a.txt
+mv -t{} a.txt ¦ mv -ft {} a.txt ¦ mv --target-directory={} a.txt
+mv --target-directory {} a.txt ¦ mv a.txt -t {} ¦ cp a.txt {} ¦ cp -r src {} ¦ cp -t {} a.txt
+cp -rt{} src ¦ cp a.txt --target-directory={} ¦ cp -T a.txt {} ¦ mv -T src {}
 """)
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a workspace with links in every direction."""
+    """Return a workspace with links in every direction."""
     workspace = build_workspace(tmp_path_factory.mktemp("variations"))
     (workspace / "sub" / "tree").mkdir(parents=True)
     for name, target in {
@@ -63,18 +58,15 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return workspace
 
 
-OUTSIDE = _cut(
-    """
-../outside.txt .. ../ ../outdir/keep.txt src/../../outside.txt ./../outside.txt
-a/../../outside.txt .//..//outside.txt src/../.. / /etc/passwd //etc/passwd /./etc/passwd /etc
-/tmp /proc/self/environ /proc/self/root/etc/passwd /dev/tcp/x /dev/fd/0 {WS}/../outside.txt
-{WS}-evil/secret.txt {WS}/.. {WS}/../ws-evil out/ out/keep.txt out/../x up/outside.txt
-up/ws-evil/secret.txt absolute/passwd chain/keep.txt sub/deep/keep.txt self/../outside.txt
-self/out/keep.txt up/ws/../outdir http://a.example/x file:///etc/passwd c:/x //server/share ~
-~/x ~root/x
-""",
-    " ",
-)
+OUTSIDE = read_list(r"""
+../outside.txt ¦ .. ¦ ../ ¦ ../outdir/keep.txt ¦ src/../../outside.txt ¦ ./../outside.txt
+a/../../outside.txt ¦ .//..//outside.txt ¦ src/../.. ¦ / ¦ /etc/passwd ¦ //etc/passwd
+/./etc/passwd ¦ /etc ¦ /tmp ¦ /proc/self/environ ¦ /proc/self/root/etc/passwd ¦ /dev/tcp/x
+/dev/fd/0 ¦ {WS}/../outside.txt ¦ {WS}-evil/secret.txt ¦ {WS}/.. ¦ {WS}/../ws-evil ¦ out/
+out/keep.txt ¦ out/../x ¦ up/outside.txt ¦ up/ws-evil/secret.txt ¦ absolute/passwd
+chain/keep.txt ¦ sub/deep/keep.txt ¦ self/../outside.txt ¦ self/out/keep.txt ¦ up/ws/../outdir
+http://a.example/x ¦ file:///etc/passwd ¦ c:/x ¦ //server/share ¦ ~ ¦ ~/x ¦ ~root/x
+""")
 OUTSIDE_READ = ("flink", "out", "up", "absolute", "loop", "chain", "sub/deep")
 """Links that may be removed as links, never followed."""
 
@@ -106,24 +98,24 @@ def _allowed(commands: Iterator[str], root: Path) -> list[str]:
     return found
 
 
-def test_no_way_out_is_allowed_at_any_place(root: Path) -> None:
-    commands = (
-        template.replace("{}", spelled)
-        for path in (*OUTSIDE, *OUTSIDE_READ)
-        for spelled in _spell(path)
-        for template in READING
-    )
-    assert _allowed(commands, root) == []
+def _vary(
+    templates: Iterable[str], names: Iterable[str], spell: Callable[[str], Iterator[str]], step: int
+) -> Iterator[str]:
+    """Put each name in each spelling at each place, or evenly spread combinations, one in `step`."""
+    for i, name in enumerate(names):
+        for j, spelled in enumerate(spell(name)):
+            for k, template in enumerate(templates):
+                if (i + j + k) % step == 0 and not _takes_a_link(spelled, template):
+                    yield template.replace("{}", spelled)
 
 
-def test_nothing_is_written_outside(root: Path) -> None:
-    commands = (
-        template.replace("{}", spelled)
-        for path in (*OUTSIDE, "dangling/x")
-        for spelled in _spell(path)
-        for template in WRITING
-    )
-    assert _allowed(commands, root) == []
+STEPS = [3, pytest.param(1, marks=pytest.mark.soak)]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_no_way_out_is_allowed_at_any_place(root: Path, step: int) -> None:
+    assert _allowed(_vary(READING, (*OUTSIDE, *OUTSIDE_READ), _spell, step), root) == []
+    assert _allowed(_vary(WRITING, (*OUTSIDE, "dangling/x"), _spell, step), root) == []
 
 
 def test_nothing_is_made_through_a_link_that_leads_outside(root: Path) -> None:
@@ -132,28 +124,22 @@ def test_nothing_is_made_through_a_link_that_leads_outside(root: Path) -> None:
     assert _allowed(commands, root) == []
 
 
-PROTECTED = _cut(
-    """
-.claude .claude/settings.json .claude/skills/new/SKILL.md .mcp.json CLAUDE.md CLAUDE.local.md
-.git .git/config .git/hooks/pre-commit .gitconfig .gitmodules .gitattributes .husky/pre-commit
-.bashrc .bash_profile .profile .zshrc .zshenv .inputrc .vimrc .vscode/tasks.json .idea/x.xml
-.devcontainer/devcontainer.json .github/workflows/x.yml .pre-commit-config.yaml .gitlab-ci.yml
-.ripgreprc .envrc
-""",
-    " ",
-)
-SECRETS = _cut(
-    """
-.env .env.local .env.production .netrc .npmrc .pypirc .git-credentials .ssh/config id_rsa
-id_ed25519 server.pem server.key .aws/credentials .kube/config credentials.json .claude.json
-.candor/candor.sqlite3 .bash_history
-""",
-    " ",
-)
+PROTECTED = read_list(r"""
+.claude ¦ .claude/settings.json ¦ .claude/skills/new/SKILL.md ¦ .mcp.json ¦ CLAUDE.md
+CLAUDE.local.md ¦ .git ¦ .git/config ¦ .git/hooks/pre-commit ¦ .gitconfig ¦ .gitmodules
+.gitattributes ¦ .husky/pre-commit ¦ .bashrc ¦ .bash_profile ¦ .profile ¦ .zshrc ¦ .zshenv
+.inputrc ¦ .vimrc ¦ .vscode/tasks.json ¦ .idea/x.xml ¦ .devcontainer/devcontainer.json
+.github/workflows/x.yml ¦ .pre-commit-config.yaml ¦ .gitlab-ci.yml ¦ .ripgreprc ¦ .envrc
+""")
+SECRETS = read_list(r"""
+.env ¦ .env.local ¦ .env.production ¦ .netrc ¦ .npmrc ¦ .pypirc ¦ .git-credentials ¦ .ssh/config
+id_rsa ¦ id_ed25519 ¦ server.pem ¦ server.key ¦ .aws/credentials ¦ .kube/config
+credentials.json ¦ .claude.json ¦ .candor/candor.sqlite3 ¦ .bash_history
+""")
 
 
 def _disguise(name: str) -> Iterator[str]:
-    """Give names that some file system or program takes for the same, at some depth."""
+    """Return names that some file system or program takes for the same, at some depth."""
     yield name
     yield f"./src/../{name}"
     yield f"{{WS}}/{name}"
@@ -173,69 +159,24 @@ def _takes_a_link(spelled: str, template: str) -> bool:
     return spelled.endswith("hidden") and template.startswith(("rm", "mv {}", "mv -T"))
 
 
-def test_what_acts_is_not_written_under_any_name(root: Path) -> None:
-    commands = (
-        template.replace("{}", spelled)
-        for name in (*PROTECTED, *SECRETS, "cfg/settings.json", "cfg/skills/x", "hidden")
-        for spelled in _disguise(name)
-        for template in WRITING
-        if not _takes_a_link(spelled, template)
-    )
-    assert _allowed(commands, root) == []
+@pytest.mark.parametrize("step", STEPS)
+def test_what_is_protected_is_not_written_or_read_under_any_name(root: Path, step: int) -> None:
+    acting = (*PROTECTED, *SECRETS, "cfg/settings.json", "cfg/skills/x", "hidden")
+    assert _allowed(_vary(WRITING, acting, _disguise, step), root) == []
+    assert _allowed(_vary(READING, (*SECRETS, "hidden"), _disguise, step), root) == []
 
 
-def test_secrets_are_not_read_under_any_name(root: Path) -> None:
-    commands = (
-        template.replace("{}", spelled)
-        for name in (*SECRETS, "hidden")
-        for spelled in _disguise(name)
-        for template in READING
-    )
-    assert _allowed(commands, root) == []
-
-
-CONSTRUCTS = (
-    *_cut(
-        """
-;  ¦  ;;  ¦  ; id  ¦  &  ¦  & id  ¦  &&  ¦  && id  ¦  ||  ¦  || id  ¦  |  ¦  | sh  ¦  |& sh
-> x  ¦  >> x  ¦  >| x  ¦  2> x  ¦  2>&1  ¦  &> x  ¦  &>> x  ¦  >& x  ¦  < x  ¦  <> x  ¦  3> x
-{fd}> x  ¦  <<< x  ¦  <(id)  ¦  >(id)  ¦  $(id)  ¦  `id`  ¦  ${x}  ¦  $x  ¦  $1  ¦  $@  ¦  $?
-$$  ¦  $!  ¦  ${x:-$(id)}  ¦  ${!x}  ¦  ${x@P}  ¦  $((1))  ¦  $[1]  ¦  $'x'  ¦  $"x"  ¦  "$x"
-"$(id)"  ¦  "`id`"  ¦  "${x}"  ¦  {a,b}  ¦  {1..3}  ¦  {}  ¦  a{b,c}  ¦  ~  ¦  ~root  ¦  ~+
-~-  ¦  ~1  ¦  a=~  ¦  !!  ¦  !-1  ¦  !x  ¦  ^a^b  ¦  (id)  ¦  ( id )  ¦  )  ¦  { id; }  ¦  # x
-#  ¦  '  ¦  "  ¦  =ls  ¦  !(a)  ¦  @(a|b)  ¦  ?(a)  ¦  +(a)  ¦  *(a)  ¦  [[:alpha:]]*
-[!a]*  ¦  [^a]*  ¦  [a/b]*
-""",
-        "¦",
-    ),
-    *(
-        "\n",
-        "\nid",
-        "\r\nid",
-        "\r",
-        "<< E\nx\nE",
-        "<<- E\nx\nE",
-        '"a\\"b"',
-        "\\",
-        "\\\n",
-        "\\\nid",
-        "a\\b",
-        "\xa0",
-        "\u2028",
-        "\x85",
-        "\u200b",
-        "\u202e",
-        "\ufeff",
-        "\x00",
-        "\x0b",
-        "\x0c",
-        "\x1b",
-        "\x7f",
-        "\u2066x\u2069",
-        "\U000e0072",
-        "\u3000",
-    ),
-)
+CONSTRUCTS = read_list(r"""
+; ¦ ;; ¦ ; id ¦ & ¦ & id ¦ && ¦ && id ¦ || ¦ || id ¦ | ¦ | sh ¦ |& sh ¦ > x ¦ >> x ¦ >| x ¦ 2> x
+2>&1 ¦ &> x ¦ &>> x ¦ >& x ¦ < x ¦ <> x ¦ 3> x ¦ {fd}> x ¦ <<< x ¦ <(id) ¦ >(id) ¦ $(id) ¦ `id`
+${x} ¦ $x ¦ $1 ¦ $@ ¦ $? ¦ $$ ¦ $! ¦ ${x:-$(id)} ¦ ${!x} ¦ ${x@P} ¦ $((1)) ¦ $[1] ¦ $'x' ¦ $"x"
+"$x" ¦ "$(id)" ¦ "`id`" ¦ "${x}" ¦ {a,b} ¦ {1..3} ¦ {} ¦ a{b,c} ¦ ~ ¦ ~root ¦ ~+ ¦ ~- ¦ ~1 ¦ a=~
+!! ¦ !-1 ¦ !x ¦ ^a^b ¦ (id) ¦ ( id ) ¦ ) ¦ { id; } ¦ # x ¦ # ¦ ' ¦ " ¦ =ls ¦ !(a) ¦ @(a|b)
+?(a) ¦ +(a) ¦ *(a) ¦ [[:alpha:]]* ¦ [!a]* ¦ [^a]* ¦ [a/b]* ¦ {U+000A} ¦ {U+000A}id
+{U+000D}{U+000A}id ¦ {U+000D} ¦ << E{U+000A}x{U+000A}E ¦ <<- E{U+000A}x{U+000A}E ¦ "a\"b" ¦ \
+\{U+000A} ¦ \{U+000A}id ¦ a\b ¦ {U+00A0} ¦ {U+2028} ¦ {U+0085} ¦ {U+200B} ¦ {U+202E} ¦ {U+FEFF}
+{U+0000} ¦ {U+000B} ¦ {U+000C} ¦ {U+001B} ¦ {U+007F} ¦ {U+2066}x{U+2069} ¦ {U+E0072} ¦ {U+3000}
+""")
 
 
 def test_no_construct_of_the_shell_is_allowed_anywhere(root: Path) -> None:
@@ -256,59 +197,44 @@ def test_no_construct_of_the_shell_is_allowed_inside_a_word(root: Path) -> None:
     assert _allowed(commands, root) == []
 
 
+STARTS = r"""
+A=1 ls ¦ A= ls ¦ PATH=. ls ¦ A+=1 ls ¦ A[0]=1 ls ¦ ./ls ¦ /bin/ls ¦ ~/ls ¦ ../ws/ls ¦ \ls ¦ l\s
+'ls' ¦ "ls" ¦ l''s ¦ l""s ¦ LS ¦ Ls ¦ ls.exe ¦ ?s ¦ l? ¦ [l]s ¦ $0 ¦ command ls ¦ builtin cd
+exec ls ¦ eval ls ¦ env ls ¦ sudo ls ¦ nohup ls ¦ time ls ¦ timeout 5 ls ¦ xargs ls ¦ busybox ls
+sh -c ls ¦ bash -c ls ¦ source a.txt ¦ . a.txt ¦ ! ls ¦ { ls; } ¦ ( ls ) ¦ if ls; then ls; fi
+while ls; do ls; done ¦ [ -f a.txt ] ¦ [[ -f a ]] ¦ coproc ls ¦ function f { ls; } ¦ f() { ls; }
+alias ls=id ¦ cd src ¦ cd ¦ export A=1 ¦ declare A=1 ¦ set -e ¦ trap id EXIT ¦ echo x ¦ printf x
+git status ¦ python3 -c 1 ¦ sed -n 1p a.txt ¦ awk 1 a.txt ¦ tee x ¦ dd if=a ¦ ln -s a b
+chmod 1 a ¦ curl a ¦ ps ¦ id ¦ true ¦ : ¦ test -f a ¦ history ¦ -- ¦ -l ¦ egrep x a
+"""
+
+
 def test_only_plain_commands_start_a_line(root: Path) -> None:
-    starts = _cut(
-        r"""
-A=1 ls  ¦  A= ls  ¦  PATH=. ls  ¦  A+=1 ls  ¦  A[0]=1 ls  ¦  ./ls  ¦  /bin/ls  ¦  ~/ls
-../ws/ls  ¦  \ls  ¦  l\s  ¦  'ls'  ¦  "ls"  ¦  l''s  ¦  l""s  ¦  LS  ¦  Ls  ¦  ls.exe  ¦  ?s
-l?  ¦  [l]s  ¦  $0  ¦  command ls  ¦  builtin cd  ¦  exec ls  ¦  eval ls  ¦  env ls
-sudo ls  ¦  nohup ls  ¦  time ls  ¦  timeout 5 ls  ¦  xargs ls  ¦  busybox ls  ¦  sh -c ls
-bash -c ls  ¦  source a.txt  ¦  . a.txt  ¦  ! ls  ¦  { ls; }  ¦  ( ls )  ¦  if ls; then ls; fi
-while ls; do ls; done  ¦  [ -f a.txt ]  ¦  [[ -f a ]]  ¦  coproc ls  ¦  function f { ls; }
-f() { ls; }  ¦  alias ls=id  ¦  cd src  ¦  cd  ¦  export A=1  ¦  declare A=1  ¦  set -e
-trap id EXIT  ¦  echo x  ¦  printf x  ¦  git status  ¦  python3 -c 1  ¦  sed -n 1p a.txt
-awk 1 a.txt  ¦  tee x  ¦  dd if=a  ¦  ln -s a b  ¦  chmod 1 a  ¦  curl a  ¦  ps  ¦  id
-true  ¦  :  ¦  test -f a  ¦  history  ¦  --  ¦  -l  ¦  egrep x a
-""",
-        "¦",
-    )
+    starts = read_list(STARTS)
     assert _allowed(iter((*starts, "", " ", "\t")), root) == []
 
 
-@pytest.mark.parametrize("name", sorted(GRAMMARS))
-def test_no_option_is_allowed_that_is_not_listed(root: Path, name: str) -> None:
+def _unlisted_options(name: str) -> Iterator[str]:
     grammar = GRAMMARS[name]
-    listed = (
-        set(grammar.flags) | set(grammar.short_values) | ({"a", "o"} if name == "find" else set())
-    )
-    others = [c for c in string.ascii_letters if c not in listed]
+    listed = {*grammar.flags, *grammar.short_values, *("ao" if name == "find" else "")}
     first = grammar.flags[:1]
     longs = grammar.long_flags | set(grammar.long_values)
     cut = {long[:end] for long in longs for end in range(1, len(long))} - longs
-    options = [
-        *(f"-{letter}" for letter in others),
-        *(f"-{first}{letter}" for letter in others),
-        *(f"--{long}" for long in sorted(cut)),
-        *(f"--{long}=1" for long in sorted(cut)),
-        *(f"--{long}=" for long in sorted(grammar.long_flags - set(grammar.long_values))),
-        *(
-            "--help",
-            "--version",
-            "--x",
-            "--=",
-            "-@",
-            "-é",
-            "---",
-            "--no-preserve-root",
-            "--files0-from=a",
-        ),
-    ]
-    operands = {"pwd": "", "find": "", "diff": "a.txt b.txt"}.get(name, "a.txt b.txt")
-    commands = itertools.chain(
-        (f"{name} {option} {operands}" for option in options),
-        (f"{name} {operands} {option}" for option in options),
-    )
-    assert _allowed(commands, root) == []
+    for letter in set(string.ascii_letters) - listed:
+        yield from (f"-{letter}", f"-{first}{letter}")
+    for long in cut:
+        yield from (f"--{long}", f"--{long}=1")
+    yield from (f"--{long}=" for long in grammar.long_flags - set(grammar.long_values))
+    yield from "--help --version --x --= -@ -é --- --no-preserve-root --files0-from=a".split()
+
+
+def test_no_option_is_allowed_that_is_not_listed(root: Path) -> None:
+    for name in GRAMMARS:
+        operands = {"pwd": "", "find": "", "diff": "a.txt b.txt"}.get(name, "a.txt b.txt")
+        options = list(_unlisted_options(name))
+        commands = [f"{name} {option} {operands}" for option in options]
+        commands += [f"{name} {operands} {option}" for option in options]
+        assert _allowed(iter(commands), root) == []
 
 
 def test_the_same_commands_are_allowed_where_nothing_is_wrong(root: Path) -> None:
@@ -340,39 +266,18 @@ def _calls_with_other_inputs() -> Iterator[tuple[str, Any]]:
     yield from itertools.product(KNOWN_TOOLS, nothing)
 
 
+OTHER_TOOLS = """
+* ¦ mcp__ ¦ mcp__x ¦ mcp__x__y ¦ mcp__* ¦ Task ¦ Agent ¦ Monitor ¦ Workflow ¦ CronCreate ¦ ScheduleWakeup ¦ EnterWorktree
+MultiEdit ¦ NotebookRead ¦ LS ¦ KillShell ¦ BashOutput ¦ WebSearch ¦ SlashCommand ¦ ExitPlanMode ¦ EnterPlanMode
+PowerShell ¦ {EMPTY}
+"""
+
+
 def _other_names() -> Iterator[str]:
     for name in KNOWN_TOOLS:
         yield from (f"{name} ", f" {name}", name.lower(), name.upper(), f"{name}2", f"{name}\x00")
         yield from (f"mcp__{name}", f"{name}__x", f"{name}*", f"*{name}", f"{name}\u200b")
-    yield from (
-        "",
-        "*",
-        "mcp__",
-        "mcp__x",
-        "mcp__x__y",
-        "mcp__*",
-        "Task",
-        "Agent",
-        "Monitor",
-        "Workflow",
-    )
-    yield from (
-        "CronCreate",
-        "ScheduleWakeup",
-        "EnterWorktree",
-        "MultiEdit",
-        "NotebookRead",
-        "LS",
-        "KillShell",
-    )
-    yield from (
-        "BashOutput",
-        "WebSearch",
-        "SlashCommand",
-        "ExitPlanMode",
-        "EnterPlanMode",
-        "PowerShell",
-    )
+    yield from read_list(OTHER_TOOLS)
 
 
 def test_no_other_tool_and_no_other_input_is_allowed(root: Path) -> None:
@@ -381,8 +286,8 @@ def test_no_other_tool_and_no_other_input_is_allowed(root: Path) -> None:
     names = [name for name in _other_names() if name not in KNOWN_TOOLS - {"PowerShell"}]
     calls += [(name, {"command": "ls", "file_path": "a.txt"}) for name in names]
     judged = [(gate.judge(ToolCall(name=n, input=i, cwd=str(root))), n, i) for n, i in calls]
-    assert [one for one in judged if not isinstance(one[0], Deny)] == []
-    assert [one for one in judged if one[0].rule == "policy_error"] == []
+    assert [found for found in judged if not isinstance(found[0], Deny)] == []
+    assert [found for found in judged if found[0].rule == "policy_error"] == []
 
 
 def test_the_file_tools_go_the_same_ways(root: Path) -> None:

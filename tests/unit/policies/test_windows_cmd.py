@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-import pytest
-
 from policies.verdict import Allow, Deny, Verdict
-from tests.unit.policies.judging import validate_windows_command
+from tests.unit.policies.judging import find_misses, validate_windows_command
 
 
 def _judge(root: Path, command: str, *, cwd: str | None = None) -> Verdict:
@@ -30,296 +28,158 @@ def _rule(root: Path, command: str) -> str:
     return verdict.rule
 
 
-@pytest.mark.parametrize(
-    ("command", "runs"),
-    [
-        ("del a.txt", 'del "a.txt"'),
-        ("  DeL\t.\\A.TXT ", 'del ".\\A.TXT"'),
-        ('del "a b.txt" b.txt', 'del "a b.txt" "b.txt"'),
-        ("del /F/Q a.txt", 'del /f /q "a.txt"'),
-        ("del a.txt /q", 'del /q "a.txt"'),
-        ("del /s docs\\", 'del /s "docs"'),
-        ("del /s /q build\\*.tmp", 'del /s /q "build\\*.tmp"'),
-        ("del build\\cache\\*", 'del "build\\cache\\*"'),
-        ("del *.log", 'del "*.log"'),
-        ("del build\\?.tmp", 'del "build\\?.tmp"'),
-        ("del nothing*.xyz", 'del "nothing*.xyz"'),
-        ('del "img\\IMG_2024 (1).png"', 'del "img\\IMG_2024 (1).png"'),
-        ('del "src/util.py"', 'del "src\\util.py"'),
-        ("del 报告.docx résumé.txt 🎉party.txt", 'del "报告.docx" "résumé.txt" "🎉party.txt"'),
-        ("del 报告（最终版）.docx", 'del "报告（最终版）.docx"'),
-        ("del notes.md~", 'del "notes.md~"'),
-        ("copy a.txt c.txt", 'copy "a.txt" "c.txt"'),
-        ("COPY /Y /b a.txt docs\\", 'copy /y /b "a.txt" "docs"'),
-        ('copy a.txt "dir with space\\"', 'copy "a.txt" "dir with space"'),
-        ("copy .env.example .env.example.bak.txt", None),
-        ("copy .env.example sample.txt", 'copy ".env.example" "sample.txt"'),
-        ("copy src docs", 'copy "src" "docs"'),
-        ("copy CLAUDE.md rules.txt", 'copy "CLAUDE.md" "rules.txt"'),
-        ("move *.log archive", 'move "*.log" "archive"'),
-        ("move 项目\\子目录 備份", 'move "项目\\子目录" "備份"'),
-        ("move /-y src\\util.py .", 'move /-y "src\\util.py" "."'),
-        ("ren src\\main.py app.py", 'ren "src\\main.py" "app.py"'),
-        ("ren data\\*.csv *.txt", 'ren "data\\*.csv" "*.txt"'),
-        ("ren 项目 project", 'ren "项目" "project"'),
-    ],
-)
-def test_plain_commands_run_quoted_anew(
-    shared_workspace: Path, command: str, runs: str | None
-) -> None:
-    if runs is None:
-        assert _rule(shared_workspace, command) == "secret_file"
-        return
-    assert _runs(shared_workspace, command) == runs
+RUNS = {
+    "del a.txt": 'del "a.txt"',
+    "  DeL\t.\\A.TXT ": 'del ".\\A.TXT"',
+    'del "a b.txt" b.txt': 'del "a b.txt" "b.txt"',
+    "del /F/Q a.txt": 'del /f /q "a.txt"',
+    "del a.txt /q": 'del /q "a.txt"',
+    "del /s docs\\": 'del /s "docs"',
+    "del /s /q build\\*.tmp": 'del /s /q "build\\*.tmp"',
+    "del build\\cache\\*": 'del "build\\cache\\*"',
+    "del *.log": 'del "*.log"',
+    "del build\\?.tmp": 'del "build\\?.tmp"',
+    "del nothing*.xyz": 'del "nothing*.xyz"',
+    'del "img\\IMG_2024 (1).png"': 'del "img\\IMG_2024 (1).png"',
+    'del "src/util.py"': 'del "src\\util.py"',
+    "del 报告.docx résumé.txt 🎉party.txt": 'del "报告.docx" "résumé.txt" "🎉party.txt"',
+    "del 报告（最终版）.docx": 'del "报告（最终版）.docx"',
+    "del notes.md~": 'del "notes.md~"',
+    "copy a.txt c.txt": 'copy "a.txt" "c.txt"',
+    "COPY /Y /b a.txt docs\\": 'copy /y /b "a.txt" "docs"',
+    'copy a.txt "dir with space\\"': 'copy "a.txt" "dir with space"',
+    "copy .env.example sample.txt": 'copy ".env.example" "sample.txt"',
+    "copy src docs": 'copy "src" "docs"',
+    "copy CLAUDE.md rules.txt": 'copy "CLAUDE.md" "rules.txt"',
+    "move *.log archive": 'move "*.log" "archive"',
+    "move 项目\\子目录 備份": 'move "项目\\子目录" "備份"',
+    "move /-y src\\util.py .": 'move /-y "src\\util.py" "."',
+    "ren src\\main.py app.py": 'ren "src\\main.py" "app.py"',
+    "ren data\\*.csv *.txt": 'ren "data\\*.csv" "*.txt"',
+    "ren 项目 project": 'ren "项目" "project"',
+}
 
 
-@pytest.mark.parametrize(
-    ("command", "rule"),
-    [
-        ("", "command_empty"),
-        (" \t ", "command_empty"),
-        ("del a.txt & calc", "operator_ampersand"),
-        ("del a.txt&calc", "operator_ampersand"),
-        ("del a.txt&&calc", "operator_and"),
-        ("del nosuch||calc", "operator_or"),
-        ("del a.txt|more", "operator_pipe"),
-        ("del a.txt>nul", "redirect"),
-        ("del a.txt 2>&1", "redirect"),
-        ("copy<x a.txt", "redirect"),
-        ("del %TEMP%\\x", "variable_percent"),
-        ('del "%CD%\\a.txt"', "variable_percent"),
-        ("del %~dp0a.txt", "variable_percent"),
-        ("del a%%b", "variable_percent"),
-        ("del !X!", "variable_delayed"),
-        ('del "!X!"', "variable_delayed"),
-        ("del a^&b", "caret"),
-        ("del a^.txt", "caret"),
-        ('del "a^.txt"', "caret"),
-        ("d^el a.txt", "caret"),
-        ("del $HOME", "variable_dollar"),
-        ('del "$(calc)"', "variable_dollar"),
-        ("del $(calc)", "subexpression"),
-        ("del `x", "backtick"),
-        ('del "a`$x"', "backtick"),
-        ("del a.txt;b.txt", "separator_semicolon"),
-        ("del a.txt,b.txt", "delimiter_comma"),
-        ("del,a.txt", "command_not_allowed"),
-        ("del=a.txt", "assignment"),
-        ("del;a.txt", "separator_semicolon"),
-        ("del a.txt=b.txt", "delimiter_equals"),
-        ("copy a.txt+b.txt c.txt", "concatenation"),
-        ('copy "a.txt+b.txt" c.txt', "concatenation"),
-        ("copy a.txt c.txt+,,", "concatenation"),
-        ("(del a.txt)", "grouping"),
-        ("del (a.txt)", "grouping"),
-        ("del {a}", "script_block"),
-        ("del @x", "splatting"),
-        ("del @('x')", "array_expression"),
-        ("del #x", "comment"),
-        ("del <# x #> a.txt", "block_comment"),
-        ("@del a.txt", "echo_prefix"),
-        ("@echo off", "echo_prefix"),
-        ("del 'a.txt'", "single_quote"),
-        ("del it's.txt", "single_quote"),
-        ('del a"b c".txt', "quote_inside_word"),
-        ('del "a"b', "quote_inside_word"),
-        ('del "a""b"', "quote_inside_word"),
-        ('del "a.txt', "unclosed_quote"),
-        ('"del" a.txt', "command_quoted"),
-        ("del “a.txt”", "smart_quote"),
-        ('del "a”b"', "smart_quote"),
-        ("del ‘a.txt’", "smart_quote"),
-        ("del –x", "smart_dash"),
-        ("del —x", "smart_dash"),
-        ("del -x", "dash"),
-        ("del -Recurse src", "dash"),
-        ("del a[1].txt", "bracket"),
-        ('del "[.]env"', "bracket"),
-        ("del a.txt\ncalc", "newline"),
-        ("del a.txt\r\ncalc", "newline"),
-        ("del a.txt^\ncalc", "line_continuation"),
-        ("del a\u00a0b", "control_character"),
-        ("del a\u3000b", "control_character"),
-        ("del a\u200bb", "control_character"),
-        ("del a\u202eb", "control_character"),
-        ("del a\x1ab", "control_character"),
-        ("del /p a.txt", "switch_not_allowed"),
-        ("del /a:h a.txt", "switch_not_allowed"),
-        ("del /ah a.txt", "switch_not_allowed"),
-        ("del /x a.txt", "switch_not_allowed"),
-        ("del /? a.txt", "switch_not_allowed"),
-        ("copy /l a.txt b", "switch_not_allowed"),
-        ("copy /d a.txt b", "switch_not_allowed"),
-        ("move /x a.txt b", "switch_not_allowed"),
-        ("ren /y a.txt b", "switch_not_allowed"),
-        ("del/q a.txt", "command_qualified"),
-        ("del a.txt/q", "slash_in_name"),
-        ("del src/util.py", "slash_in_name"),
-        ("del build/s", "slash_in_name"),
-        ("del", "operands"),
-        ("del /q", "operands"),
-        ("copy a.txt", "operands"),
-        ("copy /y docs\\readme.md", "operands"),
-        ("move a.txt b.txt docs", "operands"),
-        ("ren a.txt", "operands"),
-        ('del ""', "path_empty"),
-        ("ren a.txt src\\b.txt", "rename_path"),
-        ("ren a.txt .\\b.txt", "rename_path"),
-        ('ren a.txt "src/b.txt"', "rename_path"),
-        ("ren a.txt b.txt:s", "rename_path"),
-        ("ren a.txt ..", "rename_path"),
-        ("ren *.txt *x*", "target_pattern"),
-        ("ren a.txt ?env", "target_pattern"),
-        ("copy a.txt *.bak", "target_pattern"),
-        ("del nosuch.txt", "source_missing"),
-        ("copy nosuch.txt b.txt", "source_missing"),
-        ("copy a.txt nosuch\\b.txt", "folder_missing"),
-        ("copy a.txt nosuch\\", "folder_missing"),
-        ("del nosuch\\*", "folder_missing"),
-        ("del src\\*\\x.py", "glob_folder"),
-        ("del src\\*\\..\\..\\x", "glob_parent"),
-        ("del build\\*.tmp:s", "path_stream"),
-        ("del con.*", "path_device"),
-        ("del GIT~*", "path_short_name"),
-        ("del GIT~?", "path_short_name"),
-        ("del CLAUDE~1.MD", "path_short_name"),
-        ("del C:\\*", "path_drive"),
-        ("del \\*", "path_rooted"),
-        ("del \\\\server\\share\\*", "path_share"),
-        ("del ..\\*", "outside_workspace"),
-        ("copy a.txt \\??\\C:\\x", "path_namespace"),
-        ("copy a.txt ..\\", "outside_workspace"),
-        ("copy nul a.txt", "path_device"),
-        ("copy a.txt PRN", "path_device"),
-        ("cd src", "change_folder"),
-        ("cd..", "change_folder"),
-        ("chdir \\", "change_folder"),
-        ("pushd src", "change_folder"),
-        ("call del a.txt", "wrapper"),
-        ("start calc", "wrapper"),
-        ("CMD /c del a.txt", "wrapper"),
-        ("cmd.exe /c calc", "wrapper"),
-        ("wsl rm a.txt", "wrapper"),
-        ("for %i in (*) do del %i", "loop"),
-        ("if exist a.txt del a.txt", "loop"),
-        ("forfiles /c calc", "loop"),
-        ("rd /s /q build", "command_not_allowed"),
-        ("erase a.txt", "command_not_allowed"),
-        ("rename a.txt b.txt", "command_not_allowed"),
-        ("xcopy a b", "command_not_allowed"),
-        ("md x", "command_not_allowed"),
-        ("dir", "command_not_allowed"),
-        ("type .env", "command_not_allowed"),
-        ("mklink l C:\\", "command_not_allowed"),
-        ("del.exe a.txt", "command_not_allowed"),
-        (".\\del a.txt", "command_qualified"),
-        ("C:\\del.bat", "command_qualified"),
-        ("set X=1", "command_not_allowed"),
-        ("ｄｅｌ a.txt", "command_not_allowed"),
-        ("ls", "command_not_allowed"),
-        ("rm -rf .", "command_not_allowed"),
-    ],
-)
-def test_everything_else_is_refused_by_name(
-    shared_workspace: Path, command: str, rule: str
-) -> None:
-    assert _rule(shared_workspace, command) == rule
+def test_plain_commands_run_quoted_anew(shared_workspace: Path) -> None:
+    assert {command: _runs(shared_workspace, command) for command in RUNS} == RUNS
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "del {WS}",
-        "del .",
-        "del .\\",
-        "del src\\..",
-        "del {WS}\\src\\..\\",
-        "del /s /q .",
-        "move {WS} docs",
-        "move . docs",
-        "ren . x",
-        "ren {WS} x",
-    ],
-)
-def test_taking_the_workspace_itself_away_ends_the_run(
-    shared_workspace: Path, command: str
-) -> None:
-    verdict = _judge(shared_workspace, command)
-    assert isinstance(verdict, Deny)
-    assert (verdict.rule, verdict.interrupt) == ("workspace_root", True)
+REFUSED = r"""
+command_empty: {EMPTY} ¦ {U+0020}{U+0009}{U+0020}
+operator_ampersand: del a.txt & calc ¦ del a.txt&calc
+operator_and: del a.txt&&calc
+operator_or: del nosuch||calc
+operator_pipe: del a.txt|more
+redirect: del a.txt>nul ¦ del a.txt 2>&1 ¦ copy<x a.txt
+variable_percent: del %TEMP%\x ¦ del "%CD%\a.txt" ¦ del %~dp0a.txt ¦ del a%%b
+variable_delayed: del !X! ¦ del "!X!"
+caret: del a^&b ¦ del a^.txt ¦ del "a^.txt" ¦ d^el a.txt
+variable_dollar: del $HOME ¦ del "$(calc)"
+subexpression: del $(calc)
+backtick: del `x ¦ del "a`$x"
+separator_semicolon: del a.txt;b.txt ¦ del;a.txt
+delimiter_comma: del a.txt,b.txt
+command_not_allowed: del,a.txt ¦ rd /s /q build ¦ erase a.txt ¦ rename a.txt b.txt ¦ xcopy a b
+    ¦ md x ¦ dir ¦ type .env ¦ mklink l C:\ ¦ del.exe a.txt ¦ set X=1 ¦ ｄｅｌ a.txt ¦ ls ¦ rm -rf .
+assignment: del=a.txt
+delimiter_equals: del a.txt=b.txt
+concatenation: copy a.txt+b.txt c.txt ¦ copy "a.txt+b.txt" c.txt ¦ copy a.txt c.txt+,,
+grouping: (del a.txt) ¦ del (a.txt)
+script_block: del {a}
+splatting: del @x
+array_expression: del @('x')
+comment: del #x
+block_comment: del <# x #> a.txt
+echo_prefix: @del a.txt ¦ @echo off
+single_quote: del 'a.txt' ¦ del it's.txt
+quote_inside_word: del a"b c".txt ¦ del "a"b ¦ del "a""b"
+unclosed_quote: del "a.txt
+command_quoted: "del" a.txt
+smart_quote: del “a.txt” ¦ del "a”b" ¦ del ‘a.txt’
+smart_dash: del –x ¦ del —x
+dash: del -x ¦ del -Recurse src
+bracket: del a[1].txt ¦ del "[.]env"
+newline: del a.txt{U+000A}calc ¦ del a.txt{U+000D}{U+000A}calc
+line_continuation: del a.txt^{U+000A}calc
+control_character: del a{U+00A0}b ¦ del a{U+3000}b ¦ del a{U+200B}b ¦ del a{U+202E}b
+    ¦ del a{U+001A}b
+switch_not_allowed: del /p a.txt ¦ del /a:h a.txt ¦ del /ah a.txt ¦ del /x a.txt ¦ del /? a.txt
+    ¦ copy /l a.txt b ¦ copy /d a.txt b ¦ move /x a.txt b ¦ ren /y a.txt b
+command_qualified: del/q a.txt ¦ .\del a.txt ¦ C:\del.bat
+slash_in_name: del a.txt/q ¦ del src/util.py ¦ del build/s
+operands: del ¦ del /q ¦ copy a.txt ¦ copy /y docs\readme.md ¦ move a.txt b.txt docs ¦ ren a.txt
+path_empty: del ""
+rename_path: ren a.txt src\b.txt ¦ ren a.txt .\b.txt ¦ ren a.txt "src/b.txt" ¦ ren a.txt b.txt:s
+    ¦ ren a.txt ..
+target_pattern: ren *.txt *x* ¦ ren a.txt ?env ¦ copy a.txt *.bak
+source_missing: del nosuch.txt ¦ copy nosuch.txt b.txt
+folder_missing: copy a.txt nosuch\b.txt ¦ copy a.txt nosuch\ ¦ del nosuch\*
+glob_folder: del src\*\x.py
+glob_parent: del src\*\..\..\x
+path_stream: del build\*.tmp:s
+path_device: del con.* ¦ copy nul a.txt ¦ copy a.txt PRN
+path_short_name: del GIT~* ¦ del GIT~? ¦ del CLAUDE~1.MD
+path_drive: del C:\*
+path_rooted: del \*
+path_share: del \\server\share\*
+outside_workspace: del ..\* ¦ copy a.txt ..\
+path_namespace: copy a.txt \??\C:\x
+change_folder: cd src ¦ cd.. ¦ chdir \ ¦ pushd src
+wrapper: call del a.txt ¦ start calc ¦ CMD /c del a.txt ¦ cmd.exe /c calc ¦ wsl rm a.txt
+loop: for %i in (*) do del %i ¦ if exist a.txt del a.txt ¦ forfiles /c calc
+"""
 
 
-@pytest.mark.parametrize(
-    "pattern", ["*", "*.*", "?*", "????????.???", ".\\*", "{WS}\\*", "src\\..\\*", "**", "*.?*"]
-)
-@pytest.mark.parametrize("command", ["del {}", "del /s /q {}", "move {} docs", "ren {} *.bak"])
-def test_patterns_that_take_all_of_the_root_are_refused(
-    shared_workspace: Path, command: str, pattern: str
-) -> None:
-    verdict = _judge(shared_workspace, command.format(pattern))
-    assert isinstance(verdict, Deny)
-    assert verdict.rule in {"glob_root", "secret_file", "protected_path"}
+def test_everything_else_is_refused_by_name(shared_workspace: Path) -> None:
+    assert find_misses(REFUSED, lambda line: _judge(shared_workspace, line)) == []
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "del .env",
-        "del .ENV",
-        "del .e*",
-        "del .*",
-        "copy .env x.txt",
-        "copy .Env.local x.txt",
-        "copy *.* docs",
-        "copy * docs",
-        "copy .env* docs",
-        "copy .?nv docs",
-        "copy . docs",
-        "copy .claude docs",
-        "copy a.txt .claude\\x",
-        "copy a.txt .GIT\\hooks\\pre-commit",
-        "copy a.txt CLAUDE.MD",
-        "copy a.txt docs\\claude.md",
-        "copy a.txt logs\\",
-        "copy a.txt .vscode",
-        "move .mcp.json x",
-        "move .claude x",
-        "move .git\\config x",
-        "move a.txt id_rsa",
-        "move cl* docs",
-        "ren a.txt .env",
-        "ren a.txt .mcp.json",
-        "ren a.txt .bashrc",
-        "ren .claude claude",
-        "ren .gitignore *.env",
-        "ren *.txt *.pem",
-        "ren nothing*.xyz *.pem",
-        "ren nothing*.xyz .env",
-        "ren src\\nothing*.xyz NUL",
-        "del /s *.json",
-        "del /s settings.json",
-        "del /q .git\\hooks\\*",
-        "del .git\\hooks\\nothing*.xyz",
-        "move .claude\\nothing* x",
-        "del /s /q .git",
-        "del logs\\app.log",
-    ],
-)
-def test_protected_names_are_refused_in_every_spelling(
-    shared_workspace: Path, command: str
-) -> None:
-    assert isinstance(_judge(shared_workspace, command), Deny)
+def test_taking_the_workspace_itself_away_ends_the_run(shared_workspace: Path) -> None:
+    for command in (
+        *("del {WS}", "del .", "del .\\", "del src\\..", "del {WS}\\src\\..\\", "del /s /q ."),
+        *("move {WS} docs", "move . docs", "ren . x", "ren {WS} x"),
+    ):
+        verdict = _judge(shared_workspace, command)
+        assert isinstance(verdict, Deny), command
+        assert (verdict.rule, verdict.interrupt) == ("workspace_root", True)
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["copy e* docs", "copy en* x.txt", "copy ??v* docs", "copy *~? x.txt", "move cl*.* x"],
-)
-def test_patterns_may_take_protected_files_by_their_short_names(
-    workspace: Path, command: str
-) -> None:
+def test_patterns_that_take_all_of_the_root_are_refused(shared_workspace: Path) -> None:
+    patterns = ("*", "*.*", "?*", "????????.???", ".\\*", "{WS}\\*", "src\\..\\*", "**", "*.?*")
+    for command in ("del {}", "del /s /q {}", "move {} docs", "ren {} *.bak"):
+        rules = {_rule(shared_workspace, command.replace("{}", pattern)) for pattern in patterns}
+        assert rules <= {"glob_root", "secret_file", "protected_path"}, command
+
+
+PROTECTED = r"""
+del .env ¦ del .ENV ¦ del .e* ¦ del .* ¦ copy .env x.txt ¦ copy .Env.local x.txt
+copy *.* docs ¦ copy * docs ¦ copy .env* docs ¦ copy .?nv docs ¦ copy . docs
+copy .claude docs ¦ copy a.txt .claude\x ¦ copy a.txt .GIT\hooks\pre-commit
+copy a.txt CLAUDE.MD ¦ copy a.txt docs\claude.md ¦ copy a.txt logs\ ¦ copy a.txt .vscode
+move .mcp.json x ¦ move .claude x ¦ move .git\config x ¦ move a.txt id_rsa ¦ move cl* docs
+ren a.txt .env ¦ ren a.txt .mcp.json ¦ ren a.txt .bashrc ¦ ren .claude claude
+ren .gitignore *.env ¦ ren *.txt *.pem ¦ ren nothing*.xyz *.pem ¦ ren nothing*.xyz .env
+ren src\nothing*.xyz NUL ¦ del /s *.json ¦ del /s settings.json ¦ del /q .git\hooks\*
+del .git\hooks\nothing*.xyz ¦ move .claude\nothing* x ¦ del /s /q .git ¦ del logs\app.log
+"""
+
+
+def test_protected_names_are_refused_in_every_spelling(shared_workspace: Path) -> None:
+    commands = [c.strip() for line in PROTECTED.strip().splitlines() for c in line.split("¦")]
+    verdicts = {command: _judge(shared_workspace, command) for command in commands}
+    assert [command for command, v in verdicts.items() if not isinstance(v, Deny)] == []
+
+
+def test_patterns_may_take_protected_files_by_their_short_names(workspace: Path) -> None:
     (workspace / "CLAUDE.md").unlink()
-    assert isinstance(_judge(workspace, command), Deny)
+    for command in (
+        "copy e* docs",
+        "copy en* x.txt",
+        "copy ??v* docs",
+        "copy *~? x.txt",
+        "move cl*.* x",
+    ):
+        assert isinstance(_judge(workspace, command), Deny), command
 
 
 def test_a_working_directory_outside_refuses_everything(workspace: Path) -> None:

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-import pytest
-
 from policies.paths.workspace import ExtraDirectory, Place
-from policies.verdict import Deny
+from policies.tools import ToolCall, ToolGate
+from policies.verdict import Allow, Deny, Verdict
 from policies.windows.path_spelling import is_rooted, refuse_rooted
 from policies.windows.workspace import WindowsWorkspace, _strip_root
+from tests.unit.policies.judging import find_misses
 
 
 def _locate(root: Path, path: str, *, cwd: str | None = None) -> Place | Deny:
@@ -26,113 +26,61 @@ def _rule(root: Path, path: str, *, cwd: str | None = None) -> str:
     return place.rule
 
 
-@pytest.mark.parametrize(
-    ("path", "parts"),
-    [
-        ("a.txt", ("a.txt",)),
-        (".\\src\\main.py", ("src", "main.py")),
-        ("src/main.py", ("src", "main.py")),
-        ("src\\\\main.py", ("src", "main.py")),
-        ("src\\..\\a.txt", ("a.txt",)),
-        ("{WS}\\a.txt", ("a.txt",)),
-        ("{WS}/src\\main.py", ("src", "main.py")),
-        ("{WS}", ()),
-        ("{WS}\\", ()),
-        (".", ()),
-        ("src\\..", ()),
-        ("..hidden", ("..hidden",)),
-        ("notes.md~", ("notes.md~",)),
-        ("console.txt", ("console.txt",)),
-        ("com10.txt", ("com10.txt",)),
-        ("null", ("null",)),
-        ("报告（最终版）.docx", ("报告（最终版）.docx",)),
-        ("报告：草稿.md", ("报告：草稿.md",)),
-        ("項目 一\\資料.csv", ("項目 一", "資料.csv")),
-        ("a;b,c=d & e.txt", ("a;b,c=d & e.txt",)),
-    ],
-)
-def test_plain_paths_are_found(shared_workspace: Path, path: str, parts: tuple[str, ...]) -> None:
-    assert _parts(shared_workspace, path) == parts
+PLAIN: dict[str, tuple[str, ...]] = {
+    "a.txt": ("a.txt",),
+    ".\\src\\main.py": ("src", "main.py"),
+    "src/main.py": ("src", "main.py"),
+    "src\\\\main.py": ("src", "main.py"),
+    "src\\..\\a.txt": ("a.txt",),
+    "{WS}\\a.txt": ("a.txt",),
+    "{WS}/src\\main.py": ("src", "main.py"),
+    "{WS}": (),
+    "{WS}\\": (),
+    ".": (),
+    "src\\..": (),
+    "..hidden": ("..hidden",),
+    "notes.md~": ("notes.md~",),
+    "console.txt": ("console.txt",),
+    "com10.txt": ("com10.txt",),
+    "null": ("null",),
+    "报告（最终版）.docx": ("报告（最终版）.docx",),
+    "报告：草稿.md": ("报告：草稿.md",),
+    "項目 一\\資料.csv": ("項目 一", "資料.csv"),
+    "a;b,c=d & e.txt": ("a;b,c=d & e.txt",),
+}
 
 
-@pytest.mark.parametrize(
-    ("path", "rule"),
-    [
-        ("", "path_empty"),
-        ("..", "outside_workspace"),
-        ("..\\x", "outside_workspace"),
-        ("src\\..\\..", "outside_workspace"),
-        ("{WS}\\..\\ws\\a.txt", "outside_workspace"),
-        ("{WS}-evil\\secret.txt", "path_rooted"),
-        ("{WS}2", "path_rooted"),
-        ("\\x", "path_rooted"),
-        ("/etc/passwd", "path_rooted"),
-        ("\\\\server\\share", "path_share"),
-        ("\\\\server@SSL@443\\DavWWWRoot\\x", "path_share"),
-        ("/\\server\\share", "path_share"),
-        ("\\\\?\\C:\\x", "path_namespace"),
-        ("\\\\.\\pipe\\x", "path_namespace"),
-        ("//./C:/x", "path_namespace"),
-        ("\\??\\C:\\x", "path_namespace"),
-        ("C:\\x", "path_drive"),
-        ("Z:/x", "path_drive"),
-        ("C:x", "path_drive_relative"),
-        ("C:", "path_drive_relative"),
-        ("C:..\\x", "path_drive_relative"),
-        ("a.txt:s", "path_stream"),
-        ("a.txt::$DATA", "path_stream"),
-        ("src::$INDEX_ALLOCATION\\x", "path_stream"),
-        (".git:x\\config", "path_stream"),
-        ("file:///etc/passwd", "path_stream"),
-        ("Env:\\PATH", "path_provider"),
-        ("HKLM:\\Software", "path_provider"),
-        ("Function:x", "path_provider"),
-        ("Alias:del", "path_provider"),
-        ("Registry::HKLM\\x", "path_provider"),
-        ("Microsoft.PowerShell.Core\\FileSystem::C:\\x", "path_provider"),
-        ("Microsoft.PowerShell.Core/Registry::HKLM", "path_provider"),
-        ("~", "path_tilde"),
-        ("~user\\x", "path_tilde"),
-        ("NUL", "path_device"),
-        ("nul.txt", "path_device"),
-        ("src\\Con", "path_device"),
-        ("aux.tar.gz", "path_device"),
-        ("CON .txt", "path_device"),
-        ("prn   ", "path_device"),
-        ("COM0", "path_device"),
-        ("com¹.log", "path_device"),
-        ("LPT³", "path_device"),
-        ("CONIN$", "path_device"),
-        ("ＣＯＮ", "path_device"),
-        ("con\\x.txt", "path_device"),
-        ("src.", "path_trailing"),
-        ("src \\main.py", "path_trailing"),
-        ("a.txt...", "path_trailing"),
-        ("...", "path_trailing"),
-        (". .", "path_trailing"),
-        (".. \\x", "path_trailing"),
-        (" .env", "path_trailing"),
-        ("GIT~1", "path_short_name"),
-        ("CLAUDE~2\\x", "path_short_name"),
-        ("x~9.tx", "path_short_name"),
-        ("src\uff0f..\uff0fx", "path_lookalike"),
-        ("src\uff3cx", "path_lookalike"),
-        ("\uff0e\uff0e\\x", "path_lookalike"),
-        ("a\u00a5b", "path_lookalike"),
-        ("a\uff02b", "path_lookalike"),
-        ("a|b", "path_characters"),
-        ('a"b', "path_characters"),
-        ("a<b>", "path_characters"),
-        ("a\u202eb", "path_characters"),
-        ("a\0b", "path_characters"),
-        ("*.txt", "path_wildcard"),
-        ("src\\?", "path_wildcard"),
-        ("x" * 300, "path_too_long"),
-        ("a\\" * 3000, "path_too_long"),
-    ],
-)
-def test_other_paths_are_refused_by_name(shared_workspace: Path, path: str, rule: str) -> None:
-    assert _rule(shared_workspace, path) == rule
+def test_plain_paths_are_found(shared_workspace: Path) -> None:
+    assert {path: _parts(shared_workspace, path) for path in PLAIN} == PLAIN
+
+
+REFUSED = r"""
+path_empty: {EMPTY}
+outside_workspace: .. ¦ ..\x ¦ src\..\.. ¦ {WS}\..\ws\a.txt
+path_rooted: {WS}-evil\secret.txt ¦ {WS}2 ¦ \x ¦ /etc/passwd
+path_share: \\server\share ¦ \\server@SSL@443\DavWWWRoot\x ¦ /\server\share
+path_namespace: \\?\C:\x ¦ \\.\pipe\x ¦ //./C:/x ¦ \??\C:\x
+path_drive: C:\x ¦ Z:/x
+path_drive_relative: C:x ¦ C: ¦ C:..\x
+path_stream: a.txt:s ¦ a.txt::$DATA ¦ src::$INDEX_ALLOCATION\x ¦ .git:x\config
+    ¦ file:///etc/passwd
+path_provider: Env:\PATH ¦ HKLM:\Software ¦ Function:x ¦ Alias:del ¦ Registry::HKLM\x
+    ¦ Microsoft.PowerShell.Core\FileSystem::C:\x ¦ Microsoft.PowerShell.Core/Registry::HKLM
+path_tilde: ~ ¦ ~user\x
+path_device: NUL ¦ nul.txt ¦ src\Con ¦ aux.tar.gz ¦ CON .txt ¦ prn  {U+0020} ¦ COM0 ¦ com¹.log
+    ¦ LPT³ ¦ CONIN$ ¦ ＣＯＮ ¦ con\x.txt
+path_trailing: src. ¦ src \main.py ¦ a.txt... ¦ ... ¦ . . ¦ .. \x ¦ {U+0020}.env
+path_short_name: GIT~1 ¦ CLAUDE~2\x ¦ x~9.tx
+path_lookalike: src／..／x ¦ src＼x ¦ ．．\x ¦ a¥b ¦ a＂b
+path_characters: a|b ¦ a"b ¦ a<b> ¦ a{U+202E}b ¦ a{U+0000}b
+path_wildcard: *.txt ¦ src\?
+"""
+
+
+def test_other_paths_are_refused_by_name(shared_workspace: Path) -> None:
+    assert find_misses(REFUSED, lambda path: _locate(shared_workspace, path)) == []
+    for long in ("x" * 300, "a\\" * 3000):
+        assert _rule(shared_workspace, long) == "path_too_long"
 
 
 def test_relative_paths_start_from_the_working_directory(shared_workspace: Path) -> None:
@@ -142,10 +90,10 @@ def test_relative_paths_start_from_the_working_directory(shared_workspace: Path)
     assert _rule(shared_workspace, "a.txt", cwd="C:\\elsewhere") == "cwd_outside"
 
 
-@pytest.mark.parametrize("cwd", ["", "src", "\\", "C:\\", "{WS}\\..", "{WS}-evil", "\\\\s\\s"])
-def test_a_working_directory_elsewhere_refuses_everything(shared_workspace: Path, cwd: str) -> None:
-    filled = cwd.replace("{WS}", str(shared_workspace))
-    assert WindowsWorkspace(shared_workspace, filled).find_cwd_fault() is not None
+def test_a_working_directory_elsewhere_refuses_everything(shared_workspace: Path) -> None:
+    for cwd in ("", "src", "\\", "C:\\", "{WS}\\..", "{WS}-evil", "\\\\s\\s"):
+        filled = cwd.replace("{WS}", str(shared_workspace))
+        assert WindowsWorkspace(shared_workspace, filled).find_cwd_fault() is not None, cwd
 
 
 def test_links_are_resolved_without_regard_to_case(workspace: Path) -> None:
@@ -202,3 +150,38 @@ def test_what_starts_from_a_drive_or_share_is_known() -> None:
     assert all(map(is_rooted, ("/x", "//s/x", "C:/x", "c:/")))
     assert not any(map(is_rooted, ("C:x", "x", "./x", "env:/x")))
     assert refuse_rooted("C:\\x").rule == "path_drive"
+
+
+REFUSED_FOR_READ = r"""
+path_namespace: \\?\{WS}\a.txt ¦ \\.\PhysicalDrive0 ¦ \??\UNC\server\x
+path_share: \\wsl$\x\etc\passwd ¦ //server/share/x
+path_drive: C:\Users\x\a.txt ¦ c:/Users/x/a.txt
+path_drive_relative: C:a.txt
+path_stream: {WS}\a.txt::$DATA
+outside_workspace: src\..\..\outside.txt ¦ {WS}\..\outside.txt
+path_device: {WS}\src\NUL ¦ LPT9.txt.bak
+path_trailing: .git.\config ¦ .claude \settings.json
+path_short_name: ENV~1
+secret_file: .ENV ¦ src\.Env.local
+path_lookalike: 报告／..／x
+path_provider: env:PATH
+path_tilde: ~\x
+not_a_file: {WS}\src\
+"""
+
+
+def test_the_file_tools_refuse_and_understand_the_same_spellings(shared_workspace: Path) -> None:
+    root = str(shared_workspace)
+    gate = ToolGate(shared_workspace, platform="windows")
+
+    def judge(path: str) -> Verdict:
+        given = {"file_path": path.replace("{WS}", root)}
+        return gate.judge(ToolCall(name="Read", input=given, cwd=root))
+
+    assert find_misses(REFUSED_FOR_READ, judge) == []
+    for path in ("src\\main.py", "{WS}\\src\\main.py", ".\\src/main.py", "SRC\\MAIN.PY"):
+        verdict = judge(path)
+        assert isinstance(verdict, Allow), path
+        told = {"file_path": path, **(verdict.updated_input or {})}["file_path"]
+        located = str(told).replace("{WS}", root).replace("\\", "/")
+        assert located.casefold() == f"{root}/src/main.py".casefold()
