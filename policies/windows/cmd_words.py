@@ -52,81 +52,69 @@ class CmdWords:
     """Paths and patterns without their quotes."""
 
 
-class _Splitter:
-    """One pass over the words of one line."""
+_WORD = re.compile(r'[ \t]*(?:"(?P<quoted>[^"]*)(?P<end>"?)|(?P<plain>[^ \t"]+))(?P<next>[^ \t]?)')
 
-    def __init__(self, text: str, workspace: WindowsWorkspace) -> None:
-        self.text = text
-        self.at = 0
-        self.workspace = workspace
-        self.switches: list[str] = []
-        self.names: list[str] = []
 
-    def run(self) -> CmdWords | Deny:
-        while self.at < len(self.text):
-            if self.text[self.at] in BLANK:
-                self.at += 1
-                continue
-            fault = self._take_quoted() if self.text[self.at] == '"' else self._take_plain()
-            if fault is not None:
-                return fault
-            if len(self.names) + len(self.switches) > MAX_WORDS:
-                return TOO_MANY_WORDS
-        return CmdWords(tuple(self.switches), tuple(self.names))
+def _find_quoted_fault(inner: str) -> Deny | None:
+    for char in inner:
+        if char in _QUOTED:
+            return Deny(*_QUOTED[char])
+        if char in SMART_DOUBLE or char in SMART_SINGLE:
+            return find_plain_fault(char, 0, starts=False)
+    return None
 
-    def _take_quoted(self) -> Deny | None:
-        end = self.text.find('"', self.at + 1)
-        if end < 0:
-            return UNCLOSED_QUOTE
-        inner = self.text[self.at + 1 : end]
-        for char in inner:
-            if char in _QUOTED:
-                return Deny(*_QUOTED[char])
-            if char in SMART_DOUBLE or char in SMART_SINGLE:
-                return find_plain_fault(char, 0, starts=False)
-        if self.text[end + 1 : end + 2] not in {"", *BLANK}:
-            return INNER_QUOTE
-        self.at = end + 1
-        self.names.append(inner)
-        return None
 
-    def _take_plain(self) -> Deny | None:
-        start = self.at
-        while self.at < len(self.text) and self.text[self.at] not in BLANK:
-            char = self.text[self.at]
-            if char == '"':
-                return INNER_QUOTE
-            fault = find_plain_fault(self.text, self.at, starts=self.at == start)
-            if fault is not None:
-                return fault
-            if char in _PLAIN:
-                return Deny(*_PLAIN[char])
-            self.at += 1
-        return self._sort(self.text[start : self.at])
+def _find_plain_fault(match: re.Match[str]) -> Deny | None:
+    start, end = match.span("plain")
+    for at in range(start, end):
+        fault = find_plain_fault(match.string, at, starts=at == start)
+        if fault is not None or match.string[at] in _PLAIN:
+            return fault or Deny(*_PLAIN[match.string[at]])
+    return None
 
-    def _sort(self, word: str) -> Deny | None:
-        if word.startswith("-"):
-            return Deny(
-                "dash",
-                "A name that begins with - is a parameter to PowerShell.",
-                "Put .\\ before it.",
-            )
-        if _SWITCHES.fullmatch(word):
-            self.switches += (switch.lower() for switch in _SWITCH.findall(word))
-            return None
-        below = self.workspace.strip_root(word)
-        if "/" not in (word if below is None else word[len(word) - len(below) :]):
-            self.names.append(word)
-            return None
-        if word.startswith("/") and "\\" not in word:
-            return Deny(
-                "switch_not_allowed", f"{show(word)} is no switch allowed here.", "Leave it out."
-            )
+
+def _find_name_fault(word: str, workspace: WindowsWorkspace) -> Deny | None:
+    """Refuse a plain word that is neither a switch nor a name."""
+    if word.startswith("-"):
         return Deny(
-            "slash_in_name", "/ begins a switch in cmd.", "Separate folders with a backslash."
+            "dash", "A name that begins with - is a parameter to PowerShell.", "Put .\\ before it."
         )
+    below = workspace.strip_root(word)
+    if "/" not in (word if below is None else word[len(word) - len(below) :]):
+        return None
+    if word.startswith("/") and "\\" not in word:
+        return Deny(
+            "switch_not_allowed", f"{show(word)} is no switch allowed here.", "Leave it out."
+        )
+    return Deny("slash_in_name", "/ begins a switch in cmd.", "Separate folders with a backslash.")
+
+
+def _read_word(match: re.Match[str], workspace: WindowsWorkspace) -> str | Deny:
+    """Return a name or a group of switches."""
+    word = match["plain"]
+    if word is None:
+        if not match["end"]:
+            return UNCLOSED_QUOTE
+        fault = _find_quoted_fault(match["quoted"])
+        return fault or (INNER_QUOTE if match["next"] else match["quoted"])
+    fault = _find_plain_fault(match) or (INNER_QUOTE if match["next"] else None)
+    if fault is not None or _SWITCHES.fullmatch(word):
+        return fault or word
+    return _find_name_fault(word, workspace) or word
 
 
 def split_cmd_words(text: str, workspace: WindowsWorkspace) -> CmdWords | Deny:
     """Split what follows a verb of cmd, or refuse it; linear in its length."""
-    return _Splitter(text, workspace).run()
+    switches: list[str] = []
+    names: list[str] = []
+    for match in _WORD.finditer(text.rstrip(BLANK)):
+        word = _read_word(match, workspace)
+        if isinstance(word, Deny):
+            return word
+        if match["plain"] is not None and _SWITCHES.fullmatch(word):
+            switches += (switch.lower() for switch in _SWITCH.findall(word))
+        else:
+            names.append(word)
+        if len(names) + len(switches) > MAX_WORDS:
+            return TOO_MANY_WORDS
+    return CmdWords(tuple(switches), tuple(names))
