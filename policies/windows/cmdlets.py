@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from policies.verdict import Deny
 from policies.visible_text import show
-from policies.windows.powershell_words import Argument, Element
+from policies.windows.powershell_words import Argument
 
 _PATHS = frozenset({"path", "literalpath"})
 _PATTERNS = frozenset({"include", "exclude"})
@@ -85,12 +85,12 @@ class Bound:
     """One cmdlet with its parameters."""
 
     cmdlet: Cmdlet
-    values: Mapping[str, tuple[Element, ...]]
+    values: Mapping[str, tuple[str, ...]]
     switches: Mapping[str, bool]
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Return the values of a parameter; empty: it is not given."""
-        return tuple(element.text for element in self.values.get(name, ()))
+        return self.values.get(name, ())
 
     def text(self, name: str) -> str | None:
         """Return the one value of a parameter; `None`: it is not given."""
@@ -102,9 +102,9 @@ class _Binder:
 
     def __init__(self, cmdlet: Cmdlet) -> None:
         self.cmdlet = cmdlet
-        self.values: dict[str, tuple[Element, ...]] = {}
+        self.values: dict[str, tuple[str, ...]] = {}
         self.switches: dict[str, bool] = {}
-        self.loose: list[tuple[Element, ...]] = []
+        self.loose: list[tuple[str, ...]] = []
         self.awaiting: str | None = None
         """A parameter whose value is the next argument."""
 
@@ -146,14 +146,14 @@ class _Binder:
         self.awaiting = name
         return None
 
-    def _bind(self, name: str, elements: tuple[Element, ...]) -> Deny | None:
+    def _bind(self, name: str, elements: tuple[str, ...]) -> Deny | None:
         allowed = self.cmdlet.values.get(name)
-        if any(not element.text for element in elements):
+        if any(not element for element in elements):
             return Deny("value_empty", f"-{name} has an empty value.", "Write the value out.")
-        if allowed is not None and (len(elements) > 1 or not allowed.fullmatch(elements[0].text)):
+        if allowed is not None and (len(elements) > 1 or not allowed.fullmatch(elements[0])):
             return Deny(
                 "item_type" if name == "itemtype" else "parameter_value",
-                f"-{name} does not take {show(elements[0].text)} here.",
+                f"-{name} does not take {show(elements[0])} here.",
                 _VALUE_HINTS.get(name, "Give it one plain value."),
             )
         self.values[name] = elements

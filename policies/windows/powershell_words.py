@@ -34,21 +34,13 @@ _CONSTANTS = {"$true": True, "$false": False}
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
-    """One plain text, its quotes taken off."""
-
-    text: str
-    quoted: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Argument:
     """A parameter, with what is bound to it by a colon, or a value by itself."""
 
     parameter: str | None
     """In lower case, without the dash; `None`: a value by itself."""
-    elements: tuple[Element, ...]
-    """The value; empty: a parameter alone."""
+    elements: tuple[str, ...]
+    """The plain texts of the value, without quotes; empty: a parameter alone."""
     constant: bool | None = None
     """The value of `:$true` or `:$false`."""
 
@@ -120,8 +112,8 @@ class _Reader:
             "Write -Name value, with a space between; quote a name that begins with -.",
         )
 
-    def _read_elements(self) -> tuple[Element, ...] | Deny:
-        elements: list[Element] = []
+    def _read_elements(self) -> tuple[str, ...] | Deny:
+        elements: list[str] = []
         while True:
             element = self._read_element()
             if isinstance(element, Deny):
@@ -140,7 +132,7 @@ class _Reader:
                     "Write 'a','b' for two names.",
                 )
 
-    def _read_element(self) -> Element | Deny:
+    def _read_element(self) -> str | Deny:
         quote = self.text[self.at]
         if quote == "'":
             return self._read_single_quoted()
@@ -148,7 +140,7 @@ class _Reader:
             return self._read_double_quoted()
         return self._read_plain()
 
-    def _read_plain(self) -> Element | Deny:
+    def _read_plain(self) -> str | Deny:
         start = self.at
         while not self._ends_word(self.at) and self.text[self.at] != ",":
             if self.text[self.at] in {"'", '"'}:
@@ -159,9 +151,9 @@ class _Reader:
             self.at += 1
         if self.at == start:
             return Deny("array_form", "A comma must stand between two names.", "Leave it out.")
-        return Element(self.text[start : self.at], quoted=False)
+        return self.text[start : self.at]
 
-    def _read_single_quoted(self) -> Element | Deny:
+    def _read_single_quoted(self) -> str | Deny:
         chars: list[str] = []
         at = self.at + 1
         while True:
@@ -175,7 +167,7 @@ class _Reader:
             at = end + 2
         return self._close("".join(chars), end + 1, _IN_SINGLE, SMART_SINGLE)
 
-    def _read_double_quoted(self) -> Element | Deny:
+    def _read_double_quoted(self) -> str | Deny:
         end = self.text.find('"', self.at + 1)
         if end < 0:
             return UNCLOSED_QUOTE
@@ -184,7 +176,7 @@ class _Reader:
 
     def _close(
         self, inner: str, after: int, rules: dict[str, DenialText], smart: frozenset[str]
-    ) -> Element | Deny:
+    ) -> str | Deny:
         for char in inner:
             if char in rules:
                 return Deny(*rules[char])
@@ -193,7 +185,7 @@ class _Reader:
         if not self._ends_word(after) and self.text[after] != ",":
             return INNER_QUOTE
         self.at = after
-        return Element(inner, quoted=True)
+        return inner
 
 
 def split_powershell_words(text: str) -> tuple[Argument, ...] | Deny:
