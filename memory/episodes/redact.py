@@ -11,7 +11,7 @@ from policies.secrets import Masked, mask_secrets_counted
 _INNER_ENDS: Final = r"(?:internal|intranet|intra|corp|lan|local|localdomain|private|home\.arpa)"
 _INNER_LABELS: Final = frozenset({"internal", "intranet", "intra", "corp", "lan"})
 _CODE: Final = frozenset(
-    "self this cls super window module settings config options threading werkzeug".split()
+    "self this cls super window module settings config options threading werkzeug".split()  # noqa: SIM905  a list is longer to read
 )
 """Names before a dot in code, as in `self.local`."""
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "[::1]"})  # noqa: S104  named, not bound

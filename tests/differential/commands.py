@@ -163,7 +163,7 @@ def _cases() -> list[str]:
     rows = [*read_cases("policy-allow.jsonl"), *read_cases("policy-deny.jsonl")]
     posix = [case for case in rows if case.tool == "Bash" and case.platform == "posix"]
     commands = [case.input.get("command") for case in posix]
-    return [one for one in commands if isinstance(one, str) and len(one) < 500]
+    return [line for line in commands if isinstance(line, str) and len(line) < 500]
 
 
 class _Generator:

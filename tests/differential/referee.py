@@ -154,7 +154,7 @@ def _judge_new(name: str, new: Seen, before: Tree, yard: Yard) -> Iterator[Escap
     if stat.S_ISLNK(new.mode):
         if not _leads_out(file, yard):
             return
-        held = {(one.inode, one.target) for one in before.values()}
+        held = {(seen.inode, seen.target) for seen in before.values()}
         if (new.inode, new.target) not in held:
             yield Escape("link_made", f"{name} -> {new.target}")
         elif not any(
@@ -174,7 +174,7 @@ def _leads_out(link: Path, yard: Yard) -> bool:
 
 
 def _led_out(name: str, link: Seen, yard: Yard) -> bool:
-    """Say where a link led before the command, by its text; the links here hold no links."""
+    """Return whether a link led out before the command, by its text; its target holds no links."""
     if link.target.startswith("/"):
         return _is_out(os.path.relpath(link.target, yard.path), yard)
     return _is_out(os.path.normpath(f"{name}/../{link.target}"), yard)

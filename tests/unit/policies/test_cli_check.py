@@ -170,7 +170,7 @@ def test_lines_are_read_whole_and_blank_ones_left_out() -> None:
 def test_a_bad_line_does_not_end_the_rest(checker: Checker) -> None:
     lines = [b"garbage", json.dumps(READ).encode(), b"{}"]
     answers = [json.loads(line) for line in check_lines(lines, checker)]
-    assert [one["verdict"] for one in answers] == ["deny", "allow", "deny"]
+    assert [answer["verdict"] for answer in answers] == ["deny", "allow", "deny"]
 
 
 def test_an_id_that_can_just_be_read_is_answered(checker: Checker) -> None:
@@ -179,7 +179,7 @@ def test_an_id_that_can_just_be_read_is_answered(checker: Checker) -> None:
         nested = b"[" * depth + b"]" * depth
         line = b'{"id": ' + nested + b', "tool": "Read", "input": {"file_path": "a.txt"}}'
         answers.add(checker.check_line(line).partition('"verdict": ')[2])
-    assert {one[:6] for one in answers} == {'"allow', '"deny"'}
+    assert {answer[:6] for answer in answers} == {'"allow', '"deny"'}
 
 
 @pytest.mark.parametrize("folder", ["\0", "\ud800", "relative", "/nosuch/folder", "a" * 5000, "~"])
