@@ -40,7 +40,7 @@ _TOKEN: Final = re.compile(
     r"|(?P<arrow>[-=]>|→)|(?P<quote>[\"'`“”「」])|::|[^\W_]|[^\w\s]",
     re.ASCII,
 )
-_TYPES: Final = frozenset("string str integer int boolean bool array float enum dict".split())  # noqa: SIM905
+_TYPES: Final = frozenset("string str integer int boolean bool array float enum dict".split())
 _STEM_CHARS: Final = 6
 _MIN_PLURAL_CHARS: Final = 4
 _SENTENCE_END: Final = re.compile(
