@@ -106,7 +106,8 @@ def test_the_id_comes_back_as_it_was(checker: Checker) -> None:
 
 
 def test_an_input_of_any_sort_gets_a_verdict(checker: Checker) -> None:
-    for given in (None, 5, "x", [], {}, {"file_path": 5}, {"file_path": "\ud800"}):
+    inputs: tuple[object, ...] = (None, 5, "x", [], {}, {"file_path": 5}, {"file_path": "\ud800"})
+    for given in inputs:
         answer = check(checker, {"tool": "Read", "input": given})
         assert answer["verdict"] == "deny", given
         assert answer["rule"] not in {"policy_error", "bad_call"}, given

@@ -84,8 +84,9 @@ def test_settings_that_act_are_named() -> None:
 
 
 def test_servers_are_a_concern() -> None:
+    quiet: tuple[Any, ...] = ("", {"mcpServers": {}}, {"$schema": "x", "mcpServers": None})
     for path in (".mcp.json", ".MCP.json"):
-        for harmless in ("", {"mcpServers": {}}, {"$schema": "x", "mcpServers": None}):
+        for harmless in quiet:
             assert what(path, harmless) == ""
         for servers in ({"mcpServers": {"x": {"command": "x"}}}, {"x": {"command": "x"}}):
             assert what(path, servers) == "mcpServers"
