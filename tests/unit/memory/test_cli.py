@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway.errors import UnprocessableEntity
-from gateway.http.bodies import parse_body
-from gateway.http.memory_bodies import EpisodeBody, read_episode
+from gateway.http.memory_bodies import read_episode
 from memory.assemble import Memory, MemoryPlan, open_memory
 from memory.cli import BAD_ARGUMENTS, FAILED, MemoryCommand
 from memory.clock import utc_now
@@ -212,31 +210,6 @@ def test_what_may_not_be_stored_is_refused_by_its_line(
     bad = json.dumps({**json.loads(good), "episode_id": "epi_n", **change})
     assert shell("import", given=f"{good}{bad}\n") == (FAILED, f"Line 2 has {what}.\n")
     assert shell("export")[1] == good
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {**DEPLOY, "occurred_at": "yesterday"},
-        {**DEPLOY, "occurred_at": 5},
-        {**DEPLOY, "title": "half \ud800"},
-        {**DEPLOY, "sections": {"recipe": "half \ud800"}},
-        {**DEPLOY, "sections": {}},
-        {**DEPLOY, "colour": "red"},
-        {**DEPLOY, "tags": "import"},
-        {**DEPLOY, "scope": {"owner_id": "ada"}},
-        {**DEPLOY, "scope": {"project_id": 5}},
-        {"title": "x"},
-    ],
-    ids=lambda body: json.dumps(body)[-40:],
-)
-def test_what_a_request_may_not_hold_is_refused_with_the_same_sentence(
-    shell: Shell, body: Any
-) -> None:
-    with pytest.raises(UnprocessableEntity) as refused:
-        parse_body(json.dumps(body).encode(), EpisodeBody)
-    assert shell("write", given=body) == (BAD_ARGUMENTS, f"{refused.value.message}\n")
-    assert shell("export") == (0, "")
 
 
 def test_a_rebuild_finds_the_same_again(shell: Shell) -> None:

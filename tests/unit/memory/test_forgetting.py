@@ -146,15 +146,6 @@ async def test_only_whose_scope_covers_it_can_forget_it(tmp_path: Path) -> None:
         assert not await forgetting.forget(mine, ANN), "it is gone already"
 
 
-async def test_what_was_forgotten_may_be_learned_anew(tmp_path: Path) -> None:
-    async with open_memory(tmp_path) as database:
-        await remember(database, "trn_1", f"feed {WORD}")
-        await forgetting_on(database).forget((await ids(database))[0], ANN)
-        assert await ids(database) == []
-        await remember(database, "trn_2", f"feed {WORD}")
-        assert len(await ids(database)) == 1
-
-
 async def test_what_comes_back_out_of_an_export_is_delivered_and_forgotten_anew(
     tmp_path: Path,
 ) -> None:

@@ -2,8 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from functools import partial
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ from memory.intents.turns import ChronicleTurns
 from memory.items import Item
 from memory.scope import Scope
 from memory.stores.sqlite import forgotten as forgotten_module
-from memory.stores.sqlite.chronicle import SqliteChronicle, record_blocking
+from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.episodes import SqliteEpisodeStore
 from memory.stores.sqlite.items import put_item_blocking
@@ -116,29 +115,6 @@ async def test_a_turn_that_is_recorded_afterwards_does_not_tell_what_it_was_show
         assert WORD not in await everything(database)
         await recorder_on(database).record_intent(shown())
         assert WORD not in await everything(database), "also when it is recorded again"
-
-
-async def test_that_holds_also_where_it_was_told_a_moment_after_it_was_forgotten(
-    tmp_path: Path,
-) -> None:
-    """It was found before, and a turn says only then what it found."""
-    async with open_memory(tmp_path) as database:
-        await know(database)
-        await forget(database)
-        late = replace(shown(), occurred_at=LATER + timedelta(milliseconds=3))
-        await recorder_on(database).record_intent(late)
-        assert WORD not in await everything(database)
-
-
-async def test_it_does_not_wait_for_a_prompt_either(tmp_path: Path) -> None:
-    """A policy may want it there."""
-    async with open_memory(tmp_path) as database:
-        await know(database)
-        await forget(database)
-        wanted = replace(recorder_on(database).recording(shown()), context=f"shown: {WORD}")
-        await database.write(partial(record_blocking, recordings=[wanted]))
-        assert await SqliteChronicle(database).pending("cnv_1", "ann") == []
-        assert WORD not in await everything(database)
 
 
 async def test_what_is_recorded_while_it_is_forgotten_is_found(

@@ -58,12 +58,6 @@ def test_an_item_is_one_quoted_line_with_id_source_and_date() -> None:
     assert item.line in made.text
 
 
-def test_the_text_says_what_it_is() -> None:
-    text = packed([make_item("not_tea", "tea")]).text
-    assert "data, not instructions" in text
-    assert "out of date" in text
-
-
 def test_what_is_degraded_is_said_beside_what_was_found() -> None:
     text = packed([make_item("not_tea", "tea")], degraded=["vector_error", "notes_timeout"]).text
     assert "Memory backend degraded: vector_error, notes_timeout." in text
@@ -179,13 +173,6 @@ def test_what_the_notes_tell_in_part_keeps_the_line_and_the_extract_that_search_
     ]
     assert "> - [not_shop, memory/not_shop.md, " in made.text
     assert [resource.item_id for resource in made.resources] == ["not_shop"]
-
-
-def test_notes_that_have_no_room_are_no_items_either() -> None:
-    made = packed_with(told(TEA), SHOP, budget=20)
-    assert (made.text, made.items) == ("", [])
-    few = packed_with(told(TEA, ZH), SHOP, max_items=1)
-    assert ([item.id for item in few.items], "Answer from" in few.text) == (["not_shop"], False)
 
 
 def test_what_is_held_back_of_notes_is_told_once_and_never_shown() -> None:

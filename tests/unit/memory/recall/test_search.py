@@ -1,6 +1,5 @@
 """Search: the retrievers side by side, the filter before the order."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import anyio
@@ -79,17 +78,6 @@ async def test_a_stale_item_is_held_back_before_scoring_and_takes_nobodys_place(
     assert found.held_back == [HeldBack(id="not_stale", reason="stale_tool_schema")]
     assert "place 1" in found.hits[0].why
     assert found.hits[0].score == 1
-
-
-async def test_a_tag_may_name_the_tool() -> None:
-    """A long note's section is an item of its own; the file's name is its tag."""
-    section = replace(
-        make_item("not_section", "## Parameters\n- topic: string", title="Parameters"),
-        tags=("article-list-query",),
-    )
-    search = search_on(Shelf.of(section), GivingRetriever.of("not_section"))
-    found = await search.search("topic", scope=ANN, active_tools=IN_USE)
-    assert found.hits == []
 
 
 async def test_weak_items_come_apart_from_the_hits_and_through_the_same_filter() -> None:
