@@ -1,8 +1,9 @@
 """Conversations in SQLite."""
 
+import logging
 import sqlite3
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields
 from datetime import datetime
@@ -14,10 +15,12 @@ from gateway.conversations.sqlite.search import matching_blocking
 from gateway.conversations.store import KEY_OUTLIVES, UnknownCursor
 from gateway.ids import ConversationId, UserId
 from memory.clock import rfc3339
-from memory.errors import StoreUnavailable
+from memory.errors import StoreDamaged, StoreUnavailable
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.vacuum import IndexVacuum
+
+_log = logging.getLogger(__name__)
 
 _COLUMNS = [field.name for field in fields(Conversation) if field.name != "turns"]
 _INSERT = (
@@ -32,6 +35,18 @@ def insert_conversation(writer: sqlite3.Connection, conversation: Conversation) 
     for name in ("created_at", "last_activity_at"):
         values[name] = rfc3339(values[name])
     writer.execute(_INSERT, values)
+
+
+def _readable(rows: Iterable[sqlite3.Row]) -> Iterator[Conversation]:
+    """Yield the rows that can be read; a damaged one is logged and must not hide the others."""
+    for row in rows:
+        try:
+            with decoding_rows():
+                conversation = conversation_of(row)
+        except StoreDamaged:
+            _log.exception("conversation_damaged", extra={"conversation_id": row["id"]})
+        else:
+            yield conversation
 
 
 class SqliteConversationStore:
@@ -64,23 +79,23 @@ class SqliteConversationStore:
             where.append("(c.last_activity_at, c.id) < (?, ?)")
             values += _place_of(cursor, user_id)
 
-        def work(reader: sqlite3.Connection) -> list[Conversation]:
+        def work(reader: sqlite3.Connection) -> list[sqlite3.Row]:
             if query:
                 found = matching_blocking(reader, user_id, query)
                 where.append(found.condition)
                 values.extend(found.values)
-            rows = reader.execute(
+            return reader.execute(
                 f"SELECT c.* FROM conversations c WHERE {' AND '.join(where)}"  # noqa: S608
                 " ORDER BY c.last_activity_at DESC, c.id DESC LIMIT ?",
                 (*values, limit + 1),
             ).fetchall()
-            with decoding_rows():
-                return [conversation_of(row) for row in rows]
 
-        found = await self._database.read(work)
-        shown = found[:limit]
-        more = len(found) > len(shown) > 0
-        return Page(conversations=shown, next_cursor=_cursor(shown[-1]) if more else None)
+        rows = await self._database.read(work)
+        more = len(rows) > limit > 0
+        return Page(
+            conversations=list(_readable(rows[:limit])),
+            next_cursor=_cursor(rows[limit - 1]) if more else None,
+        )
 
     async def change(self, conversation_id: ConversationId, change: ConversationChange) -> None:
         """See `ConversationStore.change`."""
@@ -157,9 +172,9 @@ _CURSOR_PARTS = 3
 _CHECK_CHARS = 12
 
 
-def _cursor(last: Conversation) -> str:
-    moment = rfc3339(last.last_activity_at)
-    text = f"{moment}|{last.id}|{_check(moment, last.id, last.user_id)}"
+def _cursor(last: sqlite3.Row) -> str:
+    moment, last_id = str(last["last_activity_at"]), str(last["id"])
+    text = f"{moment}|{last_id}|{_check(moment, last_id, last['user_id'])}"
     return urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 

@@ -36,6 +36,28 @@ async def test_a_damaged_store_is_told_as_a_fault_that_stays(tmp_path: Path) -> 
         assert "retry-after" not in answer.headers
 
 
+async def test_a_damaged_conversation_does_not_hide_the_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        made = [
+            (await client.post("/new-conversation")).json()["conversation_id"] for _ in range(4)
+        ]
+        statement = "UPDATE conversations SET created_at = 'never' WHERE id = ?"
+        await stage.database.write(lambda writer: writer.execute(statement, (made[1],)))
+        found: list[str] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            answer = await client.get("/conversations", params={"limit": 1, "cursor": cursor})
+            assert answer.status_code == 200
+            page = answer.json()
+            found += [conversation["id"] for conversation in page["conversations"]]
+            cursor = page["next_cursor"]
+        assert found == [made[3], made[2], made[0]]
+        assert "conversation_damaged" in caplog.messages
+
+
 @asynccontextmanager
 async def running(root: Path) -> AsyncIterator[tuple[Services, httpx.AsyncClient]]:
     async with running_services(root) as services:
