@@ -89,7 +89,7 @@ export default {
   memory_off_short: "Memory off",
   memory_cases_short: "Case memory",
   memory_title: "Memory of this conversation",
-  memory_means: "The agent is told what fits from earlier conversations, and this one is remembered.",
+  memory_means: "The agent gets what fits from earlier conversations, and this one is remembered.",
   memory_cases_mean: "The agent searches known troubleshooting cases, records what it finds out, and judges the ones it used.",
   app: "App",
   environment: "Environment",
