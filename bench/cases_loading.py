@@ -16,7 +16,7 @@ from memory.cases.changes import create_change
 from memory.cases.input import new_content, read_case
 from memory.cases.store import CaseChange
 from memory.stores.sqlite import migrations
-from memory.stores.sqlite.cases import apply_case_change_blocking
+from memory.stores.sqlite.case_writes import apply_case_change_blocking
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 
 BATCH = 500
