@@ -57,14 +57,16 @@ async def test_what_one_conversation_did_another_is_shown(server: LiveServer) ->
 async def test_a_note_is_found_and_a_question_about_memory_is_answered_from_it(
     server: LiveServer,
 ) -> None:
+    conversation = server.new_conversation()
     note = anyio.Path(server.workspace) / "memory" / "鲸鱼.md"
     await note.parent.mkdir(exist_ok=True)
     await note.write_text("# 鲸鱼计划\n\n鲸鱼计划的负责人是小王，每周三发布。\n", encoding="utf-8")
     async with server.client() as client:
-        asked = await client.ask(script(ECHO, say="你的记忆系统里有什么？"))
+        asked = await client.ask(script(ECHO, say="你的记忆系统里有什么？"), conversation)
         assert "小王" in asked["reply"]
         assert "memory/鲸鱼.md" in asked["reply"]
-        await client.ask(script(bash("ls memory"), {"text": "好。"}, say="看看。"))
+        steps = script(bash("ls memory"), {"text": "好。"}, say="看看。")
+        await client.ask(steps, conversation)
         (item, *_) = await remembered(client, "鲸鱼计划", "note")
         later = await client.ask(script(ECHO, say="鲸鱼计划谁负责？"))
         assert item["id"] in [entry["id"] for entry in later["memory"]["injected"]]
@@ -104,13 +106,14 @@ def fresh_server(tmp_path: Path) -> Iterator[LiveServer]:
 
 async def test_memory_itself_is_asked_and_told_in_plain_words(fresh_server: LiveServer) -> None:
     """As a first visitor does: nothing there, two notes, and all of them told."""
+    conversation = fresh_server.new_conversation()
     async with fresh_server.client() as client:
         for question in ("记忆系统里有什么？", "你记得什么"):
-            asked = await client.ask(question)
+            asked = await client.ask(question, conversation)
             assert (asked["outcome"], asked["tools"]) == ("answered", [])
             assert asked["reply"].startswith("记忆里还没有内容。")
-        first = await client.ask("remember that tea is good")
-        second = await client.ask("记住我喜欢绿色")
+        first = await client.ask("remember that tea is good", conversation)
+        second = await client.ask("记住我喜欢绿色", conversation)
         assert (first["outcome"], second["outcome"]) == ("answered", "answered")
         told = await client.ask("what do you remember?")
         assert (told["outcome"], told["tools"]) == ("answered", [])
