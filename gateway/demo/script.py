@@ -244,7 +244,7 @@ def _answer(fields: _Fields, pace: Pace) -> Answer:
     if "text" in fields:
         blocks.append(Text(fields["text"]))
     calls = [_tool_call(each) for each in fields.get("tools", ())]
-    if "tool" in fields:
+    if fields.keys() & {"tool", "name"}:
         calls.append(_tool_call(fields))
     stop_reason = fields.get("stop_reason", "tool_use" if calls else "end_turn")
     for key in ("max_tokens", "refusal"):

@@ -92,7 +92,7 @@ def test_a_failing_step_between_answers_fails_when_its_turn_comes() -> None:
 
 
 def test_a_repeated_call_counts_once_for_each_answer() -> None:
-    repeated = {"repeat": {"tool": "Bash", "input": {"command": "x"}}, "times": 3}
+    repeated = {"repeat": {"name": "Bash", "input": {"command": "x"}}, "times": 3}
     talk = [user(script(repeated, {"text": "z"}))]
     for _ in range(3):
         assert calls_of(DemoModel().reply(read(*talk))) == [("Bash", {"command": "x"})]
