@@ -1,5 +1,5 @@
 # make run        set up and serve
-# make test-fast  set up and run the tests without an agent process or a browser, in some 90 seconds
+# make test-fast  set up and run the tests without an agent process or a browser
 # make test       set up and run all tests but the long ones
 # make check      format, lint, types, import contracts
 # make wheel      build the wheel and try it in a clean environment
