@@ -178,7 +178,7 @@ async def test_old_words_on_a_tool_in_use_are_held_back_and_named(tmp_path: Path
     told = "tool schema of get_order: the field mapping is order_id to id"
     async with open_finder(tmp_path) as opened:
         await opened.put(
-            make_case("old", "get_order fails", diagnosis=told),
+            make_case("old", "get_order schema", diagnosis=told, resolution=told),
             make_case("new", "get_order is slow"),
         )
         asking = caller(active_tools=("mcp__shop__get_order",))
