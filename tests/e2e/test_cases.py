@@ -105,7 +105,7 @@ def ids(answer: Mapping[str, Any]) -> Sequence[str]:
 async def test_what_one_incident_taught_two_others_confirm_and_it_is_accepted(
     server: LiveServer,
 ) -> None:
-    async with server.client() as client:
+    async with server.client(deadline_s=180) as client:
         first = await begin(client, app_code="shop", environment="production")
         recorded = await first.upsert(OOM)
         case_id = recorded["case_id"]
@@ -120,7 +120,7 @@ async def test_what_one_incident_taught_two_others_confirm_and_it_is_accepted(
         other["symptom_summary"] = "Pods of checkout are OOMKilled now and then, cause unknown."
         await first.upsert(other)
         # whoever wrote it cannot promote it, however often
-        for _ in range(3):
+        for _ in range(2):
             await first.call((FEEDBACK, {"case_id": case_id, "helpful": True, "signal": "success"}))
         shown = await client.get(f"/memory/cases/{case_id}")
         assert shown["lifecycle"] == "draft"
@@ -150,7 +150,7 @@ async def test_what_one_incident_taught_two_others_confirm_and_it_is_accepted(
 
 
 async def test_what_a_model_may_not_write_changes_nothing(server: LiveServer) -> None:
-    async with server.client() as client:
+    async with server.client(deadline_s=180) as client:
         mine = await begin(client, app_code="pay", environment="production")
         forged = {
             **KAFKA,
@@ -180,7 +180,7 @@ async def test_what_a_model_may_not_write_changes_nothing(server: LiveServer) ->
         found = await theirs.search("Kafka 堆积", scope={"app_code": "pay"}, app_code="pay")
         assert ids(found) == []
         vote = {"case_id": recorded["case_id"], "helpful": True, "conversation_id": "cnv_forged"}
-        for _ in range(3):
+        for _ in range(2):
             await mine.call((FEEDBACK, vote))
         case = await client.get(f"/memory/cases/{recorded['case_id']}")
         assert case["lifecycle"] == "draft"
