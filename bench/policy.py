@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import anyio
 import anyio.to_thread
 
 from bench.log_lines import library_lines, ordinary_lines
@@ -25,10 +26,13 @@ from tests.support.policy_cases import ReadyCase, ready_cases
 from tests.unit.policies.fabricated import PROVIDERS, fake
 from tests.unit.policies.fabricated_places import KEYED
 from tests.unit.policies.held_out import ordinary_cases, secret_cases
+from tests.unit.policies.test_secret_growth import UNITS
 
 PROCESS_LINES = 20_000
 LIBRARY_LINES = 50_000
 HELD_OUT_SEEDS = range(10)
+LOG_VALUE_CHARS = 5_000
+"""Of a log value so much is masked on the event loop."""
 
 
 @dataclass(frozen=True)
@@ -213,6 +217,7 @@ def _measure_secrets(rounds: int) -> dict[str, Any]:
     }
     figures: dict[str, Any] = {
         **_measure_held_out(),
+        **_measure_hostile(),
         "secrets found (tuned set)": f"{len(secrets) - len(missed)} of {len(secrets)}",
         "log lines harmed": f"{len(harmed['log'])} of {len(ordinary)}",
         "library lines harmed": f"{len(harmed['library'])} of {len(library)}",
@@ -236,6 +241,42 @@ def _measure_held_out() -> dict[str, str]:
         "missed (held-out set)": f"{missed} of {len(secrets)}",
         "harmed (held-out set)": f"{harmed} of {len(ordinary)}",
     }
+
+
+def _measure_hostile() -> dict[str, str]:
+    """Time the masking of texts made to be slow, and of one long text while a loop ticks beside it."""
+    begin = time.process_time()
+    slowest = ""
+    worst = 0.0
+    for unit in UNITS:
+        began = time.process_time()
+        mask_secrets((unit * LOG_VALUE_CHARS)[:LOG_VALUE_CHARS])
+        if (taken := time.process_time() - began) > worst:
+            worst, slowest = taken, unit
+    text = "".join(f"{unit} " * 40 + "\n" for unit in UNITS) * 100
+    return {
+        "hostile text all shapes ms": f"{(time.process_time() - begin) * 1e3:.0f}",
+        "hostile log value ms": f"{worst * 1e3:.0f} for {slowest!r}",
+        "longest loop wait ms (1 MB)": f"{anyio.run(_longest_wait_s, text[:1_000_000]) * 1e3:.0f}",
+    }
+
+
+async def _longest_wait_s(text: str) -> float:
+    """Return how long the event loop had to wait at most while a thread masked the text."""
+    longest, is_done = 0.0, False
+
+    async def tick() -> None:
+        nonlocal longest
+        while not is_done:
+            began = time.perf_counter()
+            await anyio.sleep(0.001)
+            longest = max(longest, time.perf_counter() - began - 0.001)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(tick)
+        await anyio.to_thread.run_sync(mask_secrets, text)
+        is_done = True
+    return longest
 
 
 def _is_shown(secret: str, text: str) -> bool:

@@ -6,11 +6,18 @@ from policies.secrets.formats import token_spans
 from policies.secrets.known import mask_known
 from policies.secrets.pairs import pair_spans
 from policies.secrets.places import block_spans, place_spans
-from policies.secrets.stream import MOST_WAITING_CHARS, ends_in_block, settled_chars
+from policies.secrets.stream import (
+    MOST_BLOCK_CHARS,
+    MOST_WAITING_CHARS,
+    ends_in_block,
+    settled_chars,
+)
 from policies.secrets.text import Masked, Plain, mask_spans
 
 PART_CHARS = 16_000
 """Longer texts are masked in parts. One search in a long text would keep all other threads waiting."""
+
+MOST_PARTS = 3
 
 
 def mask_secrets_counted(text: str, *, known: Sequence[str] = ()) -> Masked:
@@ -44,8 +51,13 @@ def parts_of(text: str) -> Iterator[str]:
 
 
 def _find_cut(text: str, start: int, end: int) -> int:
-    """Return the last safe place to cut before `end`, or `start`."""
-    if ends_in_block(text[start:end]):
+    """Return the last safe place to cut before `end`, or `start`.
+
+    An open key block that is longer than any is cut at a line.
+    """
+    if end - start > MOST_PARTS * PART_CHARS:
+        return max(start, text.rfind("\n", start, end) + 1)
+    if ends_in_block(text[max(start, end - 2 * MOST_BLOCK_CHARS) : end]):
         return start
     window = end - MOST_WAITING_CHARS
     settled = settled_chars(text[window:end])

@@ -26,6 +26,8 @@ _PERCENT = re.compile(r"%[0-9A-F]{2}")
 def mask_known(text: str, known: Sequence[str]) -> Masked:
     """Mask the known values in a text as written, and then as the plain text shows them."""
     forms = _forms(tuple(known))
+    if not forms:
+        return Masked(text, 0)
     count = 0
     for form, mask in forms:
         if form in text:
