@@ -3,7 +3,6 @@
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, Final
 
 from memory.clock import from_rfc3339, rfc3339
@@ -56,9 +55,7 @@ def item_of(row: Mapping[str, Any] | sqlite3.Row) -> Item:
 
 
 def _row_of(item: Item) -> dict[str, Any]:
-    fields = asdict(item)
-    del fields["scope"]
-    return fields | {
+    return {name: getattr(item, name, None) for name in (*_FIXED, *_CHANGING)} | {
         "owner_id": item.scope.owner_id,
         "labels": json.dumps(item.scope.labels, ensure_ascii=False),
         "tags": json.dumps(item.tags, ensure_ascii=False),

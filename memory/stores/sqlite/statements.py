@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 _AT_ONCE: Final = 500
@@ -17,11 +18,13 @@ def insert_blocking(
     verb: str = "INSERT",
 ) -> sqlite3.Cursor:
     """Insert a row given by column; `conflict` is an `ON CONFLICT` clause."""
-    columns, places = ", ".join(values), ", ".join(f":{name}" for name in values)
-    return connection.execute(
-        f"{verb} INTO {table} ({columns}) VALUES ({places}) {conflict}",
-        values,
-    )
+    return connection.execute(_insertion(table, tuple(values), conflict, verb), values)
+
+
+@lru_cache(maxsize=200)
+def _insertion(table: str, columns: tuple[str, ...], conflict: str, verb: str) -> str:
+    places = ", ".join(f":{name}" for name in columns)
+    return f"{verb} INTO {table} ({', '.join(columns)}) VALUES ({places}) {conflict}"
 
 
 def placeholders(values: Sequence[Any]) -> str:

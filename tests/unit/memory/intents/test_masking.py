@@ -47,7 +47,7 @@ def test_no_bound_is_too_small(most: int) -> None:
 
 
 @pytest.mark.parametrize("secret", [KNOWN, LONG, PEM], ids=["known", "long", "key block"])
-@pytest.mark.parametrize("chars", [13_990, 30_000], ids=str)
+@pytest.mark.parametrize("chars", [3_000, 13_990, 30_000], ids=str)
 def test_no_cut_leaves_half_a_secret(secret: str, chars: int) -> None:
     """Secrets side by side, so that one lies across whatever cut there is, and masks that shorten."""
     text = secret * (chars // len(secret) + 1)
