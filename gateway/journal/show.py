@@ -77,6 +77,10 @@ class LinePrinter:
         whole = line.fields.get(_SHOWN_WHOLE.get(kind, ""))
         if isinstance(whole, str):
             yield from (f"{'':26}{spell_out(row)}" for row in whole.split("\n"))
+        notices = line.fields.get("notices")
+        for notice in notices if isinstance(notices, list) else []:
+            shown = _join(notice.values()) if isinstance(notice, dict) else _text(notice)
+            yield f"{'':14}{self.paint('notice    ', 'error')}  {spell_out(shown)}"
 
 
 def _cut(text: str, max_chars: int) -> str:

@@ -60,7 +60,14 @@ def turn(directory: Path) -> None:
         line(7, "tool", name="Bash", status="ok", summary="ls", error=None, duration_ms=12),
         line(8, "error", code="x", message="it broke"),
         "{torn\udcff\n",
-        line(9, "response", outcome="answered", stop_reason="end_turn", reply="a.txt\nb.txt"),
+        line(
+            9,
+            "response",
+            outcome="answered",
+            stop_reason="end_turn",
+            reply="a.txt\nb.txt",
+            notices=[{"code": "session_lost", "message": "It started afresh."}],
+        ),
     )
 
 
@@ -114,6 +121,7 @@ def test_a_turn_is_shown_readably(tmp_path: Path, name: str) -> None:
         "10:00:09.000  response    answered  end_turn",
         "                          a.txt",
         "                          b.txt",
+        "              notice      session_lost  It started afresh.",
     ]
 
 
@@ -137,7 +145,7 @@ def test_what_a_model_wrote_cannot_act_on_the_terminal(tmp_path: Path) -> None:
         line(1, "request", message=evil),
         line(2, "message", message={"type": evil, "content": [{"text": evil}]}),
         line(3, evil, note=evil),
-        line(4, "response", outcome=evil, reply=evil),
+        line(4, "response", outcome=evil, reply=evil, notices=[{"code": evil}, evil]),
         evil + "\n",
     )
     out = run(tmp_path)[1] + run(tmp_path, "show", "trn_a")[1]
