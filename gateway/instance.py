@@ -21,14 +21,16 @@ class InstanceLock:
 
     def __init__(self, data_dir: Path) -> None:
         self._path = data_dir / "server.lock"
+        self._directory: int | None = None
         try:
+            self._directory = _open_directory(data_dir)
             self._file = self._path.open("a+", encoding="utf-8")
         except OSError as exc:
+            _close(self._directory)
             raise StartError(
                 f"The lock in the data directory cannot be opened ({exc.strerror}); "
                 "set CANDOR_DATA_DIR to a directory that can be written."
             ) from exc
-        self._directory = _open_directory(data_dir)
 
     def take(self) -> None:
         """Take the lock, waiting a moment for processes that only look at it; blocking.
@@ -61,14 +63,18 @@ class InstanceLock:
     def close(self) -> None:
         """Release the directory. Idempotent."""
         self._file.close()
-        if self._directory is not None:
-            os.close(self._directory)
-            self._directory = None
+        _close(self._directory)
+        self._directory = None
 
 
 def _open_directory(path: Path) -> int | None:
     """Open the directory itself for locking; None if the system cannot."""
     return os.open(path, os.O_RDONLY) if os.name == "posix" else None
+
+
+def _close(descriptor: int | None) -> None:
+    if descriptor is not None:
+        os.close(descriptor)
 
 
 _HOLDER_CHARS = 300
