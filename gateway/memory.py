@@ -4,6 +4,7 @@ A memory that cannot be opened does not keep the server from serving: turns run 
 `/readyz` and `/memory/health` report it.
 """
 
+import contextlib
 import logging
 import secrets as randomness
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -184,10 +185,12 @@ async def open_server_memory(
         on_episode=reporter.episode,
         on_loop_failure=metrics.count_background_failure,
     )
+    file = plan.data_dir / FILE
     async with AsyncExitStack() as stack:
+        may_be_empty = not has_history or not await anyio.Path(file).exists()
         try:
-            if has_history:
-                await anyio.to_thread.run_sync(_refuse_emptied_blocking, plan.data_dir / FILE)
+            if not may_be_empty:
+                await anyio.to_thread.run_sync(_refuse_emptied_blocking, file)
             memory = await stack.enter_async_context(
                 open_memory(
                     plan,
@@ -199,6 +202,8 @@ async def open_server_memory(
         except StoreUnavailable as exc:
             reason = f"Memory is off since the server's start. {exc} {_WHAT_TO_DO}"
             _log.exception("memory_not_opened", extra={"reason": reason})
+            if may_be_empty:
+                await anyio.to_thread.run_sync(_remove_empty_blocking, file)
             yield ServerMemory(
                 memory=None,
                 missing=MissingMemory(
@@ -213,9 +218,17 @@ async def open_server_memory(
 
 
 def _refuse_emptied_blocking(path: Path) -> None:
-    """Raise `StoreUnavailable` if the file exists and is empty."""
-    if path.exists() and holds_nothing_blocking(path):
+    """Raise `StoreUnavailable` if the file is empty."""
+    if holds_nothing_blocking(path):
         raise StoreUnavailable("The database is empty, although there are earlier conversations.")
+
+
+def _remove_empty_blocking(path: Path) -> None:
+    """Remove the empty file that a failed creation left: the next start would take it for emptied."""
+    with contextlib.suppress(OSError):
+        if holds_nothing_blocking(path):
+            for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
+                path.with_name(name).unlink(missing_ok=True)
 
 
 def _backends(settings: Settings) -> list[Backend]:

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 import anyio
 import anyio.lowlevel
@@ -14,7 +15,8 @@ from gateway.assemble import Services
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.errors import NotFound
 from gateway.ids import LOCAL_USER, TurnId
-from memory.errors import StoreDamaged
+from memory.assemble import MemoryPlan
+from memory.errors import StoreDamaged, StoreUnavailable
 from tests.support.services import HANG, ask, begun, running_services, script, send
 
 TURNS = 12
@@ -68,6 +70,34 @@ async def test_a_damaged_memory_ends_no_server(written: Path, tmp_path: Path, se
         assert detail is not None
         assert "damaged" in detail
         assert await told(services, "database") is None
+
+
+async def test_a_memory_that_could_not_be_created_is_created_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The empty file that the failed start left is not taken for an emptied database."""
+
+    def fail(plan: MemoryPlan, **options: object) -> NoReturn:
+        (plan.data_dir / "memory.sqlite3").touch()
+        raise StoreUnavailable("The disk is broken.")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("gateway.memory.open_memory", fail)
+        async with running_services(tmp_path) as services:
+            await ask(services, script({"text": "Remembered by nobody."}))
+            assert services.memory is None
+    async with running_services(tmp_path) as services:
+        assert services.memory is not None
+
+
+async def test_a_memory_that_was_emptied_is_not_begun_anew(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        await ask(services, script({"text": "Remembered."}))
+    for file in (tmp_path / "data").glob("memory.sqlite3*"):
+        file.write_bytes(b"")
+    async with running_services(tmp_path) as services:
+        assert services.memory is None
+        assert "earlier conversations" in str(await told(services, "memory"))
 
 
 async def test_a_turn_that_ran_and_is_not_found_is_reported_as_damage(
