@@ -38,13 +38,8 @@ def _names_command(rule: AskRule, command: str | None) -> bool:
 
 def locate_touched(paths: Iterable[str], workspace: Workspace) -> list[Place]:
     """Find the places behind the paths of a call that was allowed."""
-    found: list[Place] = []
-    for path in paths:
-        for follow in (True, False):
-            place = workspace.locate(path, follow=follow)
-            if isinstance(place, Place):
-                found.append(place)
-    return found
+    places = (workspace.find(path, follow=follow) for path in paths for follow in (True, False))
+    return [place for place in places if place is not None]
 
 
 def _touches(rule: AskRule, places: Sequence[Place] | None) -> bool:

@@ -5,29 +5,27 @@ resolves paths but has no state and no other effect, and it never raises.
 """
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from policies.ask_rules import asks_about, locate_touched
 from policies.inputs import find_input_fault, is_too_deep
-from policies.paths.patterns import find_grep_glob_fault, find_pattern_fault
+from policies.paths.patterns import check_grep_glob, check_pattern
 from policies.paths.protected import may_hold_secret, secret_exclusions
 from policies.paths.workspace import Place, Workspace
+from policies.permits import Effect, effect_of_input
 from policies.rules import Rules, shipped_rules
 from policies.shell.judge import judge_command
-from policies.verdict import Allow, Ask, Deny, Verdict
+from policies.verdict import Allow, Ask, Deny, Refused, Verdict
 from policies.visible_text import has_hidden_character, show
-from policies.web import find_url_fault
+from policies.web import check_url
 from policies.windows.judge import Shell, judge_windows_command
 from policies.windows.workspace import WindowsWorkspace
 
 Platform = Literal["posix", "windows"]
 
-_UNREADABLE = Deny(
-    "path_unreadable", "Something on the way cannot be looked at.", "Name files that can be read."
-)
 OFFERED_TOOLS: tuple[str, ...] = tuple(sorted(shipped_rules().offered_tools))
 """The tools that an engine should offer; the gate judges a few more, in case one is called."""
 
@@ -54,8 +52,8 @@ class ToolCall:
     """The call's number in its turn, from 1; 0 while it has none. `tool_use_id` may repeat."""
 
 
-def _refuse_input(name: str, wrong: str) -> Deny:
-    return Deny("tool_input", f"{name} was called {wrong}.", "Call it as its description says.")
+def _refuse_input(name: str, wrong: str) -> Refused:
+    return Refused("tool_input", f"{name} was called {wrong}.", "Call it as its description says.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +63,15 @@ class _Passed:
     verdict: Allow
     command: str | None = None
     """The shell command in it."""
+    options: tuple[str, ...] | None = ()
+    """The command's options; `None`: not known one by one."""
+    is_file: bool = False
+    """Whether the call is about one file, whatever it writes there."""
     paths: tuple[str, ...] | None = ()
     """What it touches; `None`: unknown."""
 
 
-_Judged = Deny | _Passed
-_Judge = Callable[["ToolGate", ToolCall, Workspace], _Judged]
+_Judge = Callable[["ToolGate", ToolCall, Workspace], _Passed]
 
 
 def _pass(call: ToolCall, *paths: str, changes: bool = False) -> _Passed:
@@ -78,13 +79,11 @@ def _pass(call: ToolCall, *paths: str, changes: bool = False) -> _Passed:
     return _Passed(verdict=allow, paths=paths)
 
 
-def _locate_file(call: ToolCall, workspace: Workspace, key: str) -> Place | Deny:
+def _locate_file(call: ToolCall, workspace: Workspace, key: str) -> Place:
     place = workspace.locate(call.input[key])
-    if isinstance(place, Deny):
-        return place
     real = Path(place.real)
     if place.given.endswith("/") or (real.exists() and not real.is_file()):
-        return Deny(
+        raise Refused(
             "not_a_file", f"{show(place.given)} is not a file.", "Name a file; Glob lists folders."
         )
     return place
@@ -93,18 +92,17 @@ def _locate_file(call: ToolCall, workspace: Workspace, key: str) -> Place | Deny
 def _judge_file(key: str, *, changes: bool) -> _Judge:
     """Return the judge of a tool that reads or changes the file that the input `key` names."""
 
-    def judge(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
+    def judge(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Passed:
         place = _locate_file(call, workspace, key)
-        if isinstance(place, Deny):
-            return place
-        fault = place.find_change_fault() if changes else place.find_read_fault()
-        if fault is not None:
-            return fault
+        if changes:
+            place.check_change()
+        else:
+            place.check_read()
         # absolute, so that it cannot depend on a working directory
         updated = None if place.given == place.absolute else {**call.input, key: place.absolute}
         reason = "The file is inside the workspace."
         allow = Allow(f"{call.name.lower()}_inside", reason, updated, changes=changes)
-        return _Passed(verdict=allow, paths=(place.absolute,))
+        return _Passed(verdict=allow, paths=(place.absolute,), is_file=True)
 
     return judge
 
@@ -112,52 +110,39 @@ def _judge_file(key: str, *, changes: bool) -> _Judge:
 _judge_changed_notebook = _judge_file("notebook_path", changes=True)
 
 
-def _judge_notebook(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
+def _judge_notebook(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Passed:
     if not call.input["notebook_path"].endswith(".ipynb"):
-        return _refuse_input(call.name, "on a file that is no notebook")
+        raise _refuse_input(call.name, "on a file that is no notebook")
     return _judge_changed_notebook(gate, call, workspace)
 
 
-def _locate_search(call: ToolCall, workspace: Workspace) -> Place | Deny:
-    fault = workspace.find_cwd_fault()
-    if fault is not None:
-        return fault
+def _locate_search(call: ToolCall, workspace: Workspace) -> Place:
+    workspace.check_cwd()
     place = workspace.locate(call.input.get("path", "."))
-    return place if isinstance(place, Deny) else place.find_read_fault() or place
+    place.check_read()
+    return place
 
 
-def _judge_glob(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
+def _judge_glob(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Passed:
     place = _locate_search(call, workspace)
-    if isinstance(place, Deny):
-        return place
-    fault = find_pattern_fault(call.input["pattern"], workspace.enter(place))
-    return fault or _pass(call, place.absolute)
+    check_pattern(call.input["pattern"], workspace.enter(place))
+    return _pass(call, place.absolute)
 
 
-def _find_start_fault(workspace: Workspace, place: Place) -> Deny | None:
-    """Refuse starting in a folder that makes names in it secrets: ripgrep does not match its name."""
-    for start in (workspace.locate(workspace.cwd), place):
-        if isinstance(start, Place) and may_hold_secret(start.real_parts):
-            return Deny(
+def _judge_grep(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Passed:
+    place = _locate_search(call, workspace)
+    if "type" in call.input and not _TYPE_NAME.fullmatch(call.input["type"]):
+        raise _refuse_input(call.name, "with an unknown file type")
+    for start in (workspace.find(workspace.cwd), place):
+        # a folder may make names in it secrets, and ripgrep does not match the name of where it starts
+        if start is not None and may_hold_secret(start.real_parts):
+            raise Refused(
                 "search_start",
                 f"A search that starts in {show(start.real_parts[-1])} cannot leave out the secrets there.",
                 "Read the files that are needed.",
             )
-    return None
-
-
-def _judge_grep(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
-    place = _locate_search(call, workspace)
-    if isinstance(place, Deny):
-        return place
-    if "type" in call.input and not _TYPE_NAME.fullmatch(call.input["type"]):
-        return _refuse_input(call.name, "with an unknown file type")
     glob = call.input.get("glob", "")
-    fault = _find_start_fault(workspace, place) or find_grep_glob_fault(
-        glob, workspace.enter(place)
-    )
-    if fault is not None:
-        return fault
+    check_grep_glob(glob, workspace.enter(place))
     allow = Allow(
         "grep_inside",
         "The search stays inside the workspace and leaves out files that hold secrets.",
@@ -167,27 +152,18 @@ def _judge_grep(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Jud
     return _Passed(verdict=allow, paths=(place.absolute,))
 
 
-def _find_mode_fault(call: ToolCall) -> Deny | None:
+def _judge_shell(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Passed:
     for key in ("run_in_background", "dangerouslyDisableSandbox"):
         if call.input.get(key, False) is not False:
-            return Deny("bash_mode", f"{key} is not allowed.", "Run the command by itself.")
+            raise Refused("bash_mode", f"{key} is not allowed.", "Run the command by itself.")
     if float(call.input.get("timeout", 1)) > MAX_TIMEOUT_MS:
-        return _refuse_input(call.name, "with too long a timeout")
-    return None
-
-
-def _judge_shell(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
-    fault = _find_mode_fault(call)
-    if fault is not None:
-        return fault
+        raise _refuse_input(call.name, "with too long a timeout")
     command, rules = call.input["command"], gate.rules
     if isinstance(workspace, WindowsWorkspace):
         shell: Shell = "powershell" if call.name == "PowerShell" else "any"
         approval = judge_windows_command(command, workspace, rules.windows_commands, shell=shell)
     else:
         approval = judge_command(command, workspace, rules.commands)
-    if isinstance(approval, Deny):
-        return approval
     kept = {key: call.input[key] for key in ("description", "timeout") if key in call.input}
     allow = Allow(
         approval.rule,
@@ -195,7 +171,30 @@ def _judge_shell(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Jud
         {"command": approval.line, **kept},
         changes=approval.changes,
     )
-    return _Passed(verdict=allow, command=approval.command, paths=approval.paths)
+    return _Passed(
+        verdict=allow, command=approval.command, options=approval.options, paths=approval.paths
+    )
+
+
+def _effect(call: ToolCall, passed: _Passed, places: Sequence[Place] | None) -> Effect:
+    """Return a call as rules for further calls compare it."""
+    given = passed.verdict.updated_input or call.input
+    whole = effect_of_input(call.name, given, call.cwd)
+    shown = str(given.get("command", whole.shown))
+    # each path has two places, itself and where it leads
+    if not places or len(places) < 2 * len(passed.paths or ()):
+        return replace(whole, command=passed.command, shown=shown)
+    if not all(place.in_workspace for place in places):
+        return replace(whole, command=passed.command, shown=shown)
+    paths = frozenset(parts for place in places for parts in (place.parts, place.real_parts))
+    return replace(
+        whole,
+        command=passed.command,
+        options=passed.options,
+        what="" if passed.is_file else shown,
+        paths=paths,
+        shown="/".join(places[0].parts) if passed.is_file else shown,
+    )
 
 
 def _is_workspace_skill(workspace: Workspace, name: str) -> bool:
@@ -204,16 +203,16 @@ def _is_workspace_skill(workspace: Workspace, name: str) -> bool:
     The agent program brings skills of its own, and so do plugins; none of those can be launched.
     """
     files = (f".claude/skills/{name}/SKILL.md", f".claude/commands/{name}.md")
-    places = (workspace.locate(f"{workspace.root}/{file}") for file in files)
-    return any(isinstance(place, Place) and Path(place.real).is_file() for place in places)
+    places = (workspace.find(f"{workspace.root}/{file}") for file in files)
+    return any(place is not None and Path(place.real).is_file() for place in places)
 
 
-def _judge_skill(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Judged:
+def _judge_skill(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Passed:
     args = call.input.get("args", "")
     if not _SKILL_NAME.fullmatch(call.input["skill"]):
-        return _refuse_input(call.name, "with a name that no skill has")
+        raise _refuse_input(call.name, "with a name that no skill has")
     if not _is_workspace_skill(workspace, call.input["skill"]):
-        return Deny(
+        raise Refused(
             "unknown_skill",
             f"The workspace has no skill {show(call.input['skill'])}.",
             "Launch a skill of .claude/skills, or do the work without one.",
@@ -223,25 +222,26 @@ def _judge_skill(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Ju
         or not _SKILL_ARGS.fullmatch(args)
         or has_hidden_character(args)
     ):
-        return _refuse_input(call.name, "with arguments other than one line of plain text")
+        raise _refuse_input(call.name, "with arguments other than one line of plain text")
     return _pass(call)
 
 
-def _judge_web_fetch(gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> _Judged:
-    return find_url_fault(call.input["url"], gate.rules.web_hosts) or _pass(call)
+def _judge_web_fetch(gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> _Passed:
+    check_url(call.input["url"], gate.rules.web_hosts)
+    return _pass(call)
 
 
-def _judge_question(gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> _Judged:
-    if gate.can_ask_user:
-        return _pass(call)
-    return Deny(
-        "nobody_to_ask",
-        "Nobody can answer questions of this tool here.",
-        "Ask in the text of the reply instead.",
-    )
+def _judge_question(gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> _Passed:
+    if not gate.can_ask_user:
+        raise Refused(
+            "nobody_to_ask",
+            "Nobody can answer questions of this tool here.",
+            "Ask in the text of the reply instead.",
+        )
+    return _pass(call)
 
 
-def _judge_harmless(_gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> _Judged:
+def _judge_harmless(_gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> _Passed:
     return _pass(call)
 
 
@@ -291,46 +291,54 @@ class ToolGate:
         try:
             form = WindowsWorkspace if self.platform == "windows" else Workspace
             workspace = form(self.root, call.cwd, self.rules.directories)
-            judged = self._judge(call, workspace)
-            return judged if isinstance(judged, Deny) else self._settle(call, judged, workspace)
+            return self._settle(call, self._judge(call, workspace), workspace)
+        except Refused as refused:
+            return refused.denial
         except OSError:
-            return _UNREADABLE
+            return Deny(
+                "path_unreadable",
+                "Something on the way cannot be looked at.",
+                "Name files that can be read.",
+            )
         except Exception as fault:  # noqa: BLE001 - a gate that fails must close
             kind = type(fault).__name__
             return Deny("policy_error", f"The policy failed on this call ({kind}).")
 
-    def _judge(self, call: ToolCall, workspace: Workspace) -> _Judged:
+    def _judge(self, call: ToolCall, workspace: Workspace) -> _Passed:
         rules = self.rules
         if is_too_deep(call.input):
-            return _refuse_input(call.name, "with an input that is nested too deep")
+            raise _refuse_input(call.name, "with an input that is nested too deep")
         if call.name in rules.own_changing_tools or call.name in rules.own_reading_tools:
             changes = call.name in rules.own_changing_tools
             allow = Allow("own_tool", "The tool is one of the gateway's own.", changes=changes)
             return _Passed(verdict=allow, paths=None)
         judges = _WINDOWS_JUDGES if self.platform == "windows" else _JUDGES
         if call.name not in rules.tools or call.name not in judges:
-            return Deny(
+            raise Refused(
                 "unknown_tool",
                 f"The tool {show(call.name)} is not allowed here.",
                 f"Allowed are {', '.join(sorted(rules.offered_tools))}.",
             )
         wrong = find_input_fault(call.name, call.input)
         if wrong is not None:
-            return _refuse_input(call.name, wrong)
+            raise _refuse_input(call.name, wrong)
         return judges[call.name](self, call, workspace)
 
     def _settle(self, call: ToolCall, passed: _Passed, workspace: Workspace) -> Allow | Ask:
         """Turn an allowed call into a question where a rule says so."""
-        allow = passed.verdict
-        if not self.rules.ask:
+        touched = None if passed.paths is None else tuple(map(workspace.join, passed.paths))
+        allow = replace(passed.verdict, paths=touched)
+        if not self.rules.ask and not allow.changes:
             return allow
         paths = passed.paths
         places = None if paths is None else locate_touched(paths, workspace)
+        effect = _effect(call, passed, places)
+        allow = replace(allow, effect=effect)
         if not asks_about(self.rules, call.name, passed.command, places):
             return allow
         what = passed.command or call.name
         reason = f"A rule of this gateway wants a person to be asked about {show(what)}."
-        return Ask("ask_rule", reason, allow.updated_input, allow.changes)
+        return Ask("ask_rule", reason, allow.updated_input, allow.changes, effect, allow.paths)
 
 
 def validate_bash_command(

@@ -6,7 +6,9 @@ on the verdict runs that and nothing else.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from policies.permits import Effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,10 @@ class Allow:
     """The whole input to run instead; `None`: run the input that was judged."""
     changes: bool = True
     """Return whether the call changes anything; a gateway with approvals may ask a person about those alone."""
+    effect: Effect | None = field(default=None, compare=False, repr=False)
+    """What a rule for further calls compares; `None`: the input alone."""
+    paths: tuple[str, ...] | None = field(default=(), compare=False)
+    """What the call touches, absolute; a folder includes everything below it. `None`: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,10 @@ class Ask:
     """The whole input to run after a yes; `None`: run the input that was judged."""
     changes: bool = True
     """Return whether the call changes anything."""
+    effect: Effect | None = field(default=None, compare=False, repr=False)
+    """What a rule for further calls compares; `None`: the input alone."""
+    paths: tuple[str, ...] | None = field(default=(), compare=False)
+    """As `Allow.paths`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +64,19 @@ class Deny:
 
 Verdict = Allow | Ask | Deny
 
+DenialText = tuple[str, str, str | None]
+"""The rule, the reason and the hint of a denial."""
+
+
+class Refused(Exception):
+    """The call must not run. Raised where a fault is found, so that no caller can overlook it."""
+
+    def __init__(
+        self, rule: str, reason: str, hint: str | None = None, *, interrupt: bool = False
+    ) -> None:
+        super().__init__(rule)
+        self.denial = Deny(rule, reason, hint, interrupt)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandApproval:
@@ -67,3 +90,5 @@ class CommandApproval:
     paths: tuple[str, ...]
     """What it touches; a folder includes everything below it."""
     changes: bool
+    options: tuple[str, ...] | None = None
+    """As they will run; `None`: not known one by one."""

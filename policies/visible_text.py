@@ -2,7 +2,7 @@
 
 import unicodedata
 
-from policies.verdict import Deny
+from policies.verdict import DenialText, Refused
 
 MAX_SHOWN_CHARS = 80
 MAX_COMMAND_CHARS = 4096
@@ -11,15 +11,14 @@ BLANK = " \t"
 
 ONE_COMMAND = "Run one command in each call, one after the other."
 NO_REDIRECT = "Use the Write tool to create a file and the Read tool to read one."
-TOO_MANY_WORDS = Deny(
-    "too_many_words", "The command has too many words.", "Split it into several calls."
+TOO_MANY_WORDS: DenialText = (
+    "too_many_words",
+    "The command has too many words.",
+    "Split it into several calls.",
 )
 
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 """Characters that a person cannot see in an approval, and that some file systems drop."""
-
-DenialText = tuple[str, str, str]
-"""The rule, the reason and the hint of a denial."""
 
 
 def show(text: str) -> str:
@@ -33,10 +32,10 @@ def has_hidden_character(text: str) -> bool:
     return any(unicodedata.category(c) in _HIDDEN_CATEGORIES for c in text)
 
 
-def find_command_text_fault(command: str) -> Deny | None:
+def check_command_text(command: str) -> None:
     """Refuse a command that is too long or not plainly visible; line breaks are left to the caller."""
     if len(command) > MAX_COMMAND_CHARS:
-        return Deny(
+        raise Refused(
             "command_too_long",
             f"The command is longer than {MAX_COMMAND_CHARS} characters.",
             "Split it into several calls.",
@@ -44,9 +43,8 @@ def find_command_text_fault(command: str) -> Deny | None:
     refused = _HIDDEN_CATEGORIES | {"Zs"}
     for char in command:
         if char not in "\t\n\r " and unicodedata.category(char) in refused:
-            return Deny(
+            raise Refused(
                 "control_character",
                 f"The command holds the invisible character U+{ord(char):04X}.",
                 "Write it with visible characters and plain spaces.",
             )
-    return None

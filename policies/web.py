@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import idna
 
-from policies.verdict import Deny
+from policies.verdict import Refused
 from policies.visible_text import has_hidden_character, show
 
 ANY_HOST = "*"
@@ -101,19 +101,18 @@ def read_listed_host(text: str) -> str | None:
     return host if host is not None and plain and _is_public_name(host) else None
 
 
-def find_url_fault(url: str, hosts: Collection[str]) -> Deny | None:
+def check_url(url: str, hosts: Collection[str]) -> None:
     """Refuse an address unless its host is in `hosts`; `*` there stands for every public name."""
     host = _read_host(url)
     if host is None or not _is_public_name(host):
-        return Deny(
+        raise Refused(
             "url_form",
             "Only plain https addresses of public hosts may be fetched.",
             "Use the page's https address with its full host name.",
         )
-    if host in hosts or ANY_HOST in hosts:
-        return None
-    return Deny(
-        "host_not_allowed",
-        f"The host {show(host)} is not on the list of allowed hosts.",
-        "Ask the person for the page's content, or for the host to be allowed.",
-    )
+    if host not in hosts and ANY_HOST not in hosts:
+        raise Refused(
+            "host_not_allowed",
+            f"The host {show(host)} is not on the list of allowed hosts.",
+            "Ask the person for the page's content, or for the host to be allowed.",
+        )

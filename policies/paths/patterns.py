@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from policies.paths.protected import find_secret, fold
 from policies.paths.protected_names import SECRET_PATTERNS
 from policies.paths.workspace import Workspace, find_form_fault
-from policies.verdict import Deny
+from policies.verdict import Refused
 from policies.visible_text import show
 
 MAX_PATTERN_CHARS = 1024
@@ -94,72 +94,59 @@ def _goes_up(component: str) -> bool:
     )
 
 
-def _refuse_secret(pattern: str) -> Deny:
-    return Deny(
-        "pattern_secret",
-        f"The pattern {show(pattern)} aims at files that hold secrets.",
-        "Look for other files; .env.example may be read.",
-    )
-
-
-def _find_alternative_fault(pattern: str, workspace: Workspace) -> Deny | None:
+def _check_alternative(pattern: str, workspace: Workspace) -> None:
     components = pattern.split("/")
     if any(_goes_up(component) for component in components):
-        return Deny(
+        raise Refused(
             "pattern_parent",
             "A pattern must not go up with ..",
             "Give a folder inside the workspace as path.",
         )
     secret = find_secret(components) or next(filter(_aims_at_secret, components), None)
     if secret is not None:
-        return _refuse_secret(secret)
+        raise Refused(
+            "pattern_secret",
+            f"The pattern {show(secret)} aims at files that hold secrets.",
+            "Look for other files; .env.example may be read.",
+        )
     wild = next((i for i, c in enumerate(components) if any(w in c for w in _WILD)), None)
     prefix = "/".join(components if wild is None else components[:wild])
-    prefix = prefix or ("/" if pattern.startswith("/") else ".")
-    place = workspace.locate(prefix)
-    return place if isinstance(place, Deny) else None
+    workspace.locate(prefix or ("/" if pattern.startswith("/") else "."))
 
 
-def find_pattern_fault(pattern: str, workspace: Workspace) -> Deny | None:
+def check_pattern(pattern: str, workspace: Workspace) -> None:
     """Refuse a pattern of the Glob tool; `workspace` starts from the folder that is searched."""
     if len(pattern) > MAX_PATTERN_CHARS:
-        return Deny("pattern_too_long", "The pattern is too long.", "Use a shorter one.")
-    fault = find_form_fault(pattern)
-    if fault is not None:
-        return fault
+        raise Refused("pattern_too_long", "The pattern is too long.", "Use a shorter one.")
+    if fault := find_form_fault(pattern):
+        raise Refused(*fault)
     spread = _spread(pattern, [MAX_ALTERNATIVES])
     if spread is None:
-        return Deny(
+        raise Refused(
             "pattern_braces",
             "The pattern's braces are unbalanced or stand for too many names.",
             "Use several calls.",
         )
-    for alternative in spread:
-        fault = _find_alternative_fault(alternative, workspace) if alternative else None
-        if fault is not None:
-            return fault
-    return None
+    for alternative in filter(None, spread):
+        _check_alternative(alternative, workspace)
 
 
-def find_grep_glob_fault(glob: str, workspace: Workspace) -> Deny | None:
+def check_grep_glob(glob: str, workspace: Workspace) -> None:
     """Refuse a `glob` of the Grep tool, which is several patterns in one text.
 
     The tool splits at white space, and at commas where a piece has no braces; each piece may begin with
     an exclamation mark.
     """
     if len(glob) > MAX_PATTERNS_CHARS:
-        return Deny("pattern_too_long", "The patterns are too long.", "Use several calls.")
+        raise Refused("pattern_too_long", "The patterns are too long.", "Use several calls.")
     for piece in glob.split():
         patterns = [piece] if "{" in piece and "}" in piece else piece.split(",")
         for pattern in patterns:
             if pattern.startswith("-"):
-                return Deny(
+                raise Refused(
                     "pattern_option",
                     f"The pattern {show(pattern)} looks like an option.",
                     "Begin it with a letter or a wildcard.",
                 )
-            excludes_only = not pattern or pattern.startswith("!")
-            fault = None if excludes_only else find_pattern_fault(pattern, workspace)
-            if fault is not None:
-                return fault
-    return None
+            if pattern and not pattern.startswith("!"):
+                check_pattern(pattern, workspace)

@@ -7,12 +7,13 @@ walked is refused.
 import os
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from policies.paths.protected import find_acting, find_protected_entry, find_secret
-from policies.paths.workspace import Place, Workspace, find_shared_fault
-from policies.verdict import Deny
+from policies.paths.workspace import Place, Workspace, check_shared
+from policies.verdict import Refused
 from policies.visible_text import show
 
 MAX_TREE_ENTRIES = 50_000
@@ -20,17 +21,6 @@ MAX_TREE_ENTRIES = 50_000
 _PACKAGE_FOLDERS = frozenset({"node_modules", "site-packages"})
 """Their packages bring editor settings and certificates; removing those is ordinary."""
 _REPARSE_POINT = getattr(stat, "FILE_ATTRIBUTE_REPARSE_POINT", 0x400)
-
-_UNREADABLE = Deny(
-    "tree_unreadable",
-    "The folder cannot be looked through.",
-    "Name the files in it one by one.",
-)
-_TOO_LARGE = Deny(
-    "tree_too_large",
-    "The folder holds too many files to be looked through.",
-    "Work on smaller folders inside it.",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,104 +66,96 @@ class TreeInspector:
         self.workspace = workspace
         self.left = MAX_TREE_ENTRIES
 
-    def inspect_removal(self, place: Place) -> Deny | None:
+    def inspect_removal(self, place: Place) -> None:
         """Refuse removing a folder that holds something protected."""
 
-        def judge(entry: Entry) -> Deny | None:
+        def judge(entry: Entry) -> None:
             whole = (*place.real_parts, *entry.parts)
-            if is_packaged(whole) or find_protected_entry(whole) is None:
-                return None
-            return self.refuse_inside(place, entry)
+            if not is_packaged(whole) and find_protected_entry(whole) is not None:
+                raise self.refuse_inside(place, entry)
 
-        return self.inspect(place, judge)
+        self.inspect(place, judge)
 
-    def inspect_landing(self, place: Place, landing: Place) -> Deny | None:
+    def inspect_landing(self, place: Place, landing: Place) -> None:
         """Refuse moving or copying a folder in which something is or becomes protected or turned."""
 
-        def judge(entry: Entry) -> Deny | None:
+        def judge(entry: Entry) -> None:
             for folder in (place, landing):
                 if find_protected_entry((*folder.real_parts, *entry.parts)) is not None:
-                    return self.refuse_inside(place, entry)
-            if not entry.is_link:
-                return None
-            return self.find_turn_fault(entry.path, landing, entry.parts)
+                    raise self.refuse_inside(place, entry)
+            if entry.is_link:
+                self.check_turn(entry.path, landing, entry.parts)
 
-        return self.inspect(place, judge)
+        self.inspect(place, judge)
 
-    def find_turn_fault(
-        self, link: str, landing: Place, below: tuple[str, ...] = ()
-    ) -> Deny | None:
+    def check_turn(self, link: str, landing: Place, below: tuple[str, ...] = ()) -> None:
         """Refuse a relative link that leads inside now, and outside from below `landing`."""
         if not is_link(link):
-            return None
+            return
         lands = os.path.join(landing.real, *below)  # noqa: PTH118 - the link itself
         turned = Path(lands).parent / Path(link).readlink()
-        inside = isinstance(self.workspace.locate(link), Place)
-        if not inside or isinstance(self.workspace.locate(os.path.realpath(turned)), Place):
-            return None
-        return refuse_turn(link)
+        if self.workspace.find(link) and not self.workspace.find(os.path.realpath(turned)):
+            raise refuse_turn(link)
 
-    def inspect_links(self, place: Place) -> Deny | None:
+    def inspect_links(self, place: Place) -> None:
         """Refuse a folder that holds links out of the workspace or to something protected."""
 
-        def judge(entry: Entry) -> Deny | None:
-            if not entry.is_link:
-                return None
-            target = self.workspace.locate(entry.path)
-            fault = target if isinstance(target, Deny) else target.find_write_fault()
-            return None if fault is None else _refuse_link(place, entry)
+        def judge(entry: Entry) -> None:
+            if entry.is_link:
+                with _refusing_link(place, entry):
+                    self.workspace.locate(entry.path).check_write()
 
-        return self.inspect(place, judge)
+        self.inspect(place, judge)
 
-    def inspect_overwritten(self, place: Place) -> Deny | None:
+    def inspect_overwritten(self, place: Place) -> None:
         """Refuse a folder in which a copy would write through a symbolic or hard link."""
+        self.inspect_links(place)
+        self.inspect(place, lambda entry: check_shared(entry.path, entry.parts[-1]))
 
-        def judge(entry: Entry) -> Deny | None:
-            return find_shared_fault(entry.path, entry.parts[-1])
-
-        return self.inspect_links(place) or self.inspect(place, judge)
-
-    def inspect_contents(self, place: Place) -> Deny | None:
+    def inspect_contents(self, place: Place) -> None:
         """Refuse reading every file of a folder that holds secrets, or links to other folders."""
 
-        def judge(entry: Entry) -> Deny | None:
+        def judge(entry: Entry) -> None:
             if find_secret((*place.real_parts, *entry.parts)) is not None:
-                return Deny(
+                raise Refused(
                     "secret_inside",
                     f"{show(place.given)} holds {show(entry.parts[-1])}, whose content is not read here.",
                     "Name the other files in it one by one.",
                 )
-            if not entry.is_link:
-                return None
-            target = self.workspace.locate(entry.path)
-            # the content of a linked folder would be read without being inspected
-            astray = (
-                isinstance(target, Deny)
-                or target.find_read_fault() is not None
-                or Path(target.real).is_dir()
-            )
-            return _refuse_link(place, entry) if astray else None
+            if entry.is_link:
+                with _refusing_link(place, entry):
+                    target = self.workspace.locate(entry.path)
+                    target.check_read()
+                    if Path(target.real).is_dir():  # its content would be read without inspection
+                        raise Refused("link_inside", "")
 
-        return self.inspect(place, judge)
+        self.inspect(place, judge)
 
-    def inspect(self, place: Place, judge: Callable[[Entry], Deny | None]) -> Deny | None:
-        """Return the first denial by `judge` below a place; `None` also if it is not a folder."""
+    def inspect(self, place: Place, judge: Callable[[Entry], None]) -> None:
+        """Let `judge` refuse what is below a place; nothing if it is not a folder."""
         if is_link(place.real) or not Path(place.real).is_dir():
-            return None
+            return
         try:
             for entry in _walk(place.real):
                 self.left -= 1
-                fault = _TOO_LARGE if self.left < 0 else judge(entry)
-                if fault is not None:
-                    return fault
+                if self.left < 0:
+                    raise Refused(
+                        "tree_too_large",
+                        "The folder holds too many files to be looked through.",
+                        "Work on smaller folders inside it.",
+                    )
+                judge(entry)
         except OSError:
-            return _UNREADABLE
-        return None
+            raise Refused(
+                "tree_unreadable",
+                "The folder cannot be looked through.",
+                "Name the files in it one by one.",
+            ) from None
 
-    def refuse_inside(self, place: Place, entry: Entry) -> Deny:
+    def refuse_inside(self, place: Place, entry: Entry) -> Refused:
         """Return the denial of a folder that holds a protected entry."""
         inside = self.workspace.separator.join(entry.parts)
-        return Deny(
+        return Refused(
             "protected_inside",
             f"{show(place.given)} holds {show(inside)}, which is protected.",
             "Name the files and folders beside it, or ask the person to do it.",
@@ -188,19 +170,24 @@ def is_packaged(parts: tuple[str, ...]) -> bool:
     return False
 
 
-def refuse_turn(link: str) -> Deny:
+def refuse_turn(link: str) -> Refused:
     """Return the denial of a link that would lead outside from where it lands."""
-    return Deny(
+    return Refused(
         "link_turned",
         f"The link {show(Path(link).name)} would lead outside from where it lands.",
         "Leave the link where it is and name the other files.",
     )
 
 
-def _refuse_link(place: Place, entry: Entry) -> Deny:
-    return Deny(
-        "link_inside",
-        f"{show(place.given)} holds the link {show(entry.parts[-1])}, which leads outside or to "
-        "something protected.",
-        "Name the other files in it one by one.",
-    )
+@contextmanager
+def _refusing_link(place: Place, entry: Entry) -> Iterator[None]:
+    """Refuse a folder because of the link in it whose target is refused."""
+    try:
+        yield
+    except Refused:
+        raise Refused(
+            "link_inside",
+            f"{show(place.given)} holds the link {show(entry.parts[-1])}, which leads outside or to "
+            "something protected.",
+            "Name the other files in it one by one.",
+        ) from None

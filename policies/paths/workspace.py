@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policies.paths.protected import find_acting, find_secret
-from policies.verdict import Deny
+from policies.verdict import DenialText, Refused
 from policies.visible_text import has_hidden_character, show
 
 MAX_PATH_BYTES = 4095
@@ -25,27 +25,25 @@ MAX_NAME_BYTES = 255
 _SCHEME_OR_DRIVE = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[/\\]")
 
 
-def find_form_fault(path: str) -> Deny | None:
-    """Refuse a spelling that different programs read differently; `None`: it is plain."""
+def find_form_fault(path: str) -> DenialText | None:
+    """Return why a spelling is refused that different programs read differently; `None`: it is plain."""
     plain = "Write the path with plain, visible characters, relative to the workspace."
     if not path:
-        return Deny("path_empty", "The path is empty.", "Name a file or folder.")
+        return "path_empty", "The path is empty.", "Name a file or folder."
     if has_hidden_character(path):
-        return Deny("path_characters", "The path holds control or invisible characters.", plain)
+        return "path_characters", "The path holds control or invisible characters.", plain
     encoded = path.encode()
     longest = max(len(name) for name in encoded.split(b"/"))
     if len(encoded) > MAX_PATH_BYTES or longest > MAX_NAME_BYTES:
-        return Deny(
-            "path_too_long", "The path is longer than the system allows.", "Use shorter names."
-        )
+        return "path_too_long", "The path is longer than the system allows.", "Use shorter names."
     if path.startswith("~"):
-        return Deny("path_tilde", "A path that begins with ~ may mean a home folder.", plain)
+        return "path_tilde", "A path that begins with ~ may mean a home folder.", plain
     if "\\" in path:
-        return Deny("path_backslash", "The path holds a backslash.", "Separate folders with /.")
+        return "path_backslash", "The path holds a backslash.", "Separate folders with /."
     if ".." in unicodedata.normalize("NFKC", path).split("/") and ".." not in path.split("/"):
-        return Deny("path_lookalike", "The path holds a character that passes for dots.", plain)
+        return "path_lookalike", "The path holds a character that passes for dots.", plain
     if path.startswith("//") or _SCHEME_OR_DRIVE.match(path):
-        return Deny("path_foreign", "The path names a share, a drive or an address.", plain)
+        return "path_foreign", "The path names a share, a drive or an address.", plain
     return None
 
 
@@ -100,56 +98,52 @@ class Place:
         """Return whether this is the workspace itself, or the whole of a further directory."""
         return not self.parts or not self.real_parts
 
-    def find_read_fault(self) -> Deny | None:
+    def check_read(self) -> None:
         """Refuse reading secrets, under their own name or a link's."""
         secret = find_secret(self.parts) or find_secret(self.real_parts)
-        if secret is None:
-            return None
-        return Deny(
-            "secret_file",
-            f"{show(secret)} holds secrets, which are neither read nor changed here.",
-            "Ask the person for what is needed; .env.example may be read.",
-        )
+        if secret is not None:
+            raise Refused(
+                "secret_file",
+                f"{show(secret)} holds secrets, which are neither read nor changed here.",
+                "Ask the person for what is needed; .env.example may be read.",
+            )
 
-    def find_write_fault(self) -> Deny | None:
+    def check_write(self) -> None:
         """Refuse changing secrets and configuration that acts."""
-        fault = self.find_read_fault()
-        if fault is not None:
-            return fault
+        self.check_read()
         if not self.writable:
-            return Deny(
+            raise Refused(
                 "read_only_directory",
                 f"{show(self.given)} lies in a directory that may be read alone.",
                 "Copy it into the workspace and change the copy.",
             )
         acting = find_acting(self.parts) or find_acting(self.real_parts)
-        if acting is None:
-            return None
-        return Deny(
-            "protected_path",
-            f"{show(acting)} is protected: it may be read, not created, changed, moved or deleted.",
-            "Tell the person which change you suggest, so that they can make it.",
-        )
+        if acting is not None:
+            raise Refused(
+                "protected_path",
+                f"{show(acting)} is protected: it may be read, not created, changed, moved or deleted.",
+                "Tell the person which change you suggest, so that they can make it.",
+            )
 
-    def find_change_fault(self) -> Deny | None:
+    def check_change(self) -> None:
         """Refuse changing what must not be changed, and a file whose content has further names."""
-        return self.find_write_fault() or find_shared_fault(self.real, self.given)
+        self.check_write()
+        check_shared(self.real, self.given)
 
 
-def find_shared_fault(path: str, shown: str) -> Deny | None:
+def check_shared(path: str, shown: str) -> None:
     """Refuse writing to a file with more than one hard link: the others may lie outside, or be protected."""
     try:
         status = os.stat(path, follow_symlinks=False)  # noqa: PTH116 - the path is resolved
     except FileNotFoundError:
-        return None
-    if not stat.S_ISREG(status.st_mode) or status.st_nlink == 1:
-        return None
-    return Deny(
-        "hard_link",
-        f"{show(shown)} has {status.st_nlink} hard links: a change would show under its other names, "
-        "wherever they are.",
-        "Copy it to a new name and change the copy.",
-    )
+        return
+    if stat.S_ISREG(status.st_mode) and status.st_nlink != 1:
+        raise Refused(
+            "hard_link",
+            f"{show(shown)} has {status.st_nlink} hard links: a change would show under its other "
+            "names, wherever they are.",
+            "Copy it to a new name and change the copy.",
+        )
 
 
 class Workspace:
@@ -169,35 +163,39 @@ class Workspace:
         further = [_Root(str(extra.path), str(extra.path), extra.writable) for extra in directories]
         self._roots = (_Root(self.root, self.real_root, writable=True), *further)
 
-    def find_cwd_fault(self) -> Deny | None:
+    def check_cwd(self) -> None:
         """Refuse everything while the working directory is not inside the workspace."""
-        if self.cwd.startswith("/"):
-            place = self.locate(self.cwd)
-            if isinstance(place, Place) and place.in_workspace:
-                return None
-        return Deny(
-            "cwd_outside",
-            "The working directory is not inside the workspace.",
-            "Use the file tools with paths from the workspace's root.",
-        )
+        place = self.find(self.cwd) if self.cwd.startswith("/") else None
+        if place is None or not place.in_workspace:
+            raise Refused(
+                "cwd_outside",
+                "The working directory is not inside the workspace.",
+                "Use the file tools with paths from the workspace's root.",
+            )
 
-    def locate(self, path: str, *, follow: bool = True) -> Place | Deny:
+    def find(self, path: str, *, follow: bool = True) -> Place | None:
+        """Find where a path leads; `None` where `locate` refuses it."""
+        try:
+            return self.locate(path, follow=follow)
+        except Refused:
+            return None
+
+    def locate(self, path: str, *, follow: bool = True) -> Place:
         """Find where a path leads, or refuse it as not plainly spelled or not inside.
 
         With `follow` off a link at the very end stands for itself, as it does for `rm` and `mv`; a final
         slash or dot follows it all the same.
         """
-        fault = find_form_fault(path)
-        if fault is not None:
-            return fault
+        if fault := find_form_fault(path):
+            raise Refused(*fault)
         joined = self.join(path)
         absolute = os.path.normpath(joined)
         root = self._find_root(absolute)
         if root is None:
-            return _outside(path, "outside_workspace", " is outside")
+            raise _outside(path, "outside_workspace", " is outside")
         from_root = os.path.normpath(os.path.join(self.root, path))  # noqa: PTH118 - the spelling
         if not self.is_entered and self._find_root(from_root) is not root:
-            return _outside(path, "cwd_ambiguous", ", read from the root, is outside")
+            raise _outside(path, "cwd_ambiguous", ", read from the root, is outside")
         head, name = os.path.split(joined)
         if follow or name in {"", ".", ".."}:
             real = os.path.realpath(joined)
@@ -205,7 +203,7 @@ class Workspace:
             real = os.path.join(os.path.realpath(head), name)  # noqa: PTH118 - the link itself
         real_root = self._find_root(real, real=True)
         if real_root is None or _goes_in_circles(joined, follow=follow):
-            return _outside(path, "link_outside", " leads, through a link, outside")
+            raise _outside(path, "link_outside", " leads, through a link, outside")
         return Place(
             given=path,
             absolute=absolute,
@@ -244,8 +242,8 @@ def _goes_in_circles(path: str, *, follow: bool) -> bool:
     return False
 
 
-def _outside(path: str, rule: str, verb: str) -> Deny:
-    return Deny(
+def _outside(path: str, rule: str, verb: str) -> Refused:
+    return Refused(
         rule,
         f"{show(path)}{verb} the workspace.",
         "Use paths inside the workspace, relative to its root.",

@@ -6,18 +6,13 @@ from policies.secrets.formats import token_spans
 from policies.secrets.known import mask_known
 from policies.secrets.pairs import pair_spans
 from policies.secrets.places import block_spans, place_spans
-from policies.secrets.stream import (
-    MOST_BLOCK_CHARS,
-    MOST_WAITING_CHARS,
-    ends_in_block,
-    settled_chars,
-)
+from policies.secrets.stream import MOST_WAITING_CHARS, may_be_in_block, settled_chars
 from policies.secrets.text import Masked, Plain, mask_spans
 
-PART_CHARS = 16_000
+PART_CHARS = 8_000
 """Longer texts are masked in parts. One search in a long text would keep all other threads waiting."""
 
-MOST_PARTS = 3
+MOST_PARTS = 6
 
 
 def mask_secrets_counted(text: str, *, known: Sequence[str] = ()) -> Masked:
@@ -57,7 +52,7 @@ def _find_cut(text: str, start: int, end: int) -> int:
     """
     if end - start > MOST_PARTS * PART_CHARS:
         return max(start, text.rfind("\n", start, end) + 1)
-    if ends_in_block(text[max(start, end - 2 * MOST_BLOCK_CHARS) : end]):
+    if may_be_in_block(text, start, end):
         return start
     window = end - MOST_WAITING_CHARS
     settled = settled_chars(text[window:end])

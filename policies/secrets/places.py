@@ -65,7 +65,7 @@ def _read_places() -> Iterator[_Place]:
 _PLACES = tuple(_read_places())
 BLOCK_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 BLOCK_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_BLOCK_REST = re.compile(r"[A-Za-z0-9+/=:,\s\\]*+")
+BLOCK_REST = re.compile(r"[A-Za-z0-9+/=:,\s\\]*+")
 _MIN_KEY_CHARS = 16
 """A shorter block is somebody talking about key blocks."""
 
@@ -76,7 +76,7 @@ def block_spans(text: str) -> Iterator[Span]:
     while (begin := BLOCK_BEGIN.search(text, at)) is not None:
         end = BLOCK_END.search(text, begin.end())
         if end is None:
-            rest = _BLOCK_REST.match(text, begin.end())
+            rest = BLOCK_REST.match(text, begin.end())
             assert rest is not None
             at = rest.end()
         else:

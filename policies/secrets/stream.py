@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from policies.secrets.keys import CHINESE_KEYS, keys_in
-from policies.secrets.places import BLOCK_BEGIN, BLOCK_END
+from policies.secrets.places import BLOCK_BEGIN, BLOCK_END, BLOCK_REST
 from policies.secrets.text import MASK, Plain, Span
 
 MOST_WAITING_CHARS = 4_096
@@ -75,10 +75,15 @@ def settled_chars(text: str) -> int:
     return plain.source_start(at)
 
 
-def ends_in_block(text: str) -> bool:
-    """Return whether a key block begins in a text and does not end in it."""
-    last = next(iter(reversed(list(_blocks(Plain.of(text).text)))), None)
-    return last is not None and BLOCK_END.search(text, last[0]) is None
+def may_be_in_block(text: str, start: int, at: int) -> bool:
+    """Return whether a key block that begins after `start` may reach over `at`: it ends soon, or goes on."""
+    before = Plain.of(text[max(start, at - MOST_BLOCK_CHARS) : at]).text
+    last = max(_blocks(before), default=None)
+    if last is None or BLOCK_END.search(before, last[0]) is not None:
+        return False
+    body = BLOCK_BEGIN.sub("", before[last[0] :], count=1)
+    after = Plain.of(text[at : at + MOST_BLOCK_CHARS - len(body)]).text
+    return BLOCK_REST.fullmatch(body) is not None or BLOCK_END.search(after) is not None
 
 
 def _undivided(text: str) -> Iterator[Span]:

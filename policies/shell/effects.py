@@ -1,97 +1,236 @@
-"""What an allowed command would do to each path, and whether it may.
+"""What an allowed command would do to each path: whatever it may not do is refused.
 
-Most commands read names and dates, or contents. `rm` and `rmdir` remove names; `mv` and `cp` are judged in
-`transfers`; `mkdir` and `touch` create.
+Most commands read names and dates, or contents. `rm` and `rmdir` remove names; each source of
+`mv` and `cp` is judged where it stands and where it would land; `mkdir` and `touch` create.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import os
+import stat
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 from policies.paths.protected import may_hold_secret
 from policies.paths.trees import TreeInspector
 from policies.paths.workspace import Place, Workspace
-from policies.shell.access import (
-    locate_content,
-    locate_made,
-    locate_read,
-    locate_removed,
-    locate_written,
-)
 from policies.shell.options import Invocation
-from policies.shell.transfers import judge_copy, judge_move
-from policies.verdict import Deny
+from policies.verdict import Refused
 from policies.visible_text import show
+
+
+def locate_read(workspace: Workspace, operand: str) -> Place:
+    """Find a path that will be looked at."""
+    place = workspace.locate(operand)
+    place.check_read()
+    return place
+
+
+def locate_content(workspace: Workspace, operand: str) -> Place:
+    """Find a file whose content will be read; devices have no end, or act on being read."""
+    place = locate_read(workspace, operand)
+    if _is_device(Path(place.real)):
+        raise Refused(
+            "special_file", f"{show(operand)} is a device.", "Name a file with text in it."
+        )
+    return place
+
+
+def _is_device(path: Path) -> bool:
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False  # what is not there is told by the command itself
+    return stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or stat.S_ISSOCK(mode)
+
+
+def locate_made(workspace: Workspace, operand: str) -> Place:
+    """Find a folder that will be made with all that is missing above it.
+
+    A missing folder before `..` would be made, too, though the tidied path does not show it.
+    """
+    names = operand.split("/")
+    for i, name in enumerate(names):
+        above = "/".join(names[:i])
+        if name == ".." and above and not os.path.lexists(workspace.join(above)):
+            raise Refused(
+                "parents_spelling",
+                f"{show(operand)} would make more folders than is plain to see.",
+                "Write the path without ..",
+            )
+    return locate_written(workspace, operand)
+
+
+def locate_removed(workspace: Workspace, operand: str) -> Place:
+    """Find what will be deleted or moved away, a link standing for itself."""
+    place = workspace.locate(operand, follow=False)
+    if place.is_root:
+        raise Refused(
+            "workspace_root",
+            "The workspace itself must not be deleted or moved.",
+            "Name the files inside it.",
+            interrupt=True,  # whoever tries to take everything away is stopped, not corrected
+        )
+    here = os.path.realpath(workspace.cwd)
+    if here == place.real or here.startswith(f"{place.real}/"):
+        raise Refused(
+            "working_directory",
+            "The command would remove the folder that it runs in.",
+            "Name what is in it.",
+        )
+    place.check_write()
+    return place
+
+
+def locate_written(workspace: Workspace, operand: str) -> Place:
+    """Find what will be made or changed."""
+    place = workspace.locate(operand)
+    place.check_change()
+    return place
+
+
+_KEEPS_LINKS = ("recursive", "no-dereference", "P", "d")
+"""Options of `cp` under which a link is copied as a link."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Transfer:
+    """The sources and the target of `mv` or `cp`."""
+
+    sources: tuple[str, ...]
+    target: str
+    into: bool
+    """The target is a folder, and each source lands in it under its own name."""
+
+
+def _read_transfer(workspace: Workspace, invocation: Invocation) -> _Transfer:
+    operands = invocation.operands
+    target = invocation.meanings.get("target-directory")
+    exact = invocation.has("no-target-directory")
+    if target is not None and operands and not exact:
+        return _Transfer(operands, target, into=True)
+    *sources, last = operands or ("",)
+    if target is not None or not sources or (exact and len(sources) > 1):
+        raise Refused(
+            "operands",
+            f"{invocation.command} needs at least one source and exactly one target.",
+            f"Write it as: {invocation.command} source target.",
+        )
+    into = not exact and (len(sources) > 1 or Path(workspace.join(last)).is_dir())
+    return _Transfer(tuple(sources), last, into=into)
+
+
+def _locate_landing(workspace: Workspace, transfer: _Transfer, source: Place) -> Place:
+    """Locate where one source will stand afterwards."""
+    name = source.given.rstrip("/").rpartition("/")[2]
+    if not transfer.into or name == ".":
+        return locate_written(workspace, transfer.target)
+    if not name or name == "..":
+        raise Refused(
+            "source_name",
+            f"{show(source.given)} does not say under which name it should land.",
+            "Name the file or folder itself.",
+        )
+    return locate_written(workspace, f"{transfer.target.rstrip('/') or '/'}/{name}")
+
+
+def judge_move(inspector: TreeInspector, invocation: Invocation) -> None:
+    """Refuse `mv` unless every source may leave and land as written."""
+    workspace = inspector.workspace
+    transfer = _read_transfer(workspace, invocation)
+    locate_written(workspace, transfer.target)
+    for source in transfer.sources:
+        place = locate_removed(workspace, source)
+        landing = _locate_landing(workspace, transfer, place)
+        inspector.check_turn(place.real, landing)
+        inspector.inspect_landing(place, landing)
+
+
+def judge_copy(inspector: TreeInspector, invocation: Invocation) -> None:
+    """Refuse `cp` unless every source may be read and land as written."""
+    workspace = inspector.workspace
+    if not invocation.has("recursive"):  # with it, devices are made anew and not read
+        sources = len(invocation.operands) - (not invocation.has("target-directory"))
+        for path in invocation.operands[:sources]:
+            locate_content(workspace, path)
+    transfer = _read_transfer(workspace, invocation)
+    target = locate_written(workspace, transfer.target)
+    for source in transfer.sources:
+        _judge_copied(inspector, source, transfer, target)
+        if any(map(invocation.has, _KEEPS_LINKS)):
+            link = workspace.locate(source, follow=False)
+            inspector.check_turn(link.real, _locate_landing(workspace, transfer, link))
+
+
+def _judge_copied(
+    inspector: TreeInspector, source: str, transfer: _Transfer, target: Place
+) -> None:
+    place = inspector.workspace.locate(source)
+    place.check_read()
+    landing = _locate_landing(inspector.workspace, transfer, place)
+    if not Path(place.real).is_dir():
+        return
+    inspector.inspect_landing(place, landing)
+    inspector.inspect_links(place)
+    if source.endswith("/"):  # some systems then copy what is inside it
+        inspector.inspect_landing(place, target)
+        inspector.inspect_overwritten(target)
+    inspector.inspect_overwritten(landing)
+    if not target.is_root:
+        inspector.inspect_links(target)
+
 
 CHANGING = frozenset({"rm", "rmdir", "mkdir", "mv", "cp", "touch"})
 
-_Judge = Callable[[TreeInspector, Invocation], Deny | None]
+_Judge = Callable[[TreeInspector, Invocation], None]
 
 
-def _first_fault(faults: Iterable[Place | Deny | None]) -> Deny | None:
-    return next((fault for fault in faults if isinstance(fault, Deny)), None)
-
-
-def _each(locate: Callable[[Workspace, str], Place | Deny]) -> _Judge:
+def _each(locate: Callable[[Workspace, str], Place]) -> _Judge:
     """Return a judge that locates every operand for one kind of access."""
 
-    def judge(inspector: TreeInspector, invocation: Invocation) -> Deny | None:
-        return _first_fault(locate(inspector.workspace, path) for path in invocation.operands)
+    def judge(inspector: TreeInspector, invocation: Invocation) -> None:
+        for path in invocation.operands:
+            locate(inspector.workspace, path)
 
     return judge
 
 
-def _judge_listing(inspector: TreeInspector, invocation: Invocation) -> Deny | None:
-    paths = invocation.operands or (".",)
-    return _first_fault(locate_read(inspector.workspace, path) for path in paths)
+def _judge_listing(inspector: TreeInspector, invocation: Invocation) -> None:
+    for path in invocation.operands or (".",):
+        locate_read(inspector.workspace, path)
 
 
-def _judge_grep(inspector: TreeInspector, invocation: Invocation) -> Deny | None:
+def _judge_grep(inspector: TreeInspector, invocation: Invocation) -> None:
     for path in invocation.operands:
         place = locate_content(inspector.workspace, path)
-        if isinstance(place, Deny):
-            return place
         # below such a folder the exclusions do not match, because `grep -r` does not see its name
         if invocation.has("recursive") and may_hold_secret(place.real_parts):
-            fault = inspector.inspect_contents(place)
-            if fault is not None:
-                return fault
-    return None
+            inspector.inspect_contents(place)
 
 
-def _judge_diff(inspector: TreeInspector, invocation: Invocation) -> Deny | None:
+def _judge_diff(inspector: TreeInspector, invocation: Invocation) -> None:
     """Judge folders file by file, because `diff` compares them so even without an option."""
     for path in invocation.operands:
-        place = locate_content(inspector.workspace, path)
-        fault = place if isinstance(place, Deny) else inspector.inspect_contents(place)
-        if fault is not None:
-            return fault
-    return None
+        inspector.inspect_contents(locate_content(inspector.workspace, path))
 
 
-def _judge_rm(inspector: TreeInspector, invocation: Invocation) -> Deny | None:
+def _judge_rm(inspector: TreeInspector, invocation: Invocation) -> None:
     for path in invocation.operands:
         place = locate_removed(inspector.workspace, path)
-        if isinstance(place, Deny):
-            return place
-        fault = inspector.inspect_removal(place) if invocation.has("recursive") else None
-        if fault is not None:
-            return fault
-    return None
+        if invocation.has("recursive"):
+            inspector.inspect_removal(place)
 
 
-def _judge_rmdir(inspector: TreeInspector, invocation: Invocation) -> Deny | None:
+def _judge_rmdir(inspector: TreeInspector, invocation: Invocation) -> None:
     """Judge `rmdir`; plain names keep `-p` from removing folders above the working directory."""
     for path in invocation.operands:
         names = path.rstrip("/").split("/")
         if invocation.has("parents") and not {"", ".", ".."}.isdisjoint(names):
-            return Deny(
+            raise Refused(
                 "parents_spelling",
                 f"With -p {show(path)} would remove more than is plain to see.",
                 "Name the folders without /, . or .. before them.",
             )
-        place = locate_removed(inspector.workspace, path)
-        if isinstance(place, Deny):
-            return place
-    return None
+        locate_removed(inspector.workspace, path)
 
 
 _JUDGES: Mapping[str, _Judge] = {
@@ -109,7 +248,8 @@ _JUDGES: Mapping[str, _Judge] = {
 }
 
 
-def judge_effects(invocation: Invocation, workspace: Workspace) -> Deny | None:
-    """Return why a command must not run; `None` if it may touch everything as it would."""
-    fault = _first_fault(locate_content(workspace, path) for path in invocation.reads)
-    return fault or _JUDGES[invocation.command](TreeInspector(workspace), invocation)
+def judge_effects(invocation: Invocation, workspace: Workspace) -> None:
+    """Refuse a command that touches anything as it may not."""
+    for path in invocation.reads:
+        locate_content(workspace, path)
+    _JUDGES[invocation.command](TreeInspector(workspace), invocation)

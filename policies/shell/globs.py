@@ -13,7 +13,7 @@ from pathlib import Path
 
 from policies.paths.workspace import Workspace
 from policies.shell.words import Word
-from policies.verdict import Deny
+from policies.verdict import DenialText, Refused
 from policies.visible_text import show
 
 MAX_HITS = 500
@@ -24,15 +24,10 @@ _BRACKET = re.compile(r"[\w\-]+")
 _Chars = Sequence[tuple[str, bool]]
 """Characters, each with whether it was quoted."""
 
-_TOO_WIDE = Deny(
+TOO_WIDE: DenialText = (
     "glob_too_wide",
     "The pattern looks at or matches too many files.",
     "Name a folder, or a narrower pattern.",
-)
-_BAD_BRACKET = Deny(
-    "glob_bracket",
-    "A bracket pattern may hold letters, digits and ranges alone.",
-    "Put the name in single quotes if the bracket belongs to it.",
 )
 
 
@@ -43,10 +38,11 @@ class Budget:
     examined: int = MAX_EXAMINED
     hits: int = MAX_HITS
 
-    def examine(self) -> bool:
-        """Count one name or file; return whether that was still allowed."""
+    def examine(self) -> None:
+        """Count one name or file; refuse one too many."""
         self.examined -= 1
-        return self.examined >= 0
+        if self.examined < 0:
+            raise Refused(*TOO_WIDE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +65,7 @@ class Expansion:
     """From the first wildcard on, the pattern consists of wildcards alone."""
 
 
-def _translate(chars: _Chars) -> str | Deny:
+def _translate(chars: _Chars) -> str:
     """Return a component as a pattern of `fnmatch`."""
     out: list[str] = []
     i = 0
@@ -82,7 +78,11 @@ def _translate(chars: _Chars) -> str | Deny:
             inner = chars[i + 1 : end]
             text = "".join(c for c, _ in inner)
             if end is None or any(q for _, q in inner) or not _BRACKET.fullmatch(text):
-                return _BAD_BRACKET
+                raise Refused(
+                    "glob_bracket",
+                    "A bracket pattern may hold letters, digits and ranges alone.",
+                    "Put the name in single quotes if the bracket belongs to it.",
+                )
             out.append(f"[{text}]")
             i = end
         else:
@@ -91,83 +91,69 @@ def _translate(chars: _Chars) -> str | Deny:
     return "".join(out)
 
 
-def _read_component(chars: _Chars) -> _Component | Deny:
+def _read_component(chars: _Chars) -> _Component:
     text = "".join(c for c, _ in chars)
     if not any(c in "*?[" and not q for c, q in chars):
         return _Component(text, None, has_literal=True)
     if chars[0][0] == ".":
-        return Deny(
+        raise Refused(
             "glob_hidden",
             "A pattern must not begin with a dot: it would match hidden and protected files.",
             "Name the hidden files one by one.",
         )
     if sum(c in "*?[" for c in text) > MAX_WILDCARDS:
-        return _TOO_WIDE
+        raise Refused(*TOO_WIDE)
     translated = _translate(chars)
-    if isinstance(translated, Deny):
-        return translated
     outside_brackets = re.sub(r"\[[^\]]*\]", "", translated)
     literal = not set(outside_brackets) <= set("*?.")
     return _Component(text, re.compile(fnmatch.translate(translated)), has_literal=literal)
 
 
-def _read_components(word: Word) -> list[_Component] | Deny:
+def _read_components(word: Word) -> list[_Component]:
     components: list[_Component] = []
     chars: list[tuple[str, bool]] = []
     for pair in [*zip(word.text, word.quoted, strict=True), ("/", False)]:
         if pair[0] != "/":
             chars.append(pair)
-            continue
-        component = _read_component(chars)
-        if isinstance(component, Deny):
-            return component
-        components.append(component)
-        chars = []
+        else:
+            components.append(_read_component(chars))
+            chars = []
     return components
 
 
 def _list_folder(
     prefix: str, pattern: re.Pattern[str], tail: str, workspace: Workspace, budget: Budget
-) -> list[str] | Deny:
+) -> list[str]:
     """Return the spellings below `prefix` that a pattern takes; with a `tail`, folders alone."""
     place = workspace.locate(prefix or ".")
-    if isinstance(place, Deny):
-        return place
     if not Path(place.real).is_dir():
         return []
     found: list[str] = []
     try:
         with os.scandir(place.real) as entries:
             for entry in entries:
-                if not budget.examine():
-                    return _TOO_WIDE
+                budget.examine()
                 if entry.name.startswith(".") or not pattern.match(entry.name):
                     continue
                 if not tail or Path(entry.path).is_dir():
                     found.append(f"{prefix}{entry.name}{tail}")
     except OSError:
-        return Deny(
+        raise Refused(
             "glob_unreadable", "The pattern's folder cannot be looked through.", "Name the files."
-        )
+        ) from None
     return sorted(found)
 
 
-def _walk(
-    components: Sequence[_Component], workspace: Workspace, budget: Budget
-) -> list[str] | Deny:
+def _walk(components: Sequence[_Component], workspace: Workspace, budget: Budget) -> list[str]:
     reached = [""]
     for i, component in enumerate(components):
         tail = "/" if i < len(components) - 1 else ""
         extended: list[str] = []
         for prefix in reached:
             if component.pattern is not None:
-                found = _list_folder(prefix, component.pattern, tail, workspace, budget)
-                if isinstance(found, Deny):
-                    return found
-                extended += found
+                extended += _list_folder(prefix, component.pattern, tail, workspace, budget)
                 continue
-            if not budget.examine():
-                return _TOO_WIDE
+            budget.examine()
             path = f"{prefix}{component.text}"
             if not path or os.path.lexists(workspace.join(path)):
                 extended.append(f"{path}{tail}")
@@ -175,7 +161,7 @@ def _walk(
     return reached
 
 
-def expand(word: Word, workspace: Workspace, budget: Budget) -> Expansion | Deny:
+def expand(word: Word, workspace: Workspace, budget: Budget) -> Expansion:
     """Return the names that a word stands for, sorted, or refuse the pattern.
 
     Looks only into folders inside the workspace. All words of one command share the `budget`.
@@ -183,24 +169,20 @@ def expand(word: Word, workspace: Workspace, budget: Budget) -> Expansion | Deny
     if not word.is_glob:
         return Expansion((word.text,))
     components = _read_components(word)
-    if isinstance(components, Deny):
-        return components
     first = next(i for i, c in enumerate(components) if c.pattern is not None)
     if any(c.pattern is None and c.text == ".." for c in components[first:]):
-        return Deny("glob_parent", "A pattern must not go up again with ..", "Name the folder.")
+        raise Refused("glob_parent", "A pattern must not go up again with ..", "Name the folder.")
     names = _walk(components, workspace, budget)
-    if isinstance(names, Deny):
-        return names
     for name in names:
         if name.startswith("-"):
-            return Deny(
+            raise Refused(
                 "glob_option",
                 f"The pattern matches {show(name)}, which looks like an option.",
                 "Put ./ before the pattern.",
             )
     budget.hits -= len(names)
     if budget.hits < 0:
-        return _TOO_WIDE
+        raise Refused(*TOO_WIDE)
     base = "/".join(c.text for c in components[:first])
     base = f"{base}/" if first else "."
     empty = not any(c.has_literal for c in components[first:] if c.text)

@@ -8,7 +8,7 @@ is what runs.
 import os
 import re
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from policies.paths.workspace import Workspace
@@ -17,30 +17,78 @@ from policies.shell.effects import CHANGING, judge_effects
 from policies.shell.globs import Budget, Expansion, expand
 from policies.shell.grammar import read_words
 from policies.shell.options import Invocation, divide
-from policies.shell.unknown_commands import refuse_command
 from policies.shell.words import Word, split_words
-from policies.verdict import CommandApproval, Deny
+from policies.verdict import CommandApproval, Refused
+from policies.visible_text import show
+
+_ONE_COMMAND = "Run one command in each call, by its plain name."
+
+_KEYWORDS = frozenset(
+    "if then elif else fi for while until do done in select case esac function time coproc "
+    "[[ [ test ]] ! { }".split()
+)
+_RUNNERS = frozenset(
+    "env sudo doas su nohup timeout nice ionice setsid stdbuf watch xargs parallel busybox command "
+    "builtin exec eval source . chroot bash sh zsh dash ksh fish pwsh script unshare ssh strace".split()
+)
+_STATE = frozenset(
+    "alias unalias export declare typeset local readonly unset set let shopt enable hash trap umask "
+    "ulimit bind complete mapfile read".split()
+)
+_INSTEAD: Mapping[str, str] = {
+    **dict.fromkeys(("find", "fd", "tree", "du", "stat"), "Use the Glob tool to find files."),
+    **dict.fromkeys(
+        ("grep", "egrep", "fgrep", "rg", "ag"), "Use the Grep tool to search in files."
+    ),
+    **dict.fromkeys(
+        ("head", "tail", "less", "more", "sed", "awk", "wc", "file", "diff"), "Use the Read tool."
+    ),
+    **dict.fromkeys(("echo", "printf", "tee", "touch", "dd"), "Use the Write tool."),
+    **dict.fromkeys(("cd", "pushd", "popd"), "Give each path in full, relative to the workspace."),
+    "rmdir": "Use rm -d for an empty folder.",
+    "pwd": "Paths are relative to the workspace; use . for it.",
+}
+
+
+def refuse_command(name: str, allowed: Collection[str]) -> Refused:
+    """Return the denial of a command that is not in `allowed`."""
+    shown, listed = show(name), f"Allowed are {', '.join(sorted(allowed))}."
+    if name in _KEYWORDS:
+        reason = f"{shown} belongs to the shell's own language; only plain commands are allowed."
+        return Refused("keyword", reason, _ONE_COMMAND)
+    if name in _RUNNERS:
+        reason = f"{shown} would run something else that was not looked at."
+        return Refused("command_runner", reason, _ONE_COMMAND)
+    if name in _STATE:
+        reason = f"{shown} changes the shell itself, which later commands would share."
+        return Refused("shell_state", reason, _ONE_COMMAND)
+    if "/" in name:
+        reason = f"A program is not started by its path, as in {shown}."
+        return Refused("command_path", reason, listed)
+    hint = _INSTEAD.get(name, listed)
+    return Refused("command_not_allowed", f"The command {shown} is not allowed.", hint)
+
 
 MAX_RUN_CHARS = 30_000
 
 _ASSIGNMENT = re.compile(r"\w+\+?=")
 
 
-def _read_command_name(words: Sequence[Word], commands: Collection[str]) -> str | Deny:
+def _read_command_name(words: Sequence[Word], commands: Collection[str]) -> str:
     if not words:
         allowed = f"Allowed are {', '.join(sorted(commands))}."
-        return Deny("command_empty", "The command is empty.", allowed)
+        raise Refused("command_empty", "The command is empty.", allowed)
     word = words[0]
     if _ASSIGNMENT.match(word.text):
-        return Deny(
+        raise Refused(
             "assignment",
             "Setting variables, also before a command, is not allowed.",
             "Run the command by itself.",
         )
     if word.text not in GRAMMARS or word.text not in commands:
-        return refuse_command(word.text, commands)
+        raise refuse_command(word.text, commands)
     if not word.bare:
-        return Deny(
+        raise Refused(
             "command_quoted",
             "The command's name must be written plainly.",
             f"Write {word.text} without quotes.",
@@ -48,33 +96,20 @@ def _read_command_name(words: Sequence[Word], commands: Collection[str]) -> str 
     return word.text
 
 
-def _find_disagreement(command: str, words: Sequence[Word]) -> Deny | None:
-    if read_words(command) == tuple(word.text for word in words):
-        return None
-    return Deny(
-        "parsers_disagree",
-        "Two readings of the command find different words in it.",
-        "Write every name in single quotes, with one space between the words.",
-    )
-
-
-def _find_sweep(command: str, expansion: Expansion, workspace: Workspace) -> Deny | None:
+def _check_sweep(command: str, expansion: Expansion, workspace: Workspace) -> None:
     """Refuse removing or moving everything at the root or in the working directory."""
     if command not in {"rm", "mv"} or expansion.base is None:
-        return None
+        return
     base = workspace.locate(expansion.base)
-    if isinstance(base, Deny):
-        return base
     if not base.is_root and os.path.normpath(expansion.base) != ".":
-        return None
+        return
     root = base.real if base.is_root else workspace.real_root
-    if not expansion.names_nothing and not _takes_everything(expansion, root):
-        return None
-    return Deny(
-        "glob_root",
-        f"The pattern would make {command} take everything there is.",
-        "Name the files and folders one by one, or the folder before the pattern.",
-    )
+    if expansion.names_nothing or _takes_everything(expansion, root):
+        raise Refused(
+            "glob_root",
+            f"The pattern would make {command} take everything there is.",
+            "Name the files and folders one by one, or the folder before the pattern.",
+        )
 
 
 def _takes_everything(expansion: Expansion, root: str) -> bool:
@@ -83,35 +118,32 @@ def _takes_everything(expansion: Expansion, root: str) -> bool:
     return len(visible) > 1 and visible <= taken
 
 
-def _expand_all(command: str, words: Sequence[Word], workspace: Workspace) -> list[str] | Deny:
+def _expand_all(command: str, words: Sequence[Word], workspace: Workspace) -> list[str]:
     budget = Budget()
     names: list[str] = []
     for word in words:
         expansion = expand(word, workspace, budget)
-        if isinstance(expansion, Deny):
-            return expansion
-        fault = _find_sweep(command, expansion, workspace)
-        if fault is not None:
-            return fault
+        _check_sweep(command, expansion, workspace)
         names += expansion.names
     return names
 
 
-def _find_operand_fault(invocation: Invocation) -> Deny | None:
+def _check_operands(invocation: Invocation) -> None:
     grammar, count = GRAMMARS[invocation.command], len(invocation.operands)
     if count < grammar.least:
         needs = "a path" if grammar.least == 1 else f"{grammar.least} paths"
-        return Deny("operands", f"{invocation.command} needs {needs}.", "Name the file or folder.")
+        raise Refused(
+            "operands", f"{invocation.command} needs {needs}.", "Name the file or folder."
+        )
     if grammar.most is not None and count > grammar.most:
-        return Deny(
+        raise Refused(
             "operands", f"{invocation.command} takes at most {grammar.most} paths.", "Name fewer."
         )
     for path in invocation.paths:
         if path == "-":
-            return Deny("operand_dash", "- means the standard input.", "Name a file.")
+            raise Refused("operand_dash", "- means the standard input.", "Name a file.")
         if path.startswith("="):
-            return Deny("equals", "A name must not begin with =.", "Put ./ before it.")
-    return None
+            raise Refused("equals", "A name must not begin with =.", "Put ./ before it.")
 
 
 def _quote(word: str) -> str:
@@ -119,35 +151,32 @@ def _quote(word: str) -> str:
     return f"'{word}'" if word.startswith("=") and "'" not in word else shlex.quote(word)
 
 
-def _approve(invocation: Invocation) -> CommandApproval | Deny:
+def _approve(invocation: Invocation) -> CommandApproval:
     line = " ".join(_quote(word) for word in invocation.words)
     if len(line) > MAX_RUN_CHARS:
-        return Deny("command_too_long", "The pattern makes the command too long.", "Narrow it.")
+        raise Refused("command_too_long", "The pattern makes the command too long.", "Narrow it.")
     return CommandApproval(
         rule=f"bash_{invocation.command}",
         command=invocation.command,
         line=line,
         paths=invocation.paths or (".",),
         changes=invocation.command in CHANGING,
+        options=(*invocation.options, *invocation.expression),
     )
 
 
-def judge_command(
-    command: str, workspace: Workspace, commands: Collection[str]
-) -> CommandApproval | Deny:
-    """Judge a command line by the commands that are allowed."""
+def judge_command(command: str, workspace: Workspace, commands: Collection[str]) -> CommandApproval:
+    """Approve a command line by the commands that are allowed, or refuse it."""
     words = split_words(command)
-    if isinstance(words, Deny):
-        return words
     name = _read_command_name(words, commands)
-    if isinstance(name, Deny):
-        return name
-    fault = _find_disagreement(command, words) or workspace.find_cwd_fault()
-    if fault is not None:
-        return fault
-    expanded = _expand_all(name, words[1:], workspace)
-    invocation = expanded if isinstance(expanded, Deny) else divide(name, expanded)
-    if isinstance(invocation, Deny):
-        return invocation
-    fault = _find_operand_fault(invocation) or judge_effects(invocation, workspace)
-    return fault or _approve(invocation)
+    if read_words(command) != tuple(word.text for word in words):
+        raise Refused(
+            "parsers_disagree",
+            "Two readings of the command find different words in it.",
+            "Write every name in single quotes, with one space between the words.",
+        )
+    workspace.check_cwd()
+    invocation = divide(name, _expand_all(name, words[1:], workspace))
+    _check_operands(invocation)
+    judge_effects(invocation, workspace)
+    return _approve(invocation)

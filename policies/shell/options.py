@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from policies.paths.protected import secret_folders_any_case, secret_patterns_any_case
 from policies.shell.commands import GRAMMARS
-from policies.verdict import Deny
+from policies.verdict import Refused
 from policies.visible_text import show
 
 _SHORTHAND = re.compile(r"-\d{1,9}")
@@ -85,97 +85,79 @@ class _Divider:
         self.awaiting: str | None = None
         """An option, dashes included, whose value is the next word."""
 
-    def read(self, words: Sequence[str]) -> Deny | None:
+    def read(self, words: Sequence[str]) -> Invocation:
         for i, word in enumerate(words):
             if self.awaiting is not None:
-                fault = self._take_value(self.awaiting, word)
+                self._take_value(self.awaiting, word)
             elif word == "--":
                 self.operands += words[i + 1 :]
-                return None
+                break
             elif word.startswith("--"):
-                fault = self._take_long(word[2:])
+                self._take_long(word[2:])
             elif word.startswith("-") and word != "-":
-                fault = self._take_bundle(word[1:])
+                self._take_bundle(word[1:])
             else:
-                fault = None
                 self.operands.append(word)
-            if fault is not None:
-                return fault
-        return None if self.awaiting is None else self._refuse(self.awaiting)
+        if self.awaiting is not None:
+            raise self._refusal(self.awaiting)
+        given = tuple(self.options), self.meanings, tuple(self.operands), tuple(self.reads)
+        return Invocation(self.command, *given)
 
-    def _take_long(self, text: str) -> Deny | None:
+    def _take_long(self, text: str) -> None:
         name, equals, value = text.partition("=")
-        if not equals and name in self.grammar.long_flags:
-            self.options.append(f"--{name}")
-            return self._mean(name, "")
-        if not equals and name in self.grammar.long_values:
-            self.awaiting = f"--{name}"
-            return None
         allowed = self.grammar.long_values.get(name)
-        if not equals or allowed is None or not allowed.fullmatch(value):
-            return self._refuse(f"--{text}")
+        if not equals and name in self.grammar.long_flags:
+            pass
+        elif not equals and allowed is not None:
+            self.awaiting = f"--{name}"
+            return
+        elif not equals or allowed is None or not allowed.fullmatch(value):
+            raise self._refusal(f"--{text}")
         self.options.append(f"--{text}")
-        return self._mean(name, value)
+        self._mean(name, value)
 
-    def _take_bundle(self, letters: str) -> Deny | None:
+    def _take_bundle(self, letters: str) -> None:
         if self.grammar.number_option is not None and _SHORTHAND.fullmatch(f"-{letters}"):
             self.options += [self.grammar.number_option, letters]
-            return None
+            return
         for i, letter in enumerate(letters):
             if letter in self.grammar.short_values:
-                rest = letters[i + 1 :]
                 self.awaiting = f"-{letter}"
-                return self._take_value(self.awaiting, rest) if rest else None
+                if rest := letters[i + 1 :]:
+                    self._take_value(self.awaiting, rest)
+                return
             if letter not in self.grammar.flags:
-                return self._refuse(f"-{letter}")
+                raise self._refusal(f"-{letter}")
             self.options.append(f"-{letter}")
-            fault = self._mean(letter, "")
-            if fault is not None:
-                return fault
-        return None
+            self._mean(letter, "")
 
-    def _take_value(self, option: str, value: str) -> Deny | None:
+    def _take_value(self, option: str, value: str) -> None:
         self.awaiting = None
         if option.startswith("--"):
-            return self._take_long(f"{option[2:]}={value}")
-        letter = option[1:]
-        if not self.grammar.short_values[letter].fullmatch(value):
-            return self._refuse(f"{option} {value}")
+            self._take_long(f"{option[2:]}={value}")
+            return
+        if not self.grammar.short_values[option[1:]].fullmatch(value):
+            raise self._refusal(f"{option} {value}")
         self.options += [option, value]
-        return self._mean(letter, value)
+        self._mean(option[1:], value)
 
-    def _mean(self, name: str, value: str) -> Deny | None:
+    def _mean(self, name: str, value: str) -> None:
         meaning = self.grammar.aliases.get(name, name)
         if meaning in _ONCE and meaning in self.meanings:
-            return self._refuse(f"a second --{meaning}")
+            raise self._refusal(f"a second --{meaning}")
         if meaning in self.grammar.read_values:
             self.reads.append(value)
         self.meanings[meaning] = value
-        return None
 
-    def _refuse(self, option: str) -> Deny:
-        return Deny(
+    def _refusal(self, option: str) -> Refused:
+        return Refused(
             "option_not_allowed",
             f"{self.command} does not take {show(option)} here.",
             "Leave the option out, or write a listed one in full.",
         )
 
 
-def _divide_plain(command: str, words: Sequence[str]) -> Invocation | Deny:
-    divider = _Divider(command)
-    fault = divider.read(words)
-    if fault is not None:
-        return fault
-    return Invocation(
-        command,
-        tuple(divider.options),
-        divider.meanings,
-        tuple(divider.operands),
-        tuple(divider.reads),
-    )
-
-
-def _divide_find(words: Sequence[str]) -> Invocation | Deny:
+def _divide_find(words: Sequence[str]) -> Invocation:
     """Divide the words after `find` into paths and expression, or refuse them.
 
     `find` knows no `--`, so a path that could be taken for a part of the expression gets `./` before it.
@@ -183,8 +165,6 @@ def _divide_find(words: Sequence[str]) -> Invocation | Deny:
     end = next((i for i, word in enumerate(words) if _begins_expression(word)), len(words))
     expression = words[end:]
     reads = _read_expression(expression)
-    if isinstance(reads, Deny):
-        return reads
     paths = tuple(_plain_path(word) for word in words[:end]) or (".",)
     return Invocation("find", (), {}, paths, reads, tuple(expression))
 
@@ -198,10 +178,10 @@ def _plain_path(word: str) -> str:
     return word if plain else f"./{word}"
 
 
-def _read_expression(expression: Sequence[str]) -> tuple[str, ...] | Deny:
+def _read_expression(expression: Sequence[str]) -> tuple[str, ...]:
     """Check every word of an expression; gives the paths in it."""
     if len(expression) > MAX_EXPRESSION_WORDS:
-        return Deny("find_expression", "The expression is too long.", "Ask for less at once.")
+        raise Refused("find_expression", "The expression is too long.", "Ask for less at once.")
     reads: list[str] = []
     words = iter(expression)
     for word in words:
@@ -211,7 +191,7 @@ def _read_expression(expression: Sequence[str]) -> tuple[str, ...] | Deny:
         value = "" if allowed is None else next(words, "")
         if allowed is None or not allowed.fullmatch(value):
             shown = word if allowed is None else f"{word} {value}"
-            return Deny(
+            raise Refused(
                 "option_not_allowed",
                 f"find does not take {show(shown.strip())} here.",
                 f"Listed are {' '.join(sorted(_FIND_VALUES))} with a value, -empty, -print, -not, -and, -or.",
@@ -221,15 +201,13 @@ def _read_expression(expression: Sequence[str]) -> tuple[str, ...] | Deny:
     return tuple(reads)
 
 
-def _divide_grep(words: Sequence[str]) -> Invocation | Deny:
+def _divide_grep(words: Sequence[str]) -> Invocation:
     """Divide the words after `grep`; the pattern becomes an option, so that operands are paths alone."""
-    invocation = _divide_plain("grep", words)
-    if isinstance(invocation, Deny):
-        return invocation
+    invocation = _Divider("grep").read(words)
     options, operands = invocation.options, invocation.operands
     if not invocation.has("regexp") and not invocation.has("file"):
         if not operands:
-            return Deny("operands", "grep needs a pattern and a path.", "Name both.")
+            raise Refused("operands", "grep needs a pattern and a path.", "Name both.")
         options, operands = (*options, "-e", operands[0]), operands[1:]
     if invocation.has("recursive"):
         options, operands = (*options, *_exclusions()), operands or (".",)
@@ -245,7 +223,7 @@ def _exclusions() -> tuple[str, ...]:
     )
 
 
-def divide(command: str, words: Sequence[str]) -> Invocation | Deny:
+def divide(command: str, words: Sequence[str]) -> Invocation:
     """Divide the words after a known command's name into options and operands, or refuse them."""
     match command:
         case "find":
@@ -253,4 +231,4 @@ def divide(command: str, words: Sequence[str]) -> Invocation | Deny:
         case "grep":
             return _divide_grep(words)
         case _:
-            return _divide_plain(command, words)
+            return _Divider(command).read(words)

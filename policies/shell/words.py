@@ -10,14 +10,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from policies.verdict import Deny
+from policies.verdict import DenialText, Refused
 from policies.visible_text import (
     MAX_WORDS,
     NO_REDIRECT,
     ONE_COMMAND,
     TOO_MANY_WORDS,
-    DenialText,
-    find_command_text_fault,
+    check_command_text,
 )
 
 _GLOB = "*?["
@@ -58,7 +57,7 @@ _OPERATORS: dict[str, DenialText] = {
 }
 """Outside quotes; the longer first."""
 _OPERATOR = re.compile("|".join(map(re.escape, _OPERATORS)))
-_BACKSLASH = Deny(
+_BACKSLASH: DenialText = (
     "backslash",
     "A backslash may stand only before a space or a punctuation mark.",
     "Separate folders with / and quote names in single quotes.",
@@ -97,35 +96,36 @@ _TOKEN = re.compile(
 )
 
 
-def _find_plain_fault(command: str, at: int, *, starts: bool) -> Deny | None:
+def _check_plain(command: str, at: int, *, starts: bool) -> None:
     """Refuse a character outside quotes; `starts`: a shell would take a word to begin there."""
     char = command[at]
     if char in "'\"":
         name = "single" if char == "'" else "double"
-        return Deny("unclosed_quote", f"A {name} quote is not closed.", "Close it.")
+        raise Refused("unclosed_quote", f"A {name} quote is not closed.", "Close it.")
     if char == "\\":
-        return _BACKSLASH
+        raise Refused(*_BACKSLASH)
     if starts and char in _AT_WORD_START:
-        return Deny(*_AT_WORD_START[char])
-    operator = _OPERATOR.match(command, at)
-    return None if operator is None else Deny(*_OPERATORS[operator[0]])
+        raise Refused(*_AT_WORD_START[char])
+    if operator := _OPERATOR.match(command, at):
+        raise Refused(*_OPERATORS[operator[0]])
 
 
-def _find_quoted_fault(kind: str, text: str) -> Deny | None:
+def _check_quoted(kind: str, text: str) -> None:
     """Refuse quoted or escaped text that a shell would not take as it is."""
     if kind == "escaped":
         if text in "\n\r":
-            return Deny("line_continuation", "A command must be one line.", ONE_COMMAND)
-        return None if text in _ESCAPABLE else _BACKSLASH
-    special = next((c for c in text if kind == "double" and c in _IN_DOUBLE_QUOTES), None)
-    if special is not None:
-        return Deny(*_IN_DOUBLE_QUOTES[special])
+            raise Refused("line_continuation", "A command must be one line.", ONE_COMMAND)
+        if text not in _ESCAPABLE:
+            raise Refused(*_BACKSLASH)
+        return
+    for char in text if kind == "double" else "":
+        if char in _IN_DOUBLE_QUOTES:
+            raise Refused(*_IN_DOUBLE_QUOTES[char])
     if not set("\n\r\t").isdisjoint(text):
-        return Deny("newline", "A name must not hold a line break or a tab.", ONE_COMMAND)
-    return None
+        raise Refused("newline", "A name must not hold a line break or a tab.", ONE_COMMAND)
 
 
-def _read_word(command: str, tokens: Iterable[re.Match[str]]) -> Word | Deny:
+def _read_word(command: str, tokens: Iterable[re.Match[str]]) -> Word:
     chars: list[str] = []
     quoted: list[bool] = []
     bare = True
@@ -134,27 +134,22 @@ def _read_word(command: str, tokens: Iterable[re.Match[str]]) -> Word | Deny:
         if kind == "plain":
             # bash expands ~ also behind = and :
             starts = number == 0 or (token[kind] == "~" and chars[-1:] in (["="], [":"]))
-            fault = _find_plain_fault(command, token.start(), starts=starts)
+            _check_plain(command, token.start(), starts=starts)
         else:
             bare = False
-            fault = _find_quoted_fault(kind, token[kind])
-        if fault is not None:
-            return fault
+            _check_quoted(kind, token[kind])
         chars += token[kind]
         quoted += [kind != "plain"] * len(token[kind])
     return Word("".join(chars), tuple(quoted), bare)
 
 
-def split_words(command: str) -> tuple[Word, ...] | Deny:
+def split_words(command: str) -> tuple[Word, ...]:
     """Split a command into words exactly as bash would, or refuse it; linear in its length."""
-    fault = find_command_text_fault(command)
-    if fault is not None:
-        return fault
-    words: list[Word] = []
-    tokens = _TOKEN.finditer(command)
-    for is_blank, group in itertools.groupby(tokens, key=lambda token: token.lastgroup == "blank"):
-        word = None if is_blank else _read_word(command, group)
-        if isinstance(word, Deny):
-            return word
-        words += () if word is None else (word,)
-    return tuple(words) if len(words) <= MAX_WORDS else TOO_MANY_WORDS
+    check_command_text(command)
+    groups = itertools.groupby(
+        _TOKEN.finditer(command), key=lambda token: token.lastgroup == "blank"
+    )
+    words = tuple(_read_word(command, group) for is_blank, group in groups if not is_blank)
+    if len(words) > MAX_WORDS:
+        raise Refused(*TOO_MANY_WORDS)
+    return words

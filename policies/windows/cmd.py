@@ -1,19 +1,32 @@
 """The judgement of the four commands of cmd: `del`, `move`, `copy` and `ren`.
 
-Patterns are not expanded on the line, because cmd cannot write several names in place of one. The names that
-a pattern takes are judged here, and cmd finds them again.
+PowerShell knows these names too, so each word must mean the same to both: in PowerShell brackets are a pattern
+and - begins a parameter, in cmd / begins a switch. Patterns are not expanded on the line, because cmd cannot
+write several names in place of one. The names that a pattern takes are judged here, and cmd finds them again.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from policies.paths.workspace import Place
-from policies.verdict import CommandApproval, Deny
-from policies.visible_text import show
-from policies.windows.cmd_words import CmdWords, split_cmd_words
-from policies.windows.effects import ROOT_REMOVED, judge_move, judge_removals, judge_transfers
+from policies.verdict import CommandApproval, DenialText, Refused
+from policies.visible_text import BLANK, MAX_WORDS, TOO_MANY_WORDS, show
+from policies.windows.effects import (
+    WindowsTreeInspector,
+    judge_move,
+    judge_removal,
+    judge_transfers,
+    refuse_root,
+)
+from policies.windows.lines import (
+    INNER_QUOTE,
+    SMART_DOUBLE,
+    SMART_SINGLE,
+    UNCLOSED_QUOTE,
+    check_plain,
+)
 from policies.windows.operands import Operands
-from policies.windows.trees import WindowsTreeInspector
 from policies.windows.wildcards import has_wildcard, read_pattern
 from policies.windows.workspace import WindowsWorkspace
 
@@ -24,144 +37,188 @@ SWITCHES: Mapping[str, frozenset[str]] = {
     "ren": frozenset(),
 }
 _TWO = 2
+_QUOTE = "Put the name in double quotes."
+_RENAME = "Use Remove-Item, Move-Item or Copy-Item with the name in single quotes."
+_BRACKET: DenialText = ("bracket", "PowerShell would read a bracket as a pattern.", _RENAME)
+
+_PLAIN: Mapping[str, DenialText] = {
+    "'": ("single_quote", "cmd does not quote with single quotes.", _QUOTE),
+    ",": ("delimiter_comma", "A comma separates names in cmd.", _QUOTE),
+    "=": ("delimiter_equals", "An equals sign separates names in cmd.", _QUOTE),
+    "+": ("concatenation", "A plus sign joins files in cmd.", _QUOTE),
+    **dict.fromkeys("[]", _BRACKET),
+}
+_QUOTED: Mapping[str, DenialText] = {
+    "%": ("variable_percent", "cmd expands %X% also in quotes.", _RENAME),
+    "!": ("variable_delayed", "cmd may expand !X! also in quotes.", _RENAME),
+    "^": ("caret", "^ may escape characters in cmd.", _RENAME),
+    "$": ("variable_dollar", "PowerShell expands $ in double quotes.", _RENAME),
+    "`": ("backtick", "A backtick escapes characters in PowerShell.", _RENAME),
+    **dict.fromkeys("[]", _BRACKET),
+}
+_SWITCHES = re.compile(r"(?:/-?[A-Za-z])+")
+_SWITCH = re.compile(r"/-?[A-Za-z]")
+_WORD = re.compile(r'[ \t]*(?:"(?P<quoted>[^"]*)(?P<end>"?)|(?P<plain>[^ \t"]+))(?P<next>[^ \t]?)')
+
+
+def _read_quoted(match: re.Match[str]) -> str:
+    if not match["end"]:
+        raise Refused(*UNCLOSED_QUOTE)
+    inner = match["quoted"]
+    for char in inner:
+        if char in _QUOTED:
+            raise Refused(*_QUOTED[char])
+        if char in SMART_DOUBLE or char in SMART_SINGLE:
+            check_plain(char, 0, starts=False)
+    return inner
+
+
+def _check_plain_word(match: re.Match[str], workspace: WindowsWorkspace) -> None:
+    start, end = match.span("plain")
+    for at in range(start, end):
+        check_plain(match.string, at, starts=at == start)
+        if match.string[at] in _PLAIN:
+            raise Refused(*_PLAIN[match.string[at]])
+    if match["next"]:
+        raise Refused(*INNER_QUOTE)
+    if not _SWITCHES.fullmatch(match["plain"]):
+        _check_plain_name(match["plain"], workspace)
+
+
+def _check_plain_name(word: str, workspace: WindowsWorkspace) -> None:
+    """Refuse a plain word that is neither a switch nor a name."""
+    if word.startswith("-"):
+        raise Refused(
+            "dash", "A name that begins with - is a parameter to PowerShell.", "Put .\\ before it."
+        )
+    below = workspace.strip_root(word)
+    if "/" not in (word if below is None else word[len(word) - len(below) :]):
+        return
+    if word.startswith("/") and "\\" not in word:
+        raise Refused(
+            "switch_not_allowed", f"{show(word)} is no switch allowed here.", "Leave it out."
+        )
+    raise Refused(
+        "slash_in_name", "/ begins a switch in cmd.", "Separate folders with a backslash."
+    )
 
 
 class _Judge:
     """The judging of one line."""
 
-    def __init__(self, verb: str, words: CmdWords, workspace: WindowsWorkspace) -> None:
+    def __init__(self, verb: str, text: str, workspace: WindowsWorkspace) -> None:
         self.verb = verb
-        self.words = words
         self.workspace = workspace
         self.inspector = WindowsTreeInspector(workspace)
         self.operands = Operands(workspace, "cmd")
+        self.switches: list[str] = []
+        """In lower case, one each, with the slash."""
+        self.names: list[str] = []
+        """Paths and patterns without their quotes."""
+        self._split(text.rstrip(BLANK))
 
-    def run(self) -> CommandApproval | Deny:
-        for switch in self.words.switches:
+    def _split(self, text: str) -> None:
+        """Split the line into switches and names; everything else is refused. Linear in its length."""
+        for match in _WORD.finditer(text):
+            word = match["plain"]
+            if word is None:
+                self.names.append(_read_quoted(match))
+                if match["next"]:
+                    raise Refused(*INNER_QUOTE)
+            else:
+                _check_plain_word(match, self.workspace)
+                if _SWITCHES.fullmatch(word):
+                    self.switches += (switch.lower() for switch in _SWITCH.findall(word))
+                else:
+                    self.names.append(word)
+            if len(self.names) + len(self.switches) > MAX_WORDS:
+                raise Refused(*TOO_MANY_WORDS)
+
+    def run(self) -> CommandApproval:
+        for switch in self.switches:
             if switch not in SWITCHES[self.verb]:
-                return Deny(
+                raise Refused(
                     "switch_not_allowed",
                     f"{self.verb} does not take {switch} here.",
                     f"Allowed are: {' '.join(sorted(SWITCHES[self.verb])) or 'none'}.",
                 )
-        fault = self._find_count_fault() or _JUDGES[self.verb](self)
-        if fault is not None:
-            return fault
-        quoted = [_quote(name) for name in self.words.names]
-        line = " ".join((self.verb, *self.words.switches, *quoted))
+        count, is_del = len(self.names), self.verb == "del"
+        if count < 1 if is_del else count != _TWO:
+            form = "del name" if is_del else f"{self.verb} source target"
+            raise Refused("operands", f"{self.verb} needs other names.", f"Write it as: {form}.")
+        _JUDGES[self.verb](self)
         return CommandApproval(
             rule=f"windows_{self.verb}",
             command=self.verb,
-            line=line,
+            line=" ".join((self.verb, *self.switches, *map(_quote, self.names))),
             paths=tuple(self.operands.touched) or (".",),
             changes=True,
         )
 
-    def _find_count_fault(self) -> Deny | None:
-        count = len(self.words.names)
-        if count >= 1 if self.verb == "del" else count == _TWO:
-            return None
-        form = "del name" if self.verb == "del" else f"{self.verb} source target"
-        return Deny("operands", f"{self.verb} needs other names.", f"Write it as: {form}.")
+    def judge_del(self) -> None:
+        for name in self.names:
+            for place in self.operands.gather(name, sweeps=True):
+                judge_removal(self.inspector, place)
+            if "/s" in self.switches:
+                self._judge_below(name)
 
-    def judge_del(self) -> Deny | None:
-        for name in self.words.names:
-            places = self.operands.gather(name, sweeps=True)
-            if isinstance(places, Deny):
-                return places
-            fault = judge_removals(self.inspector, places) or self._judge_below(name)
-            if fault is not None:
-                return fault
-        return None
-
-    def _judge_below(self, name: str) -> Deny | None:
+    def _judge_below(self, name: str) -> None:
         """Judge `/s`, which also takes every file of that name in the folders below."""
-        if "/s" not in self.words.switches:
-            return None
         folder, _, last = name.replace("/", "\\").rstrip("\\").rpartition("\\")
         pattern = read_pattern(last, "cmd")
-        if isinstance(pattern, Deny):
-            return pattern
         base = self.workspace.locate(f"{folder}\\" if folder else ".")
-        if isinstance(base, Deny):
-            return base
         self.operands.touched.append(base.absolute)
-        return self.inspector.inspect_matches(base, pattern.takes) or (
-            self.inspector.inspect_links(base)
-        )
+        self.inspector.inspect_matches(base, pattern.takes)
+        self.inspector.inspect_links(base)
 
-    def judge_transfer(self) -> Deny | None:
-        source, target = self.words.names
+    def judge_transfer(self) -> None:
+        source, target = self.names
         if self.verb == "copy" and "+" in source + target:
-            return Deny("concatenation", "A plus sign joins files in copy.", "Use Copy-Item.")
+            raise Refused("concatenation", "A plus sign joins files in copy.", "Use Copy-Item.")
         landing = self.operands.target(target)
         places = self.operands.gather(source, sweeps=self.verb != "copy")
-        if isinstance(landing, Deny):
-            return landing
-        if isinstance(places, Deny):
-            return places
         if self.verb == "copy":
-            inside = self._read_folders(places)
-            if isinstance(inside, Deny):
-                return inside
-            places += inside
-        return judge_transfers(self.inspector, places, landing, moves=self.verb == "move")
+            places += self._read_folders(places)
+        judge_transfers(self.inspector, places, landing, moves=self.verb == "move")
 
-    def _read_folders(self, places: Sequence[Place]) -> tuple[Place, ...] | Deny:
+    def _read_folders(self, places: Sequence[Place]) -> tuple[Place, ...]:
         """Return the files of the folders among the sources, which `copy` takes."""
-        found: list[Place] = []
-        for place in places:
-            if Path(place.real).is_dir():
-                inside = self.operands.gather(f"{place.absolute}\\*", sweeps=False)
-                if isinstance(inside, Deny):
-                    return inside
-                found += inside
-        return tuple(found)
+        return tuple(
+            inside
+            for place in places
+            if Path(place.real).is_dir()
+            for inside in self.operands.gather(f"{place.absolute}\\*", sweeps=False)
+        )
 
-    def judge_ren(self) -> Deny | None:
-        source, target = self.words.names
+    def judge_ren(self) -> None:
+        source, target = self.names
         if any(sign in target for sign in "\\/:") or target in {".", ".."}:
-            return Deny(
+            raise Refused(
                 "rename_path",
                 f"ren gives a new name in the same folder, and {show(target)} is a path.",
                 "Use move to put a file elsewhere.",
             )
         renamed = _read_new_name(target)
         places = self.operands.gather(source, sweeps=True)
-        if isinstance(renamed, Deny):
-            return renamed
-        if isinstance(places, Deny):
-            return places
         if any(place.is_root for place in places):
-            return ROOT_REMOVED
-        return self._find_new_name_fault(source, renamed) or self._judge_renamed(places, renamed)
-
-    def _find_new_name_fault(self, source: str, renamed: Callable[[str], str]) -> Deny | None:
-        """Refuse a protected new name, even if the pattern takes nothing yet."""
+            raise refuse_root()
+        # a protected new name is refused even if the pattern takes nothing yet
         folder, slash, _ = source.replace("/", "\\").rstrip("\\").rpartition("\\")
-        landing = self.workspace.locate(f"{folder}{slash}{renamed('name')}")
-        return landing if isinstance(landing, Deny) else landing.find_write_fault()
-
-    def _judge_renamed(self, places: Sequence[Place], renamed: Callable[[str], str]) -> Deny | None:
+        self.workspace.locate(f"{folder}{slash}{renamed('name')}").check_write()
         for place in places:
             folder = place.absolute[: -len(place.parts[-1])]
             landing = self.workspace.locate(f"{folder}{renamed(place.parts[-1])}")
-            if isinstance(landing, Deny):
-                return landing
             self.operands.touched.append(landing.absolute)
-            fault = judge_move(self.inspector, place, landing)
-            if fault is not None:
-                return fault
-        return None
+            judge_move(self.inspector, place, landing)
 
 
-def _read_new_name(target: str) -> Callable[[str], str] | Deny:
+def _read_new_name(target: str) -> Callable[[str], str]:
     """Read the new name of `ren`: a name, or `*.ext` for another extension."""
     if not has_wildcard(target, "cmd"):
         return lambda _old: target
     extension = target[2:]
     if not target.startswith("*.") or not extension.isalnum():
-        return Deny(
+        raise Refused(
             "target_pattern",
             f"The new name {show(target)} is a pattern that could become any name.",
             "Write the new name in full, or *.ext to change the extension.",
@@ -169,7 +226,7 @@ def _read_new_name(target: str) -> Callable[[str], str] | Deny:
     return lambda old: f"{old.rpartition('.')[0] if '.' in old else old}.{extension}"
 
 
-_JUDGES: Mapping[str, Callable[[_Judge], Deny | None]] = {
+_JUDGES: Mapping[str, Callable[[_Judge], None]] = {
     "del": _Judge.judge_del,
     "copy": _Judge.judge_transfer,
     "move": _Judge.judge_transfer,
@@ -183,9 +240,6 @@ def _quote(name: str) -> str:
     return f'"{quoted}"'
 
 
-def judge_cmd(verb: str, text: str, workspace: WindowsWorkspace) -> CommandApproval | Deny:
+def judge_cmd(verb: str, text: str, workspace: WindowsWorkspace) -> CommandApproval:
     """Judge one command of cmd; `verb` is in lower case, `text` is what follows it."""
-    words = split_cmd_words(text, workspace)
-    if isinstance(words, Deny):
-        return words
-    return _Judge(verb, words, workspace).run()
+    return _Judge(verb, text, workspace).run()

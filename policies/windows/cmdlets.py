@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from policies.verdict import Deny
+from policies.verdict import Refused
 from policies.visible_text import show
 from policies.windows.powershell_words import Argument
 
@@ -97,91 +97,85 @@ class Bound:
         return next(iter(self.texts(name)), None)
 
 
-class _Binder:
-    """The arguments of one cmdlet, bound one after the other."""
-
-    def __init__(self, cmdlet: Cmdlet) -> None:
-        self.cmdlet = cmdlet
-        self.values: dict[str, tuple[str, ...]] = {}
-        self.switches: dict[str, bool] = {}
-        self.loose: list[tuple[str, ...]] = []
-        self.awaiting: str | None = None
-        """A parameter whose value is the next argument."""
-
-    def take(self, argument: Argument) -> Deny | None:
+def bind(cmdlet: Cmdlet, arguments: Sequence[Argument]) -> Bound:
+    """Bind the arguments as PowerShell would, or refuse them."""
+    values: dict[str, tuple[str, ...]] = {}
+    switches: dict[str, bool] = {}
+    loose: list[tuple[str, ...]] = []
+    awaiting: str | None = None  # a parameter whose value is the next argument
+    for argument in arguments:
         name = argument.parameter
-        if self.awaiting is not None:
-            awaiting, self.awaiting = self.awaiting, None
-            if name is not None:
-                return _refuse_missing(awaiting)
-            return self._bind(awaiting, argument.elements)
-        if name is None:
-            self.loose.append(argument.elements)
-            return None
-        if name in self.values or name in self.switches:
-            return Deny("parameter_twice", f"-{name} is given twice.", "Give it once.")
-        is_switch = name in self.cmdlet.switches
-        return self._switch(name, argument) if is_switch else self._take_value(name, argument)
-
-    def _switch(self, name: str, argument: Argument) -> Deny | None:
-        if argument.elements:
-            return Deny(
-                "switch_value", f"-{name} takes no such value.", "Write the switch by itself."
-            )
-        self.switches[name] = argument.constant is not False
-        return None
-
-    def _take_value(self, name: str, argument: Argument) -> Deny | None:
-        if name not in self.cmdlet.lists and name not in self.cmdlet.values:
-            known = sorted({*self.cmdlet.lists, *self.cmdlet.values, *self.cmdlet.switches})
-            return Deny(
-                "parameter_not_allowed",
-                f"{self.cmdlet.name} does not take -{show(name)} here.",
-                f"Write a listed parameter in full: -{', -'.join(known)}.",
-            )
-        if argument.constant is not None:
-            return Deny("variable_dollar", "Variables are not expanded here.", "Write the value.")
-        if argument.elements:
-            return self._bind(name, argument.elements)
-        self.awaiting = name
-        return None
-
-    def _bind(self, name: str, elements: tuple[str, ...]) -> Deny | None:
-        allowed = self.cmdlet.values.get(name)
-        if any(not element for element in elements):
-            return Deny("value_empty", f"-{name} has an empty value.", "Write the value out.")
-        if allowed is not None and (len(elements) > 1 or not allowed.fullmatch(elements[0])):
-            return Deny(
-                "item_type" if name == "itemtype" else "parameter_value",
-                f"-{name} does not take {show(elements[0])} here.",
-                _VALUE_HINTS.get(name, "Give it one plain value."),
-            )
-        self.values[name] = elements
-        return None
-
-    def finish(self) -> Deny | None:
-        """Bind the values without a name to the positional parameters that are left."""
-        if self.awaiting is not None:
-            return _refuse_missing(self.awaiting)
-        taken = self.values.keys() | ({"path"} if "literalpath" in self.values else set())
-        free = [name for name in self.cmdlet.positional if name not in taken]
-        if len(self.loose) > len(free):
-            return Deny(
-                "operands",
-                f"{self.cmdlet.name} takes fewer values without a parameter's name.",
-                "Put commas between several names, as in 'a','b'.",
-            )
-        for name, elements in zip(free, self.loose, strict=False):
-            fault = self._bind(name, elements)
-            if fault is not None:
-                return fault
-        if self.values.keys() >= _PATHS:
-            return Deny("parameter_twice", "Give -Path or -LiteralPath, not both.", None)
-        return None
+        if awaiting is not None and name is None:
+            values[awaiting] = _check_value(cmdlet, awaiting, argument.elements)
+            awaiting = None
+        elif awaiting is not None:
+            break
+        elif name is None:
+            loose.append(argument.elements)
+        elif name in values or name in switches:
+            raise Refused("parameter_twice", f"-{name} is given twice.", "Give it once.")
+        elif name in cmdlet.switches:
+            switches[name] = _read_switch(argument, name)
+        else:
+            _check_parameter(cmdlet, argument, name)
+            awaiting = None if argument.elements else name
+            if argument.elements:
+                values[name] = _check_value(cmdlet, name, argument.elements)
+    if awaiting is not None:
+        raise Refused("value_missing", f"-{awaiting} has no value.", "Write the value after it.")
+    _bind_loose(cmdlet, values, loose)
+    return Bound(cmdlet, values, switches)
 
 
-def _refuse_missing(name: str) -> Deny:
-    return Deny("value_missing", f"-{name} has no value.", "Write the value after it.")
+def _read_switch(argument: Argument, name: str) -> bool:
+    if argument.elements:
+        raise Refused(
+            "switch_value", f"-{name} takes no such value.", "Write the switch by itself."
+        )
+    return argument.constant is not False
+
+
+def _check_parameter(cmdlet: Cmdlet, argument: Argument, name: str) -> None:
+    if name not in cmdlet.lists and name not in cmdlet.values:
+        known = sorted({*cmdlet.lists, *cmdlet.values, *cmdlet.switches})
+        raise Refused(
+            "parameter_not_allowed",
+            f"{cmdlet.name} does not take -{show(name)} here.",
+            f"Write a listed parameter in full: -{', -'.join(known)}.",
+        )
+    if argument.constant is not None:
+        raise Refused("variable_dollar", "Variables are not expanded here.", "Write the value.")
+
+
+def _check_value(cmdlet: Cmdlet, name: str, elements: tuple[str, ...]) -> tuple[str, ...]:
+    allowed = cmdlet.values.get(name)
+    if any(not element for element in elements):
+        raise Refused("value_empty", f"-{name} has an empty value.", "Write the value out.")
+    if allowed is not None and (len(elements) > 1 or not allowed.fullmatch(elements[0])):
+        raise Refused(
+            "item_type" if name == "itemtype" else "parameter_value",
+            f"-{name} does not take {show(elements[0])} here.",
+            _VALUE_HINTS.get(name, "Give it one plain value."),
+        )
+    return elements
+
+
+def _bind_loose(
+    cmdlet: Cmdlet, values: dict[str, tuple[str, ...]], loose: Sequence[tuple[str, ...]]
+) -> None:
+    """Bind the values without a name to the positional parameters that are left."""
+    taken = values.keys() | ({"path"} if "literalpath" in values else set())
+    free = [name for name in cmdlet.positional if name not in taken]
+    if len(loose) > len(free):
+        raise Refused(
+            "operands",
+            f"{cmdlet.name} takes fewer values without a parameter's name.",
+            "Put commas between several names, as in 'a','b'.",
+        )
+    for name, elements in zip(free, loose, strict=False):
+        values[name] = _check_value(cmdlet, name, elements)
+    if values.keys() >= _PATHS:
+        raise Refused("parameter_twice", "Give -Path or -LiteralPath, not both.")
 
 
 _VALUE_HINTS = {
@@ -189,13 +183,3 @@ _VALUE_HINTS = {
     "erroraction": "Allowed are SilentlyContinue, Stop, Continue and Ignore.",
     "depth": "Give a number.",
 }
-
-
-def bind(cmdlet: Cmdlet, arguments: Sequence[Argument]) -> Bound | Deny:
-    """Bind the arguments as PowerShell would, or refuse them."""
-    binder = _Binder(cmdlet)
-    for argument in arguments:
-        fault = binder.take(argument)
-        if fault is not None:
-            return fault
-    return binder.finish() or Bound(cmdlet, binder.values, binder.switches)

@@ -1,22 +1,57 @@
-"""What an allowed Windows command does to each place, and whether it may.
+"""What an allowed Windows command does to each place: whatever it may not do is refused.
 
 Links are followed throughout: cmd empties the folder that a link names, and PowerShell's editions differ.
 """
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from policies.paths.protected import find_acting, find_secret
+from policies.paths.trees import Entry, TreeInspector, is_link, is_packaged, refuse_turn
 from policies.paths.workspace import Place
-from policies.verdict import Deny
-from policies.windows.trees import WindowsTreeInspector
+from policies.verdict import Refused
 from policies.windows.workspace import WindowsWorkspace
 
-ROOT_REMOVED = Deny(
-    "workspace_root",
-    "The workspace itself must not be deleted, emptied or moved.",
-    "Name the files inside it.",
-    interrupt=True,  # an attempt to take everything away ends the run
-)
+
+class WindowsTreeInspector(TreeInspector):
+    """A `TreeInspector` that refuses every link that would lead outside after a move or copy."""
+
+    def __init__(self, workspace: WindowsWorkspace) -> None:
+        super().__init__(workspace)
+        self.workspace: WindowsWorkspace = workspace
+
+    def inspect_matches(self, place: Place, takes: Callable[[str], bool]) -> None:
+        """Refuse removing the files below that `takes` picks by name, if one is protected."""
+
+        def judge(entry: Entry) -> None:
+            whole = (*place.real_parts, *entry.parts)
+            if entry.is_folder or is_packaged(whole) or not takes(entry.parts[-1]):
+                return
+            if find_secret(whole) is not None or find_acting(whole) is not None:
+                raise self.refuse_inside(place, entry)
+
+        self.inspect(place, judge)
+
+    def check_turn(self, link: str, landing: Place, below: tuple[str, ...] = ()) -> None:
+        """Refuse a link that would lead outside from below `landing`, even if it already does."""
+        if not is_link(link):
+            return
+        lands = os.path.join(landing.absolute, *below)  # noqa: PTH118 - the spelling
+        target = str(Path(link).readlink()).removeprefix("\\\\?\\")
+        turned = os.path.join(os.path.dirname(lands), target)  # noqa: PTH118, PTH120 - the spelling
+        if self.workspace.find(os.path.normpath(turned)) is None:
+            raise refuse_turn(link)
+
+
+def refuse_root() -> Refused:
+    """Return the denial of an attempt to take everything away, which ends the run."""
+    return Refused(
+        "workspace_root",
+        "The workspace itself must not be deleted, emptied or moved.",
+        "Name the files inside it.",
+        interrupt=True,
+    )
 
 
 def fold_parts(parts: Sequence[str]) -> tuple[str, ...]:
@@ -26,70 +61,60 @@ def fold_parts(parts: Sequence[str]) -> tuple[str, ...]:
 
 def find_here(workspace: WindowsWorkspace) -> tuple[str, ...]:
     """Return the working directory in the form in which it is compared."""
-    place = workspace.locate(workspace.cwd)
-    return () if isinstance(place, Deny) else fold_parts(place.real_parts)
+    place = workspace.find(workspace.cwd)
+    return () if place is None else fold_parts(place.real_parts)
 
 
-def _judge_removal(inspector: WindowsTreeInspector, place: Place) -> Deny | None:
+def judge_removal(inspector: WindowsTreeInspector, place: Place) -> None:
     """Judge removing a file, or a folder with its content."""
     if place.is_root:
-        return ROOT_REMOVED
+        raise refuse_root()
     here = find_here(inspector.workspace)
     if here[: len(place.real_parts)] == fold_parts(place.real_parts):
-        return Deny(
+        raise Refused(
             "working_directory",
             "The command would remove the folder that it runs in.",
             "Name the files inside it.",
         )
-    return place.find_write_fault() or inspector.inspect_removal(place)
+    place.check_write()
+    inspector.inspect_removal(place)
 
 
-def judge_removals(inspector: WindowsTreeInspector, places: Sequence[Place]) -> Deny | None:
-    """Judge removing several things."""
-    faults = (_judge_removal(inspector, place) for place in places)
-    return next((fault for fault in faults if fault is not None), None)
-
-
-def _find_turn_fault(inspector: WindowsTreeInspector, source: Place, landing: Place) -> Deny | None:
+def _check_turn(inspector: WindowsTreeInspector, source: Place, landing: Place) -> None:
     itself = inspector.workspace.locate(source.absolute, follow=False)
-    return itself if isinstance(itself, Deny) else inspector.find_turn_fault(itself.real, landing)
+    inspector.check_turn(itself.real, landing)
 
 
-def judge_move(inspector: WindowsTreeInspector, source: Place, landing: Place) -> Deny | None:
+def judge_move(inspector: WindowsTreeInspector, source: Place, landing: Place) -> None:
     """Judge moving a file or folder."""
-    return (
-        _judge_removal(inspector, source)
-        or landing.find_write_fault()
-        or _find_turn_fault(inspector, source, landing)
-        or inspector.inspect_landing(source, landing)
-    )
+    judge_removal(inspector, source)
+    landing.check_write()
+    _check_turn(inspector, source, landing)
+    inspector.inspect_landing(source, landing)
 
 
 def _judge_copy(
     inspector: WindowsTreeInspector, source: Place, target: Place, landing: Place
-) -> Deny | None:
+) -> None:
     """Judge copying `source` to `landing`, which is `target` or lies in it."""
-    fault = (
-        source.find_read_fault()
-        or landing.find_change_fault()
-        or _find_turn_fault(inspector, source, landing)
-    )
-    if fault is not None or not Path(source.real).is_dir():
-        return fault
-    return (
-        inspector.inspect_landing(source, landing)
-        or inspector.inspect_links(source)
-        or inspector.inspect_overwritten(landing)
-        or (None if target.is_root else inspector.inspect_links(target))
-    )
+    source.check_read()
+    landing.check_change()
+    _check_turn(inspector, source, landing)
+    if not Path(source.real).is_dir():
+        return
+    inspector.inspect_landing(source, landing)
+    inspector.inspect_links(source)
+    inspector.inspect_overwritten(landing)
+    if not target.is_root:
+        inspector.inspect_links(target)
 
 
-def _find_landing(workspace: WindowsWorkspace, source: Place, target: Place) -> Place | Deny:
+def _find_landing(workspace: WindowsWorkspace, source: Place, target: Place) -> Place:
     """Return where one source will stand: in the target if that is a folder, else at it."""
     if not Path(target.real).is_dir():
         return target
     if source.is_root:
-        return Deny(
+        raise Refused(
             "source_name",
             "The workspace itself does not say under which name it should land.",
             "Name the files and folders inside it.",
@@ -99,18 +124,13 @@ def _find_landing(workspace: WindowsWorkspace, source: Place, target: Place) -> 
 
 def judge_transfers(
     inspector: WindowsTreeInspector, sources: Sequence[Place], target: Place, *, moves: bool
-) -> Deny | None:
+) -> None:
     """Judge moving or copying several things to one target."""
     for source in sources:
         if moves and source.is_root:
-            return ROOT_REMOVED
+            raise refuse_root()
         landing = _find_landing(inspector.workspace, source, target)
-        if isinstance(landing, Deny):
-            return landing
         if moves:
-            fault = judge_move(inspector, source, landing)
+            judge_move(inspector, source, landing)
         else:
-            fault = _judge_copy(inspector, source, target, landing)
-        if fault is not None:
-            return fault
-    return None
+            _judge_copy(inspector, source, target, landing)

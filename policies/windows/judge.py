@@ -6,13 +6,13 @@ The first word decides which rules apply: `del`, `move`, `copy` and `ren` are cm
 
 import re
 from collections.abc import Collection, Mapping
-from typing import Literal
+from typing import Literal, NoReturn
 
-from policies.verdict import CommandApproval, Deny
+from policies.verdict import CommandApproval, Refused
 from policies.visible_text import BLANK, ONE_COMMAND, show
 from policies.windows.cmd import SWITCHES, judge_cmd
 from policies.windows.cmdlets import CMDLETS
-from policies.windows.lines import find_line_fault, find_plain_fault
+from policies.windows.lines import check_line, check_plain
 from policies.windows.powershell import judge_powershell
 from policies.windows.workspace import WindowsWorkspace
 
@@ -20,7 +20,6 @@ Shell = Literal["any", "powershell"]
 
 _NAMES = {**{verb: verb for verb in SWITCHES}, **{k: v.name for k, v in CMDLETS.items()}}
 KNOWN_COMMANDS = frozenset(_NAMES.values())
-_FIRST = re.compile(r"[^ \t]*")
 
 _SHELLS = ("cmd", "command", "powershell", "pwsh", "bash", "sh", "wsl", "call", "start", "runas")
 _MOVING = ("cd", "chdir", "pushd", "popd", "set-location", "push-location", "pop-location", "sl")
@@ -43,62 +42,54 @@ def _hint(commands: Collection[str]) -> str:
     return f"Allowed are {', '.join(sorted(commands, key=str.lower)) or 'none'}."
 
 
-def _refuse_verb(word: str, commands: Collection[str]) -> Deny:
-    """Return what the first word is, and what would work instead."""
+def _refuse_verb(word: str, commands: Collection[str]) -> NoReturn:
+    """Say what the first word is, and what would work instead."""
     name = word.casefold().removesuffix(".exe")
     if name in _SHELLS:
-        return Deny("wrapper", f"{show(word)} starts another shell or program.", _hint(commands))
+        raise Refused("wrapper", f"{show(word)} starts another shell or program.", _hint(commands))
     if name.startswith(("cd.", "cd\\", "cd/")) or name in _MOVING:
-        return Deny(
+        raise Refused(
             "change_folder",
             "Changing the folder is not allowed.",
             "Give each path in full, relative to the workspace.",
         )
     if name.partition("(")[0] in _LOOPS:
-        return Deny("loop", f"{show(word)} runs other commands.", ONE_COMMAND)
-    fault = _find_sign_fault(word) or _find_form_fault(word)
-    if fault is not None:
-        return fault
-    hint = _INSTEAD.get(name, _hint(commands))
-    return Deny("command_not_allowed", f"The command {show(word)} is not allowed.", hint)
-
-
-def _find_sign_fault(word: str) -> Deny | None:
-    for at, char in enumerate(word):
-        if char in "\"'":
-            return Deny("command_quoted", "The command's name must be written plainly.", None)
-        if char == "@" and at == 0 and word[1:2].isalpha():
-            return Deny("echo_prefix", "@ before a command is not allowed.", "Leave it out.")
-        if char == "[" and at == 0:
-            return Deny("type_literal", "Calls of .NET are not allowed.", "Use a listed command.")
-        fault = find_plain_fault(word, at, starts=at == 0)
-        if fault is not None:
-            return fault
-    return None
-
-
-def _find_form_fault(word: str) -> Deny | None:
+        raise Refused("loop", f"{show(word)} runs other commands.", ONE_COMMAND)
+    _check_signs(word)
     if "=" in word:
-        return Deny("assignment", "Setting variables is not allowed.", "Run the command by itself.")
+        raise Refused(
+            "assignment", "Setting variables is not allowed.", "Run the command by itself."
+        )
     if "\\" in word or "/" in word:
-        return Deny(
+        raise Refused(
             "command_qualified",
             "A command must be named without a module, a path or a switch.",
             "Write its name alone, with a space after it.",
         )
-    return None
+    hint = _INSTEAD.get(name, _hint(commands))
+    raise Refused("command_not_allowed", f"The command {show(word)} is not allowed.", hint)
 
 
-def _read_verb(line: str, shell: Shell, commands: Collection[str]) -> str | Deny:
-    match = _FIRST.match(line)
-    word = "" if match is None else match.group()
+def _check_signs(word: str) -> None:
+    for at, char in enumerate(word):
+        if char in "\"'":
+            raise Refused("command_quoted", "The command's name must be written plainly.", None)
+        if char == "@" and at == 0 and word[1:2].isalpha():
+            raise Refused("echo_prefix", "@ before a command is not allowed.", "Leave it out.")
+        if char == "[" and at == 0:
+            raise Refused("type_literal", "Calls of .NET are not allowed.", "Use a listed command.")
+        check_plain(word, at, starts=at == 0)
+
+
+def _read_verb(line: str, shell: Shell, commands: Collection[str]) -> str:
+    word = re.split("[ \t]", line, maxsplit=1)[0]
     if not word:
-        return Deny("command_empty", "The command is empty.", _hint(commands))
+        raise Refused("command_empty", "The command is empty.", _hint(commands))
     verb = word.casefold()
     if not word.isascii() or _NAMES.get(verb) not in commands:
-        return _refuse_verb(word, commands)
+        _refuse_verb(word, commands)
     if verb in SWITCHES and shell == "powershell":
-        return Deny(
+        raise Refused(
             "alias",
             f"{show(word)} stands for another command in PowerShell.",
             "Write the command's full name, such as Remove-Item.",
@@ -108,20 +99,14 @@ def _read_verb(line: str, shell: Shell, commands: Collection[str]) -> str | Deny
 
 def judge_windows_command(
     command: str, workspace: WindowsWorkspace, commands: Collection[str], *, shell: Shell = "any"
-) -> CommandApproval | Deny:
+) -> CommandApproval:
     """Judge a command line for cmd or PowerShell; `commands` may run, spelled as in `KNOWN_COMMANDS`.
 
     `shell` is `powershell` where PowerShell alone gets the line; the names of cmd are aliases there.
     """
-    fault = find_line_fault(command)
-    if fault is not None:
-        return fault
+    check_line(command)
     line = command.strip(BLANK)
     verb = _read_verb(line, shell, commands)
-    if isinstance(verb, Deny):
-        return verb
-    fault = workspace.find_cwd_fault()
-    if fault is not None:
-        return fault
+    workspace.check_cwd()
     judge = judge_cmd if verb in SWITCHES else judge_powershell
     return judge(verb, line[len(verb) :], workspace)

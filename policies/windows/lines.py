@@ -4,13 +4,8 @@ cmd, PowerShell or bash may read the line, and the same character ends a command
 in the other. A character is allowed if all of them take it literally, and else refused under its own rule.
 """
 
-from policies.verdict import Deny
-from policies.visible_text import (
-    NO_REDIRECT,
-    ONE_COMMAND,
-    DenialText,
-    find_command_text_fault,
-)
+from policies.verdict import DenialText, Refused
+from policies.visible_text import NO_REDIRECT, ONE_COMMAND, check_command_text
 
 _WRITE_OUT = "Write the name out as it is."
 _QUOTE = "Put the name in double quotes."
@@ -20,13 +15,13 @@ SMART_SINGLE = frozenset("‘’‚‛")
 SMART_DASHES = frozenset("–—―")
 """PowerShell takes all of these for the plain ones."""
 
-INNER_QUOTE = Deny(
+INNER_QUOTE: DenialText = (
     "quote_inside_word",
     "A quotation mark must stand around the whole word.",
     "Put the whole name in one pair of quotes.",
 )
 """The shells join a quote in the middle of a word in different ways."""
-UNCLOSED_QUOTE = Deny("unclosed_quote", "A quotation mark is not closed.", "Close it.")
+UNCLOSED_QUOTE: DenialText = ("unclosed_quote", "A quotation mark is not closed.", "Close it.")
 
 _OPERATORS: tuple[tuple[str, DenialText], ...] = (
     ("&&", ("operator_and", "Several commands in one call are not allowed.", ONE_COMMAND)),
@@ -61,38 +56,33 @@ _AT_WORD_START: tuple[tuple[str, DenialText], ...] = (
 )
 
 
-def find_line_fault(command: str) -> Deny | None:
+def check_line(command: str) -> None:
     """Refuse a line that is too long, or more than one line, or not plainly visible."""
-    fault = find_command_text_fault(command)
-    if fault is not None or not ("\r" in command or "\n" in command):
-        return fault
-    return _refuse_line_break(command)
-
-
-def _refuse_line_break(command: str) -> Deny:
+    check_command_text(command)
+    if "\r" not in command and "\n" not in command:
+        return
     lines = command.splitlines()
     if any(line.endswith(("`", "^")) for line in lines[:-1]):
-        return Deny("line_continuation", "A command must be one line.", ONE_COMMAND)
+        raise Refused("line_continuation", "A command must be one line.", ONE_COMMAND)
     if any(line.endswith(("@'", '@"')) for line in lines):
-        return Deny("here_string", "Here-strings are not allowed.", NO_REDIRECT)
-    return Deny("newline", "A command must be one line.", ONE_COMMAND)
+        raise Refused("here_string", "Here-strings are not allowed.", NO_REDIRECT)
+    raise Refused("newline", "A command must be one line.", ONE_COMMAND)
 
 
-def find_plain_fault(line: str, at: int, *, starts: bool) -> Deny | None:
+def check_plain(line: str, at: int, *, starts: bool) -> None:
     """Refuse the character at a place outside quotes; `starts`: a word begins there."""
     char = line[at]
     if char in SMART_DOUBLE or char in SMART_SINGLE:
-        return Deny(
+        raise Refused(
             "smart_quote",
             f"{char} is a quotation mark to PowerShell and a letter to cmd.",
             "Use straight quotes.",
         )
     if starts and char in SMART_DASHES:
-        return Deny("smart_dash", f"{char} is a dash to PowerShell.", "Use a plain - instead.")
+        raise Refused("smart_dash", f"{char} is a dash to PowerShell.", "Use a plain - instead.")
     for sign, rule in _AT_WORD_START if starts else ():
         if line.startswith(sign, at) and not line.startswith(("@'", '@"', "@(", "@{"), at):
-            return Deny(*rule)
+            raise Refused(*rule)
     for sign, rule in _OPERATORS:
         if line.startswith(sign, at):
-            return Deny(*rule)
-    return None
+            raise Refused(*rule)

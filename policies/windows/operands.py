@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from policies.paths.workspace import Place
-from policies.verdict import Deny
+from policies.verdict import Refused
 from policies.visible_text import show
 from policies.windows.effects import find_here, fold_parts
 from policies.windows.wildcards import Budget, Dialect, Expansion, expand, has_wildcard
@@ -26,9 +26,7 @@ class Operands:
         """Return whether the shell takes the text for a pattern."""
         return has_wildcard(text, self.dialect)
 
-    def gather(
-        self, text: str, *, sweeps: bool, is_literal: bool = False
-    ) -> tuple[Place, ...] | Deny:
+    def gather(self, text: str, *, sweeps: bool, is_literal: bool = False) -> tuple[Place, ...]:
         """Return the existing places that a name or a pattern stands for.
 
         With `sweeps` a pattern must not take everything at the root or in the working directory.
@@ -36,71 +34,61 @@ class Operands:
         if is_literal or not self.is_pattern(text):
             return self._gather_one(text)
         expansion = expand(text, self.workspace, self._budget, dialect=self.dialect)
-        if isinstance(expansion, Deny):
-            return expansion
-        base = expansion.base
         if sweeps:
-            fault = base.find_write_fault() or _find_sweep(expansion, self.workspace)
+            expansion.base.check_write()
+            _check_sweep(expansion, self.workspace)
         else:
-            fault = base.find_read_fault()
-        if fault is not None:
-            return fault
+            expansion.base.check_read()
         self.touched += (place.absolute for place in expansion.places)
         return expansion.places
 
-    def _gather_one(self, path: str) -> tuple[Place, ...] | Deny:
+    def _gather_one(self, path: str) -> tuple[Place, ...]:
         place = self.workspace.locate(path)
-        if isinstance(place, Deny):
-            return place
         if not os.path.lexists(place.real):
-            return Deny("source_missing", f"There is no {show(place.given)} here.", _LOOK)
+            raise Refused("source_missing", f"There is no {show(place.given)} here.", _LOOK)
         self.touched.append(place.absolute)
         return (place,)
 
-    def target(self, path: str, *, is_deep: bool = False) -> Place | Deny:
+    def target(self, path: str, *, is_deep: bool = False) -> Place:
         """Locate what is to be made or written; its folder must exist unless `is_deep`."""
-        fault = self.workspace.find_root_fault(path)
-        if fault is not None:
-            return fault
+        self.workspace.check_root(path)
         if self.is_pattern(path):
-            return Deny(
+            raise Refused(
                 "target_pattern",
                 f"The target {show(path)} may be read as a pattern.",
                 "Name a folder or a file without * ? [ ].",
             )
         place = self.workspace.locate(path)
-        if isinstance(place, Deny):
-            return place
         ends_as_folder = place.given.endswith("/")
         folder = Path(place.real) if ends_as_folder else Path(place.real).parent
         if is_deep and ".." in place.given.split("/"):
-            return Deny(
+            raise Refused(
                 "target_parent",
                 f"{show(place.given)} goes up again, past folders that may be made on the way.",
                 "Write the path without ..",
             )
         if not is_deep and not folder.is_dir():
-            return Deny(
+            raise Refused(
                 "folder_missing",
                 f"There is no folder for {show(place.given)}.",
                 "Make it first with New-Item -ItemType Directory.",
             )
         self.touched.append(place.absolute)
-        return place.find_change_fault() or place
+        place.check_change()
+        return place
 
 
-def _find_sweep(expansion: Expansion, workspace: WindowsWorkspace) -> Deny | None:
+def _check_sweep(expansion: Expansion, workspace: WindowsWorkspace) -> None:
     """Refuse taking everything at the root or in the working directory."""
     base = expansion.base
     if not base.is_root and fold_parts(base.real_parts) != find_here(workspace):
-        return None
-    if not expansion.names_nothing and not _sweeps_all(expansion):
-        return None
-    return Deny(
-        "glob_root",
-        "The pattern would take everything there is.",
-        "Name the files and folders one by one, or the folder before the pattern.",
-    )
+        return
+    if expansion.names_nothing or _sweeps_all(expansion):
+        raise Refused(
+            "glob_root",
+            "The pattern would take everything there is.",
+            "Name the files and folders one by one, or the folder before the pattern.",
+        )
 
 
 def _sweeps_all(expansion: Expansion) -> bool:

@@ -8,7 +8,7 @@ import re
 import unicodedata
 
 from policies.paths.workspace import MAX_NAME_BYTES, MAX_PATH_BYTES
-from policies.verdict import Deny
+from policies.verdict import Refused
 from policies.visible_text import has_hidden_character, show
 
 _PLAIN = "Write the path plainly, relative to the workspace, as in src\\main.py."
@@ -38,32 +38,31 @@ def unify(path: str) -> str:
     return path.replace("\\", "/")
 
 
-def find_text_fault(path: str) -> Deny | None:
+def check_text(path: str) -> None:
     """Refuse a path that is empty, too long or not plainly visible."""
     if not path:
-        return Deny("path_empty", "The path is empty.", "Name a file or folder.")
+        raise Refused("path_empty", "The path is empty.", "Name a file or folder.")
     if has_hidden_character(path):
-        return Deny("path_characters", "The path holds control or invisible characters.", _PLAIN)
+        raise Refused("path_characters", "The path holds control or invisible characters.", _PLAIN)
     encoded = unify(path).encode()
     if len(encoded) > MAX_PATH_BYTES or max(map(len, encoded.split(b"/"))) > MAX_NAME_BYTES:
-        return Deny("path_too_long", "The path is longer than the system allows.", None)
+        raise Refused("path_too_long", "The path is longer than the system allows.", None)
     if path.startswith("~"):
-        return Deny("path_tilde", "A path that begins with ~ may mean a home folder.", _PLAIN)
-    return None
+        raise Refused("path_tilde", "A path that begins with ~ may mean a home folder.", _PLAIN)
 
 
-def refuse_rooted(path: str) -> Deny:
+def refuse_rooted(path: str) -> Refused:
     """Return the denial of an absolute or qualified path that is not below the root."""
     unified = unify(path)
     if unified.startswith(("//?/", "//./")):
-        return Deny("path_namespace", "Paths with \\\\?\\ or \\\\.\\ skip all checks.", _PLAIN)
+        return Refused("path_namespace", "Paths with \\\\?\\ or \\\\.\\ skip all checks.", _PLAIN)
     if unified.startswith("/??/"):
-        return Deny("path_namespace", "Paths with \\??\\ skip all checks.", _PLAIN)
+        return Refused("path_namespace", "Paths with \\??\\ skip all checks.", _PLAIN)
     if unified.startswith("//"):
-        return Deny("path_share", f"{show(path)} names a share on the network.", _PLAIN)
+        return Refused("path_share", f"{show(path)} names a share on the network.", _PLAIN)
     if unified.startswith("/"):
-        return Deny("path_rooted", f"{show(path)} starts from the root of a drive.", _PLAIN)
-    return Deny("path_drive", f"{show(path)} is on a drive and outside the workspace.", _PLAIN)
+        return Refused("path_rooted", f"{show(path)} starts from the root of a drive.", _PLAIN)
+    return Refused("path_drive", f"{show(path)} is on a drive and outside the workspace.", _PLAIN)
 
 
 def is_rooted(unified: str) -> bool:
@@ -71,25 +70,25 @@ def is_rooted(unified: str) -> bool:
     return unified.startswith("/") or (_DRIVE.match(unified) is not None and unified[2:3] == "/")
 
 
-def find_colon_fault(path: str) -> Deny | None:
+def check_colon(path: str) -> None:
     """Refuse a colon below the root: a drive, a provider or a stream, all of them elsewhere."""
     if ":" not in path:
-        return None
+        return
     unified = unify(path)
     if _DRIVE.match(unified) and ":" not in unified[2:]:
-        return Deny(
+        raise Refused(
             "path_drive_relative",
             f"{show(path)} starts from wherever that drive stands.",
             _PLAIN,
         )
     qualifier = unified.partition(":")[0].rpartition("/")[2]
     if qualifier.casefold() in _PROVIDERS:
-        return Deny(
+        raise Refused(
             "path_provider",
             f"{show(path)} names a store of PowerShell's, not a file.",
             _PLAIN,
         )
-    return Deny(
+    raise Refused(
         "path_stream",
         f"{show(path)} holds a colon: a hidden stream of a file, or another store.",
         "Leave out the colon and what follows.",
@@ -113,43 +112,33 @@ def _find_lookalike(name: str) -> bool:
     )
 
 
-def find_name_fault(name: str) -> Deny | None:
+def check_name(name: str) -> None:
     """Refuse one component that Windows reads as something other than its letters."""
     if name in {"", ".", ".."}:
-        return None
+        return
     if _is_device(name):
-        return Deny(
+        raise Refused(
             "path_device", f"{show(name)} is a device in every folder.", "Use another name."
         )
     if name.endswith((".", " ")) or name.startswith(" "):
-        return Deny(
+        raise Refused(
             "path_trailing",
             f"{show(name)} begins or ends with characters that Windows drops.",
             "Leave out spaces and dots at the ends of names.",
         )
     if _SHORT_NAME.search(name):
-        return Deny(
+        raise Refused(
             "path_short_name",
             f"{show(name)} may be the short name of another file.",
             "Write the file's full name.",
         )
     if _find_lookalike(name):
-        return Deny(
+        raise Refused(
             "path_lookalike",
             f"{show(name)} holds a character that passes for a separator, a quote or dots.",
             "Use plain letters, or rename the file by hand.",
         )
     if not _ILLEGAL.isdisjoint(name):
-        return Deny("path_characters", f"{show(name)} holds a character no name may hold.", _PLAIN)
-    return None
-
-
-def find_wildcard_fault(name: str) -> Deny | None:
-    """Refuse `*` and `?` where a name is wanted."""
-    if "*" in name or "?" in name:
-        return Deny(
-            "path_wildcard",
-            f"{show(name)} is a pattern where one name is needed.",
-            "Write the name in full.",
+        raise Refused(
+            "path_characters", f"{show(name)} holds a character no name may hold.", _PLAIN
         )
-    return None

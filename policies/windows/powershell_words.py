@@ -5,15 +5,16 @@ expand are refused, so that a value is what is written.
 """
 
 from dataclasses import dataclass
+from typing import NoReturn
 
-from policies.verdict import Deny
-from policies.visible_text import BLANK, MAX_WORDS, TOO_MANY_WORDS, DenialText, show
+from policies.verdict import DenialText, Refused
+from policies.visible_text import BLANK, MAX_WORDS, TOO_MANY_WORDS, show
 from policies.windows.lines import (
     INNER_QUOTE,
     SMART_DOUBLE,
     SMART_SINGLE,
     UNCLOSED_QUOTE,
-    find_plain_fault,
+    check_plain,
 )
 
 _SINGLE = "Use single quotes."
@@ -53,16 +54,13 @@ class _Reader:
         self.at = 0
         self.words = 0
 
-    def run(self) -> tuple[Argument, ...] | Deny:
+    def run(self) -> tuple[Argument, ...]:
         arguments: list[Argument] = []
         while self._skip_blanks():
-            argument = self._read_argument()
-            if isinstance(argument, Deny):
-                return argument
-            arguments.append(argument)
+            arguments.append(self._read_argument())
             self.words += 1
             if self.words > MAX_WORDS:
-                return TOO_MANY_WORDS
+                raise Refused(*TOO_MANY_WORDS)
         return tuple(arguments)
 
     def _skip_blanks(self) -> bool:
@@ -73,15 +71,14 @@ class _Reader:
     def _ends_word(self, at: int) -> bool:
         return self.text[at : at + 1] in {"", *BLANK}
 
-    def _read_argument(self) -> Argument | Deny:
+    def _read_argument(self) -> Argument:
         if self.text.startswith("--%", self.at):
-            return find_plain_fault(self.text, self.at, starts=True) or INNER_QUOTE
+            check_plain(self.text, self.at, starts=True)
         if self.text[self.at] == "-":
             return self._read_parameter()
-        elements = self._read_elements()
-        return elements if isinstance(elements, Deny) else Argument(None, elements)
+        return Argument(None, self._read_elements())
 
-    def _read_parameter(self) -> Argument | Deny:
+    def _read_parameter(self) -> Argument:
         end = self.at + 1
         while self.text[end : end + 1].isascii() and self.text[end : end + 1].isalpha():
             end += 1
@@ -90,35 +87,29 @@ class _Reader:
             self.at = end
             return Argument(name, ())
         if not name or self.text[end] != ":" or self._ends_word(end + 1):
-            return self._refuse_parameter()
+            self._refuse_parameter()
         self.at = end + 1
         for word, value in _CONSTANTS.items():
             after = self.at + len(word)
             if self.text[self.at : after].lower() == word and self._ends_word(after):
                 self.at = after
                 return Argument(name, (), value)
-        elements = self._read_elements()
-        return elements if isinstance(elements, Deny) else Argument(name, elements)
+        return Argument(name, self._read_elements())
 
-    def _refuse_parameter(self) -> Deny:
+    def _refuse_parameter(self) -> NoReturn:
         word = self.text[self.at :].split(maxsplit=1)[0]
         for at in range(self.at, self.at + len(word)):
-            fault = find_plain_fault(self.text, at, starts=False)
-            if fault is not None:
-                return fault
-        return Deny(
+            check_plain(self.text, at, starts=False)
+        raise Refused(
             "parameter_form",
             f"{show(word)} is no plain parameter.",
             "Write -Name value, with a space between; quote a name that begins with -.",
         )
 
-    def _read_elements(self) -> tuple[str, ...] | Deny:
+    def _read_elements(self) -> tuple[str, ...]:
         elements: list[str] = []
         while True:
-            element = self._read_element()
-            if isinstance(element, Deny):
-                return element
-            elements.append(element)
+            elements.append(self._read_element())
             self.words += 1
             end = self.at
             if not self._skip_blanks() or self.text[self.at] != ",":
@@ -126,13 +117,13 @@ class _Reader:
                 return tuple(elements)
             self.at += 1
             if not self._skip_blanks() or self.text[self.at] in {",", "-"}:
-                return Deny(
+                raise Refused(
                     "array_form",
                     "A comma must stand between two names.",
                     "Write 'a','b' for two names.",
                 )
 
-    def _read_element(self) -> str | Deny:
+    def _read_element(self) -> str:
         quote = self.text[self.at]
         if quote == "'":
             return self._read_single_quoted()
@@ -140,26 +131,24 @@ class _Reader:
             return self._read_double_quoted()
         return self._read_plain()
 
-    def _read_plain(self) -> str | Deny:
+    def _read_plain(self) -> str:
         start = self.at
         while not self._ends_word(self.at) and self.text[self.at] != ",":
             if self.text[self.at] in {"'", '"'}:
-                return INNER_QUOTE
-            fault = find_plain_fault(self.text, self.at, starts=self.at == start)
-            if fault is not None:
-                return fault
+                raise Refused(*INNER_QUOTE)
+            check_plain(self.text, self.at, starts=self.at == start)
             self.at += 1
         if self.at == start:
-            return Deny("array_form", "A comma must stand between two names.", "Leave it out.")
+            raise Refused("array_form", "A comma must stand between two names.", "Leave it out.")
         return self.text[start : self.at]
 
-    def _read_single_quoted(self) -> str | Deny:
+    def _read_single_quoted(self) -> str:
         chars: list[str] = []
         at = self.at + 1
         while True:
             end = self.text.find("'", at)
             if end < 0:
-                return UNCLOSED_QUOTE
+                raise Refused(*UNCLOSED_QUOTE)
             chars.append(self.text[at:end])
             if self.text[end + 1 : end + 2] != "'":
                 break
@@ -167,28 +156,28 @@ class _Reader:
             at = end + 2
         return self._close("".join(chars), end + 1, _IN_SINGLE, SMART_SINGLE)
 
-    def _read_double_quoted(self) -> str | Deny:
+    def _read_double_quoted(self) -> str:
         end = self.text.find('"', self.at + 1)
         if end < 0:
-            return UNCLOSED_QUOTE
+            raise Refused(*UNCLOSED_QUOTE)
         inner = self.text[self.at + 1 : end]
         return self._close(inner, end + 1, _IN_DOUBLE, SMART_DOUBLE | SMART_SINGLE)
 
     def _close(
         self, inner: str, after: int, rules: dict[str, DenialText], smart: frozenset[str]
-    ) -> str | Deny:
+    ) -> str:
         for char in inner:
             if char in rules:
-                return Deny(*rules[char])
+                raise Refused(*rules[char])
             if char in smart:
-                return find_plain_fault(char, 0, starts=False) or INNER_QUOTE
+                check_plain(char, 0, starts=False)
         if not self._ends_word(after) and self.text[after] != ",":
-            return INNER_QUOTE
+            raise Refused(*INNER_QUOTE)
         self.at = after
         return inner
 
 
-def split_powershell_words(text: str) -> tuple[Argument, ...] | Deny:
+def split_powershell_words(text: str) -> tuple[Argument, ...]:
     """Split what follows a cmdlet's name, or refuse it; linear in its length."""
     return _Reader(text).run()
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Literal
 
 from policies.paths.workspace import Place
-from policies.verdict import Deny
+from policies.verdict import DenialText, Refused
 from policies.visible_text import show
-from policies.windows.path_spelling import find_colon_fault, find_name_fault, unify
+from policies.windows.path_spelling import check_colon, check_name, unify
 from policies.windows.workspace import WindowsWorkspace
 
 MAX_EXAMINED = 20_000
@@ -31,7 +31,7 @@ _SHORT_STEM_CHARS = 6
 _HASHED_STEM_CHARS = 2
 _SHORT_EXTENSION_CHARS = 3
 
-_TOO_WIDE = Deny(
+_TOO_WIDE: DenialText = (
     "glob_too_wide",
     "The pattern looks at or takes too many files.",
     "Name a folder, or a narrower pattern.",
@@ -119,10 +119,10 @@ def has_wildcard(text: str, dialect: Dialect) -> bool:
     return any(char in text for char in ("*?" if dialect == "cmd" else "*?[]"))
 
 
-def read_pattern(component: str, dialect: Dialect) -> Pattern | Deny:
+def read_pattern(component: str, dialect: Dialect) -> Pattern:
     """Read one component of a path as a pattern, or refuse it."""
     if sum(char in "*?[" for char in component) > MAX_WILDCARDS:
-        return _TOO_WIDE
+        raise Refused(*_TOO_WIDE)
     tokens: list[_Token] = []
     at = 0
     while at < len(component):
@@ -134,12 +134,12 @@ def read_pattern(component: str, dialect: Dialect) -> Pattern | Deny:
         elif char in "[]" and dialect == "powershell":
             end = component.find("]", at)
             inner = component[at + 1 : end] if char == "[" else ""
-            if end < 0 or not _SET.fullmatch(inner):
-                return _refuse_bracket(component)
-            try:
-                re.compile(f"[{inner}]")
-            except re.error:
-                return _refuse_bracket(component)
+            if end < 0 or not _SET.fullmatch(inner) or not _is_set(f"[{inner}]"):
+                raise Refused(
+                    "glob_bracket",
+                    f"PowerShell reads the brackets in {show(component)} as a pattern that is not plain.",
+                    "Give a name that holds brackets with -LiteralPath.",
+                )
             tokens.append(_Token("set", f"[{inner}]"))
             at = end
         else:
@@ -148,12 +148,12 @@ def read_pattern(component: str, dialect: Dialect) -> Pattern | Deny:
     return Pattern(tuple(tokens), dialect)
 
 
-def _refuse_bracket(component: str) -> Deny:
-    return Deny(
-        "glob_bracket",
-        f"PowerShell reads the brackets in {show(component)} as a pattern that is not plain.",
-        "Give a name that holds brackets with -LiteralPath.",
-    )
+def _is_set(text: str) -> bool:
+    try:
+        re.compile(text)
+    except re.error:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,22 +167,23 @@ class Expansion:
     """It consists of wildcards alone."""
 
 
-def _split(text: str, dialect: Dialect) -> tuple[str, list[str]] | Deny:
+def _split(text: str, dialect: Dialect) -> tuple[str, list[str]]:
     components = unify(text).split("/")
     first = next(i for i, c in enumerate(components) if has_wildcard(c, dialect))
     rest = components[first:]
     if ".." in rest:
-        return Deny("glob_parent", "A pattern must not go up again with ..", "Name the folder.")
+        raise Refused("glob_parent", "A pattern must not go up again with ..", "Name the folder.")
     for component in rest:
-        fault = find_colon_fault(component) or find_name_fault(component)
-        if fault is not None or _SHORT_NAME.search(component):
-            return fault or Deny(
+        check_colon(component)
+        check_name(component)
+        if _SHORT_NAME.search(component):
+            raise Refused(
                 "path_short_name",
                 f"{show(component)} may take files by their short names.",
                 "Write a pattern without a wildcard after ~.",
             )
     if dialect == "cmd" and len(rest) > 1:
-        return Deny(
+        raise Refused(
             "glob_folder",
             "cmd takes wildcards in the last name of a path alone.",
             "Name the folder in full.",
@@ -192,33 +193,21 @@ def _split(text: str, dialect: Dialect) -> tuple[str, list[str]] | Deny:
 
 def expand(
     text: str, workspace: WindowsWorkspace, budget: Budget, *, dialect: Dialect
-) -> Expansion | Deny:
+) -> Expansion:
     """Return the places that a pattern may take, each inside, or refuse it; `budget` is used up."""
-    split = workspace.find_root_fault(text) or _split(text, dialect)
-    if isinstance(split, Deny):
-        return split
-    prefix, rest = split
+    workspace.check_root(text)
+    prefix, rest = _split(text, dialect)
     base = workspace.locate(prefix or ".")
-    if isinstance(base, Deny):
-        return base
     if not Path(base.real).is_dir():
-        return Deny(
+        raise Refused(
             "folder_missing",
             f"There is no folder {show(prefix)} for the pattern to look through.",
             "Look with Get-ChildItem which folders there are.",
         )
-    patterns: list[Pattern] = []
-    for component in rest:
-        pattern = read_pattern(component, dialect)
-        if isinstance(pattern, Deny):
-            return pattern
-        patterns.append(pattern)
+    patterns = [read_pattern(component, dialect) for component in rest]
     reached: list[Place] = [base]
     for i, pattern in enumerate(patterns):
-        found = _step(reached, pattern, workspace, budget, last=i == len(patterns) - 1)
-        if isinstance(found, Deny):
-            return found
-        reached = found
+        reached = _step(reached, pattern, workspace, budget, last=i == len(patterns) - 1)
     nothing = all(pattern.names_nothing for pattern in patterns)
     return Expansion(base, tuple(reached), nothing)
 
@@ -230,7 +219,7 @@ def _step(
     budget: Budget,
     *,
     last: bool,
-) -> list[Place] | Deny:
+) -> list[Place]:
     found: list[Place] = []
     for folder in folders:
         if not Path(folder.real).is_dir():
@@ -239,13 +228,8 @@ def _step(
             for entry in entries:
                 budget.examined -= 1
                 if budget.examined < 0 or budget.hits < 0:
-                    return _TOO_WIDE
-                if not pattern.takes(entry.name):
-                    continue
-                place = workspace.locate(f"{folder.absolute}/{entry.name}")
-                if isinstance(place, Deny):
-                    return place
-                if last:
-                    budget.hits -= 1
-                found.append(place)
+                    raise Refused(*_TOO_WIDE)
+                if pattern.takes(entry.name):
+                    found.append(workspace.locate(f"{folder.absolute}/{entry.name}"))
+                    budget.hits -= last
     return found

@@ -11,20 +11,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from policies.paths.workspace import ExtraDirectory, Place, Workspace
-from policies.verdict import Deny
+from policies.verdict import DenialText, Refused
 from policies.visible_text import show
 from policies.windows.path_spelling import (
-    find_colon_fault,
-    find_name_fault,
-    find_text_fault,
-    find_wildcard_fault,
+    check_colon,
+    check_name,
+    check_text,
     is_rooted,
     refuse_rooted,
     unify,
 )
 
 _INSIDE = "Use paths inside the workspace, relative to its root."
-_CWD_OUTSIDE = Deny("cwd_outside", "The working directory is not inside the workspace.", None)
+_CWD_OUTSIDE: DenialText = (
+    *("cwd_outside", "The working directory is not inside the workspace."),
+    None,
+)
 
 
 def _strip_root(unified: str, root: str) -> str | None:
@@ -85,44 +87,38 @@ class WindowsWorkspace(Workspace):
         super().__init__(root, cwd, directories)
         self._spelling = _Spelling()
 
-    def find_cwd_fault(self) -> Deny | None:
+    def check_cwd(self) -> None:
         """Refuse everything while the working directory is not inside the workspace."""
-        if is_rooted(unify(self.cwd)):
-            place = self.locate(self.cwd)
-            if isinstance(place, Place) and place.in_workspace:
-                return None
-        return _CWD_OUTSIDE
+        place = self.find(self.cwd) if is_rooted(unify(self.cwd)) else None
+        if place is None or not place.in_workspace:
+            raise Refused(*_CWD_OUTSIDE)
 
     def strip_root(self, path: str) -> str | None:
         """Return what an absolute path holds below its root; `None`: it is below none."""
         split = self._split_root(path)
         return None if split is None else split[1]
 
-    def find_root_fault(self, path: str) -> Deny | None:
+    def check_root(self, path: str) -> None:
         """Refuse an absolute or qualified path that is below no root, whatever follows in it."""
-        elsewhere = is_rooted(unify(path)) and self._split_root(path) is None
-        return refuse_rooted(path) if elsewhere else None
+        if is_rooted(unify(path)) and self._split_root(path) is None:
+            raise refuse_rooted(path)
 
-    def locate(self, path: str, *, follow: bool = True) -> Place | Deny:
+    def locate(self, path: str, *, follow: bool = True) -> Place:
         """Find where a path leads, or refuse it as not plainly spelled or not inside.
 
         `given` of the place has / for every separator. With `follow` off a link at the very end stands
         for itself.
         """
-        fault = find_text_fault(path) or self.find_root_fault(path)
-        if fault is not None:
-            return fault
+        check_text(path)
+        self.check_root(path)
         rooted = is_rooted(unify(path))
         split = self._split_root(path if rooted else self.cwd)
         below = split[1] if rooted and split is not None else unify(path)
-        fault = _find_spelling_fault(below)
-        if fault is not None:
-            return fault
+        _check_spelling(below)
         base = () if rooted or split is None else _tidy(split[1].split("/"))
         if split is None or base is None:
-            return _CWD_OUTSIDE
-        found = self._locate_below(path, split[0], base, tuple(below.split("/")), follow=follow)
-        return found if found is not None else _refuse_link(path)
+            raise Refused(*_CWD_OUTSIDE)
+        return self._locate_below(path, split[0], base, tuple(below.split("/")), follow=follow)
 
     def _split_root(self, path: str) -> tuple[int, str] | None:
         unified = unify(path)
@@ -135,25 +131,25 @@ class WindowsWorkspace(Workspace):
 
     def _locate_below(
         self, path: str, index: int, base: tuple[str, ...], parts: tuple[str, ...], *, follow: bool
-    ) -> Place | Deny | None:
-        """Find a place below one root; `None`: a link leads out."""
+    ) -> Place:
+        """Find a place below one root."""
         tidy = _tidy((*base, *parts))
         climbs = not self.is_entered and _tidy(parts) is None
         if tidy is None or climbs:
-            return Deny("outside_workspace", f"{show(path)} is outside the workspace.", _INSIDE)
+            raise Refused("outside_workspace", f"{show(path)} is outside the workspace.", _INSIDE)
         top = self._roots[index].spelled
         real = self._resolve(top, tidy, follow=follow)
         split = self._split_real(real)
         if split is None or (follow and Path(real).is_symlink()):
-            return None
+            raise _refuse_link(path)
         if ".." in parts:  # a program that follows links before .. must come to the same place
             walked = self._resolve(
                 top, (*base, *(p for p in parts if p not in {"", "."})), follow=True
             )
             if self._split_real(walked) is None:
-                return None
+                raise _refuse_link(path)
             if walked != os.path.realpath(real):
-                return Deny(
+                raise Refused(
                     "path_ambiguous",
                     f"{show(path)} leads elsewhere once links are followed.",
                     "Write the path without ..",
@@ -184,18 +180,19 @@ class WindowsWorkspace(Workspace):
         return None
 
 
-def _find_spelling_fault(below: str) -> Deny | None:
-    fault = find_colon_fault(below)
-    if fault is not None:
-        return fault
+def _check_spelling(below: str) -> None:
+    check_colon(below)
     for name in below.split("/"):
-        fault = find_name_fault(name) or find_wildcard_fault(name)
-        if fault is not None:
-            return fault
-    return None
+        check_name(name)
+        if "*" in name or "?" in name:
+            raise Refused(
+                "path_wildcard",
+                f"{show(name)} is a pattern where one name is needed.",
+                "Write the name in full.",
+            )
 
 
-def _refuse_link(path: str) -> Deny:
-    return Deny(
+def _refuse_link(path: str) -> Refused:
+    return Refused(
         "link_outside", f"{show(path)} leads, through a link, outside the workspace.", _INSIDE
     )

@@ -4,13 +4,23 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from policies.paths.workspace import Place
 from policies.rules import shipped_rules
 from policies.tools import ToolCall, ToolGate
-from policies.verdict import Allow, Deny, Verdict
+from policies.verdict import Allow, Deny, Refused, Verdict
 from policies.windows.judge import KNOWN_COMMANDS, Shell
+
+T = TypeVar("T")
+
+
+def denied(work: Callable[[], T]) -> T | Deny:
+    """Return what `work` returns, or the denial with which it refuses."""
+    try:
+        return work()
+    except Refused as refused:
+        return refused.denial
 
 
 def judge_call(root: Path, name: str, **given_input: Any) -> Verdict:

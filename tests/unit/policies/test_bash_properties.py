@@ -48,7 +48,7 @@ def _bash_words(line: str, cwd: Path) -> list[str]:
     return done.stdout.decode().split("\0")[:-1]
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=_QUIET)
+@settings(max_examples=125, deadline=None, suppress_health_check=_QUIET)
 @given(_COMMANDS, st.lists(_WORDS, max_size=5), st.sampled_from([" ", "  ", "\t", ""]))
 def test_an_allowed_command_runs_as_the_words_that_were_judged(
     root: Path, command: str, words: list[str], gap: str
@@ -70,7 +70,7 @@ def test_an_allowed_command_runs_as_the_words_that_were_judged(
         assert validate_bash_command(line, root=root, cwd=root, rules=ALL) == verdict
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=_QUIET)
+@settings(max_examples=50, deadline=None, suppress_health_check=_QUIET)
 @given(st.text(max_size=60), st.text(max_size=10))
 def test_any_text_gets_a_verdict(root: Path, command: str, cwd: str) -> None:
     for line in (command, f"ls {command}", f"rm '{command}'", f"find {command}", f"grep {command}"):

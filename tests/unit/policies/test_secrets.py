@@ -112,7 +112,7 @@ _FRAGMENTS = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(_FRAGMENTS, max_size=14).map("".join))
 def test_masking_twice_is_masking_once(text: str) -> None:
     once = mask_secrets(text, known=["known1"])

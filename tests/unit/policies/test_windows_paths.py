@@ -7,11 +7,12 @@ from policies.tools import ToolCall, ToolGate
 from policies.verdict import Allow, Deny, Verdict
 from policies.windows.path_spelling import is_rooted, refuse_rooted
 from policies.windows.workspace import WindowsWorkspace, _strip_root
-from tests.unit.policies.judging import find_misses
+from tests.unit.policies.judging import denied, find_misses
 
 
 def _locate(root: Path, path: str, *, cwd: str | None = None) -> Place | Deny:
-    return WindowsWorkspace(root, cwd or root).locate(path.replace("{WS}", str(root)))
+    workspace = WindowsWorkspace(root, cwd or root)
+    return denied(lambda: workspace.locate(path.replace("{WS}", str(root))))
 
 
 def _parts(root: Path, path: str, *, cwd: str | None = None) -> tuple[str, ...]:
@@ -93,7 +94,8 @@ def test_relative_paths_start_from_the_working_directory(shared_workspace: Path)
 def test_a_working_directory_elsewhere_refuses_everything(shared_workspace: Path) -> None:
     for cwd in ("", "src", "\\", "C:\\", "{WS}\\..", "{WS}-evil", "\\\\s\\s"):
         filled = cwd.replace("{WS}", str(shared_workspace))
-        assert WindowsWorkspace(shared_workspace, filled).find_cwd_fault() is not None, cwd
+        elsewhere = WindowsWorkspace(shared_workspace, filled)
+        assert denied(elsewhere.check_cwd) is not None, cwd
 
 
 def test_links_are_resolved_without_regard_to_case(workspace: Path) -> None:
@@ -107,7 +109,7 @@ def test_links_are_resolved_without_regard_to_case(workspace: Path) -> None:
     assert _parts(workspace, "inner\\main.py") == ("inner", "main.py")
     found = _locate(workspace, "CFG\\settings.json")
     assert isinstance(found, Place)
-    assert found.find_write_fault() is not None
+    assert denied(found.check_write) is not None
 
 
 def test_a_way_through_a_link_and_back_must_be_unambiguous(workspace: Path) -> None:
@@ -133,10 +135,10 @@ def test_further_directories_count_as_inside(workspace: Path) -> None:
     found = WindowsWorkspace(workspace, workspace, [shared]).locate(f"{outside}\\keep.txt")
     assert isinstance(found, Place)
     assert not found.in_workspace
-    fault = found.find_write_fault()
+    fault = denied(found.check_write)
     assert fault is not None
     assert fault.rule == "read_only_directory"
-    assert isinstance(WindowsWorkspace(workspace, workspace).locate(f"{outside}\\keep.txt"), Deny)
+    assert WindowsWorkspace(workspace, workspace).find(f"{outside}\\keep.txt") is None
 
 
 def test_a_root_on_a_drive_is_compared_by_component_and_without_case() -> None:
@@ -149,7 +151,7 @@ def test_a_root_on_a_drive_is_compared_by_component_and_without_case() -> None:
 def test_what_starts_from_a_drive_or_share_is_known() -> None:
     assert all(map(is_rooted, ("/x", "//s/x", "C:/x", "c:/")))
     assert not any(map(is_rooted, ("C:x", "x", "./x", "env:/x")))
-    assert refuse_rooted("C:\\x").rule == "path_drive"
+    assert refuse_rooted("C:\\x").denial.rule == "path_drive"
 
 
 REFUSED_FOR_READ = r"""

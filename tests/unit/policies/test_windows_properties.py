@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from policies.verdict import Allow, Deny, Verdict
-from policies.windows.wildcards import Dialect, Pattern, read_pattern
+from policies.windows.wildcards import Dialect, read_pattern
 from tests.unit.policies.judging import read_table, validate_windows_command
 
 _VERBS = st.sampled_from(
@@ -127,7 +127,7 @@ def _tamper(line: str, changes: list[tuple[int, str, bool]]) -> str:
 
 
 _UNHURRIED = settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
@@ -159,7 +159,7 @@ def test_many_lines_that_were_tampered_with_stay_harmless(
 
 
 @settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(_SEEDS, st.lists(st.tuples(st.integers(0, 80), _HAZARDS), max_size=2))
 def test_bash_expands_nothing_in_an_allowed_line(
@@ -220,6 +220,5 @@ TAKEN: tuple[tuple[Dialect, str, str, str], ...] = (
 def test_patterns_take_what_each_shell_takes() -> None:
     for dialect, pattern, taken, left in TAKEN:
         read = read_pattern(pattern, dialect)
-        assert isinstance(read, Pattern)
         assert [name for name in taken.split() if not read.takes(name)] == [], pattern
         assert [name for name in left.split() if read.takes(name)] == [], pattern

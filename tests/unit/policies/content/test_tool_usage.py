@@ -18,15 +18,15 @@ def _wrong(rows: list[Row], *labels: str) -> list[str]:
 def test_training_rows_are_told_apart() -> None:
     rows = read_rows("rows.tsv")
     assert _wrong(rows, "durable", "other") == []
-    assert len(_wrong(rows, "call")) <= 6
+    assert len(_wrong(rows, "call")) <= sum(row.label == "call" for row in rows) / 50
 
 
 def test_held_out_rows_are_told_apart() -> None:
-    """No warning, owner or ordinary sentence is lost; of the descriptions at most one in six is missed."""
+    """No warning, owner or ordinary sentence is lost; of the descriptions at most one in nine is missed."""
     rows = read_rows("held_out.tsv")
     assert _wrong(rows, "durable", "other") == []
     missed = _wrong(rows, "call")
-    assert len(missed) <= sum(row.label == "call" for row in rows) / 6, missed
+    assert len(missed) <= sum(row.label == "call" for row in rows) / 9, missed
 
 
 def test_without_its_tool_in_use_an_item_is_shown() -> None:

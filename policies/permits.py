@@ -1,0 +1,102 @@
+"""What a person's yes covers beyond the call they were asked about.
+
+The gate describes each call that it lets through as an `Effect`. `permits_for` offers the rules that a yes may
+stand for, the narrowest first; a later call passes unasked if a rule that the person chose covers its effect.
+A rule never lets a call pass that the policy denies.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Reach = Literal["exact", "folder", "any"]
+"""The same call; the same command and options below one folder; any call of the command or tool."""
+
+Parts = tuple[str, ...]
+"""A path below the workspace's root, name by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """One call as rules compare it."""
+
+    tool: str
+    command: str | None = None
+    """The shell command in it."""
+    options: tuple[str, ...] | None = ()
+    """The command's options as they run; `None`: not known one by one."""
+    what: str = ""
+    """What tells it from other calls with the same paths: the whole line or input; empty: nothing."""
+    paths: frozenset[Parts] | None = None
+    """Each path it touches, by its spelling and with its links followed; `None`: not known, or partly outside."""
+    shown: str = ""
+    """The line or path as a person reads it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permit:
+    """A rule that a yes stands for."""
+
+    reach: Reach
+    effect: Effect
+    """The call that the person was asked about."""
+    folder: Parts = ()
+    """With `folder`: the deepest folder that holds all paths of the call."""
+
+    def covers(self, effect: Effect) -> bool:
+        """Return whether a call passes unasked."""
+        mine = self.effect
+        if (effect.tool, effect.command) != (mine.tool, mine.command):
+            return False
+        match self.reach:
+            case "exact":
+                return (effect.what, effect.paths) == (mine.what, mine.paths)
+            case "folder":
+                return effect.options == mine.options and _is_below(effect.paths, self.folder)
+            case "any":
+                return True
+
+    def fields(self, show: Callable[[str], str]) -> dict[str, Any]:
+        """Return what clients see of it; `show` makes a text safe to show."""
+        fields: dict[str, Any] = {
+            "reach": self.reach,
+            "tool": self.effect.tool,
+            "command": self.effect.command,
+        }
+        if self.reach == "exact":
+            fields["call"] = show(self.effect.shown)
+        if self.reach == "folder":
+            fields["options"] = [show(option) for option in self.effect.options or ()]
+            fields["folder"] = show("/".join(self.folder))
+        return fields
+
+
+def permits_for(effect: Effect) -> tuple[Permit, ...]:
+    """Return the rules that a yes to a call may stand for, the narrowest first."""
+    permits = [Permit(reach="exact", effect=effect)]
+    if effect.paths and effect.options is not None:
+        in_folder = Permit(reach="folder", effect=effect, folder=_common_folder(effect.paths))
+        if in_folder.covers(effect):
+            permits.append(in_folder)
+    return (*permits, Permit(reach="any", effect=effect))
+
+
+def effect_of_input(tool: str, given: Mapping[str, Any], cwd: str) -> Effect:
+    """Return the effect of a call of which no more is known than its input and where it runs."""
+    shown = json.dumps(given, sort_keys=True, default=repr, ensure_ascii=False)
+    return Effect(tool=tool, options=None, what=f"{cwd}\n{shown}", shown=shown)
+
+
+def _is_below(paths: frozenset[Parts] | None, folder: Parts) -> bool:
+    count = len(folder)
+    return bool(paths) and all(len(path) > count and path[:count] == folder for path in paths or ())
+
+
+def _common_folder(paths: frozenset[Parts]) -> Parts:
+    first, *others = sorted(paths)
+    folder = first[:-1]
+    for path in others:
+        while path[:-1][: len(folder)] != folder:
+            folder = folder[:-1]
+    return folder
