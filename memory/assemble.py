@@ -8,13 +8,15 @@
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import shutil
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import anyio
 import anyio.to_thread
@@ -25,15 +27,21 @@ from memory.cases.book import CaseBook
 from memory.cases.case_reader import CaseReader
 from memory.cases.finder import CaseFinder
 from memory.cases.similarity import SectionComparer
+from memory.cases.store import CaseStore
 from memory.cases.tools import CaseTools
 from memory.clock import Now
+from memory.embeddings.choice import LEAST_COSINES, EmbedderChoice, make_embedder
 from memory.embeddings.hashed import HashedEmbedder
-from memory.embeddings.minilm import MiniLmEmbedder, is_present_blocking
-from memory.embeddings.protocol import Embedder
 from memory.episodes.episode import EpisodeDraft, Written
 from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.extract import Extractor
 from memory.episodes.writer import MemoryWriter
+from memory.fact_keeper import FactKeeper
+from memory.fact_tidier import FactTidier
+from memory.facts.consolidation import TidyAction
+from memory.facts.fact import Origin
+from memory.facts.learner import FactLearner, LearningResult
+from memory.facts.told import Learn
 from memory.forgetting import Forgetting
 from memory.intents.chronicle import Chronicle
 from memory.intents.masking import Mask
@@ -44,14 +52,17 @@ from memory.intents.record import IntentRecorder
 from memory.intents.turns import ChronicleTurns
 from memory.itemstore import ItemStore
 from memory.notes.index import NoteIndex
-from memory.outbox.backend import Backend
+from memory.outbox.backend import Backend, BackendHealth
 from memory.outbox.breaker import Breaker, BreakerLimits, BreakerState
 from memory.outbox.delivery import Delivery
 from memory.outbox.worker import DeliveryResult, DeliveryWorker, OutboxHealth
+from memory.recall.measuring import MeasuredItems, MeasuredRetriever, SearchEvents
 from memory.recall.reader import RecallReader
 from memory.recall.retrievers import FulltextRetriever, Retriever
 from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
+from memory.record.index import RecordIndex
+from memory.restoring import restore_lines
 from memory.scope import Scope
 from memory.small_model import AskModel
 from memory.stores.sqlite import migrations
@@ -61,28 +72,29 @@ from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from memory.stores.sqlite.episodes import SqliteEpisodeStore
 from memory.stores.sqlite.integrity import check_integrity
+from memory.stores.sqlite.item_pages import SqliteItemPages
 from memory.stores.sqlite.items import SqliteItemStore
 from memory.stores.sqlite.notes import SqliteNoteStore
 from memory.stores.sqlite.outbox import SqliteOutboxStore
+from memory.stores.sqlite.record import SqliteRecordStore
 from memory.stores.sqlite.vacuum import IndexVacuum
 from memory.stores.sqlite.vectors import SqliteIndexState, SqliteVectorDeliveries
+from memory.transfer import export_lines, profile_line
 from memory.vectors.backfill import VectorBackfill
 from memory.vectors.chroma import ChromaVectorIndex
 from memory.vectors.indexer import BACKEND as VECTORS
-from memory.vectors.indexer import VectorIndexer, VectorRetriever
+from memory.vectors.indexer import IndexFiles, VectorIndexer, VectorRetriever
 from memory.vectors.probe import is_sound_blocking
+from memory.vectors.protocol import VectorIndex
 
 _log = logging.getLogger(__name__)
 
 FILE: Final = "memory.sqlite3"
 _VECTORS_DIR: Final = "vectors"
-_MODEL_DIR: Final = "models/all-MiniLM-L6-v2"
 _CLOSE_S: Final = 10.0
-_LEAST_SIMILARITY: Final = {"hashed-1": 0.4}
-"""Minimum cosine by model; below it, hashed vectors are near by chance."""
-_LEAST_SIMILARITY_OF_MODELS: Final = 0.25
-
-EmbedderName = Literal["auto", "hashed", "minilm"]
+NO_EMBEDDER: Final = "No embedder is set: memory is searched by words."
+_OFF: Final = BackendHealth(name=VECTORS, state="off", detail=NO_EMBEDDER)
+_NO_VECTORS: Final = OutboxHealth(backend=_OFF, breaker="closed", last_error=None, lag_s=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,17 +105,21 @@ class MemoryPlan:
     workspace: Path
     mask: Mask
     known_secrets: Sequence[str] = ()
-    embedder: EmbedderName = "auto"
+    embedder: EmbedderChoice = field(default_factory=EmbedderChoice)
     policy_file: Path | None = None
     backends: Sequence[Backend] = ()
     """Backends besides the vector index; those that can be searched are."""
     ask_model: AskModel | None = None
+    learns: Learn = "explicit"
+    """What becomes facts: nothing, what persons ask for, or also what a model finds."""
+    keeps_contacts: bool = False
+    """True to leave e-mail addresses, phone numbers and account names in episodes."""
     extract: bool = False
     """True to have a model add decisions and pitfalls to episodes."""
     serves_vectors: bool = True
-    """True if this process serves the vector index; only one may."""
+    """True if this process serves the vector index, where there is an embedder; only one process may."""
     served_elsewhere: Sequence[str] = ()
-    """Backends besides the vector index that another process serves."""
+    """Backends that another process serves."""
     tends: bool = True
     """True to look for ended turns and notes; a command leaves that to the server."""
 
@@ -115,7 +131,11 @@ class MemoryEvents:
     on_delivery: Callable[[Delivery, DeliveryResult, str | None], None] = lambda *_: None
     on_breaker: Callable[[str, BreakerState], None] = lambda *_: None
     on_episode: Callable[[Written], None] = lambda _: None
+    on_fact: Callable[[Origin], None] = lambda _: None
+    on_tidied: Callable[[TidyAction], None] = lambda _: None
+    on_learning: Callable[[LearningResult], None] = lambda _: None
     on_loop_failure: OnFailure = lambda _: None
+    searches: SearchEvents = field(default_factory=SearchEvents)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,10 +147,14 @@ class Memory:
     recorder: IntentRecorder
     chronicle: Chronicle
     items: ItemStore
+    pages: SqliteItemPages
+    record: RecordIndex
     episodes: SqliteEpisodeStore
     outbox: SqliteOutboxStore
     notes: NoteIndex
     cases: CaseTools
+    facts: FactKeeper
+    fact_tidier: FactTidier
     queue: IntentQueue
     database: Database
     episode_worker: EpisodeWorker
@@ -139,9 +163,12 @@ class Memory:
     deliveries: Sequence[DeliveryWorker]
     deliver_to: Sequence[str]
     """All backends, those of another process included."""
+    off: Sequence[OutboxHealth]
+    """Backends that the settings leave out."""
     vacuum: IndexVacuum
     now: Now
     _writer: MemoryWriter
+    _case_store: CaseStore
     _forgetting: Forgetting
 
     async def write(self, draft: EpisodeDraft) -> Written:
@@ -159,6 +186,17 @@ class Memory:
         self.wake_deliveries()
         return forgotten
 
+    async def export(self, owner_ids: Sequence[str] = ()) -> AsyncIterator[str]:
+        """Yield what these owners have, or all, as lines of JSON; see `export_lines`. Profiles are last."""
+        async for line in export_lines(self.items, self.episodes, self._case_store, owner_ids):
+            yield line
+        for owner_id, profile in (await self.facts.profiles(owner_ids)).items():
+            yield profile_line(owner_id, profile)
+
+    async def restore(self, lines: Iterable[str], owner_id: str | None = None) -> Counter[str]:
+        """Restore exported lines; see `restore_lines`."""
+        return await restore_lines(lines, owner_id, write_all=self.write_all, facts=self.facts)
+
     async def retry(self, delivery_id: int, owner_id: str) -> Delivery | None:
         """Make a delivery due now; return None if the owner has no such delivery."""
         delivery = await self.outbox.retry(delivery_id, owner_id, self.now())
@@ -166,8 +204,8 @@ class Memory:
         return delivery
 
     async def health(self) -> Sequence[OutboxHealth]:
-        """Return the health of each backend."""
-        return [await delivery.health() for delivery in self.deliveries]
+        """Return the health of each backend, also of one that is off."""
+        return [*self.off, *[await delivery.health() for delivery in self.deliveries]]
 
     def turn_ended(self) -> None:
         """Announce a recorded turn: its episode can be written, and it may have changed notes."""
@@ -227,6 +265,7 @@ def _loops(memory: Memory, *, tends: bool) -> dict[str, Callable[[], Awaitable[N
     loops |= {f"delivery_{delivery.name}": delivery.run for delivery in memory.deliveries}
     if tends:
         loops |= {"episodes": memory.episode_worker.run, "notes": memory.notes.run}
+        loops |= {"facts": memory.fact_tidier.run}
     return loops | {"intents": memory.queue.run, "word_purge": memory.vacuum.run}
 
 
@@ -262,14 +301,9 @@ async def _build(
     chronicle = SqliteChronicle(database)
     recorder = IntentRecorder(chronicle, plan.mask, policy)
     outbox = SqliteOutboxStore(database)
-    embedder = (
-        await anyio.to_thread.run_sync(_embedder_blocking, plan)
-        if plan.serves_vectors
-        else HashedEmbedder()
-    )
-    vectors = _vectors(plan, database, items, embedder) if plan.serves_vectors else None
+    vectors = await _vectors(plan, database, items, now, told) if plan.serves_vectors else None
     served: list[Backend] = [*([vectors] if vectors is not None else []), *plan.backends]
-    deliver_to = [VECTORS, *(backend.name for backend in plan.backends), *plan.served_elsewhere]
+    deliver_to = [*(backend.name for backend in served), *plan.served_elsewhere]
     deliveries = [
         DeliveryWorker(
             backend,
@@ -288,7 +322,7 @@ async def _build(
         for delivery in deliveries:
             delivery.wake()
 
-    def notes_changed() -> None:
+    def items_changed() -> None:
         vacuum.wake()
         wake_deliveries()
 
@@ -304,10 +338,16 @@ async def _build(
             told.on_episode(result)
         wake_deliveries()
 
+    def facts_written(origins: Sequence[Origin]) -> None:
+        for origin in origins:
+            told.on_fact(origin)
+        items_changed()
+
     writer = MemoryWriter(
         episodes,
         deliver_to=deliver_to,
         known_secrets=plan.known_secrets,
+        keeps_contacts=plan.keeps_contacts,
         now=now,
         on_written=announce,
     )
@@ -315,7 +355,7 @@ async def _build(
         plan.workspace,
         SqliteNoteStore(database, deliver_to=deliver_to, recording=recorder.recording, now=now),
         plan.mask,
-        on_change=notes_changed,
+        on_change=items_changed,
     )
     retrievers: list[Retriever] = [FulltextRetriever(items)]
     if vectors is not None:
@@ -324,8 +364,8 @@ async def _build(
         plan.backends, now=now, mask=plan.mask, on_breaker=told.on_breaker
     )
     search = MemorySearch(
-        items,
-        retrievers,
+        MeasuredItems(items, told.searches),
+        [MeasuredRetriever(retriever, told.searches) for retriever in retrievers],
         now=now,
         on_words_alone=backfill.note if backfill is not None else lambda _: None,
     )
@@ -341,21 +381,51 @@ async def _build(
         on_change=wake_deliveries,
     )
     ask = plan.ask_model
+    forgetting = Forgetting(
+        database,
+        backends=deliver_to,
+        recording=recorder.recording,
+        now=now,
+        forget_note=notes.forget_note,
+    )
+    facts = FactKeeper(
+        database,
+        deliver_to=deliver_to,
+        recording=recorder.recording,
+        mask=plan.mask,
+        now=now,
+        forget=forgetting.forget,
+        learns=plan.learns,
+        on_written=facts_written,
+    )
     return Memory(
         reader=RecallReader(
             search,
             selector=Selector(ask) if ask is not None else None,
             pending=PendingContext(chronicle),
+            profiles=facts,
             about_memory=notes,
+            items=items,
         ),
         search=search,
         recorder=recorder,
         chronicle=chronicle,
         items=items,
+        pages=SqliteItemPages(database),
+        record=RecordIndex(
+            # its texts stay here: the vectors are the server's own
+            SqliteRecordStore(database, now, deliver_to=[VECTORS] if vectors is not None else []),
+            episodes,
+            mask=plan.mask,
+            now=now,
+            on_change=items_changed,
+        ),
         episodes=episodes,
         outbox=outbox,
         notes=notes,
         cases=CaseTools(book, finder, CaseReader(cases)),
+        facts=facts,
+        fact_tidier=FactTidier(database, deliver_to=deliver_to, now=now, on_step=told.on_tidied),
         queue=IntentQueue(recorder),
         database=database,
         episode_worker=EpisodeWorker(
@@ -365,60 +435,63 @@ async def _build(
             extraction=Extractor(ask, now=now, known_secrets=plan.known_secrets)
             if ask is not None and plan.extract
             else None,
+            learning=FactLearner(
+                ask,
+                keep=facts.keep,
+                now=now,
+                known_secrets=plan.known_secrets,
+                on_result=told.on_learning,
+            )
+            if ask is not None and plan.learns == "model"
+            else None,
             on_bad_turn=_tell_bad_turn,
         ),
         vectors=vectors,
         backfill=backfill,
         deliveries=deliveries,
         deliver_to=deliver_to,
+        off=[_NO_VECTORS] if plan.serves_vectors and vectors is None else [],
         vacuum=vacuum,
         now=now,
         _writer=writer,
-        _forgetting=Forgetting(
-            database,
-            backends=deliver_to,
-            recording=recorder.recording,
-            now=now,
-            forget_note=notes.forget_note,
-        ),
+        _case_store=cases,
+        _forgetting=forgetting,
     )
 
 
-def _vectors(
-    plan: MemoryPlan, database: Database, items: SqliteItemStore, embedder: Embedder
-) -> VectorIndexer:
+async def _vectors(
+    plan: MemoryPlan, database: Database, items: SqliteItemStore, now: Now, told: MemoryEvents
+) -> VectorIndexer | None:
+    """Return the vector index; None without an embedder, and then what an earlier one left is removed."""
     directory = plan.data_dir / _VECTORS_DIR
-    name, dimension = embedder.model_id, embedder.dimension
+    embedder = await make_embedder(
+        plan.embedder,
+        plan.data_dir,
+        mask=plan.mask,
+        now=now,
+        on_breaker=partial(told.on_breaker, f"{VECTORS}_reading"),
+    )
+    states = SqliteIndexState(database)
+    if embedder is None:
+        await states.remove()
+        await anyio.to_thread.run_sync(partial(shutil.rmtree, directory, ignore_errors=True))
+        return None
 
-    async def is_sound() -> bool:
+    async def is_sound(model_id: str, dimension: int) -> bool:
         return await anyio.to_thread.run_sync(
-            is_sound_blocking, directory, name, dimension, abandon_on_cancel=True
+            is_sound_blocking, directory, model_id, dimension, abandon_on_cancel=True
         )
 
+    def open_index(model_id: str, dimension: int) -> VectorIndex:
+        return ChromaVectorIndex(directory, model_id=model_id, dimension=dimension)
+
     return VectorIndexer(
-        ChromaVectorIndex(directory, model_id=name, dimension=dimension),
+        IndexFiles(open=open_index, is_sound=is_sound),
         embedder,
         items,
-        SqliteIndexState(database),
-        is_sound=is_sound,
-        least_similarity=_LEAST_SIMILARITY.get(name, _LEAST_SIMILARITY_OF_MODELS),
+        states,
+        least_cosine=LEAST_COSINES.get(embedder.model_id),
     )
-
-
-def model_dir(data_dir: Path) -> Path:
-    """Return the directory of the embedding model that can be fetched."""
-    return data_dir / _MODEL_DIR
-
-
-def _embedder_blocking(plan: MemoryPlan) -> Embedder:
-    if plan.embedder != "hashed" and is_present_blocking(model_dir(plan.data_dir)):
-        import_module(
-            "chromadb"
-        )  # or the model's thread and the index's import it at once, and fail
-        return MiniLmEmbedder(model_dir(plan.data_dir))
-    if plan.embedder == "minilm":
-        _log.warning("embedding_model_missing")
-    return HashedEmbedder()
 
 
 def _tell_bad_turn(turn_id: str, exc: Exception) -> None:

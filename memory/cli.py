@@ -1,8 +1,7 @@
-"""The command `memory`: looks into memory, writes to it, and mends it; beside a running server, too."""
+"""The command `memory`: browses, writes, exports and repairs memory, also beside a running server."""
 
 import argparse
 import json
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -12,20 +11,23 @@ import anyio
 import anyio.to_thread
 
 from memory.assemble import Memory
-from memory.embeddings.minilm import ModelMissing
+from memory.cases.case import CaseCaller
+from memory.cases.results import Refusal
+from memory.embeddings.protocol import ModelMissing
 from memory.episodes.episode import EpisodeDraft
 from memory.errors import StoreConflict, StoreUnavailable
+from memory.intents.registry import UnknownIntent, form_of
+from memory.items import KINDS
 from memory.outbox.delivery import Delivery, DeliveryStatus
 from memory.rebuilding import rebuild, redeliver
 from memory.recall.query import DEFAULT_BUDGET_CHARS, RECALLED_KINDS, QueryPack
 from memory.scope import Scope, is_users_name
-from memory.transfer import NotTransferable, export_episodes, read_drafts
+from memory.transfer import NotTransferable
 
 FAILED = 1
 BAD_ARGUMENTS = 2
 
 _MAX_INPUT_BYTES = 64 * 1024 * 1024
-_BATCH = 50
 _LIMIT = 200
 _MAX_COUNT = 100_000
 
@@ -38,9 +40,21 @@ PROGRAM memory search WORDS… [--limit N] [--json]
 PROGRAM memory context WORDS… [--budget CHARS]
     Print what would be put beside a message.
 
+PROGRAM memory list [WORDS…] [--kind KIND,…] [--limit N]
+    List what is remembered, latest first; with words, what contains all of them.
+
+PROGRAM memory show ID…
+    Print whole items.
+
+PROGRAM memory forget ID…
+    Delete items everywhere.
+
 PROGRAM memory write
     Read one episode as JSON from standard input and store it:
       {"episode_type": "howto", "title": "…", "tags": ["…"], "sections": {"recipe": "…"}}
+
+PROGRAM memory fields KEY
+    List the fields that payloads of an intent had, of all users, without values.
 
 PROGRAM memory outbox [--status pending|delivered|dead]
     List deliveries to the vector index and other backends.
@@ -55,11 +69,12 @@ PROGRAM memory redeliver BACKEND
     Have the server deliver everything to a backend again, one that has lost its data say.
 
 PROGRAM memory export
-    Print every episode as a line of JSON.
+    Print everything that is remembered, each item as a line of JSON.
 
 PROGRAM memory import
-    Read such lines from standard input; what is there already stays as it is. With --owner they
-    all become memory of that user, each with an id of its own where another user has it.
+    Read the episodes among such lines from standard input; what is there already stays as it is.
+    With --owner they all become memory of that user, each with an id of its own where another
+    user has it.
 
 PROGRAM memory fetch-model
     Fetch the embedding model (some 80 MB), once; the only command that goes to the network.
@@ -76,7 +91,7 @@ class _Refused(Exception):
         self.code = code
 
 
-_TOLD = (StoreUnavailable, StoreConflict, ModelMissing, NotTransferable)
+_TOLD = (StoreUnavailable, StoreConflict, ModelMissing, NotTransferable, UnknownIntent)
 """Errors whose text is one sentence for people."""
 
 
@@ -188,6 +203,42 @@ async def _search(call: _Call) -> None:
         call.say(f"Without: {', '.join(found.degraded)}.")
 
 
+async def _list(call: _Call) -> None:
+    kinds = tuple(kind for kind in KINDS if kind in call.given.kind) or KINDS
+    page = await call.memory.pages.page(
+        call.scope, kinds=kinds, words=call.text, limit=call.given.limit
+    )
+    for listed in page.items:
+        item = listed.item
+        call.say(f"{item.occurred_at:%Y-%m-%d}  {item.kind:<7}  {item.id}  {item.title}")
+        call.say(f"      {item.source}; {listed.why}")
+    if not page.items:
+        call.say("There is nothing.")
+    if page.next_cursor is not None:
+        call.say("There is more; a larger --limit shows it.")
+
+
+async def _show(call: _Call) -> None:
+    for item_id in call.given.words:
+        item = await call.memory.items.get(item_id, call.scope)
+        if item is not None:
+            call.say(f"{item.title}\n{item.occurred_at:%Y-%m-%d}, {item.kind}, {item.source}\n")
+            call.say(f"{item.body}\n")
+            continue
+        caller = CaseCaller(scope=call.scope, by="person")
+        hidden = await call.memory.cases.render(caller, [item_id])
+        if isinstance(hidden, Refusal):
+            raise _Refused(f"There is no item {item_id}.", FAILED)
+        call.say(hidden.cases[0].markdown)
+
+
+async def _forget(call: _Call) -> None:
+    for item_id in call.given.words:
+        if not await call.memory.forget(item_id, call.scope):
+            raise _Refused(f"There is no item {item_id}.", FAILED)
+        call.say(f"forgotten: {item_id}")
+
+
 async def _context(call: _Call) -> None:
     query = QueryPack(
         queries=(call.text,),
@@ -215,6 +266,11 @@ async def _write(call: _Call) -> None:
         call.say(f"masked: {written.redacted}")
     if written.notice:
         call.say(written.notice)
+
+
+async def _fields(call: _Call) -> None:
+    for field in await call.memory.chronicle.observed_fields(form_of(call.text).key):
+        call.say(f"{field.name}  {field.type}  {field.seen}")
 
 
 async def _outbox(call: _Call) -> None:
@@ -257,30 +313,29 @@ async def _redeliver(call: _Call) -> None:
 
 
 async def _export(call: _Call) -> None:
-    memory, owner = call.memory, call.given.owner
-    async for line in export_episodes(memory.items, memory.episodes, owner):
+    owner = call.given.owner
+    async for line in call.memory.export([owner] if owner is not None else ()):
         call.say(line)
 
 
 async def _import(call: _Call) -> None:
     lines = (await call.read()).split("\n")  # in JSON, other line ends are part of a text
-    drafts = list(read_drafts(lines, call.given.owner))  # all are read before one is written
-    counts: Counter[str] = Counter()
-    left_out = 0
-    for start in range(0, len(drafts), _BATCH):
-        for written in await call.memory.write_all(drafts[start : start + _BATCH]):
-            counts[written.status] += 1
-            left_out += written.left_out if written.status != "there" else 0
+    counts = await call.memory.restore(lines, call.given.owner)
     stored, there, refused = counts["stored"], counts["there"], counts["refused"]
-    call.say(f"Read {len(drafts)}: {stored} stored, {there} there already, {refused} refused.")
+    read, left_out = stored + there + refused, counts["never_saved"]
+    call.say(f"Read {read}: {stored} stored, {there} there already, {refused} refused.")
     if left_out:
         call.say(f"Left out as never saved: {left_out} sentence{'s' if left_out > 1 else ''}.")
 
 
 _COMMANDS: Mapping[str, Callable[[_Call], Awaitable[None]]] = {
+    "list": _list,
+    "show": _show,
+    "forget": _forget,
     "search": _search,
     "context": _context,
     "write": _write,
+    "fields": _fields,
     "outbox": _outbox,
     "retry": _retry,
     "rebuild": _rebuild,
@@ -297,8 +352,12 @@ def _parse(args: Sequence[str]) -> argparse.Namespace:
     for name in (*_COMMANDS, "fetch-model"):
         one = commands.add_parser(name, add_help=False)
         one.add_argument("--owner", type=_owner, default=argparse.SUPPRESS)
-        if name in {"search", "context", "retry"}:
-            one.add_argument("words", nargs="*" if name == "retry" else "+")
+        if name in {"search", "context", "show", "forget", "fields"}:
+            one.add_argument("words", nargs="+")
+        elif name in {"list", "retry"}:
+            one.add_argument("words", nargs="*")
+    commands.choices["list"].add_argument("--kind", type=_kinds, default=())
+    commands.choices["list"].add_argument("--limit", type=_count, default=_LIMIT)
     commands.choices["search"].add_argument("--limit", type=_count, default=10)
     commands.choices["search"].add_argument("--json", action="store_true")
     commands.choices["context"].add_argument("--budget", type=_count, default=DEFAULT_BUDGET_CHARS)
@@ -312,6 +371,13 @@ def _owner(text: str) -> str:
     if not is_users_name(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no user's name")
     return text
+
+
+def _kinds(text: str) -> list[str]:
+    kinds = text.split(",")
+    if not set(kinds) <= set(KINDS):
+        raise argparse.ArgumentTypeError(f"{text!r} is not some of {', '.join(KINDS)}")
+    return kinds
 
 
 def _count(text: str) -> int:

@@ -14,4 +14,3 @@ class MemoryReader(Protocol):
 
     async def recall(self, query: QueryPack) -> ContextPack:
         """Return what fits the query. May be cancelled at the turn's deadline at any await."""
-        ...

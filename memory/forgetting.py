@@ -22,6 +22,7 @@ from memory.stores.sqlite.case_writes import delete_case_blocking
 from memory.stores.sqlite.chronicle import record_blocking, scrub_blocking
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.episodes import delete_episode_blocking
+from memory.stores.sqlite.facts import take_fact_blocking
 from memory.stores.sqlite.forgotten import (
     Mentions,
     find_mentions,
@@ -34,6 +35,7 @@ from memory.stores.sqlite.outbox import (
     enqueue_again_blocking,
     withdraw_blocking,
 )
+from memory.stores.sqlite.record import forget_turns_blocking, intents_of_turn_blocking
 from memory.stores.sqlite.vacuum import request_vacuum_blocking
 
 ForgetNote = Callable[[str, str], Awaitable[bool]]
@@ -71,7 +73,7 @@ class Forgetting:
     async def forget(self, item_id: str, scope: Scope) -> bool:
         """Forget an item that the scope covers; return whether there was one.
 
-        Every backend that was or may have been given it has to forget it, also those that are not in use
+        Facts in whose place a forgotten fact came hold again. Every backend that was or may have been given it has to forget it, also those that are not in use
         at present; deliveries of it that still wait are withdrawn.
 
         Raises:
@@ -107,13 +109,18 @@ class Forgetting:
         self, connection: sqlite3.Connection, *, target: _Target, mentions: Mentions, now: datetime
     ) -> bool:
         was_case = delete_case_blocking(connection, target.id)
+        fact_intents = self._forget_fact_blocking(connection, target.id, now)
         if not delete_item_blocking(connection, target.id) and not was_case:
             return False  # another call was faster
         backends = {*self._backends, *backends_of_blocking(connection, target.id)}
         withdraw_blocking(connection, target.id)
         owner_id = target.scope.owner_id
+        sources = [*(delete_episode_blocking(connection, target.id) or ()), *fact_intents]
+        if target.kind == "turn":
+            sources += intents_of_turn_blocking(connection, target.id)
+        forget_turns_blocking(connection, sources, now)
         intent_ids = [
-            *(delete_episode_blocking(connection, target.id) or ()),
+            *sources,
             *mentions_since_blocking(connection, mentions, [target.id], owner_id),
         ]
         scrub_blocking(connection, intent_ids, now, owner_id=owner_id)
@@ -125,3 +132,16 @@ class Forgetting:
         enqueue_again_blocking(connection, deliveries, now)  # it may have been imported since
         request_vacuum_blocking(connection)
         return True
+
+    def _forget_fact_blocking(
+        self, connection: sqlite3.Connection, fact_id: str, now: datetime
+    ) -> Sequence[str]:
+        """Delete a fact and its line in the profile; return the intent of the message that told it.
+
+        What it had replaced holds again.
+        """
+        fact = take_fact_blocking(connection, fact_id, self._backends, now)
+        if fact is None or fact.turn_id is None:
+            return ()
+        sql = "SELECT id FROM intents WHERE turn_id = ? AND key = 'turn.received'"
+        return [row["id"] for row in connection.execute(sql, (fact.turn_id,))]

@@ -1,16 +1,20 @@
-"""The unit of search: a note, an episode or a case as one item.
+"""The unit of search: a note, a fact, an episode, a case or a turn as one item.
 
 The item has what is searched, ranked and shown; its source (sections, fields) has tables of its own.
 """
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 from memory.scope import Scope
 
-ItemKind = Literal["note", "episode", "case"]
-KINDS: tuple[ItemKind, ...] = ("note", "episode", "case")
+ItemKind = Literal["note", "fact", "episode", "case", "turn"]
+KINDS: tuple[ItemKind, ...] = ("note", "fact", "episode", "case", "turn")
+
+
+BETWEEN_HEADINGS: Final = " › "
+"""Stands in a title between the headings above an item and its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,3 +43,5 @@ class Item:
     """Its place in the thread; None if `thread` is None."""
     revision: int = 1
     """Grows with each change."""
+    valid_until: datetime | None = None
+    """When it stopped to hold, because another item came in its place; None while it holds."""

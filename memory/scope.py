@@ -61,7 +61,7 @@ class SearchScope(Scope):
     """A query's scope that also accepts items without some of its labels."""
 
     or_without: tuple[str, ...] = ()
-    """Labels that may be absent; only cases can be searched like this."""
+    """Labels that may be absent: `project_id`, and of cases any."""
 
     @property
     def wanted(self) -> Mapping[str, tuple[str | None, ...]]:

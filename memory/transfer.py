@@ -1,17 +1,18 @@
-"""Exports episodes as JSON lines and imports them, each with its id.
+"""Exports what is remembered as JSON lines, and reads episodes, facts and profiles from such lines.
 
-The lines hold no secrets: these were masked before the episodes were stored. An import restores an episode
-as it was, with what was merged into it. Importing the same lines twice changes nothing. Notes are files and
-are copied as files.
+The lines hold no secrets: these were masked before anything was stored. An episode is read with its id and
+with what was merged into it. The lines of other kinds are for readers: notes are copied as files.
 """
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator
-from dataclasses import asdict, replace
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, cast
 
+from memory.cases.case import Case
+from memory.cases.store import CaseStore
 from memory.clock import from_rfc3339, rfc3339
 from memory.episodes.episode import (
     EPISODE_TYPES,
@@ -23,13 +24,38 @@ from memory.episodes.episode import (
     Variant,
 )
 from memory.episodes.store import EpisodeStore
+from memory.facts.profile import Profile
+from memory.items import Item
 from memory.itemstore import ItemStore
 from memory.scope import LABELS, Scope, is_users_name
 
 FORMAT: Final = "candor-episode-1"
+CASE_FORMAT: Final = "candor-case-1"
+ITEM_FORMAT: Final = "candor-item-1"
+PROFILE_FORMAT: Final = "candor-profile-1"
 _BATCH: Final = 100
 _ID: Final = re.compile(r"epi_[0-9A-Za-z]{1,100}")
 _MAX_NUMBER: Final = 2**53
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldFact:
+    """A statement as it was exported, for one that held then."""
+
+    text: str
+    scope: Scope
+    told_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldProfile:
+    """A person's profile as it was exported."""
+
+    owner_id: str
+    text: str
+
+
+Entry = EpisodeDraft | ToldFact | ToldProfile
 
 
 class NotTransferable(ValueError):
@@ -40,66 +66,83 @@ class _Mistake(ValueError):
     """What a line contains that it must not, as the end of a sentence about it."""
 
 
-async def export_episodes(
-    items: ItemStore, episodes: EpisodeStore, owner_id: str | None = None
+async def export_lines(
+    items: ItemStore, episodes: EpisodeStore, cases: CaseStore, owner_ids: Sequence[str] = ()
 ) -> AsyncIterator[str]:
-    """Yield a line for each episode, of one owner or of all, in the order of writing."""
+    """Yield a line for each item of these owners or of all, in the order of writing.
+
+    Cases that search does not show follow at the end.
+    """
     seq = 0
-    while some := await items.after(seq, _BATCH):
+    while some := await items.after(seq, _BATCH, owner_ids=owner_ids):
         seq = some[-1].seq
         for entry in some:
-            scope = entry.item.scope
-            if entry.item.kind != "episode" or owner_id not in {None, scope.owner_id}:
-                continue
-            episode = await episodes.get(entry.item.id, Scope(owner_id=scope.owner_id))
-            if episode is not None:
-                yield _line(episode)
+            yield await _line_of(entry.item, episodes, cases)
+    for case in await cases.hidden(owner_ids):
+        yield _case_line(case)
 
 
-def read_drafts(lines: Iterable[str], owner_id: str | None = None) -> Iterator[EpisodeDraft]:
-    """Yield the episodes in exported lines; `owner_id` replaces their owners.
+def profile_line(owner_id: str, profile: Profile) -> str:
+    """Return the line of a person's profile."""
+    return _json_line(PROFILE_FORMAT, asdict(profile), Scope(owner_id=owner_id))
+
+
+async def _line_of(item: Item, episodes: EpisodeStore, cases: CaseStore) -> str:
+    scope = Scope(owner_id=item.scope.owner_id)
+    if item.kind == "episode" and (episode := await episodes.get(item.id, scope)) is not None:
+        return _episode_line(episode)
+    if item.kind == "case" and (found := await cases.get([item.id], scope.owner_id)):
+        return _case_line(found[0])
+    return _json_line(ITEM_FORMAT, asdict(item), item.scope)
+
+
+def read_entries(lines: Iterable[str], owner_id: str | None = None) -> Iterator[Entry | None]:
+    """Yield what exported lines hold, None for a line that is left out; `owner_id` replaces their owners.
 
     Raises:
-        NotTransferable: a line is not an episode; those before it were yielded.
+        NotTransferable: a line is of no exported kind; those before it were yielded.
     """
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            draft = _draft(json.loads(line))
+            value = json.loads(line)
+            json.dumps(value, ensure_ascii=False).encode()  # fails on half of a character
+            if owner_id is not None:
+                value["owner_id"] = owner_id
+            entry = _READERS[value["format"]](value)
         except _Mistake as exc:
             raise NotTransferable(f"Line {number} has {exc}.") from None
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as exc:
-            raise NotTransferable(f"Line {number} is not an exported episode.") from exc
-        if owner_id is not None:
-            draft = replace(draft, scope=replace(draft.scope, owner_id=owner_id))
-        yield draft
+            raise NotTransferable(f"Line {number} is not an exported line.") from exc
+        yield entry
 
 
-def _line(episode: Episode) -> str:
+def _episode_line(episode: Episode) -> str:
     fields = asdict(episode)
     del fields["updated_at"], fields["revision"]
-    value = {
-        "format": FORMAT,
-        **fields,
-        "owner_id": episode.scope.owner_id,
-        "scope": episode.scope.labels,
-        "sections": episode.sections.named(),
-    }
+    return _json_line(FORMAT, fields | {"sections": episode.sections.named()}, episode.scope)
+
+
+def _case_line(case: Case) -> str:
+    return _json_line(CASE_FORMAT, asdict(case), case.scope)
+
+
+def _json_line(line_format: str, fields: Mapping[str, Any], scope: Scope) -> str:
+    own = {"owner_id": scope.owner_id, "scope": scope.labels}
+    value = {"format": line_format, **fields, **own}
     return json.dumps(value, ensure_ascii=False, default=rfc3339)
 
 
 def _draft(value: Any) -> EpisodeDraft:
-    if value["format"] != FORMAT or value["episode_type"] not in EPISODE_TYPES:
-        raise ValueError("another format")
-    json.dumps(value, ensure_ascii=False).encode()  # fails where half of a character stands in it
-    labels = {name: _text(label) for name, label in value["scope"].items() if name in LABELS}
+    if value["episode_type"] not in EPISODE_TYPES:
+        raise ValueError("another type")
     occurred_at = _moment(value["occurred_at"])
     return EpisodeDraft(
         episode_id=_id(value["episode_id"]),
         episode_type=cast("EpisodeType", value["episode_type"]),  # it is one of them, see above
         title=_text(value["title"]),
-        scope=Scope(owner_id=_owner(value["owner_id"]), **labels),
+        scope=_scope(value),
         sections=Sections.of({name: _text(text) for name, text in value["sections"].items()}),
         tags=tuple(map(_text, value["tags"])),
         source_refs=tuple(map(_text, value["source_refs"])),
@@ -113,6 +156,31 @@ def _draft(value: Any) -> EpisodeDraft:
             repeats=_number_or_none(value.get("repeats")) or 0,
         ),
     )
+
+
+def _fact(value: Any) -> ToldFact | None:
+    """Read a fact; other items, and facts that held no longer, are left out."""
+    if value["kind"] != "fact" or value["valid_until"] is not None:
+        return None
+    text, told_at = _text(value["body"]), _moment(value["occurred_at"])
+    return ToldFact(text=text, scope=_scope(value), told_at=told_at)
+
+
+def _profile(value: Any) -> ToldProfile:
+    return ToldProfile(owner_id=_owner(value["owner_id"]), text=_text(value["text"]))
+
+
+_READERS: Final[Mapping[str, Callable[[Any], Entry | None]]] = {
+    FORMAT: _draft,
+    ITEM_FORMAT: _fact,
+    PROFILE_FORMAT: _profile,
+    CASE_FORMAT: lambda _: None,
+}
+
+
+def _scope(value: Any) -> Scope:
+    labels = {name: _text(label) for name, label in value["scope"].items() if name in LABELS}
+    return Scope(owner_id=_owner(value["owner_id"]), **labels)
 
 
 def _id(value: Any) -> str:

@@ -5,21 +5,86 @@ item as `agent_id`), so that it can be replaced and removed without reading the 
 package's own embedding clients are not used, since they read settings and proxies from the environment.
 """
 
-from collections.abc import Callable, Sequence
+import logging
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 
-from memory.backends.memu_embeddings import EmbeddingClient, Embeddings, EmbeddingService
-from memory.backends.memu_package import Memu, driven, open_blocking, translating_memu_errors
-from memory.backends.memu_search import MemuSearch
 from memory.backends.memu_text import content_of, description_of
+from memory.embeddings.openai import Embeddings, EmbeddingService
 from memory.items import Item
-from memory.outbox.backend import BackendHealth, BackendUnavailable
+from memory.outbox.backend import BackendHealth, BackendUnavailable, DeliveryRefused
 from memory.outbox.delivery import Link
 from memory.scope import Scope
+
+_log = logging.getLogger(__name__)
+
+
+class EmbeddingClient:
+    """Embeds for memU's worker thread; the request runs on the loop, where it can be cancelled."""
+
+    def __init__(self, service: EmbeddingService) -> None:
+        self._service = service
+
+    async def embed(self, inputs: list[str]) -> tuple[list[list[float]], None]:
+        """Return vectors, without the raw answer."""
+        return anyio.from_thread.run(self._service.vectors, inputs), None
+
+
+_MISSING: Final = "memU is not installed; `pip install 'candor[memu]'` adds it."
+Memu = Any
+"""Its `MemoryService`; the package has no types."""
+
+
+def open_blocking(client: EmbeddingClient, **config: object) -> Memu:
+    """Open memU with our client for vectors."""
+    from memu.app import MemoryService  # type: ignore[import-untyped]  # noqa: PLC0415  an extra that need not be there
+    from memu.embedding.gateway import (  # type: ignore[import-untyped]  # noqa: PLC0415
+        EMBEDDING_CLIENT_BUILDERS,
+    )
+
+    backend = f"{__name__}:{id(client)}"
+    EMBEDDING_CLIENT_BUILDERS[backend] = lambda _: client
+    try:
+        memu = MemoryService(embedding_profiles={"default": {"client_backend": backend}}, **config)
+        memu._get_embedding_client("embedding")  # noqa: SLF001  made now, kept by it
+    finally:
+        del EMBEDDING_CLIENT_BUILDERS[backend]
+    return memu
+
+
+def driven(work: Coroutine[Any, Any, Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Run a coroutine that never waits: memU waits only for vectors, and ours block the thread."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        result: Mapping[str, Any] = done.value
+        return result
+    finally:
+        work.close()
+    raise BackendUnavailable("This version of memU waits for something else than vectors.")
+
+
+@contextmanager
+def translating_memu_errors() -> Iterator[None]:
+    """Raise `BackendUnavailable` when the package is not installed or fails in any way."""
+    try:
+        yield
+    except ImportError as exc:
+        raise BackendUnavailable(_MISSING) from exc
+    except (BackendUnavailable, DeliveryRefused):
+        raise
+    except Exception as exc:  # the edge to a package that promises no kinds of errors
+        _log.exception("memu_failed")
+        raise BackendUnavailable("memU failed; the server's log says how.") from exc
+
 
 NAME: Final = "memu"
 _FILE: Final = "memu.sqlite3"
@@ -35,8 +100,9 @@ class MemuCliBackend:
     def __init__(self, directory: Path, embeddings: Embeddings) -> None:
         self._directory = directory
         self._embeddings = EmbeddingService(embeddings)
-        self._search = MemuSearch(directory / _FILE, self._embeddings)
-        self._limiter = anyio.CapacityLimiter(1)  # it is not made for several threads
+        self._limiter = anyio.CapacityLimiter(1)
+        self._using = threading.Lock()
+        """The package is not made for several threads; a cancelled question leaves one behind."""
         self._memu: Memu = None
 
     async def put(self, item: Item, idempotency_key: str) -> Sequence[Link]:  # noqa: ARG002  the name does it
@@ -77,7 +143,14 @@ class MemuCliBackend:
         """See `RetrievingBackend.retrieve`; returns at most five."""
         if not query.strip():
             return []
-        return (await self._search.names_near(query, scope.readable_owners))[:limit]
+
+        where = {"user_id__in": list(scope.readable_owners)}
+
+        def search(memu: Memu) -> Sequence[str]:
+            found = driven(memu.progressive_retrieve(query, where))["files"]
+            return [str(file["name"]) for file in found]
+
+        return (await self._in_thread(search, abandon_on_cancel=True))[:limit]
 
     async def check(self) -> BackendHealth:
         """See `Backend.check`: opens memU's file, asks no endpoint."""
@@ -88,19 +161,22 @@ class MemuCliBackend:
         return BackendHealth(name=NAME, state="ok")
 
     async def close(self) -> None:
-        """See `Backend.close`."""
-        memu, self._memu = self._memu, None
-        if memu is not None:
-            await anyio.to_thread.run_sync(memu.database.close, limiter=self._limiter)
-        await self._search.close()
+        await anyio.to_thread.run_sync(self._close_blocking)
         await self._embeddings.close()
 
-    async def _in_thread(self, work: Callable[[Memu], T]) -> T:
-        return await anyio.to_thread.run_sync(self._run_blocking, work, limiter=self._limiter)
+    def _close_blocking(self) -> None:
+        with self._using:
+            memu, self._memu = self._memu, None
+            if memu is not None:
+                memu.database.close()
+
+    async def _in_thread(self, work: Callable[[Memu], T], *, abandon_on_cancel: bool = False) -> T:
+        run = partial(anyio.to_thread.run_sync, self._run_blocking, work, limiter=self._limiter)
+        return await run(abandon_on_cancel=abandon_on_cancel)
 
     def _run_blocking(self, work: Callable[[Memu], T]) -> T:
         try:
-            with translating_memu_errors():
+            with self._using, translating_memu_errors():
                 if self._memu is None:
                     self._memu = _open_blocking(self._directory, self._embeddings)
                 return work(self._memu)

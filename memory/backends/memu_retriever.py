@@ -2,7 +2,7 @@
 
 memU names the nearest that it has, at most five, however far off they be and with no measure that could
 be compared: asked about something that nobody ever told it, it names five all the same. So its answer
-shows nothing by itself. It lifts what another retriever is sure of; the rest is weak, which a model may choose
+shows nothing by itself. It lifts what another retriever is sure of; the rest has no confidence: a model may choose
 from where one is asked, and nobody else sees. And it has no say over cases, which go by how well they fit.
 """
 
@@ -16,11 +16,12 @@ import anyio
 from memory.clock import Now
 from memory.outbox.backend import (
     Backend,
+    BackendResting,
     BackendUnavailable,
     DeliveryRefused,
     RetrievingBackend,
 )
-from memory.outbox.breaker import Breaker, BreakerLimits, BreakerState
+from memory.outbox.breaker import Breaker, BreakerLimits, BreakerState, guarding
 from memory.recall.query import RECALLED_KINDS
 from memory.recall.retrievers import Candidate, Question, RetrieverAnswer, RetrieverName
 
@@ -58,33 +59,18 @@ class MemuRetriever:
         """Name what memU names; a deadline that it misses counts as a failure of its."""
         if not set(question.kinds) & set(RECALLED_KINDS):
             return RetrieverAnswer()
-        ends_at = anyio.current_effective_deadline()
-        is_in_haste = ends_at - anyio.current_time() < _HASTE_S
-        breaker = self._in_haste if is_in_haste else self._at_leisure
-        if not breaker.may_try(self._now()):
-            return RetrieverAnswer(degraded=("breaker_open",))
+        left_s = anyio.current_effective_deadline() - anyio.current_time()
+        breaker = self._in_haste if left_s < _HASTE_S else self._at_leisure
         try:
-            ids = await self._backend.retrieve(
-                self._mask(question.text), question.scope, limit=min(limit, _MOST)
-            )
-        except DeliveryRefused as exc:
-            breaker.succeeded()  # it answers; this question it does not want
+            with guarding(breaker, self._now):
+                ids = await self._backend.retrieve(
+                    self._mask(question.text), question.scope, limit=min(limit, _MOST)
+                )
+        except BackendResting:
+            return RetrieverAnswer(degraded=("breaker_open",))
+        except (DeliveryRefused, BackendUnavailable) as exc:
             _log.warning("memu_not_read", extra={"reason": str(exc)})
             return RetrieverAnswer(degraded=("memu_error",))
-        except BackendUnavailable as exc:
-            breaker.failed(self._now())
-            _log.warning("memu_not_read", extra={"reason": str(exc)})
-            return RetrieverAnswer(degraded=("memu_error",))
-        except anyio.get_cancelled_exc_class():
-            if anyio.current_time() < ends_at:
-                breaker.gave_up()  # nobody wants to know any more
-            else:
-                breaker.failed(self._now())
-            raise
-        except Exception:
-            breaker.failed(self._now())
-            raise
-        breaker.succeeded()
         return RetrieverAnswer(
             seconded=[Candidate(item_id=item_id, strength=None) for item_id in ids]
         )

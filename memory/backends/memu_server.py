@@ -13,11 +13,11 @@ from urllib.parse import quote
 
 import anyio
 
-from memory.backends.memu_http import JsonService
 from memory.backends.memu_text import content_of, description_of
 from memory.items import Item
 from memory.outbox.backend import BackendHealth, BackendUnavailable, DeliveryRefused
 from memory.outbox.delivery import Link
+from memory.outbox.json_service import JsonService
 from memory.scope import Scope
 
 NAME: Final = "memu_server"
@@ -73,12 +73,10 @@ class MemuServerBackend:
         )
 
     async def put(self, item: Item, idempotency_key: str) -> Sequence[Link]:  # noqa: ARG002  it knows none
-        """See `Backend.put`."""
         task = await self._begin_anew(item)
         return await self.finish(item, _links(item.id, task))
 
     async def begin(self, item: Item, links: Sequence[Link], delivery_id: int) -> Sequence[Link]:
-        """See `TaskBackend.begin`."""
         begun = _begun(links)
         if begun is not None:
             is_mine = begun.delivery_id == str(delivery_id)
@@ -92,7 +90,6 @@ class MemuServerBackend:
         return [*_links(item.id, task), begun_for]
 
     async def finish(self, item: Item, links: Sequence[Link]) -> Sequence[Link]:
-        """See `TaskBackend.finish`."""
         task = next(link.remote_id for link in links if link.remote_kind == _TASK)
         if await self._wait_until_ended(task) != _DONE:
             raise BackendUnavailable(f"{_SERVER} could not memorize it.")
@@ -143,7 +140,6 @@ class MemuServerBackend:
         return BackendHealth(name=NAME, state="failing" if detail else "ok", detail=detail)
 
     async def close(self) -> None:
-        """See `Backend.close`."""
         await self._service.close()
 
     async def _begin_anew(self, item: Item) -> str:

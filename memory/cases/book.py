@@ -112,6 +112,22 @@ class CaseBook:
             answer = await retry_on_conflict(partial(self._vote, caller, vote))
         return replace(answer, unreviewed_cases=await self._unreviewed(caller))
 
+    async def absorb(self, caller: CaseCaller, case_id: str, other_id: str) -> UpsertAnswer:
+        """Merge the content of another case into a case, as a report; the other stays as it is.
+
+        Raises:
+            CaseRefused: the caller has no such cases, or they are one.
+            StoreUnavailable: nothing was written.
+        """
+        if case_id == other_id:
+            raise CaseRefused("INVALID_CASE", "A case cannot be merged into itself.")
+        async with self._work.turn_of(caller.scope.owner_id):
+            return await retry_on_conflict(partial(self._absorb, caller, case_id, other_id))
+
+    async def _absorb(self, caller: CaseCaller, case_id: str, other_id: str) -> UpsertAnswer:
+        case, other = [await self._work.case(caller, known) for known in (case_id, other_id)]
+        return await self._merge(caller, case, other.content, other.confidence)
+
     async def _record(self, caller: CaseCaller, sent: SentCase) -> UpsertAnswer:
         content, stated = new_content(sent)
         same = await self._dedup.same(content, caller.scope)
@@ -150,7 +166,7 @@ class CaseBook:
             related = await self._work.related_cases(case)
             relations = await self._relations(change.case.content, known=related)
             change = replace(change, relations=relations)
-            similar = await self._work.visible(caller, relations)
+            similar = await self._work.visible(caller, change.case.content, relations)
         await self._work.write(change)
         full = without_room(case.content.metadata, replace(usable.metadata, related_services=()))
         notes = of_merged(change.case, votes, is_own=owns(caller, case))
@@ -202,7 +218,7 @@ class CaseBook:
         others = [other for other in nearby.cases if other.case_id != case.case_id]
         related = await self._work.related_cases(case)
         relations = await self._relations(update.content, others, known=related)
-        similar = await self._work.visible(caller, relations)
+        similar = await self._work.visible(caller, update.content, relations)
         await self._work.write(replace(update.change, relations=relations))
         after = update.change.case
         same = () if twin is None else (f"It tells the same as {twin.case_id} now.",)

@@ -140,6 +140,8 @@ class RelatedCase:
     relation: Relation
     score: float
     """0 to 1."""
+    struct_match: bool = True
+    """False if the failure layer, the runtime or the services contradict; a missing value does not."""
 
     @property
     def distance(self) -> tuple[int, float, str]:

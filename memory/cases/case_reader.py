@@ -6,6 +6,7 @@ from typing import Final
 from memory.cases.caller import sees
 from memory.cases.case import Case, CaseCaller, RelatedCase
 from memory.cases.markdown import render_markdown
+from memory.cases.relations import with_structure
 from memory.cases.results import MAX_TOLD_RELATED, WholeCase
 from memory.cases.store import CaseStore
 from memory.cases.unit_of_work import note_shown, visible_related
@@ -47,7 +48,9 @@ class CaseReader:
                 WholeCase(
                     case=case,
                     feedback=feedback,
-                    similar_cases=tuple(relation for relation, _ in near),
+                    similar_cases=tuple(
+                        with_structure(relation, case.content, other) for relation, other in near
+                    ),
                     history=history,
                     history_left_out=max(0, length - len(history)),
                     reports=reports,

@@ -25,12 +25,18 @@ _POOL: Final = 60
 """Hits that are ranked by trust as well."""
 
 
+_LEAST_FIT: Final = 0.02
+"""Of `Hit.confidence`. Lower than for prompts: a search is deliberate, and among thousands of reports of few causes
+even the right words are common. Nine in ten questions of `bench/cases_finding.py` reach it, and a fifth of 30
+unrelated ones."""
+NOTHING_FITS: Final = "No recorded case fits. Ask with the exact error or the component's name if you have not; else go on without."
+
+
 class Backfilling(Protocol):
     """Completes the vector index."""
 
     def note(self, item_ids: Iterable[str]) -> None:
         """Have items checked soon; never waits."""
-        ...
 
 
 class CaseFinder:
@@ -81,7 +87,8 @@ class CaseFinder:
             active_tools=caller.active_tools,
             deadline_s=deadline_s,
         )
-        hits = _with_weak(found.hits, found.weak)
+        # where nothing fits, what shares a few words with the question would pass for an answer
+        hits = _with_weak(found.hits)
         cases = await self._cases(hits, scope)
         votes = await self._store.votes(list(cases)) if cases else {}
         candidates = [
@@ -109,6 +116,7 @@ class CaseFinder:
             ],
             degraded=found.degraded,
             held_back=[held.id for held in found.held_back],
+            notes=() if best else (NOTHING_FITS,),
         )
 
     async def candidates(self, content: CaseContent, scope: Scope, limit: int) -> Nearby:
@@ -122,7 +130,7 @@ class CaseFinder:
         )
         texts = (content.symptom_summary, content.root_cause, content.diagnosis)
         found = await self._search.search(texts, scope=wanted, kinds=("case",), limit=_POOL)
-        known = await self._cases([*found.hits, *found.weak], wanted)
+        known = await self._cases(found.hits, wanted)
         shown = [case for case in known.values() if case.is_findable]
         return Nearby(cases=shown[:limit], degraded=found.degraded)
 
@@ -133,13 +141,18 @@ class CaseFinder:
         return {case.case_id: case for case in cases if scope.covers(case.scope)}
 
 
-def _with_weak(hits: Sequence[Hit], weak: Sequence[Hit]) -> list[Hit]:
-    """Add the weak hits below the others: a deliberate search shows what recall would not."""
-    least = min((hit.fit for hit in hits), default=1.0)
+def _with_weak(hits: Sequence[Hit]) -> list[Hit]:
+    """Put the weak hits below the others: a deliberate search shows what recall would not."""
+    likely = [hit for hit in hits if hit.confidence >= _LEAST_FIT]
+    if not likely:
+        return []
+    least = min((hit.fit for hit in likely), default=1.0)
     below = [
-        replace(hit, fit=hit.fit * min(1.0, least), why=f"weak match: {hit.why}") for hit in weak
+        replace(hit, fit=hit.fit * min(1.0, least), why=f"weak match: {hit.why}")
+        for hit in hits
+        if hit.confidence < _LEAST_FIT
     ]
-    return [*hits, *below]
+    return [*likely, *below]
 
 
 def _count(top_k: object) -> int:

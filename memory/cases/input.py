@@ -7,6 +7,7 @@ sent. Invalid input is refused with one sentence.
 
 import math
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
@@ -47,6 +48,20 @@ _AROUND: Final = " \t\n.。,，;；:：!！?？-–—_*`'\"“”‘’()（）
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _NO_TEXT: Final = re.compile("[\x00\ud800-\udfff]")
 _SEPARATOR: Final = re.compile(r"[,，;；、\n]")
+_WORD: Final = re.compile(r"[a-z][a-z0-9]*|[\u4e00-\u9fff]+")
+_NAMES_OF_LAYERS: Final[Mapping[FailureLayer, str]] = {
+    "jvm": "jvm java gc heap 虚拟机",
+    "k8s": "k8s kubernetes kube pod cluster container orchestration 容器 集群 编排",
+    "network": "network networking net dns tcp tls http loadbalancer lb proxy firewall 网络 域名解析 防火墙",
+    "db": "db database sql 数据库",
+    "application": "application app code service frontend backend 应用 代码 业务 前端 后端",
+    "os": "os kernel linux windows host node hardware cpu memory disk storage filesystem 操作系统 系统 内核 主机 磁盘 存储 内存",
+    "middleware": "middleware cache queue broker messaging 中间件 缓存 消息队列",
+}
+"""The layers and what belongs to them. A word that is missing here is no fault: it becomes a tag."""
+_LAYERS: Final = {
+    name: layer for layer, names in _NAMES_OF_LAYERS.items() for name in names.split()
+}
 _METADATA: Final = frozenset(CaseMetadata.__dataclass_fields__)
 
 
@@ -109,14 +124,16 @@ class _Reading:
 
     def read(self, sent: Mapping[Any, Any], known: Mapping[Any, Any]) -> SentCase:
         texts = {name: self._text(name, sent.get(name)) for name in TEXT_FIELDS}
+        layer, layer_tag = self._layer(known.get("failure_layer"))
+        tags = self._names("tags", known.get("tags"))
         metadata = CaseMetadata(
-            failure_layer=_failure_layer(known.get("failure_layer")),
+            failure_layer=layer,
             runtime=self._name("runtime", known.get("runtime")),
             related_services=self._names("related_services", known.get("related_services")),
             middleware=self._name("middleware", known.get("middleware")),
             application_name=self._name("application_name", known.get("application_name")),
             region=self._name("region", known.get("region")),
-            tags=self._names("tags", known.get("tags")),
+            tags=(*tags, *(tag for tag in layer_tag if tag not in tags))[:MAX_NAMES],
         )
         stripped = [
             *(self._shown(name) for name in sent if name not in WRITABLE),
@@ -143,6 +160,19 @@ class _Reading:
             self._notes.append(f"`{name}` was cut to {limit} characters.")
             text = f"{text[: limit - 1].rstrip()}…"
         return text if _says_something(text) else None
+
+    def _layer(self, value: object) -> tuple[FailureLayer | None, tuple[str, ...]]:
+        """Read the layer; what names none of them is kept as a tag. `unknown` counts as not sent."""
+        name = self._name("failure_layer", value)
+        if name is None:
+            return None, ()
+        layer = _failure_layer(name)
+        if layer is not None:
+            return layer, ()
+        self._notes.append(
+            f"`metadata.failure_layer` is one of {', '.join(FAILURE_LAYERS)}; what was sent is kept as a tag."
+        )
+        return None, (name,)
 
     def _name(self, name: str, value: object) -> str | None:
         if value is None:
@@ -222,15 +252,11 @@ def _confidence(value: object) -> float | None:
     raise _invalid("confidence", "must be a number from 0 to 1")
 
 
-def _failure_layer(value: object) -> FailureLayer | None:
-    """Read the layer; `unknown` is None, so that it does not stand in the way of a known one."""
-    if value is None:
-        return None
-    name = value.strip().casefold() if isinstance(value, str) else None
-    found = next((layer for layer in FAILURE_LAYERS if layer == name), None)
-    if found is None and (name is None or _says_something(name)):
-        raise _invalid("metadata.failure_layer", f"must be one of: {', '.join(FAILURE_LAYERS)}")
-    return None if found == "unknown" else found
+def _failure_layer(text: str) -> FailureLayer | None:
+    """Return the layer that a text names, by its name or by what belongs to it; None: none of them."""
+    words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    known = (_LAYERS[word] for word in words if word in _LAYERS)
+    return next(known, None)
 
 
 def _line(text: str) -> str | None:

@@ -29,8 +29,11 @@ def to_item(case: Case, reports: Sequence[Report] = ()) -> Item | None:
 
     `reports` are the newest merged ones, oldest first; search finds what they add as well.
     """
-    if not case.is_findable:
-        return None
+    return whole_item(case, reports) if case.is_findable else None
+
+
+def whole_item(case: Case, reports: Sequence[Report] = ()) -> Item:
+    """Return the item of a case, also of one that search must not find."""
     content, known = case.content, case.content.metadata
     return Item(
         id=case.case_id,

@@ -7,7 +7,7 @@ The weight of a missing section goes to the others. Cases with different known r
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from memory.cases.case import Case, CaseContent, RelatedCase, Relation
@@ -48,7 +48,6 @@ class Candidates(Protocol):
 
     async def candidates(self, content: CaseContent, scope: Scope, limit: int) -> Nearby:
         """Return at most `limit` cases that the scope may see, most likely first."""
-        ...
 
 
 def weighted(similarity: SectionSimilarity) -> float:
@@ -98,6 +97,12 @@ def relate(
     return sorted(related, key=lambda relation: relation.distance)
 
 
+def with_structure(relation: RelatedCase, content: CaseContent, other: Case) -> RelatedCase:
+    """Return a relation of a content to another case with its `struct_match`."""
+    structure = compare_structure(content.metadata, other.content.metadata)
+    return replace(relation, struct_match=not structure.conflicts)
+
+
 def _related(
     content: CaseContent, others: Sequence[tuple[Case, SectionSimilarity]]
 ) -> list[RelatedCase]:
@@ -106,5 +111,6 @@ def _related(
         structure = compare_structure(content.metadata, case.content.metadata)
         if (classified := classify(similarity, structure)) is not None:
             relation, score = classified
-            related.append(RelatedCase(case_id=case.case_id, relation=relation, score=score))
+            new = RelatedCase(case_id=case.case_id, relation=relation, score=score)
+            related.append(with_structure(new, content, case))
     return sorted(related, key=lambda relation: relation.distance)

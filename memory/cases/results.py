@@ -96,6 +96,8 @@ class SearchAnswer:
     degraded: Sequence[Degradation] = ()
     held_back: Sequence[str] = ()
     """Ids of cases with outdated usage of a tool that is in use."""
+    notes: Sequence[str] = ()
+    """Sentences for the caller."""
     code: Code = "OK"
 
 

@@ -45,11 +45,12 @@ class CaseStore(Protocol):
 
     async def get(self, case_ids: Sequence[str], owner_id: str) -> list[Case]:
         """Return the owner's cases in the order of the ids; absent ones are left out."""
-        ...
+
+    async def hidden(self, owner_ids: Sequence[str] = ()) -> list[Case]:
+        """Return the cases of these owners, or of all, that search does not show."""
 
     async def by_fingerprint(self, fingerprint: bytes, owner_id: str) -> list[Case]:
         """Return the owner's cases with this fingerprint, hidden ones too, oldest first."""
-        ...
 
     async def apply(self, change: CaseChange) -> None:
         """Write a whole change: the case with its vote, relations, report, history, item and deliveries.
@@ -65,15 +66,12 @@ class CaseStore(Protocol):
             StoreConflict: the case has another revision than the decision was made on, or another scope.
             StoreUnavailable: nothing was written.
         """
-        ...
 
     async def votes(self, case_ids: Sequence[str]) -> Mapping[str, Sequence[Vote]]:
         """Return each case's votes, oldest first, with an entry for every id."""
-        ...
 
     async def related(self, case_ids: Sequence[str]) -> Mapping[str, Sequence[RelatedCase]]:
         """Return each case's relations by `distance`, with an entry for every id."""
-        ...
 
     async def count_related(
         self, case_ids: Sequence[str], *, app_code: str | None
@@ -82,33 +80,27 @@ class CaseStore(Protocol):
 
         With `app_code`, only to cases of this app or of none.
         """
-        ...
 
     async def history(self, case_id: str, *, limit: int) -> Sequence[HistoryEntry]:
         """Return at most `limit` changes, oldest first.
 
         The creation is kept first, then rewrites and lifecycle steps, then the newest others.
         """
-        ...
 
     async def history_length(self, case_id: str) -> int:
         """Return the number of changes in the history."""
-        ...
 
     async def reports(self, case_id: str, *, limit: int) -> Sequence[Report]:
         """Return the newest merged reports, oldest first."""
-        ...
 
     async def note_shown(self, voter: str, shown: Mapping[str, int]) -> None:
         """Record the `content_revision` of each case that a voter was shown; it never decreases.
 
         Absent cases are left out.
         """
-        ...
 
     async def shown_words(self, voter: str, case_id: str) -> int | None:
         """Return the `content_revision` that a voter was shown or wrote last; None: not known."""
-        ...
 
     async def unreviewed(
         self, voter: str, owner_id: str, *, app_code: str | None = None, limit: int
@@ -117,4 +109,3 @@ class CaseStore(Protocol):
 
         Hidden and forgotten cases are left out, and with `app_code` cases of other apps.
         """
-        ...

@@ -45,7 +45,6 @@ class Finder(Protocol):
         deadline_s: float | None = None,
     ) -> SearchAnswer:
         """Return cases, best first; raise `CaseRefused` for an invalid query or number."""
-        ...
 
 
 class CaseTools:
@@ -77,6 +76,14 @@ class CaseTools:
     async def upsert(self, caller: CaseCaller, case: object) -> UpsertAnswer | Refusal:
         """Record a case, or update the one that it names."""
         return await self._answered(caller, lambda known: self._book.upsert(known, case))
+
+    async def absorb(
+        self, caller: CaseCaller, case_id: str, other_id: str
+    ) -> UpsertAnswer | Refusal:
+        """Merge the content of another case into a case; no tool of the agent does that."""
+        return await self._answered(
+            caller, lambda known: self._book.absorb(known, case_id, other_id)
+        )
 
     async def feedback(
         self, caller: CaseCaller, case_id: object, helpful: object = None, signal: object = None

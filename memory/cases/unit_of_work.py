@@ -16,8 +16,9 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from memory.cases.caller import sees
-from memory.cases.case import Case, CaseCaller, RelatedCase, Report, Vote
+from memory.cases.case import Case, CaseCaller, CaseContent, RelatedCase, Report, Vote
 from memory.cases.item import MAX_SEARCHED_REPORTS
+from memory.cases.relations import with_structure
 from memory.cases.results import MAX_TOLD_RELATED, CaseRefused
 from memory.cases.store import CaseChange, CaseStore
 from memory.clock import Now, from_rfc3339, rfc3339
@@ -148,15 +149,20 @@ class UnitOfWork:
 
     async def relations(self, caller: CaseCaller, case: Case) -> tuple[RelatedCase, ...]:
         """Return the nearest relations of a case that the caller may see."""
-        return await self.visible(caller, (await self._store.related([case.case_id]))[case.case_id])
+        related = (await self._store.related([case.case_id]))[case.case_id]
+        return await self.visible(caller, case.content, related)
 
     async def visible(
-        self, caller: CaseCaller, relations: Sequence[RelatedCase]
+        self, caller: CaseCaller, content: CaseContent, relations: Sequence[RelatedCase]
     ) -> tuple[RelatedCase, ...]:
-        """Return the first few of `relations` that the caller may see."""
+        """Return the first few of a content's relations that the caller may see."""
         ids = [relation.case_id for relation in relations]
         shown = visible_related(caller, await self._store.get(ids, caller.scope.owner_id))
-        seen = [relation for relation in relations if relation.case_id in shown]
+        seen = [
+            with_structure(relation, content, shown[relation.case_id])
+            for relation in relations
+            if relation.case_id in shown
+        ]
         return tuple(seen[:MAX_TOLD_RELATED])
 
     async def related_cases(self, case: Case) -> Sequence[Case]:

@@ -13,6 +13,8 @@ from math import sqrt
 from pathlib import Path
 from typing import Any, Final
 
+from memory.embeddings.protocol import ModelMissing
+
 MODEL_ID: Final = "all-MiniLM-L6-v2"
 DIMENSION: Final = 384
 DIGEST: Final = "913d7300ceae3b2dbc2c50d1de4baacab4be7b9380491c27fab7418616a16ec3"
@@ -32,10 +34,6 @@ _MAX_UNREAD: Final = 0.3
 _UNREAD: Final = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
 )
-
-
-class ModelMissing(Exception):
-    """The model is missing or wrong; the text is one sentence for people."""
 
 
 class MiniLmEmbedder:

@@ -1,13 +1,22 @@
-"""Embedders, which make vectors of texts."""
+"""Embedders, which make vectors of texts: in this process, or at a service."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
+import anyio
+import anyio.to_thread
+
+from memory.outbox.backend import BackendUnavailable
+
 Vector = Sequence[float]
 
 
+class ModelMissing(Exception):
+    """The model is missing or wrong; the text is one sentence for people."""
+
+
 class Embedder(Protocol):
-    """Makes vectors of unit length, deterministically."""
+    """Makes vectors of unit length in this process, deterministically."""
 
     @property
     def model_id(self) -> str:
@@ -20,5 +29,71 @@ class Embedder(Protocol):
         ...
 
     def embed_blocking(self, texts: Sequence[str]) -> list[list[float]]:
-        """Make a vector for each text, in their order; an empty text gets the zero vector."""
+        """Make a vector for each text, in their order; an empty text gets the zero vector.
+
+        Raises:
+            ModelMissing: the model cannot be used.
+        """
         ...
+
+
+class TextEmbedder(Protocol):
+    """Makes vectors of unit length, all of one dimension, which the first ones tell."""
+
+    @property
+    def model_id(self) -> str:
+        """Names the model; vectors of different models are never compared."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """Make a vector for each text, in their order; zero or empty for a text that it cannot read.
+
+        May take long and try again; stops when cancelled.
+
+        Raises:
+            BackendUnavailable: no vectors could be made.
+        """
+        ...
+
+    async def embed_question(self, text: str) -> Vector:
+        """Make the vector of a question, in one try.
+
+        Raises:
+            BackendResting: it failed so often lately that it was not asked.
+            BackendUnavailable: no vector could be made.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Release all resources; idempotent."""
+        ...
+
+
+class ThreadedEmbedder:
+    """An embedder of this process as a `TextEmbedder`, in one worker thread at a time."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._limiter = anyio.CapacityLimiter(1)
+
+    @property
+    def model_id(self) -> str:
+        """See `TextEmbedder.model_id`."""
+        return self._embedder.model_id
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """See `TextEmbedder.embed`."""
+        try:
+            vectors = await anyio.to_thread.run_sync(
+                self._embedder.embed_blocking, texts, limiter=self._limiter, abandon_on_cancel=True
+            )
+        except ModelMissing as exc:
+            raise BackendUnavailable(str(exc)) from exc
+        return list(vectors)
+
+    async def embed_question(self, text: str) -> Vector:
+        """See `TextEmbedder.embed_question`."""
+        return (await self.embed([text]))[0]
+
+    async def close(self) -> None:
+        """See `TextEmbedder.close`."""

@@ -21,6 +21,11 @@ CHANGING: Final = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 _AGAIN: Final = CHANGING | {"Read", "Glob", "LS", "NotebookRead"}
 """Tools whose result can be read again at any time, and is left out."""
 
+_LOOKING: Final = (_AGAIN - CHANGING) | {"Grep", "Skill", "WebSearch"}
+_SHOWING: Final = frozenset(
+    {"cat", "cd", "echo", "find", "grep", "head", "ls", "pwd", "rg", "tail", "wc"}
+)
+_COMMANDS: Final = re.compile(r"[|;&]+")
 _KEEPING_BOOKS: Final = frozenset({"TodoWrite", "TodoRead", "ToolSearch", "ExitPlanMode"})
 _ASKED_BY: Final = (
     "command",
@@ -87,6 +92,17 @@ _EVERYDAY: Final = frozenset(
 def tells(call: ToolCall) -> bool:
     """Return whether a call is recorded; calls of to-do lists and of memory are not."""
     return call.name not in _KEEPING_BOOKS and "memory" not in call.name.lower()
+
+
+def only_looks(call: ToolCall) -> bool:
+    """Return whether a call only shows files: it reads, lists or searches."""
+    if call.name in _LOOKING:
+        return True
+    command = call.input.get("command")
+    if call.name != "Bash" or not isinstance(command, str):
+        return False
+    parts = [part.split() for part in _COMMANDS.split(command[:_LOOKED_AT])]
+    return ">" not in command and all(part and part[0] in _SHOWING for part in parts)
 
 
 def server_of(call: ToolCall) -> str | None:

@@ -1,8 +1,8 @@
 """Writes episodes of ended turns in the background.
 
 The queue is the chronicle: a turn that is not marked as remembered. Its episode and its mark are stored in
-one transaction, so nothing is lost if the process ends. A turn without tool calls is marked without an
-episode.
+one transaction, so nothing is lost if the process ends. A turn without anything to keep is marked without
+an episode.
 """
 
 import logging
@@ -30,11 +30,9 @@ class Turns(Protocol):
 
     async def unremembered(self, limit: int) -> Sequence[str]:
         """Return ids of ended turns without a mark, oldest first."""
-        ...
 
     async def turn(self, turn_id: str) -> Turn | None:
         """Return a whole turn; None if nothing of it is left."""
-        ...
 
 
 class Writer(Protocol):
@@ -42,7 +40,6 @@ class Writer(Protocol):
 
     async def write(self, draft: EpisodeDraft, *, remembers_turn: str | None = None) -> Written:
         """Write a draft and mark its turn."""
-        ...
 
 
 class Marks(Protocol):
@@ -50,7 +47,6 @@ class Marks(Protocol):
 
     async def mark_remembered(self, turn_id: str) -> None:
         """Mark it."""
-        ...
 
 
 class Extraction(Protocol):
@@ -58,7 +54,13 @@ class Extraction(Protocol):
 
     async def extract(self, draft: EpisodeDraft, reply: str) -> EpisodeDraft:
         """Return the draft with additions, or unchanged."""
-        ...
+
+
+class Learning(Protocol):
+    """Learns facts from a turn; see `FactLearner.learn`."""
+
+    async def learn(self, turn: Turn) -> None:
+        """Keep what a model finds in a turn; may raise `StoreUnavailable`."""
 
 
 class EpisodeWorker:
@@ -71,12 +73,14 @@ class EpisodeWorker:
         marks: Marks,
         *,
         extraction: Extraction | None = None,
+        learning: Learning | None = None,
         on_bad_turn: Callable[[str, Exception], None] | None = None,
     ) -> None:
         self._turns = turns
         self._writer = writer
         self._marks = marks
         self._extraction = extraction
+        self._learning = learning
         self._on_bad_turn = on_bad_turn
         self._bad: set[str] = set()
         self._woken = anyio.Event()
@@ -129,6 +133,8 @@ class EpisodeWorker:
 
     async def _remember(self, turn_id: str) -> None:
         turn = await self._turns.turn(turn_id)
+        if turn is not None and self._learning is not None and not turn.was_shown_forgotten:
+            await self._learning.learn(turn)
         draft = draft_of(turn) if turn is not None else None
         if turn is None or draft is None:
             await self._marks.mark_remembered(turn_id)

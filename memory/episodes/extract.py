@@ -5,14 +5,9 @@ sink's rules, and its numbers and names must stand in what it was shown. Whateve
 episode that was made without it stands.
 """
 
-import json
-import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import Any, Final
-
-import anyio
 
 from memory.clock import Now
 from memory.episodes.clipping.clip import clip_text
@@ -20,7 +15,7 @@ from memory.episodes.episode import EpisodeDraft
 from memory.episodes.likeness import words_of
 from memory.episodes.markdown import HEADINGS
 from memory.episodes.redact import redact
-from memory.small_model import AskModel, ModelUnavailable
+from memory.small_model import AskModel, RestingModel, read_json
 from memory.text_lines import one_line
 from policies.content.write_gate import refuse_worthless, without_unsavable
 
@@ -45,12 +40,8 @@ record states; where there is nothing, give empty lists.
 
 _MAX_RECORD_CHARS = 12_000
 _MAX_REPLY_CHARS = 3_000
-_MAX_ANSWER_CHARS = 20_000
 _MAX_SENTENCES = 5
 _MAX_SENTENCE_CHARS = 400
-_FAILURES_BEFORE_REST = 3
-_REST: Final = timedelta(minutes=5)
-_FENCED: Final = re.compile(r"\A```(?:json)?\s*\n(?P<inner>.*)\n```\Z", re.DOTALL)
 _NAMES: Final = ("decisions", "pitfalls")
 
 
@@ -65,41 +56,21 @@ class Extractor:
         timeout_s: float = 30.0,
         known_secrets: Sequence[str] = (),
     ) -> None:
-        self._ask = ask
-        self._now = now
-        self._timeout_s = timeout_s
+        self._model = RestingModel(ask, now=now, timeout_s=timeout_s)
         self._known_secrets = tuple(known_secrets)
-        self._failures = 0
-        self._rests_until: datetime | None = None
 
     async def extract(self, draft: EpisodeDraft, reply: str) -> EpisodeDraft:
         """Return the draft with decisions and pitfalls added; the same draft if none came in time.
 
         After three failures in a row nobody is asked for five minutes. Never raises but cancellation.
         """
-        if self._rests_until is not None and self._now() < self._rests_until:
+        if self._model.rests:
             return draft
         record = self._record(draft, reply)
-        answer = await self._answer(record)
-        if answer is None:
-            self._failures += 1
-            if self._failures >= _FAILURES_BEFORE_REST:
-                self._rests_until = self._now() + _REST
-            return draft
-        self._failures, self._rests_until = 0, None
-        return _with_found(draft, answer, record)
-
-    async def _answer(self, record: str) -> dict[str, list[str]] | None:
-        try:
-            with anyio.fail_after(self._timeout_s):
-                text = await self._ask(
-                    system=SYSTEM_PROMPT, prompt=record, timeout_s=self._timeout_s
-                )
-        except (ModelUnavailable, TimeoutError):
-            return None
-        except Exception:  # noqa: BLE001  whatever is wrong with the model, the episode stands without it
-            return None
-        return read_answer(text)
+        text = await self._model.answer(system=SYSTEM_PROMPT, prompt=record)
+        answer = None if text is None else read_answer(text)
+        self._model.count(was_of_use=answer is not None)
+        return draft if answer is None else _with_found(draft, answer, record)
 
     def _record(self, draft: EpisodeDraft, reply: str) -> str:
         parts = [f"## {HEADINGS[name]}\n{text}" for name, text in draft.sections.named().items()]
@@ -110,15 +81,8 @@ class Extractor:
 
 def read_answer(text: str) -> dict[str, list[str]] | None:
     """Read the model's JSON; None where it is not exactly what was asked for."""
-    text = text.strip()
-    if len(text) > _MAX_ANSWER_CHARS:
-        return None
-    fenced = _FENCED.match(text)
-    try:
-        value = json.loads(fenced["inner"] if fenced else text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(value, dict) or not value.keys() <= set(_NAMES):
+    value = read_json(text)
+    if value is None or not value.keys() <= set(_NAMES):
         return None
     if not all(_is_list_of_texts(entry) for entry in value.values()):
         return None

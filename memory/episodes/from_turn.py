@@ -1,8 +1,9 @@
 """Makes an episode of a turn, deterministically and without a model.
 
 The message becomes the context, tool calls the actions, failed and denied calls the pitfalls, checks the
-verification, files and URLs the links. Of the reply only stated decisions are used, because a model's
-report about itself is no evidence.
+verification, files and URLs the links. Stated decisions and causes of message and reply are used, and the
+reply's conclusion, as what was said. A turn that only looked at something, or only talked, leaves nothing
+unless it states a decision or a cause.
 """
 
 import re
@@ -18,13 +19,16 @@ from memory.episodes.calls import (
     conclusion,
     file_of,
     named,
+    only_looks,
     outcome,
     program_of,
     reason,
     server_of,
     tells,
 )
+from memory.episodes.conclusion import causes_of, conclusion_of, decisions_of
 from memory.episodes.episode import EpisodeDraft, EpisodeType, Sections
+from memory.episodes.local_paths import without_local_paths
 from memory.episodes.turn import ToolCall, Turn
 from memory.ids import derived_id
 from memory.scope import Scope
@@ -35,24 +39,12 @@ _FIRST_CALLS = 24
 _LAST_CALLS = 16
 """The calls between are counted by tool."""
 _MAX_PITFALLS = 12
-_MAX_DECISIONS = 5
-_MAX_DECISION_CHARS = 300
+_MAX_TRIVIAL_CALLS = 2
 _MAX_FILES = 30
 _MAX_STEPS = 12
 _TAG_FILES = 5
 _TAG_PROGRAMS = 3
 
-_DECISION: Final = re.compile(
-    r"\b(?:decided|decision|we chose|i chose|opted (?:for|to)|settled on|going with|agreed (?:on|to))\b"
-    r"|决定|选定|选择了|最终采用|最终方案|定为|约定",
-    re.IGNORECASE,
-)
-_UNDECIDED: Final = re.compile(
-    r"\?|？|\b(?:not (?:yet )?decided|undecided|no decision|to be decided|need(?:s)? (?:a|your|to) deci\w+|you decide|if you decide)\b"
-    r"|尚未决定|还没决定|未决定|待决定|由你决定|请决定|需要你?决定|取决|决定于",
-    re.IGNORECASE,
-)
-_SENTENCE: Final = re.compile(r"(?<=[。！？!?])\s*|(?<=\.)\s+|\n+")
 _SPEC: Final = re.compile(
     r"(?:^|[/_\-. ])(?:spec|specs|requirements?|rfc|prd|adr)(?:[/_\-. ]|$)|需求|规范|规格",
     re.IGNORECASE,
@@ -61,16 +53,26 @@ _POSTMORTEM: Final = re.compile(r"post-?mortem|复盘|事故报告", re.IGNORECA
 
 
 def draft_of(turn: Turn) -> EpisodeDraft | None:
-    """Return the draft of a turn's episode; None if no tool was called."""
+    """Return the draft of a turn's episode; None if the turn is trivial."""
     calls = [call for call in turn.calls if tells(call)]
-    if not calls:
+    decisions = decisions_of(turn.message, turn.reply)
+    causes = causes_of(turn.message, turn.reply)
+    if not decisions and not causes and _is_trivial(calls):
         return None
-    decisions = _decisions(turn.reply)
     overcome = _overcome(calls)
+    concluded = conclusion_of(turn.reply)
+    if concluded in {*decisions, *causes}:
+        concluded = ""
     sections = Sections(
         context=turn.message.strip(),
         actions=_actions(calls),
-        decisions="\n".join(f"- {decision}" for decision in decisions),
+        decisions="\n".join(
+            [
+                *(f"- {decision}" for decision in decisions),
+                *(f"- Cause: {cause}" for cause in causes if cause not in decisions),
+                *([f"- Conclusion: {concluded}"] if concluded else []),
+            ]
+        ),
         pitfalls=_pitfalls(calls),
         recipe=_recipe(calls, overcome) if overcome is not None else "",
         verification=_verification(calls),
@@ -79,9 +81,11 @@ def draft_of(turn: Turn) -> EpisodeDraft | None:
     return EpisodeDraft(
         episode_id=derived_id("epi", turn.turn_id),
         episode_type=_type(calls, decisions, solved=overcome is not None),
-        title=_title(turn.message, calls),
+        title=without_local_paths(_title(turn.message, calls)),
         scope=Scope(owner_id=turn.owner_id, **turn.labels),
-        sections=sections,
+        sections=Sections.of(
+            {name: without_local_paths(text) for name, text in sections.named().items()}
+        ),
         tags=_tags(calls),
         source_refs=turn.intent_ids,
         occurred_at=turn.occurred_at,
@@ -97,7 +101,14 @@ def draft_of(turn: Turn) -> EpisodeDraft | None:
 
 def _title(message: str, calls: Sequence[ToolCall]) -> str:
     line = next((line for line in message.splitlines() if line.strip()), "")
-    return one_line(line or named(calls[0]), _MAX_TITLE_CHARS)
+    return one_line(line or (named(calls[0]) if calls else ""), _MAX_TITLE_CHARS)
+
+
+def _is_trivial(calls: Sequence[ToolCall]) -> bool:
+    """Return whether there were no calls, or one or two that only looked at something and succeeded."""
+    return len(calls) <= _MAX_TRIVIAL_CALLS and all(
+        call.status == "ok" and only_looks(call) for call in calls
+    )
 
 
 def _type(calls: Sequence[ToolCall], decisions: Sequence[str], *, solved: bool) -> EpisodeType:
@@ -187,16 +198,6 @@ def _verification(calls: Sequence[ToolCall]) -> str:
             told.pop(asked(call), None)
             told[asked(call)] = f"- `{asked(call)}`: {call.status}" + (f", {said}" if said else "")
     return "\n".join(told.values())
-
-
-def _decisions(reply: str) -> list[str]:
-    sentences = (sentence.strip(" -*•#>\t") for sentence in _SENTENCE.split(reply))
-    stated = (
-        sentence
-        for sentence in sentences
-        if _DECISION.search(sentence) and not _UNDECIDED.search(sentence)
-    )
-    return [one_line(sentence, _MAX_DECISION_CHARS) for sentence in islice(stated, _MAX_DECISIONS)]
 
 
 def _links(calls: Sequence[ToolCall]) -> str:

@@ -5,9 +5,10 @@ repetitions of memory and what must never be saved are removed, and the rest is 
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from itertools import chain
 from typing import Final
 
@@ -23,7 +24,7 @@ from memory.episodes.episode import (
     Variant,
 )
 from memory.episodes.episode_merge import MAX_VARIANT_CHARS
-from memory.episodes.redact import redact
+from memory.episodes.redact import Redacted, redact
 from memory.episodes.self_reference import recalled_of, without_self_reference
 from memory.episodes.store import MAX_VARIANTS
 from memory.text_lines import one_line
@@ -61,10 +62,17 @@ class _Cleaned:
 
 
 def prepare(
-    draft: EpisodeDraft, *, episode_id: str, now: datetime, known_secrets: Sequence[str] = ()
+    draft: EpisodeDraft,
+    *,
+    episode_id: str,
+    now: datetime,
+    known_secrets: Sequence[str] = (),
+    keeps_contacts: bool = False,
 ) -> Prepared:
     """Redact, clip, clean and judge a draft. Pure; may take tens of milliseconds."""
-    draft, masked_count = _mask(draft, known_secrets)
+    draft, masked_count = _mask(
+        draft, partial(redact, known_secrets=known_secrets, keeps_contacts=keeps_contacts)
+    )
     sections, first = clip_sections(draft.sections)
     clean = _clean(draft, sections.named())
     sections = Sections.of({name: text.strip() for name, text in clean.texts.items()})
@@ -102,13 +110,13 @@ def _together(*told: Sequence[Clipped]) -> tuple[Clipped, ...]:
     return tuple(Clipped(section=name, chars=chars[name]) for name in SECTIONS if chars[name] > 0)
 
 
-def _mask(draft: EpisodeDraft, known_secrets: Sequence[str]) -> tuple[EpisodeDraft, int]:
+def _mask(draft: EpisodeDraft, mask: Callable[[str], Redacted]) -> tuple[EpisodeDraft, int]:
     """Return the draft with secrets masked, and how many were."""
     count = 0
 
     def clean(text: str) -> str:
         nonlocal count
-        redacted = redact(_writable(text), known_secrets=known_secrets)
+        redacted = mask(_writable(text))
         count += redacted.count
         return redacted.text
 

@@ -59,6 +59,20 @@ _ACCOUNT: Final = re.compile(
     r"(?!\[)(?P<value>[A-Za-z0-9][\w.@+\-]{1,63})",
     re.IGNORECASE | re.ASCII,
 )
+_LOGIN: Final = re.compile(
+    r"(?P<head>(?<![\w\-])(?:account|login|账户|登录)[\"']?\s{0,4}[:=：]\s{0,4}[\"']?)"
+    r"(?!\[)(?P<value>[A-Za-z0-9][\w.@+\-]{1,63})",
+    re.IGNORECASE | re.ASCII,
+)
+_EMAIL: Final = re.compile(
+    r"(?<![\w.+\-/:@])[A-Za-z0-9][\w.+\-]{0,63}@(?:[A-Za-z0-9\-]{1,63}\.){1,6}[A-Za-z]{2,24}(?![\w\-]|:[\w/~])",
+    re.ASCII,
+)
+_PHONE: Final = re.compile(
+    r"(?<![\w.+/:\-])(?:\+\d{1,3}(?:[ .\-]?\(?\d{2,4}\)?){2,5}|(?:\(\d{3}\) ?|\d{3}[ \-])\d{3}[ \-]\d{4}"
+    r"|1[3-9]\d[ \-]?\d{4}[ \-]?\d{4}|0\d{2,3}-\d{7,8})(?![\w\-/:]|\.\d)",
+    re.ASCII,
+)
 _SHARE: Final = re.compile(
     r"(?<![\w:\\.])\\\\[A-Za-z0-9][\w.\-]{1,63}\\[\w$.\-]+(?:\\[\w$.\-]+)*", re.ASCII
 )
@@ -72,11 +86,22 @@ class Redacted:
     count: int
 
 
-def redact(text: str, *, known_secrets: Sequence[str] = ()) -> Redacted:
-    """Mask secrets and internal addresses; idempotent."""
+def redact(
+    text: str, *, known_secrets: Sequence[str] = (), keeps_contacts: bool = False
+) -> Redacted:
+    """Mask secrets, internal addresses, and, unless they are kept, contacts; idempotent."""
     masked = mask_secrets_counted(text, known=known_secrets)
     inner = redact_addresses(masked.text)
-    return Redacted(inner.text, masked.count + inner.count)
+    count = masked.count + inner.count
+    if keeps_contacts:
+        return Redacted(inner.text, count)
+    outer = redact_contacts(inner.text)
+    return Redacted(outer.text, count + outer.count)
+
+
+def redact_contacts(text: str) -> Redacted:
+    """Replace e-mail addresses, phone numbers and the values of `account:` and `login:`."""
+    return _redacted(text, _CONTACTS)
 
 
 def redact_addresses(text: str) -> Redacted:
@@ -84,8 +109,12 @@ def redact_addresses(text: str) -> Redacted:
 
     Addresses of `localhost` stay.
     """
+    return _redacted(text, _PLACES)
+
+
+def _redacted(text: str, places: "Sequence[_Place]") -> Redacted:
     count = 0
-    for sign, pattern, replace in _PLACES:
+    for sign, pattern, replace in places:
         if sign in text:
             masked = _substitute(text, pattern, replace)
             text, count = masked.text, count + masked.count
@@ -120,7 +149,9 @@ def _host(match: re.Match[str]) -> str:
     return match[0] if first in _CODE and "." not in rest else "[internal host]"
 
 
-_PLACES: Sequence[tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]]] = (
+_Place = tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]]
+
+_PLACES: Sequence[_Place] = (
     ("://", _URL, _url),
     ("@", _CREDENTIALS, lambda _: "[internal credentials]@"),
     (".", _IPV4, _address),
@@ -130,6 +161,12 @@ _PLACES: Sequence[tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]]] =
     ("\\\\", _SHARE, lambda _: "[internal share]"),
 )
 """A text that must be present for the pattern to be tried, the pattern, the replacement."""
+
+_CONTACTS: Sequence[_Place] = (
+    ("@", _EMAIL, lambda _: "[e-mail]"),
+    ("", _PHONE, lambda _: "[phone]"),
+    ("", _LOGIN, lambda match: f"{match['head']}[account]"),
+)
 
 
 def _is_inner_host(host: str) -> bool:

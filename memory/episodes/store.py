@@ -65,16 +65,12 @@ class EpisodeStore(Protocol):
         Raises:
             StoreConflict: a place in a thread of the same owner is taken under other labels.
         """
-        ...
 
     async def get(self, episode_id: str, scope: Scope) -> Episode | None:
         """Return an episode, or None if the scope covers none of this id."""
-        ...
 
     async def mark_remembered(self, turn_id: str) -> None:
         """Mark a turn without an episode; idempotent."""
-        ...
 
     async def recalled_texts(self, item_ids: Sequence[str], scope: Scope) -> Sequence[str] | None:
         """Return the texts of items that were in a prompt, without absent ones; None if one was forgotten."""
-        ...

@@ -38,6 +38,7 @@ class MemoryWriter:
         *,
         deliver_to: Sequence[str],
         known_secrets: Sequence[str] = (),
+        keeps_contacts: bool = False,
         now: Now,
         new_id: Callable[[], str] = new_episode_id,
         on_written: Callable[[Sequence[Written]], None] = lambda _: None,
@@ -45,6 +46,7 @@ class MemoryWriter:
         self._store = store
         self._deliver_to = tuple(deliver_to)
         self._known_secrets = tuple(known_secrets)
+        self._keeps_contacts = keeps_contacts
         self._now = now
         self._new_id = new_id
         self._on_written = on_written
@@ -112,7 +114,11 @@ class MemoryWriter:
         ready: list[_Ready] = []
         for draft, episode_id in named:
             prepared = prepare(
-                draft, episode_id=episode_id, now=now, known_secrets=self._known_secrets
+                draft,
+                episode_id=episode_id,
+                now=now,
+                known_secrets=self._known_secrets,
+                keeps_contacts=self._keeps_contacts,
             )
             new = self._new(prepared.episode, comes_back=draft.kept is not None)
             ready.append(_Ready(prepared, new))

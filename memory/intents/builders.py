@@ -62,6 +62,21 @@ def intent_from_turn_cut_off(
     return _intent(at, "turn.cut_off", **ended, message=message, tools=tools)
 
 
+def intent_from_doom_loop(at: Happening, *, tools: str) -> MemoryIntent:
+    """The same calls were repeated until the gateway stopped the turn."""
+    return _intent(at, "guard.doom_loop", tools=tools)
+
+
+def intent_from_forced_summary(at: Happening, *, tools: str) -> MemoryIntent:
+    """A run ended without text and was asked for a summary."""
+    return _intent(at, "guard.forced_summary", tools=tools)
+
+
+def intent_from_model_retries(at: Happening, *, count: int) -> MemoryIntent:
+    """The agent asked the model's service again after failures."""
+    return _intent(at, "guard.model_retries", count=count)
+
+
 def intent_from_llm_response(
     at: Happening, *, text: str, model: str, number: int = 1
 ) -> MemoryIntent:
@@ -143,6 +158,31 @@ def intent_from_memory_suppressed(
 ) -> MemoryIntent:
     """Remembered items were found and held back."""
     return _intent(at, "memory.suppressed", ids=list(ids), reasons=list(reasons))
+
+
+def intent_from_memory_saved(
+    at: Happening,
+    *,
+    item_kind: str,
+    item_id: str,
+    revision: int,
+    text: str,
+    origin: str,
+    supersedes: Sequence[str] = (),
+    evidence: str | None = None,
+) -> MemoryIntent:
+    """Something that a person told was saved, or changed; `supersedes` has the ids of what it replaced."""
+    return _intent(
+        at,
+        "memory.saved",
+        f"{item_id}:{revision}",
+        ids=[item_id],
+        item_kind=item_kind,
+        text=text,
+        origin=origin,
+        supersedes=list(supersedes),
+        evidence=evidence,
+    )
 
 
 def intent_from_memory_forgotten(

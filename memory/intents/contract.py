@@ -12,6 +12,9 @@ from memory.intents.registry import (
     form_of,
 )
 
+EXTENSION: Final = "x_"
+"""Fields whose names begin like this may be in every payload; they are masked and bounded like the others."""
+
 _TYPES: Final[Mapping[FieldType, tuple[str, Callable[[Any], bool]]]] = {
     "text": ("text", lambda value: isinstance(value, str)),
     "number": (
@@ -49,7 +52,9 @@ def validate_intent_contract(intent: MemoryIntent) -> IntentForm:
 
 
 def _check_fields(intent: MemoryIntent, form: IntentForm) -> None:
-    unknown = sorted(set(intent.payload) - set(form.fields))
+    unknown = sorted(
+        name for name in set(intent.payload) - set(form.fields) if not name.startswith(EXTENSION)
+    )
     if unknown:
         raise _refused(intent, f"has no field {unknown[0]!r}")
     for name, field in form.fields.items():

@@ -37,6 +37,16 @@ _MAX_FILE_BYTES: Final = 1_048_576
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryDecision:
+    """What the policy does with one intent."""
+
+    intent_key: str
+    form_key: str
+    """The registered key or family."""
+    sinks: MemorySinkPolicy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPolicy:
     """The rule of each key, and the templates."""
 

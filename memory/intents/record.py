@@ -18,7 +18,12 @@ from memory.intents.contract import validate_intent_contract
 from memory.intents.intent import MemoryIntent
 from memory.intents.masking import Mask, masked_payload
 from memory.intents.observe import observe_intent_payload
-from memory.intents.policy import MemoryPolicy, default_memory_policy, validate_memory_policy
+from memory.intents.policy import (
+    MemoryDecision,
+    MemoryPolicy,
+    default_memory_policy,
+    validate_memory_policy,
+)
 from memory.intents.templates import SinkName, render_memory_template, render_payload
 
 _MOST_AT_ONCE: Final = 2
@@ -41,6 +46,16 @@ class IntentRecorder:
         self._policy = policy or default_memory_policy()
         validate_memory_policy(self._policy)
         self._threads = anyio.CapacityLimiter(_MOST_AT_ONCE)
+
+    def decide(self, intent: MemoryIntent) -> MemoryDecision:
+        """Return what the policy does with an intent.
+
+        Raises:
+            IntentRefused: the intent does not match the registry.
+        """
+        form = validate_intent_contract(intent)
+        rule = self._policy.rule_of(intent.key)
+        return MemoryDecision(intent_key=intent.key, form_key=form.key, sinks=rule)
 
     async def record_intent(self, intent: MemoryIntent) -> bool:
         """Record one intent; return False if it was recorded before, so that nothing changed.
@@ -69,8 +84,7 @@ class IntentRecorder:
         Raises:
             IntentRefused: the intent does not match the registry.
         """
-        validate_intent_contract(intent)
-        rule = self._policy.rule_of(intent.key)
+        rule = self.decide(intent).sinks
         if not rule.to_runtime_log:
             return None
         return render_memory_template(
@@ -83,8 +97,8 @@ class IntentRecorder:
         Raises:
             IntentRefused: the intent does not match the registry.
         """
-        form = validate_intent_contract(intent)
-        rule = self._policy.rule_of(intent.key)
+        decision = self.decide(intent)
+        rule = decision.sinks
         payload = masked_payload(intent.payload, self._mask)
         templates = self._policy.templates
 
@@ -94,7 +108,7 @@ class IntentRecorder:
         return Recording(
             intent_id=intent.id,
             key=self._mask(intent.key),  # a tool's name may be invented by a model
-            form_key=form.key,
+            form_key=decision.form_key,
             source_kind=intent.source_kind,
             owner_id=intent.owner_id,
             conversation_id=intent.conversation_id,

@@ -83,6 +83,7 @@ _QUIET: Final = MemorySinkPolicy(to_runtime_log=False)
 _TO_PROMPT: Final = MemorySinkPolicy(to_llm_context=True)
 _SOURCES: Final[Mapping[str, SourceKind]] = {
     "turn": "turn",
+    "guard": "turn",
     "llm": "llm",
     "tool": "tool",
     "permission": "permission",
@@ -156,6 +157,17 @@ FORMS: Final[tuple[IntentForm, ...]] = (
         "The turn before was cut off ($outcome, $stop_reason). It was asked: $message. $tools",
         replace(_TO_PROMPT, to_runtime_log=False),
     ),
+    _form(
+        "guard.doom_loop", "tools", "The same calls were repeated, and the turn was stopped: $tools"
+    ),
+    _form(
+        "guard.forced_summary",
+        "tools",
+        "The run ended without text and was asked for a summary of: $tools",
+    ),
+    _form(
+        "guard.model_retries", "count:number", "The model's service was asked again $count times"
+    ),
     _form("llm.response", "text model", "The model $model said: $text"),
     _tool("ok", "succeeded"),
     _tool("blocked", "was denied"),
@@ -174,6 +186,12 @@ FORMS: Final[tuple[IntentForm, ...]] = (
         "memory.suppressed",
         "ids:list reasons:list",
         "Held back from the model: $ids ($reasons)",
+    ),
+    _form(
+        "memory.saved",
+        "ids:list item_kind text origin supersedes:list evidence?",
+        "Saved ($item_kind, $origin): $text",
+        _QUIET,
     ),
     _form(
         "memory.forgotten",

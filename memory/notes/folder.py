@@ -109,7 +109,7 @@ def _walk(folder: int, name: str, depth: int) -> Iterator[NoteFile]:
             continue
         if entry.is_dir(follow_symlinks=False):
             yield from _walk_into(folder, entry.name, path, depth - 1)
-        elif PurePosixPath(entry.name).suffix.lower() in ENDINGS:
+        elif _is_note_name(PurePosixPath(entry.name)):
             yield from _listed(entry, path)
 
 
@@ -128,6 +128,11 @@ def _may_be_listed(entry: os.DirEntry[str], path: str) -> bool:
     if entry.name.startswith(".") or find_protected_entry(path.split("/")) is not None:
         return False
     return not any(unicodedata.category(char) in _BREAKS for char in entry.name)
+
+
+def _is_note_name(path: PurePosixPath) -> bool:
+    """Return whether a file of this name is a note; a README describes the folder."""
+    return path.suffix.lower() in ENDINGS and path.stem.lower() != "readme"
 
 
 def _listed(entry: os.DirEntry[str], path: str) -> Iterator[NoteFile]:

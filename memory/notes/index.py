@@ -51,23 +51,18 @@ class NoteStore(Protocol):
 
     async def indexed(self) -> Mapping[str, IndexedNote]:
         """Return the indexed notes by file name."""
-        ...
 
     async def put(self, note: IndexedNote, items: Sequence[Item] | None) -> None:
         """Replace a file's items; None: only its date has changed."""
-        ...
 
     async def remove(self, name: str) -> None:
         """Remove a file's items; if it is to be forgotten, also what refers to them."""
-        ...
 
     async def want_forgotten(self, name: str, owner_id: str) -> None:
         """Record that a file is to be forgotten, until it is removed or changes."""
-        ...
 
     async def file_of(self, item_id: str) -> str | None:
         """Return the file of an item."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,33 +1,51 @@
-"""Splits a note into searchable items: one a section, or one for a short note."""
+"""Splits a note into searchable items: one a section of Markdown, one a top-level key of YAML.
+
+A heading without a text of its own, and the front matter, belong to the section that follows. Tables of
+contents are no items. A section's date is that of its heading or of a line that says it, of a heading above
+it, of the file's front matter or name, and otherwise of the file.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Final
 
 from memory.ids import derived_id
-from memory.items import Item
+from memory.items import BETWEEN_HEADINGS, Item
 from memory.notes.folder import NoteText
+from memory.periods import date_in
 from memory.scope import WORKSPACE_OWNER, Scope
 from memory.text_lines import one_line
 
-_WHOLE_CHARS: Final = 1500
-"""A shorter note is one item."""
 _MAX_SECTIONS: Final = 200
 _MAX_TITLE_CHARS: Final = 200
 _MAX_SUMMARY_CHARS: Final = 300
-_HEADING: Final = re.compile(r" {0,3}#{1,3}[ \t]+\S")
+_HEADING: Final = re.compile(r" {0,3}(#{1,3})[ \t]+\S")
 _FENCE: Final = re.compile(r" {0,3}(```|~~~)")
+_KEY: Final = re.compile(r"""(?:[^\s#"'\[{:-][^\s:]*|"[^"]*"|'[^']*')[ \t]*:(?=\s|$)""")
+_DATE_LINE: Final = re.compile(r"[\s>*_-]*(?:date|日期)[\s*_]*[:：]", re.IGNORECASE)
+_LINKED: Final = re.compile(
+    r"\s*(?:[-*+]|\d+[.)])\s+\[[^\]]*\]\((?![a-z]+://)[^)\s]*\)[^.。]{0,80}$"
+)
 _FRONT: Final = "---"
 _NS: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    title: str
+    name: str
+    """Its own heading or key, or the file's name."""
+    path: Sequence[str]
+    """The headings above it."""
     lines: Sequence[str]
+    text: Sequence[str]
+    """The lines without front matter and headings."""
+    heading: Sequence[str]
+    """Its heading, if it is not in the text."""
+    dated: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,25 +63,25 @@ def items_of(note: NoteText) -> list[Item]:
 
 def pieces_of(note: NoteText) -> list[Piece]:
     """Return a note's items with their lines, in the order of the text."""
-    at = datetime.fromtimestamp(note.file.mtime_ns // _NS, UTC)
+    changed_at = datetime.fromtimestamp(note.file.mtime_ns // _NS, UTC)
     made: list[Piece] = []
     seen: dict[str, int] = {}
     for section in _sections(note):
         body = "\n".join(section.lines).strip()
-        if not body:
+        if not body or _is_table_of_contents(section.text):
             continue
-        number = seen[section.title] = seen.get(section.title, -1) + 1
+        number = seen[section.name] = seen.get(section.name, -1) + 1
         item = Item(
-            id=derived_id("not", note.file.name, section.title, str(number)),
+            id=derived_id("not", note.file.name, section.name, str(number)),
             kind="note",
             scope=Scope(owner_id=WORKSPACE_OWNER),
-            title=section.title,
-            summary=one_line("\n".join(_without_front(section.lines)), _MAX_SUMMARY_CHARS),
+            title=one_line(BETWEEN_HEADINGS.join([*section.path, section.name]), _MAX_TITLE_CHARS),
+            summary=one_line("\n".join([*section.heading, *section.text]), _MAX_SUMMARY_CHARS),
             body=body,
             source=note.file.name,
             tags=(PurePosixPath(note.file.name).stem,),
-            occurred_at=at,
-            updated_at=at,
+            occurred_at=section.dated or changed_at,
+            updated_at=changed_at,
         )
         made.append(Piece(item, section.lines))
     return made
@@ -72,26 +90,83 @@ def pieces_of(note: NoteText) -> list[Piece]:
 def _sections(note: NoteText) -> Iterator[_Section]:
     path = PurePosixPath(note.file.name)
     lines = note.text.split("\n")
-    starts = list(_headings(lines)) if path.suffix.lower() == ".md" else []
-    if len(note.text) <= _WHOLE_CHARS or not starts:
-        yield _Section(_title(lines[starts[0]]) if starts else path.stem, lines)
+    body = len(lines) - len(_without_front(lines))
+    dated = _dated(lines[:body]) or date_in(path.stem)
+    if path.suffix.lower() == ".md":
+        yield from _of_markdown(path.stem, lines, body, dated)
+    else:
+        yield from _of_yaml(path.stem, lines, dated)
+
+
+def _of_markdown(
+    stem: str, lines: Sequence[str], body: int, dated: datetime | None
+) -> Iterator[_Section]:
+    starts = list(_headings(lines, body))[:_MAX_SECTIONS]
+    first = starts[0] if starts else len(lines)
+    text = lines[body:first]
+    dated = dated or _dated(text)
+    above: list[tuple[int, str, datetime | None]] = []
+    begin = 0
+    if _has_text(text):
+        yield _Section(stem, (), lines[:first], text, (), dated)
+        begin = first
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=False):
+        level, name = _level(lines[start]), _title(lines[start])
+        above = [heading for heading in above if heading[0] < level]
+        path = [heading for _, heading, _ in above]
+        text = lines[start + 1 : end]
+        own = date_in(name) or _dated(text) or next((at for *_, at in reversed(above) if at), dated)
+        above.append((level, name, own))
+        if end == len(lines) or _has_text(text):
+            yield _Section(name, path, lines[begin:end], text, (name,), own)
+            begin = end
+
+
+def _of_yaml(stem: str, lines: Sequence[str], dated: datetime | None) -> Iterator[_Section]:
+    """Yield a section for each top-level key, with the comments above it."""
+    keys = [place for place, line in enumerate(lines) if _KEY.match(line)][:_MAX_SECTIONS]
+    if len(keys) < 2:  # noqa: PLR2004  one key or none: the file as a whole
+        yield _Section(stem, (), lines, lines, (), dated or _dated(lines))
         return
-    starts = starts[:_MAX_SECTIONS]
-    yield _Section(path.stem, lines[: starts[0]])
-    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
-        yield _Section(_title(lines[start]), lines[start:end])
+    starts = [_above(lines, place) for place in keys]
+    starts[0] = 0
+    for place, start, end in zip(keys, starts, [*starts[1:], len(lines)], strict=True):
+        name = one_line(lines[place].partition(":")[0].strip("\"' "), _MAX_TITLE_CHARS)
+        yield _Section(name, (stem,), lines[start:end], lines[start:end], (), dated)
 
 
-def _headings(lines: Sequence[str]) -> Iterator[int]:
+def _above(lines: Sequence[str], place: int) -> int:
+    """Return where the comments above a line begin."""
+    above = takewhile(lambda line: line.startswith("#"), reversed(lines[:place]))
+    return place - sum(1 for _ in above)
+
+
+def _headings(lines: Sequence[str], start: int) -> Iterator[int]:
     """Yield the indices of headings outside of the front matter and code blocks."""
     fence = ""
-    for place in range(len(lines) - len(_without_front(lines)), len(lines)):
+    for place in range(start, len(lines)):
         line = lines[place]
         mark = _FENCE.match(line)
         if mark and fence in {"", mark[1]}:
             fence = "" if fence else mark[1]
         elif not fence and _HEADING.match(line):
             yield place
+
+
+def _has_text(lines: Sequence[str]) -> bool:
+    """Return whether any line says more than a date."""
+    return any(line.strip() and not _DATE_LINE.match(line) for line in lines)
+
+
+def _dated(lines: Sequence[str]) -> datetime | None:
+    """Return the date of the first line that says one: `Date: 2026-10-02`."""
+    return next((at for line in lines if _DATE_LINE.match(line) and (at := date_in(line))), None)
+
+
+def _is_table_of_contents(lines: Sequence[str]) -> bool:
+    """Return whether the lines are a list of links to other notes or headings, and nothing else."""
+    filled = [line for line in lines if line.strip()]
+    return len(filled) > 1 and all(_LINKED.match(line) for line in filled)
 
 
 def _without_front(lines: Sequence[str]) -> Sequence[str]:
@@ -101,6 +176,12 @@ def _without_front(lines: Sequence[str]) -> Sequence[str]:
             if line.rstrip() == _FRONT:
                 return lines[place + 1 :]
     return lines
+
+
+def _level(line: str) -> int:
+    match = _HEADING.match(line)
+    assert match is not None, "it is a heading"
+    return len(match[1])
 
 
 def _title(line: str) -> str:

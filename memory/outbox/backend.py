@@ -13,6 +13,10 @@ class BackendUnavailable(Exception):
     """The backend failed and may succeed later; the text is one sentence for people."""
 
 
+class BackendResting(BackendUnavailable):
+    """The backend failed so often lately that it was not asked."""
+
+
 class DeliveryRefused(Exception):
     """The backend will never accept this; the text is one sentence for people."""
 
@@ -33,7 +37,6 @@ class Backend(Protocol):
     @property
     def name(self) -> str:
         """Its name in the outbox."""
-        ...
 
     async def put(self, item: Item, idempotency_key: str) -> Sequence[Link]:
         """Store an item or its newer revision; return links to what was made of it.
@@ -42,7 +45,6 @@ class Backend(Protocol):
             BackendUnavailable: try again later.
             DeliveryRefused: do not try again.
         """
-        ...
 
     async def forget(self, item_id: str, links: Sequence[Link], idempotency_key: str) -> None:
         """Remove all that was made of an item, if there is any.
@@ -51,15 +53,12 @@ class Backend(Protocol):
             BackendUnavailable: try again later.
             DeliveryRefused: it cannot forget everything; the text says what is left.
         """
-        ...
 
     async def check(self) -> BackendHealth:
         """Check cheaply whether it answers; never raises."""
-        ...
 
     async def close(self) -> None:
         """Release all resources; idempotent."""
-        ...
 
 
 @runtime_checkable
@@ -79,7 +78,6 @@ class TaskBackend(Backend, Protocol):
             BackendUnavailable: try again later; what is stored stays.
             DeliveryRefused: do not try again.
         """
-        ...
 
     async def finish(self, item: Item, links: Sequence[Link]) -> Sequence[Link]:
         """Wait until the work behind `links` is done; return the links to keep.
@@ -87,7 +85,6 @@ class TaskBackend(Backend, Protocol):
         Raises:
             BackendUnavailable: it is not done, or failed; the next try calls `begin` again.
         """
-        ...
 
 
 @runtime_checkable
@@ -103,4 +100,3 @@ class RetrievingBackend(Backend, Protocol):
             BackendUnavailable: it did not answer.
             DeliveryRefused: it will never answer this.
         """
-        ...

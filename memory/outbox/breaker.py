@@ -7,10 +7,16 @@
 The caller passes the time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
+
+import anyio
+
+from memory.clock import Now
+from memory.outbox.backend import BackendResting, DeliveryRefused
 
 BreakerState = Literal["closed", "open", "half_open"]
 
@@ -80,3 +86,30 @@ class Breaker:
     @property
     def _open_for(self) -> timedelta:
         return timedelta(seconds=self._limits.open_s)
+
+
+@contextmanager
+def guarding(breaker: Breaker, now: Now) -> Iterator[None]:
+    """Count how the block ends. A deadline that it misses is a failure, a refusal is none.
+
+    Raises:
+        BackendResting: the block must not run now.
+    """
+    if not breaker.may_try(now()):
+        raise BackendResting("It failed again and again lately, and is left alone for a while.")
+    ends_at = anyio.current_effective_deadline()
+    try:
+        yield
+    except DeliveryRefused:
+        breaker.succeeded()  # it answers; this one it does not want
+        raise
+    except anyio.get_cancelled_exc_class():
+        if anyio.current_time() < ends_at:
+            breaker.gave_up()  # nobody wants to know any more
+        else:
+            breaker.failed(now())
+        raise
+    except BaseException:
+        breaker.failed(now())
+        raise
+    breaker.succeeded()

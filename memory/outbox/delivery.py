@@ -80,7 +80,6 @@ class OutboxStore(Protocol):
         self, backend: str, now: datetime, *, limit: int, until: datetime
     ) -> Sequence[Delivery]:
         """Lease due deliveries, oldest first; no other caller gets them before `until`."""
-        ...
 
     async def delivered(
         self, delivery: Delivery, links: Sequence[Link] | None, now: datetime
@@ -89,29 +88,23 @@ class OutboxStore(Protocol):
 
         If the delivery waits no longer, only the links are stored.
         """
-        ...
 
     async def begun(self, delivery: Delivery, links: Sequence[Link]) -> None:
         """Replace the item's links by those of work that was begun; the delivery still waits."""
-        ...
 
     async def failed(
         self, delivery: Delivery, error: str, now: datetime, *, due_at: datetime | None
     ) -> None:
         """Note a failure; the next try is due at `due_at`, None makes the delivery dead."""
-        ...
 
     async def postpone(self, delivery: Delivery, *, due_at: datetime) -> None:
         """Return a delivery back untried, due at a moment."""
-        ...
 
     async def release(self, backend: str, now: datetime) -> None:
         """Make leased and untried deliveries due, at a start when no other worker runs."""
-        ...
 
     async def next_due_at(self, backend: str) -> datetime | None:
         """Return when the next delivery is due; None if none waits."""
-        ...
 
     async def page(
         self,
@@ -122,16 +115,12 @@ class OutboxStore(Protocol):
         before_id: int | None = None,
     ) -> Sequence[Delivery]:
         """Return deliveries of items that the owner may read, newest first."""
-        ...
 
     async def retry(self, delivery_id: int, owner_id: str, now: datetime) -> Delivery | None:
         """Make a dead or pending delivery due now and reset its attempts; None if the owner has none such."""
-        ...
 
     async def links_of(self, item_id: str) -> Sequence[Link]:
         """Return the links of an item to backends."""
-        ...
 
     async def lag_s(self, backend: str, now: datetime) -> float:
         """Return the age of the oldest pending delivery; 0 if none waits."""
-        ...

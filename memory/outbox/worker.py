@@ -23,11 +23,31 @@ from memory.outbox.backend import (
     DeliveryRefused,
     TaskBackend,
 )
-from memory.outbox.backoff import Backoff
 from memory.outbox.breaker import Breaker, BreakerState
 from memory.outbox.delivery import Delivery, Link, OutboxStore
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """How long to wait, and how often to try."""
+
+    first_s: float = 2.0
+    """The bound of the first wait; each next one is twice as long."""
+    most_s: float = 3600.0
+    least_s: float = 0.5
+    """The least wait: a backend that fails at once is not asked again at once."""
+    max_attempts: int = 10
+    """The last failed one makes the delivery dead."""
+
+    def wait(self, attempts: int, draw: Callable[[], float]) -> timedelta | None:
+        """Return the wait after so many failed attempts, from 1; None to give up. `draw` is in [0, 1)."""
+        if attempts >= self.max_attempts:
+            return None
+        bound = min(self.most_s, self.first_s * 2.0 ** min(attempts - 1, 60))
+        return timedelta(seconds=max(self.least_s, bound * draw()))
+
 
 DeliveryResult = Literal["delivered", "failed", "dead"]
 
@@ -40,7 +60,6 @@ class Items(Protocol):
 
     async def current(self, item_id: str) -> Item | None:
         """Return an item as it is now, whoever owns it; None if it is gone."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ own measures.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from memory.recall.retrievers import Ranked, RetrieverName
@@ -41,11 +41,6 @@ class Fusion:
         default_factory=lambda: dict(DEFAULT_FIT_WEIGHTS)
     )
 
-    @property
-    def unweighted(self) -> "Fusion":
-        """The same with equal weights, for weak candidates."""
-        return replace(self, weights={})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
@@ -66,6 +61,8 @@ class Fused:
     places: tuple[Place, ...]
     fit: float = 0.0
     """0 to 1; 0 if no retriever that found it has a measure."""
+    confidence: float = 0.0
+    """The highest that a retriever has in it."""
 
 
 def fuse(lists: Sequence[Ranked], fusion: Fusion) -> list[Fused]:
@@ -74,10 +71,14 @@ def fuse(lists: Sequence[Ranked], fusion: Fusion) -> list[Fused]:
     An item that one retriever found for several queries counts once, with its best place.
     """
     fits = _fits(lists, fusion)
+    confidence: dict[str, float] = {}
     best: dict[str, dict[RetrieverName, Place]] = {}
     for ranked in lists:
         for rank, candidate in enumerate(ranked.candidates, start=1):
             places = best.setdefault(candidate.item_id, {})
+            confidence[candidate.item_id] = max(
+                candidate.confidence, confidence.get(candidate.item_id, 0.0)
+            )
             known = places.get(ranked.retriever)
             if known is None or rank < known.rank:
                 places[ranked.retriever] = Place(
@@ -92,6 +93,7 @@ def fuse(lists: Sequence[Ranked], fusion: Fusion) -> list[Fused]:
             ),
             places=tuple(sorted(places.values(), key=lambda place: place.rank)),
             fit=fits.get(item_id, 0.0),
+            confidence=confidence[item_id],
         )
         for item_id, places in best.items()
     ]

@@ -6,11 +6,13 @@ from datetime import datetime
 from typing import Literal
 
 from memory.items import KINDS, Item, ItemKind
+from memory.periods import AskedTime
 from memory.scope import Scope
+from memory.seen import NOTHING_SEEN, Seen
 
 Mode = Literal["rag", "llm"]
 
-HeldBackReason = Literal["stale_tool_schema"]
+HeldBackReason = Literal["stale_tool_schema", "superseded"]
 
 Degradation = Literal[
     "vector_error",
@@ -31,7 +33,7 @@ Degradation = Literal[
 ]
 """Why a part of memory did not answer; never inferred from an empty answer."""
 
-RECALLED_KINDS: tuple[ItemKind, ...] = ("note", "episode")
+RECALLED_KINDS: tuple[ItemKind, ...] = ("note", "fact", "episode", "turn")
 """Kinds that go into prompts. Cases are read by their tools only, which a person switches on."""
 MAX_CATEGORIES = 10
 MAX_ITEMS = 30
@@ -53,6 +55,8 @@ class QueryPack:
     max_items: int = MAX_ITEMS
     conversation_id: str | None = None
     """The conversation whose pending context is included."""
+    seen: Seen = NOTHING_SEEN
+    """What the conversation's model has already."""
     active_tools: Sequence[str] = ()
     """The tools in use, oldest first; what memory says of their schemas is held back."""
     deadline_s: float | None = None
@@ -70,6 +74,10 @@ class Hit:
     """In words: which retrievers found it, at which place."""
     fit: float = 0.0
     """0 to 1, by the retrievers' own measures; `score` uses ranks only."""
+    confidence: float = 1.0
+    """How likely it answers the question, 0 to 1; see `memory.recall.confidence`."""
+    superseded_by: str | None = None
+    """The id of a newer item, found as well, that replaces it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +93,10 @@ class Found:
     """The answer of a search, best first."""
 
     hits: Sequence[Hit] = ()
-    weak: Sequence[Hit] = ()
-    """Items too far off to be shown unless a model chooses them."""
+    times: Sequence[AskedTime] = ()
+    """What the question's parts say about time."""
+    more: Sequence[Hit] = ()
+    """Hits beyond those that are worth showing, for `ContextPack.next_step_query`."""
     held_back: Sequence[HeldBack] = ()
     degraded: Sequence[Degradation] = ()
 
@@ -113,6 +123,9 @@ class ContextItem:
     why: str
     source: str
     occurred_at: datetime
+    revision: int = 1
+    conversation_id: str | None = None
+    turn_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +150,8 @@ class ContextPack:
     degraded: Sequence[Degradation] = ()
     text: str = ""
     """The injected text: quoted data with source and date."""
+    has_profile: bool = False
+    """True if the text begins with the person's profile."""
     pending_intent_ids: Sequence[str] = ()
     """The pending intents that `text` contains; see `memory.intents`."""
 

@@ -36,8 +36,8 @@ _CHINESE: Final = (
     " 有一 有没 能不 了吗 是我 我是 你是 的话 对了 当然 其实 只是 不过 还有 的事 上的 里的 的人 来的"
 )
 STOP_TERMS: Final = frozenset(f"{_ENGLISH} {_CHINESE}".split())
-_STOP_CHARACTERS: Final = frozenset(
-    "的了是我你他她它在有和就不也都很吗呢吧啊这那会要说着过把被让给又再但跟与或从到"
+STOP_CHARACTERS: Final = frozenset(
+    "的了是我你他她它在有和就不也都很吗呢吧啊这那会要说着过把被让给又再但跟与或从到哪谁什么怎几"
 )
 _ASKING_ENGLISH: Final = (
     "know known tell told remind remember recall summarise summarize summary explain describe mention mentioned"
@@ -48,7 +48,7 @@ _ASKING_ENGLISH: Final = (
 _ASKING_CHINESE: Final = (
     "知道 告诉 诉我 记得 还记 总结 说说 讲讲 介绍 回顾 提醒 发生 生过 了解 解多 多少 问题 情况 事情"
 )
-ASKING_TERMS = frozenset(f"{_ASKING_ENGLISH} {_ASKING_CHINESE}".split())
+ASKING_TERMS: Final = frozenset(f"{_ASKING_ENGLISH} {_ASKING_CHINESE}".split())
 """Words of asking; an answer need not contain them."""
 
 
@@ -60,6 +60,11 @@ class QuestionWords:
     """Of each term, heaviest first."""
     characters: Sequence[str]
     """Single Chinese, Japanese and Korean characters, each once."""
+
+    @property
+    def of_the_matter(self) -> Sequence[str]:
+        """The terms without words of asking, heaviest first."""
+        return [term for term in self.weights if term not in ASKING_TERMS]
 
     @classmethod
     def of(cls, text: str) -> "QuestionWords":
@@ -73,10 +78,10 @@ class QuestionWords:
         ordered = sorted(weights.items(), key=lambda value: -value[1])
         telling = set("".join(weights))
         single = [
-            char for char in characters(asked) if char in telling and char not in _STOP_CHARACTERS
+            char for char in characters(asked) if char in telling and char not in STOP_CHARACTERS
         ]
         return cls(dict(ordered[:MAX_TERMS]), tuple(single[-MAX_CHARACTERS:]))
 
 
 def _is_stop(term: str) -> bool:
-    return term in STOP_TERMS or term in _STOP_CHARACTERS
+    return term in STOP_TERMS or term in STOP_CHARACTERS

@@ -23,7 +23,13 @@ def rank(found: Sequence[tuple[Fused, Item]], now: datetime) -> list[Hit]:
     raw = [(fused.score * _recency(item, now), fused, item) for fused, item in found]
     top = max((score for score, _, _ in raw), default=1.0)
     hits = [
-        Hit(item=item, score=score / top, why=_why(fused.places, item, now), fit=fused.fit)
+        Hit(
+            item=item,
+            score=score / top,
+            why=_why(fused.places, item, now),
+            fit=fused.fit,
+            confidence=fused.confidence,
+        )
         for score, fused, item in raw
     ]
     return sorted(hits, key=lambda hit: (-hit.score, hit.item.id))

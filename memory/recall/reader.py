@@ -13,31 +13,33 @@ import anyio
 import anyio.to_thread
 
 from memory.intents.pending import PendingText
+from memory.items import Item, ItemKind
 from memory.recall.pack import Pieces, pack
 from memory.recall.query import (
     MAX_ITEMS,
     ContextPack,
     Degradation,
     Found,
+    Hit,
     QueryPack,
     QuotedNotes,
 )
 from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
+from memory.recall.shown import worth_showing
 from memory.recall.stale_schema import split_stale, without_stale_lines
 from memory.scope import WORKSPACE_OWNER, Scope
 
 _log = logging.getLogger(__name__)
 
-_TOO_FEW: Final = 2
+_NEWEST: Final = 10
 _PENDING_SHARE: Final = 3
 _NOTES_SHARE: Final = 2
 _LEAST_LEFT_S: Final = 0.02
-_LEAST_FOR_A_MODEL_S: Final = 1.0
-"""With less time left no model is asked unless the query wants one."""
 _FINDING_SHARE: Final = 0.9
 """Part of the deadline; the rest is for packing."""
 _SELECTABLE: Final = 60
+_LISTED: Final = "among the newest; nothing fits the question about memory better"
 _OF_NOTES: Final = Scope(owner_id=WORKSPACE_OWNER)
 
 
@@ -48,7 +50,23 @@ class Pending(Protocol):
         self, conversation_id: str, owner_id: str, *, limit_chars: int
     ) -> PendingText:
         """Return it as text; may raise `StoreUnavailable`."""
+
+
+class Newest(Protocol):
+    """Reads items by age."""
+
+    async def newest(
+        self, scope: Scope, *, kinds: Sequence[ItemKind], limit: int
+    ) -> Sequence[Item]:
+        """Return the latest items, newest first; may raise `StoreUnavailable`."""
         ...
+
+
+class Profiles(Protocol):
+    """Reads what is always in a person's context."""
+
+    async def profile_text(self, owner_id: str) -> str:
+        """Return a person's profile; empty if there is none; may raise `StoreUnavailable`."""
 
 
 class AboutMemory(Protocol):
@@ -56,19 +74,18 @@ class AboutMemory(Protocol):
 
     def asks_about_memory(self, text: str) -> bool:
         """Return whether a message asks about memory."""
-        ...
 
     async def content(
         self, text: str, *, budget_chars: int, most_items: int, active_tools: Sequence[str]
     ) -> QuotedNotes:
         """Return the quoted notes without what is stale while these tools are in use."""
-        ...
 
 
 @dataclass(slots=True)
 class _Before:
     """What precedes the search results."""
 
+    profile: str = ""
     pending: PendingText = field(default_factory=PendingText)
     notes: QuotedNotes = field(default_factory=QuotedNotes)
     degraded: list[Degradation] = field(default_factory=list)
@@ -83,12 +100,16 @@ class RecallReader:
         *,
         selector: Selector | None = None,
         pending: Pending | None = None,
+        profiles: Profiles | None = None,
         about_memory: AboutMemory | None = None,
+        items: Newest | None = None,
     ) -> None:
         self._search = search
         self._selector = selector
         self._pending = pending
+        self._profiles = profiles
         self._about_memory = about_memory
+        self._items = items
 
     async def recall(self, query: QueryPack) -> ContextPack:
         """Return what fits the query, within its budget and deadline."""
@@ -102,6 +123,7 @@ class RecallReader:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(find)
             tasks.start_soon(self._add_pending, query, before, ends_at)
+            tasks.start_soon(self._add_profile, query, before, ends_at)
             tasks.start_soon(self._add_notes, query, before, ends_at)
         degraded = tuple(dict.fromkeys((*found[0].degraded, *before.degraded)))
         packed = pack(
@@ -110,6 +132,7 @@ class RecallReader:
                 budget_chars=query.budget_chars,
                 max_items=query.max_items,
                 queries=query.queries,
+                profile=before.profile,
                 before=before.pending.text,
                 notes=before.notes,
             )
@@ -119,7 +142,7 @@ class RecallReader:
         return replace(packed, pending_intent_ids=before.pending.intent_ids if was_told else ())
 
     async def _find(self, query: QueryPack, ends_at: float | None) -> Found:
-        """Search; let a model choose if the query asks for it or little was found."""
+        """Search; let a model choose if the query asks for it, and list the newest if it asks about memory."""
         found = Found()
         try:
             found = await self._search.search(
@@ -129,7 +152,10 @@ class RecallReader:
                 limit=_SELECTABLE,
                 active_tools=query.active_tools,
                 deadline_s=_left_s(ends_at),
+                seen=query.seen,
             )
+            if self._asked(query) is not None and not (likely := worth_showing(found)).hits:
+                return await self._newest(query, likely)
             chosen = await self._chosen(query, found, ends_at)
             return found if chosen is found else await _filtered_again(chosen, query.active_tools)
         except Exception:  # noqa: BLE001  memory never breaks a turn, whatever broke
@@ -137,19 +163,34 @@ class RecallReader:
             return replace(found, degraded=(*found.degraded, "memory_failed"))
 
     async def _chosen(self, query: QueryPack, found: Found, ends_at: float | None) -> Found:
-        left_s = _left_s(ends_at)
+        likely = worth_showing(found)
         if query.mode == "rag":
-            has_little = len(found.hits) < _TOO_FEW and (found.hits or found.weak)
-            has_time = left_s is None or left_s >= _LEAST_FOR_A_MODEL_S
-            if self._selector is None or not has_little or not has_time:
-                return found
+            return likely
+        left_s = _left_s(ends_at)
         if self._selector is None:
-            return replace(found, degraded=(*found.degraded, "selector_disabled"))
+            return replace(likely, degraded=(*found.degraded, "selector_disabled"))
         if left_s is not None and left_s < _LEAST_LEFT_S:
-            return replace(found, degraded=(*found.degraded, "selector_timeout"))
-        return await self._selector.select(
+            return replace(likely, degraded=(*found.degraded, "selector_timeout"))
+        chosen = await self._selector.select(
             query.queries, found, query.active_tools, deadline_s=left_s
         )
+        return replace(likely, degraded=chosen.degraded) if chosen.hits is found.hits else chosen
+
+    async def _newest(self, query: QueryPack, found: Found) -> Found:
+        if self._items is None:
+            return found
+        newest = await self._items.newest(query.scope, kinds=query.kinds, limit=_NEWEST)
+        unseen = [item for item in newest if item.turn_id not in query.seen.turns]
+        shown, held = await split_stale(unseen, query.active_tools)
+        hits = [Hit(item=item, score=1 / n, why=_LISTED) for n, item in enumerate(shown, start=1)]
+        return replace(found, hits=hits, held_back=(*found.held_back, *held))
+
+    def _asked(self, query: QueryPack) -> str | None:
+        """Return the first of the queries that asks about memory."""
+        about = self._about_memory
+        if about is None:
+            return None
+        return next((text for text in query.queries if about.asks_about_memory(text)), None)
 
     async def _add_pending(self, query: QueryPack, before: _Before, ends_at: float | None) -> None:
         if self._pending is None or query.conversation_id is None:
@@ -170,15 +211,21 @@ class RecallReader:
             text = await _filtered(pending.text, query.active_tools)
             before.pending = replace(pending, text=text)
 
-    async def _add_notes(self, query: QueryPack, before: _Before, ends_at: float | None) -> None:
-        about = self._about_memory
-        if about is None or not _may_have_notes(query):
+    async def _add_profile(self, query: QueryPack, before: _Before, ends_at: float | None) -> None:
+        if self._profiles is None:
             return
-        asked = next(
-            (query_text for query_text in query.queries if about.asks_about_memory(query_text)),
-            None,
-        )
-        if asked is None:
+        try:
+            with anyio.fail_after(_left_s(ends_at)):
+                before.profile = await self._profiles.profile_text(query.scope.owner_id)
+        except TimeoutError:
+            before.degraded.append("memory_timeout")
+        except Exception:  # noqa: BLE001  memory never breaks a turn, whatever broke
+            _log.exception("profile_not_read")
+            before.degraded.append("memory_failed")
+
+    async def _add_notes(self, query: QueryPack, before: _Before, ends_at: float | None) -> None:
+        about, asked = self._about_memory, self._asked(query)
+        if about is None or asked is None or not _may_have_notes(query):
             return
         try:
             with anyio.fail_after(_left_s(ends_at)):

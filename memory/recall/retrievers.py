@@ -2,20 +2,27 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, Protocol
 
 import anyio
 
 from memory.items import ItemKind
 from memory.itemstore import WordHit
+from memory.periods import AskedTime
+from memory.recall.confidence import LEAST_CONFIDENCE
 from memory.recall.query import Degradation
 from memory.scope import Scope
+from memory.seen import NOTHING_SEEN, Seen
+from memory.terms import characters
 
 _log = logging.getLogger(__name__)
 
 RetrieverName = Literal["fulltext", "vector", "memu"]
 
+_LEAST_OF_CHINESE: Final = 0.1
+"""Coverage below which an item takes a place from better ones, by pairs of characters that it happens to share;
+measured on dialogues, where it does not help in English."""
 _DEPTH: Final = 60
 """Items that each retriever is asked for; fusion was measured to gain up to this depth."""
 _TIMEOUTS: Final[dict[RetrieverName, Degradation]] = {
@@ -37,6 +44,10 @@ class Question:
     text: str
     scope: Scope
     kinds: Sequence[ItemKind]
+    seen: Seen = NOTHING_SEEN
+    """What need not be found: it would take the places of what can be shown."""
+    when: AskedTime | None = None
+    """What the text says about time; None: nothing was looked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +59,8 @@ class Candidate:
     """How well it fits by the retriever's own measure, 0 to 1; None: the retriever has none."""
     nearness: float | None = None
     """How near it comes to the best possible or found, 0 to 1; None: equal to `strength`."""
+    confidence: float = LEAST_CONFIDENCE
+    """How likely it answers the question, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +68,10 @@ class RetrieverAnswer:
     """What a retriever found, best first, and what was wrong with it."""
 
     candidates: Sequence[Candidate] = ()
-    weak: Sequence[Candidate] = ()
-    """Found, but too far off to be shown for that alone."""
     seconded: Sequence[Candidate] = ()
     """The nearest items of a retriever without a measure.
 
-    They count only where another retriever has the item among its `candidates`; the rest is weak.
+    Nobody is sure of them unless another retriever has the item among its `candidates` and is.
     """
     degraded: Sequence[Degradation] = ()
 
@@ -78,7 +89,6 @@ class Gathered:
     """What the retrievers found, in the order of the queries and the retrievers."""
 
     found: Sequence[Ranked] = ()
-    weak: Sequence[Ranked] = ()
     degraded: tuple[Degradation, ...] = ()
 
 
@@ -88,24 +98,28 @@ class Retriever(Protocol):
     @property
     def name(self) -> RetrieverName:
         """Its name; its failures are called `<name>_error` and `<name>_timeout`."""
-        ...
 
     async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
         """Find items of the scope's owners; labels and kinds are checked again afterwards.
 
         May raise anything, which counts as its error; may be cancelled at any await.
         """
-        ...
 
 
 class WordSearching(Protocol):
     """Searches items by their words."""
 
     async def search(
-        self, text: str, scope: Scope, *, kinds: Sequence[ItemKind], limit: int
+        self,
+        text: str,
+        scope: Scope,
+        *,
+        kinds: Sequence[ItemKind],
+        limit: int,
+        seen: Seen,
+        when: AskedTime | None = None,
     ) -> list[WordHit]:
         """Return the items that have words of `text`, best first; see `ItemStore.search`."""
-        ...
 
 
 class FulltextRetriever:
@@ -117,19 +131,28 @@ class FulltextRetriever:
         self._items = items
 
     async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
-        """Find items that have the question's words; those with too few of them are weak."""
+        """Find items that have words of the question, or are of its period."""
         hits = await self._items.search(
-            question.text, question.scope, kinds=question.kinds, limit=limit
+            question.text,
+            question.scope,
+            kinds=question.kinds,
+            limit=limit,
+            seen=question.seen,
+            when=question.when,
         )
         best = max((hit.score for hit in hits), default=1.0)
-        found = [
-            Candidate(item_id=hit.item_id, strength=hit.coverage, nearness=hit.score / best)
-            for hit in hits
-        ]
-        pairs = list(zip(hits, found, strict=True))
+        least = _LEAST_OF_CHINESE if characters(question.text) else 0.0
         return RetrieverAnswer(
-            candidates=[candidate for hit, candidate in pairs if hit.is_about],
-            weak=[candidate for hit, candidate in pairs if not hit.is_about],
+            candidates=[
+                Candidate(
+                    item_id=hit.item_id,
+                    strength=hit.coverage,
+                    nearness=hit.score / best,
+                    confidence=hit.confidence,
+                )
+                for hit in hits
+                if hit.coverage >= least
+            ]
         )
 
 
@@ -146,16 +169,24 @@ async def gather(
     async with anyio.create_task_group() as tasks:
         for index, (retriever, question) in enumerate(asked):
             tasks.start_soon(ask, index, retriever, question)
-    sure = {candidate.item_id for answer in answers for candidate in answer.candidates}
-    found, weak = [], []
+    sure = {
+        candidate.item_id
+        for answer in answers
+        for candidate in answer.candidates
+        if candidate.confidence >= LEAST_CONFIDENCE
+    }
+    found: list[Ranked] = []
     for (retriever, _), answer in zip(asked, answers, strict=True):
         seconded = [candidate for candidate in answer.seconded if candidate.item_id in sure]
-        rest = [candidate for candidate in answer.seconded if candidate.item_id not in sure]
-        name = retriever.name
-        found.append(Ranked(retriever=name, candidates=[*answer.candidates, *seconded]))
-        weak.append(Ranked(retriever=name, candidates=[*answer.weak, *rest]))
+        rest = [
+            replace(candidate, confidence=0.0)
+            for candidate in answer.seconded
+            if candidate.item_id not in sure
+        ]
+        candidates = [*answer.candidates, *seconded, *rest]
+        found.append(Ranked(retriever=retriever.name, candidates=candidates))
     degraded = dict.fromkeys(reason for answer in answers for reason in answer.degraded)
-    return Gathered(found=found, weak=weak, degraded=tuple(degraded))
+    return Gathered(found=found, degraded=tuple(degraded))
 
 
 async def _answer(retriever: Retriever, question: Question, bound_s: float) -> RetrieverAnswer:

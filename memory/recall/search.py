@@ -6,6 +6,7 @@ no place from others.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final, Protocol
 
@@ -13,21 +14,23 @@ import anyio
 
 from memory.clock import Now
 from memory.items import KINDS, Item, ItemKind
+from memory.periods import asked_time
+from memory.recall.confidence import LEAST_CONFIDENCE
+from memory.recall.distinct import distinct
 from memory.recall.fuse import Fusion, fuse
-from memory.recall.query import Degradation, Found, Hit
+from memory.recall.query import Degradation, Found, HeldBack, Hit
+from memory.recall.question_parts import question_parts
 from memory.recall.ranking import rank
 from memory.recall.retrievers import Gathered, Question, Ranked, Retriever, RetrieverName, gather
 from memory.recall.stale_schema import split_stale
 from memory.scope import Scope
+from memory.seen import NOTHING_SEEN, Seen
 
 _log = logging.getLogger(__name__)
 
 _MAX_QUERIES: Final = 8
 _DEFAULT_DEADLINE_S: Final = 5.0
-_MAX_WEAK: Final = 30
-_HEAD_CHARS: Final = 1000
-_TAIL_CHARS: Final = 2999
-"""Parts of a long question that are asked; the request stands before or after what was pasted."""
+_TELLING_KINDS: Final = frozenset({"turn", "episode"})
 _RETRIEVERS_SHARE: Final = 0.85
 """Part of the deadline for the retrievers; the rest is for reading the items."""
 
@@ -37,7 +40,6 @@ class ItemSource(Protocol):
 
     async def get_many(self, item_ids: Sequence[str], scope: Scope) -> list[Item]:
         """Return those of the items that the scope covers."""
-        ...
 
 
 class MemorySearch:
@@ -71,16 +73,21 @@ class MemorySearch:
         limit: int = 10,
         active_tools: Sequence[str] = (),
         deadline_s: float | None = None,
+        seen: Seen = NOTHING_SEEN,
     ) -> Found:
-        """Return what fits any of the queries, best first; only cancellation is raised.
+        """Return what has words of any of the queries, or is near to it, best first.
 
-        Answers within the deadline with what there is. Asks the first eight queries, and the beginning and
-        the end of a long one.
+        Only cancellation is raised. Answers within the deadline with what there is. Asks the first eight
+        queries; a long one by its parts, see `question_parts`. How likely each hit is an answer is its
+        `confidence`: below `LEAST_CONFIDENCE` it is not worth showing unasked.
         """
         queries = [query for query in ([q] if isinstance(q, str) else q) if query.strip()]
+        parts = [part for query in queries for part in question_parts(query)]
         questions = [
-            Question(text=_shortened(query), scope=scope, kinds=kinds)
-            for query in queries[:_MAX_QUERIES]
+            Question(
+                text=part, scope=scope, kinds=kinds, seen=seen, when=asked_time(part, self._now())
+            )
+            for part in parts[:_MAX_QUERIES]
         ]
         whole_s = _DEFAULT_DEADLINE_S if deadline_s is None else max(0.0, deadline_s)
         ends_at = anyio.current_time() + whole_s
@@ -93,34 +100,43 @@ class MemorySearch:
         except Exception:  # noqa: BLE001  whatever is wrong with the store, the turn continues without memory
             _log.exception("items_not_read")
             return Found(degraded=_with(gathered.degraded, "fulltext_error"))
-        shown, held_back = await split_stale(
-            [item for item in read if item.kind in kinds], active_tools
+        likely_ids = _likely_ids(gathered.found)
+        superseded = _superseded(
+            read,
+            likely_ids,
+            is_of_a_time=any(question.when and question.when.period for question in questions),
         )
+        shown, held_back = await split_stale(
+            [
+                item
+                for item in read
+                if item.kind in kinds and item not in superseded and not seen.has(item)
+            ],
+            active_tools,
+        )
+        held_back += [HeldBack(id=item.id, reason="superseded") for item in superseded]
         kept = {item.id: item for item in shown}
-        hits = self._hits(gathered.found, kept, self._fusion)
-        taken = {hit.item.id for hit in hits}
-        weak = self._hits(gathered.weak, kept, self._fusion.unweighted)
+        hits = distinct(self._hits(gathered.found, kept))
+        if len(parts) > len(queries):  # a place among what was pasted says little
+            hits.sort(key=lambda hit: -hit.confidence)
         by_vector = _ids(gathered.found, "vector")
         words_alone = [
             i for i in _ids(gathered.found, "fulltext") if i not in by_vector and i in kept
         ]
         if words_alone:
             self._on_words_alone(words_alone)
-        found_ids = _ids(gathered.found)
         return Found(
             hits=hits[: max(0, limit)],
-            weak=[hit for hit in weak if hit.item.id not in taken][:_MAX_WEAK],
-            held_back=[held for held in held_back if held.id in found_ids],  # without weak ones
+            held_back=[held for held in held_back if held.id in likely_ids],
             degraded=gathered.degraded,
+            times=[question.when for question in questions if question.when],
         )
 
     async def _read(self, gathered: Gathered, scope: Scope) -> list[Item]:
-        ids = _ids([*gathered.found, *gathered.weak])
+        ids = _ids(gathered.found)
         return await self._items.get_many(list(ids), scope) if ids else []
 
-    def _hits(
-        self, lists: Sequence[Ranked], items: Mapping[str, Item], fusion: Fusion
-    ) -> list[Hit]:
+    def _hits(self, lists: Sequence[Ranked], items: Mapping[str, Item]) -> list[Hit]:
         """Fuse and rank the candidates that may be shown."""
         kept = [
             replace(
@@ -128,7 +144,8 @@ class MemorySearch:
             )
             for ranked in lists
         ]
-        return rank([(fused, items[fused.item_id]) for fused in fuse(kept, fusion)], self._now())
+        fused = fuse(kept, self._fusion)
+        return rank([(found, items[found.item_id]) for found in fused], self._now())
 
 
 def _ids(lists: Sequence[Ranked], name: RetrieverName | None = None) -> dict[str, None]:
@@ -141,10 +158,28 @@ def _ids(lists: Sequence[Ranked], name: RetrieverName | None = None) -> dict[str
     }
 
 
-def _shortened(text: str) -> str:
-    if len(text) <= _HEAD_CHARS + _TAIL_CHARS:
-        return text
-    return f"{text[:_HEAD_CHARS]}\n{text[-_TAIL_CHARS:]}"
+def _superseded(
+    items: Sequence[Item], likely_ids: AbstractSet[str], *, is_of_a_time: bool
+) -> list[Item]:
+    """Return the facts that hold no longer, and, unless a time is asked for, the turns that told them.
+
+    A turn counts only where such a fact is likely an answer, and one that holds was found as well.
+    """
+    ended = [item for item in items if item.valid_until is not None]
+    if is_of_a_time or not any(item.kind == "fact" and item.valid_until is None for item in items):
+        return ended
+    told_in = {item.turn_id for item in ended if item.id in likely_ids and item.turn_id}
+    turns = [item for item in items if item.kind in _TELLING_KINDS and item.turn_id in told_in]
+    return [*ended, *turns]
+
+
+def _likely_ids(lists: Sequence[Ranked]) -> set[str]:
+    return {
+        candidate.item_id
+        for ranked in lists
+        for candidate in ranked.candidates
+        if candidate.confidence >= LEAST_CONFIDENCE
+    }
 
 
 def _with(reasons: Sequence[Degradation], another: Degradation) -> tuple[Degradation, ...]:

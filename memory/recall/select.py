@@ -48,11 +48,11 @@ class Selector:
         *,
         deadline_s: float | None = None,
     ) -> Found:
-        """Return the hits and weak hits that the model chose, in its order; or all hits, and why.
+        """Return the hits that the model chose, in its order; or all hits, and why.
 
         Ids that were not given are ignored; an answer of such ids only is a failure.
         """
-        prompt, manifest = _prompt(queries, [*found.hits, *found.weak], active_tools)
+        prompt, manifest = _prompt(queries, found.hits, active_tools)
         given = {hit.item.id: hit for hit in manifest}
         if not given:
             return found

@@ -33,7 +33,8 @@ class StaleSchemaFilter:
     def judge(self, item: Item) -> HeldBack | None:
         """Return why an item must not be shown, or None."""
         title = f"{item.title}\n{' '.join(item.tags)}"
-        if self._is_stale(title, f"{item.summary}\n{item.body[:_JUDGED_CHARS]}"):
+        # the summary runs the heading and the first sentence together, as nobody wrote them
+        if self._is_stale(title, item.body[:_JUDGED_CHARS] or item.summary):
             return HeldBack(id=item.id, reason="stale_tool_schema")
         return None
 

@@ -28,7 +28,6 @@ class Index(Protocol):
 
     async def missing(self, item_ids: Sequence[str]) -> set[str]:
         """Return which of these items the index lacks; none unless it is complete."""
-        ...
 
 
 class Deliveries(Protocol):
@@ -40,7 +39,6 @@ class Deliveries(Protocol):
         Raises:
             StoreUnavailable: nothing was changed.
         """
-        ...
 
 
 class VectorBackfill:

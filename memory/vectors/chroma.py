@@ -5,6 +5,7 @@ because a long write holds the interpreter. Conditions (`where`) are slow, so mo
 wanted and filtered afterwards. Chroma's own embedding is never used: it would download a model.
 """
 
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -25,6 +26,7 @@ BATCH: Final = 50
 _OVER: Final = 4
 _MOST_ASKED: Final = 1000
 _LEAST_LENGTH: Final = 1e-9
+_MAX_NAME_CHARS: Final = 200
 
 
 class ChromaVectorIndex:
@@ -32,49 +34,42 @@ class ChromaVectorIndex:
 
     def __init__(self, directory: Path, *, model_id: str, dimension: int) -> None:
         self._directory = directory
-        self._name = f"{model_id}-{dimension}"
+        self._name = _collection_name(model_id, dimension)
         self._dimension = dimension
         self._limiter = anyio.CapacityLimiter(1)
         self._client: Any = None
         self._collection: Any = None
 
     async def put(self, entries: Sequence[VectorEntry]) -> None:
-        """See `VectorIndex.put`."""
         for entry in entries:
             self._check(entry.vector)
         for start in range(0, len(entries), BATCH):
             await self._in_thread(partial(self._put_blocking, entries[start : start + BATCH]))
 
     async def remove(self, item_ids: Sequence[str]) -> None:
-        """See `VectorIndex.remove`."""
         if item_ids:
             await self._in_thread(partial(self._remove_blocking, list(item_ids)))
 
     async def nearest(
         self, vector: Vector, owner_ids: Sequence[str], *, limit: int
     ) -> Sequence[VectorHit]:
-        """See `VectorIndex.nearest`."""
         self._check(vector)
         return await self._in_thread(
             partial(self._nearest_blocking, vector, frozenset(owner_ids), limit)
         )
 
     async def count(self) -> int:
-        """See `VectorIndex.count`."""
         return await self._in_thread(lambda: int(self._open_blocking().count()))
 
     async def missing(self, item_ids: Sequence[str]) -> set[str]:
-        """See `VectorIndex.missing`."""
         if not item_ids:
             return set()
         return await self._in_thread(partial(self._missing_blocking, set(item_ids)))
 
     async def clear(self) -> None:
-        """See `VectorIndex.clear`."""
         await self._in_thread(self._clear_blocking)
 
     async def close(self) -> None:
-        """See `VectorIndex.close`."""
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(self._close_blocking, limiter=self._limiter)
 
@@ -160,6 +155,12 @@ class ChromaVectorIndex:
         if client is not None:
             with suppress(Exception):  # what is broken cannot be closed in order, either
                 client.close()
+
+
+def _collection_name(model_id: str, dimension: int) -> str:
+    """Return a name that Chroma takes: a model's may be long and hold `/` and `:`."""
+    plain = re.sub(r"[^A-Za-z0-9._-]", "-", model_id)[:_MAX_NAME_CHARS].strip("._-")
+    return f"{plain or 'model'}-{dimension}"
 
 
 def _items_of(answer: Any) -> set[str]:

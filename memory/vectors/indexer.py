@@ -7,18 +7,18 @@ comes through the outbox. Both take turns, so that nothing that was forgotten co
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, Literal, Protocol
 
 import anyio
-import anyio.to_thread
 from anyio.abc import TaskStatus
 
-from memory.embeddings.protocol import Embedder
+from memory.embeddings.background import UNRELATED, least_similarity
+from memory.embeddings.protocol import TextEmbedder, Vector
 from memory.errors import StoreUnavailable
 from memory.items import Item
 from memory.itemstore import NumberedItem
-from memory.outbox.backend import BackendHealth, BackendUnavailable
+from memory.outbox.backend import BackendHealth, BackendResting, BackendUnavailable
 from memory.outbox.delivery import Link
 from memory.recall.retrievers import Candidate, Question, RetrieverAnswer, RetrieverName
 from memory.vectors.protocol import (
@@ -47,36 +47,49 @@ class Source(Protocol):
 
     async def after(self, seq: int, limit: int) -> list[NumberedItem]:
         """Return items in the order of writing, those after `seq`."""
-        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexFiles:
+    """How an index of vectors of one model and dimension is opened."""
+
+    open: Callable[[str, int], VectorIndex]
+    is_sound: Callable[[str, int], Awaitable[bool]]
+    """Return whether it can be opened and searched."""
 
 
 class VectorIndexer:
-    """The vector index as a backend, see `Backend`. `run` it in a task group; close it afterwards."""
+    """The vector index as a backend, see `Backend`. `run` it in a task group; close it afterwards.
+
+    Without `least_cosine`, the least cosine that counts as near is found by asking the model.
+    """
 
     name = BACKEND
 
     def __init__(
         self,
-        index: VectorIndex,
-        embedder: Embedder,
+        files: IndexFiles,
+        embedder: TextEmbedder,
         source: Source,
         states: IndexStateStore,
         *,
-        is_sound: Callable[[], Awaitable[bool]],
-        least_similarity: float,
+        least_cosine: float | None = None,
     ) -> None:
-        self._index = index
+        self._files = files
         self._embedder = embedder
         self._source = source
         self._states = states
-        self._is_sound = is_sound
-        self._least_similarity = least_similarity
+        self._least_cosine = least_cosine
+        self._least = 1.0
+        self._index: VectorIndex | None = None
+        self._dimension = 0
         self._state: IndexerState = "rebuilding"
         self._detail: str | None = "It is being opened."
         self._broken = anyio.Event()
         self._settled = anyio.Event()
         self._turn = anyio.Lock()
-        self._embedding = anyio.CapacityLimiter(1)
+        self._unanswered: str | None = None
+        """Why the last question got no vector; None if it got one."""
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Open the index and rebuild it whenever that is needed, until cancelled."""
@@ -85,7 +98,9 @@ class VectorIndexer:
             self._broken = anyio.Event()
             try:
                 await self._complete()
-            except (IndexUnavailable, DimensionMismatch, StoreUnavailable) as exc:
+            except (
+                *(IndexUnavailable, DimensionMismatch, StoreUnavailable, BackendUnavailable),
+            ) as exc:
                 self._set("failing", str(exc))
                 _log.warning("vector_index_not_made", exc_info=True)
                 with anyio.move_on_after(_RETRY_S):
@@ -110,15 +125,22 @@ class VectorIndexer:
             return RetrieverAnswer(degraded=("vector_rebuilding",) if is_missed else ())
         if self._state == "failing":
             return RetrieverAnswer(degraded=("vector_error",))
-        vector = (await self._embed([question.text[-_MAX_QUESTION_CHARS:]]))[0]
+        try:
+            vector = await self._embedder.embed_question(question.text[-_MAX_QUESTION_CHARS:])
+        except BackendUnavailable as exc:
+            self._unanswered = str(exc)
+            is_resting = isinstance(exc, BackendResting)
+            return RetrieverAnswer(degraded=("breaker_open" if is_resting else "vector_error",))
+        self._unanswered = None
         if not any(vector):
             return RetrieverAnswer()
         try:
-            hits = await self._index.nearest(vector, question.scope.readable_owners, limit=limit)
+            index = await self._opened()
+            hits = await index.nearest(vector, question.scope.readable_owners, limit=limit)
         except (IndexUnavailable, DimensionMismatch):
             self.rebuild()
             return RetrieverAnswer(degraded=("vector_error",))
-        least = self._least_similarity
+        least = self._least
         near = [hit for hit in hits if hit.similarity >= least]
         return RetrieverAnswer(
             candidates=[
@@ -136,15 +158,15 @@ class VectorIndexer:
         if self._state != "ok":
             return set()
         try:
-            return await self._index.missing(item_ids)
+            return await (await self._opened()).missing(item_ids)
         except IndexUnavailable:
             self.rebuild()
             return set()
 
     async def put(self, item: Item, idempotency_key: str) -> Sequence[Link]:  # noqa: ARG002
-        """See `Backend.put`."""
+        index = await self._opened()
         entries = await self._entries([item])
-        await self._as_delivery(lambda: self._index.put(entries))
+        await self._as_delivery(lambda: index.put(entries))
         return [
             Link(item_id=item.id, backend=BACKEND, remote_kind="vector", remote_id=entry.key)
             for entry in entries
@@ -156,16 +178,48 @@ class VectorIndexer:
         links: Sequence[Link],  # noqa: ARG002
         idempotency_key: str,  # noqa: ARG002
     ) -> None:
-        """See `Backend.forget`."""
-        await self._as_delivery(lambda: self._index.remove([item_id]))
+        index = await self._opened()
+        await self._as_delivery(lambda: index.remove([item_id]))
 
     async def check(self) -> BackendHealth:
-        """See `Backend.check`."""
+        if self._state == "ok" and self._unanswered is not None:
+            return BackendHealth(name=BACKEND, state="failing", detail=self._unanswered)
         return BackendHealth(name=BACKEND, state=self._state, detail=self._detail)
 
     async def close(self) -> None:
-        """See `Backend.close`."""
-        await self._index.close()
+        if self._index is not None:
+            await self._index.close()
+        await self._embedder.close()
+
+    async def _opened(self) -> VectorIndex:
+        """Return the index, opened for vectors of the embedder's dimension.
+
+        Raises:
+            BackendUnavailable: the dimension is not known, and the embedder does not tell it.
+        """
+        if self._index is None:
+            state = await self._states.get()
+            is_known = state is not None and state.model_id == self._embedder.model_id
+            dimension = state.dimension if state is not None and is_known else await self._ask()
+            if self._index is None:
+                self._use(dimension)
+        assert self._index is not None, "it was opened"
+        return self._index
+
+    def _use(self, dimension: int) -> VectorIndex:
+        self._dimension = dimension
+        self._index = self._files.open(self._embedder.model_id, dimension)
+        return self._index
+
+    async def _ask(self) -> int:
+        """Return the dimension of the embedder's vectors, and set the least cosine that counts."""
+        vectors = await self._embedder.embed(UNRELATED)
+        dimensions = {len(vector) for vector in vectors if any(vector)}
+        if len(dimensions) != 1:
+            raise BackendUnavailable("The embedder made no vectors of one dimension.")
+        given = self._least_cosine
+        self._least = least_similarity(vectors) if given is None else given
+        return dimensions.pop()
 
     async def _as_delivery(self, work: Callable[[], Awaitable[None]]) -> None:
         async with self._turn:
@@ -177,46 +231,54 @@ class VectorIndexer:
                 raise BackendUnavailable(str(exc)) from exc
 
     async def _complete(self) -> None:
+        dimension = await self._ask()
+        index = await self._opened()
+        if dimension != self._dimension:  # the model behind the name is another one
+            await index.close()
+            index = self._use(dimension)
         state = await self._states.get()
-        wanted = IndexState(model_id=self._embedder.model_id, dimension=self._embedder.dimension)
+        wanted = IndexState(model_id=self._embedder.model_id, dimension=dimension)
         made_so = state is not None and (
             (state.model_id, state.dimension) == (wanted.model_id, wanted.dimension)
         )
-        if state is None or not made_so or not await self._is_usable(state):
+        if state is None or not made_so or not await self._is_usable(index, state):
             self._set("rebuilding", "It is being rebuilt.")
             async with self._turn:
                 await self._states.put(wanted)
-                await self._index.clear()
+                await index.clear()
             state = wanted
         if not state.complete:
             self._set("rebuilding", "It is being rebuilt.")
-            await self._build(state)
+            await self._build(index, state)
 
-    async def _is_usable(self, state: IndexState) -> bool:
+    async def _is_usable(self, index: VectorIndex, state: IndexState) -> bool:
         """Return whether the index can be continued: sound, and not short of items."""
-        if not await self._is_sound():
-            return False
+        async with self._turn:
+            # two processes that write to one index wait for each other, this one with the interpreter's lock
+            await index.close()
+            if not await self._files.is_sound(state.model_id, state.dimension):
+                return False
         try:
-            count = await self._index.count()
+            count = await index.count()
         except (IndexUnavailable, DimensionMismatch):
             return False
         return not state.complete or count >= await self._states.expected_count(BACKEND)
 
-    async def _build(self, state: IndexState) -> None:
+    async def _build(self, index: VectorIndex, state: IndexState) -> None:
         """Index all stored items, a batch at a time, and store the progress."""
         built_to = state.built_to
         while True:
             async with self._turn:
                 some = await self._source.after(built_to, _REBUILD_BATCH)
                 if some:
-                    await self._index.put(await self._entries([entry.item for entry in some]))
+                    await index.put(await self._entries([entry.item for entry in some]))
                     built_to = some[-1].seq
                 await self._states.put(replace(state, built_to=built_to, complete=not some))
             if not some:
                 return
 
     async def _entries(self, items: Sequence[Item]) -> list[VectorEntry]:
-        vectors = await self._embed([_embedded(item) for item in items])
+        vectors = await self._embedder.embed([_embedded(item) for item in items])
         return [
             VectorEntry(
                 key=item.id,
@@ -228,14 +290,9 @@ class VectorIndexer:
         ]
 
     @property
-    def _wordless(self) -> list[float]:
+    def _wordless(self) -> Vector:
         """The vector of an item without words: it is counted, and no question has this direction."""
-        return [1.0, *[0.0] * (self._embedder.dimension - 1)]
-
-    async def _embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return await anyio.to_thread.run_sync(
-            self._embedder.embed_blocking, texts, limiter=self._embedding, abandon_on_cancel=True
-        )
+        return [1.0, *[0.0] * (self._dimension - 1)]
 
     def _set(self, state: IndexerState, detail: str | None) -> None:
         self._state, self._detail = state, detail

@@ -44,7 +44,6 @@ class VectorIndex(Protocol):
             IndexUnavailable: nothing is known to be written; the same call may be made again.
             DimensionMismatch: a vector has another dimension than the index.
         """
-        ...
 
     async def remove(self, item_ids: Sequence[str]) -> None:
         """Remove all entries of these items; those that are not there are fine.
@@ -52,7 +51,6 @@ class VectorIndex(Protocol):
         Raises:
             IndexUnavailable: the same call may be made again.
         """
-        ...
 
     async def nearest(
         self, vector: Vector, owner_ids: Sequence[str], *, limit: int
@@ -63,7 +61,6 @@ class VectorIndex(Protocol):
             IndexUnavailable: it cannot be read.
             DimensionMismatch: the query has another dimension than the index.
         """
-        ...
 
     async def count(self) -> int:
         """Return how many entries it holds.
@@ -71,7 +68,6 @@ class VectorIndex(Protocol):
         Raises:
             IndexUnavailable: it cannot be read.
         """
-        ...
 
     async def missing(self, item_ids: Sequence[str]) -> set[str]:
         """Return which of these items have no entry at all.
@@ -79,7 +75,6 @@ class VectorIndex(Protocol):
         Raises:
             IndexUnavailable: it cannot be read.
         """
-        ...
 
     async def clear(self) -> None:
         """Delete all entries, and any damage with them.
@@ -87,11 +82,9 @@ class VectorIndex(Protocol):
         Raises:
             IndexUnavailable: it cannot be made anew.
         """
-        ...
 
     async def close(self) -> None:
         """Close it; idempotent."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,12 +103,9 @@ class IndexStateStore(Protocol):
 
     async def get(self) -> IndexState | None:
         """Return the state; None if there never was an index."""
-        ...
 
     async def put(self, state: IndexState) -> None:
         """Store the state."""
-        ...
 
     async def expected_count(self, backend: str) -> int:
         """Return how many items a complete index holds at least."""
-        ...

@@ -107,13 +107,6 @@ class ByTheClock(SqliteChronicle):
         return sorted(found, key=lambda hit: hit.occurred_at)
 
 
-class ByTheClockInPages(SqliteChronicle):
-    async def page(self, owner_id: str, **query: Any) -> IntentPage:
-        page = await super().page(owner_id, **query)
-        records = sorted(page.records, key=lambda record: record.occurred_at, reverse=True)
-        return IntentPage(records=records, next_cursor=page.next_cursor)
-
-
 class Loose(SqliteChronicle):
     """Takes every key for a beginning."""
 
@@ -153,11 +146,6 @@ class Hoarding(SqliteChronicle):
 class LeavingContext(SqliteChronicle):
     async def delete_conversation_context(self, conversation_id: str) -> None:
         pass
-
-
-class DeletingAll(SqliteChronicle):
-    async def delete_conversation_context(self, conversation_id: str) -> None:
-        await self._database.write(lambda writer: writer.execute("DELETE FROM pending_context"))
 
 
 class NewestFirst(SqliteChronicle):
@@ -201,14 +189,12 @@ WRONG: list[tuple[type[SqliteChronicle], Any, dict[str, Any]]] = [
     (Unowned, S.test_nobody_sees_what_is_anothers, {}),
     (UnownedContext, S.test_nobody_sees_what_is_anothers, {}),
     (ByTheClock, S.test_the_order_is_that_of_recording_whatever_the_clock_says, {}),
-    (ByTheClockInPages, S.test_the_order_is_that_of_recording_whatever_the_clock_says, {}),
     (Loose, S.test_a_page_can_be_asked_for_a_key_its_beginning_or_a_conversation, {}),
     (Repeating, S.test_pages_follow_each_other_without_gap_while_more_is_recorded, {}),
     (TrustingCursor, S.test_a_cursor_that_was_not_given_out_is_refused, {"cursor": "x"}),
     (Insatiable, S.test_what_waits_is_consumed_once, {}),
     (Hoarding, S.test_it_is_all_there_after_closing_and_opening_again, {}),
     (LeavingContext, S.test_a_conversation_that_is_left_leaves_nothing_waiting, {}),
-    (DeletingAll, S.test_a_conversation_that_is_left_leaves_nothing_waiting, {}),
     (
         NewestFirst,
         S.test_an_ended_turn_waits_to_be_remembered_oldest_first_until_it_is_marked,

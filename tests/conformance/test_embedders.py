@@ -2,18 +2,28 @@
 
 import itertools
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from memory.embeddings.hashed import HashedEmbedder
+from memory.embeddings.onnx import OnnxEmbedder
 from memory.embeddings.protocol import Embedder
 from tests.conformance.suites.embedders import EmbedderSuite
+from tests.support.onnx_model import write_model
 
 
 class TestHashed(EmbedderSuite):
     @pytest.fixture
     def embedder(self) -> Embedder:
         return HashedEmbedder()
+
+
+class TestOnnx(EmbedderSuite):
+    @pytest.fixture
+    def embedder(self, tmp_path: Path) -> Embedder:
+        write_model(tmp_path, "why does the nightly import fail failed again green tea".split())
+        return OnnxEmbedder(tmp_path)
 
 
 class Long(HashedEmbedder):

@@ -189,19 +189,6 @@ class DroppingItemsWithTheDate(InMemory):
         await super().put(note, items or [])
 
 
-class KeepingTheDate(InMemory):
-    async def put(self, note: IndexedNote, items: Sequence[Item] | None) -> None:
-        if items is not None:
-            await super().put(note, items)
-
-
-class WithoutEmptyFiles(InMemory):
-    async def put(self, note: IndexedNote, items: Sequence[Item] | None) -> None:
-        await super().put(note, items)
-        if not self.kept[note.file.name][1]:
-            await self.remove(note.file.name)
-
-
 class RemovingTooMuch(InMemory):
     async def remove(self, name: str) -> None:
         self.kept.clear()
@@ -212,12 +199,6 @@ class RemovingNothing(InMemory):
     async def remove(self, name: str) -> None:
         del name
         await anyio.lowlevel.checkpoint()
-
-
-class RemovingOnlyWhatIsThere(InMemory):
-    async def remove(self, name: str) -> None:
-        await anyio.lowlevel.checkpoint()
-        del self.kept[name]
 
 
 class NamingAnyFile(InMemory):
@@ -236,11 +217,8 @@ class GoneWithTheProcess(InMemory):
 WRONG = [
     KeepingOldItems,
     DroppingItemsWithTheDate,
-    KeepingTheDate,
-    WithoutEmptyFiles,
     RemovingTooMuch,
     RemovingNothing,
-    RemovingOnlyWhatIsThere,
     NamingAnyFile,
     GoneWithTheProcess,
 ]

@@ -56,23 +56,9 @@ class LeasingNothing(SqliteOutboxStore):
         return await super().due(backend, now, limit=limit, until=now)
 
 
-class LeasingForEver(SqliteOutboxStore):
-    async def due(
-        self, backend: str, now: datetime, *, limit: int, until: datetime
-    ) -> Sequence[Delivery]:
-        return await super().due(backend, now, limit=limit, until=until.replace(year=2999))
-
-
 class ReleasingNothing(SqliteOutboxStore):
     async def release(self, backend: str, now: datetime) -> None:
         pass
-
-
-class ReleasingWhatFailed(SqliteOutboxStore):
-    async def release(self, backend: str, now: datetime) -> None:
-        for entry in await self.page("ann", "pending", limit=100):
-            if entry.backend == backend:
-                await self.postpone(entry, due_at=now)
 
 
 class ForgettingLinks(SqliteOutboxStore):
@@ -82,35 +68,9 @@ class ForgettingLinks(SqliteOutboxStore):
         await super().delivered(delivery, () if links is None else links, now)
 
 
-class AddingLinks(SqliteOutboxStore):
-    async def delivered(
-        self, delivery: Delivery, links: Sequence[Link] | None, now: datetime
-    ) -> None:
-        old = await self.links_of(delivery.item_id)
-        await super().delivered(delivery, links and [*old, *links], now)
-
-
 class ForgettingWhatWasBegun(SqliteOutboxStore):
     async def begun(self, delivery: Delivery, links: Sequence[Link]) -> None:
         pass
-
-
-class TakingBegunForMade(SqliteOutboxStore):
-    async def begun(self, delivery: Delivery, links: Sequence[Link]) -> None:
-        await super().delivered(delivery, links, delivery.created_at)
-
-
-class AddingWhatWasBegun(SqliteOutboxStore):
-    async def begun(self, delivery: Delivery, links: Sequence[Link]) -> None:
-        await super().begun(delivery, [*await self.links_of(delivery.item_id), *links])
-
-
-class FailingWithoutLinks(SqliteOutboxStore):
-    async def failed(
-        self, delivery: Delivery, error: str, now: datetime, *, due_at: datetime | None
-    ) -> None:
-        await super().begun(delivery, [])
-        await super().failed(delivery, error, now, due_at=due_at)
 
 
 class NeverDead(SqliteOutboxStore):
@@ -129,25 +89,6 @@ class ShowingAll(SqliteOutboxStore):
     async def page(self, owner_id: str, status: Any, **rest: Any) -> Sequence[Delivery]:
         others = await super().page("bob", status, **rest)
         return [*others, *await super().page(owner_id, status, **rest)]
-
-
-class HidingTheWorkspaces(SqliteOutboxStore):
-    async def page(self, owner_id: str, status: Any, **rest: Any) -> Sequence[Delivery]:
-        return [
-            entry
-            for entry in await super().page(owner_id, status, **rest)
-            if entry.owner_id == owner_id
-        ]
-
-
-class RetryingOnesOwn(SqliteOutboxStore):
-    async def retry(self, delivery_id: int, owner_id: str, now: datetime) -> Delivery | None:
-        own = [
-            entry.id
-            for entry in await self.page(owner_id, None, limit=99)
-            if entry.owner_id == owner_id
-        ]
-        return await super().retry(delivery_id, owner_id, now) if delivery_id in own else None
 
 
 class RetryingForAnybody(SqliteOutboxStore):
@@ -202,20 +143,12 @@ WRONG: dict[str, dict[str, Any]] = {
     entry.__name__: {"make": entry}
     for entry in (
         LeasingNothing,
-        LeasingForEver,
         ReleasingNothing,
-        ReleasingWhatFailed,
         ForgettingLinks,
-        AddingLinks,
         ForgettingWhatWasBegun,
-        TakingBegunForMade,
-        AddingWhatWasBegun,
-        FailingWithoutLinks,
         NeverDead,
         CountingWhatIsGivenBack,
         ShowingAll,
-        HidingTheWorkspaces,
-        RetryingOnesOwn,
         RetryingForAnybody,
         WithoutLag,
         DueAtOnce,
@@ -229,15 +162,14 @@ WRONG: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 async def test_the_suite_catches_a_wrong_outbox(name: str, tmp_path: Path) -> None:
-    caught: list[str] = []
     for test in TESTS:
         directory = tmp_path / test
         directory.mkdir()
         try:
             await getattr(OutboxStoreSuite(), test)(opening(directory, **WRONG[name]))
         except FAILURES:
-            caught.append(test)
-    assert caught
+            return
+    pytest.fail("no test of the suite failed")
 
 
 def test_the_suite_asks_for_nothing_but_the_outbox() -> None:

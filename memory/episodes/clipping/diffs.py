@@ -121,6 +121,9 @@ def _read_hunks(lines: Sequence[str], at: int, changed: _Changed) -> tuple[int, 
             old -= mark in {"-", " ", ""}
             new -= mark in {"+", " ", ""}
             at += 1
-        while at < len(lines) and lines[at].startswith("\\ No newline"):
+        # the header may count too few lines: what goes on like a diff belongs to it
+        while at < len(lines) and lines[at][:1] in {"+", "-", " ", "\\"}:
+            changed.added += lines[at][:1] == "+"
+            changed.removed += lines[at][:1] == "-"
             at += 1
     return at, changed

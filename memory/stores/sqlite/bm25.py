@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from math import log
 from typing import Final
 
 from memory.terms import is_character
@@ -45,11 +44,6 @@ class Text:
         words = [column.split() for column in columns]
         counts = [Counter(filter(asked.__contains__, column)) for column in words]
         return cls(words, counts, sum(map(len, words)))
-
-
-def rarity(total: int, count: int) -> float:
-    """Return what a word is worth that stands in `count` rows of `total`; above 0."""
-    return log(1 + (max(total, count) - count + 0.5) / (count + 0.5))
 
 
 def score(text: Text, terms: Sequence[Term], average_length: float) -> float:

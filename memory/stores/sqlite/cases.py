@@ -23,7 +23,6 @@ class SqliteCaseStore:
         self._deliver_to = tuple(deliver_to)
 
     async def get(self, case_ids: Sequence[str], owner_id: str) -> list[Case]:
-        """See `CaseStore.get`."""
         found: dict[str, Case] = {}
         for batch in id_batches(case_ids):
             rows = await self._database.rows(
@@ -34,8 +33,15 @@ class SqliteCaseStore:
             found |= {row["case_id"]: read_case(row["value"]) for row in rows}
         return [found[case_id] for case_id in dict.fromkeys(case_ids) if case_id in found]
 
+    async def hidden(self, owner_ids: Sequence[str] = ()) -> list[Case]:
+        owned = f" AND owner_id IN ({placeholders(owner_ids)})" if owner_ids else ""
+        return await self._database.values(
+            lambda row: read_case(row["value"]),
+            f"SELECT value FROM cases WHERE is_findable = 0{owned} ORDER BY case_id",  # noqa: S608
+            owner_ids,
+        )
+
     async def by_fingerprint(self, fingerprint: bytes, owner_id: str) -> list[Case]:
-        """See `CaseStore.by_fingerprint`."""
         rows = await self._database.rows(
             "SELECT value FROM cases WHERE owner_id = ? AND fingerprint = ?",
             (owner_id, fingerprint),
@@ -44,7 +50,6 @@ class SqliteCaseStore:
         return sorted(found, key=lambda hit: (hit.created_at, hit.case_id))
 
     async def apply(self, change: CaseChange) -> None:
-        """See `CaseStore.apply`."""
         await self._database.write(
             partial(
                 apply_case_change_blocking,
@@ -55,7 +60,6 @@ class SqliteCaseStore:
         )
 
     async def votes(self, case_ids: Sequence[str]) -> Mapping[str, Sequence[Vote]]:
-        """See `CaseStore.votes`."""
         found: dict[str, list[Vote]] = {case_id: [] for case_id in case_ids}
         for batch in id_batches(case_ids):
             rows = await self._database.rows(
@@ -67,7 +71,6 @@ class SqliteCaseStore:
         return found
 
     async def related(self, case_ids: Sequence[str]) -> Mapping[str, Sequence[RelatedCase]]:
-        """See `CaseStore.related`."""
         found: dict[str, list[RelatedCase]] = {case_id: [] for case_id in case_ids}
         for batch in id_batches(case_ids):
             places = placeholders(batch)
@@ -85,7 +88,6 @@ class SqliteCaseStore:
     async def count_related(
         self, case_ids: Sequence[str], *, app_code: str | None
     ) -> Mapping[str, int]:
-        """See `CaseStore.count_related`."""
         counted = dict.fromkeys(case_ids, 0)
         for batch in id_batches(case_ids):
             for end, other in (("lesser", "greater"), ("greater", "lesser")):
@@ -102,7 +104,6 @@ class SqliteCaseStore:
         return counted
 
     async def history(self, case_id: str, *, limit: int) -> Sequence[HistoryEntry]:
-        """See `CaseStore.history`."""
         if not is_storable(case_id):
             return []
         rows = await self._database.rows(
@@ -113,7 +114,6 @@ class SqliteCaseStore:
         return [history_of(row) for row in sorted(rows, key=lambda row: int(row["seq"]))]
 
     async def history_length(self, case_id: str) -> int:
-        """See `CaseStore.history_length`."""
         if not is_storable(case_id):
             return 0
         rows = await self._database.rows(
@@ -122,7 +122,6 @@ class SqliteCaseStore:
         return int(rows[0][0])
 
     async def reports(self, case_id: str, *, limit: int) -> Sequence[Report]:
-        """See `CaseStore.reports`."""
         if not is_storable(case_id):
             return []
         rows = await self._database.rows(
@@ -132,7 +131,6 @@ class SqliteCaseStore:
         return [report_of(row) for row in reversed(rows)]
 
     async def note_shown(self, voter: str, shown: Mapping[str, int]) -> None:
-        """See `CaseStore.note_shown`."""
         new = await self._not_shown(voter, shown)
         if not new:
             return
@@ -164,7 +162,6 @@ class SqliteCaseStore:
         ]
 
     async def shown_words(self, voter: str, case_id: str) -> int | None:
-        """See `CaseStore.shown_words`."""
         if not is_storable(case_id):
             return None
         row = await self._database.row(
@@ -176,7 +173,6 @@ class SqliteCaseStore:
     async def unreviewed(
         self, voter: str, owner_id: str, *, app_code: str | None = None, limit: int
     ) -> list[str]:
-        """See `CaseStore.unreviewed`."""
         rows = await self._database.rows(
             "SELECT case_id FROM case_views JOIN cases USING (case_id)"
             " WHERE case_views.voter = ? AND own = 0 AND +owner_id = ?"

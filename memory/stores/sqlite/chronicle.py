@@ -1,6 +1,7 @@
 """The chronicle in SQLite."""
 
 import json
+import re
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -27,6 +28,8 @@ _COLUMNS: Final = (
 )
 _IS_TOLD: Final = "(text IS NOT NULL OR forgotten_at IS NOT NULL)"
 """What a policy keeps out of the chronicle has a row all the same, so that it is not recorded twice."""
+_GLOB_MARKS: Final = re.compile(r"[*?\[]")
+_PLACE: Final = re.compile(r"\{\w+\}")
 _MAX_CURSOR_DIGITS: Final = 18
 _MAX_FIELDS_OF_KEY: Final = 500
 """Fields that are counted of one key: a model may invent any number."""
@@ -73,7 +76,6 @@ class SqliteChronicle:
         self._database = database
 
     async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
-        """See `Chronicle.record`."""
         return await self._database.write(lambda writer: record_blocking(writer, recordings))
 
     async def page(
@@ -85,7 +87,6 @@ class SqliteChronicle:
         limit: int,
         cursor: str | None = None,
     ) -> IntentPage:
-        """See `Chronicle.page`."""
         if cursor is not None and not _is_place(cursor):
             raise ValueError("The cursor was not given out here.")
         conditions, values = ["owner_id = ?", _IS_TOLD], [owner_id]
@@ -96,8 +97,8 @@ class SqliteChronicle:
             conditions.append("substr(key, 1, ?) = ?")
             values += [str(len(key)), key]
         elif key is not None:
-            conditions.append("key = ?")
-            values.append(key)
+            conditions.append("key GLOB ?")
+            values.append(_PLACE.sub("*", _GLOB_MARKS.sub(r"[\g<0>]", key)))
         if cursor is not None:
             conditions.append("seq < CAST(? AS INTEGER)")
             values.append(cursor)
@@ -109,8 +110,16 @@ class SqliteChronicle:
         more = str(rows[limit - 1]["seq"]) if len(rows) > limit else None
         return IntentPage(records=[_record_of(row) for row in rows[:limit]], next_cursor=more)
 
+    async def intent(self, intent_id: str, owner_id: str) -> IntentRecord | None:
+        """See `Chronicle.intent`."""
+        found = await self._database.values(
+            _record_of,
+            f"SELECT {_COLUMNS} FROM intents WHERE id = ? AND owner_id = ? AND {_IS_TOLD}",  # noqa: S608
+            (intent_id, owner_id),
+        )
+        return found[0] if found else None
+
     async def intents_of_turn(self, turn_id: str) -> Sequence[IntentRecord]:
-        """See `Chronicle.intents_of_turn`."""
         return await self._database.values(
             _record_of,
             f"SELECT {_COLUMNS} FROM intents WHERE turn_id = ? AND {_IS_TOLD} ORDER BY seq",  # noqa: S608
@@ -118,7 +127,6 @@ class SqliteChronicle:
         )
 
     async def unremembered(self, limit: int) -> Sequence[str]:
-        """See `Chronicle.unremembered`."""
         rows = await self._database.rows(
             "SELECT turn_id FROM ended_turns WHERE remembered_at IS NULL ORDER BY seq LIMIT ?",
             (limit,),
@@ -126,7 +134,6 @@ class SqliteChronicle:
         return [row["turn_id"] for row in rows]
 
     async def pending(self, conversation_id: str, owner_id: str) -> Sequence[PendingIntent]:
-        """See `Chronicle.pending`."""
         return await self._database.values(
             _pending_of,
             "SELECT intent_id, text, occurred_at FROM pending_context WHERE conversation_id = ?"
@@ -135,7 +142,6 @@ class SqliteChronicle:
         )
 
     async def consumed(self, intent_ids: Sequence[str], turn_id: str) -> None:
-        """See `Chronicle.consumed`."""
         await self._database.write(
             lambda writer: writer.executemany(
                 "UPDATE pending_context SET consumed_by = ?, text = ''"
@@ -145,7 +151,6 @@ class SqliteChronicle:
         )
 
     async def delete_conversation_context(self, conversation_id: str) -> None:
-        """See `Chronicle.delete_conversation_context`."""
         await self._database.write(
             lambda writer: writer.execute(
                 "DELETE FROM pending_context WHERE conversation_id = ?", (conversation_id,)
@@ -155,7 +160,6 @@ class SqliteChronicle:
             await self._database.checkpoint()
 
     async def observed_fields(self, form_key: str) -> Sequence[ObservedField]:
-        """See `Chronicle.observed_fields`."""
         rows = await self._database.rows(
             "SELECT field, type, seen FROM intent_fields WHERE key = ? ORDER BY field, type",
             (form_key,),
@@ -191,13 +195,7 @@ def _is_new(connection: sqlite3.Connection, new: Recording) -> bool:
         }
         insert_blocking(connection, "pending_context", waiting)
     if new.key == "turn.completed" and new.turn_id is not None:
-        # a turn without calls leaves no episode
-        has_no_calls = new.text is not None and new.payload.get("tool_calls") == 0
-        ended = {
-            "turn_id": new.turn_id,
-            "seq": seq,
-            "remembered_at": at if has_no_calls else None,
-        }
+        ended = {"turn_id": new.turn_id, "seq": seq}
         insert_blocking(connection, "ended_turns", ended, verb="INSERT OR IGNORE")
     _count_fields(connection, new)
     return True

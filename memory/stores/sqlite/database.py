@@ -1,7 +1,6 @@
 """One SQLite file: migrations, one way to write, and two ways to read.
 
-WAL, so that readers never wait for the writer. `synchronous=FULL`: what was committed survives a
-power cut, not only a killed process. Transactions run one after another on one connection. Single
+WAL, so that readers never wait for the writer. Transactions run one after another on one connection. Single
 statements are read on one connection of their own; longer work reads on a pool of others.
 """
 
@@ -28,6 +27,8 @@ T = TypeVar("T")
 Parameters = Sequence[Any] | Mapping[str, Any]
 """For `?` in their order, or for `:name`."""
 
+SYNCHRONOUS: Final = "FULL"
+"""What was committed survives a power cut, not only a killed process."""
 _ROOM_BYTES: Final = 65_536
 """A disk with less room is full: a turn takes about as much."""
 _CHECKPOINT_BUSY_MS: Final = 200
@@ -267,7 +268,7 @@ def _prepare_blocking(writer: sqlite3.Connection, migrations: Sequence[str]) -> 
         raise StoreUnavailable("The database was written by a newer version of this program.")
     if writer.execute("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
         raise StoreUnavailable("The database cannot be opened: its disk does not allow WAL.")
-    for pragma in ("synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
+    for pragma in (f"synchronous={SYNCHRONOUS}", "foreign_keys=ON", "secure_delete=ON"):
         writer.execute(f"PRAGMA {pragma}")
     _migrate_blocking(writer, migrations)
     # where the file cannot be opened for writing, SQLite opens it for reading without a word

@@ -49,14 +49,12 @@ class SqliteEpisodeStore:
         self._now = now
 
     async def put(self, new: Sequence[NewEpisode]) -> Sequence[Put]:
-        """See `EpisodeStore.put`."""
         now = self._now()
         return await self._database.write(
             lambda writer: [put_episode_blocking(writer, episode, now) for episode in new]
         )
 
     async def get(self, episode_id: str, scope: Scope) -> Episode | None:
-        """See `EpisodeStore.get`."""
         row = await self._database.row(
             "SELECT value FROM episodes WHERE episode_id = ?", (episode_id,)
         )
@@ -64,12 +62,10 @@ class SqliteEpisodeStore:
         return episode if episode is not None and scope.covers(episode.scope) else None
 
     async def mark_remembered(self, turn_id: str) -> None:
-        """See `EpisodeStore.mark_remembered`."""
         now = self._now()
         await self._database.write(lambda writer: mark_remembered_blocking(writer, turn_id, now))
 
     async def recalled_texts(self, item_ids: Sequence[str], scope: Scope) -> Sequence[str] | None:
-        """See `EpisodeStore.recalled_texts`."""
         wanted = list(dict.fromkeys(item_ids))[:_MAX_RECALLED]
         rows = await self._database.rows(
             f"SELECT {COLUMNS} FROM items WHERE id IN ({placeholders(wanted)}) ORDER BY seq",  # noqa: S608  names of our own

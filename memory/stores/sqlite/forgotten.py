@@ -15,15 +15,15 @@ from typing import Final
 from memory.clock import rfc3339
 from memory.stores.sqlite.database import Database
 
-_ID: Final = re.compile(r"(?:epi|not|cas)_[0-9A-Za-z]{1,100}")
-_CASE_TOOLS: Final = "tool.mcp__memory_case__"
+_ID: Final = re.compile(r"(?:epi|not|cas|fac|trn)_[0-9A-Za-z]{1,100}")
+_TOOLS: Final = ("tool.mcp__memory__", "tool.mcp__memory_case__")
 _MENTION: Final = (
     "(key LIKE 'memory.%' AND EXISTS (SELECT 1 FROM json_each(payload, '$.ids') AS one"
     " WHERE one.value IN (SELECT value FROM json_each(:ids)))"
-    " OR key LIKE 'tool.mcp\\_\\_memory\\_case\\_\\_%' ESCAPE '\\'"
+    " OR (key GLOB 'tool.mcp__memory__*' OR key GLOB 'tool.mcp__memory_case__*')"
     " AND EXISTS (SELECT 1 FROM json_each(:ids) AS one WHERE instr(payload, one.value) > 0))"
 )
-"""An intent mentions an item by its id: it went into a prompt, or a tool wrote or showed a case."""
+"""An intent mentions an item by its id: it went into a prompt, or a tool of memory wrote or showed it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ def forgotten_at_blocking(
 
     What came back under its id, such as a note, counts again from then on.
     """
-    if not key.startswith(("memory.", _CASE_TOOLS)):
+    if not key.startswith(("memory.", *_TOOLS)):
         return None
     row = connection.execute(
         "SELECT max(forgotten_at) AS at FROM forgotten_items"

@@ -39,19 +39,21 @@ def reindex_neighbours_blocking(connection: sqlite3.Connection, place: sqlite3.R
 
 
 def scope_tokens(owner_id: str, kind: str, labels: Mapping[str, str]) -> Iterator[str]:
-    """Yield a token for the owner, the kind and each label, and for a case each label it lacks.
-
-    Only cases are searched by what they lack, and only among an owner's cases.
-    """
+    """Yield a token for the owner, the kind, each label, and each lacking label that it is found by."""
     yield owner_token(owner_id)
     yield kind_token(kind)
     for name, value in labels.items():
         yield _label_token(name, value)
     if kind == "case":
         yield case_token(owner_id)
-        for name in LABELS:
-            if name not in labels:
-                yield _label_token(name, None)
+    for name in LABELS:
+        if name not in labels and may_lack(kind, name):
+            yield _label_token(name, None)
+
+
+def may_lack(kind: ItemKind | str, label: str) -> bool:
+    """Return whether a query can accept items of a kind without this label; see `SearchScope`."""
+    return kind == "case" or label == "project_id"
 
 
 def owner_token(owner_id: str) -> str:

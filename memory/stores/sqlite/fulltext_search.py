@@ -16,11 +16,19 @@ from typing import Final
 
 from memory.items import KINDS, ItemKind
 from memory.itemstore import WordHit
+from memory.periods import AskedTime, Period
+from memory.recall.confidence import Expectation, rarity
 from memory.recall.question_words import QuestionWords
 from memory.scope import Scope
-from memory.stores.sqlite.bm25 import Term, Text, average_length, presence, rarity, score
-from memory.stores.sqlite.fulltext_index import case_token, kind_token, label_tokens, owner_token
-from memory.stores.sqlite.match_threshold import MatchThreshold
+from memory.seen import NOTHING_SEEN, Seen
+from memory.stores.sqlite.bm25 import Term, Text, average_length, presence, score
+from memory.stores.sqlite.fulltext_index import (
+    case_token,
+    kind_token,
+    label_tokens,
+    may_lack,
+    owner_token,
+)
 from memory.stores.sqlite.owner_index import (
     COMMON,
     MAX_COUNTED,
@@ -30,6 +38,7 @@ from memory.stores.sqlite.owner_index import (
     Rows,
     read_rows_blocking,
 )
+from memory.stores.sqlite.statements import placeholders
 from memory.terms import is_character
 
 MAX_RANKED: Final = 10_000
@@ -40,6 +49,9 @@ _MAX_LOOKED_INTO: Final = 12_000
 _MANY_ROWS: Final = 6000
 """If the words stand in so many rows, single characters would add rows and little distinction."""
 _MAX_REPEATS: Final = 3
+_PERIOD: Final = "qaskedperiodq"
+"""Stands for the asked period among the words of a question; no word has this form."""
+_MAX_OF_PERIOD: Final = 500
 _READ: Final = 2
 """Times as many rows are read and scored as are wanted."""
 _LOOKED_AT: Final = 4
@@ -56,6 +68,8 @@ class FulltextSearch:
     limit: int = 50
     counts: RowCounts = field(default_factory=RowCounts)
     owners: OwnerIndex = field(default_factory=OwnerIndex)
+    seen: Seen = NOTHING_SEEN
+    when: AskedTime | None = None
 
     def run_blocking(self, connection: sqlite3.Connection) -> list[WordHit]:
         """Return the rows that rank best, best first."""
@@ -70,8 +84,27 @@ class FulltextSearch:
         if sum(map(words.count, weights)) < _MANY_ROWS:
             weights = {**dict.fromkeys(self.wording.characters, 1), **weights}
             words.look_up(weights)
+        if self.when is not None and self.when.period is not None:
+            self._look_up_period(words, self.when.period)
+            weights[_PERIOD] = 1
         asked = list(_affordable({term: words.count(term) for term in weights}))
         return self._hits(words, self._scored(words, asked, weights)) if asked else []
+
+    def _look_up_period(self, words: "_Words", period: Period) -> None:
+        """Have the rows of a period, or with its words, stand for one more word of the question."""
+        rows = words.of_period(period, self.scope.readable_owners, self.kinds)
+        items = words.items(rows)
+        rows = [seq for seq in rows if self._carries(items[seq])]
+        named = [term for term in self.wording.weights if term not in self._expected()]
+        both = [words.having(term) for term in named]
+        words.add(_PERIOD, frozenset(rows).union(frozenset.intersection(*both) if both else ()))
+
+    def _expected(self) -> list[str]:
+        """Return the words that an answer should have; the asked period stands for its own."""
+        wording = self.wording if self.when is None else QuestionWords.of(self.when.rest)
+        period = [_PERIOD] if self.when is not None and self.when.period is not None else []
+        of_the_matter = [*wording.of_the_matter, *period]
+        return of_the_matter or [*wording.weights] or [*wording.characters]
 
     def _readable(self) -> str:
         """Return the expression that matches what the readable owners have of the kinds."""
@@ -98,6 +131,8 @@ class FulltextSearch:
             points = presence(term, worth[term])
             for seq in seqs:
                 likely[seq] = likely.get(seq, 0.0) + points
+        for seq in words.seen(self.seen):
+            likely.pop(seq, None)
         if is_cut or not self.scope.wanted:
             best = _first(likely, _READ * self.limit)
         else:
@@ -133,10 +168,12 @@ class FulltextSearch:
         return _first({seq: points for seq, points in likely.items() if seq in kept}, most)
 
     def _carries(self, item: sqlite3.Row) -> bool:
-        """Return whether an item has the wanted labels; only a case may match by lacking one."""
+        """Return whether an item has the wanted labels, or lacks those that it may lack."""
         labels = json.loads(item["labels"])
         return all(
-            labels[name] in values if name in labels else None in values and item["kind"] == "case"
+            labels[name] in values
+            if name in labels
+            else None in values and may_lack(item["kind"], name)
             for name, values in self.scope.wanted.items()
         )
 
@@ -146,25 +183,25 @@ class FulltextSearch:
         )
 
     def _hits(self, words: "_Words", scored: Sequence[tuple[int, float]]) -> list[WordHit]:
-        threshold = MatchThreshold.of(self.wording, words.count, words.total)
+        expected = self._expected()
+        words.look_up(expected)
+        expectation = Expectation.of(expected, words.count, words.total)
         seqs = [seq for seq, _ in scored]
-        covered = threshold.coverage(
-            {term: words.among(term, seqs) for term in threshold.worth}, seqs
-        )
+        having = {term: words.among(term, seqs) for term in expectation.worth}
         items = words.items(seqs)
-        best = max(covered.values(), default=0.0)
-        return [
-            WordHit(
-                item_id=items[seq]["id"],
-                score=points,
-                coverage=covered[seq],
-                is_about=threshold.is_about(
-                    covered[seq], best, in_dialogue=items[seq]["thread"] is not None
-                ),
-            )
-            for seq, points in scored
-            if seq in items
-        ]
+        hits: list[WordHit] = []
+        for seq, points in scored:
+            if seq in items:
+                theirs = {term for term, rows in having.items() if seq in rows}
+                hits.append(
+                    WordHit(
+                        item_id=items[seq]["id"],
+                        score=points,
+                        coverage=expectation.share(theirs),
+                        confidence=expectation.confidence(theirs),
+                    )
+                )
+        return hits
 
 
 class _Words:
@@ -187,12 +224,29 @@ class _Words:
                     self._expression(_phrase(term)), partial(self._read_term, term)
                 )
 
+    def add(self, term: str, seqs: frozenset[int]) -> None:
+        """Have some rows count as having a term that the index does not know."""
+        self._rows[term] = Rows(len(seqs), None)
+        self._sets[term] = seqs
+
+    def of_period(
+        self, period: Period, owners: Sequence[str], kinds: Sequence[ItemKind]
+    ) -> list[int]:
+        """Return the latest rows of a period."""
+        rows = self._connection.execute(
+            f"SELECT seq FROM items WHERE owner_id IN ({placeholders(owners)})"  # noqa: S608
+            f" AND kind IN ({placeholders(kinds)}) AND occurred_at >= ? AND occurred_at < ?"
+            " ORDER BY occurred_at DESC LIMIT ?",
+            (*owners, *kinds, *period.bounds, _MAX_OF_PERIOD),
+        )
+        return [row[0] for row in rows]
+
     def count(self, term: str) -> int:
         return self._rows[term].count
 
     def having(self, term: str, labels: str = "") -> frozenset[int]:
         """Return the rows that have a term and the labels; only the newest if they are too many."""
-        if labels:
+        if labels and term != _PERIOD:
             return frozenset(self._read_rows(_phrase(term), labels, count=self.count(term)))
         if term not in self._sets:
             known = self._rows[term]
@@ -216,7 +270,7 @@ class _Words:
     def among(self, term: str, seqs: Sequence[int]) -> frozenset[int]:
         """Return those of some rows that have a term."""
         count = self.count(term)
-        if count < COMMON or (term in self._sets and count < MAX_COUNTED):
+        if term == _PERIOD or count < COMMON or (term in self._sets and count < MAX_COUNTED):
             return self.having(term).intersection(seqs)
         rows = self._connection.execute(
             "SELECT rowid FROM item_words WHERE item_words MATCH ?"  # noqa: S608  numbers of our own
@@ -237,11 +291,23 @@ class _Words:
         missing = [seq for seq in seqs if seq not in self._items]
         if missing:
             rows = self._connection.execute(
-                "SELECT seq, id, kind, labels, thread FROM items"  # noqa: S608  numbers of our own
+                "SELECT seq, id, kind, labels FROM items"  # noqa: S608  numbers of our own
                 f" WHERE seq IN ({_places(missing)})"
             )
             self._items |= {row["seq"]: row for row in rows}
         return self._items
+
+    def seen(self, seen: Seen) -> list[int]:
+        """Return the rows of items that need not be found."""
+        if not seen.turns and not seen.shown:
+            return []
+        rows = self._connection.execute(
+            "SELECT seq FROM json_each(?) AS shown CROSS JOIN items ON items.id = shown.key"
+            " WHERE revision <= shown.value UNION SELECT seq FROM json_each(?) AS turn"
+            " CROSS JOIN items ON turn_id = turn.value WHERE kind IN ('turn', 'episode') OR revision = 1",
+            (json.dumps(dict(seen.shown)), json.dumps(list(seen.turns))),
+        )
+        return [row[0] for row in rows]
 
     def _read_term(self, term: str, count: int = 0) -> Sequence[int]:
         """Return the rows that have a term, see `read_rows_blocking`; use the owner's remembered rows."""
@@ -269,7 +335,7 @@ def _phrase(term: str) -> str:
 
 
 def _any_of(terms: Iterable[str]) -> str:
-    return " OR ".join(map(_phrase, terms))
+    return " OR ".join(_phrase(term) for term in terms)
 
 
 def _places(seqs: Iterable[int]) -> str:
@@ -307,5 +373,9 @@ def _beside(words: _Words, weights: Mapping[str, int], asked: Sequence[str]) -> 
     """Return the rarest of the other terms: they add to the score of rows, but bring none."""
     rows = sum(map(words.count, asked))
     most = min(_MAX_BESIDE, _MAX_LOOKED_INTO // rows)
-    rest = [term for term in weights if term not in asked and 0 < words.count(term) < MAX_COUNTED]
+    rest = [
+        term
+        for term in weights
+        if term not in {*asked, _PERIOD} and 0 < words.count(term) < MAX_COUNTED
+    ]
     return sorted(rest, key=words.count)[:most]

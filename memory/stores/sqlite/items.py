@@ -3,13 +3,17 @@
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Any, Final
 
 from memory.clock import from_rfc3339, rfc3339
 from memory.items import KINDS, Item, ItemKind
 from memory.itemstore import NumberedItem, WordHit
+from memory.periods import AskedTime
 from memory.recall.question_words import QuestionWords
 from memory.scope import Scope
+from memory.seen import NOTHING_SEEN, Seen
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.fulltext_index import (
@@ -29,7 +33,7 @@ from memory.stores.sqlite.statements import (
 _FIXED: Final = ("id", "kind", "owner_id")
 _CHANGING: Final = (
     *("labels", "title", "summary", "body", "source", "tags", "conversation_id", "turn_id"),
-    *("thread", "position", "occurred_at", "updated_at", "revision"),
+    *("thread", "position", "occurred_at", "updated_at", "revision", "valid_until"),
 )
 COLUMNS: Final = ", ".join((*_FIXED, *_CHANGING))
 _ON_CONFLICT: Final = (
@@ -50,6 +54,7 @@ def item_of(row: Mapping[str, Any] | sqlite3.Row) -> Item:
             "tags": tuple(json.loads(fields["tags"])),
             "occurred_at": from_rfc3339(fields["occurred_at"]),
             "updated_at": from_rfc3339(fields["updated_at"]),
+            "valid_until": _moment(fields["valid_until"]),
         }
     )
 
@@ -61,7 +66,12 @@ def _row_of(item: Item) -> dict[str, Any]:
         "tags": json.dumps(item.tags, ensure_ascii=False),
         "occurred_at": rfc3339(item.occurred_at),
         "updated_at": rfc3339(item.updated_at),
+        "valid_until": None if item.valid_until is None else rfc3339(item.valid_until),
     }
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else from_rfc3339(text)
 
 
 def put_item_blocking(connection: sqlite3.Connection, item: Item) -> None:
@@ -109,18 +119,30 @@ class SqliteItemStore:
         self._owners = OwnerIndex()
 
     async def get(self, item_id: str, scope: Scope) -> Item | None:
-        """See `ItemStore.get`."""
         found = await self.get_many([item_id], scope)
         return found[0] if found else None
 
     async def get_many(self, item_ids: Sequence[str], scope: Scope) -> list[Item]:
-        """See `ItemStore.get_many`."""
         found: dict[str, Item] = {}
         for batch in id_batches(item_ids):
             sql = f"SELECT {COLUMNS} FROM items WHERE id IN ({placeholders(batch)})"  # noqa: S608
             items = {item.id: item for item in await self._database.values(item_of, sql, batch)}
             found |= {item_id: items[item_id] for item_id in batch if item_id in items}
-        return [item for item in found.values() if scope.covers(item.scope)]
+        return await self._dated([item for item in found.values() if scope.covers(item.scope)])
+
+    async def _dated(self, items: list[Item]) -> list[Item]:
+        """Return the items, with `valid_until` of the facts that turns told, if these hold no longer."""
+        turns = json.dumps([item.id for item in items if item.kind == "turn"])
+        rows = await self._database.rows(
+            "SELECT turn_id, max(valid_until) AS at FROM items WHERE kind = 'fact'"
+            " AND turn_id IN (SELECT value FROM json_each(?)) AND valid_until IS NOT NULL GROUP BY turn_id",
+            (turns,),
+        )
+        ended = {row["turn_id"]: from_rfc3339(row["at"]) for row in rows}
+        return [
+            replace(item, valid_until=ended.get(item.id)) if item.kind == "turn" else item
+            for item in items
+        ]
 
     async def current(self, item_id: str) -> Item | None:
         """Return an item as it is now, whoever owns it, for deliveries; None if it is gone."""
@@ -129,25 +151,31 @@ class SqliteItemStore:
         return found[0] if found else None
 
     async def search(
-        self, text: str, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
+        self,
+        text: str,
+        scope: Scope,
+        *,
+        kinds: Sequence[ItemKind] = KINDS,
+        limit: int,
+        seen: Seen = NOTHING_SEEN,
+        when: AskedTime | None = None,
     ) -> list[WordHit]:
-        """See `ItemStore.search`."""
+        wording = QuestionWords.of(text)
         search = FulltextSearch(
-            QuestionWords.of(text), scope, kinds, limit, self._counts, self._owners
+            wording, scope, kinds, limit, self._counts, self._owners, seen, when
         )
         return await self._database.read(search.run_blocking)
 
     async def newest(
         self, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
     ) -> list[Item]:
-        """See `ItemStore.newest`."""
         labels = json.dumps(scope.wanted, ensure_ascii=False)
         if not is_storable(labels):
             return []
         # one owner at a time, so that each is read off the index in its order, however many there are
         of_one_owner = (
             f"SELECT * FROM (SELECT seq, {COLUMNS} FROM items WHERE owner_id = ?"  # noqa: S608
-            f" AND kind IN ({placeholders(kinds)})"
+            f" AND valid_until IS NULL AND kind IN ({placeholders(kinds)})"
             " AND NOT EXISTS (SELECT 1 FROM json_each(?) AS wanted"
             " WHERE NOT EXISTS (SELECT 1 FROM json_each(wanted.value) AS fitting"
             " WHERE json_extract(labels, '$.' || wanted.key) IS fitting.value))"
@@ -161,10 +189,13 @@ class SqliteItemStore:
             (*(value for owner in owners for value in (owner, *kinds, labels, limit)), limit),
         )
 
-    async def after(self, seq: int, limit: int) -> list[NumberedItem]:
-        """See `ItemStore.after`."""
+    async def after(
+        self, seq: int, limit: int, *, owner_ids: Sequence[str] = ()
+    ) -> list[NumberedItem]:
+        # `+owner_id` keeps the order of the rows: sorting an owner's items for each batch takes longer
+        owned = f" AND +owner_id IN ({placeholders(owner_ids)})" if owner_ids else ""
         return await self._database.values(
             lambda row: NumberedItem(seq=row["seq"], item=item_of(row)),
-            f"SELECT seq, {COLUMNS} FROM items WHERE seq > ? ORDER BY seq LIMIT ?",  # noqa: S608
-            (seq, limit),
+            f"SELECT seq, {COLUMNS} FROM items WHERE seq > ?{owned} ORDER BY seq LIMIT ?",  # noqa: S608
+            (seq, *owner_ids, limit),
         )

@@ -48,7 +48,6 @@ class SqliteNoteStore:
         self._now = now
 
     async def indexed(self) -> Mapping[str, IndexedNote]:
-        """See `NoteStore.indexed`."""
         rows = await self._database.rows("SELECT name, mtime_ns, size, digest FROM note_files")
         return {
             row["name"]: IndexedNote(
@@ -58,11 +57,9 @@ class SqliteNoteStore:
         }
 
     async def put(self, note: IndexedNote, items: Sequence[Item] | None) -> None:
-        """See `NoteStore.put`."""
         await self._database.write(lambda writer: self._put(writer, note, items, self._now()))
 
     async def remove(self, name: str) -> None:
-        """See `NoteStore.remove`."""
         wanted = await self._database.row(
             "SELECT item_ids FROM note_files WHERE name = ? AND forgotten_by IS NOT NULL", (name,)
         )
@@ -71,7 +68,6 @@ class SqliteNoteStore:
         await self._database.write(lambda writer: self._remove(writer, name, mentions, self._now()))
 
     async def want_forgotten(self, name: str, owner_id: str) -> None:
-        """See `NoteStore.want_forgotten`."""
         await self._database.write(
             lambda writer: writer.execute(
                 "UPDATE note_files SET forgotten_by = ? WHERE name = ?", (owner_id, name)
@@ -79,7 +75,6 @@ class SqliteNoteStore:
         )
 
     async def file_of(self, item_id: str) -> str | None:
-        """See `NoteStore.file_of`."""
         row = await self._database.row(
             "SELECT name FROM note_files, json_each(item_ids) AS one WHERE one.value = ?",
             (item_id,),

@@ -80,7 +80,6 @@ class SqliteOutboxStore:
     async def due(
         self, backend: str, now: datetime, *, limit: int, until: datetime
     ) -> Sequence[Delivery]:
-        """See `OutboxStore.due`."""
 
         def take(connection: sqlite3.Connection) -> list[Delivery]:
             rows = connection.execute(
@@ -99,7 +98,6 @@ class SqliteOutboxStore:
     async def delivered(
         self, delivery: Delivery, links: Sequence[Link] | None, now: datetime
     ) -> None:
-        """See `OutboxStore.delivered`."""
 
         def note(connection: sqlite3.Connection) -> None:
             connection.execute(
@@ -113,13 +111,11 @@ class SqliteOutboxStore:
         await self._database.write(note)
 
     async def begun(self, delivery: Delivery, links: Sequence[Link]) -> None:
-        """See `OutboxStore.begun`."""
         await self._database.write(lambda connection: _link_blocking(connection, delivery, links))
 
     async def failed(
         self, delivery: Delivery, error: str, now: datetime, *, due_at: datetime | None
     ) -> None:
-        """See `OutboxStore.failed`."""
         await self._write(
             "UPDATE outbox SET status = ?, attempts = attempts + 1, last_error = ?, due_at = ?"
             " WHERE id = ? AND status = 'pending'",
@@ -130,7 +126,6 @@ class SqliteOutboxStore:
         )
 
     async def postpone(self, delivery: Delivery, *, due_at: datetime) -> None:
-        """See `OutboxStore.postpone`."""
         await self._write(
             "UPDATE outbox SET due_at = ? WHERE id = ? AND status = 'pending'",
             rfc3339(due_at),
@@ -138,7 +133,6 @@ class SqliteOutboxStore:
         )
 
     async def release(self, backend: str, now: datetime) -> None:
-        """See `OutboxStore.release`."""
         await self._write(
             "UPDATE outbox SET due_at = ? WHERE backend = ? AND status = 'pending'"
             " AND attempts = 0 AND due_at > ?",
@@ -148,7 +142,6 @@ class SqliteOutboxStore:
         )
 
     async def next_due_at(self, backend: str) -> datetime | None:
-        """See `OutboxStore.next_due_at`."""
         return await self._earliest("due_at", backend)
 
     async def page(
@@ -159,7 +152,6 @@ class SqliteOutboxStore:
         limit: int,
         before_id: int | None = None,
     ) -> Sequence[Delivery]:
-        """See `OutboxStore.page`."""
         return await self._database.values(
             _delivery_of,
             f"SELECT {_COLUMNS} FROM outbox WHERE owner_id IN (?, ?)"  # noqa: S608
@@ -168,7 +160,6 @@ class SqliteOutboxStore:
         )
 
     async def retry(self, delivery_id: int, owner_id: str, now: datetime) -> Delivery | None:
-        """See `OutboxStore.retry`."""
         whose = (delivery_id, owner_id, WORKSPACE_OWNER)
 
         def again(connection: sqlite3.Connection) -> Delivery | None:
@@ -186,7 +177,6 @@ class SqliteOutboxStore:
         return await self._database.write(again)
 
     async def links_of(self, item_id: str) -> Sequence[Link]:
-        """See `OutboxStore.links_of`."""
         rows = await self._database.rows(
             "SELECT item_id, backend, remote_kind, remote_id FROM memory_links WHERE item_id = ?"
             " ORDER BY backend, remote_kind, remote_id",
@@ -195,7 +185,6 @@ class SqliteOutboxStore:
         return [Link(**dict(row)) for row in rows]
 
     async def lag_s(self, backend: str, now: datetime) -> float:
-        """See `OutboxStore.lag_s`."""
         oldest = await self._earliest("created_at", backend)
         return 0.0 if oldest is None else max(0.0, (now - oldest).total_seconds())
 

@@ -20,7 +20,6 @@ class SqliteIndexState:
         self._database = database
 
     async def get(self) -> IndexState | None:
-        """See `IndexStateStore.get`."""
         row = await self._database.row(
             "SELECT model_id, dimension, built_to, complete FROM vector_index"
         )
@@ -29,7 +28,6 @@ class SqliteIndexState:
         return IndexState(**{**dict(row), "complete": bool(row["complete"])})
 
     async def put(self, state: IndexState) -> None:
-        """See `IndexStateStore.put`."""
         await self._database.write(
             lambda writer: writer.execute(
                 "INSERT OR REPLACE INTO vector_index"
@@ -38,14 +36,24 @@ class SqliteIndexState:
             )
         )
 
+    async def remove(self) -> None:
+        """Forget the index and what waits for it: it is deleted, and made anew if there is one again."""
+        left = "SELECT 1 FROM vector_index UNION ALL SELECT 1 FROM outbox WHERE backend = ? LIMIT 1"
+        if await self._database.row(left, (BACKEND,)) is not None:
+            await self._database.write(_remove_blocking)
+
     async def expected_count(self, backend: str) -> int:
-        """See `IndexStateStore.expected_count`."""
         row = await self._database.row(
             "SELECT (SELECT count(*) FROM items) - (SELECT count(*) FROM outbox WHERE backend = ?"
             " AND operation = 'put' AND status != 'delivered') AS expected",
             (backend,),
         )
         return 0 if row is None else max(0, int(row["expected"]))
+
+
+def _remove_blocking(connection: sqlite3.Connection) -> None:
+    connection.execute("DELETE FROM vector_index")
+    connection.execute("DELETE FROM outbox WHERE backend = ?", (BACKEND,))
 
 
 class SqliteVectorDeliveries:

@@ -72,6 +72,7 @@ class ConversationStoreSuite:
             assert await stores.conversations.get(ConversationId("cnv_bare"), ANN) == conversation(
                 "bare"
             )
+            assert await stores.conversations.count() == 2
 
     @pytest.mark.parametrize("text", TEXTS, ids=lambda text: text[:6])
     async def test_any_text_is_kept_exactly(self, open_stores: OpenStores, text: str) -> None:

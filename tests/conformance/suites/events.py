@@ -13,6 +13,7 @@ from tests.conformance.suites.conversation_values import (
     OpenStores,
     Stores,
     conversation,
+    ended,
     event,
     turn,
 )
@@ -52,6 +53,28 @@ class EventStoreSuite:
             assert await stores.events.last_n(TurnId("trn_none")) == 0
             assert await stores.events.find(two.id, 2) == 4
             assert await stores.events.find(two.id, 3) is None
+
+    async def test_a_calls_events_are_found_also_from_a_copy_of_its_turn(
+        self, open_stores: OpenStores
+    ) -> None:
+        async with open_stores() as stores:
+            one = await stores.turns.accept(turn("1"), create=conversation())
+            start, end = "tool.started", "tool.finished"
+            events = [
+                event(1, one, 1, type=start, data='{"index":1}'),
+                event(2, one, 2),
+                event(3, one, 3, type=start, data='{"index":2}'),
+                event(4, one, 4, type=end, data='{"index":1}'),
+                event(5, one, 5, type=end, data="{}"),
+            ]
+            await stores.events.append(events)
+            await stores.turns.finish([ended(one)], [])
+            await stores.turns.copy_history(one.conversation_id, one.seq, conversation("b"))
+            (copy,) = await stores.turns.history(ConversationId("cnv_b"), limit=9)
+            for turn_id in (one.id, copy.id):
+                found = await stores.events.of_call(turn_id, 1)
+                assert list(found) == [events[0], events[3], events[4]]
+            assert await stores.events.of_call(TurnId("trn_none"), 1) == []
 
     async def test_long_data_is_kept_exactly(self, open_stores: OpenStores) -> None:
         async with open_stores() as stores:

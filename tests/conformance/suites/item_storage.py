@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from memory.errors import StoreConflict
+from memory.items import KINDS
 from memory.scope import WORKSPACE_OWNER, Scope, SearchScope
 from tests.conformance.suites.item_values import ANN, AT, BOB, TEXTS, Opening, found, item
 
@@ -86,6 +87,24 @@ class ItemKeepingSuite:
                     [f"epi_{entry}" for entry in sorted(scopes)], scope
                 )
                 assert [entry.id for entry in many] == [f"epi_{entry}" for entry in expected]
+
+    async def test_an_item_without_a_project_is_seen_in_every_project(
+        self, open_items: Opening
+    ) -> None:
+        scopes = {name: replace(ANN, project_id=name) for name in ("shop", "bank")} | {"any": ANN}
+        shop = SearchScope(owner_id="ann", project_id="shop", or_without=("project_id",))
+        async with open_items() as opened:
+            for kind in KINDS:
+                items = [
+                    item(f"{name}{kind}", "payroll", kind=kind, scope=scope)
+                    for name, scope in scopes.items()
+                ]
+                await opened.put(items)
+                expected = [f"any{kind}", f"shop{kind}"]
+                names = await found(opened, "payroll", shop, kinds=[kind])
+                newest = await opened.store.newest(shop, kinds=[kind], limit=9)
+                assert sorted(names) == expected
+                assert sorted(entry.id for entry in newest) == [f"epi_{one}" for one in expected]
 
     async def test_a_case_that_gets_or_loses_a_label_is_found_by_what_it_is_now(
         self, open_items: Opening
@@ -208,6 +227,8 @@ class ItemKeepingSuite:
             rest = await opened.store.after(first[-1].seq, 2)
             assert [entry.item.id for entry in rest] == ["epi_c"]
             assert await opened.store.after(rest[-1].seq, 2) == []
+            own = await opened.store.after(0, 9, owner_ids=["ann"])
+            assert [entry.item.id for entry in own] == ["epi_b", "epi_c"]
 
     async def test_it_is_all_there_after_it_was_closed_and_opened(
         self, open_items: Opening

@@ -13,7 +13,7 @@ from gateway.http.memory_bodies import read_episode
 from memory.assemble import Memory, MemoryPlan, open_memory
 from memory.cli import BAD_ARGUMENTS, FAILED, MemoryCommand
 from memory.clock import utc_now
-from memory.embeddings.minilm import ModelMissing
+from memory.embeddings.protocol import ModelMissing
 from policies.secrets import mask_secrets
 
 IMPORT: dict[str, Any] = {
@@ -39,6 +39,7 @@ class Shell:
             workspace=directory / "workspace",
             mask=mask_secrets,
             serves_vectors=False,
+            served_elsewhere=["vectors"],
         )
         self._fetch = fetch or (lambda: None)
 
@@ -88,6 +89,25 @@ def test_the_context_is_what_a_prompt_would_get(shell: Shell) -> None:
     assert "Nothing" in shell("context", "photosynthesis")[1]
 
 
+def test_what_is_remembered_is_listed_shown_and_forgotten(shell: Shell) -> None:
+    shell("write", given=IMPORT)
+    shell("write", given=DEPLOY)
+    listed = shell("list")[1].splitlines()
+    assert ["  episode  " in line for line in listed] == [True, False, True, False]
+    assert ("部署网关" in listed[0], "Nightly import failed" in listed[2]) == (True, True)
+    assert len(shell("list", "NIGHTLY", "proxy")[1].splitlines()) == 2
+    assert shell("list", "--kind", "note")[1] == "There is nothing.\n"
+    assert "a larger --limit" in shell("list", "--limit", "1")[1]
+    assert shell("list", "--kind", "novel")[0] == BAD_ARGUMENTS
+    (line,) = shell("search", "nightly", "--json")[1].splitlines()
+    item_id = json.loads(line)["id"]
+    assert "The proxy cuts connections" in shell("show", item_id)[1]
+    assert shell("forget", item_id) == (0, f"forgotten: {item_id}\n")
+    for command in ("show", "forget"):
+        assert shell(command, item_id) == (FAILED, f"There is no item {item_id}.\n")
+    assert len(shell("list")[1].splitlines()) == 2
+
+
 def test_other_owners_see_nothing(shell: Shell) -> None:
     shell("write", "--owner", "ada", given=IMPORT)
     assert "Nothing was found." in shell("search", "nightly")[1]
@@ -113,8 +133,10 @@ def test_what_was_exported_is_read_elsewhere_once(shell: Shell, tmp_path: Path) 
 def test_a_line_that_is_no_episode_is_named_and_nothing_is_written(shell: Shell) -> None:
     shell("write", given=DEPLOY)
     good = shell("export")[1]
+    case, note = '{"format": "candor-case-1"}\n', '{"format": "candor-item-1", "kind": "note"}\n'
+    assert "Read 1: 0 stored, 1 there" in shell("import", given=case + good + note)[1]
     code, out = shell("import", given=good + '{"format": "other"}\n')
-    assert (code, out) == (FAILED, "Line 2 is not an exported episode.\n")
+    assert (code, out) == (FAILED, "Line 2 is not an exported line.\n")
 
 
 def test_what_another_owner_has_comes_under_an_id_of_its_own_once(shell: Shell) -> None:
@@ -184,7 +206,7 @@ def test_a_field_that_no_export_has_is_refused(shell: Shell, change: dict[str, A
     shell("write", given=DEPLOY)
     value = json.loads(shell("export")[1])
     code, out = shell("import", given=json.dumps({**value, "episode_id": "epi_n", **change}))
-    assert (code, out) == (FAILED, "Line 1 is not an exported episode.\n")
+    assert (code, out) == (FAILED, "Line 1 is not an exported line.\n")
 
 
 @pytest.mark.parametrize(
@@ -288,3 +310,10 @@ def test_a_model_that_cannot_be_fetched_is_told(tmp_path: Path) -> None:
 
     assert Shell(tmp_path, fail)("fetch-model") == (FAILED, "The model could not be fetched.\n")
     assert Shell(tmp_path)("fetch-model")[0] == 0
+
+
+def test_the_fields_of_an_intent_are_listed_and_an_unknown_key_is_refused(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    assert shell("fields", "tool.{tool_name}.ok") == (0, "")
+    code, told = shell("fields", "tool.Bash.won")
+    assert (code, "not a registered intent" in told) == (FAILED, True)

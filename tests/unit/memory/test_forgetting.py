@@ -6,6 +6,7 @@ from pathlib import Path
 import anyio.lowlevel
 import pytest
 
+from memory.episodes.episode import EpisodeDraft
 from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.writer import MemoryWriter
 from memory.forgetting import Forgetting
@@ -13,10 +14,11 @@ from memory.intents.builders import Happening, intent_from_memory_injected
 from memory.intents.turns import ChronicleTurns
 from memory.items import Item
 from memory.scope import WORKSPACE_OWNER, Scope
+from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
-from memory.transfer import export_episodes, read_drafts
+from memory.transfer import export_lines, read_entries
 from tests.support.episodes import open_memory, opened_on, recorder_on, turn_intents
 
 AT = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
@@ -153,14 +155,16 @@ async def test_what_comes_back_out_of_an_export_is_delivered_and_forgotten_anew(
         await remember(database, "trn_1", f"feed {WORD}")
         (gone,) = await ids(database)
         store = opened_on(database).store
-        lines = [one async for one in export_episodes(SqliteItemStore(database), store)]
+        cases = SqliteCaseStore(database, lambda: AT, deliver_to=())
+        lines = [one async for one in export_lines(SqliteItemStore(database), store, cases)]
         for _ in range(2):
             assert await forgetting_on(database).forget(gone, ANN)
             await database.write(
                 lambda writer: writer.execute("UPDATE outbox SET status = 'delivered'")
             )
             writer = MemoryWriter(store, deliver_to=["vector"], now=lambda: AT)
-            await writer.write_all(list(read_drafts(lines)))
+            drafts = [one for one in read_entries(lines) if isinstance(one, EpisodeDraft)]
+            await writer.write_all(drafts)
             rows = await database.rows("SELECT status FROM outbox WHERE operation = 'put'")
             assert [row["status"] for row in rows if row["status"] == "pending"] == ["pending"]
         assert await forgetting_on(database).forget(gone, ANN)

@@ -10,7 +10,7 @@ import json
 import math
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,7 +23,9 @@ Reply = tuple[int, Any]
 
 
 @contextmanager
-def served(answer: Callable[[str, str, Any], Reply]) -> Iterator[str]:
+def served(
+    answer: Callable[[str, str, Any], Reply], *, headers: Mapping[str, str] | None = None
+) -> Iterator[str]:
     """Serve `answer(method, path, body)` on loopback while the block runs; returns the address."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -39,7 +41,8 @@ def served(answer: Callable[[str, str, Any], Reply]) -> Iterator[str]:
             text = said if isinstance(said, bytes) else json.dumps(said).encode()
             try:
                 self.send_response(status)
-                self.send_header("Content-Length", str(len(text)))
+                for name, value in {"Content-Length": len(text), **(headers or {})}.items():
+                    self.send_header(name, str(value))
                 self.end_headers()
                 self.wfile.write(text)
             except OSError:

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 
 from memory.backends.memu_cli import MemuCliBackend
-from memory.backends.memu_embeddings import Embeddings
+from memory.embeddings.openai import Embeddings
 
 WAIT_S = 30
 

@@ -13,9 +13,10 @@ import pytest
 from memory import assemble
 from memory.assemble import Memory, MemoryEvents, MemoryPlan, open_memory
 from memory.backends.memu_cli import MemuCliBackend
-from memory.backends.memu_embeddings import Embeddings
 from memory.backends.memu_server import MemuServerBackend
 from memory.clock import utc_now
+from memory.embeddings.choice import EmbedderChoice
+from memory.embeddings.openai import Embeddings
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.outbox.backend import Backend, BackendHealth
 from memory.outbox.breaker import BreakerState
@@ -157,10 +158,9 @@ async def test_where_nothing_fits_memus_nearest_are_not_shown(tmp_path: Path, ki
     async with opened(tmp_path, kind.backend(tmp_path)) as memory:
         await written(memory)
         found = await memory.search.search(query, scope=ANN)
-        assert found.weak, "memU had its nearest, too"
-        assert any("memU" in entry.why for entry in found.weak)
+        assert any("memU" in entry.why for entry in found.hits), "memU had its nearest, too"
         pack = await asked(memory, query)
-        assert (list(found.hits), pack.text, list(pack.degraded)) == ([], "", [])
+        assert (pack.text, list(pack.degraded)) == ("", [])
 
 
 async def test_what_was_forgotten_never_shows_though_memu_still_has_it(
@@ -174,7 +174,7 @@ async def test_what_was_forgotten_never_shows_though_memu_still_has_it(
             )
         )
         found = await memory.search.search("billing certificate rotated", scope=ANN)
-        shown = {hit.item.id for hit in [*found.hits, *found.weak]}
+        shown = {hit.item.id for hit in found.hits}
         assert ids["queue"] in shown
         assert ids["certificate"] not in shown
 
@@ -183,7 +183,7 @@ async def test_nobody_sees_what_is_anothers(tmp_path: Path, kind: Kind) -> None:
     async with opened(tmp_path, kind.backend(tmp_path)) as memory:
         await written(memory)
         found = await memory.search.search("billing service certificate", scope=BOB)
-        assert (list(found.hits), list(found.weak)) == ([], [])
+        assert list(found.hits) == []
 
 
 async def test_a_memu_that_fails_is_named_and_the_rest_is_shown(tmp_path: Path, kind: Kind) -> None:
@@ -246,7 +246,7 @@ async def test_what_the_index_and_memu_share_is_imported_before_either_is_opened
         data_dir=tmp_path,
         workspace=tmp_path,
         mask=str,
-        embedder="hashed",
+        embedder=EmbedderChoice(name="hashed"),
         backends=[Noting("http://127.0.0.1:9")],
         serves_vectors=serves_vectors,
     )

@@ -22,7 +22,7 @@ from memory.recall.retrievers import Candidate, Gathered, Question, gather
 from memory.scope import Scope
 from tests.support.recall import ANN, AT
 
-WAIT_S = 10
+WAIT_S = 30
 SOON_S = 0.05
 """A deadline like a turn's, that passes."""
 
@@ -105,7 +105,7 @@ async def test_it_is_asked_in_the_name_of_who_asks_for_five_and_without_secrets(
     assert answer.seconded == [
         Candidate(item_id=name, strength=None) for name in ("epi_1", "epi_2")
     ]
-    assert (answer.candidates, answer.weak, answer.degraded) == ((), (), ())
+    assert (answer.candidates, answer.degraded) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -161,22 +161,6 @@ async def test_then_one_question_tries_and_the_others_do_not_wait_for_it() -> No
             go_on.set()
     assert (found[0].degraded, await world.degraded()) == ((), [])
     assert world.told == ["open", "half_open", "closed"]
-
-
-async def test_a_try_that_fails_shuts_it_off_again() -> None:
-    world = World(Memu(first=AWAY))
-    await world.degraded(3)
-    world.now += timedelta(seconds=60)
-    assert await world.degraded(2) == ["memu_error", "breaker_open"]
-
-
-async def test_an_answer_in_between_makes_good_what_failed_before() -> None:
-    world = World(Memu(first=AWAY))
-    await world.degraded(2)
-    world.memu.first = anyio.lowlevel.checkpoint
-    await world.degraded()
-    world.memu.first = AWAY
-    assert await world.degraded(2) == ["memu_error"] * 2
 
 
 async def test_missed_deadlines_shut_it_off_too() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from memory.cases.case import CaseMetadata, RelatedCase, Vote
+from memory.cases.finder import NOTHING_FITS
 from memory.cases.item import to_item
 from memory.cases.results import CaseRefused
 from memory.errors import StoreUnavailable
@@ -60,6 +61,18 @@ async def test_of_two_that_fit_alike_the_one_that_helped_comes_first(tmp_path: P
             accepted, *(replace(vote, helpful=False) for vote in votes_for("cas_b", 9))
         )
         assert await opened.found("pool exhausted") == ["a", "b"]
+
+
+async def test_where_nothing_fits_the_answer_says_so_instead_of_weak_matches(
+    tmp_path: Path,
+) -> None:
+    retriever = GivingRetriever.of(weak=["cas_weak"], name="vector")
+    async with open_finder(tmp_path, retriever) as opened:
+        await opened.put(make_case("weak", "orders come late", diagnosis="a wrong timetable"))
+        answer = await opened.finder.find(caller(), "the kiln is cold")
+        assert (answer.cases, answer.notes) == ([], (NOTHING_FITS,))
+        fitting = await opened.finder.find(caller(), "orders come late")
+        assert (len(fitting.cases), fitting.notes) == (1, ())
 
 
 async def test_a_weak_match_is_found_below_the_rest_and_called_one(tmp_path: Path) -> None:

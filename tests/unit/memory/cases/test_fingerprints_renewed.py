@@ -12,6 +12,7 @@ import pytest
 from memory import assemble
 from memory.assemble import Memory, MemoryPlan
 from memory.clock import utc_now
+from memory.embeddings.choice import EmbedderChoice
 from memory.errors import StoreUnavailable
 from memory.stores.sqlite.case_fingerprints import renew_fingerprints, rules_digest_blocking
 from memory.stores.sqlite.database import Database
@@ -37,7 +38,7 @@ async def assembled(root: Path) -> AsyncIterator[Memory]:
         data_dir=root,
         workspace=root,
         mask=mask_secrets,
-        embedder="hashed",
+        embedder=EmbedderChoice(name="hashed"),
         serves_vectors=False,
     )
     async with assemble.open_memory(plan, now=utc_now, draw=lambda: 0.5) as memory:

@@ -274,7 +274,7 @@ async def test_the_time_limit_bounds_whoever_waits_for_his_turn_too(tmp_path: Pa
         async def record(n: int) -> None:
             answers.append(await opened.tools.upsert(caller(f"cnv_{n}"), INCIDENT))
 
-        with anyio.fail_after(20):
+        with anyio.fail_after(30):
             async with anyio.create_task_group() as group:
                 for n in range(5):
                     group.start_soon(record, n)

@@ -11,6 +11,7 @@ from memory.assemble import Memory, MemoryPlan, open_memory
 from memory.cases.case import Case, CaseCaller
 from memory.cases.results import FeedbackAnswer, Refusal, RenderAnswer, SearchAnswer, UpsertAnswer
 from memory.clock import utc_now
+from memory.embeddings.choice import EmbedderChoice
 from memory.scope import Scope
 from policies.secrets import mask_secrets
 from tests.support.cases import INCIDENT, INCIDENT_ZH, OTHER_INCIDENT, caller
@@ -25,7 +26,7 @@ async def opened(root: Path) -> AsyncIterator[Memory]:
         data_dir=data,
         workspace=workspace,
         mask=mask_secrets,
-        embedder="hashed",
+        embedder=EmbedderChoice(name="hashed"),
         serves_vectors=False,
     )
     async with open_memory(plan, now=utc_now, draw=lambda: 0.5) as memory:

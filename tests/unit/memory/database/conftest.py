@@ -1,4 +1,4 @@
-"""No test leaves a database open."""
+"""No test leaves a database open, and each is opened as the program does."""
 
 from collections.abc import AsyncIterator
 
@@ -6,6 +6,11 @@ import anyio
 import pytest
 
 from tests.unit.memory.database.words_file import LEFT, WAIT_S
+
+
+@pytest.fixture(autouse=True)
+def _open_as_shipped(_as_shipped: None) -> None:
+    pass
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from memory.stores.sqlite.database import Database, open_database
 
 TABLE = "CREATE TABLE words (word TEXT PRIMARY KEY) STRICT;"
 WAIT_S = 30
-ENDS_S = 5
+ENDS_S = 30
 LEFT: list[Database] = []
 
 

@@ -8,10 +8,10 @@ import pytest
 from memory.embeddings import minilm
 from memory.embeddings.minilm import (
     MiniLmEmbedder,
-    ModelMissing,
     fetch_model_blocking,
     is_present_blocking,
 )
+from memory.embeddings.protocol import ModelMissing
 
 
 class Model:

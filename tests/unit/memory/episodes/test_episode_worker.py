@@ -103,7 +103,7 @@ async def test_a_store_that_is_away_is_told_and_nothing_is_skipped() -> None:
 async def test_it_runs_at_its_start_and_whenever_it_is_woken() -> None:
     memory = Memory("a")
     remembering = EpisodeWorker(memory, memory, memory)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             first = memory.progressed
             await group.start(remembering.run)

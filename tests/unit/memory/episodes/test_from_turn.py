@@ -89,25 +89,20 @@ def test_the_same_turn_makes_the_same_episode_and_another_turn_another() -> None
     assert made(*FIX).episode_id != made(*FIX, turn_id="trn_2").episode_id
 
 
-def test_a_turn_without_tool_calls_makes_none() -> None:
-    assert draft_of(turn(message="hello")) is None
-    assert draft_of(turn(call("TodoWrite"), call("mcp__candor__memory_case_search"))) is None
-
-
 @pytest.mark.parametrize(
     ("calls", "reply", "kind"),
     [
-        ((bash("ls"),), "Two files.", "run"),
+        ((bash("make"),), "Two files.", "run"),
         ((bash("ls"),), "最终决定用 SQLite。", "decision"),
-        ((bash("ls"),), "Not decided yet; you decide?", "run"),
-        ((bash("ls"),), "尚未决定。由你决定。", "run"),
+        ((bash("make"),), "Not decided yet; you decide?", "run"),
+        ((bash("make"),), "尚未决定。由你决定。", "run"),
         ((bash("pytest", "failed", "1 failed"),), "It fails.", "run"),
         ((bash("pytest", "failed"), bash("pytest")), "It was flaky.", "run"),
         ((bash("pytest", "failed"), bash("rm x", "denied"), bash("pytest")), "", "run"),
         ((bash("pytest", "failed"), bash("pip install x"), bash("pytest")), "", "bugfix"),
         ((call("Write", file_path="docs/postmortem-2026.md"),), "", "postmortem"),
         ((call("Write", file_path="docs/支付需求.md"),), "", "spec_update"),
-        ((call("Read", file_path="docs/spec.md"),), "", "run"),
+        ((call("Read", file_path="docs/spec.md"), bash("make")), "", "run"),
     ],
     ids=range(11),
 )
@@ -165,3 +160,38 @@ def test_a_long_turn_counts_its_middle() -> None:
     assert len(lines) == 41
     assert lines[24] == "- … 60 more calls: Bash 60"
     assert lines[-1] == "- Bash `step 99`: ok"
+
+
+LOOKED = (call("Read", output="1\tport: 8443", file_path="/home/ann/shop/config.yaml"),)
+
+
+def test_trivial_turns_leave_nothing() -> None:
+    asked = (call("TodoWrite"), call("mcp__candor__memory_case_search"))
+    for calls in ((), asked, LOOKED, (bash("ls -la | head"), bash("cat a.txt"))):
+        assert draft_of(turn(*calls, message="Show me.", reply="Here it is.")) is None
+    assert draft_of(turn(*LOOKED, bash("rm a.txt"), reply="Done.")) is not None
+
+
+@pytest.mark.parametrize(
+    ("message", "reply", "kept"),
+    [
+        ("Actually we stay with RabbitMQ.", "Understood.", "- Actually we stay with RabbitMQ."),
+        ("队列最后决定用 RabbitMQ。", "好的。", "- 队列最后决定用 RabbitMQ。"),
+        (
+            "Why did the import stop?",
+            "I looked around.\n\nThe root cause was a stale lock file.",
+            "- Cause: The root cause was a stale lock file.",
+        ),
+    ],
+)
+def test_decisions_reversals_and_causes_of_plain_talk_are_kept(
+    message: str, reply: str, kept: str
+) -> None:
+    assert kept in made(message=message, reply=reply).sections.decisions.splitlines()
+
+
+def test_the_conclusion_is_the_last_paragraph_of_a_long_reply_and_no_offer() -> None:
+    reply = f"{'First I looked. ' * 60}\n\nThe port is 8443.\n\nLet me know if you need more."
+    sections = made(*LOOKED, bash("make build"), reply=reply).sections
+    assert sections.decisions == "- Conclusion: The port is 8443."
+    assert "/home/" not in sections.text

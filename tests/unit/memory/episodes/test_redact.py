@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.episodes.redact import redact, redact_addresses
+from memory.episodes.redact import redact, redact_addresses, redact_contacts
 
 
 @pytest.mark.parametrize(
@@ -69,3 +69,33 @@ def test_secrets_and_addresses_are_counted_together() -> None:
     assert "10.0.0.9" not in cleaned.text
     assert "Ab1Ab1" not in cleaned.text
     assert "pass-word-42" not in cleaned.text
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("ask ann.lee+x@shop-mail.co.uk, please", "ask [e-mail], please"),
+        ("联系王工：wang@example.cn。", "联系王工：[e-mail]。"),
+        ("call +44 20 7946 0958 or (555) 123-4567", "call [phone] or [phone]"),
+        ("手机13812345678，座机 010-62345678", "手机[phone]，座机 [phone]"),
+        ('account: ann.lee, login="bob7"', 'account: [account], login="[account]"'),
+    ],
+)
+def test_contacts_go_unless_they_are_kept(text: str, redacted: str) -> None:
+    assert redact(text).text == redacted
+    assert redact(redacted).count == 0
+    assert redact(text, keeps_contacts=True).text == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "git@github.com:shop/pay.git",
+        "npm i @scope/pkg@1.2.3",
+        "took 1700000000000 ms, order 20261120120000, v1.2.3",
+        "at 2026-11-20 12:00:00.123, 127.0.0.1:8000, 12345-6789",
+        "the account is closed; login failed: timeout after 30 s",
+    ],
+)
+def test_what_only_looks_like_a_contact_stays(text: str) -> None:
+    assert redact_contacts(text).text == text

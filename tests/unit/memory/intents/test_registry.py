@@ -59,10 +59,11 @@ def test_what_the_gateway_emits_is_registered() -> None:
     assert set(KEYS) == {
         *(f"turn.{name}" for name in ("received", "completed", "cut_off")),
         "llm.response",
+        *(f"guard.{name}" for name in ("doom_loop", "forced_summary", "model_retries")),
         *(f"tool.{{tool_name}}.{name}" for name in ("ok", "blocked", "error", "interrupted")),
         *(f"permission.{name}" for name in ("allowed", "denied")),
         *(f"approval.{name}" for name in ("requested", "resolved")),
-        *(f"memory.{name}" for name in ("injected", "suppressed", "forgotten")),
+        *(f"memory.{name}" for name in ("injected", "suppressed", "saved", "forgotten")),
         *(f"conversation.{name}" for name in ("started", "reset", "forked")),
         *(f"delivery.{name}" for name in ("delivered", "failed", "dead")),
         *(f"breaker.{name}" for name in ("opened", "half_opened", "closed")),
@@ -175,3 +176,9 @@ def test_a_form_with_a_place_is_a_family() -> None:
     form = IntentForm(key="a.{b}.c", source_kind="turn", fields={"b": Field("text")})
     assert form.places("a.x.y.c") == {"b": "x.y"}
     assert form.places("a..c") is None
+
+
+def test_a_payload_may_have_extension_fields() -> None:
+    intent = BUILT["turn.received"](HAPPENING)
+    validate_intent_contract(replace(intent, payload={**intent.payload, "x_channel": "mail"}))
+    refused(replace(intent, payload={**intent.payload, "channel": "mail"}), "has no field")

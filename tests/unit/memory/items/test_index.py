@@ -28,7 +28,7 @@ def connection() -> Iterator[sqlite3.Connection]:
 def opened() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.row_factory = sqlite3.Row
-    connection.executescript(MIGRATIONS[0])
+    connection.executescript("\n".join(MIGRATIONS))
     return connection
 
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from bench import recall_locomo, recall_madial
+from bench import locomo, recall_madial
 from bench.recall_plain import PLAIN, PlainIndex
 
-DIALOGUE = Path(recall_locomo.__file__).with_name("recall_dialogue.json")
+DIALOGUE = Path(locomo.__file__).with_name("recall_dialogue.json")
 
 
 def test_a_dialogue_is_read_turn_by_turn_with_its_usable_questions() -> None:
-    (dialogue,) = recall_locomo.read(DIALOGUE)
+    (dialogue,) = locomo.read(DIALOGUE)
     assert [turn.id for turn in dialogue.turns] == ["D1:1", "D1:2", "D1:3", "D1:4", "D2:1", "D2:2"]
     assert dialogue.turns[1].text == (
         "Jonas: I took the early ferry and climbed the lighthouse. a photo of a red lighthouse"
@@ -28,7 +28,7 @@ def test_a_dialogue_is_read_turn_by_turn_with_its_usable_questions() -> None:
 
 async def test_turns_that_answer_are_found_with_their_neighbours() -> None:
     """The question's words stand in the line before the answer: only the neighbour column finds it."""
-    figures = await recall_locomo.measure(recall_locomo.read(DIALOGUE))
+    figures = await locomo.measure(locomo.read(DIALOGUE))
     assert figures["turns"]["Candor"]["@5"] == 100.0
     assert figures["turns"]["Candor"]["MRR@10"] > figures["turns"]["unicode61"]["MRR@10"]
     assert set(figures["Candor, turns, by category"]) == {"1", "4"}

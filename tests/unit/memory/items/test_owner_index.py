@@ -21,17 +21,15 @@ from memory.stores.sqlite.owner_index import OwnerIndex, RowCounts
 from tests.conformance.suites.item_values import Opening
 from tests.conformance.suites.items import ItemStoreSuite
 from tests.conformance.test_item_stores import opening
-from tests.support.episodes import MIGRATIONS
 from tests.unit.memory.items.test_index import item, opened
 
 ANN, BOB = Scope(owner_id="ann"), Scope(owner_id="bob")
-INDEX = next(migration for migration in MIGRATIONS if "items_by_kind" in migration)
 WORDS = ("lighthouse", "ferry", "灯塔", "渡船", "gateway")
 
 
 @pytest.fixture
 def connection() -> Iterator[sqlite3.Connection]:
-    with closing(indexed()) as one:
+    with closing(opened()) as one:
         yield one
 
 
@@ -39,12 +37,6 @@ def connection() -> Iterator[sqlite3.Connection]:
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owner_index, "LEAST_ROWS", 0)
     monkeypatch.setattr(owner_index, "_LEAST_SHARE", 10**6)
-
-
-def indexed() -> sqlite3.Connection:
-    connection = opened()
-    connection.executescript(INDEX)
-    return connection
 
 
 def rows_of(
@@ -148,7 +140,7 @@ def test_what_is_found_is_the_same_as_by_the_index_alone(
     kinds: tuple[ItemKind, ...],
     counted: int,
 ) -> None:
-    with closing(indexed()) as connection, pytest.MonkeyPatch.context() as patch:
+    with closing(opened()) as connection, pytest.MonkeyPatch.context() as patch:
         for n, (owner, kind, app, words) in enumerate(rows):
             put_item_blocking(connection, made(n, owner, kind, app, words))
         patch.setattr(owner_index, "MAX_COUNTED", counted)

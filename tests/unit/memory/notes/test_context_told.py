@@ -100,7 +100,7 @@ def test_a_note_that_is_held_back_in_search_is_held_back_and_told_so(
 @pytest.mark.parametrize(
     "text",
     [
-        "# do-it\n\nTOLD the topic.\n\nAnd TOLD more.\n\n## Parameters\n- topic",
+        "# do-it\n\nTOLD the topic.\n\nAnd TOLD more.\n\n#### Parameters\n- topic",
         f"# do-it\n\nTOLD 先来。\n\n{LONG}\n\n参数格式：topic",
         f"# do-it\n\nTOLD first.\n\n{LONG * 7}\n\nIts parameter schema: topic",
     ],

@@ -23,7 +23,7 @@ async def running(notes: Indexed) -> AsyncIterator[None]:
 
 
 async def until_there_are(notes: Indexed, items: int) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         while len(await notes.ids()) != items:
             await anyio.lowlevel.checkpoint()
 
@@ -94,7 +94,7 @@ async def test_a_look_that_fails_ends_nothing_and_the_next_one_makes_it_good(
         return Watched(store, fail_once)
 
     async with indexing(tmp_path, around=around) as notes, running(notes):
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await failed.wait()
         notes.index.wake()
         await until_there_are(notes, ITEMS)

@@ -78,7 +78,7 @@ async def test_a_note_that_was_written_in_a_turn_is_found_after_it(tmp_path: Pat
     async with remembering(tmp_path) as memory:
         write(tmp_path / "workspace", "new.md", "The kestrel nests on the roof.")
         memory.turn_ended()
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             while not await found(memory, "kestrel"):
                 await anyio.lowlevel.checkpoint()
 

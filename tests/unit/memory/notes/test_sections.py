@@ -25,21 +25,22 @@ def ids(text: str) -> dict[str, str]:
     return {item.title: item.id for item in made(text)}
 
 
-def test_a_short_note_is_one_item_whole() -> None:
-    text = "# Deploys\n\nAt nine.\n\n## Who\n\nBob.\n"
-    (one,) = made(text)
-    assert (one.title, one.body) == ("Deploys", text.strip())
-    assert one.summary == "# Deploys At nine. ## Who Bob."
-    assert (one.kind, one.source, one.tags) == ("note", "memory/ops.md", ("ops",))
-    assert one.scope.owner_id == WORKSPACE_OWNER
-    assert one.scope.labels == {}
-    assert one.occurred_at == one.updated_at == datetime.fromtimestamp(1_700_000_000, UTC)
+def test_a_section_is_an_item_under_the_headings_above_it() -> None:
+    text = "# Deploys\n\n## When\n\nAt nine.\n\n## Who\n\nBob.\n"
+    when, who = made(text)
+    assert (when.title, when.body) == ("Deploys › When", "# Deploys\n\n## When\n\nAt nine.")
+    assert (who.title, who.body) == ("Deploys › Who", "## Who\n\nBob.")
+    assert who.summary == "Who Bob."
+    assert (who.kind, who.source, who.tags) == ("note", "memory/ops.md", ("ops",))
+    assert who.scope.owner_id == WORKSPACE_OWNER
+    assert who.scope.labels == {}
+    assert who.occurred_at == who.updated_at == datetime.fromtimestamp(1_700_000_000, UTC)
 
 
-def test_a_long_note_is_an_item_a_section_and_no_word_is_lost() -> None:
+def test_no_word_is_lost() -> None:
     text = f"Before.\n\n# 部署\n\n{LONG}\n\n## Who #\n\nBob.\n\n#### Deeper\n\nStill Bob.\n"
     items = made(text)
-    assert [item.title for item in items] == ["ops", "部署", "Who"]
+    assert [item.title for item in items] == ["ops", "部署", "部署 › Who"]
     assert [item.body.split("\n")[0] for item in items] == ["Before.", "# 部署", "## Who #"]
     assert "Still Bob." in items[2].body
     assert "\n\n".join(item.body for item in items) == text.strip()
@@ -67,7 +68,7 @@ FRONT = "---\ntitle: Plan\n# no heading\ntags: [a]\n---\n"
 
 def test_front_matter_is_searched_but_not_summed_up() -> None:
     (one,) = made(f"{FRONT}# Plan\n\nFirst.\n")
-    assert one.summary == "# Plan First."
+    assert one.summary == "Plan First."
     assert one.title == "Plan"
     assert one.body.startswith("---\ntitle: Plan")
     assert titles(f"{FRONT}{LONG}\n\n# Plan\n\nx\n") == ["ops", "Plan"]
@@ -94,11 +95,53 @@ def test_a_headings_words_are_the_title(line: str, title: str) -> None:
     assert titles(line) == [title]
 
 
-def test_yaml_is_one_item_named_by_its_file() -> None:
-    text = f"# a comment\nport: 22\n# another\n{LONG}"
+def test_yaml_is_one_item_a_top_level_key_with_the_comments_above_it() -> None:
+    text = '# ours\nport: 22\n# theirs\n"web hosts":\n  - name: a\n  - name: b\nurl: http://x\n'
     for name in ("memory/ports.yaml", "memory/ports.yml", "memory/ports.YML"):
-        (one,) = made(text, name)
-        assert (one.title, one.body) == ("ports", text.strip())
+        port, hosts, url = made(text, name)
+        assert (port.title, port.body) == ("ports › port", "# ours\nport: 22")
+        assert hosts.title == "ports › web hosts"
+        assert hosts.body == '# theirs\n"web hosts":\n  - name: a\n  - name: b'
+        assert (url.title, url.body) == ("ports › url", "url: http://x")
+
+
+@pytest.mark.parametrize(
+    "text", ["port: 22", "- a: 1\n- b: 2", f"# a comment\n{LONG}", "{a: 1, b: 2}"]
+)
+def test_yaml_without_several_top_level_keys_is_one_item(text: str) -> None:
+    (one,) = made(text, "memory/ports.yaml")
+    assert (one.title, one.body) == ("ports", text)
+
+
+def test_tables_of_contents_are_no_items() -> None:
+    contents = (
+        "# Contents\n- [Deploys](deploys.md)\n- [Who](#who), the people\n\n# Deploys\n\nAt nine.\n"
+    )
+    assert titles(contents) == ["Deploys"]
+    assert titles("# Links\n- [CI](https://ci.example)\n- [Wiki](https://wiki.example)\n") == [
+        "Links"
+    ]
+    assert titles("# To do\n- [ ] call Bob\n- see [Who](who.md)\n") == ["To do"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "day"),
+    [
+        ("ops", "---\ndate: 2026-01-02\n---\n# A\n\nx", "2026-01-02"),
+        ("ops", "# A\nDate: 2 January 2026\nx", "2026-01-02"),
+        ("ops", "日期：2026年1月2日\n\n# A\n\nx", "2026-01-02"),
+        ("ops", "# Log\n## 2026-01-02 Release\nx", "2026-01-02"),
+        ("ops", "---\ndate: 2020-01-01\n---\n# 2026/01/02\n## A\nx", "2026-01-02"),
+        ("2026-01", "# A\n\nx", "2026-01-01"),
+        ("ops", "# A\n\nSince 2026-01-02 it works.", "2023-11-14"),
+    ],
+)
+def test_a_section_has_the_date_that_it_says_or_that_of_the_file(
+    name: str, text: str, day: str
+) -> None:
+    item = made(text, f"memory/{name}.md")[-1]
+    assert item.occurred_at.date().isoformat() == day
+    assert item.updated_at.date().isoformat() == "2023-11-14"
 
 
 def test_a_summary_is_one_line_of_three_hundred_characters_at_most() -> None:

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
 
 from memory.items import Item
-from memory.outbox.backend import BackendHealth, BackendUnavailable
-from memory.outbox.backoff import Backoff
+from memory.outbox.backend import Backend, BackendHealth, BackendUnavailable
 from memory.outbox.breaker import Breaker, BreakerLimits, BreakerState
 from memory.outbox.delivery import Delivery, Link, NewDelivery
-from memory.outbox.worker import DeliveryLimits, DeliveryResult, DeliveryWorker
+from memory.outbox.worker import Backoff, DeliveryLimits, DeliveryResult, DeliveryWorker
 from memory.scope import Scope
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.outbox import SqliteOutboxStore, enqueue_blocking, withdraw_blocking
@@ -90,7 +90,7 @@ class World:
     """An outbox, items, a clock, and the loop under test."""
 
     database: Database
-    backend: Recorder
+    backend: Any = field(default_factory=Recorder)
     items: dict[str, Item] = field(default_factory=dict)
     now: datetime = AT
     limits: DeliveryLimits = LIMITS
@@ -99,12 +99,16 @@ class World:
 
     def __post_init__(self) -> None:
         self.store = SqliteOutboxStore(self.database)
+        self.start_again()
+
+    def start_again(self) -> None:
+        """Forget all that is not on the disk."""
         self.breaker = Breaker(
             BreakerLimits(max_failures=3, open_s=OPEN_S), on_change=self.changes.append
         )
         self.delivering = self.loop(self.backend)
 
-    def loop(self, backend: Recorder) -> DeliveryWorker:
+    def loop(self, backend: Backend) -> DeliveryWorker:
         return DeliveryWorker(
             backend,
             self.store,
@@ -158,10 +162,10 @@ def new(operation: str, item_id: str, revision: int, backend: str = "memu") -> N
 
 
 @asynccontextmanager
-async def world(directory: Path, limits: DeliveryLimits = LIMITS) -> AsyncIterator[World]:
+async def world(directory: Path, **more: Any) -> AsyncIterator[World]:
     with anyio.fail_after(WAIT_S * 2):
         async with open_memory(directory) as database:
-            yield World(database, Recorder(), limits=limits)
+            yield World(database, **more)
 
 
 def unavailable(_: str) -> Failure:

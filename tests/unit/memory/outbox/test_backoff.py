@@ -5,7 +5,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.outbox.backoff import Backoff
+from memory.outbox.worker import Backoff
 
 BACKOFF = Backoff(first_s=2, most_s=60, least_s=0.5, max_attempts=8)
 

@@ -84,7 +84,7 @@ async def test_a_backend_that_breaks_otherwise_is_tried_again_and_its_words_are_
 
 
 async def test_a_backend_that_does_not_answer_is_cut_off(tmp_path: Path) -> None:
-    async with world(tmp_path, replace(LIMITS, call_s=0.01)) as here:
+    async with world(tmp_path, limits=replace(LIMITS, call_s=0.01)) as here:
         here.backend.meanwhile = anyio.sleep_forever
         await here.put("epi_1")
         await here.delivering.drain()

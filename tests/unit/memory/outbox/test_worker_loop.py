@@ -50,7 +50,7 @@ async def test_the_loop_sleeps_until_it_is_woken_and_then_delivers(
 
 async def test_what_another_process_enqueues_is_delivered_without_a_wake(tmp_path: Path) -> None:
     limits = replace(LIMITS, look_s=0.01)
-    async with world(tmp_path, limits) as here, anyio.create_task_group() as group:
+    async with world(tmp_path, limits=limits) as here, anyio.create_task_group() as group:
         went = anyio.Event()
 
         async def tell() -> None:

@@ -47,7 +47,10 @@ def packed(
 
 def test_an_item_is_one_quoted_line_with_id_source_and_date() -> None:
     made = packed([make_item("not_tea", "Ann likes\ngreen tea", title="Tea")])
-    assert "> - [not_tea, memory/not_tea.md, 2026-11-20] Tea: Ann likes green tea" in made.text
+    assert (
+        "> - [not_tea, memory/not_tea.md, 2026-11-20, relevance 1.00] Tea: Ann likes green tea"
+        in made.text
+    )
     (item,) = made.items
     assert (item.id, item.title, item.relevance, item.why) == (
         "not_tea",
@@ -99,7 +102,7 @@ def test_many_lines_leave_room_for_an_extract_of_the_best() -> None:
     made = packed(items, budget=6000)
     assert made.resources
     assert made.resources[0].item_id == "not_0"
-    assert len(made.items) > 10
+    assert len(made.items) >= 10
 
 
 def told(*items: Item, partly: Sequence[Item] = (), held: Sequence[str] = ()) -> QuotedNotes:

@@ -148,7 +148,7 @@ PATHS: Sequence[tuple[str, RecallReader, QueryPack]] = [
 async def test_no_path_shows_what_is_stale_and_each_shows_what_is_durable(
     reader: RecallReader, query: QueryPack
 ) -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         pack = await reader.recall(query)
 
     assert "SENTINEL-4417" not in repr(replace(pack, held_back=[]))
@@ -184,7 +184,7 @@ async def test_what_is_held_back_is_told_with_its_reason() -> None:
 async def test_where_the_model_is_no_help_what_was_found_first_stands(
     model: Model | None, reason: str
 ) -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         pack = await reader_on(EVERYTHING, model=model).recall(replace(QUERY, mode="llm"))
     assert [item.id for item in pack.items] == ["not_path", "not_tea"]
     assert pack.degraded == (reason,)
@@ -218,15 +218,6 @@ async def test_the_model_chooses_and_orders() -> None:
     assert [item.id for item in pack.items] == ["not_tea", "not_path"]
     assert "chosen by the model" in pack.items[0].why
     assert pack.degraded == ()
-
-
-async def test_the_model_is_asked_in_rag_mode_only_where_little_was_found() -> None:
-    model = Model('["not_tea"]')
-    enough = await reader_on(GivingRetriever.of("not_path", "not_tea"), model=model).recall(QUERY)
-    assert (len(enough.items), model.prompts) == (2, [])
-
-    weak = await reader_on(GivingRetriever.of(weak=["not_tea"]), model=model).recall(QUERY)
-    assert ([item.id for item in weak.items], len(model.prompts)) == (["not_tea"], 1)
 
 
 async def test_pending_context_goes_in_first_and_its_ids_come_back() -> None:
@@ -294,7 +285,7 @@ async def test_what_is_slow_or_broken_is_named_and_the_rest_stands(
     notes: Notes | None, pending: Waiting | None, reason: str
 ) -> None:
     query = replace(QUERY, queries=["memory"], deadline_s=0.1)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         pack = await reader_on(GivingRetriever.of("not_tea"), notes=notes, pending=pending).recall(
             query
         )

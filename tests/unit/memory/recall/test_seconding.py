@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memory.recall.confidence import LEAST_CONFIDENCE
 from memory.recall.fuse import Fusion, fuse
 from memory.recall.query import QueryPack
 from memory.recall.reader import RecallReader
@@ -32,18 +33,19 @@ def search_on(*retrievers: Retriever, shelf: Shelf = SHELF) -> MemorySearch:
 
 
 async def found(*retrievers: Retriever, shelf: Shelf = SHELF) -> tuple[list[str], list[str]]:
-    """Return the ids that are shown, and the weak ones."""
+    """Return the ids of the likely hits, and of the others."""
     answer = await search_on(*retrievers, shelf=shelf).search("tea", scope=ANN, limit=40)
-    return [hit.item.id for hit in answer.hits], [hit.item.id for hit in answer.weak]
+    likely = [hit.item.id for hit in answer.hits if hit.confidence >= LEAST_CONFIDENCE]
+    return likely, [hit.item.id for hit in answer.hits if hit.item.id not in likely]
 
 
 async def test_why_says_that_memu_found_it_and_claims_no_measure() -> None:
     search = search_on(GivingRetriever.of("not_01"), naming("not_07", "not_01"))
     answer = await search.search("tea", scope=ANN)
     assert answer.hits[0].why == "found by its words (place 1, fit 90%) and memU (place 1); today"
-    assert answer.weak[0].why == "found by memU (place 1); today"
+    assert answer.hits[1].why == "found by memU (place 2); today"
     assert answer.hits[0].fit == pytest.approx(0.9)
-    assert answer.weak[0].fit == 0
+    assert (answer.hits[1].fit, answer.hits[1].confidence) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,7 @@ async def test_where_nothing_fits_five_names_show_nothing(words: GivingRetriever
     hits, weak = await found(words, five)
     assert hits == []
     assert set(weak) == {"not_01", "not_05", "not_06", "not_07", "not_08"} | {
-        candidate.item_id for candidate in words.answer.weak
+        candidate.item_id for candidate in words.answer.candidates
     }
     pack = await RecallReader(search_on(words, five)).recall(QueryPack(queries=["x"], scope=ANN))
     assert (pack.text, list(pack.items)) == ("", [])

@@ -1,5 +1,7 @@
 """The filter: items whole, what waits for a conversation line by line, and names."""
 
+from dataclasses import replace
+
 import pytest
 
 from memory.recall.stale_schema import StaleSchemaFilter, split_stale_blocking, without_stale_lines
@@ -23,6 +25,14 @@ def test_an_item_is_judged_by_its_title_its_tags_and_its_text_together(text: str
     held_back = StaleSchemaFilter.of(TOOLS).judge(titled)
     assert held_back is not None
     assert (held_back.id, held_back.reason) == ("not_1", "stale_tool_schema")
+
+
+def test_the_text_is_judged_and_not_the_summary_that_runs_heading_and_text_together() -> None:
+    item = replace(
+        make_item("not_1", "# do-it\n\nParameters of the oven are on its door.", title="do-it"),
+        summary="do-it parameters: of the oven are on its door.",
+    )
+    assert StaleSchemaFilter.of(TOOLS).judge(item) is None
 
 
 def test_with_no_tools_in_use_nothing_is_held_back() -> None:

@@ -66,7 +66,7 @@ async def test_what_the_index_lacks_is_delivered_again_and_nothing_else() -> Non
     one = VectorBackfill(Index("b"), again, wake=woken.set)
     async with running(one):
         one.note(["a", "b", "c"])
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await woken.wait()
     assert again.item_ids == ["b"]
 
@@ -78,7 +78,7 @@ async def test_what_is_noted_later_is_looked_up_too() -> None:
         for name in ("a", "b"):
             again.made = anyio.Event()
             one.note([name])
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 await again.made.wait()
     assert again.item_ids == ["a", "b"]
 
@@ -110,12 +110,12 @@ async def test_a_store_that_fails_ends_nothing() -> None:
     one = VectorBackfill(index, again)
     async with running(one):
         one.note(["a"])
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             while not index.asked:
                 await anyio.lowlevel.checkpoint()
         again.is_broken = False
         one.note(["a"])
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await again.made.wait()
     assert again.item_ids == ["a"]
 

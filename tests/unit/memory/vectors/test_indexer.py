@@ -9,13 +9,13 @@ import anyio
 import pytest
 
 from memory.embeddings.hashed import DIMENSION, HashedEmbedder
-from memory.embeddings.protocol import Vector
+from memory.embeddings.protocol import ThreadedEmbedder, Vector
 from memory.items import KINDS, Item
 from memory.itemstore import NumberedItem
-from memory.outbox.backend import BackendUnavailable
+from memory.outbox.backend import BackendHealth, BackendResting, BackendUnavailable
 from memory.recall.retrievers import Question
 from memory.scope import Scope
-from memory.vectors.indexer import VectorIndexer
+from memory.vectors.indexer import IndexFiles, VectorIndexer
 from memory.vectors.protocol import IndexState, IndexUnavailable, VectorEntry, VectorHit
 from tests.support.exact_index import ExactVectorIndex
 
@@ -109,9 +109,9 @@ async def sound() -> bool:
 def kept(
     index: ExactVectorIndex, rows: Rows, is_sound: Callable[[], Awaitable[bool]] = sound
 ) -> VectorIndexer:
-    return VectorIndexer(
-        index, HashedEmbedder(), rows, rows, is_sound=is_sound, least_similarity=0.2
-    )
+    files = IndexFiles(open=lambda *_: index, is_sound=lambda *_: is_sound())
+    embedder = ThreadedEmbedder(HashedEmbedder())
+    return VectorIndexer(files, embedder, rows, rows, least_cosine=0.2)
 
 
 @asynccontextmanager
@@ -123,7 +123,7 @@ async def running(indexer: VectorIndexer) -> AsyncIterator[None]:
 
 
 async def settled(indexer: VectorIndexer) -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         await indexer.wait_settled()
 
 
@@ -205,6 +205,40 @@ async def test_one_that_cannot_be_used_is_made_anew(
     assert index.cleared == 1
 
 
+class Watched(Fragile):
+    """Writes down what is done to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done: list[str] = []
+
+    async def put(self, entries: Sequence[VectorEntry]) -> None:
+        self.done.append("put")
+        await super().put(entries)
+
+    async def close(self) -> None:
+        self.done.append("close")
+
+
+async def test_while_another_process_tries_the_index_it_is_closed_and_nothing_is_written() -> None:
+    rows, index = Rows("tea"), Watched()
+    rows.state, tried = WHOLE, anyio.Event()
+
+    async def is_sound() -> bool:
+        assert index.done == ["close"]
+        tried.set()
+        await anyio.wait_all_tasks_blocked()
+        index.done.append("tried")
+        return True
+
+    indexer = kept(index, rows, is_sound)
+    async with running(indexer), anyio.create_task_group() as tasks:
+        await tried.wait()
+        tasks.start_soon(indexer.put, item("epi_9", "coffee"), "k")
+        await settled(indexer)
+    assert index.done[:3] == ["close", "tried", "put"]
+
+
 async def test_one_that_breaks_is_told_and_made_anew() -> None:
     rows, index = Rows("tea"), Fragile()
     async with running(indexer := kept(index, rows)):
@@ -268,6 +302,76 @@ async def test_an_item_without_words_is_counted_all_the_same() -> None:
     assert index.cleared == 1
 
 
+class Remote:
+    """An embedder whose model may change behind its name, and which may not answer."""
+
+    model_id = "remote"
+
+    def __init__(self) -> None:
+        self.width = DIMENSION
+        self.fault: BackendUnavailable | None = None
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        await anyio.lowlevel.checkpoint()
+        if self.fault is not None:
+            raise self.fault
+        made = HashedEmbedder().embed_blocking(texts)
+        return [vector[: self.width] + [0.0] * (self.width - DIMENSION) for vector in made]
+
+    async def embed_question(self, text: str) -> Vector:
+        return (await self.embed([text]))[0]
+
+    async def close(self) -> None:
+        """Close nothing."""
+
+
+async def test_a_server_that_fails_leaves_words_and_is_told_until_it_answers() -> None:
+    remote, rows = Remote(), Rows("green tea")
+    indexer = VectorIndexer(
+        IndexFiles(open=lambda *_: Fragile(), is_sound=lambda *_: sound()), remote, rows, rows
+    )
+    async with running(indexer):
+        await settled(indexer)
+        assert await found(indexer, "green tea") == ["epi_1"]
+        for fault, degraded in (
+            (BackendUnavailable, "vector_error"),
+            (BackendResting, "breaker_open"),
+        ):
+            remote.fault = fault("It is down.")
+            answer = await indexer.find(asked("green tea"), limit=9)
+            assert (answer.candidates, answer.degraded) == ((), (degraded,))
+            assert await indexer.check() == BackendHealth(
+                name="vectors", state="failing", detail="It is down."
+            )
+            with pytest.raises(BackendUnavailable):
+                await indexer.put(item("epi_9", "milk"), "k")
+        remote.fault = None
+        assert await found(indexer, "green tea") == ["epi_1"]
+        assert (await indexer.check()).state == "ok"
+
+
+async def test_vectors_of_another_dimension_mean_another_model_and_the_index_is_made_anew() -> None:
+    remote, rows = Remote(), Rows("green tea", "blue whale")
+    made: list[int] = []
+
+    def open_index(_: str, dimension: int) -> ExactVectorIndex:
+        made.append(dimension)
+        return ExactVectorIndex(dimension)
+
+    files = IndexFiles(open=open_index, is_sound=lambda *_: sound())
+    indexer = VectorIndexer(files, remote, rows, rows)
+    async with running(indexer):
+        await settled(indexer)
+        remote.width = DIMENSION + 8
+        answer = await indexer.find(asked("green tea"), limit=9)
+        assert answer.degraded == ("vector_error",)
+        await settled(indexer)
+        assert await found(indexer, "green tea") == ["epi_1"]
+        assert made == [DIMENSION, DIMENSION + 8]
+        assert rows.state is not None
+        assert (rows.state.dimension, rows.state.complete) == (DIMENSION + 8, True)
+
+
 async def test_what_is_forgotten_between_reading_and_adding_it_does_not_come_back() -> None:
     read, go_on = anyio.Event(), anyio.Event()
 
@@ -281,7 +385,7 @@ async def test_what_is_forgotten_between_reading_and_adding_it_does_not_come_bac
     index, rows = Fragile(), Slow("blue whale", "green tea")
     indexer = kept(index, rows)
     async with running(indexer), anyio.create_task_group() as tasks:
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await read.wait()
             del rows.items[1]
             tasks.start_soon(indexer.forget, "epi_1", (), "key")

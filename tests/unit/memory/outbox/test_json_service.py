@@ -6,8 +6,8 @@ from typing import Any
 import anyio
 import pytest
 
-from memory.backends.memu_http import Answer, JsonService
 from memory.outbox.backend import BackendUnavailable
+from memory.outbox.json_service import Answer, JsonService
 from tests.unit.memory.backends.memu_services import Reply, served
 
 WAIT_S = 20

@@ -18,6 +18,7 @@ from memory.outbox.backend import BackendUnavailable, DeliveryRefused
 _REFUSED: Final = frozenset({400, 413, 415, 422})
 """The request itself is wrong; any other failure may be temporary."""
 _OK: Final = range(200, 300)
+_MAX_DIGITS: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,8 @@ class Answer:
 
     status: int
     body: Any
+    retry_after_s: float | None = None
+    """How long the service asks to wait, if it does."""
 
 
 class JsonService:
@@ -86,7 +89,11 @@ class JsonService:
                 text += chunk
                 if len(text) > self._max_bytes:
                     raise BackendUnavailable(f"{self._name} answered too much.")
-            return Answer(status=response.status_code, body=_json_of(bytes(text)))
+            return Answer(
+                status=response.status_code,
+                body=_json_of(bytes(text)),
+                retry_after_s=_seconds(response.headers.get("Retry-After", "")),
+            )
 
     async def _open(self) -> httpx.AsyncClient:
         async with self._opening:
@@ -101,6 +108,12 @@ class JsonService:
                     )
                 )
             return self._client
+
+
+def _seconds(text: str) -> float | None:
+    """Return a number of seconds; the other form of the header, a date, counts as none."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
+    return float(text) if is_number else None
 
 
 def _json_of(text: bytes) -> Any:

@@ -1,0 +1,358 @@
+"""Keeps facts: what persons ask to be remembered, correct, write over HTTP, or ask to be forgotten.
+
+Each change is one transaction with its intent, the searchable item, its deliveries and the person's profile.
+"""
+
+import sqlite3
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+
+import anyio.to_thread
+
+from memory.clock import Now
+from memory.facts.fact import MAX_FACT_CHARS, Fact, Origin
+from memory.facts.matching import corrected, meant, repeated, superseded
+from memory.facts.profile import Profile, with_fact
+from memory.facts.requests import Wished, read_wishes
+from memory.facts.told import Learn, NewFact, ToldTurn
+from memory.facts.wording import subject_of, words_of
+from memory.ids import derived_id, opaque_id
+from memory.intents.builders import Happening, intent_from_memory_saved
+from memory.intents.chronicle import Recording
+from memory.intents.intent import MemoryIntent
+from memory.intents.masking import Mask
+from memory.scope import Scope
+from memory.stores.sqlite.chronicle import record_blocking
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.facts import (
+    SqliteFactStore,
+    fact_blocking,
+    holding_blocking,
+    profile_blocking,
+    put_fact_blocking,
+    put_profile_blocking,
+)
+from memory.text_lines import flat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """Where new facts come from."""
+
+    scope: Scope
+    at: datetime
+    conversation_id: str | None = None
+    turn_id: str | None = None
+
+
+@dataclass(slots=True)
+class _Change:
+    """One fact to write, and the older ones that it replaces."""
+
+    fact: Fact
+    replaced: Sequence[Fact] = field(default_factory=list)
+
+
+class FactKeeper:
+    """Writes facts and profiles."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        deliver_to: Sequence[str],
+        recording: Callable[[MemoryIntent], Recording],
+        mask: Mask,
+        now: Now,
+        forget: Callable[[str, Scope], Awaitable[bool]],
+        learns: Learn = "explicit",
+        on_written: Callable[[Sequence[Origin]], None] = lambda _: None,
+    ) -> None:
+        """Take `forget`, which forgets an item; see `Forgetting.forget`."""
+        self._database = database
+        self._store = SqliteFactStore(database)
+        self._deliver_to = tuple(deliver_to)
+        self._recording = recording
+        self._mask = mask
+        self._now = now
+        self._forget = forget
+        self._learns = learns
+        self._on_written = on_written
+
+    async def keep_told(self, turn: ToldTurn) -> Sequence[Fact]:
+        """Do what a turn's message asks of memory; return the facts that were written.
+
+        A second call for the same turn changes nothing and returns the same facts.
+
+        Raises:
+            StoreUnavailable: nothing was written.
+        """
+        if self._learns == "off":
+            return ()
+        wishes = await anyio.to_thread.run_sync(_wishes_blocking, turn)
+        for wish in wishes:
+            if wish.wish == "forget":
+                await self._forget_meant(wish.text, turn.scope)
+        new = [_new_fact(wish) for wish in wishes if wish.wish != "forget"]
+        return await self.keep(new, turn) if new else ()
+
+    async def keep(self, new: Sequence[NewFact], turn: ToldTurn) -> Sequence[Fact]:
+        """Keep statements of a turn; return the facts that were written, each once.
+
+        Raises:
+            StoreUnavailable: nothing was written.
+        """
+        source = _Source(
+            scope=turn.scope,
+            at=turn.occurred_at,
+            conversation_id=turn.conversation_id,
+            turn_id=turn.turn_id,
+        )
+        masked = [replace(fact, text=self._clean(fact.text)) for fact in new]
+        return await self._write(masked, source)
+
+    async def write(self, text: str, scope: Scope, *, lasting: bool = False) -> Fact:
+        """Keep what a person wrote; return the fact, or the one that says the same already.
+
+        Raises:
+            StoreUnavailable: nothing was written.
+        """
+        fact = NewFact(self._clean(text), "person", lasting=lasting)
+        source = _Source(scope=scope, at=self._now())
+        written = await self._write([fact], source)
+        if written:
+            return written[0]
+        held = [fact for fact in await self._store.holding(scope.owner_id) if fact.scope == scope]
+        known = repeated(fact.text, held)
+        assert known is not None, "it was not written because it is there"
+        return known
+
+    async def restore(self, text: str, scope: Scope, *, told_at: datetime) -> bool:
+        """Keep a statement as of when it was told; return False if it, or a newer one in its place, is held.
+
+        Raises:
+            StoreUnavailable: nothing was written.
+        """
+        fact = NewFact(self._clean(text), "person")
+        return bool(await self._write([fact], _Source(scope=scope, at=told_at)))
+
+    async def edit(
+        self, fact_id: str, scope: Scope, *, text: str | None = None, lasting: bool | None = None
+    ) -> Fact | None:
+        """Change a fact in place; return it, or None if the scope covers no such fact.
+
+        Raises:
+            StoreUnavailable: nothing was written.
+        """
+        clean = None if text is None else self._clean(text)
+        return await self._database.write(
+            partial(
+                self._edit_blocking,
+                fact_id=fact_id,
+                scope=scope,
+                text=clean,
+                lasting=lasting,
+                now=self._now(),
+            )
+        )
+
+    async def get(self, fact_id: str, scope: Scope) -> Fact | None:
+        """Return a fact; see `SqliteFactStore.get`."""
+        return await self._store.get(fact_id, scope)
+
+    async def profile(self, owner_id: str) -> Profile:
+        """Return a person's profile; an empty one if there is none."""
+        return await self._store.profile(owner_id)
+
+    async def profiles(self, owner_ids: Sequence[str] = ()) -> Mapping[str, Profile]:
+        """Return the profiles of these persons, or of all, that are not empty."""
+        return await self._store.profiles(owner_ids)
+
+    async def profile_text(self, owner_id: str) -> str:
+        """Return the text of a person's profile."""
+        return (await self._store.profile(owner_id)).text
+
+    async def put_profile(self, owner_id: str, text: str) -> Profile:
+        """Replace a person's profile; secrets are masked.
+
+        Raises:
+            StoreUnavailable: nothing was written.
+        """
+        clean, now = self._mask(text).strip(), self._now()
+        await self._database.write(
+            lambda writer: put_profile_blocking(writer, owner_id, clean, now)
+        )
+        return Profile(text=clean, updated_at=now)
+
+    async def _forget_meant(self, text: str, scope: Scope) -> None:
+        """Forget what the words mean, with what it superseded and the turns that told it."""
+        held = await self._store.holding(scope.owner_id)
+        for fact in meant(text, held):
+            for told in [*await self._store.older(fact.id), fact]:
+                await self._forget(told.id, scope)
+                if told.turn_id is not None:
+                    await self._forget(told.turn_id, scope)
+            self._on_written([])
+
+    async def _write(self, new: Sequence[NewFact], source: _Source) -> Sequence[Fact]:
+        written = await self._database.write(
+            partial(self._write_blocking, new=new, source=source, now=self._now())
+        )
+        self._on_written([fact.origin for fact in written])
+        return written
+
+    def _write_blocking(
+        self,
+        connection: sqlite3.Connection,
+        *,
+        new: Sequence[NewFact],
+        source: _Source,
+        now: datetime,
+    ) -> list[Fact]:
+        written: dict[str, Fact] = {}
+        for told in new:
+            known = _known(connection, told, source)
+            if known is not None:
+                written[known.id] = known
+                continue
+            held = [
+                fact
+                for fact in holding_blocking(connection, source.scope.owner_id)
+                if fact.scope == source.scope
+            ]
+            change = _change(told, held, source)
+            if change is not None and all(old.valid_from <= source.at for old in change.replaced):
+                self._put(connection, change, source, now)
+                written[change.fact.id] = change.fact
+        return list(written.values())
+
+    def _put(
+        self, connection: sqlite3.Connection, change: _Change, source: _Source, now: datetime
+    ) -> None:
+        fact, owner_id = change.fact, change.fact.scope.owner_id
+        profile = text = profile_blocking(connection, owner_id)
+        for old in change.replaced:
+            put_fact_blocking(connection, old.until(source.at, fact.id), self._deliver_to, now)
+        if fact.lasting:
+            olds = [old.text for old in change.replaced if old.lasting]
+            text = with_fact(profile, fact.text, olds[0] if olds else None)
+        if text != profile:
+            put_profile_blocking(connection, owner_id, text, now)
+        put_fact_blocking(connection, fact, self._deliver_to, now)
+        self._record(connection, fact, [old.id for old in change.replaced])
+
+    def _record(
+        self, connection: sqlite3.Connection, fact: Fact, replaced: Sequence[str] = ()
+    ) -> None:
+        happening = Happening(
+            owner_id=fact.scope.owner_id,
+            occurred_at=fact.updated_at,
+            conversation_id=fact.conversation_id,
+            turn_id=fact.turn_id,
+        )
+        intent = intent_from_memory_saved(
+            happening,
+            item_kind="fact",
+            item_id=fact.id,
+            revision=fact.revision,
+            text=fact.text,
+            origin=fact.origin,
+            supersedes=replaced,
+            evidence=fact.evidence,
+        )
+        record_blocking(connection, [self._recording(intent)])
+
+    def _edit_blocking(
+        self,
+        connection: sqlite3.Connection,
+        *,
+        fact_id: str,
+        scope: Scope,
+        text: str | None,
+        lasting: bool | None,
+        now: datetime,
+    ) -> Fact | None:
+        fact = fact_blocking(connection, fact_id)
+        if fact is None or fact.scope.owner_id != scope.owner_id or not scope.covers(fact.scope):
+            return None
+        edited = replace(
+            fact,
+            text=fact.text if text is None else text,
+            lasting=fact.lasting if lasting is None else lasting,
+            updated_at=now,
+            revision=fact.revision + 1,
+        )
+        if edited.lasting and edited.valid_until is None:
+            profile = profile_blocking(connection, fact.scope.owner_id)
+            changed = with_fact(profile, edited.text, fact.text if fact.lasting else None)
+            if changed != profile:
+                put_profile_blocking(connection, fact.scope.owner_id, changed, now)
+        put_fact_blocking(connection, edited, self._deliver_to, now)
+        self._record(connection, edited)
+        return edited
+
+    def _clean(self, text: str) -> str:
+        return flat(self._mask(text))[:MAX_FACT_CHARS]
+
+
+def _wishes_blocking(turn: ToldTurn) -> list[Wished]:
+    """Return what the message asks, without what the agent wrote into a note already."""
+    noted = [set(words_of(text)) for text in turn.notes]
+    return [
+        wish
+        for wish in read_wishes(turn.message)
+        if not any(set(words_of(wish.text)) <= words for words in noted)
+    ]
+
+
+def _new_fact(wish: Wished) -> NewFact:
+    origins: Mapping[str, Origin] = {"statement": "statement", "correction": "correction"}
+    return NewFact(
+        wish.text,
+        origins.get(wish.wish, "request"),
+        lasting=wish.lasting,
+        is_firm=wish.is_firm,
+        stands_alone=wish.stands_alone,
+    )
+
+
+def _known(connection: sqlite3.Connection, told: NewFact, source: _Source) -> Fact | None:
+    """Return the fact that an earlier call for the same turn wrote."""
+    return None if source.turn_id is None else fact_blocking(connection, _id_of(told, source))
+
+
+def _id_of(told: NewFact, source: _Source) -> str:
+    if source.turn_id is None:
+        return opaque_id("fac")
+    return derived_id("fac", source.scope.owner_id, source.turn_id, told.text)
+
+
+def _change(told: NewFact, held: Sequence[Fact], source: _Source) -> _Change | None:
+    """Return what keeping a statement changes; None if nothing."""
+    text = told.text
+    replaced: list[Fact] = []
+    if not words_of(text) or repeated(text, held) is not None:
+        return None
+    if told.origin == "correction":
+        old = corrected(text, held, is_firm=told.is_firm)
+        replaced = [] if old is None else [old]
+        if old is not None and not subject_of(text):
+            text = f"{text} [earlier: {old.text}]"  # it may not say by itself what it is about
+    replaced += [fact for fact in superseded(told.text, held) if fact not in replaced]
+    if not replaced and not told.stands_alone:
+        return None
+    fact = Fact(
+        id=_id_of(told, source),
+        text=text,
+        scope=source.scope,
+        origin=told.origin,
+        valid_from=source.at,
+        updated_at=source.at,
+        lasting=told.lasting or any(old.lasting for old in replaced),
+        evidence=told.evidence,
+        conversation_id=source.conversation_id,
+        turn_id=source.turn_id,
+    )
+    return _Change(fact, replaced)

@@ -1,0 +1,168 @@
+"""Tidies facts in the background: merges repetitions, marks what was superseded, lets the least shown fade.
+
+Each step is one transaction with its line in the log, so the process may be killed at any moment. A step can
+be undone, and is not done again then.
+"""
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskStatus
+
+from memory.clock import Now, from_rfc3339, rfc3339
+from memory.facts.consolidation import MAX_FACTS, TidyAction, Tidying, tidyings
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.facts import SqliteFactStore, fact_blocking, put_fact_blocking
+from memory.stores.sqlite.statements import insert_blocking
+
+_EVERY_S: Final = 3_600.0
+_SHOWN_INTENTS: Final = 2_000
+"""The newest recalls that are read to learn when a fact was shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TidiedFact:
+    """One step of the log."""
+
+    id: int
+    action: TidyAction
+    fact_id: str
+    by_id: str | None
+    at: datetime
+    undone_at: datetime | None
+
+
+class FactTidier:
+    """Tidies the facts of all owners; `run` it in a task group."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        deliver_to: Sequence[str],
+        now: Now,
+        on_step: Callable[[TidyAction], None] = lambda _: None,
+        most: int = MAX_FACTS,
+        every_s: float = _EVERY_S,
+    ) -> None:
+        self._database = database
+        self._store = SqliteFactStore(database)
+        self._deliver_to = tuple(deliver_to)
+        self._now = now
+        self._on_step = on_step
+        self._most = most
+        self._every_s = every_s
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Tidy now and every hour, until cancelled."""
+        task_status.started()
+        while True:
+            await self.tidy()
+            await anyio.sleep(self._every_s)
+
+    async def tidy(self) -> int:
+        """Tidy the facts of every owner once; return how many steps were done.
+
+        Raises:
+            StoreUnavailable: the steps before were done.
+        """
+        rows = await self._database.rows("SELECT DISTINCT owner_id FROM facts")
+        return sum([await self._tidy_owner(row["owner_id"]) for row in rows])
+
+    async def log(self, owner_id: str, *, limit: int) -> Sequence[TidiedFact]:
+        """Return the last steps for an owner, newest first."""
+        return await self._database.values(
+            _step_of,
+            "SELECT * FROM tidied_facts WHERE owner_id = ? ORDER BY id DESC LIMIT ?",
+            (owner_id, limit),
+        )
+
+    async def undo(self, step_id: int, owner_id: str) -> TidiedFact | None:
+        """Have the fact of a step hold again; return the step, or None if the owner has no such step.
+
+        Raises:
+            StoreUnavailable: nothing was changed.
+        """
+        now = self._now()
+        return await self._database.write(
+            lambda writer: self._undo_blocking(writer, step_id, owner_id, now)
+        )
+
+    async def _tidy_owner(self, owner_id: str) -> int:
+        facts = await self._store.holding(owner_id)
+        shown_at = await self._shown_at(owner_id)
+        decide = partial(tidyings, facts, shown_at, most=self._most)
+        steps = await anyio.to_thread.run_sync(lambda: list(decide()))
+        now, done = self._now(), 0
+        for step in steps:
+            if await self._database.write(partial(self._step_blocking, step=step, now=now)):
+                self._on_step(step.action)
+                done += 1
+        return done
+
+    async def _shown_at(self, owner_id: str) -> Mapping[str, datetime]:
+        rows = await self._database.rows(
+            "SELECT one.value AS id, max(occurred_at) AS at FROM"
+            " (SELECT payload, occurred_at FROM intents WHERE owner_id = ? AND key = 'memory.injected'"
+            " AND payload IS NOT NULL ORDER BY seq DESC LIMIT ?), json_each(payload, '$.ids') AS one"
+            " GROUP BY one.value",
+            (owner_id, _SHOWN_INTENTS),
+        )
+        return {str(row["id"]): from_rfc3339(row["at"]) for row in rows}
+
+    def _step_blocking(
+        self, connection: sqlite3.Connection, *, step: Tidying, now: datetime
+    ) -> bool:
+        """Do one step, unless its facts changed meanwhile or it was undone before."""
+        fact = fact_blocking(connection, step.fact_id)
+        by = None if step.by_id is None else fact_blocking(connection, step.by_id)
+        was_undone = connection.execute(
+            "SELECT 1 FROM tidied_facts WHERE fact_id = ? AND undone_at IS NOT NULL",
+            (step.fact_id,),
+        ).fetchone()
+        if fact is None or fact.valid_until is not None or was_undone is not None:
+            return False
+        if step.by_id is not None and (by is None or by.valid_until is not None):
+            return False
+        ended = replace(fact, valid_until=now, updated_at=now, revision=fact.revision + 1)
+        put_fact_blocking(
+            connection, replace(ended, superseded_by=step.by_id), self._deliver_to, now
+        )
+        row = {"owner_id": fact.scope.owner_id, "at": rfc3339(now), "action": step.action}
+        insert_blocking(connection, "tidied_facts", row | {"fact_id": fact.id, "by_id": step.by_id})
+        return True
+
+    def _undo_blocking(
+        self, connection: sqlite3.Connection, step_id: int, owner_id: str, now: datetime
+    ) -> TidiedFact | None:
+        row = connection.execute(
+            "SELECT * FROM tidied_facts WHERE id = ? AND owner_id = ?", (step_id, owner_id)
+        ).fetchone()
+        if row is None:
+            return None
+        step = _step_of(row)
+        fact = fact_blocking(connection, step.fact_id)
+        if step.undone_at is not None or fact is None:
+            return step
+        put_fact_blocking(connection, fact.again(now), self._deliver_to, now)
+        connection.execute(
+            "UPDATE tidied_facts SET undone_at = ? WHERE id = ?", (rfc3339(now), step_id)
+        )
+        return replace(step, undone_at=now)
+
+
+def _step_of(row: sqlite3.Row | Mapping[str, Any]) -> TidiedFact:
+    return TidiedFact(
+        id=row["id"],
+        action=row["action"],
+        fact_id=row["fact_id"],
+        by_id=row["by_id"],
+        at=from_rfc3339(row["at"]),
+        undone_at=None if row["undone_at"] is None else from_rfc3339(row["undone_at"]),
+    )

@@ -1,0 +1,36 @@
+"""Leaves out turns that tell what a better hit tells."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from memory.recall.query import Hit
+from memory.text_lines import flat
+
+_MOSTLY: Final = 3
+"""A turn of at most so many times a fact's length says little beside it."""
+
+
+def distinct(hits: Sequence[Hit]) -> list[Hit]:
+    """Return the hits, best first, without what a better one tells: the same turn, or a turn's same words.
+
+    Of a turn and the episode made of it the better one stays; what else was made of a turn always stays. A
+    turn that says little beside a fact that it told is left out for the fact.
+    """
+    facts = {hit.item.turn_id: len(hit.item.body) for hit in hits if hit.item.kind == "fact"}
+    told: set[tuple[str, str | None]] = set()
+    kept: list[Hit] = []
+    for hit in hits:
+        item = hit.item
+        if item.kind == "turn" and len(item.body) <= _MOSTLY * facts.get(item.turn_id, 0):
+            continue
+        own = {("made of", item.turn_id)} - {("made of", None)}
+        repeated: set[tuple[str, str | None]] = set()
+        if item.kind == "turn":
+            own |= {("turn", item.turn_id), ("text", flat(item.body).casefold())}
+            repeated = own
+        elif item.kind == "episode":
+            repeated = {("turn", item.turn_id)}
+        if not repeated & told:
+            told |= own
+            kept.append(hit)
+    return kept

@@ -1,0 +1,101 @@
+"""The record: finished turns of conversations, searched like everything else that is remembered.
+
+It holds nothing of its own. The conversations say which turns changed; each is made an item again, or its
+item is removed, so that the same change twice does no harm.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+import anyio.to_thread
+
+from memory.clock import Now
+from memory.intents.masking import Mask
+from memory.items import Item
+from memory.record.turn_item import RecordedTurn, item_of
+from memory.scope import Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnChange:
+    """A turn as it is now."""
+
+    turn_id: str
+    turn: RecordedTurn | None
+    """None if it is not to be found: it was deleted, or memory is off for its conversation."""
+    is_deleted: bool = False
+
+
+class RecordStore(Protocol):
+    """Stores the items of turns. Every method may raise `StoreUnavailable`."""
+
+    async def is_on(self) -> bool | None:
+        """Return whether the record was on when it was last used; None if it never was."""
+
+    async def switched(self, *, on: bool) -> None:
+        """Note that the record is on or off."""
+
+    async def put(
+        self, items: Sequence[Item], *, without: Sequence[str], deleted: Sequence[str]
+    ) -> None:
+        """Write items and remove those of some turns, all in one transaction.
+
+        An item that a person forgot is not written again. Backends get what changed. Of the deleted turns
+        the ids are kept, like those of forgotten items.
+        """
+
+
+class RecalledTexts(Protocol):
+    """Reads what was in a prompt."""
+
+    async def recalled_texts(self, item_ids: Sequence[str], scope: Scope) -> Sequence[str] | None:
+        """Return the items' texts; None if one of them was forgotten."""
+
+
+class RecordIndex:
+    """Brings the items of turns up to date."""
+
+    def __init__(
+        self,
+        store: RecordStore,
+        recalled: RecalledTexts,
+        *,
+        mask: Mask,
+        now: Now,
+        on_change: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.store = store
+        self._recalled = recalled
+        self._mask = mask
+        self._now = now
+        self._on_change = on_change
+
+    async def apply(self, changes: Sequence[TurnChange]) -> None:
+        """Make the items of some turns what the turns are now, in one transaction.
+
+        Raises:
+            StoreUnavailable: nothing was changed.
+        """
+        if not changes:
+            return
+        made = [item for change in changes if (item := await self._item(change.turn)) is not None]
+        found = {item.id for item in made}
+        await self.store.put(
+            made,
+            without=[change.turn_id for change in changes if change.turn_id not in found],
+            deleted=[change.turn_id for change in changes if change.is_deleted],
+        )
+        self._on_change()
+
+    async def _item(self, turn: RecordedTurn | None) -> Item | None:
+        if turn is None:
+            return None
+        scope = Scope(owner_id=turn.owner_id)
+        texts: Sequence[str] | None = ()
+        if turn.recalled_ids:
+            texts = await self._recalled.recalled_texts(turn.recalled_ids, scope)
+        return await anyio.to_thread.run_sync(
+            partial(item_of, turn, texts, self._mask, self._now()), abandon_on_cancel=True
+        )

@@ -1,0 +1,121 @@
+"""A finished turn of a conversation as an item: the person's words and the reply's conclusion.
+
+The item is a view of the conversation, which has every word; its id is the turn's. Turns are in their
+conversation's thread, so that they are searched with their neighbours.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from memory.episodes.self_reference import recalled_of, without_self_reference
+from memory.intents.masking import Mask, masked_text
+from memory.items import Item
+from memory.recall.question_words import ASKING_TERMS, QuestionWords
+from memory.scope import Scope
+from memory.terms import terms
+from memory.text_lines import one_line
+
+REPLY: Final = "→ "
+"""Stands before the reply's conclusion."""
+_MESSAGE_CHARS: Final = 6000
+_REPLY_CHARS: Final = 2000
+_TITLE_CHARS: Final = 80
+_SUMMARY_CHARS: Final = 300
+_REPLY_SHARE: Final = 2
+"""A reply gets half of the summary at most if the message needs the rest."""
+_QUESTION_MARKS: Final = frozenset("?？؟")
+_LEAST_WORDS: Final = 3
+"""A message with fewer words ("ok, thanks") is not found by the words of its neighbours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedTurn:
+    """A finished turn as the conversations have it."""
+
+    turn_id: str
+    conversation_id: str
+    owner_id: str
+    title: str
+    """The conversation's."""
+    position: int
+    """The turn's place in the conversation."""
+    occurred_at: datetime
+    message: str
+    reply: str = ""
+    """Empty if the model gave none of its own."""
+    recalled_ids: Sequence[str] = ()
+    """The items that memory showed in it."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+def item_of(
+    turn: RecordedTurn, recalled_texts: Sequence[str] | None, mask: Mask, now: datetime
+) -> Item | None:
+    """Return the item of a turn, with secrets masked; None if there is nothing in it to find.
+
+    What only repeats what memory had shown is left out, so that it does not come up again as a statement of
+    its own; `recalled_texts` is None if some of that was forgotten, which the reply may repeat.
+    """
+    message = masked_text(turn.message.strip(), mask, _MESSAGE_CHARS)
+    reply = ""
+    if recalled_texts is not None:
+        said = masked_text(turn.reply, mask, _REPLY_CHARS)
+        reply = _without_recalled(said, recalled_texts, turn.recalled_ids)
+        if turn.reply.strip() and not reply and _only_asks(message, recalled_texts):
+            return None
+    words = QuestionWords.of(message)
+    if not (words.weights or words.characters or QuestionWords.of(reply).weights):
+        return None
+    has_neighbours = len(words.weights) >= _LEAST_WORDS
+    return Item(
+        id=turn.turn_id,
+        kind="turn",
+        scope=Scope(owner_id=turn.owner_id, **turn.labels),
+        title=one_line(message, _TITLE_CHARS),
+        summary=_summary(message, reply),
+        body=f"{message}\n{REPLY}{reply}" if reply else message,
+        source=_source(turn, mask),
+        occurred_at=turn.occurred_at,
+        updated_at=now,
+        conversation_id=turn.conversation_id,
+        turn_id=turn.turn_id,
+        thread=turn.conversation_id if has_neighbours else None,
+        position=turn.position if has_neighbours else None,
+    )
+
+
+def _without_recalled(reply: str, texts: Sequence[str], ids: Sequence[str]) -> str:
+    """Return a reply without the sentences that repeat what was shown, and without lines that name it."""
+    lines = [line for line in reply.split("\n") if not any(item_id in line for item_id in ids)]
+    return without_self_reference("\n".join(lines), recalled_of(texts)).strip()
+
+
+def _only_asks(message: str, recalled_texts: Sequence[str]) -> bool:
+    """Return whether a message is a question without a word, of asking apart, that memory had not shown.
+
+    A statement stays, however often it is made: the conversation where it was made first may be deleted.
+    """
+    if _QUESTION_MARKS.isdisjoint(message):
+        return False
+    shown = {word for text in recalled_texts for word in terms(text)} | ASKING_TERMS
+    characters = set("".join(shown))  # a pair of Chinese characters may span two words
+    return all(
+        word in shown or (not word.isascii() and characters.issuperset(word))
+        for word in QuestionWords.of(message).weights
+    )
+
+
+def _summary(message: str, reply: str) -> str:
+    asked = one_line(message, _SUMMARY_CHARS)
+    if not reply:
+        return asked
+    room = max(_SUMMARY_CHARS // _REPLY_SHARE, _SUMMARY_CHARS - len(asked) - len(REPLY) - 1)
+    said = one_line(reply, room)
+    return f"{one_line(message, _SUMMARY_CHARS - len(said) - len(REPLY) - 1)} {REPLY}{said}"
+
+
+def _source(turn: RecordedTurn, mask: Mask) -> str:
+    title = one_line(mask(turn.title), _TITLE_CHARS)
+    return f"conversation {title}" if title else f"conversation {turn.conversation_id}"

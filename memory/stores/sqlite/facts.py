@@ -1,0 +1,176 @@
+"""Facts and profiles in SQLite, written within a caller's transaction."""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from memory.clock import from_rfc3339, rfc3339
+from memory.facts.fact import Fact, to_item
+from memory.facts.profile import Profile, with_fact, without_fact
+from memory.outbox.delivery import deliveries_of
+from memory.scope import Scope
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.driver_errors import decoding_rows
+from memory.stores.sqlite.items import COLUMNS, item_of, put_item_blocking
+from memory.stores.sqlite.outbox import enqueue_again_blocking
+from memory.stores.sqlite.statements import insert_blocking, placeholders
+
+MAX_HELD: Final = 2_000
+"""Facts of one owner that are compared with a new one: the newest."""
+
+_OWN: Final = ("owner_id", "form", "origin", "lasting", "evidence", "superseded_by")
+_ON_CONFLICT: Final = (
+    f"ON CONFLICT (fact_id) DO UPDATE SET ({', '.join(_OWN)})"
+    f" = ({', '.join(f'excluded.{name}' for name in _OWN)})"
+)
+_SELECT: Final = (
+    f"SELECT {', '.join(f'items.{name} AS {name}' for name in COLUMNS.split(', '))},"  # noqa: S608  names of our own
+    " origin, lasting, evidence, superseded_by FROM facts JOIN items ON items.id = fact_id"
+)
+
+
+class SqliteFactStore:
+    """Reads facts and profiles of the memory's database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, fact_id: str, scope: Scope) -> Fact | None:
+        """Return a fact, also one that is superseded; None if the scope covers none of this id."""
+        found = await self._database.values(fact_of, f"{_SELECT} WHERE fact_id = ?", (fact_id,))
+        return found[0] if found and scope.covers(found[0].scope) else None
+
+    async def holding(self, owner_id: str) -> Sequence[Fact]:
+        """Return the facts of an owner that hold, newest first, at most 2 000."""
+        return await self._database.values(fact_of, *_holding(owner_id))
+
+    async def older(self, fact_id: str) -> list[Fact]:
+        """Return all facts that this one superseded, directly or not, oldest first."""
+        sql = f"{_SELECT} WHERE superseded_by = ? ORDER BY items.seq"
+        replaced = await self._database.values(fact_of, sql, (fact_id,))
+        before = [fact for old in replaced for fact in await self.older(old.id)]
+        return [*before, *replaced]
+
+    async def profile(self, owner_id: str) -> Profile:
+        """Return a person's profile; an empty one if there is none."""
+        row = await self._database.row("SELECT * FROM profiles WHERE owner_id = ?", (owner_id,))
+        if row is None:
+            return Profile()
+        return Profile(text=row["text"], updated_at=from_rfc3339(row["updated_at"]))
+
+    async def profiles(self, owner_ids: Sequence[str] = ()) -> Mapping[str, Profile]:
+        """Return the profiles of these owners, or of all, that are not empty."""
+        owned = f" AND owner_id IN ({placeholders(owner_ids)})" if owner_ids else ""
+        rows = await self._database.rows(
+            f"SELECT * FROM profiles WHERE text != ''{owned} ORDER BY owner_id",  # noqa: S608
+            owner_ids,
+        )
+        return {
+            row["owner_id"]: Profile(text=row["text"], updated_at=from_rfc3339(row["updated_at"]))
+            for row in rows
+        }
+
+
+def holding_blocking(connection: sqlite3.Connection, owner_id: str) -> list[Fact]:
+    """Return the facts of an owner that hold, newest first, at most 2 000."""
+    return [fact_of(row) for row in connection.execute(*_holding(owner_id))]
+
+
+def fact_blocking(connection: sqlite3.Connection, fact_id: str) -> Fact | None:
+    """Return a fact, whoever owns it."""
+    row = connection.execute(f"{_SELECT} WHERE fact_id = ?", (fact_id,)).fetchone()
+    return None if row is None else fact_of(row)
+
+
+def put_fact_blocking(
+    connection: sqlite3.Connection, fact: Fact, deliver_to: Sequence[str], now: datetime
+) -> None:
+    """Write a fact or its new state, with its item and its deliveries."""
+    row = {
+        "fact_id": fact.id,
+        "owner_id": fact.scope.owner_id,
+        "form": fact.form,
+        "origin": fact.origin,
+        "lasting": int(fact.lasting),
+        "evidence": fact.evidence,
+        "superseded_by": fact.superseded_by,
+    }
+    insert_blocking(connection, "facts", row, _ON_CONFLICT)
+    put_item_blocking(connection, to_item(fact))
+    deliveries = deliveries_of("put", fact.id, fact.scope.owner_id, fact.revision, deliver_to)
+    enqueue_again_blocking(connection, deliveries, now)
+
+
+def take_fact_blocking(
+    connection: sqlite3.Connection, fact_id: str, deliver_to: Sequence[str], now: datetime
+) -> Fact | None:
+    """Delete a fact and its line in the profile, but not its item; return it, None if there is none.
+
+    The facts that it had replaced hold again.
+    """
+    fact = fact_blocking(connection, fact_id)
+    if fact is None:
+        return None
+    profile = profile_blocking(connection, fact.scope.owner_id)
+    text = without_fact(profile, fact.text)
+    connection.execute("DELETE FROM facts WHERE fact_id = ?", (fact_id,))
+    for old in _superseded(connection, fact_id):
+        if fact.superseded_by is not None:  # what came later still stands in its place
+            connection.execute(
+                "UPDATE facts SET superseded_by = ? WHERE fact_id = ?", (fact.superseded_by, old.id)
+            )
+            continue
+        put_fact_blocking(connection, old.again(now), deliver_to, now)
+        text = with_fact(text, old.text) if old.lasting else text
+    if text != profile:
+        put_profile_blocking(connection, fact.scope.owner_id, text, now)
+    return fact
+
+
+def profile_blocking(connection: sqlite3.Connection, owner_id: str) -> str:
+    """Return the text of a person's profile."""
+    row = connection.execute("SELECT text FROM profiles WHERE owner_id = ?", (owner_id,)).fetchone()
+    return "" if row is None else str(row["text"])
+
+
+def put_profile_blocking(
+    connection: sqlite3.Connection, owner_id: str, text: str, now: datetime
+) -> None:
+    """Replace a person's profile."""
+    row = {"owner_id": owner_id, "text": text, "updated_at": rfc3339(now)}
+    insert_blocking(connection, "profiles", row, verb="INSERT OR REPLACE")
+
+
+def _superseded(connection: sqlite3.Connection, fact_id: str) -> list[Fact]:
+    sql = f"{_SELECT} WHERE superseded_by = ? ORDER BY items.seq"
+    return [fact_of(row) for row in connection.execute(sql, (fact_id,))]
+
+
+def _holding(owner_id: str) -> tuple[str, tuple[object, ...]]:
+    sql = (
+        f"{_SELECT} WHERE facts.owner_id = ? AND superseded_by IS NULL AND valid_until IS NULL"
+        " ORDER BY items.seq DESC LIMIT ?"
+    )
+    return sql, (owner_id, MAX_HELD)
+
+
+@decoding_rows()
+def fact_of(row: Mapping[str, Any] | sqlite3.Row) -> Fact:
+    """Return the fact in a row of facts and items."""
+    item = item_of(row)
+    return Fact(
+        id=item.id,
+        text=item.body,
+        scope=item.scope,
+        origin=row["origin"],
+        valid_from=item.occurred_at,
+        updated_at=item.updated_at,
+        lasting=bool(row["lasting"]),
+        evidence=row["evidence"],
+        valid_until=item.valid_until,
+        superseded_by=row["superseded_by"],
+        conversation_id=item.conversation_id,
+        turn_id=item.turn_id,
+        revision=item.revision,
+    )

@@ -1,0 +1,123 @@
+"""Pages of items in SQLite, latest first, read off the index of each readable owner."""
+
+import heapq
+import re
+import sqlite3
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from memory.cases.item import whole_item
+from memory.clock import rfc3339
+from memory.items import KINDS, Item, ItemKind
+from memory.itemstore import ItemPage, ListedItem, UnknownCursor
+from memory.scope import Scope
+from memory.stores.sqlite.case_rows import read_case
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.items import COLUMNS, item_of
+from memory.stores.sqlite.statements import placeholders
+
+_Place = tuple[str, int]
+"""Moment and row, which order the items; a hidden case has the negative row of the case."""
+_BEFORE_ALL: Final[_Place] = ("~", 0)
+_CURSOR: Final = re.compile(r"(\d{4}-[0-9T:.\-]{1,24}Z)_(-?\d{1,18})")
+
+
+class SqliteItemPages:
+    """Lists items page by page."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(
+        self,
+        scope: Scope,
+        *,
+        kinds: Sequence[ItemKind] = KINDS,
+        words: str = "",
+        limit: int,
+        cursor: str | None = None,
+    ) -> ItemPage:
+        """Return the items that the scope covers and that contain every word, in any case.
+
+        Cases that search does not show are listed too. What is written or forgotten between two pages makes
+        no other item appear twice or go missing. Cancellation stops the search.
+
+        Raises:
+            UnknownCursor: `cursor` was not returned by a page.
+            StoreUnavailable: the store cannot be read.
+        """
+        wanted = tuple(dict.fromkeys(_plain(words).split()))
+        after = _BEFORE_ALL if cursor is None else _place_of(cursor)
+        return await self._database.read(_Reading(scope, kinds, wanted, limit, after).run_blocking)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    scope: Scope
+    kinds: Sequence[ItemKind]
+    words: Sequence[str]
+    limit: int
+    after: _Place
+
+    def run_blocking(self, connection: sqlite3.Connection) -> ItemPage:
+        streams = [
+            *(self._items(connection, owner_id) for owner_id in self.scope.readable_owners),
+            iter(self._hidden_cases(connection) if "case" in self.kinds else ()),
+        ]
+        listed: list[ListedItem] = []
+        last = self.after
+        for place, item, why in heapq.merge(*streams, key=lambda found: found[0], reverse=True):
+            if not self._fits(item):
+                continue
+            if len(listed) == self.limit:
+                return ItemPage(items=listed, next_cursor=f"{last[0]}_{last[1]}")
+            listed.append(ListedItem(item=item, why=self._told(why)))
+            last = place
+        return ItemPage(items=listed, next_cursor=None)
+
+    def _items(
+        self, connection: sqlite3.Connection, owner_id: str
+    ) -> Iterator[tuple[_Place, Item, str]]:
+        rows = connection.execute(
+            f"SELECT seq, {COLUMNS} FROM items WHERE owner_id = ?"  # noqa: S608  names of our own
+            f" AND +kind IN ({placeholders(self.kinds)}) AND (occurred_at, seq) < (?, ?)"
+            " ORDER BY occurred_at DESC, seq DESC",
+            (owner_id, *self.kinds, *self.after),
+        )
+        for row in rows:
+            why = "remembered" if row["valid_until"] is None else "superseded"
+            yield (row["occurred_at"], row["seq"]), item_of(row), why
+
+    def _hidden_cases(self, connection: sqlite3.Connection) -> list[tuple[_Place, Item, str]]:
+        rows = connection.execute(
+            "SELECT rowid AS id, value FROM cases WHERE owner_id = ? AND is_findable = 0",
+            (self.scope.owner_id,),
+        )
+        cases = [(-row["id"], read_case(row["value"])) for row in rows]
+        found = [
+            ((rfc3339(case.created_at), row), whole_item(case), f"hidden: {case.lifecycle}")
+            for row, case in cases
+        ]
+        return sorted((hit for hit in found if hit[0] < self.after), key=lambda hit: hit[0])[::-1]
+
+    def _fits(self, item: Item) -> bool:
+        if not self.scope.covers(item.scope):
+            return False
+        text = _plain("\n".join((item.title, item.summary, item.body, *item.tags)))
+        return all(word in text for word in self.words)
+
+    def _told(self, why: str) -> str:
+        return f"{why}, contains {' and '.join(self.words)}" if self.words else why
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def _place_of(cursor: str) -> _Place:
+    found = _CURSOR.fullmatch(cursor)
+    if found is None:
+        raise UnknownCursor(cursor)
+    return found[1], int(found[2])

@@ -1,0 +1,112 @@
+"""The items of conversations' turns in SQLite."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from memory.clock import Now
+from memory.items import Item
+from memory.outbox.delivery import deliveries_of
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.forgotten import note_forgotten_blocking
+from memory.stores.sqlite.items import delete_item_blocking, item_blocking, put_item_blocking
+from memory.stores.sqlite.outbox import (
+    backends_of_blocking,
+    enqueue_again_blocking,
+    withdraw_blocking,
+)
+from memory.stores.sqlite.vacuum import request_vacuum_blocking
+
+
+class SqliteRecordStore:
+    """See `RecordStore`."""
+
+    def __init__(self, database: Database, now: Now, *, deliver_to: Sequence[str]) -> None:
+        self._database = database
+        self._now = now
+        self._deliver_to = deliver_to
+
+    async def is_on(self) -> bool | None:
+        row = await self._database.row("SELECT is_on FROM record_switch")
+        return None if row is None else bool(row["is_on"])
+
+    async def switched(self, *, on: bool) -> None:
+        await self._database.write(
+            lambda writer: writer.execute(
+                "INSERT OR REPLACE INTO record_switch (only_one, is_on) VALUES (1, ?)", (on,)
+            )
+        )
+
+    async def put(
+        self, items: Sequence[Item], *, without: Sequence[str], deleted: Sequence[str]
+    ) -> None:
+        now = self._now()
+
+        def work(connection: sqlite3.Connection) -> None:
+            removed = [turn_id for turn_id in without if remove_turn_blocking(connection, turn_id, now)]  # fmt: skip
+            if removed:
+                request_vacuum_blocking(connection)
+            note_forgotten_blocking(connection, deleted, now)
+            for item in items:
+                self._put_blocking(connection, item, now)
+
+        await self._database.write(work)
+
+    def _put_blocking(self, connection: sqlite3.Connection, item: Item, now: datetime) -> None:
+        if _is_forgotten(connection, item.id):
+            return
+        known = item_blocking(connection, item.id)
+        if known is not None:
+            item = replace(item, revision=known.revision + 1)
+            if item == replace(known, revision=item.revision, updated_at=item.updated_at):
+                return
+        try:
+            put_item_blocking(connection, item)
+        except sqlite3.IntegrityError:  # an imported dialogue has taken the place in the thread
+            put_item_blocking(connection, replace(item, thread=None, position=None))
+        owner_id = item.scope.owner_id
+        deliveries = deliveries_of("put", item.id, owner_id, item.revision, self._deliver_to)
+        enqueue_again_blocking(connection, deliveries, now)
+
+
+def remove_turn_blocking(connection: sqlite3.Connection, turn_id: str, now: datetime) -> bool:
+    """Remove a turn's item and have backends forget it; return False if it has none."""
+    item = item_blocking(connection, turn_id)
+    if item is None or item.kind != "turn":
+        return False
+    delete_item_blocking(connection, turn_id)
+    backends = backends_of_blocking(connection, turn_id)
+    withdraw_blocking(connection, turn_id)
+    forget = deliveries_of("forget", turn_id, item.scope.owner_id, item.revision + 1, backends)
+    enqueue_again_blocking(connection, forget, now)
+    return True
+
+
+def intents_of_turn_blocking(connection: sqlite3.Connection, turn_id: str) -> Sequence[str]:
+    """Return the ids of a turn's intents."""
+    rows = connection.execute("SELECT id FROM intents WHERE turn_id = ?", (turn_id,))
+    return [row["id"] for row in rows]
+
+
+def forget_turns_blocking(
+    connection: sqlite3.Connection, intent_ids: Sequence[str], now: datetime
+) -> None:
+    """Remove the turns of some intents for good: what was made of them is forgotten."""
+    rows = connection.execute(
+        "SELECT DISTINCT turn_id FROM intents WHERE turn_id IS NOT NULL"
+        " AND id IN (SELECT value FROM json_each(?))",
+        (json.dumps(intent_ids),),
+    )
+    turn_ids = [row["turn_id"] for row in rows]
+    for turn_id in turn_ids:
+        remove_turn_blocking(connection, turn_id, now)
+    note_forgotten_blocking(connection, turn_ids, now)
+
+
+def _is_forgotten(connection: sqlite3.Connection, item_id: str) -> bool:
+    row = connection.execute(
+        "SELECT 1 FROM forgotten_items WHERE item_id = ?", (item_id,)
+    ).fetchone()
+    return row is not None

@@ -1,0 +1,112 @@
+"""Tidying facts: what is merged, superseded and faded, step by step, and taken back."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from memory.errors import StoreUnavailable
+from memory.fact_tidier import FactTidier
+from memory.facts.fact import Fact
+from memory.scope import Scope
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.facts import SqliteFactStore, put_fact_blocking
+from tests.support.episodes import open_memory
+
+AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+ANN = Scope(owner_id="ann")
+
+
+def fact(number: int, text: str, scope: Scope = ANN, *, lasting: bool = False) -> Fact:
+    at = AT + timedelta(minutes=number)
+    return Fact(
+        id=f"fac_{number}",
+        text=text,
+        scope=scope,
+        origin="request",
+        valid_from=at,
+        updated_at=at,
+        lasting=lasting,
+    )
+
+
+@asynccontextmanager
+async def opened(
+    root: Path, *facts: Fact, most: int = 100
+) -> AsyncIterator[tuple[Database, FactTidier]]:
+    async with open_memory(root) as database:
+        for each in facts:
+            await database.write(partial(put_fact_blocking, fact=each, deliver_to=[], now=AT))
+        yield database, FactTidier(database, deliver_to=[], now=lambda: AT, most=most)
+
+
+async def held(database: Database, owner_id: str = "ann") -> list[str]:
+    return [fact.id for fact in await SqliteFactStore(database).holding(owner_id)][::-1]
+
+
+async def test_repetitions_are_merged_and_contradictions_superseded(tmp_path: Path) -> None:
+    facts = [
+        fact(1, "my locker is number 12"),
+        fact(2, "Ann always wants the summary of a long report at the very top"),
+        fact(3, "Ann always wants a summary of the long report at the very top"),
+        fact(4, "my locker is number 14"),
+        fact(5, "my locker is number 9", Scope(owner_id="bob")),
+    ]
+    async with opened(tmp_path, *facts) as (database, tidier):
+        assert await tidier.tidy() == 2
+        assert await held(database) == ["fac_3", "fac_4"]
+        assert await held(database, "bob") == ["fac_5"]
+        steps = [
+            (step.action, step.fact_id, step.by_id) for step in await tidier.log("ann", limit=9)
+        ]
+        assert set(steps) == {("merged", "fac_2", "fac_3"), ("superseded", "fac_1", "fac_4")}
+        assert await tidier.tidy() == 0
+
+
+async def test_a_step_is_undone_once_and_not_done_again(tmp_path: Path) -> None:
+    facts = [fact(1, "my locker is number 12"), fact(2, "my locker is number 14")]
+    async with opened(tmp_path, *facts) as (database, tidier):
+        await tidier.tidy()
+        (step,) = await tidier.log("ann", limit=9)
+        assert await tidier.undo(step.id, "bob") is None
+        for _ in range(2):
+            undone = await tidier.undo(step.id, "ann")
+            assert undone is not None
+            assert undone.undone_at == AT
+            assert await held(database) == ["fac_1", "fac_2"]
+            assert await tidier.tidy() == 0
+
+
+async def test_the_oldest_fade_beyond_the_bound_but_lasting_ones_stay(tmp_path: Path) -> None:
+    facts = [
+        fact(number, f"word{number} other{number}", lasting=number == 1) for number in range(1, 6)
+    ]
+    async with opened(tmp_path, *facts, most=3) as (database, tidier):
+        assert await tidier.tidy() == 2
+        assert await held(database) == ["fac_1", "fac_4", "fac_5"]
+
+
+async def test_steps_before_a_failure_stay_and_the_rest_is_done_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = [fact(number, f"my locker is number {number}") for number in range(1, 5)]
+    async with opened(tmp_path, *facts) as (database, tidier):
+        write, left = database.write, [2]
+
+        async def failing(work: Callable[[sqlite3.Connection], object]) -> object:
+            if not left[0]:
+                raise StoreUnavailable("killed")
+            left[0] -= 1
+            return await write(work)
+
+        monkeypatch.setattr(database, "write", failing)
+        with pytest.raises(StoreUnavailable):
+            await tidier.tidy()
+        monkeypatch.undo()
+        assert len(await tidier.log("ann", limit=9)) == 2
+        assert await tidier.tidy() == 1
+        assert await held(database) == ["fac_4"]

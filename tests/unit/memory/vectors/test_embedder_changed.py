@@ -1,0 +1,116 @@
+"""Another embedder than before, on the real index: it is made anew while words answer."""
+
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from memory.assemble import Memory, MemoryPlan, open_memory
+from memory.clock import utc_now
+from memory.embeddings.background import UNRELATED
+from memory.embeddings.choice import EmbedderChoice
+from memory.embeddings.openai import Embeddings
+from memory.episodes.episode import EpisodeDraft, Sections
+from memory.scope import Scope
+from policies.secrets import mask_secrets
+from tests.unit.memory.backends.memu_services import FakeEmbeddings, Reply, served, vector_of
+
+SCOPE = Scope(owner_id="ada")
+WAIT_S = 60
+SAME = {"门禁": "badge"}
+"""What the server's model takes for the same word."""
+
+
+@asynccontextmanager
+async def remembering(directory: Path, embedder: EmbedderChoice) -> AsyncIterator[Memory]:
+    plan = MemoryPlan(
+        data_dir=directory, workspace=directory / "ws", mask=mask_secrets, embedder=embedder
+    )
+    with anyio.fail_after(WAIT_S):
+        async with open_memory(plan, now=utc_now, draw=lambda: 0.0) as memory:
+            yield memory
+
+
+async def settled(memory: Memory) -> None:
+    assert memory.vectors is not None
+    await memory.vectors.wait_settled()
+
+
+async def test_a_changed_embedder_embeds_everything_anew_while_words_answer(tmp_path: Path) -> None:
+    go_on = threading.Event()
+
+    def translated(texts: list[str]) -> Reply | None:
+        if texts != list(UNRELATED):
+            go_on.wait(WAIT_S)
+        rows = [
+            {"index": at, "embedding": vector_of(SAME.get(text, text))}
+            for at, text in enumerate(texts)
+        ]
+        return 200, {"data": rows}
+
+    async with remembering(tmp_path, EmbedderChoice(name="hashed")) as memory:
+        await write(memory, "badge", recipe="badge")
+        await settled(memory)
+        before = await memory.search.search("门禁", scope=SCOPE)
+        assert (before.hits, before.degraded) == ([], ())
+    fake = FakeEmbeddings(translated)
+    with served(fake.answer) as address:
+        server = Embeddings(base_url=f"{address}/v1", model="BAAI/bge-m3:latest", api_key="k")
+        choice = EmbedderChoice(name="openai", server=server)
+        try:
+            async with remembering(tmp_path, choice) as memory:
+                meanwhile = await memory.search.search("badge", scope=SCOPE)
+                assert [hit.item.title for hit in meanwhile.hits] == ["badge"]
+                assert meanwhile.degraded == ("vector_rebuilding",)
+                go_on.set()
+                await settled(memory)
+                found = await memory.search.search("门禁", scope=SCOPE)
+                assert [hit.item.title for hit in found.hits] == ["badge"]
+                assert "meaning" in found.hits[0].why
+        finally:
+            go_on.set()
+
+
+async def test_a_server_that_is_down_leaves_words_and_is_named(tmp_path: Path) -> None:
+    def down(*_: Any) -> Reply:
+        return 401, {}
+
+    with served(down) as address:
+        server = Embeddings(base_url=address, model="m", api_key="sk-hidden")
+        async with remembering(tmp_path, EmbedderChoice(name="openai", server=server)) as memory:
+            await write(memory, "Badge")
+            await settled(memory)
+            found = await memory.search.search("badge gate", scope=SCOPE)
+            assert [hit.item.title for hit in found.hits] == ["Badge"]
+            assert found.degraded == ("vector_error",)
+            (health,) = await memory.health()
+            assert health.backend.state == "failing"
+            assert "CANDOR_EMBEDDINGS_KEY" in str(health.backend.detail)
+            assert "sk-hidden" not in str(health)
+
+
+async def write(memory: Memory, title: str, recipe: str = "Show it at the gate.") -> str:
+    sections = Sections(recipe=recipe)
+    draft = EpisodeDraft(episode_type="howto", title=title, scope=SCOPE, sections=sections)
+    return str((await memory.write(draft)).episode_id)
+
+
+async def test_without_an_embedder_the_index_and_what_waits_for_it_are_removed(
+    tmp_path: Path,
+) -> None:
+    async with remembering(tmp_path, EmbedderChoice(name="hashed")) as memory:
+        badge = await write(memory, "badge")
+        await settled(memory)
+    async with remembering(tmp_path, EmbedderChoice()) as memory:
+        key = await write(memory, "key")
+        assert not await anyio.Path(tmp_path / "vectors").exists()
+        assert await memory.database.rows("SELECT 1 FROM outbox") == []
+        (health,) = await memory.health()
+        assert (health.backend.name, health.backend.state) == ("vectors", "off")
+    async with remembering(tmp_path, EmbedderChoice(name="hashed")) as memory:
+        await settled(memory)
+        assert memory.vectors is not None
+        assert await memory.vectors.missing([badge, key]) == set()
