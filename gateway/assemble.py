@@ -22,10 +22,13 @@ from gateway.conversations import migrations
 from gateway.conversations.event_log import EventLog, open_event_log
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.events import SqliteEventStore
+from gateway.conversations.sqlite.file_changes import SqliteFileChangeStore
+from gateway.conversations.sqlite.record_queue import SqliteRecordQueue
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.pool import ClientPool, PoolLimits
 from gateway.engine.protocol import ClientSpec, Engine
 from gateway.errors import StartError
+from gateway.files.access import WorkspaceAccess
 from gateway.instance import InstanceLock, machine_memory_bytes
 from gateway.journal import Journal
 from gateway.lost_data import DATABASE
@@ -34,7 +37,9 @@ from gateway.observability.metrics import Metrics
 from gateway.observability.paths import PathView, make_path_view_blocking
 from gateway.settings import Settings
 from gateway.turns.approvals import ApprovalDesk
+from gateway.turns.client_lease import own_servers
 from gateway.turns.lanes import Lanes
+from gateway.turns.record import RecordWorker
 from gateway.turns.runner import TurnLimits, TurnParts, TurnRunner
 from gateway.turns.turn_memory import TurnMemory
 from gateway.turns.turn_recovery import close_crashed
@@ -42,7 +47,7 @@ from memory.assemble import Memory
 from memory.background import keep_running
 from memory.clock import utc_now
 from memory.context import MemoryReader
-from memory.errors import StoreDamaged
+from memory.errors import StoreDamaged, StoreUnavailable
 from memory.intents.masking import Mask
 from memory.small_model import AskModel
 from memory.stores.sqlite.database import Database, migrations_of, open_database
@@ -75,6 +80,7 @@ class Services:
 
     settings: Settings
     chat: Chat
+    files: WorkspaceAccess
     engine: Engine
     pool: ClientPool
     log: EventLog
@@ -221,7 +227,9 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     settings, access, metrics, mask = parts.settings, parts.access, parts.metrics, parts.mask
     turns, events = SqliteTurnStore(parts.database), SqliteEventStore(parts.database)
     conversations = SqliteConversationStore(parts.database)
-    turn_memory = parts.memory.for_turns(turns, metrics, parts.reader)
+    file_changes = SqliteFileChangeStore(parts.database)
+    record = _record(parts)
+    turn_memory = parts.memory.for_turns(turns, metrics, parts.reader, record)
     journal = Journal(
         settings.log_dir,
         mask=lambda text: mask(parts.paths.shown(text)),  # clients read it at /logs
@@ -229,16 +237,19 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     )
     log = await open_event_log(events, turns)
     engine = make_engine(background)
-    pool = ClientPool(engine, ClientSpec(model=access.model), _pool_limits(settings), background)
+    usual = ClientSpec(model=access.model, servers=tuple(own_servers(turn_memory)))
+    pool = ClientPool(engine, usual, _pool_limits(settings), background)
+    policy = ToolGate(settings.workspace, rules=parts.rules, platform=_PLATFORM)
     approvals = ApprovalDesk(timeout_s=settings.approval_timeout_s, now=utc_now)
     runner = TurnRunner(
         TurnParts(
             turns=turns,
             conversations=conversations,
+            file_changes=file_changes,
             log=log,
             pool=pool,
             memory=turn_memory,
-            policy=ToolGate(settings.workspace, rules=parts.rules, platform=_PLATFORM),
+            policy=policy,
             approvals=approvals,
             ask_changes=settings.approvals == "on",
             journal=journal,
@@ -264,13 +275,14 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         ChatParts(
             conversations=conversations,
             turns=turns,
+            file_changes=file_changes,
             events=events,
             log=log,
             lanes=lanes,
             pool=pool,
             engine=engine,
             approvals=approvals,
-            memory=parts.memory.for_conversations(turn_memory.tools),
+            memory=parts.memory.for_conversations(turn_memory.tools, record),
             max_turns=settings.max_running_turns,
             now=utc_now,
             start_fields=runner.started_fields,
@@ -281,11 +293,17 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     background.start_soon(keep_running, "journal", journal.run, on_failure)
     await _recover(parts, engine, log, journal, chat, turn_memory)
     background.start_soon(pool.run, on_failure)
+    if record is not None:
+        await _start_record(record)
+        background.start_soon(keep_running, "record", record.run, on_failure)
     background.start_soon(keep_running, "search_purge", conversations.vacuum.run, on_failure)
     _watch(metrics, pool, lanes, log)
     return Services(
         settings=settings,
         chat=chat,
+        files=WorkspaceAccess(
+            settings.workspace, policy, answers_questions=settings.approvals == "on"
+        ),
         engine=engine,
         pool=pool,
         log=log,
@@ -306,6 +324,22 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         memory=parts.memory.memory,
         missing_memory=parts.memory.missing,
     )
+
+
+def _record(parts: _Parts) -> RecordWorker | None:
+    """Return what keeps the record of turns; None if there is no memory."""
+    memory = parts.memory.memory
+    if memory is None:
+        return None
+    queue, is_on = SqliteRecordQueue(parts.database), parts.settings.record == "on"
+    return RecordWorker(queue, memory.record, is_on=is_on)
+
+
+async def _start_record(record: RecordWorker) -> None:
+    try:
+        await record.start()
+    except StoreUnavailable:  # memory never keeps the server from serving; the changes wait
+        _log.exception("record_not_started")
 
 
 def _pool_limits(settings: Settings) -> PoolLimits:

@@ -7,22 +7,28 @@ import shutil
 import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 from typing import Literal, TextIO
 
+import anyio
 import psutil
 
 from gateway.agents import AgentPlan, find_wall_blocking, make_setup_blocking, plan_agents
 from gateway.assemble import load_policy_blocking
+from gateway.credentials import secrets_of
 from gateway.engine.sdk import find_agent_program
 from gateway.errors import StartError
 from gateway.http.auth import check_exposure
 from gateway.instance import holder_of
+from gateway.memory import try_embedder
 from gateway.serve import home_of, listen_blocking, prepare_blocking
 from gateway.settings import PREFIX, Settings
 from gateway.trust import review_blocking
 from gateway.version import COMMAND
+from memory.outbox.backend import BackendUnavailable
+from policies.secrets import mask_secrets
 
 _LEAST_FREE_BYTES = 1_000_000_000
 
@@ -64,6 +70,7 @@ def _findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Findin
     else:
         yield "ok", f"The model is reached through {plan.credential.found}."
     yield from _start_findings(settings)
+    yield from _embedder_findings(settings, environ)
     if program is not None:
         yield from _wall_findings(settings, environ, plan, program)
     free = shutil.disk_usage(settings.data_dir if settings.data_dir.exists() else Path.cwd()).free
@@ -92,6 +99,17 @@ def _start_findings(settings: Settings) -> Iterator[Finding]:
             )
     except StartError as exc:
         yield "fault", str(exc)
+
+
+def _embedder_findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Have the embedder make a vector; without it, memory is searched by words."""
+    mask = partial(mask_secrets, known=tuple(secrets_of(environ)))
+    try:
+        yield "ok", anyio.run(try_embedder, settings, mask)
+    except StartError as exc:
+        yield "fault", str(exc)
+    except BackendUnavailable as exc:
+        yield "note", f"{exc} Until it answers, memory is searched by words alone."
 
 
 def _running_findings(settings: Settings, holder: str) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
     GatewayError
       UnprocessableEntity · TooLarge · Unauthorized · Forbidden · NotFound · Conflict (Busy) · Overloaded
-      · ShuttingDown · NotStored
+      · ShuttingDown · NotStored · WorkspaceUnavailable
 
 A turn that went wrong is not an error: its turn result reports it. Messages never contain exception
 text, stacks or paths of the server; the server's log has those under the same request id.
@@ -117,6 +117,14 @@ class NotStored(GatewayError):
 
     code = "storage_unavailable"
     status = HTTPStatus.SERVICE_UNAVAILABLE
+
+
+class WorkspaceUnavailable(GatewayError):
+    """The workspace cannot be written now."""
+
+    code = "workspace_unavailable"
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+    retryable = True
 
 
 class StartError(Exception):

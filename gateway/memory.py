@@ -20,19 +20,38 @@ from gateway.errors import StartError
 from gateway.ids import LOCAL_USER
 from gateway.observability.metrics import Metrics
 from gateway.settings import Memu, Settings
-from gateway.turns.conversation_memory import ConversationMemory, ConversationTools
+from gateway.turns.conversation_memory import (
+    ConversationMemory,
+    ConversationTools,
+    do_nothing,
+)
+from gateway.turns.record import RecordWorker
 from gateway.turns.turn_memory import TurnMemory
-from memory.assemble import FILE, Memory, MemoryEvents, MemoryPlan, model_dir, open_memory
+from memory.assemble import (
+    FILE,
+    NO_EMBEDDER,
+    Memory,
+    MemoryEvents,
+    MemoryPlan,
+    open_memory,
+)
 from memory.backends import memu_cli, memu_server
 from memory.backends.memu_cli import MemuCliBackend
-from memory.backends.memu_embeddings import Embeddings
 from memory.backends.memu_server import MemuServerBackend
 from memory.cli import MemoryCommand
 from memory.clock import utc_now
 from memory.context import MemoryReader
+from memory.embeddings.choice import (
+    EmbedderChoice,
+    has_embedder_blocking,
+    make_embedder,
+    model_dir,
+)
 from memory.embeddings.minilm import fetch_model_blocking
+from memory.embeddings.openai import Embeddings
 from memory.episodes.episode import EpisodeDraft, Written
 from memory.errors import StoreUnavailable
+from memory.facts.fact import Origin
 from memory.intents.builders import (
     BreakerChange,
     Happening,
@@ -46,7 +65,9 @@ from memory.outbox.backend import Backend
 from memory.outbox.breaker import BreakerState
 from memory.outbox.delivery import Delivery
 from memory.outbox.worker import DeliveryResult
+from memory.recall.measuring import SearchEvents
 from memory.recall.query import ContextPack, QueryPack
+from memory.recall.tools import MemoryTools
 from memory.scope import WORKSPACE_OWNER, Scope
 from memory.small_model import AskModel
 from memory.stores.sqlite.integrity import holds_nothing_blocking
@@ -81,6 +102,8 @@ class ServerMemory:
     """None if it could not be opened."""
     missing: "MissingMemory | None" = None
     """Why there is none."""
+    agents_have_cases: bool = True
+    """False if no agent gets the tools of case memory, whatever its conversation says."""
 
     async def ping(self) -> Mapping[str, str]:
         """Return the state; a missing memory does not make the server unready."""
@@ -100,7 +123,11 @@ class ServerMemory:
         return {"state": "ok", **{health.backend.name: health.backend.state for health in healths}}
 
     def for_turns(
-        self, turns: TurnStore, metrics: Metrics, reader: MemoryReader | None
+        self,
+        turns: TurnStore,
+        metrics: Metrics,
+        reader: MemoryReader | None,
+        record: RecordWorker | None,
     ) -> TurnMemory:
         """Return memory for turns; `reader` replaces the real one."""
         if self.memory is None:
@@ -111,17 +138,29 @@ class ServerMemory:
                 is_missing=True,
             )
         memory = self.memory
+
+        def turn_ended() -> None:
+            memory.turn_ended()
+            if record is not None:
+                record.wake()
+
         return TurnMemory(
             reader=reader or memory.reader,
-            cases=memory.cases,
+            cases=memory.cases if self.agents_have_cases else None,
+            asks_about_memory=memory.notes.asks_about_memory,
+            lookup=MemoryTools(memory.search, memory.items),
             tools=ConversationTools(turns),
             recorder=memory.recorder,
+            facts=memory.facts,
             consumed=memory.chronicle.consumed,
-            turn_ended=memory.turn_ended,
+            turn_ended=turn_ended,
+            catch_up=record.catch_up if record is not None else do_nothing,
             on_not_recorded=metrics.turns_not_recorded_total.inc,
         )
 
-    def for_conversations(self, tools: ConversationTools) -> ConversationMemory:
+    def for_conversations(
+        self, tools: ConversationTools, record: RecordWorker | None
+    ) -> ConversationMemory:
         """Return memory for conversations."""
         if self.memory is None:
             return ConversationMemory(tools)
@@ -129,6 +168,7 @@ class ServerMemory:
             tools,
             take=self.memory.queue.put,
             drop_pending=self.memory.chronicle.delete_conversation_context,
+            catch_up=record.catch_up if record is not None else do_nothing,
         )
 
 
@@ -172,10 +212,12 @@ async def open_server_memory(
         workspace=settings.workspace,
         mask=mask,
         known_secrets=secrets,
-        embedder=settings.embedder,
+        embedder=embedder_choice(settings),
         policy_file=settings.memory_policy_file,
         backends=_backends(settings),
         ask_model=ask_model,
+        learns=settings.learn,
+        keeps_contacts=settings.redact_contacts == "off",
         extract=settings.extract == "on",
     )
     reporter = _MemoryReporter(metrics)
@@ -183,7 +225,14 @@ async def open_server_memory(
         on_delivery=reporter.delivery,
         on_breaker=reporter.breaker,
         on_episode=reporter.episode,
+        on_fact=reporter.fact,
+        on_tidied=lambda action: metrics.facts_tidied_total.labels(action=action).inc(),
+        on_learning=lambda result: metrics.learning_total.labels(result=result).inc(),
         on_loop_failure=metrics.count_background_failure,
+        searches=SearchEvents(
+            on_stage=metrics.observe_recall,
+            on_scanned=metrics.recall_items_total.labels(result="scanned").inc,
+        ),
     )
     file = plan.data_dir / FILE
     async with AsyncExitStack() as stack:
@@ -214,7 +263,7 @@ async def open_server_memory(
         except IntentRefused as exc:
             raise StartError(str(exc)) from exc
         reporter.memory = memory
-        yield ServerMemory(memory=memory)
+        yield ServerMemory(memory=memory, agents_have_cases=settings.case_memory == "on")
 
 
 def _refuse_emptied_blocking(path: Path) -> None:
@@ -229,6 +278,47 @@ def _remove_empty_blocking(path: Path) -> None:
         if holds_nothing_blocking(path):
             for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
                 path.with_name(name).unlink(missing_ok=True)
+
+
+def embedder_choice(settings: Settings) -> EmbedderChoice:
+    """Return the configured embedder.
+
+    Raises:
+        StartError: it needs a setting that is not set.
+    """
+    server = None
+    if settings.embedder == "openai":
+        if settings.embeddings_url is None or settings.embeddings_model is None:
+            raise StartError(
+                "CANDOR_EMBEDDER=openai: set CANDOR_EMBEDDINGS_URL and CANDOR_EMBEDDINGS_MODEL, too."
+            )
+        key = settings.embeddings_key
+        server = Embeddings(
+            base_url=settings.embeddings_url,
+            model=settings.embeddings_model,
+            api_key=key.value if key is not None else "",
+        )
+    if settings.embedder == "onnx" and settings.embeddings_path is None:
+        raise StartError("CANDOR_EMBEDDER=onnx: set CANDOR_EMBEDDINGS_PATH, too.")
+    return EmbedderChoice(name=settings.embedder, server=server, folder=settings.embeddings_path)
+
+
+async def try_embedder(settings: Settings, mask: Mask) -> str:
+    """Embed one text as memory would, and return a sentence about the vector.
+
+    Raises:
+        StartError: the embedder needs a setting that is not set.
+        BackendUnavailable: it made no vector.
+    """
+    choice = embedder_choice(settings)
+    embedder = await make_embedder(choice, settings.data_dir, mask=mask, now=utc_now)
+    if embedder is None:
+        return NO_EMBEDDER
+    try:
+        (vector,) = await embedder.embed(["A round trip."])
+    finally:
+        await embedder.close()
+    return f"The embedder {embedder.model_id} makes vectors of {len(vector)} numbers."
 
 
 def _backends(settings: Settings) -> list[Backend]:
@@ -259,8 +349,16 @@ def memory_command(
         workspace=settings.workspace,
         mask=partial(mask_secrets, known=secrets),
         known_secrets=secrets,
+        keeps_contacts=settings.redact_contacts == "off",
         serves_vectors=False,
-        served_elsewhere=_BACKENDS[settings.memu],
+        served_elsewhere=(
+            *(
+                [VECTORS]
+                if has_embedder_blocking(embedder_choice(settings), settings.data_dir)
+                else []
+            ),
+            *_BACKENDS[settings.memu],
+        ),
         tends=False,
     )
 
@@ -321,6 +419,9 @@ class _MemoryReporter:
                     backend=backend,
                 )
             )
+
+    def fact(self, origin: Origin) -> None:
+        self._metrics.facts_total.labels(origin=origin).inc()
 
     def episode(self, written: Written) -> None:
         self._metrics.episodes_total.labels(status=written.status).inc()

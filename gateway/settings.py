@@ -21,8 +21,19 @@ _SHOWN_CHARS = 60
 Demo = Literal["auto", "on", "off"]
 Sandbox = Literal["auto", "require", "off"]
 Switch = Literal["off", "on"]
-Embedder = Literal["auto", "hashed", "minilm"]
+Learn = Literal["off", "explicit", "model"]
+Embedder = Literal["auto", "hashed", "minilm", "onnx", "openai"]
 Memu = Literal["off", "cli", "server"]
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A value that is never shown."""
+
+    value: str
+
+    def __repr__(self) -> str:
+        return "***"
 
 
 class _FaultError(ValueError):
@@ -120,6 +131,7 @@ def _dollars(text: str) -> float:
 _DIRECTORY = _Form("a directory; made if missing", _path)
 _FILE = _Form("a file that can be read", _path)
 _TEXT = _Form("text", _words)
+_SECRET = _Form("a secret", lambda text: Secret(_words(text)))
 
 
 def _setting(form: _Form, about: str, default: Any) -> Any:
@@ -206,6 +218,11 @@ class Settings:
     max_body_bytes: int = _setting(
         _whole(1024, 1_073_741_824, "bytes"), "A larger request body gets 413.", 1_048_576
     )
+    max_upload_bytes: int = _setting(
+        _whole(1024, 1_073_741_824, "bytes"),
+        "The same for the files of one `POST /workspace/files`.",
+        33_554_432,
+    )
     tokens_file: Path | None = _setting(
         _FILE, f"Who may use the server: made by `{COMMAND} token NAME`.", None
     )
@@ -218,16 +235,51 @@ class Settings:
     recall_deadline_ms: int = _setting(
         _whole(1, 60_000, "milliseconds"), "The time that memory gets to answer before a turn.", 300
     )
+    record: Switch = _setting(
+        _choice("off", "on"),
+        "`on`: what was said in earlier conversations is found like other memory.",
+        "on",
+    )
+    case_memory: Switch = _setting(
+        _choice("off", "on"),
+        "`off`: no agent has case memory, also where a conversation switches it on.",
+        "on",
+    )
     extract: Switch = _setting(
         _choice("off", "on"), "`on`: a model adds decisions and pitfalls to episodes.", "off"
+    )
+    learn: Learn = _setting(
+        _choice("off", "explicit", "model"),
+        "What becomes facts of a person: nothing, what they ask for and say of themselves, or also what a model finds.",
+        "explicit",
+    )
+    redact_contacts: Switch = _setting(
+        _choice("off", "on"),
+        "`on`: episodes are stored without e-mail addresses, phone numbers and account names.",
+        "on",
     )
     side_model: str = _setting(
         _TEXT, "The small model that chooses from memory and adds to episodes.", "haiku"
     )
     embedder: Embedder = _setting(
-        _choice("auto", "hashed", "minilm"),
-        "What makes memory's vectors; `auto`: MiniLM where `memory fetch-model` has put it.",
+        _choice("auto", "hashed", "minilm", "onnx", "openai"),
+        "What makes memory's vectors; `auto`: MiniLM where `memory fetch-model` has put it, else none;"
+        " `onnx`: a model in a folder; `openai`: a server that speaks OpenAI's embeddings.",
         "auto",
+    )
+    embeddings_url: str | None = _setting(
+        _Form("an http or https address", _address),
+        "The server of `openai`, up to `/v1`: OpenAI, Ollama, LiteLLM, vLLM, TEI, Voyage and others.",
+        None,
+    )
+    embeddings_model: str | None = _setting(_TEXT, "The model of that server.", None)
+    embeddings_key: Secret | None = _setting(
+        _SECRET, "The key of that server, if it wants one.", None
+    )
+    embeddings_path: Path | None = _setting(
+        _Form("a directory", _path),
+        "The folder of `onnx`: `model.onnx` and `tokenizer.json`.",
+        None,
     )
     memory_policy_file: Path | None = _setting(
         _FILE, "Which intents go where, on top of the shipped policy.", None
@@ -288,7 +340,8 @@ def _read(variable: str, text: str, form: _Form) -> Any:
     try:
         return form.read(text)
     except _FaultError as fault:
-        shown = mask_secrets(text)  # a key may have been put into the wrong variable
+        # a key may have been put into the wrong variable
+        shown = "***" if form is _SECRET else mask_secrets(text)
         if len(shown) > _SHOWN_CHARS:
             shown = f"{shown[:_SHOWN_CHARS]}…"
         raise SettingsError(f"{variable}={shown!r}: {fault}; it takes {form.words}") from None

@@ -2,6 +2,7 @@
 
 from gateway.chat.conversations import Conversations
 from gateway.chat.intake import Intake
+from gateway.chat.operations import Operations
 from gateway.chat.parts import ChatParts, ConversationAccess
 from gateway.chat.reader import TurnReader
 
@@ -18,4 +19,5 @@ class Chat:
         self.conversations = Conversations(parts, access, self.intake)
         self.reader = TurnReader(parts, access, self.intake)
         """Results and events of turns."""
+        self.operations = Operations(parts)
         self.approvals = parts.approvals

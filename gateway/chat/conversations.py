@@ -1,19 +1,28 @@
 """A user's conversations: list, show, change, fork and delete them."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 
 from gateway.chat.intake import Intake
 from gateway.chat.parts import ChatParts, ConversationAccess
 from gateway.conversations.model import (
+    Branch,
     Conversation,
     ConversationChange,
+    Spending,
     Turn,
     forked_conversation,
     fresh_conversation,
+    title_of,
 )
 from gateway.errors import Conflict, NotFound
 from gateway.ids import ConversationId, TurnId, UserId
+from gateway.turns.conversation_memory import scope_of, seen_in
 from gateway.turns.requests import ConversationView, State
+from memory.recall.query import QueryPack
+
+_HISTORY_TURNS = 50
+"""How many turns are read at once."""
 
 
 class Conversations:
@@ -25,7 +34,12 @@ class Conversations:
         self._intake = intake
 
     async def create(
-        self, user_id: UserId, *, leaving: str | None = None, title: str = ""
+        self,
+        user_id: UserId,
+        *,
+        leaving: str | None = None,
+        title: str = "",
+        project_id: str | None = None,
     ) -> ConversationId:
         """Start a conversation; the one being left, if any, becomes stale at once.
 
@@ -35,7 +49,9 @@ class Conversations:
         left = None if leaving is None else await self._access.find(user_id, leaving)
         if left is not None:
             await self._intake.leave(left)
-        fresh = fresh_conversation(user_id, self._parts.now(), like=left, title=title)
+        fresh = fresh_conversation(
+            user_id, self._parts.now(), like=left, title=title, project_id=project_id
+        )
         await self._parts.conversations.create(fresh)
         self._parts.memory.started(fresh, left, self._parts.now())
         return fresh.id
@@ -44,10 +60,18 @@ class Conversations:
         self, user_id: UserId, *, limit: int, cursor: str | None, query: str | None
     ) -> tuple[list[ConversationView], str | None]:
         """List a user's conversations, newest first, with the cursor of the next page."""
-        page = await self._parts.conversations.page(
-            user_id, limit=limit, cursor=cursor, query=query
-        )
-        return [self._view(conversation) for conversation in page.conversations], page.next_cursor
+        store = self._parts.conversations
+        page = await store.page(user_id, limit=limit, cursor=cursor, query=query)
+        ids = [conversation.id for conversation in page.conversations]
+        matches = await store.matches(ids, query) if query else {}
+        views = [self._view(one) for one in page.conversations]
+        return [
+            replace(view, match=matches.get(view.conversation.id)) for view in views
+        ], page.next_cursor
+
+    async def pinned(self, user_id: UserId) -> list[ConversationView]:
+        """List a user's pinned conversations, newest first."""
+        return [self._view(one) for one in await self._parts.conversations.pinned(user_id)]
 
     async def get(self, user_id: UserId, conversation_id: str) -> ConversationView:
         """Return one conversation with its queue.
@@ -67,10 +91,11 @@ class Conversations:
         """
         conversation = await self._access.find(user_id, conversation_id)
         await self._parts.conversations.change(conversation.id, change)
+        await self._parts.memory.changed()
         return await self.get(user_id, conversation_id)
 
     async def delete(self, user_id: UserId, conversation_id: str) -> None:
-        """End its process, delete its messages, events and the agent's sessions.
+        """End its process, delete its messages, events and the agent's sessions; nothing finds them again.
 
         The conversation itself is deleted last: if something before fails it is still there, and
         deleting it again continues.
@@ -87,6 +112,7 @@ class Conversations:
                 await self._parts.engine.forget_session(session_id)
             await self._parts.memory.deleted(known)
             await self._parts.conversations.delete(known, self._parts.now())
+            await self._parts.memory.changed()
             self._parts.log.end_conversation(known)
 
     async def messages(
@@ -100,24 +126,63 @@ class Conversations:
         conversation = await self._access.find(user_id, conversation_id)
         return await self._parts.turns.history(conversation.id, limit=limit, before_seq=before_seq)
 
-    async def fork(self, user_id: UserId, conversation_id: str, turn_id: str) -> ConversationId:
+    async def history(self, user_id: UserId, conversation_id: str) -> AsyncIterator[Turn]:
+        """Yield all turns of a conversation, oldest first.
+
+        Raises:
+            NotFound: no such conversation.
+        """
+        turns, known = self._parts.turns, await self._access.find(user_id, conversation_id)
+        latest = await turns.history(known.id, limit=1)
+        for seq in range(1, latest[0].seq + 1 if latest else 0, _HISTORY_TURNS):
+            until = seq + _HISTORY_TURNS
+            for turn in await turns.history(known.id, limit=_HISTORY_TURNS, before_seq=until):
+                if turn.seq >= seq:
+                    yield turn
+
+    async def spending(self, user_id: UserId, conversation_id: str) -> Spending:
+        """Return what a conversation's own turns have used.
+
+        Raises:
+            NotFound: no such conversation.
+        """
+        conversation = await self._access.find(user_id, conversation_id)
+        return await self._parts.turns.spending(conversation.id)
+
+    async def branches(self, user_id: UserId, conversation_id: str) -> Sequence[Branch]:
+        """List the other branches of a conversation's line, oldest first.
+
+        Raises:
+            NotFound: no such conversation.
+        """
+        conversation = await self._access.find(user_id, conversation_id)
+        return await self._parts.conversations.branches(conversation)
+
+    async def fork(
+        self, user_id: UserId, conversation_id: str, turn_id: str, *, before: bool = False
+    ) -> ConversationId:
         """Create a conversation that remembers this one up to a completed turn.
+
+        With `before` it remembers what came before that turn only, which may still be running.
 
         Raises:
             NotFound: no such conversation or turn.
-            Conflict: the turn is not finished, or its agent session cannot be forked.
+            Conflict: the turn is not finished.
         """
         conversation = await self._access.find(user_id, conversation_id)
         turn = await self._parts.turns.get(TurnId(turn_id))
         if turn is None or turn.conversation_id != conversation.id or turn.state == "withdrawn":
             raise NotFound("There is no such turn in this conversation.")
-        if turn.state != "completed":
+        if turn.state == "queued" or (turn.state == "running" and not before):
             raise Conflict("This turn is not finished yet.", code="turn_not_finished")
-        point = await self._parts.turns.fork_point(conversation.id, turn.seq)
-        fork = forked_conversation(conversation, point, self._parts.now())
+        until = turn.seq - 1 if before else turn.seq
+        point = await self._parts.turns.fork_point(conversation.id, until)
+        is_renamed = conversation.title != title_of(turn.message)
+        title = conversation.title if until or is_renamed else ""  # its first message makes it
+        fork = forked_conversation(conversation, point, self._parts.now(), title=title)
         async with self._intake.accepting:  # a deletion waits, or has begun and hides the source
             await self._access.find(user_id, conversation_id)
-            await self._parts.turns.copy_history(conversation.id, turn.seq, fork)
+            await self._parts.turns.copy_history(conversation.id, until, fork)
         self._parts.memory.forked(fork, conversation, self._parts.now())
         return fork.id
 
@@ -129,6 +194,21 @@ class Conversations:
         """
         conversation = await self._access.find(user_id, conversation_id)
         return await self._parts.memory.tools_of(conversation.id)
+
+    async def query_in(self, user_id: UserId, conversation_id: str, query: QueryPack) -> QueryPack:
+        """Return a query as a turn of a conversation would ask it, in its project unless one is named.
+
+        Raises:
+            NotFound: no such conversation.
+        """
+        conversation = await self._access.find(user_id, conversation_id)
+        is_labelled = bool(query.scope.labels)
+        return replace(
+            query,
+            scope=query.scope if is_labelled else scope_of(conversation),
+            active_tools=await self._parts.memory.tools_of(conversation.id),
+            seen=await seen_in(self._parts.turns, conversation),
+        )
 
     def _view(self, conversation: Conversation) -> ConversationView:
         current = self._parts.lanes.current(conversation.id)

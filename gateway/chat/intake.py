@@ -7,7 +7,7 @@ from functools import partial
 import anyio
 
 from gateway.chat.parts import ChatParts, ConversationAccess
-from gateway.conversations.model import Conversation, Turn, fresh_conversation
+from gateway.conversations.model import Conversation, ConversationChange, Turn, fresh_conversation
 from gateway.conversations.store import IdempotencyKey
 from gateway.errors import Busy, Conflict, NotFound, Overloaded, ShuttingDown
 from gateway.ids import ConversationId, TurnId, UserId, new_turn_id
@@ -73,8 +73,14 @@ class Intake:
             and not starts_afresh(request.message)
         ):
             self._check_running_turn(named.id, request.when_busy)
+            if request.project_id not in {None, named.project_id}:
+                change = ConversationChange(project_id=request.project_id)
+                await self._parts.conversations.change(named.id, change)
+                named = replace(named, project_id=request.project_id)
             return await self._store(user_id, request, named, None), None
-        fresh = fresh_conversation(user_id, self._parts.now(), like=named)
+        fresh = fresh_conversation(
+            user_id, self._parts.now(), like=named, project_id=request.project_id
+        )
         accepted = await self._store(user_id, request, fresh, fresh)
         self._parts.memory.started(fresh, named, self._parts.now())
         return accepted, named

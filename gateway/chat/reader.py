@@ -1,15 +1,22 @@
 """Read turns: their results and their events."""
 
+from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
+
+from gateway.chat.call_log import whole_call_blocking
 from gateway.chat.intake import Intake
 from gateway.chat.parts import ChatParts, ConversationAccess
 from gateway.conversations.feed import Subscription
-from gateway.conversations.model import Conversation
+from gateway.conversations.model import Conversation, Turn
 from gateway.errors import NotFound
 from gateway.ids import TurnId, UserId
 from gateway.turns.control import run_until_first
 from gateway.turns.requests import Accepted, finished_result
+from gateway.turns.result import call_fields
+from gateway.turns.sanitizer import off_loop
+from gateway.turns.turn_recovery import evidence_of
 from memory.errors import StoreDamaged
 
 _N_DIGITS = 18
@@ -50,6 +57,62 @@ class TurnReader:
         """Return whether a turn, and so its log, is the user's."""
         turn = await self._parts.turns.get(TurnId(turn_id))
         return turn is not None and turn.user_id == user_id
+
+    async def tool_call(
+        self,
+        user_id: UserId,
+        conversation_id: str,
+        turn_id: str,
+        index: int,
+        *,
+        log_dir: Path | None = None,
+    ) -> dict[str, Any]:
+        """Return one tool call of a turn with its input and output; `status` is None while it runs.
+
+        With `log_dir`, the directory of the journal, long texts of a finished turn are not clipped.
+
+        Raises:
+            NotFound: no such conversation, turn or call, or the call's events were deleted.
+        """
+        turn = await self._turn_in(user_id, conversation_id, turn_id)
+        stored = await self._parts.events.of_call(turn.id, index)
+        use = (await off_loop(evidence_of, stored)).tools.get(index)
+        ended = [
+            tool for tool in (turn.result or {}).get("tools", []) if tool.get("index") == index
+        ]
+        if use is None and ended:
+            raise NotFound(
+                "The input and output of this call were deleted with the conversation it was made in.",
+                code="call_deleted",
+            )
+        if use is None:
+            raise NotFound("There is no such call in this turn.")
+        call = {**call_fields(use), **(ended[0] if ended else {})}
+        if log_dir is None or turn.result is None:
+            return call
+        log_file = turn.result["log_file"]
+        return await anyio.to_thread.run_sync(whole_call_blocking, log_dir, log_file, call)
+
+    async def file_changes(
+        self, user_id: UserId, conversation_id: str, turn_id: str
+    ) -> dict[str, Any]:
+        """Return the files that a turn changed, with unified diffs; none while it runs.
+
+        Raises:
+            NotFound: no such conversation or turn.
+        """
+        turn = await self._turn_in(user_id, conversation_id, turn_id)
+        stored = await self._parts.file_changes.get(turn.id)
+        # turns of earlier servers have no such field
+        known = (turn.result or {}).get("changes", {"complete": False})
+        return {"turn_id": turn.id, "complete": known["complete"], "files": [], **(stored or {})}
+
+    async def _turn_in(self, user_id: UserId, conversation_id: str, turn_id: str) -> Turn:
+        conversation = await self._access.find(user_id, conversation_id)
+        turn = await self._parts.turns.get(TurnId(turn_id))
+        if turn is None or turn.conversation_id != conversation.id:
+            raise NotFound("There is no such turn in this conversation.")
+        return turn
 
     def follow_turn(self, accepted: Accepted) -> Subscription:
         """Read a turn's events from its first one; `async with` it."""

@@ -141,9 +141,9 @@ class TurnEvents:
         """Return the turn's next event, without its `seq`."""
         self._n += 1
         data = {
+            **fields,
             "turn_id": self._turn.id,
             "conversation_id": self._turn.conversation_id,
-            **fields,
         }
         return TurnEvent(
             seq=0,

@@ -8,8 +8,10 @@ from typing import Any, Literal
 from gateway.ids import ConversationId, TurnId, UserId, new_conversation_id
 
 TurnState = Literal["queued", "running", "completed", "withdrawn"]
-Unsettable = Literal["model", "app_code", "environment"]
+Unsettable = Literal["model", "app_code", "environment", "project_id"]
 """Fields that may be cleared."""
+
+_TITLE_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,15 @@ class Conversation:
     """Number of turns that were accepted and not withdrawn."""
     root_id: ConversationId | None = None
     """For a fork: the first conversation of its line."""
+    project_id: str | None = None
+    """The scope of recall and of what its turns write; None: no project."""
+    pinned: bool = False
+    """True if the user keeps it at the top of the list, with all branches of its line."""
+
+    @property
+    def line_id(self) -> ConversationId:
+        """The first conversation of its line: the one that all its branches come from."""
+        return self.root_id or self.id
 
     @property
     def uses_cases(self) -> bool:
@@ -40,7 +51,12 @@ class Conversation:
 
 
 def fresh_conversation(
-    user_id: UserId, now: datetime, *, like: Conversation | None = None, title: str = ""
+    user_id: UserId,
+    now: datetime,
+    *,
+    like: Conversation | None = None,
+    title: str = "",
+    project_id: str | None = None,
 ) -> Conversation:
     """Return a new conversation with the settings of the one that it follows, and no memory of it."""
     return Conversation(
@@ -57,19 +73,32 @@ def fresh_conversation(
         created_at=now,
         last_activity_at=now,
         turns=0,
+        project_id=project_id or (like.project_id if like else None),
     )
 
 
 def forked_conversation(
-    conversation: Conversation, last: "Turn | None", now: datetime
+    conversation: Conversation, last: "Turn | None", now: datetime, *, title: str
 ) -> Conversation:
     """Return a fork; `last` is the last turn that it remembers, if any left a session."""
     return replace(
-        fresh_conversation(conversation.user_id, now, like=conversation, title=conversation.title),
+        fresh_conversation(conversation.user_id, now, like=conversation, title=title),
         session_id=last.session_id if last else None,
         fork_at=last.last_entry_id if last else None,
-        root_id=conversation.root_id or conversation.id,
+        root_id=conversation.line_id,
+        pinned=conversation.pinned,
     )
+
+
+def title_of(message: str) -> str:
+    """Return a conversation's first title: the start of its first message, on one line.
+
+    Empty for a message that is one `/word`: the next message makes the title.
+    """
+    line = " ".join(message.split())
+    if line.startswith("/") and " " not in line and "/" not in line[1:]:
+        return ""
+    return line if len(line) <= _TITLE_CHARS else f"{line[: _TITLE_CHARS - 1]}…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +154,9 @@ class ConversationChange:
     case_memory: bool | None = None
     app_code: str | None = None
     environment: str | None = None
+    project_id: str | None = None
+    pinned: bool | None = None
+    """Applies to all branches of its line."""
     unset: Collection[Unsettable] = ()
     """Fields to clear."""
 
@@ -135,3 +167,40 @@ class Page:
 
     conversations: list[Conversation]
     next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """Another conversation of the same line, from where it differs."""
+
+    after_turn_id: TurnId | None
+    """The last turn that both have, by its id in the conversation asked about; None: they share none."""
+    conversation_id: ConversationId
+    turn_id: TurnId | None
+    message: str | None
+    """The first turn that differs, and its message; None if the branch ends where it began."""
+    created_at: datetime
+    """When that message was sent, or the branch was made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """What a conversation's own turns have used; those that a fork copied are its source's."""
+
+    turns: int
+    input_tokens: int
+    cached_tokens: int
+    """What the model read beside `input_tokens`: out of its service's cache, or into it."""
+    output_tokens: int
+    cost_usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextMatch:
+    """Where a conversation holds a searched text, with what stands around it."""
+
+    turn_id: TurnId
+    before: str
+    text: str
+    """As it is written there."""
+    after: str

@@ -6,22 +6,30 @@ Every write is atomic, whenever it is cancelled or the process is killed. Every 
 `memory.errors.StoreUnavailable` if the store cannot be read or written.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 from gateway.conversations.model import (
+    Branch,
     Conversation,
     ConversationChange,
     Page,
+    Spending,
+    TextMatch,
     Turn,
     TurnEvent,
 )
 from gateway.ids import ConversationId, TurnId, UserId
+from memory.record.index import TurnChange
 
 KEY_OUTLIVES = timedelta(days=7)
 """How long at least an idempotency key is known after its turn was deleted."""
+
+
+MAX_SHOWN_TURNS = 100
+"""In how many turns of a session memory looks for what it has shown; older ones may be summarised."""
 
 
 class UnknownCursor(ValueError):
@@ -44,6 +52,24 @@ class KeyedTurn:
     request_hash: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedChange:
+    """A change that the record has not taken over yet."""
+
+    seq: int
+    change: TurnChange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionTurn:
+    """A turn that an agent's session holds."""
+
+    turn_id: str
+    """For a copy in a fork: the id of the turn that was copied."""
+    shown: Mapping[str, int]
+    """The items that memory showed in it, with their revisions."""
+
+
 class ConversationStore(Protocol):
     """Conversations without their turns."""
 
@@ -53,11 +79,12 @@ class ConversationStore(Protocol):
         Raises:
             StoreConflict: its id is taken.
         """
-        ...
 
     async def get(self, conversation_id: ConversationId, user_id: UserId) -> Conversation | None:
         """Return the conversation; None if there is none of that id or it is another user's."""
-        ...
+
+    async def count(self) -> int:
+        """Return how many conversations there are, of all users."""
 
     async def page(
         self, user_id: UserId, *, limit: int, cursor: str | None = None, query: str | None = None
@@ -70,19 +97,32 @@ class ConversationStore(Protocol):
         Raises:
             UnknownCursor: this user was not given such a cursor.
         """
-        ...
+
+    async def pinned(self, user_id: UserId) -> Sequence[Conversation]:
+        """List a user's pinned conversations by last activity, newest first."""
+
+    async def matches(
+        self, conversation_ids: Sequence[ConversationId], query: str
+    ) -> Mapping[ConversationId, TextMatch]:
+        """Return where each conversation holds `query`, in its latest turn that does.
+
+        A conversation that holds it in its title alone is left out.
+        """
+
+    async def branches(self, conversation: Conversation) -> Sequence[Branch]:
+        """List the other branches of the conversation's line, oldest first.
+
+        Of those that go on alike the one with the latest activity stands for all.
+        """
 
     async def change(self, conversation_id: ConversationId, change: ConversationChange) -> None:
         """Apply a change; no error if the conversation is gone."""
-        ...
 
     async def bind_session(self, conversation_id: ConversationId, session_id: str | None) -> None:
         """Set the agent session that the model's memory is in; clears a pending fork."""
-        ...
 
     async def own_sessions(self, conversation_id: ConversationId) -> Sequence[str]:
         """Return the agent sessions that only this conversation and its turns refer to."""
-        ...
 
     async def delete(self, conversation_id: ConversationId, at: datetime) -> None:
         """Delete it with its turns and events; no error if it is gone.
@@ -90,7 +130,6 @@ class ConversationStore(Protocol):
         The idempotency keys of its turns stay, so that none of them runs anew. They go when
         something is deleted more than `KEY_OUTLIVES` later.
         """
-        ...
 
 
 class TurnStore(Protocol):
@@ -113,19 +152,15 @@ class TurnStore(Protocol):
         Raises:
             StoreConflict: the key or an id is taken, or there is no such conversation.
         """
-        ...
 
     async def find_key(self, user_id: UserId, key: str) -> KeyedTurn | None:
         """Return the turn of a user's key, also if it was deleted; or None."""
-        ...
 
     async def get(self, turn_id: TurnId) -> Turn | None:
         """Return the turn, or None."""
-        ...
 
     async def start(self, turn_id: TurnId, at: datetime) -> None:
         """Mark a queued turn as running; one that is not queued stays as it is."""
-        ...
 
     async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent]) -> None:
         """Store how turns ended (state, times, result, session) and events, all or none.
@@ -135,24 +170,32 @@ class TurnStore(Protocol):
         Raises:
             StoreConflict: an event's `seq`, or its `n` in its turn, is another's.
         """
-        ...
 
     async def unfinished(self) -> Sequence[Turn]:
         """List all queued and running turns, for a start after a crash.
 
         Each conversation's in the order in which they were accepted, whatever the clock said.
         """
-        ...
 
     async def history(
         self, conversation_id: ConversationId, *, limit: int, before_seq: int | None = None
     ) -> Sequence[Turn]:
-        """List the last `limit` turns (before `before_seq`) that were not withdrawn, oldest first."""
-        ...
+        """List the last `limit` turns (before `before_seq`) that were not withdrawn, oldest first.
+
+        One that is damaged is left out.
+        """
+
+    async def in_session(self, conversation: Conversation) -> Sequence[SessionTurn]:
+        """List the conversation's completed turns that its agent's session holds, oldest first.
+
+        `shown` is empty in all but the last `MAX_SHOWN_TURNS`.
+        """
+
+    async def spending(self, conversation_id: ConversationId) -> Spending:
+        """Return what the conversation's completed turns have used."""
 
     async def fork_point(self, conversation_id: ConversationId, until_seq: int) -> Turn | None:
         """Return the last turn up to `until_seq` that left an agent session and an entry in it."""
-        ...
 
     async def copy_history(
         self, source: ConversationId, until_seq: int, target: Conversation
@@ -165,7 +208,40 @@ class TurnStore(Protocol):
         Raises:
             StoreConflict: the target's id is taken.
         """
-        ...
+
+
+class RecordQueue(Protocol):
+    """Turns that ended, changed or went since memory's record was brought up to date.
+
+    They are noted in the transaction that changes them. A turn that a fork copied is there once.
+    """
+
+    async def last_seq(self) -> int:
+        """Return the `seq` of the last change that was ever noted; 0 if there was none."""
+
+    async def newest(
+        self, *, after: int = 0, only_deleted: bool = False, limit: int
+    ) -> Sequence[QueuedChange]:
+        """List changes with a higher `seq`, newest first, each with its turn as it is now."""
+
+    async def done(self, changes: Sequence[QueuedChange]) -> None:
+        """Drop changes that are in the record; those of the same turns that came since stay."""
+
+    async def add_all(self) -> None:
+        """Note every completed turn, the newest one last."""
+
+
+class FileChangeStore(Protocol):
+    """What turns changed in the workspace."""
+
+    async def put(self, turn_id: TurnId, changes: dict[str, Any]) -> None:
+        """Store a turn's changes, a JSON object; replaces earlier ones. No error if the turn is gone.
+
+        They go with their turn, and a fork copies them.
+        """
+
+    async def get(self, turn_id: TurnId) -> dict[str, Any] | None:
+        """Return a turn's changes; None if none were stored."""
 
 
 class EventStore(Protocol):
@@ -173,7 +249,6 @@ class EventStore(Protocol):
 
     async def last_seq(self) -> int:
         """Return the highest `seq` that was ever stored, deleted ones included; 0 if none."""
-        ...
 
     async def append(self, events: Sequence[TurnEvent]) -> None:
         """Store events, all or none; each carries its `seq`, higher than any stored before.
@@ -184,15 +259,12 @@ class EventStore(Protocol):
         Raises:
             StoreConflict: an event's `seq`, or its `n` in its turn, is another's.
         """
-        ...
 
     async def last_n(self, turn_id: TurnId) -> int:
         """Return the highest `n` of a turn; 0 if it has no events."""
-        ...
 
     async def find(self, turn_id: TurnId, n: int) -> int | None:
         """Return the `seq` of one event, or None."""
-        ...
 
     async def after(
         self,
@@ -203,4 +275,10 @@ class EventStore(Protocol):
         turn_id: TurnId | None = None,
     ) -> Sequence[TurnEvent]:
         """List a conversation's (or one turn's) events after `seq`, in order, at most `limit`."""
-        ...
+
+    async def of_call(self, turn_id: TurnId, index: int) -> Sequence[TurnEvent]:
+        """List the `tool.started` and `tool.finished` events of the call `index` of a turn, in order.
+
+        Of a turn that a fork copied, those of the turn that was copied first; none if it was deleted.
+        Events without an `index` are listed with every call.
+        """

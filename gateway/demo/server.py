@@ -4,25 +4,32 @@
 through `ANTHROPIC_BASE_URL`. It checks no key and calls no other service.
 """
 
+import asyncio
 import json
 import math
 import socket
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Hashable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
+from typing import Any
 
 import anyio
+import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from gateway.demo.answer import Answer, Broken, Failure, Raw, Reply, Text
-from gateway.demo.conversation import read_conversation
-from gateway.demo.loopback import cut_connection, run_server
-from gateway.demo.model import DemoModel
+from gateway.demo.answer import Answer, Broken, Failure, Raw, Reply, Text, say
+from gateway.demo.conversation import Conversation, read_conversation
+from gateway.demo.respond import answer_plainly
+from gateway.demo.script import Script, ScriptError, Step, choose_step, find_script, play
 from gateway.demo.wire import (
     DEMO_MODEL,
     Event,
@@ -33,6 +40,124 @@ from gateway.demo.wire import (
     stream_answer,
 )
 from gateway.nesting import bound_depth
+
+_MAX_COUNTED = 4096
+
+
+class DemoModel:
+    """Answers conversations. Keeps nothing between calls but the number of failed attempts."""
+
+    def __init__(self) -> None:
+        self._attempts: OrderedDict[Hashable, int] = OrderedDict()
+
+    def reply(self, conversation: Conversation) -> Reply:
+        """Return the reply to the last prompt, given what has been answered since. Never raises."""
+        try:
+            return self._scripted(conversation) or answer_plainly(conversation)
+        except ScriptError as exc:
+            return say(f"candor-demo cannot play this script: {exc}")
+
+    def _scripted(self, conversation: Conversation) -> Reply | None:
+        """Return the reply of the prompt's own script, or of the last script's steps for followups."""
+        own = find_script(conversation.last.text)
+        if own is not None:
+            index = len(conversation.prompts) - 1
+            step = self._choose(own.steps, conversation.last.answered_count, conversation, index)
+            return play(step, conversation)
+        answered = conversation.last.answered_count
+        for index in range(len(conversation.prompts) - 2, -1, -1):
+            script = _find_past_script(conversation.prompts[index].text)
+            if script is not None:
+                step = self._choose(script.on_followup, answered, conversation, index)
+                return None if step is None else play(step, conversation)
+            answered += conversation.prompts[index].answered_count
+        return None
+
+    def _choose(
+        self, steps: Sequence[Step], answered_count: int, conversation: Conversation, index: int
+    ) -> Step | None:
+        is_followup = index < len(conversation.prompts) - 1
+        prompt = hash(conversation.prompts[index].text)
+        key = (conversation.session, index, prompt, is_followup)
+        return choose_step(steps, answered_count, partial(self._count_attempt, key))
+
+    def _count_attempt(self, key: Hashable, step_index: int) -> int:
+        """Count an attempt and return how many there were before; the least recently used are forgotten."""
+        before = self._attempts.pop((key, step_index), 0)
+        self._attempts[key, step_index] = before + 1
+        if len(self._attempts) > _MAX_COUNTED:
+            self._attempts.popitem(last=False)
+        return before
+
+
+def _find_past_script(prompt: str) -> Script | None:
+    try:
+        return find_script(prompt)
+    except ScriptError:
+        return None
+
+
+_TRANSPORT = "demo_transport"
+_GRACE_S = 1
+"""For handlers that are still unwinding after their connections were cut."""
+
+
+@asynccontextmanager
+async def run_server(app: ASGIApp, listener: socket.socket) -> AsyncIterator[None]:
+    """Serve `app` on `listener` while the block runs; closes the socket and every connection at its end."""
+    config = uvicorn.Config(
+        app,
+        http=_ReachableProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=_GRACE_S,
+    )
+    server = _QuietServer(config)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.serve_to_the_end, listener)
+            try:
+                yield
+            finally:
+                server.should_exit = True
+                for connection in list(server.server_state.connections):
+                    connection.transport.abort()
+    except BaseExceptionGroup as group:
+        # An exception of the block leaves as it was raised, not in the task group's group.
+        if len(group.exceptions) == 1:
+            raise group.exceptions[0] from group.exceptions[0].__cause__
+        raise
+
+
+async def cut_connection(request: Request) -> None:
+    """Close the connection of `request` after what has been written, and return when it is closed."""
+    transport: asyncio.Transport = getattr(request.state, _TRANSPORT)
+    transport.close()
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+class _ReachableProtocol(H11Protocol):
+    """Puts the connection's transport into the state of its requests."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
+        super().connection_made(transport)
+        self.app_state: dict[str, Any] = {**self.app_state, _TRANSPORT: transport}
+
+
+class _QuietServer(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to the process's owner."""
+        yield
+
+    async def serve_to_the_end(self, listener: socket.socket) -> None:
+        """Serve until `should_exit`; cancellation waits for it, so that no socket is left open."""
+        with anyio.CancelScope(shield=True):
+            await self.serve([listener])
+
 
 DEFAULT_CADENCE_MS = 12
 

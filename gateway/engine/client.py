@@ -95,12 +95,10 @@ class SdkClient:
 
     @property
     def client_id(self) -> str:
-        """See `AgentClient.client_id`."""
         return self._client_id
 
     @property
     def session_id(self) -> str | None:
-        """See `AgentClient.session_id`."""
         return self._session_id
 
     @property
@@ -114,15 +112,12 @@ class SdkClient:
         return self._process.pid if self._process else None
 
     def is_alive(self) -> bool:
-        """See `AgentClient.is_alive`."""
         return not self._dead and (self._process is None or processes.is_running(self._process.pid))
 
     def stderr_tail(self) -> Sequence[str]:
-        """See `AgentClient.stderr_tail`."""
         return tuple(self._stderr)
 
     def memory_bytes_blocking(self) -> int:
-        """See `AgentClient.memory_bytes_blocking`."""
         return processes.memory_bytes_blocking(self._process) if self._process else 0
 
     def count_cost_from(self, spent_usd: float) -> None:
@@ -140,7 +135,6 @@ class SdkClient:
             raise self._refusal
 
     async def start_run(self, prompt: Prompt) -> SdkRun:
-        """See `AgentClient.start_run`."""
         if not self.is_alive():
             self._dead = True
             raise ClientDead("The agent process has ended.")
@@ -187,13 +181,11 @@ class SdkClient:
             _log.debug("interrupt_not_sent")
 
     async def close(self) -> None:
-        """See `AgentClient.close`."""
         with anyio.CancelScope(shield=True):
             self._give_up()
             await self._gone.wait()
 
     async def kill(self) -> None:
-        """See `AgentClient.kill`."""
         with anyio.CancelScope(shield=True):
             self._dead = True
             while not self._gone.is_set():

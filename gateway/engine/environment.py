@@ -125,6 +125,8 @@ SWITCHED_OFF = {
     "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",
     # a task list in the workspace would start turns that nobody asked for
     "CLAUDE_CODE_DISABLE_CRON": "1",
+    # its newer task tools are not offered; without them TodoWrite is there where a rule file offers it
+    "CLAUDE_CODE_ENABLE_TASKS": "0",
     # its own memory is a folder that the gate forbids; notes live in the workspace
     "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
     # the gate denies what these offer

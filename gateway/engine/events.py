@@ -39,12 +39,16 @@ class EntryRecorded:
 class MessageBegun:
     """The model starts an answer; earlier pieces of an unfinished answer are void."""
 
+    context_tokens: int = 0
+    """How many tokens the model has read for it; 0 if its service does not tell."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageEnded:
     """The model has finished a message; the reason is the service's."""
 
     stop_reason: str
+    output_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +131,8 @@ class RunFinished:
     usage: Mapping[str, Any] = field(default_factory=dict)
     cost_usd: float = 0.0
     """The cost of this run."""
+    context_windows: Mapping[str, int] = field(default_factory=dict)
+    """How many tokens fit into the context of each model that was used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

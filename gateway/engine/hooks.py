@@ -21,15 +21,39 @@ from claude_agent_sdk import (
 from claude_agent_sdk.types import HookEvent
 
 from gateway.engine.calls import RunCalls
-from gateway.engine.gatekeeper import BROKEN, first_denial, last_word
 from gateway.engine.own_tools import OwnToolCaller
-from gateway.engine.protocol import Prompt
+from gateway.engine.protocol import Prompt, ToolGatekeeper
 from gateway.engine.tool_output import SHORTENED_TOOLS, shorten_result
 from gateway.engine.translate import as_object
 from policies.tools import ToolCall
-from policies.verdict import Allow, Deny
+from policies.verdict import Allow, Ask, Deny
 
 _log = logging.getLogger(__name__)
+
+BROKEN = Deny(rule="policy_error", reason="The policy could not judge this call, so it is denied.")
+
+
+async def first_denial(gatekeeper: ToolGatekeeper, call: ToolCall) -> Deny | None:
+    """Return the denial of `judge`; None if it does not deny the call."""
+    try:
+        verdict: object = await gatekeeper.judge(call)
+    except Exception:  # noqa: BLE001  fail closed
+        _log.exception("gatekeeper_failed")
+        return BROKEN
+    if isinstance(verdict, Deny):
+        return verdict
+    return None if isinstance(verdict, Allow | Ask) else BROKEN
+
+
+async def last_word(gatekeeper: ToolGatekeeper, call: ToolCall) -> Allow | Deny:
+    """Return the verdict of `decide`."""
+    try:
+        verdict: object = await gatekeeper.decide(call)
+    except Exception:  # noqa: BLE001  fail closed
+        _log.exception("gatekeeper_failed")
+        return BROKEN
+    return verdict if isinstance(verdict, Allow | Deny) else BROKEN
+
 
 _NO_RUN = Deny(rule="no_run", reason="No turn is running that this call could belong to.")
 _UNSEEN = Deny(rule="unseen_call", reason="The call was not shown to the policy, so it is denied.")

@@ -166,8 +166,21 @@ def _mount_tool(full_name: str, tool: OwnTool, hooks: RunHooks) -> SdkMcpTool[An
         told = await call_own(hooks.own_tools, full_name, arguments)
         return {"content": [{"type": "text", "text": told.text}], "is_error": told.is_error}
 
-    schema = dict(tool.input_schema)
+    schema = advisory_schema(tool.input_schema)
     return SdkMcpTool(tool.name, tool.description, input_schema=schema, handler=answer)
+
+
+def advisory_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object whose fields accept anything.
+
+    The SDK validates a call before the tool sees it and answers in its validator's words. So the types stay for
+    the model to read, and the tool itself says what is wrong with a value.
+    """
+    fields = {
+        name: {"description": field.get("description", ""), "anyOf": [dict(field), {}]}
+        for name, field in schema.get("properties", {}).items()
+    }
+    return {**schema, "properties": fields}
 
 
 def build_options(

@@ -51,7 +51,6 @@ class OwnToolCaller(Protocol):
 
         The agent learns of an exception as a failure, without its text.
         """
-        ...
 
 
 _NO_RUN: Final = OwnAnswer("No turn is running that this call could belong to.", is_error=True)

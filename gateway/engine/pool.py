@@ -62,6 +62,17 @@ class Lease:
     """The conversation's last process died between the turns."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldProcess:
+    """The agent process of a conversation, as it is now."""
+
+    conversation_id: str
+    state: Literal["working", "idle", "leaving"]
+    age_s: float
+    memory_bytes: int
+    """When it was last measured; 0 before that."""
+
+
 class _Held:
     """A conversation's client and its state."""
 
@@ -69,6 +80,7 @@ class _Held:
         self.client = client
         self.fingerprint = fingerprint
         self.busy = True
+        self.started_at = anyio.current_time()
         self.idle_since = anyio.current_time()
         self.stale_since: float | None = None
         self.memory_bytes = 0
@@ -79,6 +91,13 @@ class _Held:
     def is_usable(self) -> bool:
         """Another turn may run on it."""
         return self.stale_since is None and not self.is_ending and self.client.is_alive()
+
+    @property
+    def state(self) -> Literal["working", "idle", "leaving"]:
+        """What it does."""
+        if self.stale_since is not None or self.is_ending:
+            return "leaving"
+        return "working" if self.busy else "idle"
 
     def leave(self) -> None:
         """Make it stale; the first call counts."""
@@ -132,6 +151,21 @@ class ClientPool:
     def memory_bytes(self) -> int:
         """The last measured memory of all processes, including the prewarmed ones."""
         return self._warm_memory_bytes + sum(held.memory_bytes for held in self._held.values())
+
+    def processes(self) -> list[HeldProcess]:
+        """List the agent processes of conversations, oldest first."""
+        now = anyio.current_time()
+        return [
+            HeldProcess(
+                conversation_id=conversation_id,
+                state=held.state,
+                age_s=now - held.started_at,
+                memory_bytes=held.memory_bytes,
+            )
+            for conversation_id, held in sorted(
+                self._held.items(), key=lambda pair: pair[1].started_at
+            )
+        ]
 
     def is_hot(self, conversation_id: str) -> bool:
         """Return whether the conversation has a live client that it can still use."""

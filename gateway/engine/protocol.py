@@ -52,11 +52,9 @@ class ToolGatekeeper(Protocol):
 
         An exception counts as a denial.
         """
-        ...
 
     async def decide(self, call: ToolCall) -> Allow | Deny:
         """Decide on a call that `judge` did not deny; may wait for a person."""
-        ...
 
 
 Context = Callable[[], Awaitable[str]]
@@ -112,21 +110,18 @@ class AgentRun(Protocol):
 
         Infinite while the agent compacts the session, because it sends nothing meanwhile.
         """
-        ...
 
     def events(self) -> AsyncIterator[EngineEvent]:
         """Yield the run's events in order; the last is `RunFinished` or `ClientLost`.
 
         For one reader. Unread events are kept; the agent never waits for the reader.
         """
-        ...
 
     async def interrupt(self) -> None:
         """Ask the agent to stop; if it does, the events end with `RunFinished`.
 
         Returns when the request was sent; never raises. Idempotent.
         """
-        ...
 
 
 class AgentClient(Protocol):
@@ -135,16 +130,13 @@ class AgentClient(Protocol):
     @property
     def client_id(self) -> str:
         """A unique name."""
-        ...
 
     @property
     def session_id(self) -> str | None:
         """The session that a later client can resume; None before the first run has begun."""
-        ...
 
     def is_alive(self) -> bool:
         """Return whether the process runs and can take a run; cheap."""
-        ...
 
     async def start_run(self, prompt: Prompt) -> AgentRun:
         """Send a prompt.
@@ -153,26 +145,21 @@ class AgentClient(Protocol):
             ClientDead: the process has ended, or is at work on a run that was given up; nothing
                 was sent.
         """
-        ...
 
     async def close(self) -> None:
         """End the process and its children, in order within a bound. Idempotent.
 
         Returns when they are gone; cancellation does not shorten it.
         """
-        ...
 
     async def kill(self) -> None:
         """End the process and its children at once. Idempotent. The run gets `ClientLost`."""
-        ...
 
     def memory_bytes_blocking(self) -> int:
         """Return the proportional memory of the process and its children; 0 if it cannot be read."""
-        ...
 
     def stderr_tail(self) -> Sequence[str]:
         """Return the last lines of the process's standard error, oldest first."""
-        ...
 
 
 class Engine(Protocol):
@@ -186,16 +173,12 @@ class Engine(Protocol):
             WorkspaceUntrusted: configuration that the agent would load from the workspace is not approved.
             EngineUnavailable: the agent could not be started.
         """
-        ...
 
     async def forget_session(self, session_id: str) -> None:
         """Delete a session's files, if there are any."""
-        ...
 
     async def end_orphans(self) -> int:
         """End the agent processes of an earlier, crashed run of this server; return their number."""
-        ...
 
     async def ping(self) -> str | None:
         """Return None if agents can be started, else a sentence that says why not."""
-        ...

@@ -2,6 +2,7 @@
 
 import math
 import uuid
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
@@ -10,8 +11,44 @@ import anyio.lowlevel
 from claude_agent_sdk import Message, SystemMessage
 
 from gateway.engine.calls import RunCalls
-from gateway.engine.event_queue import EventQueue
-from gateway.engine.events import EngineEvent
+from gateway.engine.events import ClientLost, EngineEvent, RunFinished
+
+
+class EventQueue:
+    """Keeps a run's events until they are read, however late; `RunFinished` or `ClientLost` ends it.
+
+    It is unbounded: an agent that had to wait for a reader could not ask for permission either (SDK #779).
+    """
+
+    def __init__(self) -> None:
+        self._kept: deque[EngineEvent] = deque()
+        self._more = anyio.Event()
+        self._ended = False
+
+    @property
+    def is_ended(self) -> bool:
+        """The last event was put in."""
+        return self._ended
+
+    def put(self, event: EngineEvent) -> None:
+        """Add an event; what comes after the last one is dropped."""
+        if self._ended:
+            return
+        self._ended = isinstance(event, RunFinished | ClientLost)
+        self._kept.append(event)
+        self._more.set()
+
+    async def read(self) -> AsyncIterator[EngineEvent]:
+        """Yield the events in order up to the last one. For one reader."""
+        while True:
+            await anyio.lowlevel.checkpoint()
+            if self._kept:
+                yield self._kept.popleft()
+            elif self._ended:
+                return
+            else:
+                self._more = anyio.Event()
+                await self._more.wait()
 
 
 class SdkRun:
@@ -26,7 +63,6 @@ class SdkRun:
         self.calls = RunCalls(self.queue.put, calls_before=calls_before)
         self.interrupt_waits = False
         self.heard_at = anyio.current_time()
-        """See `AgentRun.heard_at`."""
         self._request_interrupt = request_interrupt
 
     def hear(self, message: Message) -> None:
@@ -39,11 +75,9 @@ class SdkRun:
         self.heard_at = math.inf if compacts else anyio.current_time()
 
     def events(self) -> AsyncIterator[EngineEvent]:
-        """See `AgentRun.events`."""
         return self.queue.read()
 
     async def interrupt(self) -> None:
-        """See `AgentRun.interrupt`."""
         await anyio.lowlevel.checkpoint()
         self._request_interrupt(self)
 

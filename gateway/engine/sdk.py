@@ -1,16 +1,18 @@
-"""The engine on the Claude Agent SDK: real agent processes."""
+"""The engine on the Claude Agent SDK: real agent processes, and their session files' cost and deletion."""
 
+import json
 import logging
+import re
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import anyio
 import claude_agent_sdk
 from anyio.abc import TaskGroup
 
-from gateway.engine import processes, transcripts
+from gateway.engine import processes
 from gateway.engine.client import OnUnsolicited, SdkClient
 from gateway.engine.hooks import RunHooks
 from gateway.engine.options import AgentSetup, build_options, mark_of
@@ -24,6 +26,75 @@ from gateway.trust import TrustReport, review_folder_blocking
 from gateway.version import COMMAND
 
 _log = logging.getLogger(__name__)
+
+_SESSION_ID = re.compile(r"[0-9a-fA-F-]{36}")
+_COST_MARK = b'"cost-state"'
+_BLOCK_BYTES = 1 << 16
+
+
+def default_config_dir() -> Path:
+    """Return the agent program's default directory."""
+    return Path.home() / ".claude"
+
+
+def spent_usd_blocking(config_dir: Path, session_id: str) -> float:
+    """Return the session's cost when its agent last ended in order; 0 if it is not recorded.
+
+    An agent that resumes the session continues from this value.
+    """
+    for transcript in _transcripts(config_dir, session_id):
+        for line in _lines_backwards(transcript):
+            if _COST_MARK in line:
+                spent = _cost_in(line)
+                if spent is not None:
+                    return spent
+    return 0.0
+
+
+def forget_blocking(config_dir: Path, session_id: str) -> None:
+    """Delete a session's transcript and the folders that belong to it."""
+    for transcript in _transcripts(config_dir, session_id):
+        transcript.unlink(missing_ok=True)
+        shutil.rmtree(transcript.with_suffix(""), ignore_errors=True)
+    if _SESSION_ID.fullmatch(session_id):
+        for kind in ("file-history", "session-env", "todos", "tasks"):
+            shutil.rmtree(config_dir / kind / session_id, ignore_errors=True)
+
+
+def _transcripts(config_dir: Path, session_id: str) -> list[Path]:
+    if not _SESSION_ID.fullmatch(session_id):
+        return []
+    return list(config_dir.glob(f"projects/*/{session_id}.jsonl"))
+
+
+def _cost_in(line: bytes) -> float | None:
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(entry, dict) or entry.get("type") != "cost-state":
+        return None
+    spent = entry.get("totalCostUSD")
+    return float(spent) if isinstance(spent, int | float) else None
+
+
+def _lines_backwards(path: Path) -> Iterator[bytes]:
+    """Yield a file's lines, last first, reading no more of it than necessary."""
+    with path.open("rb") as file:
+        position = file.seek(0, 2)
+        later: list[bytes] = []  # the rest of a line whose beginning is not read yet, last first
+        while position > 0:
+            size = min(_BLOCK_BYTES, position)
+            position -= size
+            file.seek(position)
+            first, *others = file.read(size).split(b"\n")
+            if others:
+                yield b"".join([others[-1], *reversed(later)])
+                yield from reversed(others[:-1])
+                later.clear()
+            later.append(first)
+        yield b"".join(reversed(later))
+
 
 Review = Callable[[Path, Path | None], TrustReport]
 """Reviews a workspace's own configuration; see `review_folder_blocking`."""
@@ -59,10 +130,9 @@ class SdkEngine:
 
     @property
     def _config_dir(self) -> Path:
-        return self._setup.config_dir or transcripts.default_config_dir()
+        return self._setup.config_dir or default_config_dir()
 
     async def connect(self, spec: ClientSpec, origin: SessionOrigin) -> SdkClient:
-        """See `Engine.connect`."""
         await self._review_workspace()
         client_id = secrets.token_hex(8)
         hooks = RunHooks()
@@ -108,23 +178,18 @@ class SdkEngine:
 
     async def _spent_usd(self, session_id: str) -> float:
         try:
-            return await anyio.to_thread.run_sync(
-                transcripts.spent_usd_blocking, self._config_dir, session_id
-            )
+            return await anyio.to_thread.run_sync(spent_usd_blocking, self._config_dir, session_id)
         except OSError:
             _log.warning("session_cost_unknown", exc_info=True)
             return 0.0
 
     async def forget_session(self, session_id: str) -> None:
-        """See `Engine.forget_session`."""
-        await anyio.to_thread.run_sync(transcripts.forget_blocking, self._config_dir, session_id)
+        await anyio.to_thread.run_sync(forget_blocking, self._config_dir, session_id)
 
     async def end_orphans(self) -> int:
-        """See `Engine.end_orphans`."""
         return await anyio.to_thread.run_sync(processes.end_owner_blocking, self._setup.owner)
 
     async def ping(self) -> str | None:
-        """See `Engine.ping`."""
         if not await anyio.to_thread.run_sync(self._setup.cli_path.is_file):
             return "The agent program is missing; install claude-agent-sdk again."
         if not await anyio.to_thread.run_sync(self._setup.workspace.is_dir):

@@ -40,6 +40,7 @@ _SKILLS = """
 # Skills
 - The Skill tool launches the skills that are listed for you, and no other.
 - A message that begins with `/` and the name of a listed skill asks for that skill.
+- A skill is instructions. Reading it is not the end: go on with its first step in the same turn.
 """
 
 _MEMORY = """
@@ -47,7 +48,8 @@ _MEMORY = """
 - What should outlast this conversation is kept in the folder `memory/` of the workspace, in notes that people \
 read and edit as well. You have no other memory of your own.
 - What the gateway remembers about a message is shown beside it. It was true when it was written; check it \
-before you rely on it.
+before you rely on it. Where you have the tool memory_search, it finds what is not shown, such as what was said \
+in another language.
 """
 
 _MEMORY_BY_SKILL = (

@@ -1,10 +1,9 @@
-"""Cleans and shortens the results of tools for the model and for people.
+"""Shortens the results of tools for the model.
 
 The agent program saves a result longer than its limit to a file in its own data folder and gives the model
 that path, which the gate denies. So long results are cut before the agent program checks their length.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,15 +16,6 @@ _MAX_CHARS = 18_000
 """Below the smallest of the agent program's limits, 20,000 for Grep."""
 _WITHOUT = frozenset({"persistedOutputPath", "persistedOutputSize"})
 """The fields in which the agent program names the file with the whole output."""
-
-_TAGS = re.compile(r"</?(?:tool_use_error|persisted-output|truncated-output)>\n?")
-_HOOK_ERROR = re.compile(r"\A(?:PreToolUse|PostToolUse)(?::\S+)? hook error: (?:\[callback\]: )?")
-_SAVED_TO = re.compile(r" (?:Full output|The whole result is) saved (?:to: |at )[^\n]*")
-
-
-def plain_result(text: str) -> str:
-    """Return the text of a result without the agent program's wrapping."""
-    return _SAVED_TO.sub("", _HOOK_ERROR.sub("", _TAGS.sub("", text)))
 
 
 async def shorten_result(  # noqa: RUF029  the SDK awaits it

@@ -31,11 +31,14 @@ from gateway.engine.events import (
     ToolCalled,
     ToolReturned,
 )
-from gateway.engine.tool_output import plain_result
+from gateway.engine.result_text import plain_result
 from gateway.jsonsafe import json_text
 
 _SYNTHETIC = "<synthetic>"
 """The model name of the agent program's own messages."""
+
+_READ = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+"""What a model has read, by how it is charged."""
 
 NO_NAME = "unnamed"
 """The name of a call without a name."""
@@ -67,14 +70,20 @@ def translate(message: Message) -> Iterator[EngineEvent]:
 def _stream_event(event: dict[str, Any]) -> Iterator[EngineEvent]:
     kind = event.get("type")
     if kind == "message_start":
-        yield MessageBegun()
+        yield MessageBegun(context_tokens=_context_tokens(event.get("message")))
     elif isinstance(delta := event.get("delta"), dict):
-        yield from _delta(kind, delta)
+        yield from _delta(kind, delta, event.get("usage"))
 
 
-def _delta(kind: object, delta: dict[str, Any]) -> Iterator[EngineEvent]:
+def _context_tokens(message: object) -> int:
+    usage = message.get("usage") if isinstance(message, dict) else None
+    return sum(_whole(usage.get(key)) for key in _READ) if isinstance(usage, dict) else 0
+
+
+def _delta(kind: object, delta: dict[str, Any], usage: object) -> Iterator[EngineEvent]:
     if kind == "message_delta" and delta.get("stop_reason"):
-        yield MessageEnded(stop_reason=str(delta["stop_reason"]))
+        written = _whole(usage.get("output_tokens")) if isinstance(usage, dict) else 0
+        yield MessageEnded(stop_reason=str(delta["stop_reason"]), output_tokens=written)
     elif kind == "content_block_delta":
         if delta.get("type") == "text_delta" and delta.get("text"):
             yield TextDelta(text=str(delta["text"]))
@@ -155,6 +164,11 @@ def _result(message: ResultMessage) -> RunFinished:
         session_id=message.session_id,
         usage=message.usage or {},
         cost_usd=_amount(message.total_cost_usd),
+        context_windows={
+            model: window
+            for model, used in (message.model_usage or {}).items()
+            if (window := _whole(used.get("contextWindow"))) > 0
+        },
     )
 
 

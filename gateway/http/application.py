@@ -34,6 +34,7 @@ from gateway.http.routes import (
     logs,
     memory,
     page,
+    workspace,
 )
 from gateway.version import VERSION
 
@@ -69,14 +70,18 @@ def create_app(
             Middleware(ErrorMiddleware),
             *peer_guard,
             Middleware(HostGuard, own=own_hosts(settings.host)),
-            Middleware(BodyLimit, max_bytes=settings.max_body_bytes),
+            Middleware(
+                BodyLimit,
+                max_bytes=settings.max_body_bytes,
+                max_upload_bytes=settings.max_upload_bytes,
+            ),
             Middleware(TokenGuard, tokens=tokens),
         ],
         exception_handlers={HTTPException: _answer, RequestValidationError: _answer},
     )
     app.state.gateway = AppState(services=services, limits=limits or HttpLimits())
     app.state.tokens = tokens
-    for section in (chat, conversations, approvals, cases, memory, logs, health, page):
+    for section in (chat, conversations, approvals, cases, memory, workspace, logs, health, page):
         app.include_router(section.router)
     return app
 

@@ -10,7 +10,8 @@ from typing import Any, NoReturn, TypeVar
 
 import anyio
 from pydantic import ValidationError
-from starlette.datastructures import Headers
+from starlette.datastructures import FormData, Headers
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -22,6 +23,11 @@ from gateway.http.validation_errors import bad_field, field_name, validation_err
 BodyT = TypeVar("BodyT", bound=Body)
 
 _JSON = "application/json"
+_FORM = "multipart/form-data"
+UPLOADS = "/workspace/files"
+"""The one path that takes a form."""
+MAX_UPLOADS = 20
+"""The most files in one form."""
 _READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _BOM = b"\xef\xbb\xbf"
 _INVALID_TEXT = re.compile("[\0\ud800-\udfff]")
@@ -30,13 +36,16 @@ _INVALID_TEXT = re.compile("[\0\ud800-\udfff]")
 class BodyLimit:
     """Refuses bodies over `max_bytes`, by their `Content-Length` and by their real size.
 
+    A form that is sent to `UPLOADS` may have `max_upload_bytes` instead.
+
     Refuses a body with two framings as well: a proxy in front may trust the other one and take a part of
     the body for the next request.
     """
 
-    def __init__(self, app: ASGIApp, *, max_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, *, max_bytes: int, max_upload_bytes: int) -> None:
         self._app = app
         self._max_bytes = max_bytes
+        self._max_upload_bytes = max_upload_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on a request and count its body."""
@@ -49,27 +58,31 @@ class BodyLimit:
             raise MalformedRequest("A body may have a length or come in pieces, not both.")
         if not (length.isascii() and length.isdigit()):
             raise UnprocessableEntity("The Content-Length is not a number.")
-        if len(length.lstrip("0")) > len(str(self._max_bytes)) or int(length) > self._max_bytes:
-            raise self._too_large()
+        is_upload = scope["path"] == UPLOADS and _media_type(headers) == _FORM
+        max_bytes = self._max_upload_bytes if is_upload else self._max_bytes
+        if len(length.lstrip("0")) > len(str(max_bytes)) or int(length) > max_bytes:
+            raise _too_large(max_bytes)
         if scope["method"] not in _READING_METHODS and headers.get("content-type"):
-            _check_type(headers)  # another site can send a form without a body, too
+            # another site can send a form without a body, too; `HostGuard` has refused that for uploads
+            _check_type(headers, _FORM if scope["path"] == UPLOADS else _JSON)
         seen = 0
 
         async def counted() -> Message:
             nonlocal seen
             message = await receive()
             seen += len(message.get("body", b""))
-            if seen > self._max_bytes:
-                raise self._too_large()
+            if seen > max_bytes:
+                raise _too_large(max_bytes)
             return message
 
         await self._app(scope, counted, send)
 
-    def _too_large(self) -> TooLarge:
-        return TooLarge(
-            f"The body is larger than the limit of {self._max_bytes} bytes.",
-            details={"max_bytes": self._max_bytes},
-        )
+
+def _too_large(max_bytes: int) -> TooLarge:
+    return TooLarge(
+        f"The body is larger than the limit of {max_bytes} bytes.",
+        details={"max_bytes": max_bytes},
+    )
 
 
 async def read_body(request: Request, model: type[BodyT], deadline_s: float) -> BodyT | None:
@@ -91,11 +104,35 @@ async def read_body(request: Request, model: type[BodyT], deadline_s: float) -> 
     return parse_body(raw, model)
 
 
-def _check_type(headers: Headers) -> None:
-    """Refuse the types that another site's page can make a browser send without a preflight request."""
-    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != _JSON or len(headers.getlist("content-type")) != 1:
-        raise UnprocessableEntity(f"Send the body as {_JSON}, with that Content-Type.")
+def _check_type(headers: Headers, wanted: str = _JSON) -> None:
+    """Refuse other types: another site's page can make a browser send some without a preflight request."""
+    if _media_type(headers) != wanted or len(headers.getlist("content-type")) != 1:
+        raise UnprocessableEntity(f"Send the body as {wanted}, with that Content-Type.")
+
+
+def _media_type(headers: Headers) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def read_uploads(request: Request, deadline_s: float) -> FormData:
+    """Read the body as a form of files; the caller closes it.
+
+    Raises:
+        UnprocessableEntity: it is no form, or holds something else than 1 to `MAX_UPLOADS` named files.
+        TooLarge: it is over the limit.
+        BodyTimeout: it did not arrive within `deadline_s`.
+    """
+    _check_type(request.headers, _FORM)
+    try:
+        with anyio.fail_after(deadline_s):
+            form = await request.form(max_files=MAX_UPLOADS, max_fields=0)
+    except TimeoutError:
+        raise BodyTimeout("The body did not arrive in time.") from None
+    except HTTPException:
+        raise UnprocessableEntity(
+            f"The body must be a form of 1 to {MAX_UPLOADS} files and nothing else."
+        ) from None
+    return form
 
 
 def parse_body(raw: bytes, model: type[BodyT]) -> BodyT:

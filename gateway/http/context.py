@@ -27,6 +27,7 @@ class HttpLimits:
     """Deadlines and periods of the HTTP layer."""
 
     body_deadline_s: float = 30.0
+    upload_deadline_s: float = 300.0
     keep_alive_s: float = 10.0
     """The longest silence of a stream; the contract promises 15."""
     ping_deadline_s: float = 5.0

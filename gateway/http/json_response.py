@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from gateway.jsonsafe import json_text
 from memory.clock import rfc3339
@@ -18,6 +18,12 @@ class JsonResponse(Response):
     def render(self, content: Any) -> bytes:
         """Return the body."""
         return json_text(content).encode()
+
+
+class JsonLines(StreamingResponse):
+    """One JSON object a line."""
+
+    media_type = "application/x-ndjson"
 
 
 def fields_of(value: object, names: Sequence[str]) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from gateway.http.bodies import parse_body
 from gateway.http.schemas import Body, Label, Message, Name
 from memory.cases.case import Signal
 from memory.episodes.episode import EpisodeDraft, EpisodeType, Sections
+from memory.facts.fact import MAX_FACT_CHARS
+from memory.facts.profile import MAX_PROFILE_CHARS
 from memory.recall.query import DEFAULT_BUDGET_CHARS, RECALLED_KINDS, Mode, QueryPack
 from memory.scope import Scope
 
@@ -20,6 +22,12 @@ _RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\
 def _one_line(text: str) -> str:
     if len(text.splitlines()) > 1:
         raise ValueError("must be one line")
+    return text
+
+
+def _with_letters(text: str) -> str:
+    if not any(map(str.isalnum, text)):
+        raise ValueError("must hold a letter or a digit")
     return text
 
 
@@ -41,6 +49,10 @@ Title = Annotated[Name, AfterValidator(_one_line)]
 Moment = Annotated[
     AwareDatetime, Field(strict=False), BeforeValidator(_rfc_3339), AfterValidator(_in_utc)
 ]
+FactText = Annotated[
+    str, Field(min_length=1, max_length=MAX_FACT_CHARS), AfterValidator(_with_letters)
+]
+ExportedLine = Annotated[str, Field(max_length=1_000_000)]
 Section = Annotated[str, Field(max_length=200_000)]
 
 
@@ -68,14 +80,46 @@ class QueryBody(Body):
     budget_chars: Annotated[int, Field(ge=200, le=100_000)] = DEFAULT_BUDGET_CHARS
     conversation_id: Name | None = None
 
-    def query(self, owner_id: str, active_tools: tuple[str, ...]) -> QueryPack:
+    def query(self, owner_id: str) -> QueryPack:
         """Return the query pack."""
         return QueryPack(
             **self.model_dump(exclude={"scope"}),
             scope=self.scope.scope(owner_id),
             kinds=RECALLED_KINDS,
-            active_tools=active_tools,
         )
+
+
+class FactBody(Body):
+    """`POST /memory/facts`."""
+
+    text: FactText
+    project_id: Name | None = None
+    lasting: bool = False
+
+
+class FactChangeBody(Body):
+    """`PATCH /memory/items/{id}`."""
+
+    text: FactText | None = None
+    lasting: bool | None = None
+
+    @model_validator(mode="after")
+    def _refuse_empty(self) -> "FactChangeBody":
+        if self.text is None and self.lasting is None:
+            raise ValueError("must hold `text` or `lasting`")
+        return self
+
+
+class ProfileBody(Body):
+    """`PUT /memory/profile`."""
+
+    text: Annotated[str, Field(max_length=MAX_PROFILE_CHARS)]
+
+
+class ImportBody(Body):
+    """`POST /memory/import`."""
+
+    lines: Annotated[list[ExportedLine], Field(max_length=10_000)]
 
 
 class SectionsBody(Body):
@@ -113,6 +157,12 @@ class FeedbackBody(Body):
     app_code: Label | None = None
     environment: Label | None = None
     conversation_id: Name | None = None
+
+
+class MergeBody(Body):
+    """`POST /memory/cases/{case_id}/merge`."""
+
+    case_id: Name
 
 
 class EpisodeBody(Body):

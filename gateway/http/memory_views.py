@@ -5,19 +5,37 @@ from typing import Any
 
 from gateway.http.json_response import fields_of
 from memory.episodes.episode import Episode, Written
+from memory.fact_tidier import TidiedFact
+from memory.facts.fact import Fact, to_item
+from memory.facts.profile import Profile
 from memory.intents.chronicle import IntentRecord
 from memory.items import Item
+from memory.itemstore import ItemPage
 from memory.outbox.delivery import Delivery, Link
 from memory.outbox.worker import OutboxHealth
 from memory.recall.query import ContextPack, Found, Hit
 
 _HELD_BACK = ("id", "reason")
 _CATEGORY = ("name", "summary", "item_ids")
-_CONTEXT_ITEM = ("id", "kind", "title", "line", "relevance", "why", "source", "occurred_at")
+_CONTEXT_ITEM = (
+    *("id", "kind", "title", "line", "relevance", "why", "source", "occurred_at"),
+    *("conversation_id", "turn_id"),
+)
 _RESOURCE = ("item_id", "source", "extract")
-_HIT = ("id", "kind", "title", "summary", "source", "occurred_at", "tags")
-_ITEM = (*_HIT, "body", "conversation_id", "turn_id", "updated_at", "revision")
+_HIT = (
+    "id",
+    "kind",
+    "title",
+    "summary",
+    "source",
+    "occurred_at",
+    "tags",
+    "conversation_id",
+    "turn_id",
+)
+_ITEM = (*_HIT, "body", "updated_at", "revision")
 _EPISODE = ("episode_type", "source_refs", "repeats")
+_FACT = ("origin", "lasting", "evidence", "valid_from", "valid_until", "superseded_by")
 _WRITTEN = ("episode_id", "status", "reason", "redacted")
 _DELIVERY = (
     *("backend", "operation", "item_id", "status", "attempts", "last_error", "idempotency_key"),
@@ -35,6 +53,22 @@ def found_fields(found: Found) -> dict[str, Any]:
         "items": [hit_fields(hit) for hit in found.hits],
         "held_back": _each(found.held_back, _HELD_BACK),
         "degraded": list(found.degraded),
+    }
+
+
+def page_fields(page: ItemPage) -> dict[str, Any]:
+    """Return a page of items."""
+    return {
+        "items": [
+            {
+                **fields_of(listed.item, _HIT),
+                "scope": listed.item.scope.labels,
+                "conversation_id": listed.item.conversation_id,
+                "why": listed.why,
+            }
+            for listed in page.items
+        ],
+        "next_cursor": page.next_cursor,
     }
 
 
@@ -59,17 +93,36 @@ def context_fields(pack: ContextPack) -> dict[str, Any]:
     }
 
 
-def item_fields(item: Item, episode: Episode | None, links: Sequence[Link]) -> dict[str, Any]:
-    """Return a whole item with its episode, if it is one, and what backends made of it."""
+def item_fields(
+    item: Item, links: Sequence[Link], *, episode: Episode | None = None, fact: Fact | None = None
+) -> dict[str, Any]:
+    """Return a whole item with its episode or fact, if it is one, and what backends made of it."""
     return {
         **fields_of(item, _ITEM),
         "scope": item.scope.labels,
         **(_episode_fields(episode) if episode is not None else {}),
+        **(fields_of(fact, _FACT) if fact is not None else {}),
         "links": [
             {"backend": link.backend, "kind": link.remote_kind, "id": link.remote_id}
             for link in links
         ],
     }
+
+
+def fact_fields(fact: Fact) -> dict[str, Any]:
+    """Return a fact with its item."""
+    return item_fields(to_item(fact), (), fact=fact)
+
+
+def tidied_fields(step: TidiedFact) -> dict[str, Any]:
+    """Return one step of tidying."""
+    names = ("action", "fact_id", "by_id", "at", "undone_at")
+    return {"id": str(step.id), **fields_of(step, names)}
+
+
+def profile_fields(profile: Profile) -> dict[str, Any]:
+    """Return a person's profile."""
+    return fields_of(profile, ("text", "updated_at"))
 
 
 def _episode_fields(episode: Episode) -> dict[str, Any]:

@@ -15,15 +15,15 @@ _log = logging.getLogger(__name__)
 
 PROTECTION = {
     "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
-        " connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:;"
+        " connect-src 'self'; frame-src 'self'; manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
     ),
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-"""On every response: pages, errors and streams."""
+"""On every response: pages, errors and streams. A route may set a header of its own instead."""
 
 
 class ResponseHeaders:
@@ -48,7 +48,8 @@ class ResponseHeaders:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-ID"] = request_id
-                headers.update(PROTECTION)
+                for name, value in PROTECTION.items():
+                    headers.setdefault(name, value)
                 headers.setdefault("Cache-Control", "no-store")
                 template = getattr(scope.get("route"), "path", "none")
                 self._metrics.count_http_request(template, scope["method"], message["status"])

@@ -13,6 +13,7 @@ from pydantic import (
 
 from gateway.conversations.model import ConversationChange, Unsettable
 from gateway.turns.requests import ChatRequest, WhenBusy
+from policies.permits import Reach
 from policies.secrets import mask_secrets
 
 
@@ -49,7 +50,8 @@ Message = Annotated[str, Field(min_length=1, max_length=200_000), AfterValidator
 MAX_NAME_CHARS = 200
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS), AfterValidator(_filled)]
 Label = Annotated[str, Field(max_length=MAX_NAME_CHARS), AfterValidator(label)]
-"""An app or an environment; an empty one means any."""
+"""An app, an environment or a project; an empty one means any."""
+Project = Annotated[Name, AfterValidator(label)]
 
 
 class Body(BaseModel):
@@ -66,6 +68,7 @@ class ChatBody(Body):
     new_conversation: bool = False
     when_busy: WhenBusy = "enqueue"
     idempotency_key: Name | None = None
+    project_id: Project | None = None
 
     def request(self) -> ChatRequest:
         """Return the request for a turn."""
@@ -77,6 +80,7 @@ class NewConversationBody(Body):
 
     conversation_id: Name | None = None
     title: Name | None = None
+    project_id: Project | None = None
 
 
 class Change(Body):
@@ -102,13 +106,15 @@ class MemoryChange(Change):
 class ConversationBody(Change):
     """`PATCH /conversations/{id}`; an empty label unsets it."""
 
-    unsettable = ("model", "app_code", "environment")
+    unsettable = ("model", "app_code", "environment", "project_id")
 
     title: Name | None = None
     model: Annotated[Name, AfterValidator(_model_name)] | None = None
     memory: MemoryChange = MemoryChange()
     app_code: Label | None = None
     environment: Label | None = None
+    project_id: Label | None = None
+    pinned: bool | None = None
 
     def change(self) -> ConversationChange:
         """Return the change of the conversation."""
@@ -119,6 +125,8 @@ class ConversationBody(Change):
             case_memory=self.memory.case_memory,
             app_code=self.app_code,
             environment=self.environment,
+            project_id=self.project_id,
+            pinned=self.pinned,
             unset=[
                 name
                 for name in self.unsettable
@@ -131,6 +139,7 @@ class ForkBody(Body):
     """`POST /conversations/{id}/fork`."""
 
     turn_id: Name
+    before: bool = False
 
 
 class ApprovalBody(Body):
@@ -139,3 +148,4 @@ class ApprovalBody(Body):
     decision: Literal["allow", "deny"]
     message: Annotated[str, Field(max_length=10_000)] = ""
     remember: Literal["once", "conversation"] = "once"
+    reach: Reach = "exact"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.conversations.model import Turn
+from gateway.conversations.model import Branch, Turn
 from gateway.http.json_response import fields_of
 from gateway.journal import LogEntry
 from gateway.turns.requests import ConversationView
@@ -12,19 +12,31 @@ from memory.clock import rfc3339
 
 _CONVERSATION = (
     *("id", "title", "turns", "last_activity_at", "created_at", "model"),
-    *("app_code", "environment"),
+    *("app_code", "environment", "project_id", "root_id", "pinned"),
 )
+_MATCH = ("turn_id", "before", "text", "after")
+_BRANCH = ("after_turn_id", "conversation_id", "turn_id", "message", "created_at")
+_BRANCH_CHARS = 200
+SPENDING = ("turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd")
 _LOG = ("log_file", "conversation_id", "turn_id", "started_at", "size_bytes", "outcome")
 
 
 def conversation_fields(view: ConversationView) -> dict[str, Any]:
-    """Return a conversation as an item of a list."""
+    """Return a conversation as an item of a list; `match` is there if a search found it by a message."""
     conversation = view.conversation
+    match = {} if view.match is None else {"match": fields_of(view.match, _MATCH)}
     return {
         **fields_of(conversation, _CONVERSATION),
         **fields_of(view, ("state", "hot")),
         "memory": {"enabled": conversation.memory_enabled, "case_memory": conversation.case_memory},
+        **match,
     }
+
+
+def branch_fields(branch: Branch) -> dict[str, Any]:
+    """Return a branch, with the beginning of its message."""
+    fields = fields_of(branch, _BRANCH)
+    return fields | {"message": branch.message and branch.message[:_BRANCH_CHARS]}
 
 
 def conversation_with_queue(view: ConversationView) -> dict[str, Any]:
@@ -78,6 +90,11 @@ class MessagePage:
         page = numbered[-self.limit :]
         more = len(numbered) > len(page)
         return [message for _, message in page], str(page[0][0]) if more else None
+
+
+def turn_messages(turn: Turn) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the two messages of a turn: what was asked, and what came of it."""
+    return _asked(turn), _answered(turn)
 
 
 def _asked(turn: Turn) -> dict[str, Any]:

@@ -7,18 +7,62 @@ the ids that `bind_turn` bound, and their secrets are masked as the last step.
 import io
 import logging
 import sys
-from collections.abc import Iterator, MutableMapping
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from gateway.jsonsafe import clean_text, json_safe, json_text
 from gateway.observability.masking import Mask, clip, mask_leaves
-from gateway.observability.repeats import RepeatLimit
 from gateway.observability.terminal import spell_out
+from gateway.rate_limit import RateLimit
 from policies.secrets import mask_secrets
+
+_BURST: Final = 20
+_EVERY_S: Final = 2.0
+_MAX_KINDS: Final = 500
+
+_Kind = tuple[str, int, str]
+
+
+class RepeatLimit(logging.Filter):
+    """Drops records whose kind repeats too often; the next one that passes has their count.
+
+    A kind is a logger, a level and a message without its arguments. No record is dropped of a kind that
+    occurs less often than every `_EVERY_S` seconds. Thread-safe.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+        self._limit: RateLimit[_Kind] = RateLimit(
+            burst=_BURST, every_s=_EVERY_S, max_keys=_MAX_KINDS, clock=clock
+        )
+        self._left_out: Counter[_Kind] = Counter()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether the record passes; its `left_out` is the number of dropped ones before it."""
+        kind = (record.name, record.levelno, _message_of(record))
+        with self._lock:
+            if not self._limit.take(kind):
+                self._left_out[kind] += 1
+                return False
+            left_out = self._left_out.pop(kind, 0)
+        if left_out:
+            fields = record.msg if isinstance(record.msg, dict) else record.__dict__
+            fields["left_out"] = left_out
+        return True
+
+
+def _message_of(record: logging.LogRecord) -> str:
+    message: object = record.msg
+    return str(message.get("event") if isinstance(message, dict) else message)
+
 
 _TAKEN_OVER = ("uvicorn", "uvicorn.error", "uvicorn.access", "claude_agent_sdk")
 """Loggers whose own handlers are replaced by ours."""

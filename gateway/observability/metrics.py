@@ -29,6 +29,7 @@ KNOWN_TOOLS: frozenset[str] = frozenset(
         *("AskUserQuestion", "Bash", "BashOutput", "Edit", "ExitPlanMode", "Glob", "Grep"),
         *("KillShell", "LS", "MultiEdit", "NotebookEdit", "Read", "Skill", "Task", "TodoWrite"),
         *("ToolSearch", "WebFetch", "WebSearch", "Write"),
+        *("mcp__memory__memory_get", "mcp__memory__memory_search"),
         *(
             f"mcp__memory_case__memory_case_{does}"
             for does in ("search", "upsert", "feedback", "render")
@@ -39,6 +40,7 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 _MAX_VALUES = 60
 _MAX_ROUTES = 200
 _TURN_BUCKETS_S = (0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
+_RECALL_BUCKETS_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5)
 _FIRST_TEXT_BUCKETS_S = (0.05, 0.1, 0.2, 0.4, 0.7, 1, 1.5, 2.5, 5, 10, 20, 60)
 
 _GAUGES: Final[dict[GaugeName, str]] = {
@@ -98,10 +100,33 @@ class Metrics:
         self.recall_degraded_total = counter(
             "recall_degraded", "Recalls without one of their parts.", "reason"
         )
+        self.recall_deadlines_missed_total = counter(
+            "recall_deadlines_missed", "Recalls of turns in which a part was too slow."
+        )
+        self.recall_items_total = counter(
+            "recall_items", "Items that searches scanned, and that turns were shown.", "result"
+        )
+        self.recall_held_back_total = counter(
+            "recall_held_back", "Items found for turns and not shown.", "reason"
+        )
+        self.recall_seconds = Histogram(
+            "candor_recall_seconds",
+            "Duration of the stages of a recall.",
+            labelnames=("stage",),
+            buckets=_RECALL_BUCKETS_S,
+            registry=self.registry,
+        )
         self.turns_not_recorded_total = counter(
             "turns_not_recorded", "Turns that could not be written into memory."
         )
         self.episodes_total = counter("episodes", "Episodes written, by outcome.", "status")
+        self.facts_total = counter("facts", "Facts written, by where they came from.", "origin")
+        self.facts_tidied_total = counter("facts_tidied", "Facts that hold no longer.", "action")
+        self.learning_total = counter(
+            "learning",
+            "What came of asking a model for facts: answers, failures, facts kept and dropped.",
+            "result",
+        )
         self.deliveries_total = counter(
             "deliveries", "Deliveries to memory backends.", "backend", "result"
         )
@@ -150,9 +175,21 @@ class Metrics:
         """Count a call; an unknown tool counts as `other`."""
         self.tool_calls_total.labels(name=self._tools(name), status=status).inc()
 
-    def count_recall_degraded(self, reason: str) -> None:
-        """Count a recall without one of its parts."""
-        self.recall_degraded_total.labels(reason=self._reasons(reason)).inc()
+    def observe_recall(self, stage: str, seconds: float) -> None:
+        """Observe the time of one stage of a recall; `stage` is one of the program's own names."""
+        self.recall_seconds.labels(stage=stage).observe(seconds)
+
+    def count_recall(
+        self, *, shown: int, held_back: Collection[str], degraded: Collection[str]
+    ) -> None:
+        """Count what a turn was shown, why items were held back, and which parts did not answer."""
+        self.recall_items_total.labels(result="shown").inc(shown)
+        for reason in held_back:
+            self.recall_held_back_total.labels(reason=self._reasons(reason)).inc()
+        for reason in degraded:
+            self.recall_degraded_total.labels(reason=self._reasons(reason)).inc()
+        if any(reason.endswith("_timeout") for reason in degraded):
+            self.recall_deadlines_missed_total.inc()
 
     def count_background_failure(self, loop: str) -> None:
         """Count a failure of a background loop."""

@@ -4,12 +4,14 @@ from functools import partial
 
 import anyio
 
-from gateway.turns.approvals import Answer, Question
+from gateway.turns.approvals import Answer, AskedCall, Question
 from gateway.turns.context import TurnContext
+from gateway.turns.sanitizer import off_loop
 from memory.intents.builders import (
     intent_from_approval_requested,
     intent_from_approval_resolved,
 )
+from policies.permits import Effect
 from policies.tools import ToolCall
 
 _WAIT_S = 1.0
@@ -22,22 +24,32 @@ class ApprovalRequester:
     def __init__(self, context: TurnContext) -> None:
         self._context = context
 
-    async def __call__(self, call: ToolCall) -> tuple[Question | None, Answer]:
+    async def __call__(self, call: ToolCall, effect: Effect) -> tuple[Question | None, Answer]:
         """Ask, wait, and report how the question ended."""
         context, turn = self._context, self._context.turn
         asked: list[Question] = []
         answer = Answer(decision="deny", by="turn_ended")
+        shown = await off_loop(context.sanitizer.input, call.input)
         await self._wait_until_seen(call)
+        asked_s = anyio.current_time()
         try:
             _, answer = await context.parts.approvals.ask(
-                call,
+                AskedCall(
+                    call=call,
+                    effect=effect,
+                    summary=context.sanitizer.summary(call.input),
+                    input=shown,
+                    show=context.sanitizer.line,
+                ),
                 user_id=turn.user_id,
                 conversation_id=turn.conversation_id,
                 turn_id=turn.id,
-                summary=context.sanitizer.summary(call.input),
                 announce=lambda question: self._announce(question, asked),
             )
         finally:
+            use = context.evidence.tools.get(call.index)
+            if use is not None:
+                use.waited_s += anyio.current_time() - asked_s
             for question in asked:
                 self._resolved(question, answer)
         if asked and answer.decision == "allow":
@@ -60,8 +72,14 @@ class ApprovalRequester:
 
     def _announce(self, question: Question, asked: list[Question]) -> None:
         asked.append(question)
+        self._context.evidence.steps.add_approval(question.id, question.index)
         fields = question.fields()
-        del fields["conversation_id"], fields["turn_id"]  # the event carries them
+        for carried in (
+            "conversation_id",
+            "turn_id",
+            "input",
+        ):  # by the event, or by the call's own
+            del fields[carried]
         self._context.events.emit("approval.requested", **fields)
         build = partial(
             intent_from_approval_requested,
@@ -73,6 +91,13 @@ class ApprovalRequester:
 
     def _resolved(self, question: Question, answer: Answer) -> None:
         if not self._context.is_over:
+            more = {
+                "message": self._context.sanitizer.text(answer.message),
+                "permit": answer.permit,
+            }
+            self._context.evidence.steps.resolve_approval(
+                question.id, answer.decision, answer.by, more
+            )
             build = partial(
                 intent_from_approval_resolved,
                 approval_id=question.id,
@@ -87,4 +112,5 @@ class ApprovalRequester:
                 tool_use_id=question.tool_use_id,
                 decision=answer.decision,
                 by=answer.by,
+                **more,
             )

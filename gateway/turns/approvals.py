@@ -1,4 +1,4 @@
-"""Approvals: a tool call that waits for a person's answer.
+"""Approvals: a tool call that waits for a person's answer, and what an answer covers later.
 
 Questions live in memory only: after a restart no run is left that could wait for an answer.
 """
@@ -6,13 +6,14 @@ Questions live in memory only: after a restart no run is left that could wait fo
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 import anyio
 
-from gateway.errors import Conflict, NotFound
+from gateway.errors import Conflict, NotFound, UnprocessableEntity
 from gateway.ids import ApprovalId, ConversationId, TurnId, UserId, new_approval_id
 from memory.clock import Now, rfc3339
+from policies.permits import Effect, Permit, Reach, permits_for
 from policies.tools import ToolCall
 
 Decision = Literal["allow", "deny"]
@@ -29,6 +30,21 @@ class Answer:
     decision: Decision
     by: Literal["user", "timeout", "remembered", "turn_ended"]
     message: str = ""
+    permit: dict[str, Any] | None = None
+    """The rule that it left behind, as clients see it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedCall:
+    """A call that a person is to be asked about."""
+
+    call: ToolCall
+    effect: Effect
+    summary: str
+    input: dict[str, Any]
+    """What would run, safe to show."""
+    show: Callable[[str], str]
+    """Makes a text of the call safe to show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +60,13 @@ class Question:
     tool_use_id: str
     name: str
     summary: str
+    input: dict[str, Any]
+    permits: tuple[dict[str, Any], ...]
+    """The rules that a yes for the whole conversation may stand for, the narrowest first."""
     expires_at: datetime
 
-    def fields(self) -> dict[str, str | int]:
-        """Return what clients see of it."""
+    def fields(self) -> dict[str, Any]:
+        """Return what clients see of it; events leave out `input`, which `tool.started` has."""
         fields = asdict(self)
         del fields["user_id"]
         return {"approval_id": fields.pop("id"), **fields, "expires_at": rfc3339(self.expires_at)}
@@ -56,9 +75,23 @@ class Question:
 @dataclass(slots=True)
 class _Open:
     question: Question
-    memory_key: str
+    permits: tuple[Permit, ...]
     answer: Answer | None = None
     answered: anyio.Event = field(default_factory=anyio.Event)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """A rule under which calls of a conversation pass unasked."""
+
+    id: ApprovalId
+    """Of the approval that it came from."""
+    permit: Permit
+    shown: dict[str, Any]
+
+    def fields(self) -> dict[str, Any]:
+        """Return what clients see of it."""
+        return {"approval_id": self.id, **self.shown}
 
 
 class ApprovalDesk:
@@ -69,38 +102,39 @@ class ApprovalDesk:
         self._now = now
         self._open: dict[str, _Open] = {}
         self._closed: dict[str, UserId] = {}
-        self._remembered: dict[ConversationId, set[str]] = {}
+        self._allowed: dict[ConversationId, list[Allowed]] = {}
 
     async def ask(
         self,
-        call: ToolCall,
+        asked: AskedCall,
         *,
         user_id: UserId,
         conversation_id: ConversationId,
         turn_id: TurnId,
-        summary: str,
         announce: Callable[[Question], None],
     ) -> tuple[Question | None, Answer]:
         """Ask a person and wait for the answer; without one in time the call is denied.
 
-        No question is asked about what was allowed for the whole conversation. Cancellation withdraws
-        the question.
+        No question is asked about what a rule of the conversation covers. Cancellation withdraws the
+        question.
         """
-        key = _memory_key(call)
-        if key in self._remembered.get(conversation_id, set()):
+        if any(allowed.permit.covers(asked.effect) for allowed in self.allowed(conversation_id)):
             return None, Answer(decision="allow", by="remembered")
+        permits = permits_for(asked.effect)
         question = Question(
             id=new_approval_id(),
             user_id=user_id,
             conversation_id=conversation_id,
             turn_id=turn_id,
-            index=call.index,
-            tool_use_id=call.tool_use_id,
-            name=call.name,
-            summary=summary,
+            index=asked.call.index,
+            tool_use_id=asked.call.tool_use_id,
+            name=asked.call.name,
+            summary=asked.summary,
+            input=asked.input,
+            permits=tuple(permit.fields(asked.show) for permit in permits),
             expires_at=self._now() + timedelta(seconds=self._timeout_s),
         )
-        waiting = self._open[question.id] = _Open(question, key)
+        waiting = self._open[question.id] = _Open(question, permits)
         announce(question)
         try:
             with anyio.move_on_after(self._timeout_s):
@@ -129,12 +163,14 @@ class ApprovalDesk:
         *,
         message: str = "",
         remember: Remember = "once",
+        reach: Reach = "exact",
     ) -> Question:
-        """Take a person's answer.
+        """Take a person's answer; `reach` is how much a yes for the conversation covers.
 
         Raises:
             NotFound: there is no such question, or it is another user's.
             Conflict: it was answered already, or no call waits for it any more.
+            UnprocessableEntity: a yes to this question cannot reach that far.
         """
         waiting = self._open.get(approval_id)
         owner = self._closed.get(approval_id) if waiting is None else waiting.question.user_id
@@ -142,11 +178,10 @@ class ApprovalDesk:
             raise NotFound("There is no such approval.")
         if waiting is None or waiting.answer is not None:
             raise Conflict("This approval was answered already.", code="already_answered")
-        waiting.answer = Answer(decision=decision, by="user", message=message)
+        permit = None
         if remember == "conversation" and decision == "allow":
-            self._remembered.setdefault(waiting.question.conversation_id, set()).add(
-                waiting.memory_key
-            )
+            permit = self._remember(waiting, reach)
+        waiting.answer = Answer(decision=decision, by="user", message=message, permit=permit)
         waiting.answered.set()
         return waiting.question
 
@@ -157,12 +192,32 @@ class ApprovalDesk:
                 waiting.answer = Answer(decision="deny", by="turn_ended")
                 waiting.answered.set()
 
+    def allowed(self, conversation_id: ConversationId) -> Sequence[Allowed]:
+        """List the rules under which calls of a conversation pass unasked, oldest first."""
+        return self._allowed.get(conversation_id, ())
+
+    def withdraw(self, conversation_id: ConversationId, approval_id: str) -> None:
+        """Ask again about what a rule covers.
+
+        Raises:
+            NotFound: the conversation has no such rule.
+        """
+        left = [rule for rule in self.allowed(conversation_id) if rule.id != approval_id]
+        if len(left) == len(self.allowed(conversation_id)):
+            raise NotFound("There is no such rule.")
+        self._allowed[conversation_id] = left
+
     def forget(self, conversation_id: ConversationId) -> None:
         """Forget what was allowed for a conversation."""
-        self._remembered.pop(conversation_id, None)
+        self._allowed.pop(conversation_id, None)
 
-
-def _memory_key(call: ToolCall) -> str:
-    """Return what an answer for the whole conversation covers: a tool, or one command of Bash."""
-    command = str(call.input.get("command") or "").split()
-    return f"Bash:{command[0]}" if call.name == "Bash" and command else call.name
+    def _remember(self, waiting: _Open, reach: Reach) -> dict[str, Any]:
+        question = waiting.question
+        for permit, shown in zip(waiting.permits, question.permits, strict=True):
+            if permit.reach == reach:
+                rule = Allowed(id=question.id, permit=permit, shown=shown)
+                self._allowed.setdefault(question.conversation_id, []).append(rule)
+                return shown
+        raise UnprocessableEntity(
+            f"`reach` cannot be {reach} for this call.", details={"field": "reach"}
+        )

@@ -1,9 +1,10 @@
 """What agents and clients see of cases, as plain JSON values."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from memory.cases.case import Case, HistoryEntry, RelatedCase, Report
 from memory.cases.results import (
@@ -17,6 +18,15 @@ from memory.cases.results import (
 from memory.clock import rfc3339
 from memory.text_lines import clipped
 
+MAX_ROW_CHARS: Final = 1_000
+"""Of a found case as JSON, for an agent."""
+_MAX_WHY_CHARS: Final = 120
+_MAX_LABEL_CHARS: Final = 30
+_SHOWN_TEXTS: Final = ("symptom_summary", "diagnosis_preview", "root_cause", "resolution")
+_NOT_FOR_AGENTS: Final = frozenset(
+    {"fingerprint", "source_conv_id", "app_code", "created_at", "updated_at", "feedback_cv_count"}
+)
+
 
 def search_fields(answer: SearchAnswer) -> dict[str, Any]:
     """Return the answer of a search."""
@@ -26,7 +36,23 @@ def search_fields(answer: SearchAnswer) -> dict[str, Any]:
         "cases": [_plain(case) | {"score": round(case.score, 6)} for case in answer.cases],
         "degraded": list(answer.degraded),
         "held_back": list(answer.held_back),
+        "notes": list(answer.notes),
     }
+
+
+def short_search_fields(answer: SearchAnswer) -> dict[str, Any]:
+    """Return the answer of a search for an agent: rows of at most `MAX_ROW_CHARS`, without empty fields."""
+    return search_fields(answer) | {"cases": [_short(case) for case in answer.cases]}
+
+
+def _short(case: CaseSummary) -> dict[str, Any]:
+    row = {name: value for name, value in _plain(case).items() if name not in _NOT_FOR_AGENTS}
+    row["why"] = clipped(case.why, _MAX_WHY_CHARS)
+    row["environment"] = case.environment and clipped(case.environment, _MAX_LABEL_CHARS)
+    while len(json.dumps(row, ensure_ascii=False)) > MAX_ROW_CHARS:  # escaped characters take two
+        longest = max(_SHOWN_TEXTS, key=lambda name: len(row[name]))
+        row[longest] = clipped(row[longest], len(row[longest]) // 2)
+    return {name: value for name, value in row.items() if value}
 
 
 def upsert_fields(answer: UpsertAnswer) -> dict[str, Any]:
@@ -117,7 +143,12 @@ def _plain(value: CaseSummary | HistoryEntry) -> dict[str, Any]:
 
 def _related(related: Sequence[RelatedCase]) -> list[dict[str, Any]]:
     return [
-        {"case_id": case.case_id, "relation": case.relation, "score": round(case.score, 4)}
+        {
+            "case_id": case.case_id,
+            "relation": case.relation,
+            "score": round(case.score, 4),
+            "struct_match": case.struct_match,
+        }
         for case in related
     ]
 

@@ -11,7 +11,12 @@ from typing import Any, Final
 
 from gateway.conversations.model import Conversation
 from gateway.engine.own_tools import OwnAnswer, OwnServer, OwnTool
-from gateway.turns.case_fields import feedback_fields, refusal_fields, search_fields, upsert_fields
+from gateway.turns.case_fields import (
+    feedback_fields,
+    refusal_fields,
+    short_search_fields,
+    upsert_fields,
+)
 from gateway.turns.conversation_memory import ConversationTools
 from memory.cases import schemas
 from memory.cases.case import CaseCaller
@@ -69,7 +74,7 @@ class CaseCalls:
         get, cases = arguments.get, self.cases
         if form is schemas.SEARCH:
             found = await cases.search(caller, get("query"), **_given(arguments, "top_k"))
-            return found if isinstance(found, Refusal) else search_fields(found)
+            return found if isinstance(found, Refusal) else short_search_fields(found)
         if form is schemas.UPSERT:
             stored = await cases.upsert(caller, get("case"))
             return stored if isinstance(stored, Refusal) else upsert_fields(stored)

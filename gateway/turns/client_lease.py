@@ -1,8 +1,11 @@
 """The agent client of one turn: taken from the pool, replaced if it died, returned once."""
 
+from collections.abc import Iterator
+
 import anyio
 
 from gateway.conversations.model import Conversation
+from gateway.engine.own_tools import OwnServer
 from gateway.engine.pool import Lease
 from gateway.engine.protocol import (
     AgentClient,
@@ -13,8 +16,20 @@ from gateway.engine.protocol import (
 )
 from gateway.turns.case_tools import CASE_SERVER
 from gateway.turns.context import TurnContext
+from gateway.turns.memory_tools import MEMORY_SERVER
 from gateway.turns.reply import Cause
 from gateway.turns.sentences import describe_concerns
+from gateway.turns.turn_memory import TurnMemory
+
+
+def own_servers(
+    memory: TurnMemory, conversation: Conversation | None = None
+) -> Iterator[OwnServer]:
+    """Yield the servers of the gateway's own tools that a conversation has, a new one by default."""
+    if memory.lookup is not None and (conversation is None or conversation.memory_enabled):
+        yield MEMORY_SERVER
+    if memory.cases is not None and conversation is not None and conversation.uses_cases:
+        yield CASE_SERVER
 
 
 class ClientLease:
@@ -34,10 +49,9 @@ class ClientLease:
     async def take(self, conversation: Conversation, *, after_death: bool = False) -> bool:
         """Take the conversation's client and report what it lost; return False if there is none."""
         parts = self._context.parts
-        has_cases = conversation.uses_cases and parts.memory.cases is not None
         spec = ClientSpec(
             model=conversation.model or parts.default_model,
-            servers=(CASE_SERVER,) if has_cases else (),
+            servers=tuple(own_servers(parts.memory, conversation)),
         )
         origin = SessionOrigin(resume=conversation.session_id, fork_at=conversation.fork_at)
         try:

@@ -6,17 +6,22 @@ between leaves nothing published that recovery could contradict.
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
+
+import anyio.to_thread
 
 from gateway.engine.events import RunFinished
 from gateway.jsonsafe import json_safe
 from gateway.turns.context import TurnContext
 from gateway.turns.evidence import Evidence, Notice
+from gateway.turns.file_changes import NO_CHANGES
 from gateway.turns.reply import Cause, Ending, broke_off, describe_unusual_stop
 from gateway.turns.result import failure_notice, memory_fields, turn_result
 from gateway.turns.sanitizer import off_loop
+from gateway.turns.steps import clean_steps
+from memory.errors import StoreUnavailable
 from memory.recall.query import ContextPack
 
 _log = logging.getLogger(__name__)
@@ -30,11 +35,14 @@ class TurnCompletion:
         self.cause: Cause | None = None
         self.cost_usd = 0.0
         self.first_text_s: float | None = None
+        self._saved: list[dict[str, str]] = []
 
     async def close(self, memory: Mapping[str, Any], session_id: str | None) -> None:
         """Make, store and publish the result; if that fails, a bare one."""
         context = self._context
         finished_at = context.parts.now()
+        await self._keep_told()
+        await self._compare_files()
         try:
             result = await self._result(memory, finished_at)
         except Exception:  # noqa: BLE001  a turn always gets a result
@@ -69,7 +77,8 @@ class TurnCompletion:
 
     async def _bare_result(self, finished_at: datetime) -> dict[str, Any]:
         """Return a result that reports an internal fault, without the evidence that may have caused it."""
-        known = Evidence(model=self._context.evidence.model)
+        evidence = self._context.evidence
+        known = Evidence(model=evidence.model, changes=evidence.changes)
         ending = replace(self._ending(), cause="internal")
         return await self._made(known, ending, memory_fields(ContextPack()), finished_at)
 
@@ -81,15 +90,37 @@ class TurnCompletion:
             evidence,
             ending,
             turn=context.turn,
-            memory=memory,
+            memory={**memory, "saved": self._saved},
             cost_usd=self.cost_usd,
             started_at=context.started_at,
             finished_at=finished_at,
             duration_ms=round(context.elapsed_s * 1000),
         )
-        result["reply"] = await off_loop(context.sanitizer.streamed, result["reply"])
+        clean = context.sanitizer.streamed
+        reply = result["reply"] = await off_loop(clean, result["reply"])
+        result["steps"] = await anyio.to_thread.run_sync(clean_steps, result["steps"], reply, clean)
         safe: dict[str, Any] = json_safe(result)
         return safe
+
+    async def _compare_files(self) -> None:
+        """Store what the turn changed in the workspace; if that fails, the result says that it is not known."""
+        changes = await self._context.file_changes.compare()
+        self._context.evidence.changes = changes.summary()
+        if not changes.files:
+            return
+        try:
+            await self._context.parts.file_changes.put(self._context.turn.id, asdict(changes))
+        except StoreUnavailable:
+            _log.exception("changes_not_stored")
+            self._context.evidence.changes = {**NO_CHANGES, "complete": False}
+
+    async def _keep_told(self) -> None:
+        context = self._context
+        uses = context.evidence.tools.values()
+        try:
+            self._saved = await context.chronicle.keep_told(context.conversation, uses)
+        except Exception:  # noqa: BLE001  memory never breaks a turn
+            _log.exception("facts_not_kept")
 
     def _ending(self) -> Ending:
         context, limits = self._context, self._context.parts.limits

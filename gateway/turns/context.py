@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 import anyio
 
 from gateway.conversations.event_log import EventLog, TurnEvents
 from gateway.conversations.model import Conversation, Turn
-from gateway.conversations.store import ConversationStore, TurnStore
+from gateway.conversations.store import ConversationStore, FileChangeStore, TurnStore
 from gateway.engine.pool import ClientPool
 from gateway.journal import Journal, TurnJournal
 from gateway.observability.metrics import Metrics
@@ -16,6 +16,7 @@ from gateway.observability.paths import PathView
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.control import TurnControl
 from gateway.turns.evidence import Evidence, Notice
+from gateway.turns.file_changes import TurnFileChanges
 from gateway.turns.gate import Policy
 from gateway.turns.sanitizer import Mask, OutputSanitizer
 from gateway.turns.sentences import Language, language_of, say
@@ -40,6 +41,7 @@ class TurnParts:
 
     turns: TurnStore
     conversations: ConversationStore
+    file_changes: FileChangeStore
     log: EventLog
     pool: ClientPool
     memory: TurnMemory
@@ -78,12 +80,14 @@ class TurnContext:
     """Set when the result is made: nothing is emitted after the turn's last event."""
     call_seen: anyio.Event = field(default_factory=anyio.Event)
     """Set, and replaced, at each tool call that the run's reader has reached."""
+    file_changes: TurnFileChanges = field(init=False)
     language: Language = field(init=False)
     journal: TurnJournal = field(init=False)
     chronicle: TurnChronicle = field(init=False)
     _begun_s: float = field(default_factory=anyio.current_time, init=False)
 
     def __post_init__(self) -> None:
+        self.file_changes = TurnFileChanges(Path(self.parts.workspace), self.sanitizer)
         self.language = language_of(self.turn.message)
         self.chronicle = TurnChronicle(
             self.parts.memory, self.turn, is_on=self.conversation.memory_enabled

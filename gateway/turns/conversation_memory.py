@@ -1,5 +1,6 @@
 """What memory learns about conversations, and which tools each conversation uses."""
 
+import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
@@ -8,9 +9,14 @@ from gateway.conversations.model import Conversation, Turn
 from gateway.conversations.store import TurnStore
 from gateway.ids import ConversationId
 from gateway.turns.evidence import ToolStatus
+from memory.errors import StoreUnavailable
 from memory.intents.builders import ConversationChange, Happening, intent_from_conversation
 from memory.intents.intent import MemoryIntent
 from memory.recall.recent_tools import RecentTools, RecordedCall
+from memory.scope import Scope, SearchScope
+from memory.seen import Seen
+
+_log = logging.getLogger(__name__)
 
 _TURNS: Final = 20
 CAME_BACK: Final[frozenset[ToolStatus | None]] = frozenset({"ok", "failed"})
@@ -53,7 +59,30 @@ def _calls(history: Sequence[Turn]) -> Iterator[RecordedCall]:
                 yield RecordedCall(tool["tool_use_id"], None)
 
 
-async def _drop_nothing(_conversation_id: str) -> None:
+async def seen_in(turns: TurnStore, conversation: Conversation) -> Seen:
+    """Return what the conversation's agent has in its session: turns, and what memory showed in them.
+
+    Raises:
+        StoreUnavailable: its history cannot be read.
+    """
+    held = await turns.in_session(conversation)
+    shown: dict[str, int] = {}
+    for turn in held:
+        for item_id, revision in turn.shown.items():
+            shown[item_id] = max(revision, shown.get(item_id, 0))
+    return Seen(turns=frozenset(turn.turn_id for turn in held), shown=shown)
+
+
+def scope_of(conversation: Conversation) -> Scope:
+    """Return what is recalled in a conversation: its project's items, and those of no project."""
+    return SearchScope(
+        owner_id=conversation.user_id,
+        project_id=conversation.project_id,
+        or_without=("project_id",),
+    )
+
+
+async def do_nothing(*_: object) -> None:
     """Stand in where there is no memory."""
 
 
@@ -65,11 +94,13 @@ class ConversationMemory:
         tools: ConversationTools,
         *,
         take: Callable[[MemoryIntent], None] = lambda _: None,
-        drop_pending: Callable[[str], Awaitable[None]] = _drop_nothing,
+        drop_pending: Callable[[str], Awaitable[None]] = do_nothing,
+        catch_up: Callable[[], Awaitable[None]] = do_nothing,
     ) -> None:
         self._tools = tools
         self._take = take
         self._drop_pending = drop_pending
+        self._catch_up = catch_up
 
     def started(self, conversation: Conversation, left: Conversation | None, at: datetime) -> None:
         """Report a new conversation, and which one was left for it, if any."""
@@ -91,6 +122,16 @@ class ConversationMemory:
         """
         self._tools.forget(conversation_id)
         await self._drop_pending(conversation_id)
+
+    async def changed(self) -> None:
+        """Bring the record up to date with conversations that were changed or deleted just now.
+
+        If memory cannot be written it cannot be searched either; the change waits, and is not lost.
+        """
+        try:
+            await self._catch_up()
+        except StoreUnavailable:
+            _log.exception("record_not_up_to_date")
 
     async def tools_of(self, conversation_id: str) -> tuple[str, ...]:
         """Return the tools in use in a conversation."""

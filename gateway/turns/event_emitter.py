@@ -1,6 +1,7 @@
 """Emit a run's engine events to readers and to the journal, as they happen."""
 
 from dataclasses import replace
+from typing import Any
 
 import anyio
 
@@ -17,6 +18,7 @@ from gateway.engine.events import (
     ThinkingDelta,
     ToolCalled,
 )
+from gateway.observability.masking import clip
 from gateway.turns.context import TurnContext
 from gateway.turns.evidence import ToolUse
 from gateway.turns.guards import DoomLoop
@@ -27,6 +29,8 @@ HOPELESS = frozenset({400, 401, 403, 404})
 """HTTP statuses of the model's service that retrying does not change."""
 
 _NAMED_STATUSES = frozenset({429, 529})
+_ADDED_CHARS = 200
+"""Kept of what the gate added to an input, besides twice the length of what it replaced."""
 
 
 class EventEmitter:
@@ -82,7 +86,7 @@ class EventEmitter:
 
         After a stream that broke, the agent may ask again without streaming.
         """
-        streamed = self._context.evidence.partial
+        streamed = self._context.evidence.steps.partial
         if block.startswith(streamed):
             return block[len(streamed) :]
         if block.strip() == streamed.strip():
@@ -93,7 +97,7 @@ class EventEmitter:
 
     async def _text(self, text: str) -> None:
         """Emit a piece of text; a new or restarted block is set apart from the last."""
-        if self.first_text_s is not None and not self._context.evidence.partial:
+        if self.first_text_s is not None and not self._context.evidence.steps.partial:
             self._apart = "\n\n"
         self._emit_text(await self._fed(self._text_masker, text))
 
@@ -135,13 +139,26 @@ class EventEmitter:
         if self._doom_loop.observe(call.index, call.name, call.input):
             context.control.stop("doom_loop")
 
-    def tool_finished(self, use: ToolUse) -> None:
+    async def tool_finished(self, use: ToolUse) -> None:
         """Emit and record the result of a call."""
-        fields = {**tool_fields(use), "output": use.output}
+        use.ran = await self._rewritten(use)
+        fields = {**tool_fields(use), "output": use.output, "ran": use.ran}
         noted = self._context.chronicle.tool(use, self._context.parts.now())
         self._context.journal.write("tool", **fields, **noted)
         del fields["summary"]  # the start's event has it
         self._context.events.emit("tool.finished", **fields)
+
+    async def _rewritten(self, use: ToolUse) -> dict[str, Any] | None:
+        """Return what the gate replaced in a call's input, as far as a person sees a difference."""
+        rewritten = self._context.evidence.rewritten.get(use.index)
+        if rewritten is None:
+            return None
+        shown = await off_loop(self._context.sanitizer.input, rewritten)
+        return {
+            key: _short(value, use.input.get(key))
+            for key, value in shown.items()
+            if use.input.get(key) != value
+        } or None
 
     def _retrying(self, event: ModelRetrying) -> None:
         context = self._context
@@ -164,3 +181,10 @@ class EventEmitter:
         if status in _NAMED_STATUSES:
             return self._context.say(f"what_{status}")
         return self._context.say("what_status", status=status)
+
+
+def _short(value: Any, replaced: Any) -> Any:
+    """Clip a canonical value: a search gets a long list of files that it may not read."""
+    if not isinstance(value, str):
+        return value
+    return clip(value, _ADDED_CHARS + 2 * (len(replaced) if isinstance(replaced, str) else 0))

@@ -20,9 +20,12 @@ from gateway.engine.events import (
     SessionReady,
     TextDelta,
     TextDone,
+    ThinkingDelta,
     ToolCalled,
     ToolReturned,
 )
+from gateway.turns.file_changes import NO_CHANGES
+from gateway.turns.steps import Steps
 
 ToolStatus = Literal["ok", "failed", "denied", "interrupted", "unknown"]
 
@@ -53,6 +56,10 @@ _MAY_COME_LATE: frozenset[StopReason | None] = frozenset(
 _BY_ITSELF = frozenset({None, "completed"})
 _TOO_LONG = frozenset({"prompt_too_long", "blocking_limit"})
 """Terminal reasons of the agent program: the prompt does not fit into the context window."""
+_TOKENS = (
+    *("input_tokens", "output_tokens"),
+    *("cache_creation_input_tokens", "cache_read_input_tokens"),
+)
 _REQUEST_TOO_LARGE = 413
 _CONTEXT_FULL = "model_context_window_exceeded"
 _ORDINARY_STOPS = frozenset(
@@ -73,6 +80,10 @@ class ToolUse:
     summary: str
     started_s: float
     """When it began, by a monotonic clock."""
+    waited_s: float = 0.0
+    """How long it waited for a person."""
+    ran: Mapping[str, Any] | None = None
+    """The fields of its input that the gate replaced before it ran, sanitized; None if none."""
     status: ToolStatus | None = None
     """None until it has returned."""
     error: str | None = None
@@ -80,8 +91,8 @@ class ToolUse:
     duration_ms: int | None = None
 
     def stop_clock(self, now_s: float) -> None:
-        """Set the duration."""
-        self.duration_ms = max(0, round((now_s - self.started_s) * 1000))
+        """Set the duration, without the wait for a person."""
+        self.duration_ms = max(0, round((now_s - self.started_s - self.waited_s) * 1000))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +107,7 @@ class Notice:
 class Evidence:
     """The evidence of one turn."""
 
-    blocks: list[str] = field(default_factory=list)
-    partial: str = ""
+    steps: Steps = field(default_factory=Steps)
     tools: dict[int, ToolUse] = field(default_factory=dict)
     """The calls by index, in order."""
     notices: list[Notice] = field(default_factory=list)
@@ -105,6 +115,8 @@ class Evidence:
     """Why the gateway stopped the run; None if it did not."""
     denials: dict[int, str] = field(default_factory=dict)
     """The reason for each denied call, by index."""
+    rewritten: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    """The canonical input of each allowed call that the gate rewrote, by index; not sanitized."""
     retry: ModelRetrying | None = None
     model_failure: ModelFailed | None = None
     model_stop: str | None = None
@@ -114,13 +126,16 @@ class Evidence:
     model: str = ""
     last_entry_id: str | None = None
     usage: dict[str, int] = field(default_factory=dict)
+    """Tokens of all runs by kind, and of the last answer alone `context_tokens` and `context_window`."""
+    changes: Mapping[str, Any] = field(default_factory=NO_CHANGES.copy)
+    """What the turn changed in the workspace, in figures."""
     last_was_tool: bool = False
     """True if the model's last output was a tool call."""
 
     @property
     def text(self) -> str:
         """All text of the model for the person."""
-        return "\n\n".join(text for text in (*self.blocks, self.partial) if text.strip()).strip()
+        return self.steps.text
 
     @property
     def lost(self) -> bool:
@@ -190,7 +205,7 @@ class Evidence:
         self.begin_run()
         self.finish = ending
         self.stopped_by = None
-        self.partial = ""
+        self.steps.drop_partial()
 
     def take(self, event: EngineEvent, now_s: float) -> None:
         """Add an event. Tool calls are added by `tool_called` instead."""
@@ -199,10 +214,10 @@ class Evidence:
                 self.session_id = event.session_id
                 self.model = event.model
             case MessageEnded():
-                self.model_stop = event.stop_reason
+                self._message_ended(event)
             case EntryRecorded():
                 self.last_entry_id = event.entry_id
-            case MessageBegun() | TextDelta() | TextDone():
+            case MessageBegun() | TextDelta() | TextDone() | ThinkingDelta():
                 self._take_text(event)
             case ToolReturned():
                 self._tool_returned(event, now_s)
@@ -210,7 +225,7 @@ class Evidence:
                 self.retry = event
             case ModelFailed():
                 self.model_failure = event
-                self.partial = ""
+                self.steps.drop_partial()
             case RunFinished():
                 self._run_finished(event)
             case ClientLost():
@@ -229,6 +244,7 @@ class Evidence:
             started_s=now_s,
         )
         self.tools[call.index] = use
+        self.steps.add_call(call.index)
         self.last_was_tool = True
         return use
 
@@ -243,17 +259,27 @@ class Evidence:
             use.stop_clock(now_s)
         return open_calls
 
-    def _take_text(self, event: MessageBegun | TextDelta | TextDone) -> None:
-        if isinstance(event, TextDelta):
-            self.partial += event.text
-            return
-        self.partial = ""
-        if isinstance(event, TextDone):
-            self._add_block(event.text)
+    def _take_text(self, event: MessageBegun | TextDelta | TextDone | ThinkingDelta) -> None:
+        match event:
+            case MessageBegun():
+                self.steps.begin_message()
+                if event.context_tokens:
+                    self.usage["context_tokens"] = event.context_tokens
+            case ThinkingDelta():
+                self.steps.add_thinking(event.text)
+            case TextDelta():
+                self.steps.add_text(event.text)
+            case TextDone():
+                self._end_block(event.text)
 
-    def _add_block(self, text: str) -> None:
-        if text.strip():
-            self.blocks.append(text)
+    def _message_ended(self, event: MessageEnded) -> None:
+        self.model_stop = event.stop_reason
+        self.steps.end_thinking()
+        if "context_tokens" in self.usage:
+            self.usage["context_tokens"] += event.output_tokens
+
+    def _end_block(self, text: str) -> None:
+        if self.steps.end_text(text):
             self.last_was_tool = False
 
     def _tool_returned(self, event: ToolReturned, now_s: float) -> None:
@@ -276,9 +302,13 @@ class Evidence:
 
     def _run_finished(self, event: RunFinished) -> None:
         self.finish = event
-        for key in ("input_tokens", "output_tokens"):
+        for key in _TOKENS:
             value = event.usage.get(key)
-            self.usage[key] = self.usage.get(key, 0) + (value if isinstance(value, int) else 0)
+            if isinstance(value, int):
+                self.usage[key] = self.usage.get(key, 0) + value
+        windows = event.context_windows
+        if windows:
+            self.usage["context_window"] = windows.get(self.model) or max(windows.values())
         for index in event.denied_calls:
             use = self.tools.get(index)
             if use is not None and use.status == "failed":
@@ -289,4 +319,4 @@ class Evidence:
         if self.stopped_by in _MAY_COME_LATE and event.terminal_reason in _BY_ITSELF:
             self.stopped_by = None
         if not self.text:
-            self._add_block(event.result or "")
+            self._end_block(event.result or "")

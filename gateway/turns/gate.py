@@ -15,6 +15,7 @@ from gateway.turns.approvals import Answer, Question
 from gateway.turns.control import TurnClock, TurnControl
 from gateway.turns.evidence import Evidence
 from gateway.turns.guards import DoomLoop
+from policies.permits import Effect, effect_of_input
 from policies.tools import ToolCall
 from policies.verdict import Allow, Ask, Deny, Verdict
 
@@ -26,12 +27,11 @@ class Policy(Protocol):
 
     def judge(self, call: ToolCall) -> Verdict:
         """Return whether a call may run. Blocks on the file system; called in a worker thread."""
-        ...
 
 
 WritePermission = Callable[[ToolCall, Allow | Deny], None]
 """Records a final verdict."""
-Asker = Callable[[ToolCall], Awaitable[tuple[Question | None, Answer]]]
+Asker = Callable[[ToolCall, Effect], Awaitable[tuple[Question | None, Answer]]]
 """Asks a person about a call; see `ApprovalDesk.ask`."""
 
 _JUDGE_S = 20.0
@@ -72,6 +72,8 @@ class TurnGate:
     ask_changes: bool
     """True if a person is asked about every allowed call that changes something."""
     write_permission: WritePermission
+    before_call: Callable[[Allow], Awaitable[None]]
+    """Called with each final permission; the call runs when it returns."""
     describe: Callable[[Deny], str]
     """Returns a denial's reason as the person sees it."""
     tools_forbidden: bool = False
@@ -85,7 +87,6 @@ class TurnGate:
     _judged: dict[int, tuple[Mapping[str, Any], Verdict]] = field(default_factory=dict, init=False)
 
     async def judge(self, call: ToolCall) -> Verdict:
-        """See `ToolGatekeeper.judge`."""
         self._asked.add(call.index)
         verdict = await self._verdict(call)
         self._judged[call.index] = (call.input, verdict)
@@ -106,7 +107,6 @@ class TurnGate:
             self._denied(call, verdict)
 
     async def decide(self, call: ToolCall) -> Allow | Deny:
-        """See `ToolGatekeeper.decide`."""
         judged_input, verdict = self._judged.pop(call.index, (None, None))
         if verdict is None or judged_input != call.input:
             verdict = await self._verdict(call)
@@ -120,7 +120,10 @@ class TurnGate:
             if final.interrupt and not self.tools_forbidden:
                 self.control.stop("policy_interrupt")
         else:
+            if isinstance(final.updated_input, Mapping):  # a faulty policy may say anything
+                self.evidence.rewritten[call.index] = final.updated_input
             self.write_permission(call, final)
+            await self.before_call(final)
         return final
 
     async def _verdict(self, call: ToolCall) -> Verdict:
@@ -169,7 +172,9 @@ class TurnGate:
             return Deny(rule=verdict.rule, reason=f"{verdict.reason} Nobody can be asked.")
         self.clock.pause()
         try:
-            _, answer = await self.asker(replace(call, input=verdict.updated_input or call.input))
+            given = verdict.updated_input or call.input
+            effect = verdict.effect or effect_of_input(call.name, given, call.cwd)
+            _, answer = await self.asker(replace(call, input=given), effect)
         finally:
             self.clock.go_on()
         return _answered(verdict, answer)
@@ -181,7 +186,13 @@ class TurnGate:
 
 
 def _allowed(verdict: Allow | Ask) -> Allow:
-    return Allow(verdict.rule, verdict.reason, verdict.updated_input, verdict.changes)
+    return Allow(
+        verdict.rule,
+        verdict.reason,
+        verdict.updated_input,
+        verdict.changes,
+        paths=verdict.paths,
+    )
 
 
 def _answered(verdict: Allow | Ask, answer: Answer) -> Allow | Deny:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal
 
-from gateway.conversations.model import Conversation, Turn
+from gateway.conversations.model import Conversation, TextMatch, Turn
 from gateway.errors import NotStored, ShuttingDown
 from gateway.ids import ConversationId, TurnId
 from gateway.jsonsafe import json_text
@@ -25,11 +25,14 @@ class ChatRequest:
     new_conversation: bool = False
     when_busy: WhenBusy = "enqueue"
     idempotency_key: str | None = None
+    project_id: str | None = None
 
     @property
     def fingerprint(self) -> str:
         """Hash of the body, to detect a key that is used again for another body."""
         body = [self.message, self.conversation_id, self.new_conversation, self.when_busy]
+        if self.project_id is not None:  # so that keys of before the field stay valid
+            body.append(self.project_id)
         return sha256(json_text(body).encode()).hexdigest()
 
 
@@ -51,6 +54,8 @@ class ConversationView:
     """True if it has a live agent process."""
     queue: Sequence[Turn]
     """Waiting turns, next first."""
+    match: TextMatch | None = None
+    """Where a search found it; None if there was none, or it is in the title alone."""
 
 
 def finished_result(turn: Turn, *, is_shutting_down: bool) -> dict[str, Any]:

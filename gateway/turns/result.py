@@ -10,6 +10,7 @@ from gateway.turns.evidence import Evidence, Notice, ToolUse
 from gateway.turns.reply import (
     Ending,
     build_reply_text,
+    closing_text,
     describe_tools,
     failures,
     outcome_of,
@@ -30,11 +31,16 @@ def memory_fields(pack: ContextPack) -> dict[str, Any]:
                 "title": item.title,
                 "why": item.why,
                 "source": item.source,
+                "revision": item.revision,
+                "conversation_id": item.conversation_id,
+                "turn_id": item.turn_id,
             }
             for item in pack.items
         ],
         "suppressed": [{"id": item.id, "reason": item.reason} for item in pack.held_back],
         "degraded": list(pack.degraded),
+        "profile": pack.has_profile,
+        "saved": [],
     }
 
 
@@ -48,6 +54,17 @@ def tool_fields(use: ToolUse) -> dict[str, Any]:
         "status": use.status or "unknown",
         "error": use.error,
         "duration_ms": use.duration_ms,
+    }
+
+
+def call_fields(use: ToolUse) -> dict[str, Any]:
+    """Return one call whole, with its input and output; `status` is None while it runs."""
+    return {
+        **tool_fields(use),
+        "status": use.status,
+        "input": dict(use.input),
+        "ran": use.ran,
+        "output": use.output,
     }
 
 
@@ -89,7 +106,9 @@ def turn_result(
         "cause": ending.cause,
         "notices": [asdict(notice) for notice in evidence.notices],
         "tools": [tool_fields(use) for use in evidence.tools.values()],
+        "steps": evidence.steps.fields(closing_text(evidence, ending)),
         "memory": dict(memory),
+        "changes": dict(evidence.changes),
         "model": evidence.model,
         "session_id": evidence.session_id,
         "usage": {"input_tokens": 0, "output_tokens": 0, **evidence.usage},

@@ -18,10 +18,11 @@ import anyio
 
 from gateway.conversations.model import Conversation, Turn
 from gateway.engine.events import ClientLost, RunFinished, SessionReady, TextDone
+from gateway.engine.own_tools import OwnToolCaller
 from gateway.engine.protocol import ClientDead, Prompt
 from gateway.journal.files import log_file_name
 from gateway.turns.approval_request import ApprovalRequester
-from gateway.turns.case_tools import CaseCalls
+from gateway.turns.case_tools import CASE_SERVER, CaseCalls
 from gateway.turns.client_lease import ClientLease
 from gateway.turns.completion import TurnCompletion
 from gateway.turns.context import TurnContext, TurnLimits, TurnParts
@@ -31,10 +32,12 @@ from gateway.turns.evidence import SERVICE_FAILURES, Evidence
 from gateway.turns.gate import TurnGate
 from gateway.turns.guards import DoomLoop, needs_follow_through, needs_summary
 from gateway.turns.lanes import Ticket
+from gateway.turns.memory_tools import MEMORY_SERVER, MemoryCalls, OwnCalls
 from gateway.turns.reply import broke_off
 from gateway.turns.run_driver import RunDriver
 from gateway.turns.sanitizer import OutputSanitizer
 from gateway.turns.sentences import PROMPTS, describe_denial
+from gateway.turns.turn_memory import TurnMemory
 from gateway.turns.turn_recall import TurnRecall
 from gateway.turns.typed_commands import (
     GatewayAnswer,
@@ -89,6 +92,16 @@ class TurnRunner:
         return conversation.model or self._parts.default_model or ""
 
 
+def _own_calls(memory: TurnMemory, conversation: Conversation) -> OwnCalls:
+    """Return what answers the gateway's own tools for a conversation."""
+    callers: dict[str, OwnToolCaller] = {}
+    if memory.lookup is not None and conversation.memory_enabled:
+        callers[MEMORY_SERVER.name] = MemoryCalls(memory.lookup, conversation, memory.tools)
+    if memory.cases is not None and conversation.uses_cases:
+        callers[CASE_SERVER.name] = CaseCalls(memory.cases, conversation, memory.tools)
+    return OwnCalls(callers)
+
+
 class TurnWork:
     """The steps of one turn; `perform` it once."""
 
@@ -102,11 +115,7 @@ class TurnWork:
         self._client_lease = ClientLease(context)
         self._completion = TurnCompletion(context)
         self._emitter = EventEmitter(context, DoomLoop(limits.doom_loop_threshold))
-        self._case_calls = (
-            CaseCalls(parts.memory.cases, context.conversation, parts.memory.tools)
-            if parts.memory.cases is not None and context.conversation.uses_cases
-            else None
-        )
+        self._own_calls = _own_calls(parts.memory, context.conversation)
         self._gate = TurnGate(
             policy=parts.policy,
             evidence=context.evidence,
@@ -116,6 +125,7 @@ class TurnWork:
             asker=ApprovalRequester(context) if parts.ask_changes else None,
             ask_changes=parts.ask_changes,
             write_permission=self._write_permission,
+            before_call=context.file_changes.note,
             describe=self._describe_denial,
         )
         self._sent = anyio.Event()
@@ -136,7 +146,7 @@ class TurnWork:
             self._completion.cause = "internal"
         self._turn_recall.settle()
         for use in self._context.evidence.settle(anyio.current_time()):
-            self._emitter.tool_finished(use)
+            await self._emitter.tool_finished(use)
         self._completion.first_text_s = self._emitter.first_text_s
         await self._completion.close(self._turn_recall.fields, self._conversation.session_id)
 
@@ -236,7 +246,7 @@ class TurnWork:
             text=self._prompt_text,
             context=self._turn_recall.wait_text,
             gatekeeper=self._gate,
-            call_own=self._case_calls,
+            call_own=self._own_calls,
         )
         try:
             await self._ask(prompt)
@@ -286,7 +296,7 @@ class TurnWork:
         prompt = Prompt(
             text=text,
             gatekeeper=self._gate,
-            call_own=self._case_calls,
+            call_own=self._own_calls,
             calls_before=len(self._context.evidence.tools),
         )
         try:

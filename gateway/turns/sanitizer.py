@@ -65,15 +65,16 @@ class OutputSanitizer:
         for key in _SUMMARY_KEYS:
             value = tool_input.get(key)
             if isinstance(value, str) and value.strip():
-                return self._line(value)
-        return self._line(json_text(tool_input)) if tool_input else ""
+                return self.line(value)
+        return self.line(json_text(tool_input)) if tool_input else ""
 
     def input(self, tool_input: Mapping[str, Any]) -> dict[str, Any]:
         """Return a tool's input with every string clipped and masked, and the values of secret keys."""
         masked: dict[str, Any] = mask_leaves(json_safe(tool_input), self.clipped)
         return masked
 
-    def _line(self, text: str) -> str:
+    def line(self, text: str) -> str:
+        """Return a text as one short line."""
         head = " ".join(clip(text, _READ_CHARS).split())[:_SUMMARY_READ_CHARS]
         line = " ".join(self.text(head).split())
         return line if len(line) <= SUMMARY_CHARS else f"{line[: SUMMARY_CHARS - 1]}…"

@@ -5,24 +5,31 @@ that ended is missing from the chronicle. Memory never breaks a turn: the result
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
 from gateway.conversations.model import Conversation, Turn
-from gateway.turns.conversation_memory import CAME_BACK, ConversationTools
+from gateway.turns.conversation_memory import CAME_BACK, ConversationTools, do_nothing
 from gateway.turns.evidence import ToolStatus, ToolUse
 from memory.cases.tools import CaseTools
 from memory.context import MemoryReader
 from memory.errors import StoreUnavailable
+from memory.fact_keeper import FactKeeper
+from memory.facts.fact import Fact, to_item
+from memory.facts.told import ToldTurn
 from memory.intents.builders import (
     Happening,
     ToolOutcome,
+    intent_from_doom_loop,
+    intent_from_forced_summary,
     intent_from_llm_response,
     intent_from_memory_injected,
     intent_from_memory_suppressed,
+    intent_from_model_retries,
     intent_from_tool_result,
     intent_from_turn_completed,
     intent_from_turn_cut_off,
@@ -31,7 +38,8 @@ from memory.intents.builders import (
 from memory.intents.intent import MemoryIntent
 from memory.intents.record import IntentRecorder
 from memory.intents.registry import IntentRefused
-from memory.scope import LABELS
+from memory.recall.tools import MemoryTools
+from memory.scope import LABELS, Scope
 
 _log = logging.getLogger(__name__)
 
@@ -42,11 +50,8 @@ _OUTCOMES: Final[Mapping[ToolStatus | None, ToolOutcome]] = {
     "interrupted": "interrupted",
     "unknown": "interrupted",
 }
+_NOTE: Final = re.compile(r"(?:^|[\s/'\"])memory/[^\s'\"]+\.(?:md|ya?ml)\b")
 _CUT_OFF: Final = frozenset({"interrupted", "stopped", "engine_failed"})
-
-
-async def _consume_nothing(_ids: Sequence[str], _turn_id: str) -> None:
-    """Stand in where there is no memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +64,18 @@ class TurnMemory:
     """Case memory, for conversations that have it switched on."""
     recorder: IntentRecorder | None = None
     """None: nothing is recorded."""
-    consumed: Callable[[Sequence[str], str], Awaitable[None]] = _consume_nothing
+    asks_about_memory: Callable[[str], bool] = lambda _: False
+    """Tells a question about memory, for which a turn waits longer."""
+    lookup: MemoryTools | None = None
+    """What the agent's own questions are answered by."""
+    facts: FactKeeper | None = None
+    """Keeps what the message asks to be remembered."""
+    consumed: Callable[[Sequence[str], str], Awaitable[None]] = do_nothing
     """Notes that pending context went into a turn's prompt."""
     turn_ended: Callable[[], None] = lambda: None
     """Called when a turn's intents are recorded and its completion is stored."""
+    catch_up: Callable[[], Awaitable[None]] = do_nothing
+    """Makes turns that ended just now searchable; may raise `StoreUnavailable`."""
     on_not_recorded: Callable[[], None] = lambda: None
     is_missing: bool = False
     """Memory could not be opened: what turns would record is reported as lost."""
@@ -118,6 +131,7 @@ class TurnChronicle:
         outcome, stop_reason = result["outcome"], result["stop_reason"]
         if text:
             self.note(partial(intent_from_llm_response, text=text, model=result["model"]), at)
+        self._guarded(result, at)
         if outcome in _CUT_OFF:
             tools = "; ".join(
                 f"{tool['name']} ({tool['summary']}): {tool['status']}" for tool in result["tools"]
@@ -139,6 +153,43 @@ class TurnChronicle:
             duration_ms=result["duration_ms"],
         )
         self.note(build, at)
+
+    def _guarded(self, result: Mapping[str, Any], at: datetime) -> None:
+        """Note what the gateway's guards did in the turn."""
+        tools = "; ".join(f"{tool['name']} {tool['summary']}" for tool in result["tools"][-3:])
+        if result["stop_reason"] == "doom_loop":
+            self.note(partial(intent_from_doom_loop, tools=tools), at)
+        codes = [notice["code"] for notice in result["notices"]]
+        if "forced_summary" in codes:
+            self.note(partial(intent_from_forced_summary, tools=tools), at)
+        if "model_retrying" in codes:
+            self.note(partial(intent_from_model_retries, count=codes.count("model_retrying")), at)
+
+    async def keep_told(
+        self, conversation: Conversation | None, uses: Iterable[ToolUse]
+    ) -> list[dict[str, str]]:
+        """Keep what the message asks to be remembered; return `memory.saved` of the turn result.
+
+        A failure is logged only: what cannot be written now, `record` cannot write either, and reports it.
+        """
+        keeper, turn = self._memory.facts, self._turn
+        if keeper is None or self._recorder is None:
+            return []
+        project_id = getattr(conversation, "project_id", None)
+        told = ToldTurn(
+            message=turn.message,
+            scope=Scope(owner_id=turn.user_id, project_id=project_id),
+            conversation_id=turn.conversation_id,
+            turn_id=turn.id,
+            occurred_at=turn.created_at,
+            notes=[text for use in uses if use.status == "ok" for text in _noted(use.input)],
+        )
+        try:
+            facts = await keeper.keep_told(told)
+        except (StoreUnavailable, IntentRefused):
+            _log.exception("facts_not_kept", extra={"turn_id": turn.id})
+            return []
+        return [saved_fields(fact) for fact in facts]
 
     async def record(self) -> bool:
         """Record everything in one transaction; return False if that failed."""
@@ -180,3 +231,14 @@ class TurnChronicle:
             return {}
         self._intents.append(intent)
         return {"intent": intent.key, **({"text": line} if line is not None else {})}
+
+
+def saved_fields(fact: Fact) -> dict[str, str]:
+    """Return one entry of `memory.saved`."""
+    return {"id": fact.id, "kind": "fact", "title": to_item(fact).title}
+
+
+def _noted(tool_input: Mapping[str, Any]) -> list[str]:
+    """Return what a call wrote into the memory folder; nothing if it names no file there."""
+    texts = [value for value in tool_input.values() if isinstance(value, str)]
+    return texts if any(_NOTE.search(text) for text in texts) else []

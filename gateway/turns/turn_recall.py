@@ -11,15 +11,30 @@ import anyio
 
 from gateway.conversations.model import Conversation
 from gateway.turns.context import TurnContext
+from gateway.turns.conversation_memory import scope_of, seen_in
 from gateway.turns.result import memory_fields
 from memory.errors import StoreUnavailable
 from memory.recall.query import RECALLED_KINDS, ContextPack, QueryPack
-from memory.scope import Scope
 
 _log = logging.getLogger(__name__)
 
+_ABOUT_MEMORY_S: Final = 2.0
+"""The least deadline of a question about memory: a summary of memory is worth the time."""
+_CATCHING_UP_SHARE: Final = 0.3
+"""What the record gets of the deadline to take over turns that ended just now."""
 _OWN_SHARE: Final = 0.8
 """Memory's share of the deadline: by then it drops its slow parts, and has time left to report that."""
+
+
+_SILENT: Final = frozenset(
+    {
+        *("memory_timeout", "memory_failed", "fulltext_timeout", "fulltext_error"),
+        *("notes_timeout", "notes_error"),
+    }
+)
+"""Reasons for which memory may have said less than it knows; without vectors words still answer."""
+_SILENCE: Final = "Memory backend degraded"
+_MAY_HAVE_MORE: Final = "It did not answer for this message, or not with everything. Do not say that nothing is remembered."
 
 
 class TurnRecall:
@@ -40,24 +55,46 @@ class TurnRecall:
         if not conversation.memory_enabled:
             return
         deadline_s = self._context.parts.limits.recall_deadline_s
+        if self._context.parts.memory.asks_about_memory(self._context.turn.message):
+            deadline_s = max(deadline_s, _ABOUT_MEMORY_S)
         pack = ContextPack(degraded=("memory_timeout",))
+        began = anyio.current_time()
         try:
             with anyio.move_on_after(deadline_s):
-                pack = await self._context.parts.memory.reader.recall(await self._query(deadline_s))
+                with anyio.move_on_after(deadline_s * _CATCHING_UP_SHARE):
+                    await self._context.parts.memory.catch_up()
+                left_s = began + deadline_s - anyio.current_time()
+                query = await self._query(conversation, left_s)
+                pack = await self._context.parts.memory.reader.recall(query)
             self.fields, self._text = memory_fields(pack), str(pack.text)
             self._pending = tuple(pack.pending_intent_ids)
         except Exception:  # noqa: BLE001  memory never breaks a turn
             _log.exception("recall_failed")
             self.fields = memory_fields(ContextPack(degraded=("memory_failed",)))
+        finally:
+            self._tell_silence()
+            seconds = anyio.current_time() - began
+            self._context.parts.metrics.observe_recall("whole", seconds)
 
-    async def _query(self, deadline_s: float) -> QueryPack:
+    def _tell_silence(self) -> None:
+        """Tell the person and the model that memory gave no answer, or less than there may be."""
+        silent = [reason for reason in self.fields["degraded"] if reason in _SILENT]
+        if not silent or self._context.parts.memory.is_missing:
+            return  # a missing memory is reported when the turn cannot be written
+        self._context.notice("memory_silent")
+        if _SILENCE not in self._text:
+            line = f"{_SILENCE}: {', '.join(silent)}. {_MAY_HAVE_MORE}"
+            self._text = f"{self._text}\n\n{line}" if self._text else line
+
+    async def _query(self, conversation: Conversation, deadline_s: float) -> QueryPack:
         turn = self._context.turn
         return QueryPack(
             queries=(turn.message,),
-            scope=Scope(owner_id=turn.user_id),
+            scope=scope_of(conversation),
             kinds=RECALLED_KINDS,
             conversation_id=turn.conversation_id,
             active_tools=await self._context.parts.memory.tools.of(turn.conversation_id),
+            seen=await seen_in(self._context.parts.turns, conversation),
             deadline_s=deadline_s * _OWN_SHARE,
         )
 
@@ -84,8 +121,11 @@ class TurnRecall:
         context.journal.write("context", **self.fields, text=self._text, **intent)
         if any(self.fields.values()):
             context.events.emit("memory.injected", **self.fields)
-        for reason in self.fields["degraded"]:
-            context.parts.metrics.count_recall_degraded(reason)
+        context.parts.metrics.count_recall(
+            shown=len(self.fields["injected"]),
+            held_back=[held["reason"] for held in self.fields["suppressed"]],
+            degraded=self.fields["degraded"],
+        )
 
     async def mark_sent(self) -> None:
         """If the text was shown, mark the pending context in it as consumed."""

@@ -16,9 +16,11 @@ from gateway.engine.events import ToolCalled
 from gateway.journal import Journal, TurnJournal
 from gateway.turns.conversation_memory import ConversationTools
 from gateway.turns.evidence import Evidence, Notice
+from gateway.turns.file_changes import NO_CHANGES
 from gateway.turns.reply import Ending
 from gateway.turns.result import failure_notice, memory_fields, tool_fields, turn_result
 from gateway.turns.sentences import language_of, say
+from gateway.turns.steps import Steps, clean_steps, closing_step
 from gateway.turns.turn_memory import TurnChronicle, TurnMemory
 from memory.clock import elapsed_ms
 from memory.recall.query import ContextPack
@@ -38,9 +40,10 @@ def _take(evidence: Evidence, kind: str, data: dict[str, Any]) -> None:
     match kind:
         case "turn.started":
             evidence.model = data.get("model") or ""
-        case "text.delta":
-            evidence.partial += data["text"]
+        case "text.delta" | "thinking.delta" | "approval.requested" | "approval.resolved":
+            _take_step(evidence.steps, kind, data)
         case "tool.started":
+            evidence.steps.end_text()
             call = ToolCalled(
                 index=data.get("index", len(evidence.tools) + 1),
                 tool_use_id=data["tool_use_id"],
@@ -52,10 +55,25 @@ def _take(evidence: Evidence, kind: str, data: dict[str, Any]) -> None:
             use = evidence.tools[_index_of(evidence, data)]
             use.status, use.error = data["status"], data["error"]
             use.duration_ms = data["duration_ms"]
+            use.output, use.ran = data.get("output") or "", data.get("ran")
         case "notice":
             evidence.notices.append(Notice(data["code"], data["message"]))
         case _:
             return
+
+
+def _take_step(steps: Steps, kind: str, data: dict[str, Any]) -> None:
+    match kind:
+        case "text.delta":
+            steps.add_text(data["text"] if steps.partial else data["text"].lstrip("\n"))
+        case "thinking.delta":
+            if steps.partial:
+                steps.end_text()
+            steps.add_thinking(data["text"])
+        case "approval.requested":
+            steps.add_approval(data["approval_id"], data.get("index") or 0)
+        case _:
+            steps.resolve_approval(data["approval_id"], data["decision"], data.get("by"), data)
 
 
 def _index_of(evidence: Evidence, data: Mapping[str, Any]) -> int:
@@ -88,15 +106,17 @@ async def close_crashed(
     evidence = evidence_of(stored)
     started_at = turn.started_at or turn.created_at
     lines = journal.open(turn.conversation_id, turn.id, started_at)
+    is_remembered = conversation is not None and conversation.memory_enabled
+    memory = replace(memory, tools=ConversationTools())  # the history has the tools in use
+    chronicle = TurnChronicle(memory, turn, is_on=is_remembered)
     if turn.result is None:
         result = _cut_off(turn, stored, evidence, events, lines, now)
+        saved = await chronicle.keep_told(conversation, evidence.tools.values())
+        result["memory"]["saved"] = saved
         turn = replace(turn, finished_at=now, result=result)
         await events.note_ending(turn)
     else:
         result = turn.result
-    is_remembered = conversation is not None and conversation.memory_enabled
-    memory = replace(memory, tools=ConversationTools())  # the history has the tools in use
-    chronicle = TurnChronicle(memory, turn, is_on=is_remembered)
     chronicle.received(conversation, started_at)
     for use in evidence.tools.values():
         chronicle.tool(use, now)
@@ -142,6 +162,7 @@ def _cut_off(
     answered = {data["approval_id"] for data in answers}
     for data in questions:
         if data["approval_id"] not in answered:
+            evidence.steps.resolve_approval(data["approval_id"], "deny", "turn_ended")
             events.emit(
                 "approval.resolved",
                 approval_id=data["approval_id"],
@@ -156,9 +177,11 @@ def _cut_off(
         events.emit("notice", **asdict(notice))
     memory = memory_fields(ContextPack())
     for data in _of_type(stored, "memory.injected"):
-        memory = {key: data[key] for key in memory}
+        memory = {key: data.get(key, value) for key, value in memory.items()}
+    # what the files were before was known to the dead server alone
+    evidence.changes = {**NO_CHANGES, "complete": not evidence.tools}
     started_at = turn.started_at or turn.created_at
-    return turn_result(
+    result = turn_result(
         evidence,
         ending,
         turn=turn,
@@ -168,6 +191,8 @@ def _cut_off(
         finished_at=now,
         duration_ms=elapsed_ms(started_at, now),
     )
+    result["steps"] = clean_steps(result["steps"], result["reply"], str)
+    return result
 
 
 def _of_type(stored: Sequence[TurnEvent], kind: str) -> list[dict[str, Any]]:
@@ -190,6 +215,7 @@ async def close_withdrawn(turn: Turn, events: TurnEvents, why: Withdrawal, now: 
         finished_at=now,
         duration_ms=0,
     )
-    result |= {"reply": say(language_of(turn.message), why), "log_file": None}
+    closing = say(language_of(turn.message), why)
+    result |= {"reply": closing, "steps": [closing_step(closing)], "log_file": None}
     state: Literal["withdrawn", "completed"] = "withdrawn" if why == "withdrawn" else "completed"
     await events.complete(replace(turn, state=state, finished_at=now, result=result), result)

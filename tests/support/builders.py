@@ -1,16 +1,18 @@
 """Values that tests of turns are made of."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import anyio
 
 from gateway.engine.events import EngineEvent, RunFinished, ToolCalled, ToolReturned
+from gateway.turns.approvals import AskedCall
 from gateway.turns.evidence import Evidence
 from gateway.turns.reply import Cause, Ending
 from gateway.turns.sentences import Language
 from memory.recall.query import ContextItem, ContextPack, QueryPack
+from policies.permits import effect_of_input
 from policies.tools import ToolCall
 
 NOON = datetime(2026, 11, 20, 12, 0, 0, tzinfo=UTC)
@@ -97,6 +99,12 @@ def tool_call(
         tool_use_id=tool_use_id,
         index=int(tool_use_id[1:]),
     )
+
+
+def asked_about(call: ToolCall, show: Callable[[str], str] = str) -> AskedCall:
+    """Return a call as a person is asked about it, of which no more is known than its input."""
+    effect = effect_of_input(call.name, call.input, call.cwd)
+    return AskedCall(call=call, effect=effect, summary="ls", input=dict(call.input), show=show)
 
 
 def codes(notices: Sequence[Mapping[str, Any]]) -> list[str]:

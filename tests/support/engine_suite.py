@@ -79,13 +79,14 @@ class EngineSuite(EngineLifecycleSuite):
             told = await ask(client, script({"text": text}))
             assert told.streamed == told.only(TextDone).text == text
 
-    async def test_a_call_is_judged_decided_and_run_as_it_was_changed(self, tmp_path: Path) -> None:
+    async def test_each_call_is_judged_decided_and_run_as_it_was_changed(
+        self, tmp_path: Path
+    ) -> None:
         changed = Allow(rule="test", reason="", updated_input={"command": "cat b.txt"})
         gate = Gate(decide=changed)
         async with self.open(tmp_path) as engine:
-            told = await ask(
-                await self.connect(engine), script(bash("cat a.txt"), {"text": "read"}), gate
-            )
+            client = await self.connect(engine)
+            told = await ask(client, script(bash("cat a.txt"), {"text": "read"}), gate)
             called, returned = told.only(ToolCalled), told.only(ToolReturned)
             assert gate.kinds == ["judge", "decide"]
             for _, call in gate.asked:
@@ -95,19 +96,12 @@ class EngineSuite(EngineLifecycleSuite):
             assert called.input["command"] == "cat a.txt"
             assert (returned.is_error, returned.text.strip()) == (False, "beta")
             assert told.text == "read"
-
-    async def test_calls_in_one_answer_are_each_judged_and_each_return(
-        self, tmp_path: Path
-    ) -> None:
-        gate = Gate()
-        calls = [{"name": "Bash", "input": {"command": f"cat {letter}.txt"}} for letter in "ab"]
-        async with self.open(tmp_path) as engine:
-            told = await ask(
-                await self.connect(engine), script({"tools": calls}, {"text": "read"}), gate
-            )
-            returned = {event.tool_use_id: event.text.strip() for event in told.all(ToolReturned)}
-            called = [event.tool_use_id for event in told.all(ToolCalled)]
-            assert [returned[item] for item in called] == ["alpha", "beta"]
+            gate = Gate()
+            calls = [{"name": "Bash", "input": {"command": f"cat {name}.txt"}} for name in "ab"]
+            told = await ask(client, script({"tools": calls}, {"text": "read"}), gate)
+            texts = {event.tool_use_id: event.text.strip() for event in told.all(ToolReturned)}
+            in_order = [event.tool_use_id for event in told.all(ToolCalled)]
+            assert [texts[tool_use_id] for tool_use_id in in_order] == ["alpha", "beta"]
             assert sorted(gate.kinds) == ["decide", "decide", "judge", "judge"]
 
     async def test_a_tool_of_our_own_is_gated_and_answered_by_the_run_it_is_called_in(
@@ -124,6 +118,10 @@ class EngineSuite(EngineLifecycleSuite):
             await anyio.lowlevel.checkpoint()
             return OwnAnswer("Second refuses.", is_error=True)
 
+        async def broken(name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
+            await anyio.lowlevel.checkpoint()
+            raise RuntimeError("a secret of ours")
+
         greet = script({"tool": GREET, "input": {"name": "王", "more": 1}}, {"text": "greeted"})
         async with self.open(tmp_path) as engine:
             with anyio.fail_after(LONG_S):
@@ -137,28 +135,15 @@ class EngineSuite(EngineLifecycleSuite):
             told = await ask(client, greet, call_own=second)
             assert told.only(ToolReturned).is_error
             assert "Second refuses." in told.only(ToolReturned).text
+            told = await ask(client, greet, call_own=broken)
+            assert (told.text, told.only(ToolReturned).is_error) == ("greeted", True)
+            assert "The tool broke" in told.only(ToolReturned).text
+            assert "secret" not in told.only(ToolReturned).text
             told = await ask(client, greet, Gate(decide=NO), call_own=first)
             assert told.only(ToolReturned).is_error
             told = await ask(client, greet)
             assert "No turn is running" in told.only(ToolReturned).text
             assert len(asked) == 1
-
-    async def test_a_tool_of_our_own_that_breaks_is_told_and_the_run_goes_on(
-        self, tmp_path: Path
-    ) -> None:
-        async def broken(name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
-            await anyio.lowlevel.checkpoint()
-            raise RuntimeError("a secret of ours")
-
-        greet = script({"tool": GREET, "input": {"name": "Ann"}}, {"text": "went on"})
-        async with self.open(tmp_path) as engine:
-            with anyio.fail_after(LONG_S):
-                client = await engine.connect(WITH_GREETER, SessionOrigin())
-            told = await ask(client, greet, call_own=broken)
-            assert told.text == "went on"
-            assert told.only(ToolReturned).is_error
-            assert "The tool broke" in told.only(ToolReturned).text
-            assert "secret" not in told.only(ToolReturned).text
 
     async def test_an_agent_without_a_tool_of_our_own_cannot_call_it(self, tmp_path: Path) -> None:
         async def never(name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
@@ -186,26 +171,7 @@ class EngineSuite(EngineLifecycleSuite):
                 assert told.only(ToolReturned).is_error
                 assert NO.message in told.only(ToolReturned).text
                 assert (told.text, told.finish.subtype) == ("not done", "success")
-                assert (tmp_path / "ws" / "a.txt").exists()
                 assert gate.kinds == asked
-
-    async def test_an_interrupting_denial_ends_the_run_without_a_result(
-        self, tmp_path: Path
-    ) -> None:
-        async with self.open(tmp_path) as engine:
-            client = await self.connect(engine)
-            for gate in (Gate(judge=STOP, decide=STOP), Gate(decide=STOP), Gate(judge=STOP)):
-                told = await ask(client, script(bash("rm a.txt"), {"text": "never"}), gate)
-                assert told.only(ToolReturned).is_error
-                assert told.finish.subtype == "error_during_execution"
-                assert (told.finish.is_error, told.finish.result) == (True, None)
-                assert told.finish.terminal_reason == "aborted_tools"
-                assert told.text == ""
-                assert (tmp_path / "ws" / "a.txt").exists()
-
-    async def test_a_broken_gatekeeper_denies(self, tmp_path: Path) -> None:
-        async with self.open(tmp_path) as engine:
-            client = await self.connect(engine)
             for gate in (
                 Gate(judge=RuntimeError("broken")),
                 Gate(decide=RuntimeError("broken")),
@@ -217,16 +183,36 @@ class EngineSuite(EngineLifecycleSuite):
                 told = await ask(client, script(bash("rm a.txt"), {"text": "not done"}), gate)
                 assert told.only(ToolReturned).is_error
                 assert told.text == "not done"
-                assert (tmp_path / "ws" / "a.txt").exists()
+            for gate in (Gate(judge=STOP, decide=STOP), Gate(decide=STOP), Gate(judge=STOP)):
+                told = await ask(client, script(bash("rm a.txt"), {"text": "never"}), gate)
+                assert told.only(ToolReturned).is_error
+                assert told.finish.subtype == "error_during_execution"
+                assert (told.finish.is_error, told.finish.result) == (True, None)
+                assert told.finish.terminal_reason == "aborted_tools"
+                assert told.text == ""
+            assert (tmp_path / "ws" / "a.txt").exists()
 
-    async def test_context_reaches_the_model_beside_the_prompt(self, tmp_path: Path) -> None:
+    async def test_prompt_and_context_reach_the_model_as_they_were_side_by_side(
+        self, tmp_path: Path
+    ) -> None:
+        begin = "/help me@example.org @a.txt\n@/etc/hostname and `@cached`, 看@b.txt\n"
         async with self.open(tmp_path) as engine:
             client = await self.connect(engine)
             told = await ask(client, script({"echo": "context"}), context="The tea is green.")
             assert "The tea is green." in told.text
-            told = await ask(client, script({"echo": "prompt"}), context="The tea is red.")
-            assert "candor-script" in told.text
+            told = await ask(client, begin + script({"echo": "prompt"}), context="The tea is red.")
+            assert told.text.startswith(begin)
             assert "The tea is red." not in told.text
+            told = await ask(client, begin + script({"echo": "messages"}))
+            assert "alpha" not in told.text
+            assert "beta" not in told.text
+            told = await ask(client, script({"empty": True}, {"empty": True}))
+            assert (told.finish.subtype, told.finish.is_error) == ("success", False)
+            assert not told.finish.result
+            assert told.text == ""
+            told = await ask(client, script({"refusal": True}))
+            assert told.finish.stop_reason == "refusal"
+            assert told.text == ""
 
     async def test_the_model_waits_for_late_context_and_an_interrupt_does_not(
         self, tmp_path: Path
@@ -249,16 +235,6 @@ class EngineSuite(EngineLifecycleSuite):
                 assert ("The tea is green." in told.text) is not is_interrupted
             assert told.finish.subtype == "error_during_execution"
             assert (await ask(client, script({"text": "yes"}))).text == "yes"
-
-    async def test_what_a_person_wrote_reaches_the_model_as_it_was(self, tmp_path: Path) -> None:
-        begin = "/help me@example.org @a.txt\n@/etc/hostname and `@cached`, 看@b.txt\n"
-        async with self.open(tmp_path) as engine:
-            client = await self.connect(engine)
-            told = await ask(client, begin + script({"echo": "prompt"}))
-            assert told.text.startswith(begin)
-            told = await ask(client, begin + script({"echo": "messages"}))
-            assert "alpha" not in told.text
-            assert "beta" not in told.text
 
     async def test_a_failing_service_is_told_and_waited_out_or_given_up(
         self, tmp_path: Path
@@ -283,19 +259,6 @@ class EngineSuite(EngineLifecycleSuite):
                 assert told.text == told.streamed == ""
                 assert (told.finish.is_error, told.finish.api_error_status) == (True, status)
                 assert told.finish.terminal_reason == "api_error"
-
-    async def test_an_empty_answer_is_a_success_and_a_refusal_a_reason_to_stop(
-        self, tmp_path: Path
-    ) -> None:
-        async with self.open(tmp_path) as engine:
-            client = await self.connect(engine)
-            told = await ask(client, script({"empty": True}, {"empty": True}))
-            assert (told.finish.subtype, told.finish.is_error) == ("success", False)
-            assert not told.finish.result
-            assert told.text == ""
-            told = await ask(client, script({"refusal": True}))
-            assert told.finish.stop_reason == "refusal"
-            assert told.text == ""
 
     async def test_clients_side_by_side_do_not_mix(self, tmp_path: Path) -> None:
         async with self.open(tmp_path) as engine:

@@ -14,10 +14,14 @@ from memory.intents.builders import (
     intent_from_breaker,
     intent_from_conversation,
     intent_from_delivery,
+    intent_from_doom_loop,
+    intent_from_forced_summary,
     intent_from_llm_response,
     intent_from_memory_forgotten,
     intent_from_memory_injected,
+    intent_from_memory_saved,
     intent_from_memory_suppressed,
+    intent_from_model_retries,
     intent_from_permission,
     intent_from_tool_result,
     intent_from_turn_completed,
@@ -84,6 +88,9 @@ BUILT: Mapping[str, Builder] = {
     ),
     "turn.completed": completed,
     "turn.cut_off": cut_off,
+    "guard.doom_loop": lambda at: intent_from_doom_loop(at, tools="Bash ls"),
+    "guard.forced_summary": lambda at: intent_from_forced_summary(at, tools="Bash ls"),
+    "guard.model_retries": lambda at: intent_from_model_retries(at, count=2),
     "llm.response": lambda at: intent_from_llm_response(at, text="好的", model="m-1"),
     **{
         f"tool.{{tool_name}}.{status}": partial(tool_result, status=status)
@@ -100,6 +107,14 @@ BUILT: Mapping[str, Builder] = {
     "memory.injected": lambda at: intent_from_memory_injected(at, ids=["epi_1"], titles=["支付"]),
     "memory.suppressed": lambda at: intent_from_memory_suppressed(
         at, ids=["epi_2"], reasons=["stale_tool_schema"]
+    ),
+    "memory.saved": lambda at: intent_from_memory_saved(
+        at,
+        item_kind="fact",
+        item_id="fac_1",
+        revision=1,
+        text="我的车牌是沪A12345",
+        origin="request",
     ),
     "memory.forgotten": lambda at: intent_from_memory_forgotten(at, item_kind="episode"),
     "conversation.started": lambda at: intent_from_conversation(at, change="started"),

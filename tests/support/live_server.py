@@ -36,8 +36,8 @@ DEADLINE_S = 60.0
 
 _OPEN = re.compile(r"^Open (http://\S+)$", re.MULTILINE)
 _LOOK_AGAIN_S = 0.02
-_READ_LATE = ("ANTHROPIC_", "CLAUDE_", "NODE_")
-"""The beginnings of variables that a server reads after its imports, or only its agents read."""
+_READ_EARLY = ("PYTHON", "LD_", "LC_", "LANG", "TZ")
+"""The beginnings of variables that the interpreter reads before its first line, or as it imports."""
 
 
 def script(*steps: Mapping[str, Any], say: str = "Please play this.") -> str:
@@ -327,6 +327,7 @@ def environment(
         "data_dir": directory / "data",
         "log_dir": directory / "logs",
         "prewarmed_clients": 0,  # an agent that nobody asks costs as much as one that works
+        "recall_deadline_ms": 20_000,  # on a busy machine memory is late, which is a notice
         **settings,
     }
     blank = [*dotenv_values(ROOT / ".env"), *(row[0] for row in settings_rows())]
@@ -352,35 +353,81 @@ def run_app(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command that ends by itself; `given` is what it reads."""
     env = environment(directory, settings, environ or {})
-    if program == ROOT / "app.py" and given is None and _may_be_warm(environ, prefix):
-        return _run_warm(arguments, env)
-    return subprocess.run(
-        [*prefix, sys.executable, str(program), *arguments],
-        cwd=ROOT,
-        env=env,
-        input=given,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=START_S,
-        check=False,
-    )
+    fresh = not _may_be_warm(environ, prefix)
+    return run_program(arguments, env, program=program, given=given, prefix=prefix, fresh=fresh)
 
 
 def _may_be_warm(environ: Mapping[str, str] | None, prefix: Sequence[str]) -> bool:
     """Return whether a forked process behaves as a new one: no variable matters before its first line."""
-    return POSSIBLE and not prefix and all(name.startswith(_READ_LATE) for name in environ or {})
+    is_early = any(name.startswith(_READ_EARLY) for name in environ or {})
+    return POSSIBLE and not prefix and not is_early
 
 
-def _run_warm(arguments: Sequence[str], env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = start_warm(arguments, env=env, out=out.fileno(), err=err.fileno())
+def run_program(
+    arguments: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    program: Path = ROOT / "app.py",
+    given: str | None = None,
+    prefix: Sequence[str] = (),
+    fresh: bool = not POSSIBLE,
+) -> subprocess.CompletedProcess[str]:
+    """Run a program that ends by itself; `fresh` is a process that imports the server by itself."""
+    if fresh:
+        return subprocess.run(
+            [*prefix, sys.executable, str(program), *arguments],
+            cwd=ROOT,
+            env={"PYTHONPATH": str(ROOT), **env},
+            input=given,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=START_S,
+            check=False,
+        )
+    with (
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+        tempfile.TemporaryFile() as read,
+    ):
+        read.write((given or "").encode())
+        read.seek(0)
+        process = start_warm(
+            arguments,
+            env=env,
+            out=out.fileno(),
+            err=err.fileno(),
+            given=read.fileno(),
+            program=program,
+        )
         code = process.wait(START_S)
         said = []
         for file in (out, err):
             file.seek(0)
             said.append(file.read().decode("utf-8"))
     return subprocess.CompletedProcess(list(arguments), code, *said)
+
+
+def start_app(
+    *arguments: str,
+    env: Mapping[str, str],
+    out: int,
+    err: int,
+    given: int | None = None,
+    prefix: Sequence[str] = (),
+    fresh: bool = not POSSIBLE,
+) -> subprocess.Popen[bytes] | WarmProcess:
+    """Start a command that goes on; `fresh` is a process that imports the server by itself."""
+    if not fresh:
+        return start_warm(arguments, env=env, out=out, err=err, given=given)
+    return subprocess.Popen(
+        [*prefix, sys.executable, str(ROOT / "app.py"), *arguments],
+        cwd=ROOT,
+        env=env,
+        stdin=subprocess.DEVNULL if given is None else given,
+        stdout=out,
+        stderr=err,
+    )
 
 
 def start_server(
@@ -402,19 +449,11 @@ def start_server(
     env = environment(directory, settings, environ or {})
     owner = owner_of(Path(env["CANDOR_DATA_DIR"]))
     with out_file.open("wb") as out, err_file.open("wb") as err:
-        process: subprocess.Popen[bytes] | WarmProcess
+        is_fresh = fresh or not _may_be_warm(environ, prefix)
         arguments = [command] if command else []
-        if fresh or not _may_be_warm(environ, prefix):
-            process = subprocess.Popen(
-                [*prefix, sys.executable, str(ROOT / "app.py"), *arguments],
-                cwd=ROOT,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-            )
-        else:
-            process = start_warm(arguments, env=env, out=out.fileno(), err=err.fileno())
+        process = start_app(
+            *arguments, env=env, out=out.fileno(), err=err.fileno(), prefix=prefix, fresh=is_fresh
+        )
     try:
         url = _wait_for_address(process, out_file, err_file)
     except BaseException:

@@ -12,7 +12,7 @@ from anyio.from_thread import start_blocking_portal
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from gateway.demo.loopback import cut_connection, run_server
+from gateway.demo.server import cut_connection, run_server
 
 Ending = Literal["whole", "closed", "dropped"]
 """`closed`: the body ends early, as if it were complete; `dropped`: the connection breaks."""

@@ -9,8 +9,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gateway.demo.loopback import run_server
-from gateway.demo.server import create_demo_app
+from gateway.demo.server import create_demo_app, run_server
 
 
 @dataclass

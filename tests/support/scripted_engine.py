@@ -17,7 +17,6 @@ import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 
-from gateway.engine.event_queue import EventQueue
 from gateway.engine.events import (
     ClientLost,
     EngineEvent,
@@ -34,7 +33,7 @@ from gateway.engine.events import (
     ToolCalled,
     ToolReturned,
 )
-from gateway.engine.gatekeeper import first_denial, last_word
+from gateway.engine.hooks import first_denial, last_word
 from gateway.engine.own_tools import OwnServer, call_own
 from gateway.engine.protocol import (
     ClientDead,
@@ -44,6 +43,7 @@ from gateway.engine.protocol import (
     SessionGone,
     SessionOrigin,
 )
+from gateway.engine.runs import EventQueue
 from policies.tools import ToolCall
 from policies.verdict import Deny
 from tests.support.scripted_steps import (

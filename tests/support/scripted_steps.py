@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import shutil
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -74,16 +75,34 @@ def run_tool_blocking(workspace: Path, name: str, tool_input: Mapping[str, Any])
     if name == "Write":
         (workspace / tool_input["file_path"]).write_text(tool_input["content"], encoding="utf-8")
         return "written"
-    words = [part for part in shlex.split(tool_input["command"]) if not part.startswith("-")]
+    if name == "Edit":
+        path = workspace / tool_input["file_path"]
+        text = path.read_text(encoding="utf-8")
+        path.write_text(
+            text.replace(tool_input["old_string"], tool_input["new_string"]), encoding="utf-8"
+        )
+        return "edited"
+    return _run_command(workspace, tool_input["command"])
+
+
+def _run_command(workspace: Path, command: str) -> str:
+    words = [part for part in shlex.split(command) if not part.startswith("-")]
     paths = [workspace / word for word in words[1:]]
+    output = ""
     match words[0]:
         case "ls":
-            return "\n".join(sorted(entry.name for entry in (paths or [workspace])[0].iterdir()))
+            output = "\n".join(sorted(entry.name for entry in (paths or [workspace])[0].iterdir()))
         case "cat":
-            return "".join(path.read_text(encoding="utf-8") for path in paths)
+            output = "".join(path.read_text(encoding="utf-8") for path in paths)
         case "rm":
             for path in paths:
-                path.unlink()
-            return ""
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        case "cp":
+            shutil.copy(*paths)
+        case "mv":
+            shutil.move(str(paths[0]), str(paths[1]))
+        case "mkdir":
+            paths[0].mkdir()
         case other:
             raise ValueError(f"the scripted engine has no {other}")
+    return output

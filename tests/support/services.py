@@ -27,7 +27,8 @@ def script(*steps: dict[str, Any]) -> str:
 def settings_below(root: Path, **settings: Any) -> Settings:
     """Return settings whose directories all lie below `root`."""
     given = {"workspace": root / "ws", "data_dir": root / "data", "log_dir": root / "logs"}
-    return Settings(**{**given, "prewarmed_clients": 0, "shutdown_grace_s": 0.0, **settings})
+    quiet = {"prewarmed_clients": 0, "shutdown_grace_s": 0.0, "recall_deadline_ms": 20_000}
+    return Settings(**{**given, **quiet, **settings})
 
 
 def scripted_engine(services: Services) -> ScriptedEngine:
@@ -79,7 +80,7 @@ async def send(
 
 async def result_of(services: Services, accepted: Accepted) -> dict[str, Any]:
     """Wait for a turn's result."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         return await services.chat.reader.result(LOCAL_USER, accepted.turn_id)
 
 
@@ -102,7 +103,7 @@ async def events_of(
 ) -> list[TurnEvent]:
     """Read a turn's events from its first one up to one of a kind."""
     found: list[TurnEvent] = []
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         async with services.chat.reader.follow_turn(accepted) as subscription:
             while not any(event.type == until for event in found):
                 found += await subscription.next(5)

@@ -23,6 +23,10 @@ ROOT = Path(__file__).resolve().parents[2]
 POSSIBLE = sys.platform == "linux"
 
 _PROGRAM = Path(__file__).with_name("warm_starts_program.py")
+_STARTER_ENV = {
+    "PYTHONWARNINGS": "error",
+    "OPENBLAS_NUM_THREADS": "1",  # a process that forks must have one thread
+}
 _lock = threading.Lock()
 _orders: list[socket.socket] = []
 
@@ -80,13 +84,21 @@ class WarmProcess:
 
 
 def start_warm(
-    arguments: Sequence[str], *, env: Mapping[str, str], out: int, err: int
+    arguments: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    out: int,
+    err: int,
+    given: int | None = None,
+    program: Path = ROOT / "app.py",
 ) -> WarmProcess:
-    """Start `app.py` with these arguments and this environment, and nothing to read."""
+    """Start a program with these arguments and this environment; it reads `given`, else nothing."""
     said, tell = os.pipe()
+    words = [str(program), *arguments]
     try:
-        order = json.dumps({"arguments": list(arguments), "env": dict(env)}).encode()
-        socket.send_fds(_line_to_starter(), [order], [out, err, tell])
+        order = json.dumps({"words": words, "env": dict(env)}).encode()
+        streams = [out, err] if given is None else [out, err, given]
+        socket.send_fds(_line_to_starter(), [order], [tell, *streams])
     finally:
         os.close(tell)
     return WarmProcess(said)
@@ -100,7 +112,7 @@ def _line_to_starter() -> socket.socket:
                 starter = subprocess.Popen(
                     [sys.executable, str(_PROGRAM), str(theirs.fileno())],
                     cwd=ROOT,
-                    env={**os.environ, "PYTHONWARNINGS": "error"},
+                    env={**os.environ, **_STARTER_ENV},
                     stdin=subprocess.DEVNULL,
                     pass_fds=[theirs.fileno()],
                 )

@@ -26,6 +26,7 @@ IMPORTED_WHEN_SERVING = [
 ]
 _LONGEST = 1 << 20
 _STANDARD = 3
+_MOST_PASSED = 4
 
 
 def main(descriptor: int) -> None:
@@ -38,7 +39,7 @@ def main(descriptor: int) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # those that wait end unasked
     with socket.socket(fileno=descriptor) as orders:
         while True:
-            order, passed, _, _ = socket.recv_fds(orders, _LONGEST, _STANDARD)
+            order, passed, _, _ = socket.recv_fds(orders, _LONGEST, _MOST_PASSED)
             if not order:
                 return
             if os.fork() == 0:
@@ -46,24 +47,29 @@ def main(descriptor: int) -> None:
                 break
             for item in passed:
                 os.close(item)
-    out, err, tell = passed
+    tell, *streams = passed
     server = os.fork()
     if server == 0:
-        _become(json.loads(order), out, err)
+        _become(json.loads(order), *streams)
     else:
         _watch(server, tell)
 
 
-def _become(order: dict[str, Any], out: int, err: int) -> None:
+def _become(order: dict[str, Any], out: int, err: int, given: int | None = None) -> None:
     """Be the server; returns or raises as its program does."""
+    if given is not None:
+        os.dup2(given, 0)
     os.dup2(out, 1)
     os.dup2(err, 2)
     os.closerange(_STANDARD, os.sysconf("SC_OPEN_MAX"))
+    # the objects of before took the descriptors for what they were then, such as files to seek in
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", 1, "utf-8", "backslashreplace", closefd=False)  # noqa: SIM115
     os.environ.clear()
     os.environ.update(order["env"])
-    program = str(ROOT / "app.py")
-    sys.argv = [program, *order["arguments"]]
-    runpy.run_path(program, run_name="__main__")
+    sys.argv = order["words"]
+    runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def _watch(server: int, tell: int) -> None:

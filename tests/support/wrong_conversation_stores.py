@@ -231,11 +231,6 @@ class Unordered(SqliteTurnStore):
         return found[::-1]
 
 
-class ByTheClock(SqliteTurnStore):
-    async def unfinished(self) -> Sequence[Turn]:
-        return sorted(await super().unfinished(), key=lambda entry: entry.created_at)
-
-
 class Remembering(SqliteTurnStore):
     """Gives out what it holds instead of a copy, and loses it when it is closed."""
 

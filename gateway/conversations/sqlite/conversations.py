@@ -1,26 +1,29 @@
 """Conversations in SQLite."""
 
-import logging
 import sqlite3
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields
 from datetime import datetime
 from hashlib import sha256
 
-from gateway.conversations.model import Conversation, ConversationChange, Page
-from gateway.conversations.sqlite.rows import conversation_of
-from gateway.conversations.sqlite.search import matching_blocking
+from gateway.conversations.model import (
+    Branch,
+    Conversation,
+    ConversationChange,
+    Page,
+    TextMatch,
+)
+from gateway.conversations.sqlite.branches import branches_blocking
+from gateway.conversations.sqlite.rows import conversation_of, readable
+from gateway.conversations.sqlite.search import matches_blocking, matching_blocking
 from gateway.conversations.store import KEY_OUTLIVES, UnknownCursor
 from gateway.ids import ConversationId, UserId
 from memory.clock import rfc3339
-from memory.errors import StoreDamaged, StoreUnavailable
+from memory.errors import StoreUnavailable
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.vacuum import IndexVacuum
-
-_log = logging.getLogger(__name__)
 
 _COLUMNS = [field.name for field in fields(Conversation) if field.name != "turns"]
 _INSERT = (
@@ -37,18 +40,6 @@ def insert_conversation(writer: sqlite3.Connection, conversation: Conversation) 
     writer.execute(_INSERT, values)
 
 
-def _readable(rows: Iterable[sqlite3.Row]) -> Iterator[Conversation]:
-    """Yield the rows that can be read; a damaged one is logged and must not hide the others."""
-    for row in rows:
-        try:
-            with decoding_rows():
-                conversation = conversation_of(row)
-        except StoreDamaged:
-            _log.exception("conversation_damaged", extra={"conversation_id": row["id"]})
-        else:
-            yield conversation
-
-
 class SqliteConversationStore:
     """See `ConversationStore`."""
 
@@ -58,11 +49,9 @@ class SqliteConversationStore:
         """Removes the words of deleted conversations from the search index while it runs."""
 
     async def create(self, conversation: Conversation) -> None:
-        """See `ConversationStore.create`."""
         await self._database.write(lambda writer: insert_conversation(writer, conversation))
 
     async def get(self, conversation_id: ConversationId, user_id: UserId) -> Conversation | None:
-        """See `ConversationStore.get`."""
         found = await self._database.values(
             conversation_of,
             "SELECT * FROM conversations WHERE id = ? AND user_id = ?",
@@ -70,10 +59,13 @@ class SqliteConversationStore:
         )
         return found[0] if found else None
 
+    async def count(self) -> int:
+        rows = await self._database.rows("SELECT count(*) AS n FROM conversations")
+        return int(rows[0]["n"])
+
     async def page(
         self, user_id: UserId, *, limit: int, cursor: str | None = None, query: str | None = None
     ) -> Page:
-        """See `ConversationStore.page`."""
         where, values = ["c.user_id = ?"], [str(user_id)]
         if cursor is not None:
             where.append("(c.last_activity_at, c.id) < (?, ?)")
@@ -93,12 +85,29 @@ class SqliteConversationStore:
         rows = await self._database.read(work)
         more = len(rows) > limit > 0
         return Page(
-            conversations=list(_readable(rows[:limit])),
+            conversations=list(readable(rows[:limit], conversation_of, "conversation")),
             next_cursor=_cursor(rows[limit - 1]) if more else None,
         )
 
+    async def pinned(self, user_id: UserId) -> Sequence[Conversation]:
+        rows = await self._database.rows(
+            "SELECT * FROM conversations WHERE user_id = ? AND pinned = 1"
+            " ORDER BY last_activity_at DESC, id DESC",
+            (user_id,),
+        )
+        return list(readable(rows, conversation_of, "conversation"))
+
+    async def matches(
+        self, conversation_ids: Sequence[ConversationId], query: str
+    ) -> Mapping[ConversationId, TextMatch]:
+        return await self._database.read(
+            lambda reader: matches_blocking(reader, conversation_ids, query)
+        )
+
+    async def branches(self, conversation: Conversation) -> Sequence[Branch]:
+        return await self._database.read(lambda reader: branches_blocking(reader, conversation))
+
     async def change(self, conversation_id: ConversationId, change: ConversationChange) -> None:
-        """See `ConversationStore.change`."""
         values = (
             change.title,
             "model" in change.unset,
@@ -109,22 +118,32 @@ class SqliteConversationStore:
             change.app_code,
             "environment" in change.unset,
             change.environment,
+            "project_id" in change.unset,
+            change.project_id,
             conversation_id,
         )
-        await self._database.write(
-            lambda writer: writer.execute(
+
+        def work(writer: sqlite3.Connection) -> None:
+            writer.execute(
                 "UPDATE conversations SET title = coalesce(?, title),"
                 " model = CASE WHEN ? THEN NULL ELSE coalesce(?, model) END,"
                 " memory_enabled = coalesce(?, memory_enabled),"
                 " case_memory = coalesce(?, case_memory),"
                 " app_code = CASE WHEN ? THEN NULL ELSE coalesce(?, app_code) END,"
-                " environment = CASE WHEN ? THEN NULL ELSE coalesce(?, environment) END WHERE id = ?",
+                " environment = CASE WHEN ? THEN NULL ELSE coalesce(?, environment) END,"
+                " project_id = CASE WHEN ? THEN NULL ELSE coalesce(?, project_id) END WHERE id = ?",
                 values,
             )
-        )
+            if change.pinned is not None:
+                writer.execute(
+                    "UPDATE conversations SET pinned = ? WHERE coalesce(root_id, id) ="
+                    " (SELECT coalesce(root_id, id) FROM conversations WHERE id = ?)",
+                    (change.pinned, conversation_id),
+                )
+
+        await self._database.write(work)
 
     async def bind_session(self, conversation_id: ConversationId, session_id: str | None) -> None:
-        """See `ConversationStore.bind_session`."""
         await self._database.write(
             lambda writer: writer.execute(
                 "UPDATE conversations SET session_id = ?, fork_at = NULL WHERE id = ?",
@@ -133,7 +152,6 @@ class SqliteConversationStore:
         )
 
     async def own_sessions(self, conversation_id: ConversationId) -> Sequence[str]:
-        """See `ConversationStore.own_sessions`."""
         rows = await self._database.rows(
             "WITH held AS (SELECT session_id FROM conversations WHERE id = :id"
             " UNION SELECT session_id FROM turns WHERE conversation_id = :id)"
@@ -147,7 +165,6 @@ class SqliteConversationStore:
         return [row["session_id"] for row in rows]
 
     async def delete(self, conversation_id: ConversationId, at: datetime) -> None:
-        """See `ConversationStore.delete`."""
 
         def work(writer: sqlite3.Connection) -> None:
             writer.execute(

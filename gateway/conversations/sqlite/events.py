@@ -2,12 +2,19 @@
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
-from gateway.conversations.model import TurnEvent
+from gateway.conversations.model import COMPLETED, Turn, TurnEvent
 from gateway.conversations.sqlite.rows import event_of
 from gateway.ids import ConversationId, TurnId
+from gateway.jsonsafe import json_text
 from memory.stores.sqlite.database import Database
+
+_SELECT = (
+    "SELECT seq, conversation_id, turn_id, n, type, CASE WHEN data != '' THEN data"
+    " ELSE (SELECT result FROM turns WHERE turns.id = events.turn_id) END AS data FROM events "
+)
+"""The last event of a turn has no data of its own if it is the turn's result."""
 
 
 def insert_events(writer: sqlite3.Connection, events: Sequence[TurnEvent]) -> None:
@@ -21,6 +28,17 @@ def insert_events(writer: sqlite3.Connection, events: Sequence[TurnEvent]) -> No
     )
 
 
+def without_results(events: Sequence[TurnEvent], turns: Sequence[Turn]) -> list[TurnEvent]:
+    """Return events to store with the turns that they complete; a result is stored with its turn alone."""
+    results = {turn.id: json_text(turn.result) for turn in turns}
+    return [
+        replace(event, data="")
+        if event.type == COMPLETED and event.data == results.get(event.turn_id)
+        else event
+        for event in events
+    ]
+
+
 class SqliteEventStore:
     """See `EventStore`."""
 
@@ -28,7 +46,6 @@ class SqliteEventStore:
         self._database = database
 
     async def last_seq(self) -> int:
-        """See `EventStore.last_seq`."""
         row = await self._database.row(
             "SELECT coalesce(max(seq), 0) AS last FROM sqlite_sequence WHERE name = 'events'"
         )  # deleted ones count too
@@ -36,11 +53,9 @@ class SqliteEventStore:
         return int(row["last"])
 
     async def append(self, events: Sequence[TurnEvent]) -> None:
-        """See `EventStore.append`."""
         await self._database.write(lambda writer: insert_events(writer, events))
 
     async def last_n(self, turn_id: TurnId) -> int:
-        """See `EventStore.last_n`."""
         row = await self._database.row(
             "SELECT coalesce(max(n), 0) AS last FROM events WHERE turn_id = ?", (turn_id,)
         )
@@ -48,7 +63,6 @@ class SqliteEventStore:
         return int(row["last"])
 
     async def find(self, turn_id: TurnId, n: int) -> int | None:
-        """See `EventStore.find`."""
         row = await self._database.row(
             "SELECT seq FROM events WHERE turn_id = ? AND n = ?", (turn_id, n)
         )
@@ -62,17 +76,26 @@ class SqliteEventStore:
         limit: int,
         turn_id: TurnId | None = None,
     ) -> Sequence[TurnEvent]:
-        """See `EventStore.after`."""
         if turn_id is not None:
             return await self._database.values(
                 event_of,
-                "SELECT * FROM events WHERE turn_id = :turn_id AND seq > :seq AND n >"
+                _SELECT + "WHERE turn_id = :turn_id AND seq > :seq AND n >"  # noqa: S608
                 " coalesce((SELECT n FROM events WHERE seq = :seq AND turn_id = :turn_id), 0)"
                 " ORDER BY n LIMIT :limit",
                 {"turn_id": turn_id, "seq": seq, "limit": limit},
             )
         return await self._database.values(
             event_of,
-            "SELECT * FROM events WHERE conversation_id = ? AND seq > ? ORDER BY seq LIMIT ?",
+            _SELECT + "WHERE conversation_id = ? AND seq > ? ORDER BY seq LIMIT ?",
             (conversation_id, seq, limit),
+        )
+
+    async def of_call(self, turn_id: TurnId, index: int) -> Sequence[TurnEvent]:
+        return await self._database.values(
+            event_of,
+            "SELECT * FROM events WHERE turn_id ="
+            " coalesce((SELECT copy_of FROM turns WHERE id = :turn_id), :turn_id)"
+            " AND type IN ('tool.started', 'tool.finished')"
+            " AND coalesce(json_extract(data, '$.index'), :index) = :index ORDER BY n",
+            {"turn_id": turn_id, "index": index},
         )

@@ -1,19 +1,39 @@
 """Rows to values, and back."""
 
 import json
+import logging
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from datetime import datetime
 from sqlite3 import Row
-from typing import Any
+from typing import Any, TypeVar
 
 from gateway.conversations.model import Conversation, Turn, TurnEvent
 from memory.clock import from_rfc3339
+from memory.errors import StoreDamaged
+from memory.stores.sqlite.driver_errors import decoding_rows
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+def readable(rows: Iterable[Row], decode: Callable[[Row], T], what: str) -> Iterator[T]:
+    """Yield the rows that can be read; a damaged one is logged and must not hide the others."""
+    for row in rows:
+        try:
+            with decoding_rows():
+                value = decode(row)
+        except StoreDamaged:
+            _log.exception("%s_damaged", what, extra={f"{what}_id": row["id"]})
+        else:
+            yield value
 
 
 def conversation_of(row: Row) -> Conversation:
     """Return a row of `conversations` as a value."""
     values = _columns(row, Conversation)
-    for name in ("memory_enabled", "case_memory"):
+    for name in ("memory_enabled", "case_memory", "pinned"):
         values[name] = bool(values[name])
     for name in ("created_at", "last_activity_at"):
         values[name] = from_rfc3339(values[name])

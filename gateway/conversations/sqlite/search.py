@@ -6,14 +6,19 @@ the newest conversations, so the messages are read in that order instead.
 
 import json
 import sqlite3
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final
 
-from gateway.ids import ConversationId, UserId
+from gateway.conversations.model import TextMatch
+from gateway.ids import ConversationId, TurnId, UserId
 from memory.stores.sqlite.grams import gram_query
 
 _MAX_CANDIDATES: Final = 1000
+_AROUND_CHARS: Final = 60
+"""How much of a message is shown on either side of what was found."""
 
 # `instr`, because LIKE has wildcards, ends at a NUL and refuses long patterns.
 _IN_ANY: Final = (
@@ -76,3 +81,34 @@ def _candidates_blocking(
         (wanted, _MAX_CANDIDATES + 1),
     ).fetchall()
     return found if len(found) <= _MAX_CANDIDATES else None
+
+
+def matches_blocking(
+    reader: sqlite3.Connection, conversation_ids: Sequence[ConversationId], query: str
+) -> dict[ConversationId, TextMatch]:
+    """See `ConversationStore.matches`."""
+    folded = query.casefold()
+    found: dict[ConversationId, TextMatch] = {}
+    for conversation_id in conversation_ids:
+        row = reader.execute(
+            "SELECT id, message FROM turns WHERE conversation_id = ? AND state != 'withdrawn'"
+            " AND instr(casefold(message), ?) ORDER BY seq DESC LIMIT 1",
+            (conversation_id, folded),
+        ).fetchone()
+        if row is not None:
+            found[conversation_id] = excerpt(TurnId(row["id"]), row["message"], folded)
+    return found
+
+
+def excerpt(turn_id: TurnId, message: str, folded: str) -> TextMatch:
+    """Return the first place where `message` holds `folded`, which it does if letter case is ignored."""
+    at = message.casefold().index(folded)
+    lengths = list(accumulate(map(len, map(str.casefold, message)), initial=0))
+    start, end = bisect_right(lengths, at) - 1, bisect_left(lengths, at + len(folded))
+    before, after = message[:start], message[end:]
+    return TextMatch(
+        turn_id=turn_id,
+        before=("…" if len(before) > _AROUND_CHARS else "") + before[-_AROUND_CHARS:],
+        text=message[start:end],
+        after=after[:_AROUND_CHARS] + ("…" if len(after) > _AROUND_CHARS else ""),
+    )

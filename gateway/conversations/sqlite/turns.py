@@ -1,23 +1,47 @@
 """Turns in SQLite."""
 
+import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
-from gateway.conversations.model import Conversation, Turn, TurnEvent
+from gateway.conversations.model import Conversation, Spending, Turn, TurnEvent, title_of
 from gateway.conversations.sqlite.conversations import insert_conversation
-from gateway.conversations.sqlite.events import insert_events
-from gateway.conversations.sqlite.rows import turn_of
+from gateway.conversations.sqlite.events import insert_events, without_results
+from gateway.conversations.sqlite.rows import readable, turn_of
 from gateway.conversations.sqlite.search import index_copies_blocking
-from gateway.conversations.store import IdempotencyKey, KeyedTurn
+from gateway.conversations.store import (
+    MAX_SHOWN_TURNS,
+    IdempotencyKey,
+    KeyedTurn,
+    SessionTurn,
+)
 from gateway.ids import ConversationId, TurnId, UserId, new_turn_id
 from gateway.jsonsafe import json_text
 from memory.clock import rfc3339
 from memory.stores.sqlite.database import Database
 
-_TITLE_CHARS = 80
+_IN_SESSION = (
+    # a fork's session begins with what was copied, unless a new one had to be begun since
+    "WITH own AS (SELECT id, copy_of, seq FROM turns WHERE conversation_id = :id AND state = 'completed'"
+    " AND :session_id IS NOT NULL AND (session_id = :session_id OR copy_of IS NOT NULL"
+    " AND NOT EXISTS (SELECT 1 FROM turns lost WHERE lost.conversation_id = :id"
+    " AND lost.state = 'completed' AND lost.copy_of IS NULL AND lost.session_id != :session_id)))"
+    " SELECT coalesce(own.copy_of, own.id) AS turn_id,"
+    " CASE WHEN row_number() OVER (ORDER BY own.seq DESC) <= :most"
+    " THEN (SELECT json_extract(result, '$.memory.injected') FROM turns WHERE turns.id = own.id)"
+    " END AS shown FROM own ORDER BY own.seq"
+)
+"""The turns that a session holds, read off an index but for the results of the last ones."""
+_SPENDING = (
+    "SELECT count(*) AS turns, total(result ->> '$.usage.input_tokens') AS input,"
+    " total(result ->> '$.usage.cache_read_input_tokens')"
+    " + total(result ->> '$.usage.cache_creation_input_tokens') AS cached,"
+    " total(result ->> '$.usage.output_tokens') AS output, total(result ->> '$.cost_usd') AS cost"
+    " FROM turns WHERE conversation_id = ? AND state = 'completed' AND copy_of IS NULL"
+)
 
 
 class SqliteTurnStore:
@@ -34,7 +58,6 @@ class SqliteTurnStore:
         key: IdempotencyKey | None = None,
         events: Sequence[TurnEvent] = (),
     ) -> Turn:
-        """See `TurnStore.accept`."""
 
         def work(writer: sqlite3.Connection) -> Turn:
             if create is not None:
@@ -71,7 +94,6 @@ class SqliteTurnStore:
         return await self._database.write(work)
 
     async def find_key(self, user_id: UserId, key: str) -> KeyedTurn | None:
-        """See `TurnStore.find_key`."""
         row = await self._database.row(
             "SELECT turn_id, request_hash FROM idempotency WHERE user_id = ? AND key = ?",
             (user_id, key),
@@ -81,12 +103,10 @@ class SqliteTurnStore:
         return KeyedTurn(turn_id=row["turn_id"], request_hash=row["request_hash"])
 
     async def get(self, turn_id: TurnId) -> Turn | None:
-        """See `TurnStore.get`."""
         found = await self._database.values(turn_of, "SELECT * FROM turns WHERE id = ?", (turn_id,))
         return found[0] if found else None
 
     async def start(self, turn_id: TurnId, at: datetime) -> None:
-        """See `TurnStore.start`."""
         await self._database.write(
             lambda writer: writer.execute(
                 "UPDATE turns SET state = 'running', started_at = ?"
@@ -96,7 +116,6 @@ class SqliteTurnStore:
         )
 
     async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent]) -> None:
-        """See `TurnStore.finish`."""
 
         def work(writer: sqlite3.Connection) -> None:
             writer.executemany(
@@ -112,12 +131,11 @@ class SqliteTurnStore:
                     if turn.finished_at is not None
                 ],
             )
-            insert_events(writer, events)
+            insert_events(writer, without_results(events, turns))
 
         await self._database.write(work)
 
     async def unfinished(self) -> Sequence[Turn]:
-        """See `TurnStore.unfinished`."""
         return await self._database.values(
             turn_of,
             "SELECT * FROM turns WHERE state IN ('queued', 'running') ORDER BY seq, created_at",
@@ -126,17 +144,44 @@ class SqliteTurnStore:
     async def history(
         self, conversation_id: ConversationId, *, limit: int, before_seq: int | None = None
     ) -> Sequence[Turn]:
-        """See `TurnStore.history`."""
-        turns = await self._database.values(
-            turn_of,
-            "SELECT * FROM turns WHERE conversation_id = ? AND state != 'withdrawn'"
-            " AND (? IS NULL OR seq < ?) ORDER BY seq DESC LIMIT ?",
-            (conversation_id, before_seq, before_seq, limit),
-        )
+        turns: list[Turn] = []
+        while (wanted := limit - len(turns)) > 0:  # a damaged one is made up for by an older one
+            rows = await self._database.rows(
+                "SELECT * FROM turns WHERE conversation_id = ? AND state != 'withdrawn'"
+                " AND (? IS NULL OR seq < ?) ORDER BY seq DESC LIMIT ?",
+                (conversation_id, before_seq, before_seq, wanted),
+            )
+            turns += readable(rows, turn_of, "turn")
+            if len(rows) < wanted:
+                break
+            before_seq = rows[-1]["seq"]
         return turns[::-1]
 
+    async def in_session(self, conversation: Conversation) -> Sequence[SessionTurn]:
+        rows = await self._database.rows(
+            _IN_SESSION, asdict(conversation) | {"most": MAX_SHOWN_TURNS}
+        )
+        return [
+            SessionTurn(
+                turn_id=row["turn_id"],
+                shown={
+                    item["id"]: item.get("revision", 1) for item in json.loads(row["shown"] or "[]")
+                },
+            )
+            for row in rows
+        ]
+
+    async def spending(self, conversation_id: ConversationId) -> Spending:
+        (row,) = await self._database.rows(_SPENDING, (conversation_id,))
+        return Spending(
+            turns=row["turns"],
+            input_tokens=int(row["input"]),
+            cached_tokens=int(row["cached"]),
+            output_tokens=int(row["output"]),
+            cost_usd=row["cost"],
+        )
+
     async def fork_point(self, conversation_id: ConversationId, until_seq: int) -> Turn | None:
-        """See `TurnStore.fork_point`."""
         found = await self._database.values(
             turn_of,
             "SELECT * FROM turns WHERE conversation_id = ? AND seq <= ?"
@@ -148,7 +193,6 @@ class SqliteTurnStore:
     async def copy_history(
         self, source: ConversationId, until_seq: int, target: Conversation
     ) -> None:
-        """See `TurnStore.copy_history`."""
 
         def work(writer: sqlite3.Connection) -> None:
             insert_conversation(writer, target)
@@ -157,36 +201,32 @@ class SqliteTurnStore:
                 " AND state = 'completed' ORDER BY seq",
                 (source, until_seq),
             ).fetchall()
+            copies = [
+                {
+                    "id": new_turn_id(),
+                    "target": target.id,
+                    "user": target.user_id,
+                    "copied": row["id"],
+                }
+                for row in rows
+            ]
             writer.executemany(
                 "INSERT INTO turns (id, conversation_id, user_id, seq, message, created_at, state,"
-                " started_at, finished_at, result, session_id, last_entry_id)"
+                " started_at, finished_at, result, session_id, last_entry_id, copy_of, kept_out)"
                 " SELECT :id, :target, :user, seq, message, created_at, state, started_at, finished_at,"
                 " json_set(result, '$.turn_id', :id, '$.conversation_id', :target),"
-                " session_id, last_entry_id FROM turns WHERE id = :copied",
-                [
-                    {
-                        "id": new_turn_id(),
-                        "target": target.id,
-                        "user": target.user_id,
-                        "copied": row["id"],
-                    }
-                    for row in rows
-                ],
+                " session_id, last_entry_id, coalesce(copy_of, id), kept_out FROM turns"
+                " WHERE id = :copied",
+                copies,
+            )
+            writer.executemany(
+                "INSERT INTO file_changes (turn_id, data)"
+                " SELECT :id, data FROM file_changes WHERE turn_id = :copied",
+                copies,
             )
             index_copies_blocking(writer, target.id)
 
         await self._database.write(work)
-
-
-def title_of(message: str) -> str:
-    """Return a conversation's first title: the start of its first message, on one line.
-
-    Empty for a message that is one `/word`: the next message makes the title.
-    """
-    line = " ".join(message.split())
-    if line.startswith("/") and " " not in line and "/" not in line[1:]:
-        return ""
-    return line if len(line) <= _TITLE_CHARS else f"{line[: _TITLE_CHARS - 1]}…"
 
 
 def _text(moment: datetime | None) -> str | None:

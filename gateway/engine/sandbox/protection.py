@@ -5,6 +5,7 @@ allows a mount namespace, else without them; bubblewrap around Bash commands; no
 """
 
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,36 @@ from gateway.engine.processes import launch_words
 from gateway.engine.protocol import EngineUnavailable
 from gateway.engine.sandbox.places import AgentPlaces
 from gateway.engine.sandbox.trial import Outcome, attempt_blocking
+
+
+def find_bubblewrap_fault_blocking(scratch: Path, workspace: Path) -> str | None:
+    """Try bubblewrap as the SDK uses it; return the fault as the end of a sentence, or None."""
+    program = shutil.which("bwrap")
+    if program is None or shutil.which("socat") is None:
+        return "bubblewrap and socat are not installed"
+    outcome = attempt_blocking(_around(program, workspace), scratch, [workspace])
+    if not outcome.ran:
+        return "bubblewrap cannot start a program here"
+    if outcome.writes_outside or outcome.changes_outside or not outcome.works_inside:
+        return "bubblewrap does not keep a program in the workspace here"
+    return None
+
+
+def _around(program: str, workspace: Path) -> Sequence[str]:
+    """Return the command prefix that the SDK uses: everything read-only except the workspace."""
+    return (
+        program,
+        "--new-session",
+        "--die-with-parent",
+        *("--ro-bind", "/", "/"),
+        *("--bind", str(workspace), str(workspace)),
+        *("--dev", "/dev"),
+        "--unshare-net",
+        "--unshare-pid",
+        *("--proc", "/proc"),
+        "--",
+    )
+
 
 WallKind = Literal["landlock", "bubblewrap", "off"]
 WallMode = Literal["auto", "require", "off"]
@@ -112,10 +143,6 @@ def _holds(outcome: Outcome) -> bool:
 def _without_landlock_blocking(places: AgentPlaces, scratch: Path, reason: str) -> Protection:
     if not sys.platform.startswith("linux"):
         return Protection(kind="off", sentence=_NONE.format(reason=reason))
-    from gateway.engine.sandbox.bubblewrap import (  # noqa: PLC0415  as above
-        find_bubblewrap_fault_blocking,
-    )
-
     fault = find_bubblewrap_fault_blocking(scratch, places.workspace)
     if fault is None:
         return Protection(kind="bubblewrap", sentence=_BASH.format(reason=reason))

@@ -1,4 +1,6 @@
-"""Approvals: the open ones, and the answer to one."""
+"""Approvals: the open ones, the answer to one, and the rules that answers left behind."""
+
+from http import HTTPStatus
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -18,7 +20,12 @@ async def list_approvals(context: Context, conversation_id: Parameter = "") -> R
     if conversation_id:
         await context.chat.conversations.get(context.user_id, conversation_id)
     approvals = context.chat.approvals.pending(context.user_id, conversation_id or None)
-    return JsonResponse({"approvals": [approval.fields() for approval in approvals]})
+    return JsonResponse(
+        {
+            "approvals": [approval.fields() for approval in approvals],
+            "asks": context.state.services.settings.approvals == "on",
+        }
+    )
 
 
 @router.post("/approvals/{approval_id}", openapi_extra=takes(ApprovalBody))
@@ -31,5 +38,24 @@ async def answer_approval(context: Context, approval_id: str) -> Response:
         body.decision,
         message=body.message,
         remember=body.remember,
+        reach=body.reach,
     )
     return JsonResponse({"approval_id": approval.id, "decision": body.decision})
+
+
+@router.get("/conversations/{conversation_id}/permissions")
+async def list_permissions(context: Context, conversation_id: str) -> Response:
+    """List the rules under which calls of a conversation pass unasked, oldest first."""
+    known = await context.chat.conversations.get(context.user_id, conversation_id)
+    rules = context.chat.approvals.allowed(known.conversation.id)
+    return JsonResponse({"permissions": [rule.fields() for rule in rules]})
+
+
+@router.delete(
+    "/conversations/{conversation_id}/permissions/{approval_id}", status_code=HTTPStatus.NO_CONTENT
+)
+async def withdraw_permission(context: Context, conversation_id: str, approval_id: str) -> Response:
+    """Ask again about what a rule covers."""
+    known = await context.chat.conversations.get(context.user_id, conversation_id)
+    context.chat.approvals.withdraw(known.conversation.id, approval_id)
+    return Response(status_code=HTTPStatus.NO_CONTENT)

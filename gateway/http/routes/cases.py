@@ -16,7 +16,7 @@ from starlette.responses import Response
 from gateway.errors import NotFound, UnprocessableEntity
 from gateway.http.context import Context, RequestContext
 from gateway.http.json_response import JsonResponse
-from gateway.http.memory_bodies import CaseBody, FeedbackBody
+from gateway.http.memory_bodies import CaseBody, FeedbackBody, MergeBody
 from gateway.http.openapi import takes
 from gateway.http.parameters import Parameter
 from gateway.http.schemas import MAX_NAME_CHARS
@@ -106,6 +106,18 @@ async def judge_case(context: Context, case_id: str) -> Response:
     whole = await _whole(context, caller, case_id)
     fields = whole_fields(whole, report_chars=_MAX_REPORT_CHARS)
     return JsonResponse({**fields, **feedback_fields(answer)})
+
+
+@router.post("/memory/cases/{case_id}/merge", openapi_extra=takes(MergeBody))
+async def merge_case(context: Context, case_id: str) -> Response:
+    """Merge another case into this one as a report, forget the other, and return this one."""
+    body = await context.body(MergeBody)
+    caller = await _caller(context, None)
+    answer = await context.memory.cases.absorb(caller, case_id, body.case_id)
+    if isinstance(answer, Refusal):
+        raise _error(answer)
+    await context.memory.forget(body.case_id, caller.scope)
+    return JsonResponse(whole_fields(await _whole(context, caller, case_id)))
 
 
 async def _caller(

@@ -1,13 +1,16 @@
 """Conversations: list, show, change, leave, fork, interrupt, delete."""
 
 from http import HTTPStatus
+from typing import Annotated, Literal
 
-from fastapi import APIRouter
-from starlette.responses import Response
+from fastapi import APIRouter, Query
+from starlette.responses import Response, StreamingResponse
 
 from gateway.conversations.store import UnknownCursor
+from gateway.errors import NotFound
 from gateway.http.context import Context
-from gateway.http.json_response import JsonResponse
+from gateway.http.export import FORMATS, export
+from gateway.http.json_response import JsonResponse, fields_of
 from gateway.http.openapi import takes
 from gateway.http.parameters import (
     DEFAULT_LIMIT,
@@ -15,19 +18,37 @@ from gateway.http.parameters import (
     Parameter,
     Switch,
     read_cursor,
+    read_id,
     unknown_cursor,
 )
 from gateway.http.schemas import ConversationBody, ForkBody, NewConversationBody
-from gateway.http.views import MessagePage, conversation_fields, conversation_with_queue
+from gateway.http.views import (
+    SPENDING,
+    MessagePage,
+    branch_fields,
+    conversation_fields,
+    conversation_with_queue,
+)
 
 router = APIRouter()
+Format = Annotated[Literal["markdown", "jsonl"], Query(alias="format")]
 
 
 @router.get("/conversations")
 async def list_conversations(
-    context: Context, limit: Limit = DEFAULT_LIMIT, cursor: Parameter = "", q: Parameter = ""
+    context: Context,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Parameter = "",
+    q: Parameter = "",
+    *,
+    pinned: Switch = False,
 ) -> Response:
-    """List the user's conversations, newest first."""
+    """List the user's conversations, newest first; with `pinned` all of those that are, and no other."""
+    if pinned:
+        views = await context.chat.conversations.pinned(context.user_id)
+        return JsonResponse(
+            {"conversations": list(map(conversation_fields, views)), "next_cursor": None}
+        )
     try:
         views, next_cursor = await context.chat.conversations.page(
             context.user_id, limit=limit, cursor=cursor or None, query=q.strip() or None
@@ -47,7 +68,10 @@ async def new_conversation(context: Context) -> Response:
     """Start a conversation; the one being left becomes stale at once."""
     body = await context.optional_body(NewConversationBody) or NewConversationBody()
     conversation_id = await context.chat.conversations.create(
-        context.user_id, leaving=body.conversation_id, title=body.title or ""
+        context.user_id,
+        leaving=body.conversation_id,
+        title=body.title or "",
+        project_id=body.project_id,
     )
     return JsonResponse({"conversation_id": conversation_id}, status_code=HTTPStatus.CREATED)
 
@@ -90,6 +114,60 @@ async def list_messages(
     return JsonResponse({"messages": messages, "next_before": next_before})
 
 
+@router.get("/conversations/{conversation_id}/export", response_class=StreamingResponse)
+async def export_conversation(
+    context: Context, conversation_id: str, *, file_format: Format = "markdown"
+) -> Response:
+    """Return the whole conversation as a file."""
+    conversations, form = context.chat.conversations, FORMATS[file_format]
+    view = await conversations.get(context.user_id, conversation_id)
+    turns = conversations.history(context.user_id, conversation_id)
+    name = f"{view.conversation.id}.{form.suffix}"
+    return StreamingResponse(
+        export(view, turns, form),
+        media_type=form.media_type,
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+@router.get("/conversations/{conversation_id}/usage")
+async def show_usage(context: Context, conversation_id: str) -> Response:
+    """Show what a conversation's own turns have used."""
+    spending = await context.chat.conversations.spending(context.user_id, conversation_id)
+    return JsonResponse(fields_of(spending, SPENDING))
+
+
+@router.get("/conversations/{conversation_id}/branches")
+async def list_branches(context: Context, conversation_id: str) -> Response:
+    """List the other branches of a conversation's line, oldest first."""
+    branches = await context.chat.conversations.branches(context.user_id, conversation_id)
+    return JsonResponse({"branches": list(map(branch_fields, branches))})
+
+
+@router.get("/conversations/{conversation_id}/turns/{turn_id}/tools/{index}")
+async def show_tool_call(
+    context: Context, conversation_id: str, turn_id: str, index: str, *, whole: Switch = False
+) -> Response:
+    """Return one tool call of a turn with its input and output, with `whole=1` unclipped."""
+    number = read_id(index)
+    if number is None:
+        raise NotFound("There is no such call in this turn.")
+    log_dir = context.state.services.settings.log_dir if whole else None
+    return JsonResponse(
+        await context.chat.reader.tool_call(
+            context.user_id, conversation_id, turn_id, number, log_dir=log_dir
+        )
+    )
+
+
+@router.get("/conversations/{conversation_id}/turns/{turn_id}/changes")
+async def show_file_changes(context: Context, conversation_id: str, turn_id: str) -> Response:
+    """Return the files of the workspace that a turn changed, with unified diffs."""
+    return JsonResponse(
+        await context.chat.reader.file_changes(context.user_id, conversation_id, turn_id)
+    )
+
+
 @router.post(
     "/conversations/{conversation_id}/interrupt",
     status_code=HTTPStatus.ACCEPTED,
@@ -109,9 +187,11 @@ async def interrupt(context: Context, conversation_id: str, *, wait: Switch = Fa
     openapi_extra=takes(ForkBody),
 )
 async def fork(context: Context, conversation_id: str) -> Response:
-    """Create a conversation that remembers this one up to a turn."""
+    """Create a conversation that remembers this one up to a turn, or what came before it."""
     body = await context.body(ForkBody)
-    fork_id = await context.chat.conversations.fork(context.user_id, conversation_id, body.turn_id)
+    fork_id = await context.chat.conversations.fork(
+        context.user_id, conversation_id, body.turn_id, before=body.before
+    )
     return JsonResponse({"conversation_id": fork_id}, status_code=HTTPStatus.CREATED)
 
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from gateway.assemble import Ping
-from gateway.http.context import UNAVAILABLE, State
+from gateway.http.context import UNAVAILABLE, Context, State
 from gateway.http.json_response import JsonResponse
 from gateway.version import VERSION
 
@@ -61,6 +61,12 @@ async def metrics(state: State) -> Response:
     """Return all metrics in Prometheus' text format."""
     text, media_type = state.services.metrics.render()
     return Response(text, headers={"Content-Type": media_type})
+
+
+@router.get("/operations")
+async def operations(context: Context) -> Response:
+    """Return what the server is doing now; of other users' conversations only how many there are."""
+    return JsonResponse(await context.chat.operations.snapshot(context.user_id))
 
 
 @router.get("/openapi.json")

@@ -5,11 +5,11 @@ from functools import partial
 
 import anyio
 from fastapi import APIRouter
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from gateway.errors import NotFound
 from gateway.http.context import Context, RequestContext
-from gateway.http.json_response import JsonResponse
+from gateway.http.json_response import JsonLines, JsonResponse
 from gateway.http.parameters import DEFAULT_LIMIT, Limit, Parameter, unknown_cursor
 from gateway.http.views import log_fields
 from gateway.journal import LogEntry, LogLine, LogPage, list_logs, read_log
@@ -60,12 +60,6 @@ async def _page(
         return await anyio.to_thread.run_sync(read)
     except ValueError:
         raise unknown_cursor("cursor") from None
-
-
-class JsonLines(StreamingResponse):
-    """One JSON object a line."""
-
-    media_type = "application/x-ndjson"
 
 
 @router.get("/logs/{log_file:path}", response_class=JsonLines)

@@ -1,9 +1,10 @@
-"""Memory over HTTP: search, context, items, episodes, the chronicle, the outbox, health.
+"""Memory over HTTP: search, context, items, export, episodes, the chronicle, the outbox, health.
 
 The owner is the request's user; labels of the request only narrow the owner's memory. The id of another
 owner's item is not found, like an id that never existed.
 """
 
+from collections import Counter
 from http import HTTPStatus
 from typing import Annotated
 
@@ -11,34 +12,59 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import AfterValidator, BeforeValidator
 from starlette.responses import Response
 
-from gateway.errors import NotFound
+from gateway.errors import Conflict, NotFound
 from gateway.http.context import Context, RequestContext
-from gateway.http.json_response import JsonResponse
-from gateway.http.memory_bodies import EpisodeBody, QueryBody, ScopeBody
+from gateway.http.json_response import JsonLines, JsonResponse
+from gateway.http.memory_bodies import (
+    EpisodeBody,
+    FactBody,
+    FactChangeBody,
+    ImportBody,
+    ProfileBody,
+    QueryBody,
+    ScopeBody,
+)
 from gateway.http.memory_views import (
     context_fields,
     delivery_fields,
+    fact_fields,
     found_fields,
     intent_fields,
     item_fields,
+    page_fields,
+    profile_fields,
+    tidied_fields,
     written_fields,
 )
 from gateway.http.openapi import takes
-from gateway.http.parameters import DEFAULT_LIMIT, Limit, Parameter, read_cursor, read_id
+from gateway.http.parameters import (
+    DEFAULT_LIMIT,
+    Limit,
+    Parameter,
+    read_cursor,
+    read_id,
+    unknown_cursor,
+)
 from gateway.http.schemas import MAX_NAME_CHARS, label, name_or_nothing
 from gateway.http.validation_errors import bad_field
 from gateway.turns.case_fields import whole_fields
 from memory.cases.caller import label_of
 from memory.cases.case import CaseCaller
 from memory.cases.results import Refusal
+from memory.intents.observe import observe_intent_payload
+from memory.intents.registry import UnknownIntent, form_of, required_intent_keys
 from memory.items import KINDS, ItemKind
+from memory.itemstore import UnknownCursor
 from memory.outbox.delivery import DeliveryStatus
 from memory.scope import Scope, SearchScope
+from memory.transfer import NotTransferable
 
 router = APIRouter()
 
 _MAX_QUERY_CHARS = 10_000
 _FEW = 10
+_OBSERVED = 500
+_RESTORED = ("stored", "merged", "there", "refused", "left_out", "never_saved")
 
 _Text = Annotated[str, Query(min_length=1, max_length=_MAX_QUERY_CHARS)]
 _Status = Annotated[DeliveryStatus | None, BeforeValidator(lambda text: text or None), Query()]
@@ -88,11 +114,53 @@ async def search_memory(
 async def build_context(context: Context) -> Response:
     """Return what would be injected into a prompt; nothing counts as shown."""
     body = await context.body(QueryBody)
-    tools: tuple[str, ...] = ()
+    query = body.query(context.user_id)
     if body.conversation_id is not None:
-        tools = await context.chat.conversations.recent_tools(context.user_id, body.conversation_id)
-    pack = await context.memory.reader.recall(body.query(context.user_id, tools))
+        query = await context.chat.conversations.query_in(
+            context.user_id, body.conversation_id, query
+        )
+    pack = await context.memory.reader.recall(query)
     return JsonResponse(context_fields(pack))
+
+
+@router.get("/memory/items")
+async def list_items(
+    context: Context,
+    kind: Parameter = "",
+    q: Parameter = "",
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Parameter = "",
+) -> Response:
+    """List what the user has, latest first; with `q`, what contains all of its words."""
+    try:
+        page = await context.memory.pages.page(
+            Scope(owner_id=context.user_id),
+            kinds=_kinds(kind, "kind"),
+            words=q,
+            limit=limit,
+            cursor=cursor or None,
+        )
+    except UnknownCursor:
+        raise unknown_cursor("cursor") from None
+    return JsonResponse(page_fields(page))
+
+
+@router.get("/memory/export", response_class=JsonLines)
+async def export_memory(context: Context) -> Response:
+    """Return everything that the user has, and the notes of the workspace, as JSON lines."""
+    lines = context.memory.export(Scope(owner_id=context.user_id).readable_owners)
+    return JsonLines(f"{line}\n" async for line in lines)
+
+
+@router.post("/memory/import", openapi_extra=takes(ImportBody))
+async def import_memory(context: Context) -> Response:
+    """Restore exported lines for the caller, whoever exported them; twice changes nothing more."""
+    body = await context.body(ImportBody)
+    try:
+        counts = await context.memory.restore(body.lines, context.user_id)
+    except NotTransferable as exc:
+        raise bad_field("lines", str(exc)) from exc
+    return JsonResponse({name: counts[name] for name in _RESTORED})
 
 
 @router.get("/memory/items/{item_id}")
@@ -102,9 +170,66 @@ async def show_item(context: Context, item_id: str) -> Response:
     item = await context.memory.items.get(item_id, scope)
     if item is None:
         return await _hidden_case(context, item_id)
-    episode = await context.memory.episodes.get(item_id, scope) if item.kind == "episode" else None
-    links = await context.memory.outbox.links_of(item_id)
-    return JsonResponse(item_fields(item, episode, links))
+    memory = context.memory
+    episode = await memory.episodes.get(item_id, scope) if item.kind == "episode" else None
+    fact = await memory.facts.get(item_id, scope) if item.kind == "fact" else None
+    links = await memory.outbox.links_of(item_id)
+    return JsonResponse(item_fields(item, links, episode=episode, fact=fact))
+
+
+@router.patch("/memory/items/{item_id}", openapi_extra=takes(FactChangeBody))
+async def change_fact(context: Context, item_id: str) -> Response:
+    """Change a fact; other items cannot be changed."""
+    body = await context.body(FactChangeBody)
+    scope = Scope(owner_id=context.user_id)
+    fact = await context.memory.facts.edit(item_id, scope, text=body.text, lasting=body.lasting)
+    if fact is not None:
+        return JsonResponse(fact_fields(fact))
+    if await context.memory.items.get(item_id, scope) is None:
+        raise _no_item()
+    raise Conflict("Only facts can be changed; this item is of another kind.")
+
+
+@router.post("/memory/facts", status_code=HTTPStatus.CREATED, openapi_extra=takes(FactBody))
+async def write_fact(context: Context) -> Response:
+    """Keep a statement as a fact; the same statement again returns the fact that is there."""
+    body = await context.body(FactBody)
+    scope = Scope(owner_id=context.user_id, project_id=body.project_id)
+    fact = await context.memory.facts.write(body.text, scope, lasting=body.lasting)
+    return JsonResponse(fact_fields(fact), status_code=HTTPStatus.CREATED)
+
+
+@router.get("/memory/tidied")
+async def list_tidied(context: Context, limit: Limit = DEFAULT_LIMIT) -> Response:
+    """List what the server tidied among the caller's facts, newest first."""
+    steps = await context.memory.fact_tidier.log(context.user_id, limit=limit)
+    return JsonResponse({"tidied": [tidied_fields(step) for step in steps]})
+
+
+@router.post("/memory/tidied/{step_id}/undo")
+async def undo_tidied(context: Context, step_id: str) -> Response:
+    """Have a tidied fact hold again."""
+    known_id = read_id(step_id)
+    step = None
+    if known_id is not None:
+        step = await context.memory.fact_tidier.undo(known_id, context.user_id)
+    if step is None:
+        raise NotFound("There is no such step.")
+    return JsonResponse(tidied_fields(step))
+
+
+@router.get("/memory/profile")
+async def show_profile(context: Context) -> Response:
+    """Return the caller's profile, which is always in the model's context."""
+    return JsonResponse(profile_fields(await context.memory.facts.profile(context.user_id)))
+
+
+@router.put("/memory/profile", openapi_extra=takes(ProfileBody))
+async def replace_profile(context: Context) -> Response:
+    """Replace the caller's profile."""
+    body = await context.body(ProfileBody)
+    profile = await context.memory.facts.put_profile(context.user_id, body.text)
+    return JsonResponse(profile_fields(profile))
 
 
 async def _hidden_case(context: Context, item_id: str) -> Response:
@@ -142,6 +267,7 @@ async def list_intents(
 ) -> Response:
     """List the chronicle, newest first."""
     read_cursor("cursor", cursor)
+    _check_key(key)
     page = await context.memory.chronicle.page(
         context.user_id,
         key=key or None,
@@ -157,6 +283,38 @@ async def list_intents(
             "next_cursor": page.next_cursor,
         }
     )
+
+
+@router.get("/memory/intents/fields")
+async def list_fields(context: Context, key: Parameter) -> Response:
+    """List the fields of the caller's newest payloads of a key: names, types and how many; never values."""
+    _check_key(key)
+    page = await context.memory.chronicle.page(context.user_id, key=key, limit=_OBSERVED)
+    seen = Counter(
+        field for record in page.records for field in observe_intent_payload(record.payload)
+    )
+    fields = [{"name": name, "type": kind, "seen": seen[name, kind]} for name, kind in sorted(seen)]
+    return JsonResponse({"key": key, "fields": fields})
+
+
+@router.get("/memory/intents/{intent_id}")
+async def show_intent(context: Context, intent_id: str) -> Response:
+    """Show one record of the chronicle, such as one that an episode refers to."""
+    record = await context.memory.chronicle.intent(intent_id, context.user_id)
+    if record is None:
+        raise NotFound("There is no such intent.")
+    return JsonResponse(intent_fields(record))
+
+
+def _check_key(key: str) -> None:
+    """Refuse a filter that no registered key can match."""
+    keys = required_intent_keys()
+    if not key or (key.endswith(".") and any(known.startswith(key) for known in keys)):
+        return
+    try:
+        form_of(f"{key}ok" if key.startswith("tool.") and key.endswith(".") else key)
+    except UnknownIntent as exc:
+        raise bad_field("key", str(exc)) from exc
 
 
 async def _refuse_unknown(context: RequestContext, conversation_id: str) -> None:
@@ -201,10 +359,10 @@ async def show_health(context: Context) -> Response:
     return JsonResponse(await context.memory_health())
 
 
-def _kinds(text: str) -> tuple[ItemKind, ...]:
+def _kinds(text: str, name: str = "kinds") -> tuple[ItemKind, ...]:
     wanted = {kind.strip() for kind in text.split(",")} - {""}
     if not wanted <= set(KINDS):
-        raise bad_field("kinds", f"`kinds` must be some of {', '.join(KINDS)}, with commas.")
+        raise bad_field(name, f"`{name}` must be some of {', '.join(KINDS)}, with commas.")
     return tuple(kind for kind in KINDS if kind in wanted) or KINDS
 
 

@@ -21,9 +21,11 @@ from gateway.conversations import migrations
 from gateway.conversations.event_log import EventLog, open_event_log
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.events import SqliteEventStore
+from gateway.conversations.sqlite.file_changes import SqliteFileChangeStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.pool import ClientPool, PoolLimits
 from gateway.engine.protocol import ClientSpec
+from gateway.files.access import WorkspaceAccess
 from gateway.http.application import create_app
 from gateway.http.context import HttpLimits
 from gateway.http.peers import LocalUsers
@@ -38,11 +40,12 @@ from memory.assemble import Memory, MemoryPlan, open_memory
 from memory.clock import rfc3339, utc_now
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from policies.secrets import mask_secrets
-from policies.tools import ToolCall
+from policies.tools import ToolCall, ToolGate
 from tests.support.asgi import served
+from tests.support.builders import asked_about
 from tests.support.scripted_engine import ScriptedEngine
 
-LIMIT_S = 5
+LIMIT_S = 30
 """No wait of a test is longer."""
 HOLD = "hold"
 """The turn begins, says "one " and waits to be released or stopped."""
@@ -103,12 +106,12 @@ class _Players:
         return ("interrupted", "stopped") if ticket.control.is_stopping else ("answered", "one")
 
     async def _ask(self, ticket: Ticket) -> str:
+        call = ToolCall(name="Bash", input={"command": "rm a"}, cwd="/w", tool_use_id="tu_1")
         _, answer = await self._approvals.ask(
-            ToolCall(name="Bash", input={"command": "rm a"}, cwd="/w", tool_use_id="tu_1"),
+            asked_about(call),
             user_id=ticket.turn.user_id,
             conversation_id=ticket.turn.conversation_id,
             turn_id=ticket.turn.id,
-            summary="rm a",
             announce=lambda one: ticket.events.emit("approval.requested", **one.fields()),
         )
         return answer.decision
@@ -127,7 +130,8 @@ def result_of(ticket: Ticket, reply: str, outcome: str) -> Json:
         "stop_reason": "end_turn",
         "notices": [],
         "tools": [],
-        "memory": {"injected": [], "suppressed": [], "degraded": []},
+        "memory": {"injected": [], "suppressed": [], "degraded": [], "profile": False, "saved": []},
+        "changes": {"files": 0, "added": 0, "removed": 0, "complete": True},
         "model": "staged",
         "session_id": None,
         "usage": {"input_tokens": 0, "output_tokens": 0},
@@ -221,6 +225,7 @@ async def staged(
         workspace=chosen.workspace,
         mask=mask_secrets,
         serves_vectors=False,
+        served_elsewhere=["vectors"],
     )
     async with (
         aclosing_database(database),
@@ -239,6 +244,7 @@ async def staged(
             ChatParts(
                 conversations=SqliteConversationStore(database),
                 turns=turns,
+                file_changes=SqliteFileChangeStore(database),
                 events=events,
                 log=log,
                 lanes=lanes,
@@ -259,6 +265,9 @@ async def staged(
         services = Services(
             settings=chosen,
             chat=chat,
+            files=WorkspaceAccess(
+                chosen.workspace, ToolGate(chosen.workspace), answers_questions=False
+            ),
             engine=engine,
             pool=pool,
             log=log,
@@ -323,5 +332,5 @@ def assert_error(response: httpx.Response, status: int, code: str) -> Json:
     assert message[0].isupper() or message[0] == "`"
     assert message.endswith((".", "`."))
     assert "Traceback" not in message
-    assert "/" not in message.replace("application/json", "")
+    assert "/" not in message.replace("application/json", "").replace("multipart/form-data", "")
     return error

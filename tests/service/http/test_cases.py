@@ -166,8 +166,8 @@ UNFIT: list[tuple[Json, str, str | None]] = [
     ({"case": {**CASE, "confidence": 7}}, "case.confidence", "INVALID_CASE"),
     ({"case": {**CASE, "diagnosis": 7}}, "case.diagnosis", "INVALID_CASE"),
     (
-        {"case": {**CASE, "metadata": {"failure_layer": "moon"}}},
-        "case.metadata.failure_layer",
+        {"case": {**CASE, "metadata": {"runtime": 7}}},
+        "case.metadata.runtime",
         "INVALID_CASE",
     ),
     ({"case": {**CASE, "metadata": {"tags": 7}}}, "case.metadata.tags", "INVALID_CASE"),

@@ -1,9 +1,12 @@
 """Conversations over HTTP: listed, shown, changed, left, forked, deleted, stopped."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx
+import pytest
 
 from tests.service.http.reading import reading
 from tests.service.http.stage import DEAF, HOLD, Json, assert_error, staged
@@ -32,6 +35,9 @@ async def test_a_conversation_is_shown_with_everything_that_a_page_needs(tmp_pat
             "memory": {"enabled": True, "case_memory": False},
             "app_code": None,
             "environment": None,
+            "project_id": None,
+            "root_id": None,
+            "pinned": False,
             "queue": [],
         }
 
@@ -181,7 +187,9 @@ async def test_the_queue_is_shown_and_a_message_can_be_taken_back(tmp_path: Path
         assert (await client.get(one)).json()["turns"] == 1
 
 
-async def test_interrupting_can_wait_for_the_result(tmp_path: Path) -> None:
+async def test_interrupting_can_wait_for_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with staged(tmp_path, on_port=True) as stage:
         client = stage.client()
         conversation_id = (await client.post("/new-conversation")).json()["conversation_id"]
@@ -189,6 +197,14 @@ async def test_interrupting_can_wait_for_the_result(tmp_path: Path) -> None:
         assert_error(await client.post(f"{one}/interrupt"), 409, "nothing_running")
         body = {"message": DEAF, "conversation_id": conversation_id}
         answers: list[httpx.Response] = []
+
+        interrupted = anyio.Event()
+        interrupt_turn = stage.chat.intake.interrupt
+
+        async def recorded(*of: Any) -> Any:
+            turn_id = await interrupt_turn(*of)
+            interrupted.set()
+            return turn_id
 
         async def interrupt() -> None:
             answers.append(await client.post(f"{one}/interrupt?wait=1"))
@@ -198,8 +214,10 @@ async def test_interrupting_can_wait_for_the_result(tmp_path: Path) -> None:
             assert_error(await client.post(f"{one}/interrupt?wait=2"), 422, "invalid_request")
             response = await client.post(f"{one}/interrupt")
             assert (response.status_code, response.json()) == (202, {"state": "stopping"})
+            monkeypatch.setattr(stage.chat.intake, "interrupt", recorded)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(interrupt)
+                await interrupted.wait()
                 assert (await client.get(one)).json()["state"] == "stopping"
                 assert not answers
                 stage.release()
@@ -220,6 +238,140 @@ async def test_a_fork_has_the_messages_up_to_its_turn(tmp_path: Path) -> None:
         assert [message["text"] for message in messages[::2]] == ["a"]
         error = assert_error(await client.post(f"{one}/fork", json={}), 422, "invalid_request")
         assert error["details"] == {"field": "turn_id"}
+
+
+async def test_every_branch_of_a_line_leads_to_the_others_from_where_they_part(
+    tmp_path: Path,
+) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+
+        async def fork(turn: Json, message: str | None) -> Json:
+            path = f"/conversations/{turn['conversation_id']}/fork"
+            answer = await client.post(path, json={"turn_id": turn["turn_id"], "before": True})
+            branch = {"conversation_id": answer.json()["conversation_id"]}
+            return branch if message is None else await say(client, message, **branch)
+
+        async def ways_from(conversation: Json) -> list[tuple[str | None, str | None, str]]:
+            path = f"/conversations/{conversation['conversation_id']}"
+            branches = (await client.get(f"{path}/branches")).json()["branches"]
+            messages = (await client.get(f"{path}/messages")).json()["messages"]
+            texts = {message["turn_id"]: message["text"] for message in messages[::2]}
+            return [
+                (
+                    texts.get(branch["after_turn_id"]),
+                    branch["message"],
+                    branch["conversation_id"],
+                )
+                for branch in branches
+            ]
+
+        a = await say(client, "a")
+        b = await say(client, "b", a["conversation_id"])
+        edited = await fork(b, "b2")
+        again = await fork(edited, "b3")
+        first = await fork(a, "a2")
+        bare = await fork(b, None)
+        deeper = await say(client, "c", again["conversation_id"])
+        here = [one["conversation_id"] for one in (a, edited, again, first, bare)]
+        assert await ways_from(a) == [
+            ("a", "b2", here[1]),
+            ("a", "b3", here[2]),
+            (None, "a2", here[3]),
+            ("a", None, here[4]),
+        ]
+        assert await ways_from(deeper) == [
+            ("a", "b", here[0]),
+            ("a", "b2", here[1]),
+            (None, "a2", here[3]),
+            ("a", None, here[4]),
+        ]
+        assert await ways_from(first) == [(None, "a", here[2])]
+        shown = [(await client.get(f"/conversations/{one}")).json()["root_id"] for one in here]
+        assert shown == [None, *[here[0]] * 4]
+        await client.delete(f"/conversations/{here[0]}")
+        assert [way[2] for way in await ways_from(edited)] == here[2:]
+
+
+async def test_a_pin_holds_for_all_branches_and_pinned_conversations_are_listed_alone(
+    tmp_path: Path,
+) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        kept = await say(client, "kept")
+        other = await say(client, "other")
+        path = f"/conversations/{kept['conversation_id']}"
+        body = {"turn_id": kept["turn_id"]}
+        fork = (await client.post(f"{path}/fork", json=body)).json()["conversation_id"]
+
+        async def pinned() -> set[str]:
+            answer = (await client.get("/conversations", params={"pinned": "1"})).json()
+            assert answer["next_cursor"] is None
+            return {one["id"] for one in answer["conversations"]}
+
+        assert await pinned() == set()
+        assert (await client.patch(path, json={"pinned": True})).json()["pinned"] is True
+        assert await pinned() == {kept["conversation_id"], fork}
+        assert other["conversation_id"] not in await pinned()
+        await client.patch(f"/conversations/{fork}", json={"pinned": False})
+        assert await pinned() == set()
+
+
+async def test_a_found_conversation_shows_what_stands_around_the_text(tmp_path: Path) -> None:
+    """A letter may become two where case is ignored; the parts are cut out of the text as it is."""
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        one = await say(client, "the pool was exhausted at noon")
+        long = f"{'ß' * 100} the POOL {'ß' * 100}"
+        later = await say(client, long, one["conversation_id"])
+        await client.patch(f"/conversations/{one['conversation_id']}", json={"title": "Pools"})
+
+        async def found(query: str) -> Json | None:
+            answer = (await client.get("/conversations", params={"q": query})).json()
+            match: Json | None = answer["conversations"][0].get("match")
+            return match
+
+        assert await found("Pool") == {
+            "turn_id": later["turn_id"],
+            "before": f"…{'ß' * 55} the ",
+            "text": "POOL",
+            "after": f" {'ß' * 59}…",
+        }
+        assert await found("noon") == {
+            "turn_id": one["turn_id"],
+            "before": "the pool was exhausted at ",
+            "text": "noon",
+            "after": "",
+        }
+        assert await found("pools") is None
+        assert "match" not in (await client.get("/conversations")).json()["conversations"][0]
+
+
+async def test_a_conversation_is_exported_whole_to_read_and_to_process(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        one = await say(client, "# first")
+        for n in range(60):
+            await say(client, f"message {n}", one["conversation_id"])
+        path = f"/conversations/{one['conversation_id']}"
+        await client.patch(path, json={"title": "A\n`title`"})
+        answer = await client.get(f"{path}/export", params={"format": "jsonl"})
+        head, *messages = map(json.loads, answer.text.splitlines())
+        assert answer.headers["content-type"] == "application/x-ndjson"
+        assert (head["type"], head["title"]) == ("conversation", "A\n`title`")
+        listed = (await client.get(f"{path}/messages", params={"limit": 200})).json()["messages"]
+        assert messages == [{"type": "message", **message} for message in listed]
+
+        answer = await client.get(f"{path}/export", params={"format": "markdown"})
+        assert answer.headers["content-type"] == "text/markdown; charset=utf-8"
+        name = f'attachment; filename="{one["conversation_id"]}.md"'
+        assert answer.headers["content-disposition"] == name
+        assert answer.text.startswith(f"# A `title`\n\n`{one['conversation_id']}` · 61 turns · ")
+        lines = answer.text.splitlines()
+        texts = [line for line in lines if line.startswith(("# first", "message ", "You said"))]
+        assert texts[:4] == ["# first", "You said: # first", "message 0", "You said: message 0"]
+        assert len(texts) == 122
+        assert lines[-1] == "*answered · staged · 0 tokens in, 0 out*"
 
 
 async def test_a_search_does_not_mind_letter_case_in_any_script(tmp_path: Path) -> None:
@@ -243,3 +395,27 @@ async def test_a_deleted_conversation_is_gone(tmp_path: Path) -> None:
         for path in (one, f"{one}/messages", f"{one}/events"):
             assert_error(await client.get(path), 404, "not_found")
         assert_error(await client.delete(one), 404, "not_found")
+
+
+async def test_the_usage_of_a_conversation_is_that_of_its_own_turns(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        one = await say(client, "a")
+        await say(client, "b", one["conversation_id"])
+        path = f"/conversations/{one['conversation_id']}"
+        fork = (await client.post(f"{path}/fork", json={"turn_id": one["turn_id"]})).json()
+        usage = {"input_tokens": 3, "output_tokens": 2, "cache_read_input_tokens": 40}
+        spent = json.dumps({"usage": usage, "cost_usd": 0.25})
+        await stage.database.write(lambda db: db.execute("UPDATE turns SET result = ?", (spent,)))
+
+        answer = await client.get(f"{path}/usage")
+        own = (await client.get(f"/conversations/{fork['conversation_id']}/usage")).json()
+
+        assert answer.json() == {
+            "turns": 2,
+            "input_tokens": 6,
+            "cached_tokens": 80,
+            "output_tokens": 4,
+            "cost_usd": 0.5,
+        }
+        assert (own["turns"], own["cost_usd"]) == (0, 0.0)

@@ -58,6 +58,32 @@ async def test_a_damaged_conversation_does_not_hide_the_others(
         assert "conversation_damaged" in caplog.messages
 
 
+@pytest.mark.parametrize("limit", [1, 3, 100])
+async def test_a_damaged_turn_does_not_hide_the_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, limit: int
+) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        said = {
+            "conversation_id": (await client.post("/new-conversation")).json()["conversation_id"]
+        }
+        for n in range(5):
+            await client.post("/chat", json={"message": str(n)} | said)
+        statement = "UPDATE turns SET result = '{' WHERE seq IN (2, 3)"
+        await stage.database.write(lambda writer: writer.execute(statement))
+        found: list[str] = []
+        before: str | None = ""
+        while before is not None:
+            path = f"/conversations/{said['conversation_id']}/messages"
+            answer = await client.get(path, params={"limit": limit, "before": before})
+            assert answer.status_code == 200
+            page = answer.json()
+            found = [entry["text"] for entry in page["messages"] if entry["role"] == "user"] + found
+            before = page["next_before"]
+        assert found == ["0", "3", "4"]
+        assert "turn_damaged" in caplog.messages
+
+
 @asynccontextmanager
 async def running(root: Path) -> AsyncIterator[tuple[Services, httpx.AsyncClient]]:
     async with running_services(root) as services:

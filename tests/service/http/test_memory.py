@@ -195,6 +195,15 @@ async def test_the_chronicle_is_listed_newest_first_page_by_page_and_ones_own(
         assert (await ada.get("/memory/intents?key=tool.")).json() == keyed | {"next_cursor": None}
         none = (await ada.get("/memory/intents?key=tool.Read.ok&conversation_id=cnv_1")).json()
         assert none == {"intents": [], "next_cursor": None}
+        family = await ada.get("/memory/intents", params={"key": "tool.{tool_name}.ok"})
+        assert family.json()["intents"] == keyed["intents"]
+        assert (await ada.get("/memory/intents?key=tool.Bash.won")).status_code == 422
+        one = keyed["intents"][0]
+        assert (await ada.get(f"/memory/intents/{one['id']}")).json() == one
+        assert_error(await bob.get(f"/memory/intents/{one['id']}"), 404, "not_found")
+        fields = (await ada.get("/memory/intents/fields?key=tool.Bash.ok")).json()["fields"]
+        assert {"name": "tool_name", "type": "text", "seen": 3} in fields
+        assert (await bob.get("/memory/intents/fields?key=tool.Bash.ok")).json()["fields"] == []
         unknown = await ada.get("/memory/intents?conversation_id=cnv_none")
         assert_error(unknown, 404, "not_found")
         assert (await bob.get("/memory/intents")).json()["intents"] == []

@@ -47,6 +47,11 @@ ATTEMPTS = [
     Attempt("GET", "/conversations/{conversation_id}"),
     Attempt("PATCH", "/conversations/{conversation_id}", {"title": "taken"}),
     Attempt("GET", "/conversations/{conversation_id}/messages"),
+    Attempt("GET", "/conversations/{conversation_id}/branches"),
+    Attempt("GET", "/conversations/{conversation_id}/export"),
+    Attempt("GET", "/conversations/{conversation_id}/usage"),
+    Attempt("GET", "/conversations/{conversation_id}/turns/{turn_id}/tools/{index}"),
+    Attempt("GET", "/conversations/{conversation_id}/turns/{turn_id}/changes"),
     Attempt("GET", "/conversations/{conversation_id}/events"),
     Attempt("GET", "/conversations/{conversation_id}/events", query={"after": "{turn_id}:1"}),
     Attempt("POST", "/conversations/{conversation_id}/interrupt"),
@@ -56,6 +61,8 @@ ATTEMPTS = [
     Attempt("DELETE", "/conversations/{conversation_id}"),
     Attempt("GET", "/approvals", query={"conversation_id": "{conversation_id}"}),
     Attempt("POST", "/approvals/{approval_id}", {"decision": "allow"}),
+    Attempt("GET", "/conversations/{conversation_id}/permissions"),
+    Attempt("DELETE", "/conversations/{conversation_id}/permissions/{approval_id}"),
     Attempt("GET", "/logs", query={"conversation_id": "{conversation_id}"}),
     Attempt("GET", "/logs/{log_file:path}"),
     Attempt(
@@ -65,7 +72,10 @@ ATTEMPTS = [
     ),
     Attempt("GET", "/memory/items/{item_id}"),
     Attempt("DELETE", "/memory/items/{item_id}"),
+    Attempt("PATCH", "/memory/items/{item_id}", {"text": "taken"}),
     Attempt("POST", "/memory/outbox/{delivery_id}/retry"),
+    Attempt("POST", "/memory/tidied/{step_id}/undo"),
+    Attempt("GET", "/memory/intents/{intent_id}"),
     Attempt(
         "POST",
         "/memory/cases",
@@ -76,6 +86,7 @@ ATTEMPTS = [
     ),
     Attempt("GET", "/memory/cases/{case_id}"),
     Attempt("POST", "/memory/cases/{case_id}/feedback", {"helpful": False}),
+    Attempt("POST", "/memory/cases/{case_id}/merge", {"case_id": "cas_other"}),
 ]
 LISTS = {
     "/conversations": "conversations",
@@ -85,20 +96,38 @@ LISTS = {
 }
 """Routes that name nobody's thing, and where their answer lists the caller's own."""
 OWN_ALONE = {
+    ("GET", "/operations"),
     ("GET", "/memory/search"),
+    ("GET", "/memory/items"),
+    ("GET", "/memory/export"),
     ("GET", "/memory/intents"),
+    ("GET", "/memory/intents/fields"),
     ("GET", "/memory/health"),
     ("POST", "/memory/episodes"),
+    ("POST", "/memory/facts"),
+    ("POST", "/memory/import"),
+    ("GET", "/memory/profile"),
+    ("GET", "/memory/tidied"),
+    ("PUT", "/memory/profile"),
+    ("GET", "/workspace"),
+    ("GET", "/workspace/file"),
+    ("POST", "/workspace/files"),
 }
-"""Routes that take no id; what they show of others' is tried in `test_memory.py`."""
+"""Routes that take no id; what they show of others' is tried in `test_memory*.py`.
+
+The workspace belongs to all users of a server, as it does to their agents.
+"""
 
 UNKNOWN = {
     "conversation_id": "cnv_" + "a" * 26,
     "turn_id": "trn_" + "a" * 26,
+    "index": "1",
     "approval_id": "apr_" + "a" * 26,
     "item_id": "epi_" + "a" * 26,
     "case_id": "cas_" + "a" * 26,
     "delivery_id": "999999",
+    "step_id": "999999",
+    "intent_id": "int_" + "a" * 26,
     "log_file": f"2026-11-20/trn_{'a' * 26}.jsonl",
 }
 
@@ -214,7 +243,7 @@ async def test_anothers_turn_is_unknown_in_ones_own_conversation_too(tmp_path: P
         ada, bob = stage.client("ada"), stage.client("bob")
         own = (await bob.post("/chat", json={"message": "his"})).json()["conversation_id"]
         tried = [trial for trial in ATTEMPTS if "turn_id" in repr(trial)]
-        assert len(tried) == 3
+        assert len(tried) == 5
         async with things_of(stage, ada) as things:
             for item in tried:
                 unknown = await attempt(bob, item, {**UNKNOWN, "conversation_id": own})

@@ -48,7 +48,7 @@ async def send_as_nobody(
     port: int, request: bytes, *, host: str = "127.0.0.1", manner: str = "read"
 ) -> bytes:
     command = [sys.executable, "-I", "-c", STRANGER, host, str(port), manner]
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         done = await anyio.run_process(command, input=request, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout
@@ -115,7 +115,7 @@ async def test_who_sends_and_is_gone_at_once_causes_nothing(tmp_path: Path) -> N
 
         async with wired(seen) as port:
             await send_as_nobody(port, SAY, manner="gone")
-            with anyio.fail_after(20):
+            with anyio.fail_after(30):
                 await looked_up.wait()
         assert verdicts == [False]
         assert (await stage.client().get("/conversations")).json()["conversations"] == []

@@ -9,6 +9,8 @@ import anyio.lowlevel
 import pytest
 
 from gateway.chat import Chat
+from gateway.files.access import WorkspaceAccess
+from gateway.http.bodies import UPLOADS
 from memory.assemble import Memory
 from tests.service.http.every_route import OPEN, ROUTES, UNKNOWN, routes_of, send
 from tests.service.http.stage import Json, assert_error, staged
@@ -92,11 +94,14 @@ async def test_a_fault_of_our_own_tells_nothing_but_the_request_id_and_is_logged
     async with staged(tmp_path) as stage:
         state = stage.app.state.gateway
         broken = replace(
-            state.services, chat=cast("Chat", Broken()), memory=cast("Memory", Broken())
+            state.services,
+            chat=cast("Chat", Broken()),
+            memory=cast("Memory", Broken()),
+            files=cast("WorkspaceAccess", Broken()),
         )
         stage.app.state.gateway = replace(state, services=broken)
         for method, template in ROUTES:
-            if template in OPEN | {"/readyz", "/metrics", "/logs", "/openapi.json"}:
+            if template in OPEN | {"/readyz", "/metrics", "/logs", "/openapi.json", UPLOADS}:
                 continue
             caplog.clear()
             answer = await send(stage.client(), method, template, UNKNOWN)
@@ -127,8 +132,8 @@ async def test_every_answer_is_protected_and_named(tmp_path: Path) -> None:
                 headers = answer.headers
                 assert headers["content-security-policy"] == (
                     "default-src 'none'; script-src 'self'; style-src 'self';"
-                    " img-src 'self' data:; connect-src 'self'; frame-ancestors 'none';"
-                    " base-uri 'none'; form-action 'none'"
+                    " img-src 'self' data: blob:; connect-src 'self'; frame-src 'self';"
+                    " manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
                 )
                 assert headers["x-content-type-options"] == "nosniff"
                 assert headers["referrer-policy"] == "no-referrer"

@@ -70,6 +70,7 @@ async def test_an_allowed_call_runs(tmp_path: Path) -> None:
         "tool_use_id",
         "name",
         "summary",
+        "permits",
         "expires_at",
     }
     resolved = of_kind(events, "approval.resolved")[0]
@@ -115,7 +116,7 @@ async def test_a_stop_withdraws_the_question_at_once_though_the_agent_does_not_h
         accepted = await send(services, script(WRITE, DONE))
         await asked(services, accepted)
         await services.chat.intake.interrupt(ME, accepted.conversation_id)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             result = await result_of(services, accepted)
         assert not (services.settings.workspace / "b.txt").exists()
     assert (result["outcome"], result["tools"][0]["status"]) == ("interrupted", "interrupted")

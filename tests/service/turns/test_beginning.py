@@ -98,7 +98,7 @@ def hold_starts(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Held]:
 
 
 async def reached(event: anyio.Event) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         await event.wait()
     await anyio.wait_all_tasks_blocked()
 

@@ -10,6 +10,7 @@ from gateway.conversations.model import ConversationChange
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import ConversationId
 from gateway.turns.case_tools import CASE_SERVER
+from gateway.turns.memory_tools import MEMORY_SERVER
 from memory.scope import Scope
 from tests.support.services import (
     ask,
@@ -80,26 +81,6 @@ async def test_a_case_goes_from_one_conversation_to_another(tmp_path: Path) -> N
         assert (await call(services, other, SEARCH, {"query": "503"}))["told"]["cases"] == []
 
 
-async def test_what_cannot_be_done_is_told_with_its_code(tmp_path: Path) -> None:
-    refused: list[tuple[str, dict[str, Any], str]] = [
-        (UPSERT, {}, "MISSING_CASE"),
-        (UPSERT, {"case": {**CASE, "case_id": "cas_none"}}, "CASE_NOT_FOUND"),
-        (FEEDBACK, {"helpful": True}, "MISSING_CASE_ID"),
-        (FEEDBACK, {"case_id": "cas_none", "helpful": True}, "CASE_NOT_FOUND"),
-        (SEARCH, {"query": "x", "top_k": 0}, "INVALID_TOP_K"),
-        (SEARCH, {}, "INVALID_QUERY"),
-        (RENDER, {"case_ids": ["cas_none"]}, "CASE_NOT_FOUND"),
-        (RENDER, {"case_ids": []}, "MISSING_CASE_ID"),
-        (RENDER, {"case_ids": [f"cas_{n}" for n in range(6)]}, "TOO_MANY_CASES"),
-    ]
-    async with running_services(tmp_path) as services:
-        conversation_id = await with_cases(services)
-        for name, arguments, code in refused:
-            told = await call(services, conversation_id, name, arguments)
-            assert told["status"] == "failed", code
-            assert code in (told["error"] or "") + (told["output"] or "")
-
-
 async def test_only_a_conversation_that_has_it_switched_on_has_the_tools(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         plain = await services.chat.conversations.create(ME)
@@ -110,7 +91,7 @@ async def test_only_a_conversation_that_has_it_switched_on_has_the_tools(tmp_pat
         await services.chat.conversations.change(ME, off, ConversationChange(memory_enabled=False))
         await ask(services, "hello", off)
         specs = [client._spec.servers for client in scripted_engine(services).clients]  # noqa: SLF001
-        assert specs == [(), (CASE_SERVER,), ()]
+        assert specs == [(MEMORY_SERVER,), (MEMORY_SERVER, CASE_SERVER), ()]
         # switched off, the next turn has another client
         await services.chat.conversations.change(ME, on, ConversationChange(case_memory=False))
         result = await ask(services, script({"tool": SEARCH, "input": {"query": "x"}}), on)
@@ -118,7 +99,7 @@ async def test_only_a_conversation_that_has_it_switched_on_has_the_tools(tmp_pat
 
 
 async def test_no_prompt_has_a_case_in_it_and_no_episode_repeats_one(tmp_path: Path) -> None:
-    async with running_services(tmp_path) as services:
+    async with running_services(tmp_path, record="off") as services:
         first = await with_cases(services)
         await call(services, first, UPSERT, {"case": CASE})
         result = await ask(services, script({"echo": "context"}), first)
@@ -129,3 +110,12 @@ async def test_no_prompt_has_a_case_in_it_and_no_episode_repeats_one(tmp_path: P
         await services.memory.episode_worker.drain()
         items = (await services.memory.search.search("503 deploy", scope=Scope(owner_id=ME))).hits
         assert [item.item.kind for item in items] == ["case"]
+
+
+async def test_the_servers_switch_takes_case_memory_from_every_agent(tmp_path: Path) -> None:
+    async with running_services(tmp_path, case_memory="off") as services:
+        asked = script({"tool": SEARCH, "input": {"query": "x"}})
+        result = await ask(services, asked, await with_cases(services))
+        assert result["tools"][0]["status"] == "failed"
+        (client,) = scripted_engine(services).clients
+        assert client._spec.servers == (MEMORY_SERVER,)  # noqa: SLF001

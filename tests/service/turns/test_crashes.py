@@ -36,6 +36,7 @@ from tests.support.services import (
 )
 
 READ = {"tool": "Bash", "input": {"command": "cat a.txt"}}
+WRITE = {"tool": "Write", "input": {"file_path": "b.txt", "content": "b"}}
 WRITE = {"tool": "Write", "input": {"file_path": "b.txt", "content": "x"}}
 DID = script(READ, {"text": "We decided to keep the otter list in a.txt."})
 WAIT_S = 20
@@ -163,7 +164,7 @@ async def test_a_turn_that_a_crash_cut_off_is_remembered_under_its_conversations
 ) -> None:
     labels = ConversationChange(app_code="ocean", environment="prod")
     accepted = await crashed_in_mid_turn(
-        tmp_path, script(READ, {"text": "x"}, {"hang": True}), change=labels
+        tmp_path, script(WRITE, {"text": "x"}, {"hang": True}), change=labels
     )
     async with running_services(tmp_path / "after") as services:
         await result_of(services, accepted)

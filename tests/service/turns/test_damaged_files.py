@@ -135,7 +135,7 @@ async def read_all(services: Services) -> int:
             await services.chat.conversations.messages(
                 LOCAL_USER, view.conversation.id, limit=100, before_seq=None
             )
-        except StoreDamaged:
+        except (StoreDamaged, NotFound):  # a damaged index hides a row
             failed += 1
     return failed
 

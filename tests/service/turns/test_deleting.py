@@ -9,7 +9,7 @@ from gateway.assemble import Services
 from gateway.conversations.model import Turn
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
-from gateway.errors import Conflict, NotFound
+from gateway.errors import NotFound
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import ConversationId
 from tests.support.scripted_engine import ScriptedEngine
@@ -104,7 +104,7 @@ async def test_a_deletion_that_a_crash_cut_off_is_made_again(
             patched.setattr(SqliteConversationStore, "delete", never)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(services.chat.conversations.delete, ME, conversation_id)
-                with anyio.fail_after(20):
+                with anyio.fail_after(30):
                     await came.wait()
                 await copy_as_after_a_crash(services, after)
                 sessions = same_sessions(services)
@@ -138,7 +138,7 @@ async def test_nothing_is_forked_that_is_being_deleted(
                 await services.chat.conversations.fork(ME, conversation_id, first["turn_id"])
             refused.append(True)
 
-        with anyio.fail_after(20):
+        with anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(fork)
                 await held.came.wait()
@@ -146,19 +146,3 @@ async def test_nothing_is_forked_that_is_being_deleted(
                 held.let_go.set()
         listed, _ = await services.chat.conversations.page(ME, limit=9, cursor=None, query=None)
     assert (refused, listed) == ([True], [])
-
-
-async def test_what_was_sent_under_a_key_does_not_run_anew_when_it_was_deleted(
-    tmp_path: Path,
-) -> None:
-    async with running_services(tmp_path) as services:
-        first = await ask(services, "hello", idempotency_key="k")
-        await services.chat.conversations.delete(ME, first["conversation_id"])
-        with pytest.raises(NotFound) as gone:
-            await send(services, "hello", idempotency_key="k")
-        with pytest.raises(Conflict) as reused:
-            await send(services, "another", idempotency_key="k")
-        listed, _ = await services.chat.conversations.page(ME, limit=9, cursor=None, query=None)
-    assert "was deleted" in gone.value.message
-    assert reused.value.specific_code == "idempotency_key_reused"
-    assert listed == []

@@ -7,18 +7,15 @@ import pytest
 
 from gateway.assemble import Services
 from gateway.chat import Chat
-from gateway.errors import Busy, Conflict, NotFound, Overloaded, ShuttingDown
+from gateway.errors import Overloaded, ShuttingDown
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import UserId
-from gateway.turns.requests import ChatRequest
 from tests.support.services import (
     HANG,
     ask,
-    assert_nothing_is_left,
     begun,
     events_of,
     kinds,
-    messages_of,
     of_kind,
     result_of,
     running_services,
@@ -74,61 +71,6 @@ async def test_a_message_to_a_busy_conversation_waits_with_its_place(tmp_path: P
     assert [kinds(each_event)[:2] for each_event in events] == [["turn.queued", "turn.started"]] * 2
 
 
-async def test_a_message_that_will_not_wait_is_refused_and_not_kept(tmp_path: Path) -> None:
-    async with running_services(tmp_path) as services:
-        running = await send(services, HANG)
-        with pytest.raises(Busy):
-            await send(services, "hello", running.conversation_id, when_busy="reject")
-        messages = await messages_of(services, running.conversation_id)
-        assert len(messages) == 1
-        await services.chat.intake.interrupt(ME, running.conversation_id)
-        await result_of(services, running)
-        after = await ask(services, "hello", running.conversation_id, when_busy="reject")
-    assert after["outcome"] == "answered"
-
-
-async def test_a_queued_message_can_be_taken_back(tmp_path: Path) -> None:
-    async with running_services(tmp_path) as services:
-        running = await send(services, HANG)
-        conversation_id = running.conversation_id
-        await begun(services, running)
-        queued = await send(services, "hello", conversation_id)
-        await services.chat.intake.take_back(ME, conversation_id, queued.turn_id)
-        result = await result_of(services, queued)
-        events = await events_of(services, queued)
-        with pytest.raises(NotFound):
-            await services.chat.intake.take_back(ME, conversation_id, queued.turn_id)
-        with pytest.raises(NotFound):
-            await services.chat.intake.take_back(ME, conversation_id, running.turn_id)
-        await services.chat.intake.interrupt(ME, conversation_id)
-        whole = await result_of(services, running)
-        messages = await messages_of(services, conversation_id)
-        assert_nothing_is_left(services)
-    assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
-    assert result["log_file"] is None, "it never ran, so there is no log"
-    assert result.keys() == whole.keys()
-    assert kinds(events) == ["turn.queued", "turn.completed"]
-    assert [message.id for message in messages] == [running.turn_id]
-
-
-async def test_the_same_key_and_body_give_the_first_turn_and_another_body_a_conflict(
-    tmp_path: Path,
-) -> None:
-    async with running_services(tmp_path) as services:
-        first = await ask(services, "hello", idempotency_key="k")
-        again = await ask(services, "hello", idempotency_key="k")
-        with pytest.raises(Conflict) as told:
-            await ask(services, "other", idempotency_key="k")
-        someone = await services.chat.intake.accept(
-            UserId("bob"), ChatRequest(message="hello", idempotency_key="k")
-        )
-    async with running_services(tmp_path) as services:
-        later = await ask(services, "hello", idempotency_key="k")
-    assert first == again == later
-    assert told.value.specific_code == "idempotency_key_reused"
-    assert someone.turn_id != first["turn_id"]
-
-
 async def test_too_many_turns_are_refused_and_nothing_of_them_is_kept(tmp_path: Path) -> None:
     async with running_services(tmp_path, max_running_turns=2) as services:
         known = await ask(services, "hello", idempotency_key="k")
@@ -150,7 +92,7 @@ async def test_too_many_turns_are_refused_and_nothing_of_them_is_kept(tmp_path: 
 async def test_a_shutdown_lets_turns_finish_in_the_grace_and_ends_the_others_honestly(
     tmp_path: Path,
 ) -> None:
-    async with running_services(tmp_path, shutdown_grace_s=0.5) as services:
+    async with running_services(tmp_path, shutdown_grace_s=2) as services:
         quick = await send(services, script({"text": "I get to say it all.", "delta_delay_ms": 5}))
         endless = await send(services, HANG)
         await begun(services, quick)
@@ -164,11 +106,11 @@ async def test_a_shutdown_lets_turns_finish_in_the_grace_and_ends_the_others_hon
             except ShuttingDown as refused:
                 told.append(refused)
 
-        with anyio.fail_after(20):
+        with anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(wait_for_the_queued_one, services.chat)
                 await anyio.wait_all_tasks_blocked()
-                await services.chat.intake.shut_down(grace_s=0.5)
+                await services.chat.intake.shut_down(grace_s=2)
         finished = await result_of(services, quick)
         ended = await result_of(services, endless)
         with pytest.raises(ShuttingDown):
@@ -183,3 +125,19 @@ async def test_a_shutdown_lets_turns_finish_in_the_grace_and_ends_the_others_hon
     assert result["outcome"] == "answered"
     assert kinds(events).count("turn.completed") == 1
     assert [event.n for event in events] == list(range(1, len(events) + 1))
+
+
+async def test_what_the_server_does_is_told_without_what_is_anothers(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        running = await send(services, HANG)
+        await begun(services, running)
+        queued = await send(services, "later", running.conversation_id)
+        mine = await services.chat.operations.snapshot(ME)
+        theirs = await services.chat.operations.snapshot(UserId("bob"))
+        await services.chat.intake.interrupt(ME, running.conversation_id)
+        await result_of(services, queued)
+    counts = {"live": 1, "asleep": 0, "running_turns": 1, "queued_turns": 1}
+    assert mine["conversations"] == theirs["conversations"] == counts
+    (process,), (unnamed,) = mine["processes"], theirs["processes"]
+    assert (process["conversation_id"], process["state"]) == (running.conversation_id, "working")
+    assert (unnamed["conversation_id"], unnamed["title"]) == (None, None)

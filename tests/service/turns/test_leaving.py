@@ -65,7 +65,7 @@ async def test_deleting_ends_what_runs_and_waits_and_forgets_the_session(tmp_pat
         conversation_id = running.conversation_id
         await begun(services, running)
         queued = await send(services, "hello", conversation_id)
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await services.chat.conversations.delete(ME, conversation_id)
         for accepted in (running, queued):
             with pytest.raises(NotFound):
@@ -102,7 +102,7 @@ async def test_a_message_that_is_being_written_down_when_its_conversation_is_del
         async def post() -> None:
             told.append(await send(services, "hello", conversation_id))
 
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(post)
                 await writing.wait()

@@ -7,9 +7,7 @@ import pytest
 
 from gateway.assemble import Services
 from gateway.engine.protocol import ClientDead, Prompt
-from gateway.errors import Conflict, NotFound
 from gateway.ids import LOCAL_USER as ME
-from gateway.ids import UserId
 from tests.support.builders import codes
 from tests.support.scripted_engine import ScriptedClient, ScriptedRun
 from tests.support.services import (
@@ -74,18 +72,6 @@ async def test_a_turn_that_waits_for_a_free_client_can_be_interrupted(tmp_path: 
     assert result["outcome"] == "interrupted"
 
 
-async def test_nothing_to_interrupt_is_a_conflict(tmp_path: Path) -> None:
-    async with running_services(tmp_path) as services:
-        result = await ask(services, "hello")
-        with pytest.raises(Conflict) as told:
-            await services.chat.intake.interrupt(ME, result["conversation_id"])
-        with pytest.raises(NotFound):
-            await services.chat.intake.interrupt(ME, "cnv_unknown")
-        with pytest.raises(NotFound):
-            await services.chat.intake.interrupt(UserId("bob"), result["conversation_id"])
-    assert told.value.specific_code == "nothing_running"
-
-
 def make_deaf(monkeypatch: pytest.MonkeyPatch) -> anyio.Event:
     """Make the agent ignore interrupts; the returned event is set by one."""
     came = anyio.Event()
@@ -107,7 +93,7 @@ async def test_a_turn_is_stopping_until_the_agent_has_really_stopped(
         await begun(services, accepted)
         assert await state(services, accepted.conversation_id) == "running"
         await services.chat.intake.interrupt(ME, accepted.conversation_id)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await came.wait()
         await anyio.wait_all_tasks_blocked()
         assert await state(services, accepted.conversation_id) == "stopping"
@@ -147,8 +133,9 @@ async def test_a_start_that_hangs_is_ended_by_the_time_limit(
         with monkeypatch.context() as patched:
             patched.setattr(ScriptedClient, "start_run", hang)
             result = await ask(services, "hello")
-        after = await ask(services, "hello", result["conversation_id"])
         assert_nothing_is_left(services)
+    async with running_services(tmp_path) as services:  # without a limit that a turn could exceed
+        after = await ask(services, "hello", result["conversation_id"])
     assert (result["outcome"], result["stop_reason"]) == ("stopped", "timeout")
     assert after["outcome"] == "answered"
 

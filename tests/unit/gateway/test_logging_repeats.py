@@ -5,8 +5,7 @@ import logging
 import pytest
 import structlog
 
-from gateway.observability.logging import configure_logging
-from gateway.observability.repeats import RepeatLimit
+from gateway.observability.logging import RepeatLimit, configure_logging
 from tests.unit.gateway.test_logging import Stream, restored
 
 __all__ = ["restored"]

@@ -13,19 +13,20 @@ import pytest
 
 from gateway.http.memory_bodies import read_episode
 from gateway.memory import memory_command
-from gateway.settings import Memu, Settings
+from gateway.settings import Embedder, Memu, Settings
 from tests.support.episodes import open_memory, recorder_on, turn_intents
 
 EPISODE = {"episode_type": "howto", "title": "Keys", "sections": {"recipe": "Turn it left twice."}}
 NAMES: Mapping[Memu, str] = {"cli": "memu", "server": "memu_server"}
 
 
-def settings_in(directory: Path, memu: Memu = "off") -> Settings:
+def settings_in(directory: Path, memu: Memu = "off", embedder: Embedder = "hashed") -> Settings:
     return Settings(
         workspace=directory / "workspace",
         data_dir=directory / "data",
         memu=memu,
         memu_url="http://127.0.0.1:9",
+        embedder=embedder,
     )
 
 
@@ -53,10 +54,10 @@ def test_what_it_writes_is_for_the_servers_backend_too(tmp_path: Path, memu: Mem
     assert backends(settings) == [NAMES[memu], "vectors"]
 
 
-def test_without_a_backend_it_is_for_the_vectors_alone(tmp_path: Path) -> None:
-    settings = settings_in(tmp_path)
+def test_without_an_embedder_it_is_for_no_vectors(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, "cli", embedder="auto")
     assert run(settings, "write", given=EPISODE)[0] == 0
-    assert backends(settings) == ["vectors"]
+    assert backends(settings) == ["memu"]
 
 
 def test_it_leaves_the_servers_turns_and_the_notes_to_the_server(tmp_path: Path) -> None:

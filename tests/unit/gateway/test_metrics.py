@@ -51,7 +51,10 @@ def test_every_promised_metric_is_there() -> None:
     metrics.count_turn("answered", "end_turn", seconds=1.5, first_text_seconds=0.2)
     metrics.count_turn("empty", "end_turn", seconds=1)
     metrics.count_tool_call("Bash", "ok")
-    metrics.count_recall_degraded("vector_timeout")
+    stale = ("stale_tool_schema", "stale_tool_schema")
+    metrics.count_recall(shown=2, held_back=stale, degraded=("vector_timeout", "memu_timeout"))
+    metrics.count_recall(shown=1, held_back=(), degraded=("vector_error",))
+    metrics.observe_recall("fulltext", 0.03)
     metrics.count_http_request("/chat", "POST", 200)
     metrics.clients_connected_total.labels(origin="warm").inc()
     metrics.journal_lines_lost_total.inc(3)
@@ -61,6 +64,13 @@ def test_every_promised_metric_is_there() -> None:
     assert found["tool_calls_total|Bash|ok"] == 1
     assert found["http_requests_total|POST|/chat|200"] == 1
     assert found["journal_lines_lost_total"] == 3
+    assert found["recall_items_total|shown"] == 3
+    assert found["recall_held_back_total|stale_tool_schema"] == 2
+    assert (
+        found["recall_deadlines_missed_total"],
+        found["recall_degraded_total|memu_timeout"],
+    ) == (1, 1)
+    assert found["recall_seconds_count|fulltext"] == 1
     assert (found["turn_seconds_count"], found["first_text_seconds_count"]) == (2, 1)
     assert found["turn_seconds_sum"] == 2.5
 
@@ -92,7 +102,7 @@ def test_tools_that_nobody_knows_are_one_series() -> None:
 def test_no_label_makes_series_without_end() -> None:
     metrics = Metrics()
     for n in range(1000):
-        metrics.count_recall_degraded(f"reason_{n}")
+        metrics.count_recall(shown=0, held_back=(), degraded=(f"reason_{n}",))
         metrics.count_http_request(f"/route/{n}", f"METHOD{n}", 404)
     assert series(metrics, "recall_degraded_total") == 61
     assert series(metrics, "http_requests_total") == 201

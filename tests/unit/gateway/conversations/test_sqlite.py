@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.conversations.model import Conversation
+from gateway.conversations.model import Conversation, title_of
 from gateway.conversations.sqlite import search
-from gateway.conversations.sqlite.turns import title_of
 from memory.stores.sqlite.grams import gram_query, grams
 from tests.conformance.suites.conversation_values import (
     ANN,

@@ -1,4 +1,4 @@
-from gateway.demo.plain_requests import find_value, recognise
+from gateway.demo.respond import find_value, recognise
 
 UNDERSTOOD: dict[str, tuple[str, str, dict[str, str]]] = {
     "List the files": ("list", "en", {"path": ""}),

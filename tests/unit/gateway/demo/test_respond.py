@@ -1,6 +1,6 @@
 import pytest
 
-from gateway.demo.model import DemoModel
+from gateway.demo.server import DemoModel
 from tests.unit.gateway.demo.dialogue import (
     HOOK,
     assistant,

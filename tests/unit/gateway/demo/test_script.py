@@ -3,8 +3,8 @@ import json
 import pytest
 
 from gateway.demo.answer import Answer, Broken, Failure, Text, Thinking, ToolCall
-from gateway.demo.model import DemoModel
 from gateway.demo.script import SCRIPT_ENDED, ScriptError, find_script
+from gateway.demo.server import DemoModel
 from tests.unit.gateway.demo.dialogue import (
     EMPTY_NOTICE,
     HOOK,

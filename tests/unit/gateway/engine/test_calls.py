@@ -112,7 +112,7 @@ async def test_of_calls_with_one_id_only_one_runs_at_a_time() -> None:
     async def run_second() -> None:
         second.append(await run.runs(LISTING, "Bash"))
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run_second)
             await anyio.wait_all_tasks_blocked()
@@ -126,7 +126,7 @@ async def test_the_end_of_the_run_lets_a_waiting_call_go() -> None:
     run = Run()
     run.streams(LISTING, LISTING, name="Bash")
     await run.runs(LISTING, "Bash")
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run.runs, LISTING, "Bash")
             await anyio.wait_all_tasks_blocked()
@@ -171,7 +171,7 @@ async def test_a_hook_may_come_before_its_call_in_the_stream() -> None:
     async def show() -> None:
         shown.append((await run.shows(INSIDE)).index)
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(show)
             await anyio.wait_all_tasks_blocked()
@@ -192,7 +192,7 @@ async def test_a_result_that_was_taken_for_a_call_that_had_yet_to_run_makes_both
     run.streams(INSIDE, OUTSIDE)
     await run.runs(INSIDE)
     assert run.result(REFUSED, is_error=True) == 2  # in truth the first one's
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         await run.runs(OUTSIDE)
     assert run.result() is None
 

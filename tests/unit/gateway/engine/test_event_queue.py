@@ -2,14 +2,14 @@
 
 import anyio
 
-from gateway.engine.event_queue import EventQueue
 from gateway.engine.events import ClientLost, EngineEvent, RunFinished, TextDelta
+from gateway.engine.runs import EventQueue
 
 LOST = ClientLost(exit_code=None)
 
 
 async def read(queue: EventQueue) -> list[EngineEvent]:
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         return [event async for event in queue.read()]
 
 
@@ -41,7 +41,7 @@ async def test_a_waiting_reader_gets_each_event_and_a_cancelled_one_loses_none()
         async for event in queue.read():
             got.append(event)  # noqa: PERF401  what was got before the end counts
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         for number in range(3):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(collect)

@@ -125,7 +125,7 @@ async def test_context_is_given_where_there_is_some() -> None:
     for context in ("", "The tea is green."):
         hooks = begun(Gate(), context)
         (matcher,) = hooks.matchers()["UserPromptSubmit"]
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             answer = await matcher.hooks[0](cast("HookInput", {}), None, CONTEXT)
         told = cast("dict[str, Any]", answer).get("hookSpecificOutput", {})
         assert told.get("additionalContext", "") == context
@@ -141,7 +141,7 @@ async def test_context_that_comes_when_the_run_is_over_is_not_given() -> None:
     async def ask() -> None:
         answers.append(await matcher.hooks[0](cast("HookInput", {}), None, CONTEXT))
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask)
             await late.asked.wait()

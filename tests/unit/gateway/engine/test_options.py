@@ -5,14 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]
 from claude_agent_sdk import ClaudeAgentOptions
 
 from gateway.engine.environment import KEEPS
 from gateway.engine.hooks import RunHooks
-from gateway.engine.options import HOST_ROUTES, AgentSetup, build_options
+from gateway.engine.options import HOST_ROUTES, AgentSetup, advisory_schema, build_options
 from gateway.engine.own_tools import OwnServer, OwnTool
 from gateway.engine.processes import MARK
 from gateway.engine.protocol import ClientSpec, SessionOrigin
+from memory.cases import schemas
 
 SETUP = AgentSetup(
     cli_path=Path("/agent"),
@@ -125,6 +127,13 @@ def test_a_skill_of_tools_of_our_own_is_off_for_a_client_without_them() -> None:
         assert json.loads(made.settings)["skillOverrides"] == hidden
         assert isinstance(made.mcp_servers, dict)
         assert list(made.mcp_servers) == [server.name for server in spec.servers]
+
+
+def test_a_wrong_argument_reaches_the_tool_and_not_the_sdks_validator() -> None:
+    for form in schemas.TOOLS:
+        names = list(form.input_schema["properties"])
+        for value in (7, "x", [1], {"a": 1}, True, None):
+            jsonschema.validate(dict.fromkeys(names, value), advisory_schema(form.input_schema))
 
 
 def test_a_session_is_resumed_or_branched_off() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.engine.protocol import EngineUnavailable
-from gateway.engine.sandbox import bubblewrap, protection
+from gateway.engine.sandbox import protection
 from gateway.engine.sandbox.places import AgentPlaces
 from gateway.engine.sandbox.protection import Protection, WallMode, protect_blocking
 from gateway.engine.sandbox.trial import Outcome
@@ -41,7 +41,7 @@ class Kernel:
         monkeypatch.setattr(protection, "attempt_blocking", self._attempt)
         monkeypatch.setattr(landlock, "landlock_version", lambda: self.version)
         monkeypatch.setattr(
-            bubblewrap, "find_bubblewrap_fault_blocking", lambda *_: self.bubblewrap
+            protection, "find_bubblewrap_fault_blocking", lambda *_: self.bubblewrap
         )
 
     def _attempt(self, before: Sequence[str], scratch: Path, inside: Sequence[Path]) -> Outcome:

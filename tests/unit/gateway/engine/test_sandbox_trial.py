@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway.engine.processes import launch_words
-from gateway.engine.sandbox import bubblewrap, trial
+from gateway.engine.sandbox import protection, trial
 from gateway.engine.sandbox.places import AgentPlaces
 from gateway.engine.sandbox.trial import Outcome, attempt_blocking
 from tests.support.walls import needs_landlock, needs_own_mounts
@@ -60,7 +60,7 @@ def test_behind_the_wall_it_does_nothing_outside(tmp_path: Path) -> None:
 
 def test_without_bubblewrap_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    fault = bubblewrap.find_bubblewrap_fault_blocking(tmp_path, tmp_path)
+    fault = protection.find_bubblewrap_fault_blocking(tmp_path, tmp_path)
     assert fault == "bubblewrap and socat are not installed"
 
 
@@ -82,7 +82,7 @@ def test_a_bubblewrap_that_keeps_nothing_is_none(
         program.write_text(f"#!/bin/sh\n{script}\n", "ascii")
         program.chmod(0o700)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.defpath}")
-    assert bubblewrap.find_bubblewrap_fault_blocking(tmp_path, tmp_path) == fault
+    assert protection.find_bubblewrap_fault_blocking(tmp_path, tmp_path) == fault
 
 
 def test_what_a_killed_trial_left_is_cleared_away(tmp_path: Path) -> None:

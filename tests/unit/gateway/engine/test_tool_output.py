@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from gateway.engine.tool_output import plain_result, shorten
+from gateway.engine.result_text import plain_result
+from gateway.engine.tool_output import shorten
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.engine import transcripts
+from gateway.engine import sdk
 
 ONE = "11111111-1111-4111-8111-111111111111"
 OTHER = "22222222-2222-4222-8222-222222222222"
@@ -27,18 +27,18 @@ def cost(usd: object) -> dict[str, object]:
 def test_the_last_cost_counts_wherever_blocks_end(tmp_path: Path, padding: int) -> None:
     text = {"type": "user", "text": "x" * padding}
     write(tmp_path, ONE, cost(1), text, cost(2.5), text, text)
-    assert transcripts.spent_usd_blocking(tmp_path, ONE) == 2.5
+    assert sdk.spent_usd_blocking(tmp_path, ONE) == 2.5
 
 
 def test_what_only_looks_like_a_cost_is_none(tmp_path: Path) -> None:
     write(tmp_path, ONE, cost(1), {"text": '"cost-state"'}, '{"type":"cost-state"', cost("much"))
-    assert transcripts.spent_usd_blocking(tmp_path, ONE) == 1
+    assert sdk.spent_usd_blocking(tmp_path, ONE) == 1
 
 
 def test_without_a_cost_or_a_session_nothing_was_spent(tmp_path: Path) -> None:
     write(tmp_path, ONE)
     for session_id in (ONE, OTHER, "*", "../x", ""):
-        assert transcripts.spent_usd_blocking(tmp_path, session_id) == 0
+        assert sdk.spent_usd_blocking(tmp_path, session_id) == 0
 
 
 def test_only_the_session_is_forgotten(tmp_path: Path) -> None:
@@ -48,5 +48,5 @@ def test_only_the_session_is_forgotten(tmp_path: Path) -> None:
         beside.mkdir(parents=True)
         (beside / "a.txt").write_text("a", encoding="utf-8")
     for session_id in (ONE, "*", "..", "", "?" * 36):
-        transcripts.forget_blocking(tmp_path, session_id)
+        sdk.forget_blocking(tmp_path, session_id)
     assert sorted(entry.name for entry in gone.parent.iterdir()) == [OTHER, f"{OTHER}.jsonl"]

@@ -69,13 +69,28 @@ CALL = ToolUseBlock(id="t", name="Bash", input={"command": "ls"})
     ("message", "events"),
     [
         (stream({"type": "message_start"}), [MessageBegun()]),
+        (
+            stream(
+                {
+                    "type": "message_start",
+                    "message": {"usage": {"input_tokens": 5, "cache_read_input_tokens": 70}},
+                }
+            ),
+            [MessageBegun(context_tokens=75)],
+        ),
         (stream(delta("text_delta", text="a")), [TextDelta(text="a")]),
         (stream(delta("thinking_delta", thinking="a")), [ThinkingDelta(text="a")]),
         (stream(delta("text_delta", text="")), []),
         (stream(delta("text_delta", text="a"), parent="t"), []),
         (
-            stream({"type": "message_delta", "delta": {"stop_reason": "pause_turn"}}),
-            [MessageEnded(stop_reason="pause_turn")],
+            stream(
+                {
+                    "type": "message_delta",
+                    "delta": {"stop_reason": "pause_turn"},
+                    "usage": {"output_tokens": 8},
+                }
+            ),
+            [MessageEnded(stop_reason="pause_turn", output_tokens=8)],
         ),
         (stream({"type": "message_delta", "delta": {"stop_reason": None}}), []),
         (stream({"type": "ping"}), []),

@@ -14,6 +14,7 @@ KINDS = {
     "Overloaded": ("overloaded", 503, True),
     "ShuttingDown": ("shutting_down", 503, True),
     "NotStored": ("storage_unavailable", 503, False),
+    "WorkspaceUnavailable": ("workspace_unavailable", 503, True),
     "GatewayError": ("internal_error", 500, False),
 }
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway.settings import Settings, SettingsError, settings_rows, settings_table
+from gateway.settings import Secret, Settings, SettingsError, settings_rows, settings_table
 
 ACCEPTED: dict[str, list[tuple[str, Any]]] = {
     "CANDOR_HOST": [
@@ -39,13 +39,22 @@ ACCEPTED: dict[str, list[tuple[str, Any]]] = {
     "CANDOR_APPROVALS": [("on", "on"), ("off", "off")],
     "CANDOR_APPROVAL_TIMEOUT_S": [("120", 120.0)],
     "CANDOR_MAX_BODY_BYTES": [("1024", 1024)],
+    "CANDOR_MAX_UPLOAD_BYTES": [("1024", 1024)],
     "CANDOR_TOKENS_FILE": [("~/令牌", Path.home() / "令牌")],
     "CANDOR_POLICY_FILE": [("rules.toml", Path("rules.toml"))],
     "CANDOR_SANDBOX": [("auto", "auto"), ("require", "require"), ("off", "off")],
     "CANDOR_RECALL_DEADLINE_MS": [("1", 1)],
+    "CANDOR_RECORD": [("on", "on"), ("off", "off")],
+    "CANDOR_CASE_MEMORY": [("off", "off")],
     "CANDOR_EXTRACT": [("on", "on")],
+    "CANDOR_LEARN": [("off", "off"), ("explicit", "explicit"), ("model", "model")],
+    "CANDOR_REDACT_CONTACTS": [("off", "off"), ("on", "on")],
     "CANDOR_SIDE_MODEL": [("claude-small", "claude-small")],
-    "CANDOR_EMBEDDER": [("auto", "auto"), ("hashed", "hashed"), ("minilm", "minilm")],
+    "CANDOR_EMBEDDER": [(name, name) for name in ("auto", "hashed", "minilm", "onnx", "openai")],
+    "CANDOR_EMBEDDINGS_URL": [("http://127.0.0.1:11434/v1/", "http://127.0.0.1:11434/v1")],
+    "CANDOR_EMBEDDINGS_MODEL": [("BAAI/bge-m3", "BAAI/bge-m3")],
+    "CANDOR_EMBEDDINGS_KEY": [("sk-1", Secret("sk-1"))],
+    "CANDOR_EMBEDDINGS_PATH": [("~/模型", Path.home() / "模型")],
     "CANDOR_MEMORY_POLICY_FILE": [("记忆.toml", Path("记忆.toml"))],
     "CANDOR_MEMU": [("off", "off"), ("cli", "cli"), ("server", "server")],
     "CANDOR_MEMU_URL": [
@@ -81,13 +90,22 @@ REFUSED: dict[str, list[str]] = {
     "CANDOR_APPROVALS": WORDS,
     "CANDOR_APPROVAL_TIMEOUT_S": [*NUMBERS, "0"],
     "CANDOR_MAX_BODY_BYTES": [*NUMBERS, "1023"],
+    "CANDOR_MAX_UPLOAD_BYTES": [*NUMBERS, "1023"],
     "CANDOR_TOKENS_FILE": ["a\0b"],
     "CANDOR_POLICY_FILE": ["~nobody-of-this-name/x"],
     "CANDOR_SANDBOX": ["on", "Require"],
     "CANDOR_RECALL_DEADLINE_MS": [*NUMBERS, "0"],
+    "CANDOR_RECORD": ["auto", *WORDS],
+    "CANDOR_CASE_MEMORY": ["auto", *WORDS],
     "CANDOR_EXTRACT": ["auto", *WORDS],
+    "CANDOR_LEARN": ["on", "auto"],
+    "CANDOR_REDACT_CONTACTS": ["auto", *WORDS],
     "CANDOR_SIDE_MODEL": ["a\0b"],
-    "CANDOR_EMBEDDER": ["openai", *WORDS],
+    "CANDOR_EMBEDDER": ["OpenAI", *WORDS],
+    "CANDOR_EMBEDDINGS_URL": ["localhost:11434", "http://me:secret@a"],
+    "CANDOR_EMBEDDINGS_MODEL": ["a\0b"],
+    "CANDOR_EMBEDDINGS_KEY": ["a\0b"],
+    "CANDOR_EMBEDDINGS_PATH": ["~nobody-of-this-name/x"],
     "CANDOR_MEMORY_POLICY_FILE": ["~nobody-of-this-name/x"],
     "CANDOR_MEMU": ["auto", *WORDS],
     "CANDOR_MEMU_URL": [
@@ -151,6 +169,9 @@ def test_a_secret_in_the_wrong_variable_is_not_repeated() -> None:
         with pytest.raises(SettingsError) as caught:
             read(**{variable: f"{secret}\0"})
         assert "Zq8vN3kPw7" not in str(caught.value)
+    with pytest.raises(SettingsError) as caught:
+        read(CANDOR_EMBEDDINGS_KEY="hunter2\0")
+    assert "hunter2" not in str(caught.value)
 
 
 NEAREST = {

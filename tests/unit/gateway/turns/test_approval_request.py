@@ -9,6 +9,7 @@ from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.context import TurnContext
 from gateway.turns.control import TurnControl
 from gateway.turns.evidence import Evidence
+from policies.permits import Effect
 from tests.support.builders import NOON, called, tool_call
 
 
@@ -35,7 +36,7 @@ def context_with(events: Events, desk: ApprovalDesk) -> TurnContext:
     context = SimpleNamespace(
         turn=SimpleNamespace(user_id=LOCAL_USER, conversation_id="cnv_1", id="trn_1"),
         parts=SimpleNamespace(approvals=desk, now=lambda: NOON),
-        sanitizer=SimpleNamespace(summary=lambda _: "ls"),
+        sanitizer=SimpleNamespace(summary=lambda _: "ls", line=str, input=dict, text=str),
         control=TurnControl(),
         events=events,
         chronicle=nothing,
@@ -52,10 +53,10 @@ async def test_a_permission_counts_when_it_is_stored_and_a_stopped_turn_waits_fo
         answers: list[str] = []
 
         async def ask(context: TurnContext = context, answers: list[str] = answers) -> None:
-            _, answer = await ApprovalRequester(context)(tool_call())
+            _, answer = await ApprovalRequester(context)(tool_call(), Effect(tool="Bash"))
             answers.append(answer.decision)
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(ask)
                 await anyio.wait_all_tasks_blocked()
@@ -70,3 +71,4 @@ async def test_a_permission_counts_when_it_is_stored_and_a_stopped_turn_waits_fo
                 else:
                     events.is_stored.set()
         assert answers == ["allow"]
+        assert context.evidence.tools[1].waited_s > 0

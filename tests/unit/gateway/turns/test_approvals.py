@@ -3,11 +3,12 @@ from datetime import timedelta
 import anyio
 import pytest
 
-from gateway.errors import Conflict, NotFound
+from gateway.errors import Conflict, NotFound, UnprocessableEntity
 from gateway.ids import ConversationId, TurnId, UserId
 from gateway.turns.approvals import Answer, ApprovalDesk, Question
+from policies.permits import Reach
 from policies.tools import ToolCall
-from tests.support.builders import NOON, tool_call
+from tests.support.builders import NOON, asked_about, tool_call
 
 ANN, BOB = UserId("ann"), UserId("bob")
 HERE, THERE = ConversationId("cnv_here"), ConversationId("cnv_there")
@@ -31,11 +32,10 @@ class Asked:
         self, call: ToolCall, conversation_id: ConversationId = HERE, user_id: UserId = ANN
     ) -> None:
         _, self.result = await self.desk.ask(
-            call,
+            asked_about(call, show=str.upper),
             user_id=user_id,
             conversation_id=conversation_id,
             turn_id=TURN,
-            summary="ls",
             announce=self.announce,
         )
         self.announced.set()
@@ -53,7 +53,7 @@ def a_desk(timeout_s: float = 60) -> ApprovalDesk:
 async def test_an_allowed_call_and_a_denied_one_get_their_answers() -> None:
     desk = a_desk()
     first, second = Asked(desk), Asked(desk)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(first.ask, tool_call(tool_use_id="t1"))
             tasks.start_soon(second.ask, tool_call(tool_use_id="t2"))
@@ -70,7 +70,7 @@ async def test_an_allowed_call_and_a_denied_one_get_their_answers() -> None:
 async def test_a_question_says_when_it_expires_and_no_answer_in_time_denies() -> None:
     desk, asked = a_desk(0.01), Asked(a_desk())
     asked.desk = desk
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         await asked.ask(tool_call())
     assert asked.result == Answer(decision="deny", by="timeout")
     assert asked.question is not None
@@ -83,7 +83,7 @@ async def test_a_question_says_when_it_expires_and_no_answer_in_time_denies() ->
 async def test_a_second_answer_conflicts_before_and_after_the_call_went_on() -> None:
     desk = a_desk()
     asked = Asked(desk)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(asked.ask, tool_call())
             await asked.announced.wait()
@@ -99,7 +99,7 @@ async def test_a_second_answer_conflicts_before_and_after_the_call_went_on() -> 
 async def test_nobody_sees_or_answers_anothers_question() -> None:
     desk = a_desk()
     asked = Asked(desk)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(asked.ask, tool_call())
             await asked.announced.wait()
@@ -115,44 +115,53 @@ async def test_nobody_sees_or_answers_anothers_question() -> None:
         desk.answer(ANN, "apr_unknown", "allow")
 
 
-async def allow_for_the_conversation(desk: ApprovalDesk, call: ToolCall) -> None:
+async def allow_for_the_conversation(desk: ApprovalDesk, call: ToolCall, reach: Reach) -> Question:
     asked = Asked(desk)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(asked.ask, call)
             await asked.announced.wait()
-            desk.answer(ANN, asked.id, "allow", remember="conversation")
+            with pytest.raises(UnprocessableEntity):
+                desk.answer(ANN, asked.id, "allow", remember="conversation", reach="folder")
+            desk.answer(ANN, asked.id, "allow", remember="conversation", reach=reach)
+    assert asked.question is not None
+    return asked.question
 
 
-async def test_what_was_allowed_for_the_conversation_is_not_asked_again() -> None:
+async def test_a_rule_for_the_conversation_lets_pass_what_it_covers_until_it_is_withdrawn() -> None:
     desk = a_desk(0.01)
-    await allow_for_the_conversation(desk, tool_call("Write", tool_input={"file_path": "a"}))
-    again = Asked(desk)
-    await again.ask(tool_call("Write", tool_input={"file_path": "b"}))
-    assert (again.question, again.result) == (None, Answer(decision="allow", by="remembered"))
-    elsewhere = Asked(desk)
-    await elsewhere.ask(tool_call("Write"), THERE)
-    assert elsewhere.result == Answer(decision="deny", by="timeout")
+    add = tool_call("mcp__notes__add", tool_input={"text": "a"})
+    question = await allow_for_the_conversation(desk, add, "exact")
+    assert [rule["reach"] for rule in question.permits] == ["exact", "any"]
+    assert [rule.fields() for rule in desk.allowed(HERE)] == [
+        {"approval_id": question.id, **question.permits[0]}
+    ]
+    assert question.permits[0]["call"] == '{"TEXT": "A"}', "made safe to show"
+
+    async def ask(text: str, where: ConversationId = HERE) -> Answer | None:
+        asked = Asked(desk)
+        await asked.ask(tool_call("mcp__notes__add", tool_input={"text": text}), where)
+        return asked.result
+
+    passes, expires = (
+        Answer(decision="allow", by="remembered"),
+        Answer(decision="deny", by="timeout"),
+    )
+    assert [await ask("a"), await ask("b"), await ask("a", THERE)] == [passes, expires, expires]
+    desk.withdraw(HERE, question.id)
+    with pytest.raises(NotFound):
+        desk.withdraw(HERE, question.id)
+    assert await ask("a") == expires
+    await allow_for_the_conversation(desk, add, "any")
+    assert await ask("b") == passes
     desk.forget(HERE)
-    after = Asked(desk)
-    await after.ask(tool_call("Write"))
-    assert after.result == Answer(decision="deny", by="timeout")
-
-
-async def test_in_bash_one_command_is_remembered_and_not_the_tool() -> None:
-    desk = a_desk(0.01)
-    await allow_for_the_conversation(desk, tool_call(tool_input={"command": "mkdir a"}))
-    same, other = Asked(desk), Asked(desk)
-    await same.ask(tool_call(tool_input={"command": "mkdir b"}))
-    await other.ask(tool_call(tool_input={"command": "rm b"}))
-    assert same.result == Answer(decision="allow", by="remembered")
-    assert other.result == Answer(decision="deny", by="timeout")
+    assert await ask("b") == expires
 
 
 async def test_a_denial_is_never_remembered() -> None:
     desk = a_desk(0.05)
     asked, again = Asked(desk), Asked(desk)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(asked.ask, tool_call())
             await asked.announced.wait()
@@ -164,7 +173,7 @@ async def test_a_denial_is_never_remembered() -> None:
 async def test_the_end_of_a_turn_denies_its_questions_and_no_others() -> None:
     desk = a_desk()
     asked = Asked(desk)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(asked.ask, tool_call())
             await asked.announced.wait()

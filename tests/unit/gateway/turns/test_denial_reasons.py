@@ -17,7 +17,7 @@ TREES = [
     for package in ("policies", "gateway")
     for path in sorted((ROOT / package).rglob("*.py"))
 ]
-VERDICTS = {"Deny", "Ask"}
+VERDICTS = {"Deny", "Ask", "Refused"}
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 

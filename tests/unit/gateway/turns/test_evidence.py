@@ -6,6 +6,7 @@ from gateway.engine.events import (
     ClientLost,
     EntryRecorded,
     MessageBegun,
+    MessageEnded,
     ModelFailed,
     ModelRetrying,
     RunFinished,
@@ -59,6 +60,18 @@ def test_session_model_entry_and_usage_are_kept_and_usage_is_summed_over_runs() 
     )
     assert (evidence.session_id, evidence.model, evidence.last_entry_id) == ("s1", "m", "e2")
     assert evidence.usage == {"input_tokens": 6, "output_tokens": 4}
+
+
+def test_the_context_is_what_the_last_answer_has_read_and_written() -> None:
+    evidence = evidence_of(
+        SessionReady(session_id="s1", model="big"),
+        MessageBegun(context_tokens=900),
+        MessageEnded(stop_reason="tool_use", output_tokens=50),
+        MessageBegun(context_tokens=1000),
+        MessageEnded(stop_reason="end_turn", output_tokens=7),
+        finished(context_windows={"big": 5000, "small": 9000}),
+    )
+    assert evidence.usage == {"context_tokens": 1007, "context_window": 5000}
 
 
 def test_a_call_that_worked_is_ok_with_its_output_and_duration() -> None:

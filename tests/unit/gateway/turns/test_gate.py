@@ -11,6 +11,7 @@ from gateway.turns.control import TurnClock, TurnControl
 from gateway.turns.evidence import Evidence
 from gateway.turns.gate import Asker, TurnGate
 from gateway.turns.guards import DoomLoop
+from policies.permits import Effect
 from policies.tools import ToolCall
 from policies.verdict import Allow, Ask, Deny, Verdict
 from tests.support.builders import tool_call
@@ -44,7 +45,7 @@ class Person:
         self.before = before
         self.calls: list[ToolCall] = []
 
-    async def __call__(self, call: ToolCall) -> tuple[Question | None, Answer]:
+    async def __call__(self, call: ToolCall, _: Effect) -> tuple[Question | None, Answer]:
         self.calls.append(call)
         self.before()
         await anyio.lowlevel.checkpoint()
@@ -78,6 +79,7 @@ def a_gate(
         asker=person,
         ask_changes=ask_changes,
         write_permission=write_down,
+        before_call=lambda _: anyio.lowlevel.checkpoint(),
         describe=lambda verdict: verdict.message.upper(),
     )
     gate.lines = lines

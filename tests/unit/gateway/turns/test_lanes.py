@@ -42,7 +42,7 @@ class Runs:
 
 async def test_places_are_told_and_what_is_about_to_run_counts_as_running() -> None:
     runs = Runs()
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             lanes = Lanes(runs.run, tasks)
             tickets = [ticket(n) for n in range(3)]
@@ -69,7 +69,7 @@ async def test_places_are_told_and_what_is_about_to_run_counts_as_running() -> N
 async def test_a_turn_that_raises_does_not_stop_those_behind_it() -> None:
     runs = Runs()
     runs.broken = True
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             lanes = Lanes(runs.run, tasks)
             for n in range(3):
@@ -80,7 +80,7 @@ async def test_a_turn_that_raises_does_not_stop_those_behind_it() -> None:
 
 async def test_only_what_has_not_begun_is_taken_back() -> None:
     runs = Runs()
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             lanes = Lanes(runs.run, tasks)
             tickets = [ticket(n) for n in range(4)]
@@ -101,7 +101,7 @@ async def test_only_what_has_not_begun_is_taken_back() -> None:
 
 async def test_closing_starts_nothing_more_and_stops_what_runs_after_the_grace() -> None:
     runs = Runs()
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             lanes = Lanes(runs.run, tasks)
             first, second = ticket(0), ticket(1)

@@ -97,11 +97,30 @@ def test_a_turn_result_has_exactly_the_contracts_fields() -> None:
                 "duration_ms": 0,
             },
         ],
+        "steps": [
+            {"type": "tool", "index": 1},
+            {"type": "tool", "index": 2},
+            {"type": "text", "text": "Half done."},
+        ],
         "memory": {
-            "injected": [{"id": "i", "kind": "note", "title": "t", "why": "w", "source": "s"}],
+            "injected": [
+                {
+                    "id": "i",
+                    "kind": "note",
+                    "title": "t",
+                    "why": "w",
+                    "source": "s",
+                    "revision": 1,
+                    "conversation_id": None,
+                    "turn_id": None,
+                }
+            ],
             "suppressed": [{"id": "j", "reason": "stale_tool_schema"}],
             "degraded": ["vector_timeout"],
+            "profile": False,
+            "saved": [],
         },
+        "changes": {"files": 0, "added": 0, "removed": 0, "complete": True},
         "model": "m1",
         "session_id": "s1",
         "usage": {"input_tokens": 3, "output_tokens": 2},

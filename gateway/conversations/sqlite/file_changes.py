@@ -1,0 +1,33 @@
+"""The files that turns changed, in SQLite."""
+
+import json
+from typing import Any
+
+from gateway.ids import TurnId
+from gateway.jsonsafe import json_text
+from memory.stores.sqlite.database import Database
+
+
+class SqliteFileChangeStore:
+    """See `FileChangeStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def put(self, turn_id: TurnId, changes: dict[str, Any]) -> None:
+        await self._database.write(
+            lambda writer: writer.execute(
+                "INSERT INTO file_changes (turn_id, data) SELECT id, ? FROM turns WHERE id = ?"
+                " ON CONFLICT (turn_id) DO UPDATE SET data = excluded.data",
+                (json_text(changes), turn_id),
+            )
+        )
+
+    async def get(self, turn_id: TurnId) -> dict[str, Any] | None:
+        row = await self._database.row(
+            "SELECT data FROM file_changes WHERE turn_id = ?", (turn_id,)
+        )
+        if row is None:
+            return None
+        found: dict[str, Any] = json.loads(row["data"])
+        return found

@@ -1,0 +1,94 @@
+"""Changes of turns for memory's record, in SQLite; triggers note them."""
+
+import json
+import logging
+import sqlite3
+from collections.abc import Sequence
+from typing import Final
+
+from gateway.conversations.store import QueuedChange
+from memory.clock import from_rfc3339
+from memory.record.index import TurnChange
+from memory.record.turn_item import RecordedTurn
+from memory.stores.sqlite.database import Database
+
+_log = logging.getLogger(__name__)
+
+_LABELS: Final = ("project_id", "app_code", "environment")
+_ANSWERED: Final = frozenset({"answered", "answered_with_failures"})
+"""Outcomes whose reply is the model's; the words of the others are the gateway's."""
+_CHANGES: Final = (
+    "SELECT r.seq AS change_seq, r.turn_id AS changed_id,"
+    " NOT EXISTS (SELECT 1 FROM turns x WHERE x.id = r.turn_id) AS is_deleted,"
+    " c.id AS conversation_id, c.user_id, c.title, c.project_id, c.app_code, c.environment,"
+    " t.seq AS position, t.created_at, t.message, t.result"
+    " FROM record_changes r"
+    " LEFT JOIN turns t ON t.id = r.turn_id AND t.state = 'completed' AND t.kept_out = 0"
+    " AND t.started_at IS NOT NULL"
+    # of a turn and its copies, the oldest one that is left
+    " AND (t.copy_of IS NULL OR NOT EXISTS (SELECT 1 FROM turns o WHERE o.id = t.copy_of"
+    " OR o.copy_of = t.copy_of AND o.rowid < t.rowid))"
+    " LEFT JOIN conversations c ON c.id = t.conversation_id AND c.memory_enabled = 1"
+    " WHERE r.seq > :after AND (NOT :only_deleted OR is_deleted) ORDER BY r.seq DESC LIMIT :limit"
+)
+
+
+class SqliteRecordQueue:
+    """See `RecordQueue`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def last_seq(self) -> int:
+        row = await self._database.row(
+            "SELECT seq FROM sqlite_sequence WHERE name = 'record_changes'"
+        )
+        return 0 if row is None else int(row["seq"])
+
+    async def newest(
+        self, *, after: int = 0, only_deleted: bool = False, limit: int
+    ) -> Sequence[QueuedChange]:
+        values = {"after": after, "only_deleted": only_deleted, "limit": limit}
+        return await self._database.values(_change_of, _CHANGES, values)
+
+    async def done(self, changes: Sequence[QueuedChange]) -> None:
+        await self._database.write(
+            lambda writer: writer.executemany(
+                "DELETE FROM record_changes WHERE seq = ?", [(change.seq,) for change in changes]
+            )
+        )
+
+    async def add_all(self) -> None:
+        await self._database.write(
+            lambda writer: writer.execute(
+                "INSERT INTO record_changes (turn_id) SELECT id FROM turns"
+                " WHERE state = 'completed' ORDER BY created_at"
+            )
+        )
+
+
+def _change_of(row: sqlite3.Row) -> QueuedChange:
+    turn = None
+    if row["conversation_id"] is not None:
+        try:
+            turn = _turn_of(row)
+        except (ValueError, TypeError, KeyError):  # a damaged row must not keep the others out
+            _log.exception("turn_not_recorded", extra={"turn_id": row["changed_id"]})
+    change = TurnChange(turn_id=row["changed_id"], turn=turn, is_deleted=bool(row["is_deleted"]))
+    return QueuedChange(seq=row["change_seq"], change=change)
+
+
+def _turn_of(row: sqlite3.Row) -> RecordedTurn:
+    result = json.loads(row["result"])
+    return RecordedTurn(
+        turn_id=row["changed_id"],
+        conversation_id=row["conversation_id"],
+        owner_id=row["user_id"],
+        title=row["title"],
+        position=row["position"],
+        occurred_at=from_rfc3339(row["created_at"]),
+        message=row["message"],
+        reply=result["reply"] if result["outcome"] in _ANSWERED else "",
+        recalled_ids=[item["id"] for item in result["memory"]["injected"]],
+        labels={name: row[name] for name in _LABELS if row[name]},
+    )

@@ -1,0 +1,261 @@
+"""The state of files before a turn changes them, and what was changed in the end.
+
+`ChangeRecorder.note_blocking` is called before each call that may change something, with every path that the
+policy knows the call to touch. What lies there is remembered once a turn: names and times of all of it, and
+contents within a budget. `changes_blocking` looks at the same places again. Changes by others at the same time
+look like this turn's. Files that hold secrets are never read.
+"""
+
+import errno
+import os
+import stat
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from gateway.files.descriptors import open_file, opened_folder
+from policies.paths.protected import find_secret
+
+MAX_FILE_BYTES: Final = 200_000
+"""Larger files are compared by their times and sizes alone."""
+MAX_KEPT_BYTES: Final = 8_000_000
+"""Of contents remembered in one turn."""
+MAX_KEPT_FILES: Final = 500
+MAX_NOTED: Final = 5_000
+"""Files and folders remembered in one turn."""
+
+_ABSENT: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+
+Kind = Literal["created", "modified", "deleted", "moved"]
+Unread = Literal["binary", "too_large", "secret", "unknown_before"]
+"""Why there is no text: no UTF-8, more than the limits, a protected name, or not remembered in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What is at a path."""
+
+    is_folder: bool
+    is_file: bool
+    inode: int
+    size_bytes: int
+    mtime_ns: int
+    ctime_ns: int
+    """Changes whenever the file is written, renamed or replaced."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedFile:
+    """One file that differs from what it was."""
+
+    path: str
+    """Relative to the workspace; a folder's ends with a slash."""
+    kind: Kind
+    size_bytes: int | None
+    """None: it was deleted."""
+    before: str | None
+    after: str | None
+    """The texts; both None if `unread` says why."""
+    moved_from: str | None = None
+    unread: Unread | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChanges:
+    """What was changed."""
+
+    files: Sequence[ChangedFile]
+    complete: bool
+    """False: something may have been changed that is not among `files`."""
+
+
+class ChangeRecorder:
+    """Remembers the places of one turn. One thread at a time."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._noted: list[tuple[str, ...]] = []
+        self._before: dict[str, _State] = {}
+        self._contents: dict[str, bytes] = {}
+        self._left_bytes, self._left_files = MAX_KEPT_BYTES, MAX_KEPT_FILES
+        self.complete = True
+        """Everything that was touched is known; set to False by a caller who knows of more."""
+
+    def note_blocking(self, paths: Sequence[str]) -> None:
+        """Remember what is at absolute paths and, if they are folders, below them."""
+        for path in paths:
+            parts = self._below_root(path)
+            if parts is None:
+                self.complete = False  # a further directory; its paths are not for clients
+            elif not self._is_noted(parts):
+                for below, state in self._scan(parts, MAX_NOTED - len(self._before)):
+                    if below not in self._before and not self._is_noted(below.split("/")):
+                        self._before[below] = state
+                        self._keep(below, state, self._contents)
+                self._noted.append(parts)
+
+    def changes_blocking(self) -> FileChanges:
+        """Compare the remembered places with what is there now."""
+        after: dict[str, _State] = {}
+        for parts in self._noted:
+            after.update(self._scan(parts, MAX_NOTED - len(after)))
+        self._left_bytes, self._left_files = MAX_KEPT_BYTES, MAX_KEPT_FILES
+        contents: dict[str, bytes] = {}
+        for path, state in after.items():
+            if state != self._before.get(path):
+                self._keep(path, state, contents)
+        changed = [
+            path for path in {**self._before, **after} if self._differs(path, after, contents)
+        ]
+        origins = self._origins(changed, after, contents)
+        gone = set(origins.values())
+        files = [
+            self._changed_file(path, after.get(path), contents, origins.get(path))
+            for path in sorted(changed)
+            if path not in gone and not _is_filled_folder(path, changed)
+        ]
+        return FileChanges(files=files, complete=self.complete)
+
+    def _below_root(self, path: str) -> tuple[str, ...] | None:
+        """Return where a path leads, below the workspace; None if it lies elsewhere."""
+        root = os.path.realpath(self._root)
+        folder, name = os.path.split(os.path.normpath(path))
+        real = os.path.normpath(os.path.join(os.path.realpath(folder), name))  # noqa: PTH118
+        if real == root or os.path.realpath(path) == root:
+            return ()
+        return tuple(real[len(root) + 1 :].split("/")) if real.startswith(f"{root}/") else None
+
+    def _is_noted(self, parts: Sequence[str]) -> bool:
+        return any(tuple(parts[: len(noted)]) == noted for noted in self._noted)
+
+    def _scan(self, parts: tuple[str, ...], limit: int) -> Iterator[tuple[str, _State]]:
+        """Yield up to `limit` files and folders at and below a path, those near it first."""
+        waiting = deque([parts])
+        while waiting:
+            place = waiting.popleft()
+            try:
+                with opened_folder(self._root, place[:-1]) as folder:
+                    name = place[-1] if place else "."
+                    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                if stat.S_ISDIR(status.st_mode):
+                    with opened_folder(self._root, place) as folder, os.scandir(folder) as below:
+                        waiting.extend((*place, name) for name in sorted(e.name for e in below))
+            except OSError as exc:
+                self.complete = self.complete and exc.errno in _ABSENT
+                continue
+            if not place:
+                continue
+            if limit <= 0:
+                self.complete = False
+                return
+            limit -= 1
+            yield "/".join(place), _state_of(status)
+
+    def _keep(self, path: str, state: _State, contents: dict[str, bytes]) -> None:
+        """Read a file into `contents` if it is small, no secret, and there is room."""
+        parts = path.split("/")
+        size_bytes = state.size_bytes
+        if not state.is_file or size_bytes > min(MAX_FILE_BYTES, self._left_bytes):
+            return
+        if self._left_files == 0:
+            return
+        if find_secret(parts) is not None:
+            return
+        try:
+            with os.fdopen(open_file(self._root, parts), "rb") as file:
+                content = file.read(MAX_FILE_BYTES + 1)
+        except OSError:
+            return
+        if len(content) <= MAX_FILE_BYTES:
+            self._left_bytes -= len(content)
+            self._left_files -= 1
+            contents[path] = content
+
+    def _differs(
+        self, path: str, after: Mapping[str, _State], contents: Mapping[str, bytes]
+    ) -> bool:
+        old, new = self._before.get(path), after.get(path)
+        if old is None or new is None:
+            return True
+        if old == new or (old.is_folder and new.is_folder):
+            return False
+        known = self._contents.get(path)
+        return known is None or known != contents.get(path)
+
+    def _origins(
+        self, changed: Sequence[str], after: Mapping[str, _State], contents: Mapping[str, bytes]
+    ) -> dict[str, str]:
+        """Return where each moved file came from: the same inode, or the same content, not empty."""
+        gone = {path: state for path, state in self._before.items() if path not in after}
+        origins: dict[str, str] = {}
+        for path in changed:
+            state = after.get(path)
+            if state is None or path in self._before or not state.is_file:
+                continue
+            for origin, old in gone.items():
+                is_renamed = (old.inode, old.size_bytes, old.mtime_ns) == (
+                    *(state.inode, state.size_bytes, state.mtime_ns),
+                )
+                known = self._contents.get(origin)
+                if old.is_file and (is_renamed or (known and known == contents.get(path))):
+                    origins[path] = origin
+                    del gone[origin]
+                    break
+        return origins
+
+    def _changed_file(
+        self, path: str, state: _State | None, contents: Mapping[str, bytes], origin: str | None
+    ) -> ChangedFile:
+        old_state = self._before.get(path)
+        kind: Kind = "modified" if old_state and state else "created" if state else "deleted"
+        old = _text(old_state, self._contents.get(path))
+        new = _text(state, contents.get(path))
+        unread: Unread | None = None
+        if origin is not None:
+            kind, old, new = "moved", "", ""
+        elif old is None or new is None:
+            is_unknown = old is None and path not in self._contents
+            is_large = any(one and one.size_bytes > MAX_FILE_BYTES for one in (old_state, state))
+            unread = "unknown_before" if is_unknown else "binary"
+            unread = "too_large" if is_large else unread
+            unread = "secret" if find_secret(path.split("/")) else unread
+        is_folder = any(one is not None and one.is_folder for one in (old_state, state))
+        return ChangedFile(
+            path=f"{path}/" if is_folder else path,
+            kind=kind,
+            size_bytes=state.size_bytes if state is not None and state.is_file else None,
+            before=None if unread else old,
+            after=None if unread else new,
+            moved_from=origin,
+            unread=unread,
+        )
+
+
+def _state_of(status: os.stat_result) -> _State:
+    return _State(
+        is_folder=stat.S_ISDIR(status.st_mode),
+        is_file=stat.S_ISREG(status.st_mode),
+        inode=status.st_ino,
+        size_bytes=status.st_size,
+        mtime_ns=status.st_mtime_ns,
+        ctime_ns=status.st_ctime_ns,
+    )
+
+
+def _text(state: _State | None, content: bytes | None) -> str | None:
+    """Return a file's text; of nothing or a folder the empty text, of anything else None."""
+    if state is None or state.is_folder:
+        return ""
+    if content is None or b"\0" in content:
+        return None
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _is_filled_folder(path: str, changed: Sequence[str]) -> bool:
+    """Return whether a folder was made or removed together with what is in it, which tells enough."""
+    return any(other.startswith(f"{path}/") for other in changed)

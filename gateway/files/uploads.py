@@ -1,0 +1,103 @@
+"""Store uploaded files in the workspace's `uploads` folder, so that the agent can read them. Blocks."""
+
+import errno
+import os
+import shutil
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import BinaryIO, Final
+
+from gateway.errors import Forbidden, WorkspaceUnavailable
+from gateway.files.access import WorkspaceAccess
+from gateway.files.descriptors import create_file, opened_folder
+
+FOLDER: Final = "uploads"
+_MAX_NAME_BYTES: Final = 200
+_MAX_TRIES: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """A file as a client sent it."""
+
+    name: str
+    content: BinaryIO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFile:
+    """A file as it was stored."""
+
+    path: str
+    """Relative to the workspace: `uploads/plan.pdf`."""
+    name: str
+    """The last part of `path`; a number is added to a name that was taken."""
+    size_bytes: int
+
+
+def store_uploads_blocking(
+    access: WorkspaceAccess, uploads: Sequence[Upload]
+) -> Sequence[StoredFile]:
+    """Store files under their own names, all or none; nothing is overwritten.
+
+    Raises:
+        Forbidden: the policy denies writing a file of that name, or `uploads` is a link.
+        WorkspaceUnavailable: the workspace cannot be written.
+    """
+    names = [_file_name(upload.name) for upload in uploads]
+    for name in names:
+        access.check_write_blocking(f"{FOLDER}/{name}")
+    stored: list[StoredFile] = []
+    try:
+        with opened_folder(access.root, [FOLDER], make=True) as folder:
+            try:
+                for name, upload in zip(names, uploads, strict=True):
+                    stored.append(_store(name, upload.content, folder))
+            except BaseException:
+                for file in stored:
+                    os.unlink(file.name, dir_fd=folder)
+                raise
+    except OSError as exc:
+        if exc.errno in {errno.ELOOP, errno.ENOTDIR}:
+            raise Forbidden("The uploads folder is a link or a file.", code="path_denied") from exc
+        raise WorkspaceUnavailable("The file could not be stored in the workspace.") from exc
+    return stored
+
+
+def _file_name(given: str) -> str:
+    """Return the last part of a client's file name, short enough to be numbered."""
+    name = unicodedata.normalize("NFC", given).replace("\\", "/").rpartition("/")[2].strip()
+    path = PurePosixPath(name or "file")
+    stem, suffix = path.stem or "file", path.suffix
+    if len(suffix.encode(errors="replace")) > _MAX_NAME_BYTES // 2:
+        stem, suffix = name, ""
+    room = _MAX_NAME_BYTES - len(suffix.encode(errors="replace"))
+    return stem.encode(errors="replace")[:room].decode(errors="ignore") + suffix
+
+
+def _numbered(name: str, number: int) -> str:
+    if number == 1:
+        return name
+    path = PurePosixPath(name)
+    return f"{path.stem}-{number}{path.suffix}"
+
+
+def _store(name: str, content: BinaryIO, folder: int) -> StoredFile:
+    for number in range(1, _MAX_TRIES):
+        free = _numbered(name, number)
+        try:
+            opened = create_file(free, folder)
+        except FileExistsError:
+            continue
+        try:
+            with os.fdopen(opened, "wb") as file:
+                shutil.copyfileobj(content, file)
+                file.flush()
+                os.fsync(file.fileno())
+                return StoredFile(path=f"{FOLDER}/{free}", name=free, size_bytes=file.tell())
+        except BaseException:
+            os.unlink(free, dir_fd=folder)
+            raise
+    raise FileExistsError(errno.EEXIST, "no number is free")

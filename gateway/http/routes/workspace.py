@@ -1,0 +1,170 @@
+"""The workspace's files: list a folder, find, download and upload; all under the agent's own policy."""
+
+import codecs
+import os
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+from http import HTTPStatus
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Final
+from urllib.parse import quote
+
+import anyio
+from fastapi import APIRouter, Query
+from starlette.datastructures import UploadFile
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from gateway.errors import UnprocessableEntity
+from gateway.files.uploads import Upload, store_uploads_blocking
+from gateway.http.bodies import MAX_UPLOADS, UPLOADS, read_uploads
+from gateway.http.context import Context
+from gateway.http.json_response import JsonResponse, fields_of
+from gateway.http.parameters import DEFAULT_LIMIT, Limit, Parameter
+from gateway.http.validation_errors import bad_field
+
+router = APIRouter()
+
+FilePath = Annotated[str, Query(max_length=4096)]
+
+_PICTURES: Mapping[str, str] = {
+    ".gif": "image/gif",
+    ".jpeg": "image/jpeg",
+    ".jpg": "image/jpeg",
+    ".png": "image/png",
+    ".webp": "image/webp",
+}
+"""What a page may show as a picture; an SVG can hold scripts."""
+_TEXT: Final = "text/plain; charset=utf-8"
+_BINARY: Final = "application/octet-stream"
+_LOOKED_AT_BYTES: Final = 8192
+_CHUNK_BYTES: Final = 262_144
+
+_FORM: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "title": "Files",
+                    "type": "object",
+                    "required": ["files"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "files": {
+                            "type": "array",
+                            "minItems": 1,
+                            "maxItems": MAX_UPLOADS,
+                            "items": {"type": "string", "format": "binary"},
+                        }
+                    },
+                }
+            }
+        },
+    }
+}
+
+
+class FileDownload(Response):
+    """An open file as a download, `st_size` bytes as of now; closes it."""
+
+    def __init__(self, descriptor: int, name: str) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+        self._name = name
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the file."""
+        descriptor, name = self._descriptor, self._name
+        try:
+            size_bytes = os.fstat(descriptor).st_size
+            head = await anyio.to_thread.run_sync(os.pread, descriptor, _LOOKED_AT_BYTES, 0)
+            response = StreamingResponse(
+                _chunks(descriptor, size_bytes),
+                media_type=_PICTURES.get(PurePosixPath(name).suffix.lower()) or _type_of(head),
+                headers={
+                    "Content-Length": str(size_bytes),
+                    "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
+                },
+            )
+            await response(scope, receive, send)
+        finally:
+            os.close(descriptor)
+
+
+@router.get("/workspace")
+async def list_workspace(
+    context: Context, path: FilePath = "", q: Parameter = "", limit: Limit = DEFAULT_LIMIT
+) -> Response:
+    """List the folder `path`; with `q` find up to `limit` files of the whole workspace instead."""
+    files = context.state.services.files
+    query = q.strip()
+    if query and path:
+        raise bad_field("path", "`path` and `q` exclude each other.")
+    work = (
+        partial(files.find_blocking, query, limit) if query else partial(files.list_blocking, path)
+    )
+    listing = await anyio.to_thread.run_sync(work)
+    names = ("name", "path", "kind", "size_bytes", "modified_at", "readable")
+    return JsonResponse(
+        {
+            "path": listing.path,
+            "entries": [fields_of(entry, names) for entry in listing.entries],
+            "truncated": listing.truncated,
+        }
+    )
+
+
+@router.get(
+    "/workspace/file",
+    response_class=Response,
+    responses={
+        200: {"content": {kind: {} for kind in (*_PICTURES.values(), "text/plain", _BINARY)}}
+    },
+)
+async def download_file(context: Context, path: FilePath) -> Response:
+    """Return a file as it is, as a download: no browser opens it as a page."""
+    open_ = partial(context.state.services.files.open_blocking, path)
+    descriptor = await anyio.to_thread.run_sync(open_)
+    return FileDownload(descriptor, PurePosixPath(path).name)
+
+
+def _type_of(head: bytes) -> str:
+    """Return the media type of a file that begins so: text, or anything."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return _BINARY
+    return _BINARY if b"\0" in head else _TEXT
+
+
+async def _chunks(descriptor: int, size_bytes: int) -> AsyncIterator[bytes]:
+    """Yield `size_bytes` of an open file, fewer if it shrinks meanwhile."""
+    done = 0
+    while done < size_bytes:
+        wanted = min(_CHUNK_BYTES, size_bytes - done)
+        chunk = await anyio.to_thread.run_sync(os.pread, descriptor, wanted, done)
+        if not chunk:
+            return
+        done += len(chunk)
+        yield chunk
+
+
+@router.post(UPLOADS, status_code=HTTPStatus.CREATED, openapi_extra=_FORM)
+async def upload_files(context: Context) -> Response:
+    """Store files in the workspace's `uploads` folder and return their paths."""
+    form = await read_uploads(context.request, context.state.limits.upload_deadline_s)
+    try:
+        uploads = [
+            Upload(name=value.filename, content=value.file)
+            for _, value in form.multi_items()
+            if isinstance(value, UploadFile) and value.filename
+        ]
+        if not uploads:
+            raise UnprocessableEntity("The form holds no file with a name.")
+        store = partial(store_uploads_blocking, context.state.services.files, uploads)
+        stored = await anyio.to_thread.run_sync(store)
+    finally:
+        await form.close()
+    files = [fields_of(file, ("path", "name", "size_bytes")) for file in stored]
+    return JsonResponse({"files": files}, status_code=HTTPStatus.CREATED)

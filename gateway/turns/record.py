@@ -1,0 +1,81 @@
+"""Brings memory's record of turns up to date with the conversations.
+
+The conversations note which turns changed; the record takes each change over and drops the note, so that
+neither a crash nor a failure in between loses or doubles anything. The newest changes come first: a turn
+that just ended or was just deleted does not wait for the history that an older server left.
+"""
+
+from typing import Final
+
+import anyio
+from anyio.abc import TaskStatus
+
+from gateway.conversations.store import RecordQueue
+from memory.record.index import RecordIndex, TurnChange
+
+_BATCH: Final = 50
+_REST_S: Final = 0.05
+"""Between two batches of a long history, for other writers."""
+
+
+class RecordWorker:
+    """Takes changes of turns over into the record; `run` it in a task group."""
+
+    def __init__(self, queue: RecordQueue, index: RecordIndex, *, is_on: bool) -> None:
+        """Take what is to be kept up to date; `is_on` False removes every turn from the record."""
+        self._queue = queue
+        self._index = index
+        self._is_on = is_on
+        self._history_up_to = 0
+        self._lock = anyio.Lock()
+        """Held from reading a turn to writing its item, which nothing newer may overtake."""
+        self._woken = anyio.Event()
+
+    async def start(self) -> None:
+        """Prepare for serving: from here on nothing is found that was deleted or switched off.
+
+        Raises:
+            StoreUnavailable: the record or the conversations cannot be read or written.
+        """
+        if await self._index.store.is_on() != self._is_on:
+            await self._queue.add_all()
+            await self._index.store.switched(on=self._is_on)
+        self._history_up_to = await self._queue.last_seq()
+        while await self._take(only_deleted=self._is_on):
+            pass
+
+    def wake(self) -> None:
+        """Announce a change. Call it on the loop; it never waits."""
+        self._woken.set()
+
+    async def catch_up(self) -> None:
+        """Take over what changed since the start; may be cancelled at any await.
+
+        Raises:
+            StoreUnavailable: as `start`.
+        """
+        while await self._take(after=self._history_up_to):
+            pass
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Take over all changes, then wait for more, until cancelled."""
+        task_status.started()
+        while True:
+            self._woken = anyio.Event()
+            while await self._take():  # noqa: ASYNC110  nothing signals that others have written
+                await anyio.sleep(_REST_S)
+            await self._woken.wait()
+
+    async def _take(self, *, after: int = 0, only_deleted: bool = False) -> bool:
+        """Take over some changes, the newest first; return whether there were any."""
+        async with self._lock:
+            changes = await self._queue.newest(after=after, only_deleted=only_deleted, limit=_BATCH)
+            turns = {queued.change.turn_id: queued.change for queued in changes}
+            await self._index.apply([self._wanted(change) for change in turns.values()])
+            await self._queue.done(changes)
+            return bool(changes)
+
+    def _wanted(self, change: TurnChange) -> TurnChange:
+        if self._is_on:
+            return change
+        return TurnChange(turn_id=change.turn_id, turn=None, is_deleted=change.is_deleted)

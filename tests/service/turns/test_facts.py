@@ -1,0 +1,124 @@
+"""What persons tell in plain words is kept after the turn and known in the next conversation."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from gateway.assemble import Services
+from gateway.conversations.model import ConversationChange
+from gateway.ids import LOCAL_USER as ME
+from memory.facts.fact import Fact
+from memory.scope import Scope
+from tests.service.turns.test_memory import intents_of, memory_of
+from tests.support.services import ask, journal_of, running_services, script
+
+MINE = Scope(owner_id=ME)
+
+
+async def held(services: Services) -> list[str]:
+    """Return the texts of the facts that hold, oldest first."""
+    items = await memory_of(services).items.newest(MINE, kinds=["fact"], limit=50)
+    return [item.body for item in reversed(items)]
+
+
+async def context_of(services: Services, result: dict[str, Any]) -> str:
+    (line,) = [one for one in await journal_of(services, result) if one["kind"] == "context"]
+    return str(line["text"])
+
+
+async def test_what_a_person_tells_is_known_in_the_next_conversation(tmp_path: Path) -> None:
+    told = [
+        "remember that my locker is number 12",
+        "记住我的车牌是沪A12345",
+        "I am Ana and I like short answers",
+        "remember that the demo is on Thursday",
+    ]
+    async with running_services(tmp_path) as services:
+        for message in told:
+            result = await ask(services, message)
+            (saved,) = result["memory"]["saved"]
+            assert saved["kind"] == "fact"
+            assert saved["title"] in message
+        result = await ask(services, "no, the demo is on Friday now")
+        assert [entry["title"] for entry in result["memory"]["saved"]] == [
+            "the demo is on Friday now"
+        ]
+        asked = await ask(services, "What is the number of my locker?")
+        text = await context_of(services, asked)
+        assert "my locker is number 12" in text
+        assert "> - I am Ana and I like short answers" in text
+        assert asked["memory"]["profile"] is True
+        assert "沪A12345" in await context_of(services, await ask(services, "我的车牌号是多少？"))
+        demo = await ask(services, "When is the demo?")
+        text = await context_of(services, demo)
+        assert "Friday" in text
+        assert "Thursday" not in text
+        assert "superseded" in {entry["reason"] for entry in demo["memory"]["suppressed"]}
+
+
+async def test_a_fact_is_recorded_as_an_intent_with_its_turn_and_masked(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        result = await ask(services, "remember that the token is known-secret-4711")
+        again = await ask(services, "Remember: the token is known-secret-4711")
+        assert again["memory"]["saved"] == []
+        (fact_id,) = [entry["id"] for entry in result["memory"]["saved"]]
+        (intent,) = [one for one in await intents_of(services) if one.key == "memory.saved"]
+        assert (intent.payload["ids"], intent.turn_id) == ([fact_id], result["turn_id"])
+        assert "4711" not in intent.text
+        fact = await memory_of(services).facts.get(fact_id, MINE)
+        assert fact is not None
+        assert fact.turn_id == result["turn_id"]
+        assert "4711" not in fact.text
+
+
+async def test_a_correction_supersedes_and_its_undo_restores(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        first = (await ask(services, "remember that the demo is on Thursday"))["memory"]["saved"][0]
+        second = (await ask(services, "不是 Thursday，而是 Friday"))["memory"]["saved"][0]
+        memory = memory_of(services)
+        old, new = [await memory.facts.get(one["id"], MINE) for one in (first, second)]
+        assert isinstance(old, Fact)
+        assert isinstance(new, Fact)
+        assert (old.superseded_by, old.valid_until) == (new.id, new.valid_from)
+        assert await held(services) == [
+            "不是 Thursday，而是 Friday [earlier: the demo is on Thursday]"
+        ]
+        assert await memory.forget(new.id, MINE)
+        assert await held(services) == ["the demo is on Thursday"]
+
+
+async def test_forgetting_in_words_forgets_what_was_superseded_too(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        await ask(services, "remember that my locker is number 12")
+        await ask(services, "no, my locker is number 14 now")
+        await ask(services, "记住我喜欢绿色")
+        await ask(services, "please forget my locker number")
+        assert await held(services) == ["我喜欢绿色"]
+        told = [intent.text for intent in await intents_of(services)]
+        kept = [text for text in told if text.startswith(("The person", "Saved"))]
+        assert not [text for text in kept if "number 1" in text]
+        asked = await ask(services, "What is the number of my locker?")
+        assert "number 1" not in await context_of(services, asked), "nor is the turn shown"
+
+
+async def test_nothing_is_kept_twice_or_where_memory_or_learning_is_off(tmp_path: Path) -> None:
+    wrote = {
+        "tool": "Write",
+        "input": {"file_path": "memory/notes.md", "content": "- my locker is number 12\n"},
+    }
+    async with running_services(tmp_path) as services:
+        await anyio.Path(services.settings.workspace / "memory").mkdir()
+        noted = await ask(services, f"remember that my locker is number 12\n{script(wrote)}")
+        assert noted["tools"][0]["status"] == "ok", noted["tools"]
+        assert noted["memory"]["saved"] == []
+        quiet = await services.chat.conversations.create(ME)
+        await services.chat.conversations.change(
+            ME, quiet, ConversationChange(memory_enabled=False)
+        )
+        result = await ask(services, "remember the code is 4417", quiet)
+        assert result["memory"]["saved"] == []
+        assert await held(services) == []
+    async with running_services(tmp_path / "off", learn="off") as services:
+        assert (await ask(services, "remember my code is 4417"))["memory"]["saved"] == []
+        assert await held(services) == []

@@ -1,0 +1,129 @@
+"""What a turn changed in the workspace, found out from what was there before each call."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from gateway.assemble import Services
+from gateway.errors import NotFound
+from gateway.ids import LOCAL_USER
+from tests.support.services import ask, running_services, script
+
+SECRET = "sk-ant-api03-" + "aB3dE5gH7jK9mN1pQ3sT5vW7xY9zA1cD3eF5gH7jK9m" * 2
+
+
+def _bash(command: str) -> dict[str, Any]:
+    return {"tool": "Bash", "input": {"command": command}}
+
+
+def _write(path: str, content: str) -> dict[str, Any]:
+    return {"tool": "Write", "input": {"file_path": path, "content": content}}
+
+
+async def _changes(services: Services, result: dict[str, Any]) -> dict[str, Any]:
+    return await services.chat.reader.file_changes(
+        LOCAL_USER, result["conversation_id"], result["turn_id"]
+    )
+
+
+def _make(workspace: Path) -> None:
+    (workspace / "docs" / "old").mkdir(parents=True)
+    (workspace / "docs" / "plan.md").write_text("".join(f"line {n}\n" for n in range(20)))
+    (workspace / "docs" / "old" / "x.txt").write_text("x\n")
+    (workspace / "m.txt").write_text("moved\n")
+    (workspace / "same.txt").write_text("same\n")
+    (workspace / "picture.bin").write_bytes(b"\0\1")
+    (workspace / "large.txt").write_text("l" * 300_000)
+
+
+async def test_each_kind_of_change_is_found_with_its_diff(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        workspace = tmp_path / "ws"
+        await anyio.to_thread.run_sync(_make, workspace)
+        edit = {"file_path": "docs/plan.md", "old_string": "line 9\n", "new_string": "NINE\nTEN\n"}
+        result = await ask(
+            services,
+            script(
+                {"tool": "Edit", "input": edit},
+                _write("new.txt", f"key {SECRET}\nno end"),
+                _write("same.txt", "same\n"),
+                _bash("mv m.txt docs"),
+                _bash("rm -r docs/old"),
+                _bash("cp picture.bin docs/copy.bin"),
+                _bash("cp a.txt large.txt"),
+                _bash("mkdir empty"),
+                _bash("cat a.txt"),
+                {"text": "done"},
+            ),
+        )
+        assert [tool["status"] for tool in result["tools"]] == ["ok"] * 9, result["tools"]
+        changes = await _changes(services, result)
+        forked = await services.chat.conversations.fork(
+            LOCAL_USER, result["conversation_id"], result["turn_id"]
+        )
+        copied = (
+            await services.chat.conversations.messages(LOCAL_USER, forked, limit=1, before_seq=None)
+        )[0]
+        await services.chat.conversations.delete(LOCAL_USER, result["conversation_id"])
+        kept = await services.chat.reader.file_changes(LOCAL_USER, forked, copied.id)
+    found = {
+        file["path"]: (
+            file["kind"],
+            file["moved_from"],
+            file["added"],
+            file["removed"],
+            file["unread"],
+        )
+        for file in changes["files"]
+    }
+    assert found == {
+        "docs/copy.bin": ("created", None, 0, 0, "binary"),
+        "docs/m.txt": ("moved", "m.txt", 0, 0, None),
+        "docs/old/x.txt": ("deleted", None, 0, 1, None),
+        "docs/plan.md": ("modified", None, 2, 1, None),
+        "empty/": ("created", None, 0, 0, None),
+        "large.txt": ("modified", None, 0, 0, "too_large"),
+        "new.txt": ("created", None, 2, 0, None),
+    }
+    diffs = {file["path"]: file["diff"] for file in changes["files"]}
+    assert diffs["docs/plan.md"] == (
+        "--- a/docs/plan.md\n+++ b/docs/plan.md\n@@ -7,7 +7,8 @@\n line 6\n line 7\n line 8\n"
+        "-line 9\n+NINE\n+TEN\n line 10\n line 11\n line 12\n"
+    )
+    assert diffs["docs/old/x.txt"] == "--- a/docs/old/x.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
+    assert diffs["new.txt"].startswith("--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1,2 @@\n+key ")
+    assert diffs["new.txt"].endswith("+no end\n\\ No newline at end of file\n")
+    assert SECRET not in str(changes)
+    assert changes["complete"]
+    assert result["changes"] == {"files": 7, "added": 4, "removed": 2, "complete": True}
+    assert kept["files"] == changes["files"]
+
+
+async def test_what_cannot_be_known_is_not_claimed(tmp_path: Path) -> None:
+    """A denied call changes nothing; a further directory is not the workspace; a turn of before is unknown."""
+    (tmp_path / "further").mkdir()
+    rules = tmp_path / "rules.toml"
+    rules.write_text(f'[directories]\nread_write = ["{tmp_path}/further"]\n', encoding="utf-8")
+    async with running_services(tmp_path, policy_file=rules) as services:
+        denied = await ask(services, script(_write(".env", "x"), {"text": "done"}))
+        outside = await ask(
+            services,
+            script(_write(f"{tmp_path}/further/a", "x"), _write("in.txt", "x\n"), {"text": "done"}),
+        )
+        changes = await _changes(services, outside)
+        other = denied["conversation_id"], outside["turn_id"]
+        for ids in (other, (denied["conversation_id"], "trn_unknown")):
+            try:
+                await services.chat.reader.file_changes(LOCAL_USER, *ids)
+            except NotFound:
+                continue
+            raise AssertionError(ids)
+        assert await _changes(services, denied) == {
+            "turn_id": denied["turn_id"],
+            "complete": True,
+            "files": [],
+        }
+    assert outside["tools"][0]["status"] == "ok", outside
+    assert ([file["path"] for file in changes["files"]], changes["complete"]) == (["in.txt"], False)
+    assert str(tmp_path) not in str(changes)

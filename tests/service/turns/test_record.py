@@ -1,0 +1,263 @@
+"""What was said in one conversation is found from another one, until it is deleted or switched off."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from anyio.abc import TaskStatus
+
+from gateway.assemble import Services
+from gateway.conversations.model import ConversationChange
+from gateway.ids import LOCAL_USER as ME
+from gateway.turns import record
+from gateway.turns.conversation_memory import ConversationMemory
+from memory.recall.query import ContextPack, QueryPack
+from memory.scope import Scope
+from tests.support.builders import codes
+from tests.support.services import (
+    ask,
+    copy_as_after_a_crash,
+    events_of,
+    messages_of,
+    of_kind,
+    result_of,
+    running_services,
+    script,
+    send,
+)
+
+TOLD = "My locker at the harbour gym is number 4711."
+ASKED = "Which number has my locker at the harbour gym?"
+QUIET: dict[str, Any] = {"learn": "off", "recall_deadline_ms": 5000}
+"""Nothing but the record remembers what a person says."""
+OK = script({"text": "Fine."})
+
+
+async def tell(
+    services: Services, words: str = TOLD, conversation_id: str | None = None
+) -> dict[str, Any]:
+    return await ask(services, f"{words}\n{OK}", conversation_id)
+
+
+async def shown(services: Services, conversation_id: str | None = None) -> list[str]:
+    """Ask in a conversation, by default in a new one that is deleted; return the turns that memory showed."""
+    result = await ask(services, f"{ASKED}\n{script({'text': ''})}", conversation_id)
+    if conversation_id is None:
+        await services.chat.conversations.delete(ME, result["conversation_id"])
+    return [entry["id"] for entry in result["memory"]["injected"] if entry["kind"] == "turn"]
+
+
+async def recorded(services: Services) -> set[str]:
+    """Return the turns that the record holds."""
+    assert services.memory is not None
+    found = await services.memory.items.newest(Scope(owner_id=ME), kinds=["turn"], limit=99)
+    return {item.id for item in found}
+
+
+async def sleep_until_stopped(
+    _: object, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+) -> None:
+    """Replace the work in the background."""
+    task_status.started()
+    await anyio.sleep_forever()
+
+
+async def test_what_was_said_is_shown_elsewhere_until_its_conversation_is_deleted(
+    tmp_path: Path,
+) -> None:
+    async with running_services(tmp_path, **QUIET) as services:
+        told = await tell(services)
+        assert await shown(services) == [told["turn_id"]]
+        await services.chat.conversations.delete(ME, told["conversation_id"])
+        assert await shown(services) == []
+        assert await recorded(services) == set()
+
+
+async def test_a_deletion_that_a_crash_cut_off_is_finished_before_the_next_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The worker in the background must not see the deletion before the crash.
+    monkeypatch.setattr(record.RecordWorker, "run", sleep_until_stopped)
+    async with running_services(tmp_path, **QUIET) as services:
+        told = await tell(services)
+        assert await shown(services) == [told["turn_id"]]
+
+        async def crash(_: object) -> None:
+            await copy_as_after_a_crash(services, tmp_path / "later")
+
+        monkeypatch.setattr(ConversationMemory, "changed", crash)
+        await services.chat.conversations.delete(ME, told["conversation_id"])
+        assert await recorded(services) != set()
+    async with running_services(tmp_path / "later", **QUIET) as services:
+        assert await recorded(services) == set()
+
+
+async def test_a_fork_doubles_nothing_and_keeps_what_its_source_loses(tmp_path: Path) -> None:
+    async with running_services(tmp_path, **QUIET) as services:
+        told = await tell(services)
+        fork = await services.chat.conversations.fork(ME, told["conversation_id"], told["turn_id"])
+        assert await shown(services) == [told["turn_id"]]
+        await services.chat.conversations.delete(ME, told["conversation_id"])
+        (copy,) = await messages_of(services, fork)
+        assert await shown(services) == [copy.id]
+        await services.chat.conversations.delete(ME, fork)
+        assert await shown(services) == []
+
+
+async def test_memory_that_is_off_keeps_a_conversation_out(tmp_path: Path) -> None:
+    async with running_services(tmp_path, **QUIET) as services:
+
+        async def switch(conversation_id: str, *, on: bool) -> None:
+            change = ConversationChange(memory_enabled=on)
+            await services.chat.conversations.change(ME, conversation_id, change)
+
+        told = await tell(services)
+        of = told["conversation_id"]
+        await switch(of, on=False)
+        assert await shown(services) == []
+        secretly = await tell(services, "The locker at the harbour gym has a spare number.", of)
+        await switch(of, on=True)
+        assert await shown(services) == [told["turn_id"]]
+        assert secretly["turn_id"] not in await recorded(services)
+
+
+async def test_the_history_of_an_older_server_is_taken_over_and_a_switch_removes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batches are small, and the server stops after the first one."""
+    monkeypatch.setattr(record, "_BATCH", 2)
+    monkeypatch.setattr(record, "_REST_S", 0)
+    async with running_services(tmp_path, record="off") as services:
+        turns = [(await tell(services, f"Fact {n} about the {n}th lighthouse."))["turn_id"] for n in range(5)]  # fmt: skip
+        assert await recorded(services) == set()
+    with monkeypatch.context() as patch:
+        patch.setattr(record, "_REST_S", 3600)
+        async with running_services(tmp_path, **QUIET) as services:
+            await until(services, set(turns[3:]))
+    async with running_services(tmp_path, **QUIET) as services:
+        await until(services, set(turns))
+    async with running_services(tmp_path, record="off") as services:
+        assert await recorded(services) == set()
+
+
+async def until(services: Services, expected: set[str]) -> None:
+    """Wait until the record holds exactly these turns."""
+    with anyio.fail_after(30):
+        while await recorded(services) != expected:  # noqa: ASYNC110  each look gives way
+            await anyio.sleep(0.01)
+
+
+async def test_what_a_conversation_has_in_its_history_is_not_shown_in_it(tmp_path: Path) -> None:
+    """Not its own turns, nor those that a fork copied, nor twice what memory showed."""
+    async with running_services(tmp_path, **QUIET) as services:
+        told = await tell(services)
+        of = told["conversation_id"]
+        fork = await services.chat.conversations.fork(ME, of, told["turn_id"])
+        for held in (of, fork, fork):
+            assert told["turn_id"] not in await shown(services, held)
+        elsewhere = await services.chat.conversations.create(ME)
+        assert told["turn_id"] in await shown(services, elsewhere)
+        assert told["turn_id"] not in await shown(services, elsewhere)
+        await services.chat.conversations.change(ME, of, ConversationChange(title="Lockers"))
+        assert told["turn_id"] in await shown(services, elsewhere)
+
+
+async def test_a_lost_session_brings_back_what_the_model_has_no_more(tmp_path: Path) -> None:
+    async with running_services(tmp_path, **QUIET) as services:
+        told = await tell(services)
+        await copy_as_after_a_crash(services, tmp_path / "later")
+    async with running_services(tmp_path / "later", **QUIET) as services:
+        of = told["conversation_id"]
+        await until(services, {told["turn_id"]})
+        assert "session_lost" in codes((await tell(services, "Good morning.", of))["notices"])
+        assert told["turn_id"] in await shown(services, of)
+
+
+async def test_a_project_is_the_scope_of_what_is_recalled_and_kept(tmp_path: Path) -> None:
+    async with running_services(tmp_path, **QUIET) as services:
+        create = services.chat.conversations.create
+        of = {name: await create(ME, project_id=name) for name in ("gym", "pool")}
+        turns = {
+            name: (await tell(services, f"{TOLD} {name}.", conversation))["turn_id"]
+            for name, conversation in of.items()
+        }
+        turns["none"] = (await tell(services, TOLD))["turn_id"]
+        asked = {name: set(await shown(services, await create(ME, project_id=name))) for name in of}
+        assert asked == {name: {turns[name], turns["none"]} for name in of}
+        assert set(await shown(services)) >= set(turns.values())
+        change = ConversationChange(project_id="gym")
+        await services.chat.conversations.change(ME, of["pool"], change)
+        there = set(await shown(services, await create(ME, project_id="gym")))
+        assert there >= set(turns.values())
+
+
+async def test_the_agent_asks_memory_itself_within_its_project(tmp_path: Path) -> None:
+    """Read-only tools; what was found is readable whole, and nobody else's is."""
+    search, get = "mcp__memory__memory_search", "mcp__memory__memory_get"
+    async with running_services(tmp_path, **QUIET) as services:
+        create = services.chat.conversations.create
+        told = await tell(services, conversation_id=await create(ME, project_id="gym"))
+
+        async def call(tool: str, project_id: str, **arguments: object) -> str:
+            steps = script({"tool": tool, "input": arguments}, {"echo": "tool_result"})
+            accepted = await send(services, steps, await create(ME, project_id=project_id))
+            await result_of(services, accepted)
+            (finished,) = of_kind(await events_of(services, accepted), "tool.finished")
+            return f"{finished['status']} {finished['output']}"
+
+        for query in ("harbour gym locker", ""):
+            assert told["turn_id"] in await call(search, "gym", query=query)
+        assert told["turn_id"] not in await call(search, "pool", query="harbour gym locker")
+        whole = await call(get, "gym", id=told["turn_id"])
+        assert "number 4711" in whole
+        assert "→ Fine." in whole
+        for project, item_id in [("pool", told["turn_id"]), ("gym", "trn_none")]:
+            assert (await call(get, project, id=item_id)).startswith("failed There is no such")
+
+
+async def test_what_is_forgotten_takes_its_turn_out_of_the_record_for_good(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        assert services.memory is not None
+        told = await tell(services, f"Please remember that {TOLD}")
+        (fact,) = told["memory"]["saved"]
+        other = await tell(services, "The gym at the harbour opens at six.")
+        await until(services, {told["turn_id"], other["turn_id"]})
+        for item_id in (fact["id"], other["turn_id"]):
+            assert await services.memory.forget(item_id, Scope(owner_id=ME))
+        assert await recorded(services) == set()
+        for result in (told, other):
+            change = ConversationChange(title="Renamed")
+            await services.chat.conversations.change(ME, result["conversation_id"], change)
+        assert await recorded(services) == set()
+        records = (await services.memory.chronicle.page(ME, limit=99)).records
+        assert not any("opens at six" in record.text for record in records)
+
+
+class SlowReader:
+    """Answers a question about memory after the usual deadline, and nothing else at all."""
+
+    async def recall(self, query: QueryPack) -> ContextPack:
+        assert query.deadline_s is not None
+        if query.deadline_s < 1:
+            await anyio.sleep_forever()
+        return ContextPack(text="A summary of memory.")
+
+
+async def test_silence_is_told_and_a_question_about_memory_waits_longer(tmp_path: Path) -> None:
+    echo = script({"echo": "context"})
+    async with running_services(tmp_path, memory=SlowReader(), recall_deadline_ms=20) as services:
+        silent = await ask(services, echo)
+        asked = await ask(services, f"What do you remember about me?\n{echo}")
+    assert silent["memory"]["degraded"] == ["memory_timeout"]
+    assert "memory_silent" in codes(silent["notices"])
+    assert silent["reply"].startswith("Memory backend degraded: memory_timeout.")
+    assert (asked["reply"], asked["notices"]) == ("A summary of memory.", [])
+
+
+async def test_a_question_about_memory_that_fits_nothing_lists_the_newest(tmp_path: Path) -> None:
+    async with running_services(tmp_path, **QUIET) as services:
+        told = await ask(services, TOLD)
+        result = await ask(services, "What do you remember?")
+    listed = {entry["turn_id"]: entry["why"] for entry in result["memory"]["injected"]}
+    assert "newest" in listed[told["turn_id"]]

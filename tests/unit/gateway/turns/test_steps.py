@@ -1,0 +1,69 @@
+"""The order of what a turn did, and what of it a turn result holds."""
+
+from gateway.engine.events import MessageBegun, MessageEnded, TextDelta, TextDone, ThinkingDelta
+from gateway.turns.reply import build_reply_text, closing_text
+from gateway.turns.steps import clean_steps
+from tests.support.builders import called, ending, evidence_of, failed, finished, returned
+
+
+def test_steps_stand_in_the_order_in_which_they_began() -> None:
+    """A call may be seen before the text that was written ahead of it is known whole."""
+    evidence = evidence_of(
+        MessageBegun(),
+        ThinkingDelta(text="void"),
+        TextDelta(text="void"),
+        MessageBegun(),
+        ThinkingDelta(text="First "),
+        ThinkingDelta(text="this."),
+        TextDelta(text="I re"),
+        called("t1", "Read"),
+        TextDone(text="I read."),
+        MessageEnded(stop_reason="tool_use"),
+        returned(),
+        MessageBegun(),
+        TextDone(text=" \n"),
+        called("t2", "Edit"),
+        returned(tool_use_id="t2"),
+        MessageBegun(),
+        ThinkingDelta(text="Done."),
+        MessageEnded(stop_reason="end_turn"),
+        MessageBegun(),
+        TextDelta(text="I chan"),
+        finished(),
+    )
+    steps = evidence.steps.fields("Stopped.")
+    assert steps == [
+        {"type": "thinking", "text": "First this."},
+        {"type": "text", "text": "I read."},
+        {"type": "tool", "index": 1},
+        {"type": "tool", "index": 2},
+        {"type": "thinking", "text": "Done."},
+        {"type": "text", "text": "I chan"},
+        {"type": "text", "text": "Stopped.", "by": "gateway"},
+    ]
+
+
+def test_the_texts_of_the_steps_are_the_reply() -> None:
+    for events in (
+        (TextDone(text="One."), called(), failed(), TextDone(text="Two."), finished()),
+        (called(), failed(), finished()),
+        (TextDelta(text="Half"),),
+    ):
+        evidence = evidence_of(*events)
+        steps = evidence.steps.fields(closing_text(evidence, ending()))
+        texts = [step["text"] for step in steps if step["type"] == "text"]
+        assert "\n\n".join(texts) == build_reply_text(evidence, ending())
+
+
+def test_thinking_is_bounded_and_a_secret_that_spans_two_texts_stays_masked() -> None:
+    long = {"type": "thinking", "text": "x" * 20_000}
+    steps = [*([long] * 20), {"type": "text", "text": "key:"}, {"type": "text", "text": "4711"}]
+    whole = clean_steps(steps, "key:\n\n4711", str)
+    assert [len(step["text"]) for step in whole if step["type"] == "text"] == [4, 4]
+    sizes = [len(step["text"]) for step in whole if step["type"] == "thinking"]
+    assert max(sizes) < 8_100
+    assert sum(sizes) < 80_000
+    masked = clean_steps(steps, "key:\n\n[masked]", str)
+    assert [step for step in masked if step["type"] == "text"] == [
+        {"type": "text", "text": "key:\n\n[masked]"}
+    ]
