@@ -131,7 +131,7 @@ class ChatPage:
     @property
     def conversation_id(self) -> str:
         """The open conversation, from the address."""
-        found = re.search(r"#/c/(\w+)$", self.page.url)
+        found = re.search(r"#/c/(\w+)(?:/\w+)?$", self.page.url)
         assert found is not None, f"no conversation in {self.page.url}"
         return found[1]
 
@@ -223,6 +223,11 @@ class TurnOnPage:
     def reply(self) -> Locator:
         """The text once the turn is over."""
         return self.at.locator(".reply")
+
+    @property
+    def closing(self) -> Locator:
+        """The gateway's own words at the end."""
+        return self.at.get_by_test_id("closing")
 
     @property
     def tools(self) -> Locator:

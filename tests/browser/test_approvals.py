@@ -1,5 +1,6 @@
 """A tool call that waits for a person's word, given on the page."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -70,24 +71,80 @@ def test_a_denied_call_never_runs_and_the_reply_says_so(
     asked.turn.expect_end("answered_with_failures")
     expect(asked.turn.approval).to_contain_text("Denied by you")
     expect(asked.turn.tools).to_have_attribute("data-status", "denied")
-    expect(asked.turn.notices).to_contain_text("was denied")
+    expect(asked.turn.tools).to_contain_text("A person was asked and denied this call.")
+    expect(asked.turn.notices).to_have_count(0)
     assert file.read_text(encoding="utf-8") == "kept"
 
 
-def test_allowing_for_the_conversation_asks_no_more(
+def test_a_yes_for_the_conversation_covers_what_the_person_chose(
     asked: ChatPage, asking_server: LiveServer
 ) -> None:
+    for name in "cdef":
+        (asking_server.workspace / f"{name}.txt").write_text("x", encoding="utf-8")
     asked.go_to_start()
-    asked.send(script(bash("mkdir one"), bash("mkdir one/two"), {"text": "Made."}))
+    calls = [bash(f"rm {name}.txt") for name in "cdef"]
+    asked.send(script(*calls, {"text": "Gone."}))
+    reach = asked.turn.at.get_by_test_id("approval-reach")
+    expect(reach.locator("option")).to_have_text(
+        [
+            "only this: rm -- c.txt",
+            "rm, anywhere in the workspace",
+            "every rm, whatever its options",
+        ]
+    )
+    asked.turn.at.get_by_test_id("approval-allow-conversation").click()
+    expect(asked.turn.approval.first).to_contain_text("From now on: only this: rm -- c.txt")
+    expect(reach.locator("option").first).to_have_text("only this: rm -- d.txt")
 
+    reach.select_option("folder")
     asked.turn.at.get_by_test_id("approval-allow-conversation").click()
 
     asked.turn.expect_end("answered")
-    decided = asked.turn.approval
-    expect(decided.last).to_contain_text("Allowed")
-    expect(asked.turn.at.get_by_test_id("approval-allow")).to_have_count(0)
-    assert (asking_server.workspace / "one" / "two").is_dir()
+    expect(asked.turn.approval).to_have_count(2)
+    assert not list(asking_server.workspace.glob("[c-f].txt"))
+    asked.get("wall").click()
+    rules = asked.get("wall-rules").locator("li")
+    expect(rules).to_have_count(2)
+    rules.last.get_by_test_id("rule-withdraw").click()
+    expect(rules).to_have_text([re.compile("only this: rm -- c.txt")])
+    asked.page.keyboard.press("Escape")
     asked.go_to_start()
+
+
+def test_what_waits_elsewhere_shows_on_every_screen_and_is_answered_by_keyboard(
+    asked: ChatPage, asking_server: LiveServer
+) -> None:
+    asked.go_to_start()
+    asked.send(f"write x to '{NAME}'")
+    expect(asked.turn.at.get_by_test_id("approval-allow")).to_be_visible()
+    expect(asked.get("inbox")).to_have_count(0)
+    waiting = asked.conversation_id
+
+    asked.go_to_start()
+
+    expect(asked.get("inbox")).to_contain_text(f"waits for you: Write {NAME}")
+    expect(asked.open_item).to_have_count(0)
+    item = asked.page.locator(f"[data-conversation-id={waiting}]")
+    expect(item.get_by_test_id("item-waiting")).to_have_text("1")
+    assert asked.page.title().startswith("(1) ")
+    expect(asked.page.locator("link[rel=icon]")).to_have_attribute("href", re.compile("^data:"))
+    asked.page.keyboard.press("Alt+a")
+    dialog = asked.get("inbox-dialog")
+    expect(dialog.get_by_test_id("approval-allow")).to_be_focused()
+    expect(dialog).to_contain_text('"content": "x"')
+    asked.page.keyboard.press("w")
+    asked.page.keyboard.type("add it as a note instead")
+    asked.page.keyboard.press("Enter")
+
+    expect(dialog).to_have_count(0)
+    expect(asked.get("inbox")).to_have_count(0)
+    expect(item.get_by_test_id("item-waiting")).to_be_hidden()
+    assert not asked.page.title().startswith("(")
+    asked.go(f"/#/c/{waiting}")
+    asked.turn.expect_end("answered_with_failures")
+    expect(asked.turn.approval).to_contain_text("You said: add it as a note instead")
+    expect(asked.turn.tools).to_contain_text("add it as a note instead")
+    assert not (asking_server.workspace / NAME).exists()
 
 
 def test_a_call_that_waits_is_there_again_after_a_reload(

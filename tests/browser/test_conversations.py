@@ -26,6 +26,8 @@ def test_a_conversation_is_listed_found_opened_again_and_left_as_it_was(
     chat.get("search").fill("TEAL")
 
     expect(chat.items).to_have_count(1)
+    expect(chat.items.get_by_test_id("item-match")).to_have_text("my colour is teal")
+    expect(chat.items.locator("mark")).to_have_text("teal")
     chat.item("teal").get_by_role("button").first.click()
     expect(chat.turns).to_have_count(1)
     expect(chat.turn.message).to_have_text("my colour is teal")
@@ -106,13 +108,52 @@ def test_a_long_list_comes_in_parts(chat: ChatPage, server: LiveServer) -> None:
     expect(chat.items).to_have_count(30)
     assert chat.items.first.inner_text().startswith("leaf 32.")
 
-    chat.get("more-conversations").click()
+    chat.get("more-conversations").scroll_into_view_if_needed()
 
     expect(chat.items).to_have_count(33)
     assert chat.items.last.inner_text().startswith("leaf 00.")
     expect(chat.get("more-conversations")).to_have_count(0)
     chat.get("search").fill("")
     expect(chat.item("leaf 00.")).to_have_count(0)
+
+
+def test_a_pinned_conversation_stands_above_the_others_until_it_is_unpinned(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    chat.open_made(server, "kept at hand")
+    chat.open_made(server, "newer than that")
+    chat.act_on_item("kept at hand", "pin")
+    expect(chat.items.first).to_contain_text("kept at hand")
+    expect(chat.page.locator(".list-heading").first).to_have_text("Pinned")
+
+    chat.act_on_item("kept at hand", "pin")
+    expect(chat.items.first).to_contain_text("newer than that")
+    expect(chat.page.get_by_text("Pinned", exact=True)).to_have_count(0)
+
+
+def test_a_new_conversation_is_listed_once_it_has_a_message(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    chat.ask("my tower is tall")
+    left = chat.conversation_id
+    with httpx.Client(base_url=server.url, trust_env=False) as http:
+
+        def newest() -> str:
+            listed = http.get("/conversations", params={"limit": 1}).json()["conversations"]
+            return str(listed[0]["id"])
+
+        chat.start_new()
+        chat.page.reload()
+        chat.item("my tower").wait_for()
+        assert newest() == left
+        assert "#" not in chat.page.url
+
+        chat.ask("my bridge is low")
+
+        expect(chat.open_item).to_contain_text("my bridge is low")
+        assert newest() == chat.conversation_id
+        intents = http.get("/memory/intents", params={"key": "conversation.reset"}).json()
+    assert left in str(intents["intents"][0]), intents
 
 
 def test_a_running_conversation_can_be_left_and_is_marked_until_it_is_over(chat: ChatPage) -> None:

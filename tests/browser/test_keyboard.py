@@ -97,16 +97,17 @@ def test_the_tab_key_reaches_everything_in_the_order_of_the_page(talk: ChatPage)
     expect(talk.items).to_have_count(1)
     begin_at_the_top(talk)
 
-    assert tab_through(talk, 6) == [
+    assert tab_through(talk, 7) == [
         "Skip to the message box",
         "new-conversation",
         "search",
         title,
+        "pin",
         "rename",
         "delete",
     ]
     talk.turn.at.get_by_test_id("log-link").focus()
-    assert tab_through(talk, 2) == ["Copy", "composer"]
+    assert tab_through(talk, 4) == ["Copy", "retry-turn", "branch-here", "composer"]
     talk.get("search").fill("")
 
 
@@ -134,8 +135,8 @@ def test_a_whole_turn_and_its_log_by_keyboard_alone(chat: ChatPage) -> None:
     keyboard.press("Enter")
     chat.turn.expect_end("answered")
 
-    keyboard.press("Shift+Tab")  # copy, then log, then the code's own copy button and frame
-    keyboard.press("Shift+Tab")
+    for _ in range(4):  # branch, retry, copy, log; then the code's own copy button and frame
+        keyboard.press("Shift+Tab")
     expect(chat.turn.at.get_by_test_id("log-link")).to_be_focused()
     keyboard.press("Enter")
     expect(chat.get("log-dialog").get_by_role("button", name="Close")).to_be_focused()
@@ -197,3 +198,13 @@ def test_everything_that_can_be_used_has_a_name(talk: ChatPage) -> None:
     usable = [line for line in tree if re.match(r"\s*- '?(button|textbox|searchbox|link)\b", line)]
     assert len(usable) > 10
     assert [item for item in usable if re.fullmatch(r"\s*- \w+(?: \[.*\])?:?", item)] == []
+
+
+def test_the_shortcuts_are_listed(talk: ChatPage) -> None:
+    talk.composer.press("Control+/")
+
+    shortcuts = talk.page.get_by_role("dialog", name="Keyboard shortcuts")
+    expect(shortcuts).to_contain_text("Send the message")
+    talk.page.keyboard.press("Escape")
+    expect(shortcuts).to_have_count(0)
+    expect(talk.composer).to_be_focused()

@@ -1,6 +1,7 @@
 """The log of a turn, as the page shows it and as it lies on the disk."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,21 @@ def test_the_log_shows_every_line_of_the_file_and_gives_it_away(
     kinds = [element.get_attribute("data-kind") for element in shown.all()]
     assert kinds == [line["kind"] for line in lines]
     assert (kinds[0], kinds[-1]) == ("request", "response")
+    steps = dialog.locator(".log-step")
+    names = [step.locator(".log-step-name").inner_text() for step in steps.all()]
+    assert [name for name in names if name not in {"Memory", "Agent ready"}] == [
+        *("Message", "Model", "Permission", "Bash", "Model", "Reply")
+    ]
+    call = steps.filter(has_text="Bash").last
+    expect(call).to_have_attribute("data-status", "failed")
+    expect(call.locator(".log-step-time")).to_have_text(re.compile(r"\d+(\.\d)? m?s"))
+    drawn = call.locator(".log-bar i").bounding_box()
+    assert drawn is not None
+    assert drawn["width"] >= 2
+    call.click()
+    line = shown.nth(kinds.index("tool"))
+    expect(line.locator("summary")).to_be_focused()
+    assert json.loads(line.locator("pre").inner_text()) == lines[kinds.index("tool")]
     expect(shown.last.locator("pre")).to_be_hidden()
     shown.last.locator("summary").click()
     expect(shown.last.locator("pre")).to_contain_text('"kind": "response"')

@@ -46,19 +46,15 @@ def test_what_is_chosen_on_the_empty_page_is_there_for_its_first_message(
     expect(memory.button).to_have_attribute("title", f"Memory is on. {told}")
     expect(chat.get("welcome")).to_be_visible()
     expect(chat.composer).to_have_value("half a thought")
-    expect(chat.items.first).to_have_attribute("data-conversation-id", chat.conversation_id)
-    chosen = {
+
+    turn = chat.ask(script(call(SEARCH, query="receipts 413"), {"text": "Done."}))
+
+    turn.expect_end("answered")
+    assert stored(server, chat.conversation_id) == {
         "memory": {"enabled": True, "case_memory": True},
         "app_code": "receipts",
         "environment": "production",
     }
-    assert stored(server, chat.conversation_id) == chosen
-    begun = chat.conversation_id
-
-    turn = chat.ask(script(call(SEARCH, query="receipts 413"), {"text": "Done."}))
-
-    assert chat.conversation_id == begun
-    turn.expect_end("answered")
     chat.page.reload()
     expect(memory.button).to_contain_text(told)
     memory.open()
@@ -145,13 +141,14 @@ def test_a_conversation_started_from_one_with_case_memory_has_it_too(
     memory.switch("Case memory").click()
     memory.field("Environment").fill("staging")
     memory.save()
-    left = chat.conversation_id
     chat.send(RUNNING)
     expect(chat.get("stop")).to_be_visible()
+    left = chat.conversation_id
 
     chat.start_new()
 
     expect(memory.button).to_contain_text("Case memory is on: every app, staging.")
+    chat.ask("my comet is slow")
     assert chat.conversation_id != left
     assert stored(server, chat.conversation_id)["memory"]["case_memory"] is True
     chat.go_to_start()
@@ -185,3 +182,41 @@ def test_a_chinese_page_has_words_for_all_of_it(open_page: OpenPage) -> None:
         ("阅读案例", "cas_x"),
     ]
     assert chat.page.locator(".memory-form, .tool-name").get_by_text("memory_").count() == 0
+
+
+def test_what_a_turn_saved_is_shown_and_taken_back(chat: ChatPage, server: LiveServer) -> None:
+    turn = chat.ask(script({"text": "Noted."}, say="remember that my locker is number 12"))
+    saved = turn.at.get_by_test_id("saved")
+    expect(saved).to_contain_text("my locker is number 12")
+    asked = {"kind": "fact", "q": "locker"}
+    found = httpx.get(f"{server.url}/memory/items", params=asked, trust_env=False).json()["items"]
+    assert [item["title"] for item in found] == ["my locker is number 12"]
+    saved.get_by_test_id("saved-undo").click()
+    expect(saved).to_contain_text("Undone")
+    left = httpx.get(f"{server.url}/memory/items", params=asked, trust_env=False).json()["items"]
+    assert left == []
+
+
+def test_a_turn_that_memory_showed_links_to_its_conversation(chat: ChatPage) -> None:
+    said = "The otter's canoe is painted turquoise."
+    chat.ask(f"{said}\n{script({'text': 'Noted.'})}").expect_end("answered")
+    told = chat.conversation_id
+    chat.start_new()
+    turn = chat.ask(f"How is the otter's canoe painted?\n{script({'text': 'See there.'})}")
+    turn.expect_end("answered")
+    assert chat.conversation_id != told
+    chip = chat.get("memory").last
+    chip.locator("summary").click()
+    row = chip.get_by_test_id("memory-item").filter(has_text="Said earlier")
+    expect(row.locator(".memory-text")).to_contain_text(said)
+    expect(row).to_contain_text(re.compile("matched: [^:]*painted"))
+    assert not re.search(r"(cnv|trn|epi|fac)_\w{8}", chip.inner_text()), "ids are not for persons"
+    row.get_by_role("link", name="Open the conversation").click()
+    expect(chat.turn.message).to_contain_text(said)
+    assert chat.conversation_id == told
+    chat.page.go_back()
+    expect(chat.turn.message).to_contain_text("How is the otter")
+    chip.locator("summary").click()
+    row.get_by_test_id("forget").click()
+    row.get_by_test_id("forget-confirm").click()
+    expect(row).to_contain_text("Forgotten")

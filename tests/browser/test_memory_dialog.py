@@ -48,7 +48,7 @@ def test_what_the_server_refuses_is_said_and_nothing_typed_is_lost(
     expect(memory.button).to_be_focused()
 
 
-def test_a_refusal_on_the_empty_page_leaves_no_conversation_behind(
+def test_a_refusal_of_the_first_message_leaves_no_conversation_behind(
     chat: ChatPage, server: LiveServer
 ) -> None:
     memory = MemoryOnPage(chat)
@@ -56,20 +56,22 @@ def test_a_refusal_on_the_empty_page_leaves_no_conversation_behind(
     chat.page.route("**/conversations/*", refuse_changes)
     memory.open()
     memory.switch("Case memory").click()
+    memory.save()
 
     with (
         chat.page.expect_response("**/new-conversation") as begun,
         chat.page.expect_response(lambda answer: answer.request.method == "DELETE") as ended,
     ):
-        memory.press_save()
+        chat.send("my case is open")
 
-    expect(memory.error).to_contain_text("The store cannot be written now.")
+    expect(chat.get("error-line")).to_contain_text("The store cannot be written now.")
+    expect(chat.composer).to_have_value("my case is open")
     begun_id = begun.value.json()["conversation_id"]
     assert ended.value.url.endswith(f"/conversations/{begun_id}")
     assert ended.value.status == 204
     assert "#" not in chat.page.url
     chat.page.unroute("**/conversations/*")
-    memory.save()
+    chat.ask("my case is open")
     assert stored(server, chat.conversation_id)["memory"]["case_memory"] is True
 
 

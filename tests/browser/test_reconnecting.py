@@ -138,14 +138,16 @@ def test_a_server_that_dies_in_mid_turn_is_told_as_it_was(
         expect(chat.turn.live).to_contain_text("word5")
         first.kill()
         expect(chat.page.locator("#connection")).to_have_text("Reconnecting…")
+        expect(chat.get("offline")).to_contain_text("The gateway cannot be reached.")
     with started_server(tmp_path, port=int(first.url.rpartition(":")[2]), **SETTINGS) as again:
         assert again.url == first.url
 
         chat.turn.expect_end("engine_failed", "engine_crash")
 
         expect(chat.page.locator("#connection")).to_be_empty()
+        expect(chat.get("offline")).to_have_count(0)
         expect(chat.turn.reply).to_contain_text("word0 word1 word2")
-        expect(chat.turn.reply).to_contain_text("The server stopped unexpectedly")
+        expect(chat.turn.closing).to_contain_text("The server stopped unexpectedly")
         expect(chat.turn.outcome).to_have_text("Not finished: the server stopped unexpectedly")
         expect(chat.turn.tools).to_have_attribute("data-status", "ok")
         chat.page.reload()

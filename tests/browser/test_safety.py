@@ -35,6 +35,21 @@ REPLY = """
 </code></pre><script>alert(19)</script>
 ```
 
+```html
+<img src=x onerror=alert(24)>
+```
+
+- [x] <img src=x onerror=alert(25)>[^<b>] $\\href{javascript:alert(26)}{x} <img src=x onerror=alert(27)>$
+- ![<img src=x onerror=alert(28)>](<../up.png>) [ten](<"onclick=alert(29) x>) [eleven](..%2fup) [twelve](%2fetc)
+
+```mermaid
+flowchart LR
+  A["<img src=x onerror=alert(30)>"] --> B[<script>alert(31)</script>]
+  click A "javascript:alert(32)"
+```
+
+[^<b>]: <img src=x onerror=alert(33)>
+
 | <b onmouseover=alert(20)>a</b> | `<i onclick=alert(21)>` |
 | - | - |
 | &lt;img src=x onerror=alert(22)&gt; | x |
@@ -44,10 +59,13 @@ REPLY = """
 
 # What no text from outside may bring into the document, and where each link leads.
 FIND_FOREIGN = """() => {
-  const foreign = "#transcript :is(script, iframe, object, embed, style, link, form, img:not(.welcome-mark), svg:not(.icon), math, base, meta, video, audio, input, [style]), dialog :is(script, iframe, img, style, form)";
+  const foreign = "#transcript :is(script, iframe:not([sandbox='allow-scripts']), object, embed, style, link, form, img:not(.welcome-mark), svg:not(.icon), math, base, meta, video, audio, input, [style]:not(iframe)), dialog :is(script, iframe, img, style, form)";
   const found = [...document.querySelectorAll(foreign)].map((node) => node.outerHTML);
   const handlers = [...document.querySelectorAll("*")].filter((node) => [...node.attributes].some(({ name }) => name.startsWith("on")));
-  const links = [...document.querySelectorAll("#transcript a[href]")].map((link) => link.getAttribute("href"));
+  const links = [...document.querySelectorAll("#transcript a[href]:not(.note-link)")]
+    .map((link) => [link, link.getAttribute("href")])
+    .filter(([link, href]) => !(link.closest('[data-testid="memory"]') && /^#\\/c\\/cnv_[a-z0-9]+(\\/trn_[a-z0-9]+)?$/.test(href)))
+    .map(([, href]) => href);
   return { found, handlers: handlers.map((node) => node.outerHTML), links };
 }"""
 
@@ -72,6 +90,10 @@ def test_a_title_is_shown_as_it_was_typed(chat: ChatPage, server: LiveServer) ->
     expect(chat.page.locator("dialog")).to_contain_text(title)
     expect_only_text(chat)
     chat.page.keyboard.press("Escape")
+    chat.get("details-button").click()
+    chat.get("details-model").fill(HOSTILE)
+    chat.get("details-save").click()
+    expect(chat.get("details-button")).to_contain_text(HOSTILE)
     chat.get("search").fill(f"no {title}")
     expect(chat.page.locator("#conversation-list-end")).to_contain_text(title)
     expect_only_text(chat)
@@ -81,25 +103,34 @@ def test_a_title_is_shown_as_it_was_typed(chat: ChatPage, server: LiveServer) ->
 def test_messages_and_names_and_contents_of_files_are_shown_as_they_are(
     chat: ChatPage, server: LiveServer
 ) -> None:
-    (server.workspace / IMAGE).write_text(HOSTILE, encoding="utf-8")
+    coloured = f"{HOSTILE}\x1b[31m{SCRIPT}\x1b]8;;javascript:alert(2)\x07{IMAGE}\x1b]8;;\x07"
+    (server.workspace / IMAGE).write_text(coloured, encoding="utf-8")
+    path = {"file_path": IMAGE}
 
     turn = chat.ask(
         script(
             *(bash("ls"), bash(f"cat '{IMAGE}'"), bash(f"cat '{IMAGE}.not'")),
-            *(bash("ls notes\u202etxt.sh"), {"thinking": HOSTILE}),
+            bash("ls notes\u202etxt.sh"),
+            {"tool": "Read", "input": path},
+            {"tool": "Grep", "input": {"pattern": "img", "output_mode": "content"}},
+            {"tool": "Edit", "input": {**path, "old_string": SCRIPT, "new_string": IMAGE}},
+            {"tool": "Edit", "input": {**path, "old_string": HOSTILE, "new_string": SCRIPT}},
+            {"thinking": HOSTILE},
             say=HOSTILE,
         )
     )
 
     expect(turn.message).to_contain_text(HOSTILE)
+    chat.get("search").fill(HOSTILE)
+    expect(chat.open_item.get_by_test_id("item-match")).to_contain_text(HOSTILE)
+    chat.get("search").fill("")
     expect(turn.tools.nth(1)).to_contain_text(f"cat '{IMAGE}'")
     expect(turn.tools.nth(3)).to_contain_text("notes⟨U+202E⟩txt.sh")
     for call in turn.tools.all():
-        call.get_by_role("button").click()
+        call.locator(".tool-head").click()
     expect(turn.tools.nth(0)).to_contain_text(IMAGE)
     expect(turn.tools.nth(1)).to_contain_text(HOSTILE)
     expect(turn.tools.nth(2)).to_have_attribute("data-status", "failed")
-    expect(turn.notices.last).to_contain_text(IMAGE)
     turn.at.get_by_test_id("thinking").locator("summary").click()
     expect(turn.at.locator(".thinking-text")).to_have_text(HOSTILE)
     turn.at.get_by_test_id("log-link").click()
@@ -112,7 +143,10 @@ def test_messages_and_names_and_contents_of_files_are_shown_as_they_are(
 
 def test_a_reply_cannot_bring_scripts_pictures_or_false_links(chat: ChatPage) -> None:
     """Neither while it is being written nor when it is whole."""
-    links = tuple(f"https://elsewhere.example{path}" for path in ("", "/fine", "/pixel.png"))
+    links = (
+        *(f"https://elsewhere.example{path}" for path in ("", "/fine", "/pixel.png")),
+        "./workspace/file?path=%22onclick%3Dalert(29)%20x",
+    )
     chat.send(script({"text": REPLY, **bash("ls")}, {"hang": True}))
     expect(chat.turn.live).to_contain_text("alert(21)")
     expect(chat.turn.tools).to_have_attribute("data-status", "ok")
@@ -122,6 +156,7 @@ def test_a_reply_cannot_bring_scripts_pictures_or_false_links(chat: ChatPage) ->
 
     chat.turn.expect_end("interrupted", "user_interrupt")
     expect(chat.turn.reply).to_contain_text("<script>alert(4)</script>")
+    expect(chat.turn.reply.locator(".hl-tag").first).to_be_visible()
     expect_only_text(chat, links=links)
     link = chat.turn.reply.get_by_role("link", name="fine")
     expect(link).to_have_attribute("rel", "noopener noreferrer")

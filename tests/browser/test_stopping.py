@@ -24,7 +24,7 @@ def test_stop_ends_the_stream_and_the_conversation_goes_on(talk: ChatPage) -> No
     talk.turn.expect_end("interrupted", "user_interrupt")
     expect(talk.turn.outcome).to_contain_text("you stopped it")
     expect(talk.turn.reply).to_contain_text("slow slow")
-    expect(talk.turn.reply).to_contain_text("You stopped this turn before it was finished.")
+    expect(talk.turn.closing).to_contain_text("You stopped this turn before it was finished.")
     expect(talk.get("stop")).to_be_hidden()
     expect(talk.composer).to_be_focused()
     turn = talk.ask("what is my plan?")

@@ -72,10 +72,20 @@ def test_nothing_is_shown_before_the_token_is_right_and_nothing_of_others(
     expect(chat.turn.message).to_have_text("my token is my own")
     expect(panel).to_have_count(0)
     address = f"/#/c/{chat.conversation_id}"
+    beside = chat.page.context.new_page()
+    beside.goto(f"{closed_server.url}{address}")
+    expect(beside.locator(".user-text")).to_have_text("my token is my own")
 
     other = open_page(address, url=closed_server.url)
     sign_in(other, tokens["ben"])
 
     expect(other.get("error-line")).to_have_text("This conversation no longer exists.")
     expect(other.get("conversation-list")).to_be_empty()
+
+    beside.get_by_test_id("open-settings").click()
+    beside.get_by_test_id("sign-out").click()
+
+    for page in (beside, chat.page):
+        expect(page.get_by_test_id("sign-in")).to_be_visible()
+        assert page.evaluate("sessionStorage.getItem('candor.token')") is None
     expect(other.page.get_by_text("my own")).to_have_count(0)

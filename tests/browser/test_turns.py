@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from gateway.version import VERSION
 from tests.browser.chat_page import ChatPage
@@ -47,7 +47,7 @@ def test_a_tool_call_is_shown_while_it_runs_and_then_how_it_went(
     expect(call).to_have_attribute("data-status", "ok")
     call.get_by_role("button").click()
     expect(call).to_contain_text("out of the pipe")
-    expect(call.get_by_role("button")).to_have_attribute("aria-expanded", "true")
+    expect(call.locator(".tool-head")).to_have_attribute("aria-expanded", "true")
 
 
 def test_thoughts_are_put_away_and_open_on_request(talk: ChatPage) -> None:
@@ -60,19 +60,26 @@ def test_thoughts_are_put_away_and_open_on_request(talk: ChatPage) -> None:
     expect(thoughts).to_have_text("Consider the lamp.")
 
 
-def test_markdown_becomes_structure_and_code_can_be_copied(talk: ChatPage) -> None:
-    text = "# Files\n\n- one\n- **two**\n\n```python\nprint('hi')\n```\n\n| a | b |\n| - | -: |\n| 1 | 2 |"
+def test_the_page_works_behind_a_path(open_page: OpenPage, server: LiveServer) -> None:
+    """A proxy that strips a prefix, played by the browser."""
+    chat = open_page()
+    foreign: list[str] = []
 
-    reply = talk.ask(script({"text": text})).reply
+    def strip(route: Route) -> None:
+        path = route.request.url.removeprefix(server.url)
+        if not path.startswith("/candor/"):
+            foreign.append(path)
+        route.fulfill(response=route.fetch(url=server.url + path.removeprefix("/candor")))
 
-    expect(reply.locator("h1")).to_have_text("Files")
-    expect(reply.locator("li strong")).to_have_text("two")
-    expect(reply.locator("pre code")).to_have_text("print('hi')\n")
-    expect(reply.locator("td").last).to_have_attribute("align", "right")
-    talk.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    reply.get_by_role("button", name="Copy").click()
-    expect(reply.get_by_role("button", name="Copied")).to_be_visible()
-    assert talk.page.evaluate("navigator.clipboard.readText()") == "print('hi')\n"
+    chat.page.route(f"{server.url}/**", strip)
+    chat.page.goto(f"{server.url}/candor/")
+    chat.ask("my path is longer").expect_end("answered")
+    chat.page.reload()
+
+    expect(chat.turn.message).to_have_text("my path is longer")
+    chat.page.wait_for_load_state("networkidle")  # no question of the page is on its way at the end
+    assert chat.page.url.startswith(f"{server.url}/candor/#/c/")
+    assert foreign == []
 
 
 def test_the_page_says_that_a_demo_model_answers_until_that_is_put_away(
@@ -88,6 +95,6 @@ def test_the_page_says_that_a_demo_model_answers_until_that_is_put_away(
     banner.get_by_role("button", name="Dismiss").click()
     chat.page.reload()
 
-    expect(chat.page.locator("#model")).to_have_text("candor-demo · demo")
+    expect(chat.page.locator(".model-name")).to_have_text("candor-demo · demo")
     expect(chat.page.locator("#version")).to_have_text(VERSION)
     expect(banner).to_have_count(0)

@@ -1,9 +1,7 @@
 // Sends one request to the gateway with the token, and parses the error shape. Asks for a missing token.
 
 import { t } from "/static/i18n.js";
-import { keep, recall } from "/static/storage.js";
-
-const TOKEN_KEY = "token";
+import { currentToken, findToken, signedIn } from "/static/session.js";
 
 /** An answer that is no success, or none at all (`code` is then "network"). */
 export class ApiError extends Error {
@@ -30,34 +28,48 @@ export const networkError = () => new ApiError({ code: "network", message: t("er
 
 let askForToken = async () => {};
 let tokenAsked = null;
+let unreachable = () => {};
 
-/** `ask(isWrong)` shows the sign-in panel and resolves to a token. */
+/** `ask(isWrong, elsewhere)` shows the sign-in panel and resolves to a token; see `findToken`. */
 export function onTokenNeeded(ask) {
   askForToken = ask;
 }
 
-async function signIn() {
-  const wrong = Boolean(recall(TOKEN_KEY));
-  // All requests that were refused at the same time wait for the same panel.
-  tokenAsked ??= askForToken(wrong).finally(() => { tokenAsked = null; });
-  keep(TOKEN_KEY, await tokenAsked);
+/** `hear()` is called for each request that got no answer at all. */
+export function onUnreachable(hear) {
+  unreachable = hear;
 }
+
+async function signIn() {
+  // All requests that were refused at the same time wait for the same panel.
+  tokenAsked ??= findToken(currentToken(), askForToken).finally(() => { tokenAsked = null; });
+  signedIn(await tokenAsked);
+}
+
+const WITH_BODY = new Set(["POST", "PATCH", "PUT"]);
 
 function headersFor(options) {
   const headers = { Accept: options.accept ?? "application/json", ...options.headers };
-  if (options.method === "POST" || options.method === "PATCH") headers["Content-Type"] = "application/json";
-  const token = recall(TOKEN_KEY);
+  // A form names its own type and boundary.
+  if (WITH_BODY.has(options.method) && !(options.body instanceof FormData)) headers["Content-Type"] = "application/json";
+  const token = currentToken();
   if (token) headers.Authorization = `Bearer ${token}`;
   return headers;
+}
+
+function encoded(method, body) {
+  if (body instanceof FormData) return body;
+  return WITH_BODY.has(method) ? JSON.stringify(body ?? {}) : undefined;
 }
 
 async function attempt(path, options) {
   const { method = "GET", body, signal } = options;
   try {
-    return await fetch(path, {
+    // Relative to the page, which may be behind a proxy's prefix.
+    return await fetch(`.${path}`, {
       method,
       headers: headersFor(options),
-      body: method === "POST" || method === "PATCH" ? JSON.stringify(body ?? {}) : undefined,
+      body: encoded(method, body),
       signal,
       cache: "no-store",
       credentials: "same-origin",
@@ -65,6 +77,7 @@ async function attempt(path, options) {
     });
   } catch (failure) {
     if (failure.name === "AbortError") throw failure;
+    unreachable();
     throw networkError();
   }
 }
@@ -81,12 +94,12 @@ async function errorFrom(response) {
 /** Send, signing in as often as the gateway asks for it. Gives a successful response, or throws `ApiError`. */
 export async function request(path, options = {}) {
   for (;;) {
-    const tokenSent = recall(TOKEN_KEY);
+    const tokenSent = currentToken();
     const response = await attempt(path, options);
     if (response.ok || (options.anyStatus && response.status !== 401)) return response;
     if (response.status !== 401) throw await errorFrom(response);
     // Somebody else may have signed in while this request was on its way.
-    if (recall(TOKEN_KEY) === tokenSent) await signIn();
+    if (currentToken() === tokenSent) await signIn();
   }
 }
 

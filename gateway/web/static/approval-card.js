@@ -1,15 +1,17 @@
-// A tool call that waits for approval: its input, the remaining time and the three answers.
+// A tool call that waits for approval: its input, the remaining time, the answers, and what each of them covers.
 
 import { el, place, setText } from "/static/dom.js";
 import { formatCountdown } from "/static/format.js";
 import { t, wordsFor } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
+import { permitWords } from "/static/permit.js";
 import { startTicking, stopTicking } from "/static/ticker.js";
 import { showHidden } from "/static/visible.js";
 
 // An input up to this length is shown at once; a longer one on request.
 const SHORT_INPUT_CHARS = 600;
 const MAX_SHOWN_CHARS = 20_000;
+const MAX_MESSAGE_CHARS = 2000;
 
 /** All that the call was given: its summary may leave out what matters. */
 function inputDetails(input) {
@@ -21,32 +23,84 @@ function inputDetails(input) {
     el("pre", { tabindex: "0" }, showHidden(shown)));
 }
 
+const key = (letter) => el("kbd", { "aria-hidden": "true" }, letter);
+
 export class ApprovalCard {
+  #answer;
   #countdown = el("span", { class: "approval-countdown" });
-  #actions;
   #asked;
   #answered = el("div", { class: "approval-answered" });
+  #buttons = {};
+  #expiresAt_ms;
+  #reach;
+  #message = el("input", { type: "text", maxlength: MAX_MESSAGE_CHARS, "aria-label": t("approval_word"), placeholder: t("approval_word_placeholder"), "data-testid": "approval-message" });
+  #refusal;
   element = el("section", { class: "approval", "data-testid": "approval" });
 
-  /** `answer(approval, decision, remember)` tells the gateway. */
+  /** `answer(approval, reply)` tells the gateway; see `answerApproval`. */
   constructor(approval, answer) {
-    const button = (words, className, testId, ...reply) => el("button", {
-      class: className, type: "button", "data-testid": testId, onclick: () => answer(approval, ...reply),
-    }, words);
-    this.#actions = el("div", { class: "approval-actions" },
-      button(t("approval_allow"), "button primary", "approval-allow", "allow", "once"),
-      button(t("approval_conversation"), "button", "approval-allow-conversation", "allow", "conversation"),
-      button(t("approval_deny"), "button quiet-danger", "approval-deny", "deny", "once"));
+    this.#answer = (reply) => answer(approval, reply);
+    this.#buttons = {
+      a: this.#button("approval_allow", "button primary", "approval-allow", "A", () => this.#answer({ decision: "allow" })),
+      d: this.#button("approval_deny", "button quiet-danger", "approval-deny", "D", () => this.#answer({ decision: "deny" })),
+      w: this.#button("approval_word", "button", "approval-word", "W", () => this.#askWhy()),
+      c: this.#button("approval_conversation", "button", "approval-allow-conversation", "C", () => this.#answer({ decision: "allow", remember: "conversation", reach: this.#reach.value })),
+    };
+    const { a, d, w, c } = this.#buttons;
+    this.#reach = el("select", { "aria-label": t("approval_reach"), "data-testid": "approval-reach" },
+      (approval.permits ?? []).map((permit) => el("option", { value: permit.reach }, permitWords(permit))));
+    this.#refusal = el("form", { class: "approval-row", hidden: true }, this.#message, el("button", { class: "button danger", type: "submit", "data-testid": "approval-deny-word" }, t("approval_deny")));
+    this.#refusal.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#answer({ decision: "deny", message: this.#message.value.trim() });
+    });
     this.#asked = el("div", { class: "approval-asked" },
       el("div", { class: "approval-head" }, icon("shield"), el("strong", {}, t("approval_title")), this.#countdown),
       el("div", { class: "approval-call" },
         el("span", { class: "tool-name" }, showHidden(approval.name)),
         el("bdi", { class: "approval-summary" }, showHidden(approval.summary)),
         inputDetails(approval.input)),
-      this.#actions);
+      el("div", { class: "approval-actions" }, a, d, w),
+      this.#refusal,
+      this.#reach.options.length > 0 && el("div", { class: "approval-row approval-rule" }, el("span", {}, t("approval_from_now_on")), this.#reach, c));
+    this.#asked.addEventListener("keydown", (event) => this.#key(event));
     this.element.setAttribute("aria-label", t("approval_title"));
-    const expiresAt_ms = Date.parse(approval.expiresAt);
-    if (Number.isFinite(expiresAt_ms)) startTicking(this.element, () => this.#showTimeLeft(expiresAt_ms - Date.now()));
+    this.#expiresAt_ms = Date.parse(approval.expiresAt);
+    this.countDown();
+  }
+
+  /** Show the time left for as long as the card is in the page; again after it was taken out and put back. */
+  countDown() {
+    if (Number.isFinite(this.#expiresAt_ms)) startTicking(this.element, () => this.#showTimeLeft(this.#expiresAt_ms - Date.now()));
+  }
+
+  focus() {
+    this.#buttons.a.focus();
+    this.element.scrollIntoView({ block: "nearest" });
+  }
+
+  #button(words, className, testId, letter, press) {
+    return el("button", { class: className, type: "button", "data-testid": testId, "aria-keyshortcuts": letter, onclick: press }, t(words), key(letter));
+  }
+
+  /** Single letters count while the focus is on the card, and not in its fields. */
+  #key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat) return;
+    if (event.key === "Escape" && !this.#refusal.hidden) {
+      event.stopPropagation();
+      event.preventDefault();
+      this.#refusal.hidden = true;
+      this.#buttons.w.focus();
+    }
+    const button = this.#buttons[event.key.toLowerCase()];
+    if (!button?.isConnected || button.disabled || event.target.matches("input, select")) return;
+    event.preventDefault();
+    button.click();
+  }
+
+  #askWhy() {
+    this.#refusal.hidden = false;
+    this.#message.focus();
   }
 
   #showTimeLeft(left_ms) {
@@ -56,7 +110,7 @@ export class ApprovalCard {
   }
 
   update(approval) {
-    for (const button of this.#actions.children) button.disabled = approval.sent !== null;
+    for (const control of this.#asked.querySelectorAll("button, select, input")) control.disabled = approval.sent !== null;
     if (approval.decision) {
       stopTicking(this.element);
       const isAllowed = String(approval.decision).startsWith("allow");
@@ -66,7 +120,9 @@ export class ApprovalCard {
         icon(isAllowed ? "check" : "cross"),
         el("span", {}, words.filter(Boolean).join(" ")),
         el("span", { class: "tool-name" }, showHidden(approval.name)),
-        el("bdi", { class: "tool-summary" }, showHidden(approval.summary)));
+        el("bdi", { class: "tool-summary" }, showHidden(approval.summary)),
+        approval.permit && el("span", { class: "approval-note" }, t("approval_kept", { rule: permitWords(approval.permit) })),
+        approval.message && el("bdi", { class: "approval-note" }, t("approval_said", { message: showHidden(approval.message) })));
     }
     place(this.element, [approval.decision ? this.#answered : this.#asked]);
   }

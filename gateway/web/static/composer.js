@@ -1,8 +1,13 @@
-// The message box. Enter sends, Shift+Enter breaks the line; Enter that confirms an input method's choice does neither.
+// The message box. Enter sends (or Ctrl+Enter, if the person prefers that), Shift+Enter breaks the line; Enter that confirms an input method's choice does neither.
 
+import { Attachments } from "/static/attachments.js";
 import { setText } from "/static/dom.js";
 import { formatCount } from "/static/format.js";
 import { t } from "/static/i18n.js";
+import { preferences } from "/static/preferences.js";
+import { savePrompt as keepPrompt } from "/static/saved-prompts.js";
+import { SOURCES } from "/static/suggestion-sources.js";
+import { Suggestions } from "/static/suggestions.js";
 
 const MAX_CHARS = 200_000;
 const HINT_FROM_CHARS = 180_000;
@@ -15,15 +20,29 @@ export class Composer {
   #stopWords;
   #hint;
   #isComposing = false;
+  #attachments;
+  #suggestions;
+  #savePrompt;
+  #on;
+  #recalled = null;
 
-  /** `on`: send(text), stop(), edited(text). */
-  constructor({ form, field, send, stop, stopWords, hint }, on) {
+  /** `on`: send(text), stop(), edited(text), failed(error, retry), sent(): the messages sent before, the latest last. */
+  constructor({ form, field, send, stop, stopWords, hint, savePrompt, attachments }, on) {
+    this.#on = on;
     this.#form = form;
     this.#field = field;
     this.#send = send;
     this.#stop = stop;
     this.#stopWords = stopWords;
     this.#hint = hint;
+    this.#savePrompt = savePrompt;
+    this.#attachments = new Attachments({ field, ...attachments }, { changed: () => this.#changed(), failed: on.failed });
+    this.#suggestions = new Suggestions(field, form, SOURCES, () => this.#edited());
+    savePrompt.addEventListener("click", () => {
+      const isKept = keepPrompt(field.value);
+      setText(hint, t(isKept ? "prompt_saved" : "prompt_not_saved"));
+      field.focus();
+    });
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#submit(on.send);
@@ -32,10 +51,7 @@ export class Composer {
     // Safari ends the composition before the key that ended it: the flag falls a moment later.
     field.addEventListener("compositionend", () => setTimeout(() => { this.#isComposing = false; }, 0));
     field.addEventListener("keydown", (event) => this.#key(event));
-    field.addEventListener("input", () => {
-      this.#changed();
-      on.edited(field.value);
-    });
+    field.addEventListener("input", () => this.#edited());
     stop.addEventListener("click", () => {
       on.stop();
       // The button goes away; whoever pressed it is not left nowhere.
@@ -47,16 +63,41 @@ export class Composer {
     this.#changed();
   }
 
+  #edited() {
+    this.#changed();
+    this.#on.edited(this.#field.value);
+  }
+
   #key(event) {
     const isImeKey = event.isComposing || this.#isComposing || event.keyCode === 229;
+    if (isImeKey || this.#suggestions.takesKey(event)) return;
+    if (event.key === "ArrowUp" || event.key === "ArrowDown") this.#recall(event);
     if (event.key !== "Enter" || event.shiftKey || event.altKey || isImeKey) return;
+    if (preferences.sendKey === "command" && !event.ctrlKey && !event.metaKey) return;
     event.preventDefault();
     this.#form.requestSubmit();
   }
 
+  /** In an empty box the arrows lead through what was sent before; edited, a message is the person's again. */
+  #recall(event) {
+    const text = this.#field.value;
+    if (event.shiftKey || event.altKey || event.ctrlKey || event.metaKey || (text && text !== this.#recalled?.text)) return;
+    const sent = this.#on.sent();
+    const at = (text ? this.#recalled.at : sent.length) + (event.key === "ArrowUp" ? -1 : 1);
+    if (at < 0 || at > sent.length || (!text && event.key === "ArrowDown")) return;
+    event.preventDefault();
+    this.#recalled = { at, text: sent[at] ?? "" };
+    this.text = this.#recalled.text;
+    this.#on.edited(this.text);
+    this.#field.setSelectionRange(this.text.length, this.text.length);
+  }
+
   #submit(send) {
-    const text = this.#field.value.toWellFormed?.() ?? this.#field.value;
-    if (!text.trim() || this.#count(text) > MAX_CHARS) return;
+    const written = this.#field.value.toWellFormed?.() ?? this.#field.value;
+    if (this.#send.disabled) return;
+    const text = [written, this.#attachments.take()].filter((part) => part.trim()).join("\n\n");
+    this.#suggestions.close();
+    this.#recalled = null;
     this.text = "";
     send(text);
   }
@@ -69,13 +110,27 @@ export class Composer {
   #changed() {
     const text = this.#field.value;
     const count = this.#count(text);
-    this.#send.disabled = !text.trim() || count > MAX_CHARS;
+    const isEmpty = !text.trim();
+    this.#send.disabled = (isEmpty && this.#attachments.isEmpty) || this.#attachments.isUploading || count > MAX_CHARS;
+    this.#savePrompt.hidden = isEmpty;
     const isLong = count > HINT_FROM_CHARS;
     this.#hint.classList.toggle("is-counting", isLong);
     this.#hint.classList.toggle("is-warning", count > MAX_CHARS);
-    setText(this.#hint, isLong ? t(count > MAX_CHARS ? "too_long" : "nearly_too_long", { count: formatCount(count), limit: formatCount(MAX_CHARS) }) : t("hint"));
+    setText(this.#hint, isLong ? t(count > MAX_CHARS ? "too_long" : "nearly_too_long", { count: formatCount(count), limit: formatCount(MAX_CHARS) }) : t(preferences.sendKey === "enter" ? "hint" : "hint_command"));
     this.#field.style.height = "auto";
     this.#field.style.height = `${this.#field.scrollHeight}px`;
+  }
+
+  /** Show a conversation's draft and what is attached to it. */
+  open(conversationId, text) {
+    this.#attachments.open(conversationId);
+    this.text = text;
+  }
+
+  /** Attach a file of the workspace. */
+  attach(path) {
+    this.#attachments.addPath(path);
+    this.focus();
   }
 
   get text() {

@@ -1,4 +1,5 @@
-// The conversation list: newest first, by day, in pages, searchable, refreshed while the page is visible.
+// The conversation list: the pinned ones, then newest first by day; read on by scrolling, searchable, refreshed
+// while the page is visible. The branches of one conversation stand as one row.
 
 import { el, place } from "/static/dom.js";
 import { dayGroup } from "/static/format.js";
@@ -11,6 +12,7 @@ const MAX_REFRESHED = 100;
 const SEARCH_DELAY_MS = 250;
 const REFRESH_MS = 20_000;
 const REFRESH_RUNNING_MS = 4000;
+const NEAR = "200px 0px";
 
 export class ConversationList {
   #list;
@@ -18,6 +20,7 @@ export class ConversationList {
   #search;
   #on;
   #conversations = [];
+  #pinned = [];
   #items = new Map();
   #headings = new Map();
   #nextCursor = null;
@@ -25,13 +28,18 @@ export class ConversationList {
   #reading = null;
   #timer = null;
   #isRead = false;
+  #isReadingOn = false;
+  #more = el("button", { class: "button small", type: "button", "data-testid": "more-conversations", onclick: () => this.#readOn() }, t("show_more"));
+  #edge;
+  #waiting = new Map();
 
-  /** `on`: open, rename, remove (see `ConversationItem`), failed(error, retry), refreshed(conversations). */
+  /** `on`: open, pin, rename, remove (see `ConversationItem`), failed(error, retry), refreshed(). */
   constructor({ list, end, search }, on) {
     this.#list = list;
     this.#end = end;
     this.#search = search;
     this.#on = on;
+    this.#edge = new IntersectionObserver((entries) => { if (entries.some((entry) => entry.isIntersecting)) this.#readOn(); }, { root: end.parentElement, rootMargin: NEAR });
     let delay;
     search.addEventListener("input", () => {
       clearTimeout(delay);
@@ -45,8 +53,19 @@ export class ConversationList {
     this.#draw();
   }
 
+  /** How many calls wait for the person, by conversation. */
+  set waiting(counts) {
+    this.#waiting = counts;
+    this.#draw();
+  }
+
   titleOf(conversationId) {
-    return this.#conversations.find((conversation) => conversation.id === conversationId)?.title ?? null;
+    return this.find(conversationId)?.title ?? null;
+  }
+
+  /** What is listed of a conversation, or undefined. */
+  find(conversationId) {
+    return [...this.#pinned, ...this.#conversations].find((conversation) => conversation.id === conversationId);
   }
 
   /** Read the list again, as far as it was shown. The newest call wins. */
@@ -57,11 +76,16 @@ export class ConversationList {
     const q = this.#search.value.trim();
     const limit = isNewQuestion ? PAGE : Math.min(MAX_REFRESHED, Math.max(PAGE, this.#conversations.length));
     try {
-      const page = await listConversations({ q, limit, signal: reading.signal });
+      const [page, pinned] = await Promise.all([
+        listConversations({ q, limit, signal: reading.signal }),
+        q ? { conversations: [] } : listConversations({ isPinned: true, signal: reading.signal }),
+      ]);
       if (reading.signal.aborted) return;
+      this.#pinned = pinned.conversations;
       const rest = isNewQuestion ? [] : this.#conversations.slice(limit);
       this.#accept(page, rest);
-      this.#on.refreshed(this.#conversations);
+      if (isNewQuestion) this.#end.parentElement.scrollTop = 0;
+      this.#on.refreshed();
     } catch (error) {
       if (reading.signal.aborted) return;
       if (this.#items.size === 0) this.#on.failed(error, () => this.refresh());
@@ -85,64 +109,88 @@ export class ConversationList {
     this.#timer = setTimeout(() => (document.hidden ? this.#schedule() : this.refresh()), isRunning ? REFRESH_RUNNING_MS : REFRESH_MS);
   }
 
-  async #more() {
+  async #readOn() {
+    if (this.#isReadingOn || !this.#nextCursor) return;
+    this.#isReadingOn = true;
     try {
       const page = await listConversations({ q: this.#search.value.trim(), cursor: this.#nextCursor, limit: PAGE });
       const known = new Set(this.#conversations.map((conversation) => conversation.id));
       this.#conversations.push(...page.conversations.filter((conversation) => !known.has(conversation.id)));
       this.#nextCursor = page.nextCursor;
+      this.#isReadingOn = false;
       this.#draw();
     } catch (error) {
-      this.#on.failed(error, () => this.#more());
+      this.#isReadingOn = false;
+      this.#on.failed(error, () => this.#readOn());
     }
   }
 
   /** Change a line at once; the next refresh confirms it. */
   amend(conversationId, changes) {
-    const conversation = this.#conversations.find((candidate) => candidate.id === conversationId);
-    if (!conversation) return;
-    Object.assign(conversation, changes);
+    for (const conversation of [...this.#pinned, ...this.#conversations]) {
+      if (conversation.id === conversationId) Object.assign(conversation, changes);
+    }
     this.#draw();
   }
 
-  drop(conversationId) {
-    this.#conversations = this.#conversations.filter((conversation) => conversation.id !== conversationId);
+  /** A conversation is gone, with all its branches. */
+  drop({ lineId }) {
+    const isLeft = (conversation) => conversation.lineId !== lineId;
+    this.#pinned = this.#pinned.filter(isLeft);
+    this.#conversations = this.#conversations.filter(isLeft);
     this.#draw();
+  }
+
+  /** One conversation for each line of branches: the open one, or else the latest. */
+  #rows() {
+    const rows = new Map();
+    for (const conversation of [...this.#pinned, ...this.#conversations]) {
+      if (conversation.isBare && conversation.id !== this.#current) continue;
+      const row = rows.get(conversation.lineId);
+      if (!row) rows.set(conversation.lineId, { conversation, isBranched: false });
+      else if (row.conversation.id !== conversation.id) Object.assign(row, { isBranched: true }, conversation.id === this.#current ? { conversation } : {});
+    }
+    return [...rows.values()];
   }
 
   #draw() {
-    const wanted = new Set(this.#conversations.map((conversation) => conversation.id));
+    const rows = this.#rows();
+    const wanted = new Set(rows.map(({ conversation }) => conversation.id));
     for (const id of this.#items.keys()) if (!wanted.has(id)) this.#items.delete(id);
+    const isPinned = new Set(this.#pinned.map((conversation) => conversation.lineId));
     const lines = [];
     let group = null;
-    for (const conversation of this.#conversations) {
-      const heading = dayGroup(conversation.lastActivity);
+    for (const row of rows) {
+      const heading = isPinned.has(row.conversation.lineId) ? t("pinned") : dayGroup(row.conversation.lastActivity);
       if (heading !== group) lines.push(this.#heading(heading));
       group = heading;
-      lines.push(this.#itemOf(conversation).element);
+      lines.push(this.#itemOf(row).element);
     }
     place(this.#list, lines);
-    this.#drawEnd();
+    this.#drawEnd(rows.length === 0);
   }
 
   #heading(words) {
-    if (!this.#headings.has(words)) this.#headings.set(words, el("li", { class: "list-heading", role: "presentation" }, words));
+    if (!this.#headings.has(words)) this.#headings.set(words, el("li", { class: "list-heading" }, words));
     return this.#headings.get(words);
   }
 
-  #itemOf(conversation) {
+  #itemOf({ conversation, isBranched }) {
     if (!this.#items.has(conversation.id)) this.#items.set(conversation.id, new ConversationItem(conversation, this.#on));
     const item = this.#items.get(conversation.id);
-    item.update(conversation, conversation.id === this.#current);
+    item.update(conversation, { isCurrent: conversation.id === this.#current, isBranched, waiting: this.#waiting.get(conversation.id) ?? 0 });
     return item;
   }
 
-  #drawEnd() {
+  #drawEnd(isEmpty) {
     const q = this.#search.value.trim();
     const words = q ? t("none_found", { q }) : t("none_yet");
-    this.#end.replaceChildren(...[
-      this.#isRead && this.#conversations.length === 0 ? el("p", { class: "quiet" }, words) : null,
-      this.#nextCursor ? el("button", { class: "button small", type: "button", "data-testid": "more-conversations", onclick: () => this.#more() }, t("show_more")) : null,
-    ].filter(Boolean));
+    place(this.#end, [
+      this.#isRead && isEmpty && !this.#nextCursor ? el("p", { class: "quiet" }, words) : null,
+      this.#nextCursor ? this.#more : null,
+    ]);
+    // Observed anew, an end that is still near is told of again.
+    this.#edge.disconnect();
+    if (this.#nextCursor && !this.#isReadingOn) this.#edge.observe(this.#more);
   }
 }

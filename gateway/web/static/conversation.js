@@ -2,11 +2,12 @@
 
 import { errorFromShape, networkError } from "/static/api.js";
 import { backoff, follow, pause } from "/static/follow.js";
-import { USUAL_SETTINGS } from "/static/memory-settings.js";
+import { USUAL_SETTINGS, changeBetween, changedBy } from "/static/memory-settings.js";
 import {
-  answerApproval, changeMemory, getConversation, interruptConversation, listMessages, newConversationWith, startTurn, takeBackTurn, toApproval,
+  answerApproval, changeSettings, getConversation, interruptConversation, listBranches, listMessages, newConversationWith, startTurn, takeBackTurn, toApproval,
 } from "/static/routes.js";
 import { readEvents } from "/static/sse.js";
+import { USUAL_START } from "/static/start.js";
 import { addApproval, isUnfinished, newTurn } from "/static/turn.js";
 import { TurnStore, parseData } from "/static/turn-store.js";
 
@@ -25,15 +26,25 @@ export class Conversation {
   #unread = 0;
   #hasLoaded = false;
   #settings;
+  #start;
+  #title = null;
+  #branches = [];
 
   /**
    * `page` hears of everything: turnsChanged(turn?), connected(isConnected), identified(id), activity(),
    * settingsChanged(), completed(turn), approvalAsked(approval), failed(error, retry), gone().
+   * `start` is what it begins with where it is new.
    */
-  constructor(id, page) {
+  constructor(id, page, start = USUAL_START) {
     this.id = id;
     this.#page = page;
-    this.#settings = id ? null : USUAL_SETTINGS;
+    this.#start = start;
+    this.#settings = id ? null : start.settings;
+  }
+
+  /** As it was stored when it was read; null before that. */
+  get title() {
+    return this.#title;
   }
 
   /** What it may remember; null while that is not known yet. */
@@ -72,8 +83,10 @@ export class Conversation {
 
   async #load() {
     const { signal } = this.#closing;
-    const [{ messages, earlier }, summary] = await Promise.all([listMessages(this.id, { signal }), getConversation(this.id, signal)]);
+    const [{ messages, earlier }, summary, branches] = await Promise.all([listMessages(this.id, { signal }), getConversation(this.id, signal), listBranches(this.id, signal)]);
     if (signal.aborted) return;
+    this.#branches = branches;
+    this.#title = summary.title;
     // Reading the latest again does not change how far back the reader went.
     if (!this.#hasLoaded) this.#earlier = earlier;
     this.#hasLoaded = true;
@@ -85,9 +98,28 @@ export class Conversation {
     if (this.isBusy) this.#ensureFollowing();
   }
 
+  /** How full the model's context was after the last turn that tells: `{tokens, window}`, or null. */
+  get context() {
+    const usage = this.turns.findLast((turn) => turn.result?.usage?.context_tokens)?.result.usage;
+    return usage?.context_window ? { tokens: usage.context_tokens, window: usage.context_window } : null;
+  }
+
   /** How many turns are known of, those not read yet included. */
   get turnCount() {
     return this.turns.length + this.#unread;
+  }
+
+  /** The branches that part just before a turn, or after the last one if it is null: in order, null for this one. */
+  waysAt(turn) {
+    if (this.#branches.length === 0) return [];
+    const index = turn ? this.turns.indexOf(turn) : this.turns.length;
+    // What stands before the first turn that was read is not known.
+    if (index === 0 && this.hasEarlier) return [];
+    const previous = this.turns[index - 1]?.turnId ?? null;
+    const others = this.#branches.filter((branch) => branch.afterTurnId === previous);
+    if (others.length === 0) return [];
+    const before = others.filter((branch) => turn && branch.createdAt < turn.createdAt);
+    return [...(turn ? before : others), null, ...(turn ? others.slice(before.length) : [])];
   }
 
   get hasEarlier() {
@@ -204,6 +236,7 @@ export class Conversation {
     // A page that turns elsewhere gives up reading, but never a message that was not taken yet.
     const reading = new AbortController();
     this.#closing.signal.addEventListener("abort", () => { if (turn.turnId) reading.abort(); });
+    await this.#prepare();
     const response = await startTurn({ message: turn.text, conversationId: this.id, idempotencyKey, signal: reading.signal });
     for await (const event of readEvents(response)) {
       if (!turn.turnId) {
@@ -224,23 +257,32 @@ export class Conversation {
     this.#page.turnsChanged();
   }
 
+  /** Begin it, unless its first message alone makes it what it is to be. */
+  async #prepare() {
+    if (this.id) return;
+    const { leaving } = this.#start;
+    const left = leaving && await getConversation(leaving).catch((error) => { if (error.status !== 404) throw error; });
+    // Being left ends a conversation's agent at once; one that is still at work is let finish.
+    const follows = left?.state === "idle" ? left : null;
+    const change = changeBetween(follows?.settings ?? USUAL_SETTINGS, this.#settings);
+    if (follows || change) this.#begin(await newConversationWith(follows?.id ?? null, change));
+  }
+
   #begin(id) {
     if (this.id) return;
     this.id = id;
     this.#page.identified(id);
   }
 
-  /** Change what it may remember. It is begun for that where it has not been: its first message is then under it, too. */
-  async chooseMemory(change) {
+  /** Change its settings; where it has not begun yet, it begins with that. */
+  async choose(change) {
     // The first message may be starting it right now.
     if (!this.id) await this.#lastSend;
-    if (this.id) {
-      this.settings = await changeMemory(this.id, change);
-    } else {
-      const { id, settings } = await newConversationWith(change);
-      this.#begin(id);
-      this.settings = settings;
+    if (!this.id) {
+      this.settings = changedBy(this.#settings, change);
+      return;
     }
+    this.settings = await changeSettings(this.id, change);
     this.#page.activity();
   }
 
@@ -281,17 +323,17 @@ export class Conversation {
     }
   }
 
-  async answer(turn, approval, decision, remember) {
-    approval.sent = decision;
+  async answer(turn, approval, reply) {
+    approval.sent = reply.decision;
     this.#page.turnsChanged(turn);
     try {
-      await answerApproval(approval.approvalId, decision, remember);
-      approval.decision ??= decision;
+      await answerApproval(approval.approvalId, reply);
+      approval.decision ??= reply.decision;
     } catch (error) {
       // Answered already, elsewhere or by the clock: its event says how.
       const isTooLate = error.status === 404 || error.status === 409;
       approval.sent = isTooLate ? "elsewhere" : null;
-      if (!isTooLate) this.#page.failed(error, () => this.answer(turn, approval, decision, remember));
+      if (!isTooLate) this.#page.failed(error, () => this.answer(turn, approval, reply));
     }
     this.#page.turnsChanged(turn);
   }

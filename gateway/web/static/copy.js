@@ -6,7 +6,8 @@ import { t } from "/static/i18n.js";
 
 const SAID_MS = 1600;
 
-async function writeClipboard(text) {
+/** Put text on the clipboard; false if the browser forbids it. */
+export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
@@ -25,7 +26,7 @@ async function writeClipboard(text) {
 export function copyButton(textOf) {
   const button = el("button", { class: "icon-button small", type: "button", title: t("copy"), "aria-label": t("copy") }, icon("copy"));
   button.addEventListener("click", async () => {
-    if (!await writeClipboard(textOf())) return;
+    if (!await copyText(textOf())) return;
     button.replaceChildren(icon("check"));
     button.setAttribute("aria-label", t("copied"));
     setTimeout(() => {

@@ -19,7 +19,21 @@ export function formatCountdown(left_ms) {
   return `${Math.floor(left_s / 60)}:${String(left_s % 60).padStart(2, "0")}`;
 }
 
+const short = new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1 });
+
+/** Such as 12.4K. */
+export const formatShortCount = (count) => short.format(count);
+
 export const formatCount = (count) => new Intl.NumberFormat(language).format(count);
+
+const UNITS = ["B", "kB", "MB", "GB"];
+
+/** A size in the largest unit of which there is at least one. */
+export function formatSize(size_bytes) {
+  const step = Math.min(UNITS.length - 1, Math.max(0, Math.floor(Math.log10(size_bytes || 1) / 3)));
+  const amount = size_bytes / 1000 ** step;
+  return `${new Intl.NumberFormat(language, { maximumFractionDigits: step && amount < 100 ? 1 : 0 }).format(amount)} ${UNITS[step]}`;
+}
 
 const clock = new Intl.DateTimeFormat(language, { hour: "numeric", minute: "2-digit" });
 const calendar = new Intl.DateTimeFormat(language, { month: "short", day: "numeric" });

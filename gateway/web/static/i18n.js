@@ -1,9 +1,10 @@
-// The page's language: Chinese if the browser prefers it, else English.
+// The page's language: the one that the person chose, else Chinese if the browser prefers it, else English.
 
+import { preferences } from "/static/preferences.js";
 import en from "/static/words/en.js";
 import zh from "/static/words/zh.js";
 
-export const language = (navigator.language ?? "en").toLowerCase().startsWith("zh") ? "zh-CN" : "en";
+export const language = (preferences.language === "auto" ? navigator.language ?? "en" : preferences.language).toLowerCase().startsWith("zh") ? "zh-CN" : "en";
 const words = language === "zh-CN" ? zh : en;
 
 /** The words of `key`, with `{name}` filled in from `values`. Lists come back as they are. */

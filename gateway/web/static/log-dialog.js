@@ -1,10 +1,12 @@
-// The log of a turn, line by line, with each line's kind, its full text on request, and a download.
+// The log of a turn: a timeline of its steps, and its lines, each with its full text on request, and a download.
 
 import { el } from "/static/dom.js";
 import { openDialog } from "/static/dialog.js";
+import { download } from "/static/download.js";
 import { formatCount } from "/static/format.js";
 import { t } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
+import { timeline } from "/static/log-timeline.js";
 import { readLog } from "/static/routes.js";
 import { showHidden } from "/static/visible.js";
 
@@ -33,8 +35,7 @@ function brief(value) {
   return own.map(([name, field]) => briefField(name, field)).join(" · ").slice(0, BRIEF_CHARS);
 }
 
-function lineView(line, index) {
-  const value = parseLine(line);
+function lineView(line, value, index) {
   const kind = value?.kind ?? t("log_bad_line");
   const whole = el("pre", { tabindex: "0" });
   const view = el("details", { class: "log-line", "data-kind": kind },
@@ -50,22 +51,37 @@ function lineView(line, index) {
   return view;
 }
 
-function showLines(list, lines, from = 0) {
-  const until = Math.min(lines.length, from + PAGE_LINES);
-  list.append(...lines.slice(from, until).map((line, index) => lineView(line, from + index)));
-  if (until === lines.length) return;
-  const more = el("button", { class: "button", type: "button" }, t("show_more"));
-  more.addEventListener("click", () => {
-    more.remove();
-    showLines(list, lines, until);
-  });
-  list.append(more);
-}
+class Lines {
+  #list;
+  #lines;
+  #values;
+  #views = [];
+  #more = el("button", { class: "button", type: "button", onclick: () => this.#show(this.#views.length + PAGE_LINES) }, t("show_more"));
 
-function download(logFile, text) {
-  const address = URL.createObjectURL(new Blob([text], { type: "application/x-ndjson" }));
-  el("a", { href: address, download: logFile.split("/").at(-1) }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 1000);
+  constructor(list, lines, values) {
+    this.#list = list;
+    this.#lines = lines;
+    this.#values = values;
+    this.#show(PAGE_LINES);
+  }
+
+  #show(count) {
+    const from = this.#views.length;
+    const fresh = this.#lines.slice(from, count).map((line, index) => lineView(line, this.#values[from + index], from + index));
+    this.#views.push(...fresh);
+    this.#more.remove();
+    this.#list.append(...fresh);
+    if (this.#views.length < this.#lines.length) this.#list.append(this.#more);
+  }
+
+  /** Open a line and lead the reader there. */
+  open(index) {
+    if (index >= this.#views.length) this.#show(index + 1);
+    const view = this.#views[index];
+    view.open = true;
+    view.scrollIntoView({ block: "start" });
+    view.querySelector("summary").focus();
+  }
 }
 
 async function fill(parts, logFile, signal) {
@@ -73,10 +89,13 @@ async function fill(parts, logFile, signal) {
     const text = await readLog(logFile, signal);
     const lines = text.split("\n").filter((line) => line.trim());
     parts.count.textContent = t("log_lines", { count: formatCount(lines.length) });
+    const values = lines.map(parseLine);
     parts.list.replaceChildren();
-    showLines(parts.list, lines);
+    const shown = new Lines(parts.list, lines, values);
+    const steps = timeline(values, (line) => shown.open(line));
+    if (steps) parts.list.before(steps);
     parts.save.disabled = false;
-    parts.save.addEventListener("click", () => download(logFile, text));
+    parts.save.addEventListener("click", () => download(logFile.split("/").at(-1), text, "application/x-ndjson"));
   } catch (error) {
     if (signal.aborted) return;
     const again = el("button", { class: "button", type: "button" }, t("try_again"));

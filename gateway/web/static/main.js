@@ -2,10 +2,12 @@
 
 import { onTokenNeeded } from "/static/api.js";
 import { showDemoBanner } from "/static/banner.js";
+import { watchConnection } from "/static/connection.js";
 import { byId } from "/static/dom.js";
-import { applyWords, t } from "/static/i18n.js";
+import { applyWords } from "/static/i18n.js";
 import { drawIcons } from "/static/icons.js";
 import { Page } from "/static/page.js";
+import { applyLooks } from "/static/preferences.js";
 import { readReadiness } from "/static/routes.js";
 import { startShortcuts } from "/static/shortcuts.js";
 import { askForToken } from "/static/sign-in.js";
@@ -16,17 +18,23 @@ async function showReadiness() {
   const readiness = await readReadiness().catch(() => ({}));
   byId("version").textContent = readiness.version ?? "";
   const model = showHidden(readiness.model ?? "");
-  const words = [model, readiness.demo ? t("demo_short") : ""].filter(Boolean).join(" · ");
-  byId("model").textContent = words;
-  byId("model").hidden = !words;
-  showSandbox(byId("wall"), readiness.parts?.sandbox?.kind);
+  page.showServer({ model: readiness.model ?? "", isDemo: readiness.demo === true });
+  showSandbox(byId("wall"), readiness.parts?.sandbox?.kind, () => page.conversationId);
   if (readiness.demo) showDemoBanner(byId("banner"), model);
 }
 
+applyLooks();
 applyWords();
 drawIcons();
 onTokenNeeded(askForToken);
 const page = new Page();
 page.start();
 startShortcuts(page);
+byId("open-settings").addEventListener("click", async () => (await import("/static/settings-dialog.js")).openSettings(() => page.preferencesChanged()));
+watchConnection(byId("offline"), () => {
+  page.refresh();
+  showReadiness();
+});
+byId("open-operations").addEventListener("click", async () => (await import("/static/operations-panel.js")).openOperations());
+byId("open-memory").addEventListener("click", async () => (await import("/static/memory-panel.js")).openMemoryPanel());
 showReadiness();

@@ -1,14 +1,25 @@
-// Renders Markdown of a model without raw HTML, and sanitizes the result with DOMPurify as the last step.
+// Renders Markdown of a model without raw HTML, block by block, and sanitizes each with DOMPurify as the last step.
 
 import MarkdownIt from "/static/vendor/markdown-it-15.0.3.js";
 import DOMPurify from "/static/vendor/dompurify-3.4.18.js";
+import { math } from "/static/markdown-math.js";
+import { notes } from "/static/markdown-notes.js";
+import { closeInline, withoutHalfBlock } from "/static/markdown-open.js";
+import { workspacePath } from "/static/workspace-path.js";
 
 const WEB_LINK = /^https?:\/\//i;
+// A paragraph that is longer is shown as it is: its marks take too long to find.
+const MAX_INLINE_CHARS = 20_000;
+const TASK = /^\[([ xX])\]\s+/;
 
 const markdown = new MarkdownIt({ html: false, linkify: true, breaks: true });
 // `notes.md` is a file here, not a host in Moldova.
 markdown.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
-markdown.validateLink = (url) => WEB_LINK.test(url);
+markdown.validateLink = (url) => WEB_LINK.test(url) || workspacePath(url) !== null;
+// Blocks are parsed first and rendered one by one.
+markdown.core.ruler.disable(["normalize", "block", "strip_references"]);
+markdown.use(notes);
+markdown.use(math);
 
 const escape = markdown.utils.escapeHtml;
 
@@ -17,7 +28,14 @@ markdown.renderer.rules.image = (tokens, index, options, env, renderer) => {
   const token = tokens[index];
   const source = token.attrGet("src") ?? "";
   const words = escape(renderer.renderInlineAsText(token.children ?? [], options, env) || source);
-  return WEB_LINK.test(source) ? `<a href="${escape(source)}">${words}</a>` : words;
+  if (WEB_LINK.test(source)) return `<a href="${escape(source)}">${words}</a>`;
+  const path = workspacePath(source);
+  return path === null ? words : `<a data-image="${escape(path)}">${words}</a>`;
+};
+
+markdown.renderer.rules.link_open = (tokens, index, options, env, renderer) => {
+  const path = workspacePath(tokens[index].attrGet("href") ?? "");
+  return path === null ? renderer.renderToken(tokens, index, options) : `<a data-path="${escape(path)}">`;
 };
 
 // The policy for styles forbids the style attribute that tables get by default.
@@ -45,29 +63,84 @@ purifier.addHook("afterSanitizeAttributes", (node) => {
   node.setAttribute("title", target);
 });
 
+const DATA = ["data-image", "data-language", "data-math", "data-note", "data-note-reference", "data-path", "data-task"];
 const ALLOWED = {
-  ALLOWED_TAGS: ["a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"],
-  ALLOWED_ATTR: ["align", "data-language", "href", "rel", "start", "target", "title"],
+  ALLOWED_TAGS: ["a", "blockquote", "br", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s", "strong", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul"],
+  ALLOWED_ATTR: ["align", "href", "rel", "start", "target", "title", ...DATA],
   ALLOWED_URI_REGEXP: WEB_LINK,
   // No addresses: the pattern above is not for them.
-  ADD_URI_SAFE_ATTR: ["align", "data-language", "rel", "start", "target", "title"],
+  ADD_URI_SAFE_ATTR: ["align", "rel", "start", "target", "title", ...DATA],
   ALLOW_ARIA_ATTR: false,
   ALLOW_DATA_ATTR: false,
   RETURN_DOM_FRAGMENT: true,
 };
 
-/** A fragment that is safe to put into the page. What the library cannot parse comes back as plain text. */
-export function renderMarkdown(text) {
+/** The text as the parser counts it: the places of blocks are places in this. */
+export const normalized = (text) => text.replace(/\r\n?/g, "\n").replaceAll("\0", "\uFFFD");
+
+function* groups(tokens) {
+  let start = 0;
+  let depth = 0;
+  for (const [index, token] of tokens.entries()) {
+    depth += token.nesting;
+    if (depth > 0) continue;
+    if (token.type !== "reference_definition") yield tokens.slice(start, index + 1);
+    start = index + 1;
+  }
+}
+
+function startsOfLines(text) {
+  const starts = [0];
+  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) starts.push(at + 1);
+  return starts;
+}
+
+/**
+ * The blocks of a normalized text in order: `{tokens, start}` with the place of the first character. `env` is one
+ * object for the whole of a text: it takes the definitions of links and notes. With `isOpen`, more text will come.
+ */
+export function parseBlocks(text, env, { isOpen = false } = {}) {
+  const tokens = [];
+  markdown.block.parse(isOpen ? withoutHalfBlock(text) : text, markdown, env, tokens);
+  const starts = startsOfLines(text);
+  return [...groups(tokens)].map((group) => ({ tokens: group, start: starts[group[0].map[0]] }));
+}
+
+function prepare(tokens) {
+  tokens.forEach((token, index) => {
+    if (token.type === "inline" && token.content.length > MAX_INLINE_CHARS) token.type = "text";
+    const task = token.type === "inline" && tokens[index - 2]?.type === "list_item_open" && TASK.exec(token.content);
+    if (!task) return;
+    tokens[index - 2].attrSet("data-task", task[1] === " " ? "open" : "done");
+    token.content = token.content.slice(task[0].length);
+  });
+}
+
+/** A fragment of a block's tokens that is safe to put into the page. What the library cannot render comes back as plain text. */
+export function renderBlock(tokens, env, { isOpen = false } = {}) {
   try {
-    return purifier.sanitize(markdown.render(text), ALLOWED);
+    prepare(tokens);
+    const last = isOpen && tokens.findLast((token) => token.type === "inline");
+    if (last) last.content = closeInline(markdown, last.content, env);
+    const state = new markdown.core.State("", markdown, env);
+    state.tokens = tokens;
+    markdown.core.process(state);
+    return purifier.sanitize(markdown.renderer.render(tokens, markdown.options, env), ALLOWED);
   } catch {
     const fragment = document.createDocumentFragment();
-    fragment.append(text);
+    fragment.append(...tokens.map((token) => token.content));
     return fragment;
   }
 }
 
+/** A formula's MathML as it may stand in the page. */
+export const sanitizeMath = (element) => purifier.sanitize(element, { IN_PLACE: true, USE_PROFILES: { mathMl: true }, ADD_ATTR: ["class", "style"] });
+
 const MAX_PLAIN_CHARS = 2000;
 
 /** The beginning of a text as it is read aloud, without marks. */
-export const plainText = (text) => renderMarkdown(text.slice(0, MAX_PLAIN_CHARS)).textContent.trim();
+export function plainText(text) {
+  const env = {};
+  return parseBlocks(normalized(text.slice(0, MAX_PLAIN_CHARS)), env)
+    .map(({ tokens }) => renderBlock(tokens, env).textContent).join("").trim();
+}

@@ -54,7 +54,7 @@ export class MemoryButton {
   #open(failed) {
     const conversation = this.#conversation;
     const isHere = () => this.#conversation === conversation;
-    const save = (change) => conversation.chooseMemory(change);
+    const save = (change) => conversation.choose(change);
     this.#dialog = openMemoryDialog({
       settings: conversation.settings,
       isBusy: conversation.isBusy,

@@ -1,9 +1,14 @@
 // The memory of a turn: what was injected, held back or unavailable. Hidden if there is none.
 
 import { el } from "/static/dom.js";
+import { forgetButton } from "/static/forget-button.js";
 import { t, wordsFor } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
+import { readItem } from "/static/memory-routes.js";
+import { dateOf, kindWords, sharedWords, sourceOf } from "/static/memory-words.js";
 import { showHidden } from "/static/visible.js";
+
+const MAX_TEXT_CHARS = 400;
 
 function heading(memory) {
   return [
@@ -13,32 +18,65 @@ function heading(memory) {
   ].filter(Boolean).join(" · ");
 }
 
-function injectedItem(item) {
-  const source = [item.kind, item.source].filter(Boolean).join(" · ");
-  return el("li", {},
-    el("span", { class: "memory-title" }, showHidden(item.title || item.id)),
-    source && el("span", { class: "memory-source" }, showHidden(source)),
-    item.why && el("span", { class: "memory-why" }, showHidden(t("memory_why", { why: item.why }))));
+/** A text, the rest of a long one on request. */
+export function clippedText(text) {
+  const shown = el("span", {}, showHidden(text.slice(0, MAX_TEXT_CHARS)));
+  if (text.length <= MAX_TEXT_CHARS) return el("div", { class: "memory-text", dir: "auto" }, shown);
+  const more = el("button", { class: "link-button", type: "button" }, t("show_whole"));
+  more.addEventListener("click", () => {
+    shown.textContent = showHidden(text);
+    more.remove();
+  });
+  return el("div", { class: "memory-text", dir: "auto" }, shown, "… ", more);
+}
+
+/** One line of the chip; `read` fills in the text once the chip is opened. */
+function injectedItem(item, message) {
+  const text = el("div", { class: "memory-text quiet" }, t("loading"));
+  const why = el("span", { class: "memory-why", title: showHidden(item.why ?? "") });
+  const facts = el("div", { class: "memory-facts" }, el("span", { class: "memory-kind" }, kindWords(item.kind)), sourceOf(item), why);
+  const row = el("li", { class: "memory-item", "data-testid": "memory-item" }, el("span", { class: "memory-title", dir: "auto" }, showHidden(item.title || kindWords(item.kind))), text, facts);
+
+  async function read() {
+    try {
+      const whole = await readItem(item.id);
+      const body = whole.body || whole.markdown || whole.title || "";
+      const shared = sharedWords(message, `${whole.title ?? ""} ${body}`);
+      why.textContent = shared.length ? t("memory_matched", { words: showHidden(shared.join(", ")) }) : t("memory_meaning");
+      text.replaceWith(clippedText(body));
+      if (item.revision && whole.revision > item.revision) facts.append(el("span", { class: "memory-why" }, t("memory_changed_since")));
+      facts.append(...[dateOf(whole)].filter(Boolean), forgetButton(item.id, () => row.classList.add("is-undone")));
+    } catch (error) {
+      text.textContent = error.status === 404 ? t("memory_gone_since") : error.message;
+    }
+  }
+
+  return { row, read };
 }
 
 const suppressedItem = (item) => el("li", {},
-  el("span", { class: "memory-title" }, showHidden(item.title || item.id)),
+  item.title && el("span", { class: "memory-title" }, showHidden(item.title)),
   el("span", { class: "memory-why" }, showHidden(wordsFor("reason", item.reason))));
 
-const degradedItem = (part) => el("li", {}, el("span", { class: "memory-title" }, showHidden(String(part).replaceAll("_", " "))));
+const degradedItem = (part) => el("li", {}, el("span", { class: "memory-title" }, showHidden(wordsFor("degraded", part))));
 
-function group(words, items, draw) {
-  return items?.length ? [el("h4", {}, words), el("ul", {}, items.map(draw))] : [];
+function group(words, rows) {
+  return rows?.length ? [el("h4", {}, words), el("ul", {}, rows)] : [];
 }
 
-/** The chip as an element, or null where memory said nothing. */
-export function memoryChip(memory) {
+/** The chip as an element, or null where memory said nothing. `message` is what the person wrote. */
+export function memoryChip(memory, message = "") {
   const words = memory ? heading(memory) : "";
   if (!words) return null;
-  return el("details", { class: "chip memory", "data-testid": "memory" },
+  const items = (memory.injected ?? []).map((item) => injectedItem(item, message ?? ""));
+  const chip = el("details", { class: "chip memory", "data-testid": "memory" },
     el("summary", {}, icon("book"), el("span", {}, words)),
     el("div", { class: "chip-body" },
-      group(t("memory_shown"), memory.injected, injectedItem),
-      group(t("memory_held_back"), memory.suppressed, suppressedItem),
-      group(t("memory_parts_missing"), memory.degraded, degradedItem)));
+      group(t("memory_shown"), items.map(({ row }) => row)),
+      group(t("memory_held_back"), memory.suppressed?.map(suppressedItem)),
+      group(t("memory_parts_missing"), memory.degraded?.map(degradedItem))));
+  chip.addEventListener("toggle", () => {
+    for (const { read } of items.splice(0)) read();
+  }, { once: true });
+  return chip;
 }

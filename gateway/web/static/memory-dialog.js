@@ -76,6 +76,8 @@ class MemoryForm {
       memory: { enabled: this.#enabled.input.checked, case_memory: this.#cases.input.checked },
       app_code: this.#app.input.value,
       environment: this.#environment.input.value,
+      model: this.#before.model,
+      project_id: this.#before.projectId,
     }));
   }
 

@@ -1,10 +1,12 @@
 // The end of a turn: outcome, problems, duration, model and log.
 
+import { changesButton } from "/static/changes-dialog.js";
 import { copyButton } from "/static/copy.js";
 import { el } from "/static/dom.js";
-import { formatCount, formatDuration, formatFull } from "/static/format.js";
+import { formatDuration, formatFull } from "/static/format.js";
 import { t, wordsFor } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
+import { turnUsage } from "/static/usage.js";
 import { showHidden } from "/static/visible.js";
 
 const LOOKS = {
@@ -34,21 +36,28 @@ function badge(result) {
 }
 
 function timing(result) {
-  const usage = result.usage?.input_tokens !== undefined ? t("usage", { input: formatCount(result.usage.input_tokens), output: formatCount(result.usage.output_tokens ?? 0) }) : "";
-  const cost = result.cost_usd ? `$${result.cost_usd.toFixed(4)}` : "";
-  const title = [formatFull(result.finished_at), usage, cost].filter(Boolean).join(" · ");
-  return el("span", { class: "turn-duration", title }, formatDuration(result.duration_ms));
+  return el("span", { class: "turn-duration", title: formatFull(result.finished_at) }, formatDuration(result.duration_ms));
 }
 
-/** The notices and the line under a reply. `openLog(logFile)` shows the turn's log. */
-export function outcomeLine(result, openLog) {
+function usage(result) {
+  const used = turnUsage(result);
+  return used && el("span", { class: "turn-usage", title: used.whole, "data-testid": "turn-usage" }, used.short);
+}
+
+// Each call that did not succeed says so itself, where it happened.
+const isShown = (notice, result) => notice.code !== "tools_failed" || !result.tools?.length;
+
+/** The notices and the line under a reply. `openLog(logFile)` shows the turn's log; `tools` stand at its end. */
+export function outcomeLine(result, openLog, tools = []) {
   const logFile = result.log_file;
   return el("footer", { class: "turn-end" },
-    el("div", { class: "notices" }, (result.notices ?? []).map(noticeLine)),
+    el("div", { class: "notices" }, (result.notices ?? []).filter((notice) => isShown(notice, result)).map(noticeLine)),
     el("div", { class: "turn-facts" },
       badge(result),
       timing(result),
+      usage(result),
       result.model && el("span", { class: "turn-model" }, showHidden(result.model)),
+      changesButton(result),
       logFile && el("button", { class: "link-button", type: "button", "data-testid": "log-link", "data-log-file": logFile, onclick: () => openLog(logFile) }, icon("file"), t("log")),
-      result.reply && copyButton(() => result.reply)));
+      el("span", { class: "turn-tools" }, result.reply && copyButton(() => result.reply), tools)));
 }

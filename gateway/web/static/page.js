@@ -1,66 +1,120 @@
 // The page: one open conversation between the list and the message box.
 
-import { announce, announceUrgently } from "/static/announcer.js";
-import { conversationInAddress, setAddress } from "/static/address.js";
+import { announce } from "/static/announcer.js";
+import { conversationInAddress, setAddress, turnInAddress } from "/static/address.js";
+import { setPageTitle } from "/static/badge.js";
 import { Composer } from "/static/composer.js";
 import { confirmDialog } from "/static/dialog.js";
 import { Conversation } from "/static/conversation.js";
 import { ConversationList } from "/static/conversation-list.js";
 import { byId, setText } from "/static/dom.js";
 import { failUnsent, holdUnsent, keepDraft, recoverText, releaseUnsent } from "/static/drafts.js";
+import { DetailsButton } from "/static/details-button.js";
 import { Drawer } from "/static/drawer.js";
 import { ErrorLine } from "/static/error-line.js";
 import { t } from "/static/i18n.js";
+import { Inbox } from "/static/inbox.js";
 import { plainText } from "/static/markdown.js";
 import { openLog } from "/static/log-dialog.js";
 import { MemoryButton } from "/static/memory-button.js";
-import { USUAL_SETTINGS, changeBetween } from "/static/memory-settings.js";
-import { deleteConversation, newConversation, newConversationWith, renameConversation } from "/static/routes.js";
+import { deleteConversation, forkConversation, listBranches, pinConversation, renameConversation } from "/static/routes.js";
 import { Scroll } from "/static/scroll.js";
+import { USUAL_START, keepStart, recallStart } from "/static/start.js";
 import { Transcript } from "/static/transcript.js";
 import { showHidden } from "/static/visible.js";
 import { onOtherTabs, tellOtherTabs } from "/static/tabs.js";
 import { welcome } from "/static/welcome.js";
+import { openWorkspace } from "/static/workspace-panel.js";
 
 export class Page {
   #conversation = null;
   #drawer = new Drawer();
   #error = new ErrorLine(byId("error-slot"));
   #memory = new MemoryButton(byId("memory"), { failed: (error, retry) => this.#error.show(error, retry) });
+  #details = new DetailsButton(byId("model"));
   #scroll = new Scroll(byId("scroller"), byId("transcript"), byId("jump-latest"));
   #welcome = welcome((text) => this.#send(text));
   #transcript = new Transcript(byId("transcript"), this.#scroll, {
     takeBack: (turn) => this.#takeBack(turn),
     answer: (...reply) => this.#answer(...reply),
     openLog,
+    resend: (turn, text) => this.#resend(turn, text),
+    branch: (turn) => this.#branch(turn),
+    openBranch: (branch) => this.open(branch.conversationId, { turnId: branch.turnId }),
+    waysAt: (turn) => this.#conversation.waysAt(turn),
     loadEarlier: (conversation) => conversation.loadEarlier().catch((error) => this.#error.show(error)),
   });
   #composer = new Composer(
-    { form: byId("composer"), field: byId("message"), send: byId("send"), stop: byId("stop"), stopWords: byId("stop-words"), hint: byId("composer-hint") },
-    { send: (text) => this.#send(text), stop: () => this.#conversation.stop(), edited: (text) => keepDraft(this.#conversation.id, text) },
+    { form: byId("composer"), field: byId("message"), send: byId("send"), stop: byId("stop"), stopWords: byId("stop-words"), hint: byId("composer-hint"), savePrompt: byId("save-prompt"), attachments: { row: byId("attachments"), button: byId("attach"), input: byId("attach-input") } },
+    { failed: (error, retry) => this.#error.show(error, retry), sent: () => this.#conversation.turns.map((turn) => turn.text).filter(Boolean), send: (text) => this.#send(text), stop: () => this.#conversation.stop(), edited: (text) => keepDraft(this.#conversation.id, text) },
   );
   #list = new ConversationList(
     { list: byId("conversation-list"), end: byId("conversation-list-end"), search: byId("search") },
     {
-      open: (id) => this.open(id),
+      open: (id, turnId) => this.open(id, { turnId }),
+      pin: (conversation) => this.#pin(conversation),
       rename: (id, title) => this.#rename(id, title),
-      remove: (conversation) => this.#remove(conversation),
+      remove: (...which) => this.#remove(...which),
       failed: (error, retry) => this.#error.show(error, retry),
-      refreshed: (conversations) => this.#listRefreshed(conversations),
+      refreshed: () => this.#listRefreshed(),
     },
   );
 
+  #inbox = new Inbox(byId("inbox"), {
+    open: (id) => this.open(id),
+    isOpen: (id) => this.#conversation?.id === id,
+    titleOf: (id) => showHidden(this.#list.titleOf(id) ?? "") || t("untitled"),
+    counted: (counts) => { this.#list.waiting = counts; },
+    left: () => this.#composer.focus(),
+  });
+
   start() {
-    addEventListener("popstate", () => this.open(conversationInAddress(), { fromAddress: true }));
+    addEventListener("popstate", () => this.#openAddress());
     byId("new-conversation").addEventListener("click", () => this.startNew());
+    byId("files").addEventListener("click", () => this.#openWorkspace());
+    addEventListener("candor:open-file", (event) => {
+      event.preventDefault();
+      this.#openWorkspace(event.detail.path);
+    });
     byId("skip").addEventListener("click", (event) => {
       // The address names the conversation; followed as a link this would leave it.
       event.preventDefault();
       byId("message").focus();
     });
-    this.open(conversationInAddress(), { fromAddress: true });
+    this.#openAddress(recallStart());
     onOtherTabs(() => this.#list.refresh());
     this.#list.refresh();
+    this.#inbox.refresh();
+  }
+
+  #openWorkspace(path = null) {
+    openWorkspace({ path, attach: (attached) => this.#composer.attach(attached) });
+  }
+
+  /** `server`: model, isDemo. */
+  showServer(server) {
+    this.#details.showServer(server);
+  }
+
+  get conversationId() {
+    return this.#conversation.id;
+  }
+
+  /** Read anew what may have changed meanwhile. */
+  refresh() {
+    this.#list.refresh();
+    this.#inbox.refresh();
+    if (this.#conversation.id) this.#load(this.#conversation);
+  }
+
+  /** The message box shows the send key. */
+  preferencesChanged() {
+    this.#composer.text = this.#composer.text;
+  }
+
+  /** Go to what waits for an answer. */
+  review() {
+    this.#inbox.review();
   }
 
   #changed() {
@@ -68,34 +122,54 @@ export class Page {
     tellOtherTabs();
   }
 
-  /** Show a conversation; null is one that the first message will start. */
-  open(id, { fromAddress = false } = {}) {
+  #openAddress(start = USUAL_START) {
+    this.open(conversationInAddress(), { fromAddress: true, turnId: turnInAddress(), start });
+  }
+
+  /** Show a conversation, at one of its turns if that is named; null is one that the first message will start. */
+  open(id, { fromAddress = false, turnId = null, start = USUAL_START } = {}) {
     this.#drawer.close();
-    if (this.#conversation && this.#conversation.id === id && id) return;
+    if (this.#conversation && this.#conversation.id === id && id) {
+      if (turnId) this.#reveal(this.#conversation, turnId);
+      return;
+    }
     this.#conversation?.close();
     this.#error.clear();
     this.#showConnected(true);
-    const conversation = new Conversation(id, this.#ears(() => this.#conversation === conversation));
+    const conversation = new Conversation(id, this.#ears(() => this.#conversation === conversation), start);
     this.#conversation = conversation;
+    if (!id) keepStart(start);
     if (!fromAddress) setAddress(id);
     this.#list.current = id;
     this.#transcript.show(conversation, id ? null : this.#welcome);
-    this.#composer.text = recoverText(id);
+    this.#composer.open(id, recoverText(id));
     this.#memory.show(conversation);
+    this.#details.show(conversation);
+    this.#inbox.draw();
     this.#showActivity();
     this.#showTitle();
     this.#composer.focus();
-    if (id) this.#load(conversation);
+    if (id) this.#load(conversation, turnId);
   }
 
-  async #load(conversation) {
+  async #reveal(conversation, turnId) {
+    try {
+      await this.#transcript.reveal(turnId);
+    } catch (error) {
+      if (this.#conversation === conversation && error.name !== "AbortError") this.#error.show(error, () => this.#reveal(conversation, turnId));
+    }
+  }
+
+  async #load(conversation, turnId = null) {
     try {
       await conversation.load();
+      if (this.#conversation === conversation) this.#showTitle();
+      if (turnId && this.#conversation === conversation) await this.#reveal(conversation, turnId);
       if (this.#conversation === conversation && conversation.turns.length === 0) this.#transcript.show(conversation, this.#welcome);
     } catch (error) {
       if (this.#conversation !== conversation) return;
       if (error.status === 404) this.#gone();
-      else if (error.name !== "AbortError") this.#error.show(error, () => this.#load(conversation));
+      else if (error.name !== "AbortError") this.#error.show(error, () => this.#load(conversation, turnId));
     }
   }
 
@@ -106,13 +180,17 @@ export class Page {
       turnsChanged: whileOpen((turn) => {
         this.#transcript.update(turn);
         this.#showActivity();
+        if (!turn || turn.state === "completed") this.#details.draw();
       }),
       connected: whileOpen((isConnected) => this.#showConnected(isConnected)),
       identified: whileOpen((id) => this.#identified(id)),
-      settingsChanged: whileOpen(() => this.#memory.draw()),
+      settingsChanged: whileOpen(() => {
+        this.#memory.draw();
+        this.#details.draw();
+      }),
       activity: () => this.#changed(),
       completed: whileOpen((turn) => announce(t("reply_ready", { text: plainText(turn.result.reply ?? "") }))),
-      approvalAsked: whileOpen((approval) => announceUrgently(t("approval_waits", { name: showHidden(approval.name), summary: showHidden(approval.summary) }))),
+      approvalAsked: () => this.#inbox.refresh(),
       failed: whileOpen((error, retry) => this.#error.show(error, retry)),
       gone: whileOpen(() => this.#gone()),
     };
@@ -121,6 +199,7 @@ export class Page {
   #identified(id) {
     keepDraft(null, "");
     keepDraft(id, this.#composer.text);
+    keepStart(USUAL_START);
     setAddress(id, { replace: true });
     this.#list.current = id;
   }
@@ -135,7 +214,7 @@ export class Page {
   async #send(text) {
     if (text.trim().toLowerCase() === "/clear") {
       keepDraft(this.#conversation.id, this.#composer.text);
-      await this.startNew();
+      this.startNew();
       return;
     }
     const conversation = this.#conversation;
@@ -143,7 +222,7 @@ export class Page {
     const key = holdUnsent(from, text);
     keepDraft(from, this.#composer.text);
     this.#error.clear();
-    this.#scroll.toEnd();
+    this.#transcript.toLatest();
     this.#composer.focus();
     try {
       await conversation.send(text, key);
@@ -171,32 +250,50 @@ export class Page {
     this.#composer.focus();
   }
 
-  #answer(turn, approval, decision, remember) {
-    this.#conversation.answer(turn, approval, decision, remember);
-    this.#composer.focus();
+  /** Go on as if a turn had been another one; what came of it stays in its own branch. */
+  async #resend(turn, text) {
+    if (await this.#openFork(turn, { before: true }, () => this.#resend(turn, text))) this.#send(text);
   }
 
-  async startNew() {
-    const leaving = this.#conversation;
-    this.#drawer.close();
-    if (!leaving.id || leaving.turns.length === 0) {
-      this.#composer.focus();
-      return;
-    }
+  #branch(turn) {
+    return this.#openFork(turn, { before: false }, () => this.#branch(turn));
+  }
+
+  async #openFork(turn, how, retry) {
+    const from = this.#conversation;
     try {
-      this.open(await this.#newAfter(leaving));
+      const id = await forkConversation(from.id, turn.turnId, how);
+      if (this.#conversation !== from) return false;
+      this.open(id);
+      this.#changed();
+      return true;
+    } catch (error) {
+      if (this.#conversation === from) this.#error.show(error, retry);
+      return false;
+    }
+  }
+
+  async #answer(turn, approval, reply) {
+    this.#composer.focus();
+    await this.#conversation.answer(turn, approval, reply);
+    this.#inbox.refresh();
+  }
+
+  /** Show a new conversation after this one; what this one may remember, it may, too. */
+  startNew() {
+    const { id, turns, settings } = this.#conversation;
+    this.#drawer.close();
+    if (!id || turns.length === 0) this.#composer.focus();
+    else this.open(null, { start: { leaving: id, settings: settings ?? USUAL_START.settings } });
+  }
+
+  async #pin(conversation) {
+    try {
+      await pinConversation(conversation.id, !conversation.isPinned);
       this.#changed();
     } catch (error) {
-      this.#error.show(error, () => this.startNew());
+      this.#error.show(error, () => this.#pin(conversation));
     }
-  }
-
-  /** What a conversation may remember, the one that follows it may, too. */
-  async #newAfter(leaving) {
-    // Being left ends a conversation's agent at once; one that is still at work is let finish.
-    if (!leaving.isBusy) return newConversation(leaving.id);
-    const change = changeBetween(USUAL_SETTINGS, leaving.settings ?? USUAL_SETTINGS);
-    return change ? (await newConversationWith(change)).id : newConversation(null);
   }
 
   async #rename(id, title) {
@@ -213,30 +310,40 @@ export class Page {
     }
   }
 
-  async #remove(conversation) {
+  async #remove(conversation, isBranched) {
     const title = showHidden(conversation.title) || t("untitled");
-    const isMeant = await confirmDialog({ title: t("delete_title"), body: t("delete_body", { title }), confirm: t("delete_confirm") });
+    const body = t(isBranched ? "delete_branches_body" : "delete_body", { title });
+    const isMeant = await confirmDialog({ title: t("delete_title"), body, confirm: t("delete_confirm") });
     if (!isMeant) return;
     try {
+      if (isBranched) await this.#removeBranches(conversation.id);
       await deleteConversation(conversation.id);
     } catch (error) {
       if (error.status !== 404) {
-        this.#error.show(error, () => this.#remove(conversation));
+        this.#error.show(error, () => this.#remove(conversation, isBranched));
         return;
       }
     }
-    this.#list.drop(conversation.id);
+    this.#list.drop(conversation);
     keepDraft(conversation.id, "");
     if (this.#conversation.id === conversation.id) this.open(null);
     else this.#composer.focus();
     this.#changed();
   }
 
+  /** Those that go on alike are named once: asked again, the others come. */
+  async #removeBranches(conversationId) {
+    for (let branches = await listBranches(conversationId); branches.length; branches = await listBranches(conversationId)) {
+      for (const branch of branches) await deleteConversation(branch.conversationId);
+    }
+  }
+
   // -- what is shown ----------------------------------------------------------------------------
 
-  #listRefreshed(conversations) {
+  #listRefreshed() {
+    this.#inbox.draw();
     this.#showTitle();
-    const summary = conversations.find((conversation) => conversation.id === this.#conversation.id);
+    const summary = this.#list.find(this.#conversation.id);
     if (summary) this.#conversation.settings = summary.settings;
     // Somebody else, another tab perhaps, goes on with this conversation.
     if (summary && !this.#conversation.isBusy && (summary.state !== "idle" || summary.turnCount > this.#conversation.turnCount)) {
@@ -250,9 +357,9 @@ export class Page {
   }
 
   #showTitle() {
-    const title = this.#conversation.id ? showHidden(this.#list.titleOf(this.#conversation.id) ?? "") : "";
+    const title = this.#conversation.id ? showHidden(this.#list.titleOf(this.#conversation.id) ?? this.#conversation.title ?? "") : "";
     setText(byId("title"), title || t("untitled"));
-    document.title = title ? `${title} · Candor` : "Candor";
+    setPageTitle(title ? `${title} · Candor` : "Candor");
   }
 
   #showConnected(isConnected) {

@@ -19,6 +19,10 @@ function toConversation(raw) {
     state: raw.state ?? "idle",
     turnCount: Number(raw.turns ?? raw.turn_count ?? 0),
     settings: toSettings(raw),
+    lineId: raw.root_id ?? raw.id,
+    isPinned: raw.pinned === true,
+    isBare: !raw.title && Number(raw.turns ?? 0) === 0 && (raw.state ?? "idle") === "idle",
+    match: raw.match ? { turnId: raw.match.turn_id, before: raw.match.before, text: raw.match.text, after: raw.match.after } : null,
     lastActivity: raw.last_activity ?? raw.last_activity_at ?? raw.updated_at ?? raw.created_at ?? null,
     queue: listOf(raw.queue).map((item) => ({ turnId: item.turn_id ?? item.id, text: item.text ?? item.message ?? "", position: item.position ?? null })),
   };
@@ -42,12 +46,16 @@ export function toApproval(raw) {
     ...toCall(raw),
     name: raw.name ?? "",
     summary: raw.summary ?? "",
+    conversationId: raw.conversation_id ?? null,
+    input: raw.input ?? null,
+    permits: Array.isArray(raw.permits) ? raw.permits : [],
     expiresAt: raw.expires_at ?? null,
   };
 }
 
-export async function listConversations({ q = "", cursor = null, limit = 30, signal } = {}) {
+export async function listConversations({ q = "", cursor = null, limit = 30, isPinned = false, signal } = {}) {
   const query = new URLSearchParams({ limit });
+  if (isPinned) query.set("pinned", "1");
   if (cursor) query.set("cursor", cursor);
   if (q) query.set("q", q);
   const answer = await requestJson(`/conversations?${query}`, { signal });
@@ -58,10 +66,12 @@ export const getConversation = async (conversationId, signal) => toConversation(
 
 const changeConversation = (conversationId, body) => requestJson(path("conversations", conversationId), { method: "PATCH", body });
 
+export const pinConversation = (conversationId, pinned) => changeConversation(conversationId, { pinned });
+
 export const renameConversation = (conversationId, title) => changeConversation(conversationId, { title });
 
-/** Gives what the conversation may remember now; `change` is a body of `changeBetween`. */
-export const changeMemory = async (conversationId, change) => toConversation(await changeConversation(conversationId, change)).settings;
+/** Gives the conversation's settings then; `change` is a body of `changeBetween`. */
+export const changeSettings = async (conversationId, change) => toConversation(await changeConversation(conversationId, change)).settings;
 
 export const deleteConversation = (conversationId) => request(path("conversations", conversationId), { method: "DELETE" });
 
@@ -71,11 +81,12 @@ export async function newConversation(leaving) {
   return answer.conversation_id;
 }
 
-/** A new conversation that may remember what `change` says; where that cannot be set, there is none. */
-export async function newConversationWith(change) {
-  const id = await newConversation(null);
+/** A new conversation after `leaving`, changed by `change`, either of them null for none; where it cannot be changed, there is none. */
+export async function newConversationWith(leaving, change) {
+  const id = await newConversation(leaving);
   try {
-    return { id, settings: await changeMemory(id, change) };
+    if (change) await changeConversation(id, change);
+    return id;
   } catch (error) {
     deleteConversation(id).catch(() => {});
     throw error;
@@ -93,6 +104,30 @@ export async function listMessages(conversationId, { before = null, signal } = {
   return { messages: listOf(answer, "messages").map(toMessage), earlier: answer?.next_before ?? null };
 }
 
+/** What the conversation's own turns have used. */
+export async function readUsage(conversationId, signal) {
+  const raw = await requestJson(path("conversations", conversationId, "usage"), { signal });
+  return { turns: raw.turns, read: raw.input_tokens + raw.cached_tokens, written: raw.output_tokens, cost_usd: raw.cost_usd };
+}
+
+/** The whole conversation as text; `format`: markdown or jsonl. */
+export async function exportConversation(conversationId, format) {
+  const response = await request(`${path("conversations", conversationId, "export")}?format=${format}`, { accept: "*/*" });
+  return response.text();
+}
+
+/** The other branches of a conversation's line, oldest first. */
+export async function listBranches(conversationId, signal) {
+  const answer = await requestJson(path("conversations", conversationId, "branches"), { signal });
+  return listOf(answer, "branches").map((raw) => ({ afterTurnId: raw.after_turn_id, conversationId: raw.conversation_id, turnId: raw.turn_id, createdAt: raw.created_at }));
+}
+
+/** A branch that goes on after a turn, or with `before` as if that turn had never been. */
+export async function forkConversation(conversationId, turnId, { before }) {
+  const answer = await requestJson(path("conversations", conversationId, "fork"), { method: "POST", body: { turn_id: turnId, before } });
+  return answer.conversation_id;
+}
+
 /** Start a turn; the response's body is its event stream. The same key never starts a second one. */
 export function startTurn({ message, conversationId, idempotencyKey, signal }) {
   const body = { message, when_busy: "enqueue", idempotency_key: idempotencyKey };
@@ -108,17 +143,63 @@ export function followEvents(conversationId, lastEventId, signal) {
 
 export const interruptConversation = (conversationId) => requestJson(path("conversations", conversationId, "interrupt"), { method: "POST" });
 
+/** A call's input, output and what the gate replaced in its input. */
+export const readToolCall = (conversationId, turnId, index, isWhole) => requestJson(path("conversations", conversationId, "turns", turnId, "tools", index) + (isWhole ? "?whole=1" : ""));
+
 export const takeBackTurn = (conversationId, turnId) => request(path("conversations", conversationId, "queue", turnId), { method: "DELETE" });
 
-export const answerApproval = (approvalId, decision, remember) => requestJson(path("approvals", approvalId), { method: "POST", body: { decision, remember } });
+/** What waits for the person in all conversations; `asks`: whether this gateway asks at all. */
+export async function listApprovals() {
+  const answer = await requestJson("/approvals");
+  return { approvals: listOf(answer, "approvals").map(toApproval), asks: answer?.asks !== false };
+}
+
+/** `reply`: `decision`, and optionally `message`, `remember` and `reach`. */
+export const answerApproval = (approvalId, reply) => requestJson(path("approvals", approvalId), { method: "POST", body: reply });
+
+/** The rules under which calls of the conversation pass unasked. */
+export async function listPermissions(conversationId) {
+  return listOf(await requestJson(path("conversations", conversationId, "permissions")), "permissions");
+}
+
+export const withdrawPermission = (conversationId, approvalId) => request(path("conversations", conversationId, "permissions", approvalId), { method: "DELETE" });
 
 export async function readLog(logFile, signal) {
   const response = await request(path("logs", ...logFile.split("/")), { accept: "*/*", signal });
   return response.text();
 }
 
+const readFolder = async (query) => listOf(await requestJson(`/workspace?${new URLSearchParams(query)}`), "entries");
+
+/** The entries of a folder of the workspace, folders first; the empty path is the workspace. */
+export const listFolder = (folder) => readFolder({ path: folder });
+
+/** The readable files whose paths hold all words, the closest first. */
+export const findFiles = (words, limit) => readFolder({ q: words, limit });
+
+/** Store files in the workspace; gives `{path, name, size_bytes}` for each, in order. */
+export async function uploadFiles(files) {
+  const form = new FormData();
+  for (const file of files) form.append("files", file, file.name || "file");
+  return listOf(await requestJson("/workspace/files", { method: "POST", body: form }), "files");
+}
+
+/** The files that a turn changed, and whether that is all. */
+export const listFileChanges = (conversationId, turnId) => requestJson(path("conversations", conversationId, "turns", turnId, "changes"));
+
+export const readWorkspaceFile = (file, signal) => request(`/workspace/file?${new URLSearchParams({ path: file })}`, { accept: "*/*", signal });
+
 /** What the gateway says of itself, also while it is not ready. */
 export async function readReadiness() {
   const response = await request("/readyz", { anyStatus: true });
   return response.json().catch(() => ({}));
+}
+
+/** Forgets an item of memory; one that is gone already is forgotten, too. */
+export async function forgetItem(itemId) {
+  try {
+    await request(path("memory", "items", itemId), { method: "DELETE" });
+  } catch (error) {
+    if (error.status !== 404) throw error;
+  }
 }

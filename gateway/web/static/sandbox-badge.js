@@ -1,12 +1,17 @@
-// The badge beside the model's name: what the kernel's sandbox protects, as a word with an explanation.
+// The badge beside the model's name: what the kernel's sandbox protects, and what the person allowed for good.
 
+import { openDialog } from "/static/dialog.js";
 import { el } from "/static/dom.js";
+import { ErrorLine } from "/static/error-line.js";
 import { t } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
+import { permitWords } from "/static/permit.js";
+import { listPermissions, withdrawPermission } from "/static/routes.js";
 
 const KINDS = new Set(["landlock", "bubblewrap", "off"]);
 
-export function showSandbox(place, kind) {
+/** `conversationId()` is the open conversation's, null before its first message. */
+export function showSandbox(place, kind, conversationId = () => null) {
   if (!KINDS.has(kind)) return;
   place.title = t(`wall_${kind}_means`);
   place.classList.toggle("is-off", kind === "off");
@@ -15,5 +20,34 @@ export function showSandbox(place, kind) {
     el("span", { class: "wall-word" }, t(`wall_${kind}`)),
     el("span", { class: "visually-hidden" }, `. ${place.title}`),
   );
+  place.onclick = () => openWall(kind, conversationId());
   place.hidden = false;
+}
+
+function openWall(kind, conversationId) {
+  const rules = el("ul", { class: "wall-rules", "data-testid": "wall-rules" });
+  const errors = el("div", {});
+  const close = el("button", { class: "button", type: "button", autofocus: true }, t("close"));
+  const dialog = openDialog({ label: t("wall_title"), content: el("div", { class: "dialog-body" },
+    el("h2", {}, t("wall_title")), el("p", {}, t(`wall_${kind}_means`)),
+    el("h3", {}, t("wall_rules")), rules, errors, el("div", { class: "dialog-actions" }, close)) });
+  close.addEventListener("click", () => dialog.close());
+  showRules(rules, new ErrorLine(errors), conversationId);
+}
+
+async function showRules(list, errors, conversationId) {
+  const draw = (permissions) => list.replaceChildren(...(permissions.length ? permissions.map(line) : [el("li", { class: "quiet" }, t("wall_no_rules"))]));
+  const line = (permission) => el("li", {},
+    el("bdi", {}, permitWords(permission)),
+    el("button", { class: "link-button", type: "button", "data-testid": "rule-withdraw", onclick: () => withdraw(permission) }, icon("undo"), t("wall_ask_again")));
+  const read = async () => draw(conversationId ? await listPermissions(conversationId) : []);
+  const withdraw = async (permission) => {
+    try {
+      await withdrawPermission(conversationId, permission.approval_id);
+    } catch (error) {
+      if (error.status !== 404) errors.show(error);
+    }
+    await read().catch((error) => errors.show(error));
+  };
+  await read().catch((error) => errors.show(error));
 }

@@ -3,8 +3,8 @@
 import { el } from "/static/dom.js";
 import { t } from "/static/i18n.js";
 
-/** Resolves to the token typed. `isWrong`: the one before was refused. */
-export function askForToken(isWrong) {
+/** Resolves to the token typed, or to that of another tab (`elsewhere`). `isWrong`: the one before was refused. */
+export function askForToken(isWrong, elsewhere) {
   return new Promise((resolve) => {
     const field = el("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false", required: true, autofocus: true, "data-testid": "token-input" });
     const form = el("form", { class: "dialog-body" },
@@ -19,6 +19,10 @@ export function askForToken(isWrong) {
       event.preventDefault();
       const token = field.value.trim();
       if (!token) return;
+      dialog.remove();
+      resolve(token);
+    });
+    elsewhere.then((token) => {
       dialog.remove();
       resolve(token);
     });

@@ -1,4 +1,4 @@
-// The tab's storage. If the browser forbids storage, only the convenience is lost.
+// The tab's own storage. If the browser forbids storage, only the convenience is lost.
 
 const PREFIX = "candor.";
 

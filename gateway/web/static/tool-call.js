@@ -5,25 +5,16 @@ import { formatDuration, formatElapsed } from "/static/format.js";
 import { t, wordsFor } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
 import { startTicking, stopTicking } from "/static/ticker.js";
-import { isToldInWords, toolBrief, toolError, toolWords } from "/static/tool-words.js";
+import { callBlocks } from "/static/tool-cards.js";
+import { isOpen } from "/static/turn.js";
+import { toolBrief, toolError, toolWords } from "/static/tool-words.js";
 import { showHidden } from "/static/visible.js";
 
 const ICONS = { waiting: "clock", ok: "check", failed: "cross", denied: "shield", interrupted: "minus", unknown: "question" };
-// The page shows this much; the turn's log has the rest.
-const MAX_SHOWN_CHARS = 20_000;
 
-function asText(value) {
-  return typeof value === "string" ? value : JSON.stringify(value, null, 2);
-}
+const CLIPPED = /^… \d+ characters left out …$/m;
 
-function block(label, value, className = "") {
-  const text = asText(value);
-  const clipped = text.length > MAX_SHOWN_CHARS;
-  const shown = clipped ? `${text.slice(0, MAX_SHOWN_CHARS)}\n…` : text;
-  return el("div", { class: `tool-block ${className}` },
-    el("div", { class: "tool-block-label" }, clipped && label === t("tool_output") ? t("tool_output_clipped") : label),
-    el("pre", { tabindex: "0" }, showHidden(shown)));
-}
+const asText = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
 
 export class ToolCallView {
   #mark = el("span", { class: "tool-mark" });
@@ -36,10 +27,15 @@ export class ToolCallView {
   #head = el("button", { class: "tool-head", type: "button", "aria-expanded": "false" },
     this.#mark, this.#name, this.#summary, this.#status, this.#time, el("span", { class: "tool-chevron" }, icon("chevron")));
   #tool = null;
+  #read;
   #drawnStatus = null;
+  #drawnBody = null;
+  #reading = null;
   element = el("div", { class: "tool", "data-testid": "tool-call" });
 
-  constructor() {
+  /** `read(tool, isWhole)` gives the call's `{input, output, ran, error}`, long texts clipped unless it is to be whole. */
+  constructor(read) {
+    this.#read = read;
     this.#head.addEventListener("click", () => this.#toggle());
     this.element.append(this.#head);
   }
@@ -54,9 +50,8 @@ export class ToolCallView {
     if (this.#drawnStatus !== tool.status) this.#drawStatus(tool);
     if (tool.status !== "running") setText(this.#time, formatDuration(tool.duration_ms ?? NaN));
     setText(this.#error, tool.error ? showHidden(asText(toolError(tool))) : "");
-    this.#drawBody();
+    if (this.#isOpen) this.#drawBody();
     place(this.element, [this.#head, tool.error && !this.#isOpen ? this.#error : null, this.#isOpen ? this.#body : null]);
-    this.#head.disabled = !this.#hasDetails;
   }
 
   #drawStatus(tool) {
@@ -73,32 +68,50 @@ export class ToolCallView {
     return this.#head.getAttribute("aria-expanded") === "true";
   }
 
-  get #hasDetails() {
-    return Boolean(isToldInWords(this.#tool.name) || this.#tool.error || this.#tool.output || (this.#tool.input && Object.keys(this.#tool.input).length));
-  }
-
   #toggle() {
     this.#head.setAttribute("aria-expanded", String(!this.#isOpen));
+    if (this.#isOpen && this.#lacksDetails) this.#load(false);
+    this.update(this.#tool);
+  }
+
+  /** After a reload a call's line is all that is known of it. */
+  get #lacksDetails() {
+    return this.#tool.input === null || (!isOpen(this.#tool) && this.#tool.output === null);
+  }
+
+  async #load(isWhole) {
+    if (this.#reading === "reading") return;
+    this.#reading = "reading";
+    try {
+      const { input, output, ran, error } = await this.#read(this.#tool, isWhole);
+      Object.assign(this.#tool, { input: input ?? {}, output: output ?? "", ran: ran ?? null, error: error ?? null });
+      this.#reading = null;
+    } catch (error) {
+      this.#reading = error;
+    }
     this.#drawnBody = null;
     this.update(this.#tool);
   }
 
-  #drawnBody = null;
-
   #drawBody() {
-    if (!this.#isOpen) return;
-    const { name, summary, error, output } = this.#tool;
-    const isInWords = isToldInWords(name);
-    // After a reload its line is all that is left of what it was given.
-    const input = this.#tool.input ?? (isInWords ? summary : null);
-    const version = JSON.stringify([Boolean(input), error, output?.length]);
+    const { input, error, output, ran } = this.#tool;
+    const version = JSON.stringify([Boolean(input), error, output?.length, Boolean(ran), String(this.#reading)]);
     if (version === this.#drawnBody) return;
     this.#drawnBody = version;
-    this.#body.replaceChildren(...[
-      isInWords ? block(t("tool_name"), name) : null,
-      input && Object.keys(input).length ? block(t("tool_input"), input) : null,
-      error ? block(t("tool_error"), error, "is-error") : null,
-      output ? block(t("tool_output"), output) : null,
-    ].filter(Boolean));
+    this.#body.replaceChildren(...this.#reading ? this.#drawReading() : [...callBlocks(this.#tool), ...this.#drawClipped()]);
+    if (!this.#body.childNodes.length) this.#body.append(el("p", { class: "tool-note" }, t("tool_nothing")));
+  }
+
+  /** The events hold long texts without their middle; the log of the turn has it. */
+  #drawClipped() {
+    const { input, output, error } = this.#tool;
+    if (isOpen(this.#tool) || !CLIPPED.test([output, error, ...Object.values(input ?? {})].join("\n"))) return [];
+    return [el("button", { class: "link-button tool-whole", type: "button", "data-testid": "tool-whole", onclick: () => { this.#load(true); this.update(this.#tool); } }, t("tool_whole"))];
+  }
+
+  #drawReading() {
+    if (this.#reading === "reading") return [el("p", { class: "tool-note" }, t("loading"))];
+    const again = el("button", { class: "link-button", type: "button", onclick: () => { this.#load(false); this.update(this.#tool); } }, t("try_again"));
+    return [el("p", { class: "tool-note", role: "alert" }, showHidden(this.#reading.message), this.#reading.retryable === false ? null : again)];
   }
 }

@@ -3,6 +3,7 @@
 import { t, wordsFor } from "/static/i18n.js";
 
 const CASE_TOOL = /^mcp__memory_case__memory_case_(search|upsert|feedback|render)$/;
+const MEMORY_TOOL = /^mcp__memory__memory_(search|get)$/;
 const MAX_CHARS = 160;
 
 const caseTool = (name) => CASE_TOOL.exec(name)?.[1] ?? null;
@@ -12,6 +13,8 @@ export const isToldInWords = (name) => caseTool(name) !== null;
 
 /** A call that did not go well did not do what its name says: it was only asked to. */
 export function toolWords(name, status) {
+  const asks = MEMORY_TOOL.exec(name)?.[1];
+  if (asks) return t(`ask_memory_${asks}`);
   const does = caseTool(name);
   return does ? t(status === "ok" ? `case_${does}_done` : `case_${does}`) : name;
 }

@@ -9,12 +9,18 @@ import { LiveText } from "/static/live-text.js";
 import { memoryChip } from "/static/memory-chip.js";
 import { noticeLine, outcomeLine } from "/static/outcome.js";
 import { renderProse } from "/static/prose.js";
+import { readToolCall } from "/static/routes.js";
+import { savedFacts } from "/static/saved-facts.js";
+import { MessageTools, replyTools } from "/static/turn-tools.js";
 import { ToolCallView } from "/static/tool-call.js";
 import { isOpen } from "/static/turn.js";
 import { showHidden } from "/static/visible.js";
 
-// A finished turn with more tool calls than this shows their number, and the calls on request.
+// A finished turn with more tool calls in a row than this shows their number, and the calls on request.
 const MAX_PLAIN_TOOLS = 6;
+// A message of more characters may be higher than its place on a phone.
+const MAX_PLAIN_CHARS = 400;
+const FOLDABLE = new Set(["tool", "thinking", "approval"]);
 
 class ThinkingView {
   #written = document.createTextNode("");
@@ -48,6 +54,29 @@ class LiveTextView {
   }
 }
 
+/** Finished text: the model's, or the gateway's own closing words. */
+class SaidView {
+  element;
+
+  constructor({ text, isClosing }) {
+    const looks = isClosing ? { class: "prose closing", "data-testid": "closing" } : { class: "prose reply" };
+    this.element = el("div", looks, renderProse(text));
+  }
+
+  update() {}
+}
+
+/** Split into stretches of work and everything between them, in order. */
+function stretches(segments) {
+  const found = [];
+  for (const segment of segments) {
+    const isWork = FOLDABLE.has(segment.kind);
+    if (isWork && found.at(-1)?.isWork) found.at(-1).segments.push(segment);
+    else found.push({ isWork, segments: [segment] });
+  }
+  return found;
+}
+
 export class TurnView {
   #turn;
   #actions;
@@ -57,19 +86,21 @@ export class TurnView {
   #queueLine;
   #user;
   #steps = el("div", { class: "steps" });
+  #tools;
   #working = el("div", { class: "working" }, el("span", { class: "dots" }, el("i"), el("i"), el("i")), el("span", {}));
   #assistant = el("div", { class: "assistant", "data-testid": "message-assistant" });
   #memory = { shown: null, element: null };
-  #fold = null;
+  #folds = new Map();
   #end = null;
   element = el("article", { class: "turn" });
 
-  /** `actions`: takeBack(turn), answer(turn, approval, decision, remember), openLog(logFile). */
+  /** `actions`: takeBack(turn), answer(turn, approval, reply), openLog(logFile), and those of `MessageTools`. */
   constructor(turn, actions) {
     this.#turn = turn;
     this.#actions = actions;
     const takeBack = el("button", { class: "link-button", type: "button", "data-testid": "take-back", onclick: () => actions.takeBack(turn) }, icon("undo"), t("take_back"));
     this.#queueLine = el("div", { class: "queue-line" }, icon("clock"), this.#queueNote, takeBack);
+    this.#tools = new MessageTools(turn, actions, this.#userText);
     this.#user = el("div", { class: "user", "data-testid": "message-user", "aria-label": t("you") }, this.#userText);
     this.update();
   }
@@ -83,6 +114,8 @@ export class TurnView {
 
   #drawUser(turn) {
     setText(this.#userText, turn.text);
+    // What may be cut off is scrolled by the keyboard, too.
+    if (turn.text.length > MAX_PLAIN_CHARS) this.#userText.tabIndex = 0;
     this.#user.title = formatFull(turn.createdAt);
     const isQueued = turn.state === "queued";
     if (isQueued) this.element.dataset.testid = "queued-item";
@@ -90,13 +123,13 @@ export class TurnView {
     setText(this.#queueNote, turn.position ? t("queued_at", { position: turn.position }) : t("queued"));
     this.#queueLine.querySelector("button").disabled = turn.takingBack;
     const sending = turn.state === "sending" ? this.#drawWorking("sending") : null;
-    place(this.#user, [this.#userText, isQueued ? this.#queueLine : sending]);
+    place(this.#user, [this.#tools.body, isQueued ? this.#queueLine : sending, isQueued || sending ? null : this.#tools.draw()]);
     return this.#user;
   }
 
   #drawAssistant(turn) {
-    place(this.#steps, this.#drawSegments(turn));
-    const parts = [this.#drawMemory(turn), this.#steps.childNodes.length ? this.#foldSteps(turn) : null];
+    this.#drawSegments(turn);
+    const parts = [this.#drawMemory(turn), this.#steps.childNodes.length ? this.#steps : null];
     if (turn.state === "completed") parts.push(...this.#drawEnd(turn));
     else parts.push(this.#isQuiet(turn) ? this.#drawWorking(turn.state === "stopping" ? "stopping" : "working") : null);
     place(this.#assistant, parts);
@@ -106,31 +139,50 @@ export class TurnView {
   #drawSegments(turn) {
     const kept = new Set(turn.segments);
     for (const segment of this.#views.keys()) if (!kept.has(segment)) this.#views.delete(segment);
-    return turn.segments.map((segment, index) => {
+    turn.segments.forEach((segment, index) => {
       if (!this.#views.has(segment)) this.#views.set(segment, this.#viewOf(segment));
-      const view = this.#views.get(segment);
-      view.update(segment, turn.state !== "completed" && index === turn.segments.length - 1);
-      return view.element;
+      this.#views.get(segment).update(segment, turn.state !== "completed" && index === turn.segments.length - 1);
     });
+    const isOver = turn.state === "completed";
+    place(this.#steps, stretches(this.#told(turn)).flatMap(({ segments }) => (isOver ? this.#foldLong(segments) : this.#elementsOf(segments))));
   }
 
-  #foldSteps(turn) {
-    const tools = turn.segments.filter((segment) => segment.kind === "tool");
-    if (turn.state !== "completed" || tools.length <= MAX_PLAIN_TOOLS) return this.#steps;
-    if (!this.#fold) {
+  /** Where no text came of it because a call failed, the calls and the outcome say so already. */
+  #told(turn) {
+    if (turn.result?.outcome !== "tool_failed" || !turn.result.steps) return turn.segments;
+    return turn.segments.filter((segment) => !segment.isClosing);
+  }
+
+  #elementsOf(segments) {
+    return segments.map((segment) => this.#views.get(segment).element);
+  }
+
+  #foldLong(segments) {
+    const tools = segments.filter((segment) => segment.kind === "tool");
+    if (tools.length <= MAX_PLAIN_TOOLS) return this.#elementsOf(segments);
+    if (!this.#folds.has(segments[0])) {
       const bad = tools.filter((tool) => tool.status !== "ok").length;
       const words = bad ? t("steps_bad", { count: tools.length, bad }) : t("steps", { count: tools.length });
-      this.#fold = el("details", { class: "steps-fold", "data-testid": "steps", open: bad > 0 }, el("summary", {}, icon("chevron"), words), this.#steps);
+      this.#folds.set(segments[0], el("details", { class: "steps-fold", "data-testid": "steps", open: bad > 0 },
+        el("summary", {}, icon("chevron"), words), el("div", { class: "steps" }, this.#elementsOf(segments))));
     }
-    return this.#fold;
+    return [this.#folds.get(segments[0])];
   }
 
   #viewOf(segment) {
-    if (segment.kind === "tool") return new ToolCallView();
+    if (segment.kind === "tool") return new ToolCallView((tool, isWhole) => this.#readCall(tool, isWhole));
+    if (segment.kind === "said") return new SaidView(segment);
     if (segment.kind === "thinking") return new ThinkingView();
     if (segment.kind === "notice") return new NoticeView();
-    if (segment.kind === "approval") return new ApprovalCard(segment, (approval, ...reply) => this.#actions.answer(this.#turn, approval, ...reply));
+    if (segment.kind === "approval") return new ApprovalCard(segment, (approval, reply) => this.#actions.answer(this.#turn, approval, reply));
     return new LiveTextView();
+  }
+
+  /** A call of a turn that was over when it was read: its input and output are asked for when it is opened. */
+  #readCall(tool, isWhole) {
+    // Version 1.0 gave calls no number, but kept them in order.
+    const place = this.#turn.segments.filter(({ kind }) => kind === "tool").indexOf(tool) + 1;
+    return readToolCall(this.#turn.result.conversation_id, this.#turn.turnId, tool.index ?? place, isWhole);
   }
 
   /** Nothing on the page moves by itself: say that the turn is still at work. */
@@ -147,14 +199,14 @@ export class TurnView {
   }
 
   #drawMemory(turn) {
-    if (this.#memory.shown !== turn.memory) this.#memory = { shown: turn.memory, element: memoryChip(turn.memory) };
+    if (this.#memory.shown !== turn.memory) this.#memory = { shown: turn.memory, element: memoryChip(turn.memory, turn.text) };
     return this.#memory.element;
   }
 
   #drawEnd(turn) {
     this.#end ??= [
-      turn.result.reply ? el("div", { class: "prose reply" }, renderProse(turn.result.reply)) : null,
-      outcomeLine(turn.result, this.#actions.openLog),
+      savedFacts(turn.result.memory),
+      outcomeLine(turn.result, this.#actions.openLog, replyTools(turn, this.#actions)),
     ];
     return this.#end;
   }

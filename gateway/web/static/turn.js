@@ -2,7 +2,7 @@
 
 /**
  * `state`: sending, queued, running, stopping, completed.
- * `segments`: what happened, in order: `{kind: text|thinking|tool|approval|notice, …}`.
+ * `segments`: what happened, in order: `{kind: text|said|thinking|tool|approval|notice, …}`; `said` is text that is finished.
  */
 export function newTurn({ turnId = null, text = null, createdAt = null, state = "sending" }) {
   return {
@@ -34,7 +34,7 @@ function ensureTool(turn, data) {
   if (!tool) {
     tool = {
       kind: "tool", ...call, name: data.name ?? "", summary: "", input: null,
-      status: "running", error: null, output: null, duration_ms: null, startedAt_ms: Date.now(),
+      status: "running", error: null, output: null, ran: null, duration_ms: null, startedAt_ms: Date.now(),
     };
     turn.segments.push(tool);
   }
@@ -49,14 +49,14 @@ const takeFields = (target, data, ...names) => {
 export function addApproval(turn, approval) {
   if (turn.segments.some((segment) => segment.kind === "approval" && segment.approvalId === approval.approvalId)) return;
   const tool = findTool(turn, approval);
-  turn.segments.push({ kind: "approval", ...approval, input: tool?.input ?? null, decision: null, by: null, sent: null });
+  turn.segments.push({ kind: "approval", ...approval, input: tool?.input ?? approval.input, decision: null, by: null, sent: null });
   if (tool?.status === "running") tool.status = "waiting";
 }
 
 function resolveApproval(turn, data) {
   const approval = turn.segments.find((segment) => segment.kind === "approval" && segment.approvalId === data.approval_id);
   if (!approval) return;
-  Object.assign(approval, { decision: data.decision, by: data.by ?? null });
+  Object.assign(approval, { decision: data.decision, by: data.by ?? null, message: data.message ?? "", permit: data.permit ?? null });
   const tool = findTool(turn, approval);
   if (tool?.status === "waiting") Object.assign(tool, { status: "running", startedAt_ms: Date.now() });
 }
@@ -68,16 +68,43 @@ function addNotice(turn, data) {
   else turn.segments.push({ kind: "notice", code: data.code, message: data.message });
 }
 
-/** The result is the truth: streamed text gives way to its reply, and each tool call takes its final state. */
+const isWork = (segment) => segment.kind !== "text" && segment.kind !== "notice";
+
+/** Results of earlier releases have no steps: their text stands after everything else. */
+function stepsOf(turn, result) {
+  if (result.steps) return result.steps;
+  return [...turn.segments.filter(isWork), ...(result.reply ? [{ type: "text", text: result.reply }] : [])];
+}
+
+/** A step as a segment; what is known of it already, such as a call's output, stays. */
+function segmentOf(turn, step, taken) {
+  const find = (isSame) => turn.segments.find((known) => !taken.has(known) && isSame(known));
+  switch (step.type) {
+    case "text": return { kind: "said", text: step.text, isClosing: step.by === "gateway" };
+    case "thinking": return find((known) => known.kind === "thinking" && known.text.trim() === step.text) ?? { kind: "thinking", text: step.text };
+    case "tool": return findTool(turn, toCall(step));
+    case "approval": return find((known) => known.approvalId === step.approval_id) ?? answeredApproval(turn, step);
+    default: return step.kind ? step : null;
+  }
+}
+
+function answeredApproval(turn, { approval_id: approvalId, decision, by, ...step }) {
+  const { name = "", summary = "" } = findTool(turn, toCall(step)) ?? {};
+  return { kind: "approval", approvalId, ...toCall(step), name, summary, input: null, expiresAt: null, decision, by, sent: null };
+}
+
+/** The result is the truth: streamed text gives way to its steps, and each tool call takes its final state. */
 export function completeTurn(turn, result) {
   turn.state = "completed";
   turn.result = result;
   turn.model = result.model ?? turn.model;
   turn.logFile = result.log_file ?? turn.logFile;
   turn.memory = result.memory ?? turn.memory;
-  const isReplaced = (segment) => segment.kind === "text" || (segment.kind === "notice" && isTold(result, segment));
-  turn.segments = turn.segments.filter((segment) => !isReplaced(segment));
   for (const tool of result.tools ?? []) takeFields(ensureTool(turn, tool), tool, "name", "summary", "status", "error", "duration_ms");
+  const untold = turn.segments.filter((segment) => segment.kind === "notice" && !isTold(result, segment));
+  const taken = new Set();
+  for (const step of stepsOf(turn, result)) taken.add(segmentOf(turn, step, taken));
+  turn.segments = [...taken, ...untold].filter(Boolean);
   for (const segment of turn.segments) {
     if (segment.kind === "tool" && isOpen(segment)) segment.status = "unknown";
     if (segment.kind === "approval" && !segment.decision) segment.decision = "deny";
@@ -101,7 +128,7 @@ const CHANGES = {
   "text.delta": (turn, data) => addText(turn, "text", data.text ?? ""),
   "thinking.delta": (turn, data) => addText(turn, "thinking", data.text ?? ""),
   "tool.started": (turn, data) => takeFields(ensureTool(turn, data), data, "name", "summary", "input"),
-  "tool.finished": (turn, data) => takeFields(ensureTool(turn, data), data, "name", "status", "error", "output", "duration_ms"),
+  "tool.finished": (turn, data) => takeFields(ensureTool(turn, data), data, "name", "status", "error", "output", "ran", "duration_ms"),
   "approval.resolved": resolveApproval,
   notice: addNotice,
   "turn.completed": completeTurn,

@@ -1,0 +1,121 @@
+// Files that go with the next message: chosen, dropped or pasted, stored in the workspace and named in the text.
+
+import { announce } from "/static/announcer.js";
+import { el } from "/static/dom.js";
+import { t } from "/static/i18n.js";
+import { icon } from "/static/icons.js";
+import { uploadFiles } from "/static/routes.js";
+import { showHidden } from "/static/visible.js";
+
+const hasFiles = (transfer) => [...(transfer?.types ?? [])].includes("Files");
+const quoted = (path) => (path.includes("`") ? JSON.stringify(path) : `\`${path}\``);
+
+export class Attachments {
+  #row;
+  #on;
+  #lists = new Map();
+  #key = null;
+
+  /** `row` takes the chips; `field` is pasted into, `button` and `input` choose. `on`: changed(), failed(error, retry). */
+  constructor({ row, field, button, input }, on) {
+    this.#row = row;
+    this.#on = on;
+    button.addEventListener("click", () => input.click());
+    input.addEventListener("change", () => {
+      this.add([...input.files]);
+      input.value = "";
+      field.focus();
+    });
+    field.addEventListener("paste", (event) => {
+      const files = [...(event.clipboardData?.files ?? [])];
+      // A copied cell or paragraph brings a picture of itself along: its text is what is meant.
+      if (!files.length || event.clipboardData.getData("text/plain")) return;
+      event.preventDefault();
+      this.add(files);
+    });
+    this.#listenForDrops();
+  }
+
+  #listenForDrops() {
+    const over = (isOver) => document.body.classList.toggle("is-dropping", isOver);
+    addEventListener("dragover", (event) => {
+      if (!hasFiles(event.dataTransfer)) return;
+      event.preventDefault();
+      over(!document.querySelector("dialog[open]"));
+    });
+    addEventListener("dragleave", (event) => { if (event.relatedTarget === null) over(false); });
+    addEventListener("drop", (event) => {
+      if (!hasFiles(event.dataTransfer)) return;
+      // Else the browser would leave the page for the file.
+      event.preventDefault();
+      over(false);
+      if (!document.querySelector("dialog[open]")) this.add([...event.dataTransfer.files]);
+    });
+  }
+
+  get #chips() {
+    if (!this.#lists.has(this.#key)) this.#lists.set(this.#key, []);
+    return this.#lists.get(this.#key);
+  }
+
+  /** Show what was attached in a conversation; null is one that is not begun. */
+  open(conversationId) {
+    this.#key = conversationId;
+    this.#draw();
+  }
+
+  get isUploading() {
+    return this.#chips.some((chip) => chip.path === null);
+  }
+
+  get isEmpty() {
+    return this.#chips.length === 0;
+  }
+
+  /** The words that name the files to the agent; they are no longer attached then. */
+  take() {
+    const paths = this.#chips.map((chip) => quoted(chip.path));
+    this.#lists.delete(this.#key);
+    this.#draw();
+    return paths.length ? t("attached_files", { paths: paths.join(", ") }) : "";
+  }
+
+  /** Attach a file that is in the workspace already. */
+  addPath(path) {
+    if (!this.#chips.some((chip) => chip.path === path)) this.#chips.push({ name: path, path });
+    this.#draw();
+  }
+
+  async add(files) {
+    if (!files.length) return;
+    const chips = this.#chips;
+    const added = files.map((file) => ({ name: file.name, path: null }));
+    chips.push(...added);
+    this.#draw();
+    try {
+      const stored = await uploadFiles(files);
+      added.forEach((chip, index) => Object.assign(chip, { name: stored[index].name, path: stored[index].path }));
+      announce(t("attached", { names: stored.map((file) => file.name).join(", ") }));
+    } catch (error) {
+      for (const chip of added) chips.splice(chips.indexOf(chip), 1);
+      this.#on.failed(error, () => this.add(files));
+    }
+    this.#draw();
+  }
+
+  #draw() {
+    const chips = this.#chips;
+    this.#row.hidden = chips.length === 0;
+    this.#row.replaceChildren(...chips.map((chip) => {
+      const name = showHidden(chip.name);
+      const remove = el("button", { class: "icon-button small", type: "button", title: t("detach", { name }), "aria-label": t("detach", { name }) }, icon("close"));
+      remove.addEventListener("click", () => {
+        chips.splice(chips.indexOf(chip), 1);
+        this.#draw();
+      });
+      return el("li", { class: "attachment", "data-testid": "attachment", "data-path": chip.path },
+        chip.path === null ? el("span", { class: "spinner" }) : icon("file"), el("bdi", { class: "attachment-name", title: name }, name), chip.path === null ? null : remove);
+    }));
+    this.#on.changed();
+  }
+}

@@ -1,0 +1,169 @@
+// The items of memory: searched, page by page, each opened to its text, its source and what can be done with it.
+
+import { el, setText } from "/static/dom.js";
+import { ErrorLine } from "/static/error-line.js";
+import { forgetButton } from "/static/forget-button.js";
+import { formatMoment } from "/static/format.js";
+import { t, wordsFor } from "/static/i18n.js";
+import { icon } from "/static/icons.js";
+import { changeFact, listItems, readItem, writeFact } from "/static/memory-routes.js";
+import { clippedText } from "/static/memory-chip.js";
+import { dateOf, kindWords, sourceOf } from "/static/memory-words.js";
+import { showHidden } from "/static/visible.js";
+
+const SEARCH_DELAY_MS = 250;
+const MAX_FACT_CHARS = 2000;
+
+/** A fact's text in a field, to be corrected. */
+function correction(item, text, row) {
+  const error = el("div", {});
+  const field = el("textarea", { rows: 2, maxlength: MAX_FACT_CHARS, "aria-label": t("fact_text"), "data-testid": "fact-text" });
+  field.value = item.body;
+  const form = el("form", { class: "fact-form" }, field, error,
+    el("div", { class: "fact-actions" },
+      el("button", { class: "button small primary", type: "submit", "data-testid": "fact-save" }, t("save")),
+      el("button", { class: "button small", type: "button", onclick: () => form.replaceWith(text) }, t("cancel"))));
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      const changed = await changeFact(item.id, { text: field.value });
+      form.replaceWith(text);
+      Object.assign(item, changed);
+      row.redraw();
+    } catch (failure) {
+      new ErrorLine(error).show(failure);
+    }
+  });
+  text.replaceWith(form);
+  field.focus();
+}
+
+class ItemRow {
+  #item;
+  #title = el("span", { class: "memory-title", dir: "auto" });
+  #body = el("div", { class: "memory-row-body" }, el("p", { class: "quiet" }, t("loading")));
+  element;
+
+  constructor(item, openCase) {
+    this.#item = item;
+    setText(this.#title, showHidden(item.title || kindWords(item.kind)));
+    this.element = el("details", { class: "memory-row", "data-testid": "memory-row", "data-kind": item.kind },
+      el("summary", {}, icon("chevron"), this.#title, el("span", { class: "memory-kind" }, kindWords(item.kind)), el("span", { class: "memory-when" }, formatMoment(item.occurred_at))),
+      this.#body);
+    this.element.addEventListener("toggle", () => this.#read(openCase), { once: true });
+  }
+
+  async #read(openCase) {
+    try {
+      this.#item = { ...this.#item, ...await readItem(this.#item.id) };
+      this.redraw(openCase);
+    } catch (error) {
+      this.#body.replaceChildren(el("p", { class: "quiet" }, error.status === 404 ? t("memory_gone_since") : error.message));
+    }
+  }
+
+  redraw(openCase) {
+    const item = this.#item;
+    setText(this.#title, showHidden(item.title));
+    const text = clippedText(item.body ?? item.markdown ?? "");
+    const facts = [
+      (item.conversation_id || item.kind === "note") && sourceOf(item), dateOf(item),
+      item.origin && el("span", {}, wordsFor("origin", item.origin)),
+      item.scope?.project_id && el("span", {}, t("in_project", { name: showHidden(item.scope.project_id) })),
+      item.scope?.app_code && el("span", {}, showHidden(item.scope.app_code)),
+      item.valid_until && el("span", {}, t("holds_no_longer")),
+      item.repeats > 0 && el("span", {}, t("repeated", { count: item.repeats })),
+    ];
+    const isFact = item.kind === "fact";
+    const actions = el("div", { class: "memory-actions" },
+      isFact && el("button", { class: "link-button", type: "button", "data-testid": "correct", onclick: () => correction(item, text, this) }, icon("pencil"), t("correct")),
+      item.kind === "case" && openCase && el("button", { class: "link-button", type: "button", "data-testid": "open-case", onclick: () => openCase(item.id) }, icon("search"), t("open_case")),
+      forgetButton(item.id, () => this.#forgotten(actions)));
+    this.#body.replaceChildren(text, el("div", { class: "memory-facts" }, facts.filter(Boolean)), actions);
+  }
+
+  #forgotten(actions) {
+    this.element.classList.add("is-undone");
+    actions.querySelector("[data-testid=correct]")?.remove();
+    if (this.#item.kind !== "fact") return;
+    const undo = el("button", { class: "link-button", type: "button", "data-testid": "forget-undo" }, icon("undo"), t("saved_undo"));
+    undo.addEventListener("click", async () => {
+      undo.disabled = true;
+      try {
+        this.#item = { ...this.#item, ...await writeFact(this.#item.body, this.#item.scope?.project_id ?? null) };
+        this.element.classList.remove("is-undone");
+        this.redraw();
+      } catch (error) {
+        undo.disabled = false;
+        undo.title = error.message;
+      }
+    });
+    actions.append(undo);
+  }
+}
+
+export class MemoryList {
+  #kind;
+  #openCase;
+  #search = el("input", { type: "search", autocomplete: "off", spellcheck: "false", placeholder: t("memory_search"), "aria-label": t("memory_search"), "data-testid": "memory-search" });
+  #rows = el("div", { class: "memory-rows" });
+  #end = el("div", { class: "memory-end" });
+  #reading = null;
+  element;
+
+  /** `kind`: one of the gateway's kinds, or empty for all. `openCase(id)` shows a case whole. */
+  constructor(kind, openCase) {
+    this.#kind = kind;
+    this.#openCase = openCase;
+    let delay;
+    this.#search.addEventListener("input", () => {
+      clearTimeout(delay);
+      delay = setTimeout(() => this.#read(), SEARCH_DELAY_MS);
+    });
+    this.element = el("div", { class: "memory-list" },
+      el("label", { class: "search" }, icon("search"), this.#search),
+      kind === "fact" && this.#newFact(), this.#rows, this.#end);
+    this.#read();
+  }
+
+  #newFact() {
+    const field = el("input", { type: "text", maxlength: MAX_FACT_CHARS, placeholder: t("fact_new"), "aria-label": t("fact_new"), "data-testid": "fact-new" });
+    const form = el("form", { class: "fact-new" }, field, el("button", { class: "button small", type: "submit" }, t("remember")));
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      if (!field.value.trim()) return;
+      try {
+        await writeFact(field.value);
+        field.value = "";
+        this.#read();
+      } catch (error) {
+        this.#tell(error);
+      }
+    });
+    return form;
+  }
+
+  #tell(error) {
+    new ErrorLine(this.#end).show(error, () => this.#read());
+  }
+
+  async #read(cursor = "") {
+    this.#reading?.abort();
+    const reading = new AbortController();
+    this.#reading = reading;
+    try {
+      const page = await listItems({ kind: this.#kind, q: this.#search.value.trim(), cursor, signal: reading.signal });
+      if (reading.signal.aborted) return;
+      const rows = page.items.map((item) => new ItemRow(item, this.#openCase).element);
+      if (cursor) this.#rows.append(...rows);
+      else this.#rows.replaceChildren(...rows);
+      const isEmpty = this.#rows.childElementCount === 0;
+      this.#end.replaceChildren(...[
+        isEmpty && el("p", { class: "quiet" }, this.#search.value.trim() ? t("none_found", { q: this.#search.value.trim() }) : t("memory_none")),
+        page.next_cursor && el("button", { class: "button small", type: "button", onclick: () => this.#read(page.next_cursor) }, t("show_more")),
+      ].filter(Boolean));
+    } catch (error) {
+      if (!reading.signal.aborted) this.#tell(error);
+    }
+  }
+}

@@ -1,0 +1,123 @@
+// The person's memory: every kind of item, the profile, what was tidied, cases, export and import.
+
+import { CasePanel } from "/static/case-panel.js";
+import { openDialog } from "/static/dialog.js";
+import { el, setText } from "/static/dom.js";
+import { ErrorLine } from "/static/error-line.js";
+import { formatFull } from "/static/format.js";
+import { t, wordsFor } from "/static/i18n.js";
+import { icon } from "/static/icons.js";
+import { MemoryList } from "/static/memory-list.js";
+import { exportMemory, importMemory, listTidied, readItem, readProfile, undoTidied, writeProfile } from "/static/memory-routes.js";
+import { showHidden } from "/static/visible.js";
+
+const MAX_PROFILE_CHARS = 2000;
+const TABS = ["all", "fact", "profile", "note", "episode", "turn", "case", "tidied"];
+
+function profileView() {
+  const field = el("textarea", { rows: 8, maxlength: MAX_PROFILE_CHARS, "aria-label": t("tab_profile"), disabled: true, "data-testid": "profile-text" });
+  const state = el("span", { class: "memory-why", role: "status" });
+  const errors = el("div", {});
+  const form = el("form", { class: "memory-list" }, el("p", { class: "quiet" }, t("profile_means")), field, errors,
+    el("div", { class: "fact-actions" }, el("button", { class: "button small primary", type: "submit", "data-testid": "profile-save" }, t("save")), state));
+  const tell = (error) => new ErrorLine(errors).show(error);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      // The gateway masks secrets: what it kept is shown.
+      field.value = (await writeProfile(field.value)).text;
+      setText(state, t("saved"));
+    } catch (error) {
+      tell(error);
+    }
+  });
+  field.addEventListener("input", () => setText(state, ""));
+  readProfile().then(({ text }) => { field.value = text; field.disabled = false; }).catch(tell);
+  return form;
+}
+
+/** One step of tidying: what was done, to which statement, and the way back. */
+function tidiedRow(step) {
+  const text = el("span", { class: "memory-title", dir: "auto" });
+  const by = el("span", { class: "memory-why", dir: "auto" });
+  const state = el("span", { class: "memory-why", role: "status" }, step.undone_at ? t("saved_undone") : "");
+  const undo = el("button", { class: "link-button", type: "button", "data-testid": "tidied-undo" }, icon("undo"), t("saved_undo"));
+  undo.addEventListener("click", async () => {
+    undo.disabled = true;
+    try {
+      await undoTidied(step.id);
+      undo.remove();
+      setText(state, t("saved_undone"));
+    } catch (error) {
+      undo.disabled = false;
+      setText(state, error.message);
+    }
+  });
+  readItem(step.fact_id).then((fact) => setText(text, showHidden(fact.body))).catch(() => setText(text, t("memory_gone_since")));
+  if (step.by_id) readItem(step.by_id).then((fact) => setText(by, t("tidied_by", { text: showHidden(fact.body) }))).catch(() => {});
+  return el("li", { class: "tidied" }, el("span", { class: "memory-kind" }, wordsFor("tidied", step.action)), text, by,
+    el("span", { class: "memory-when" }, formatFull(step.at)), step.undone_at ? null : undo, state);
+}
+
+function tidiedView() {
+  const list = el("ul", { class: "memory-rows" });
+  const end = el("div", {}, el("p", { class: "quiet" }, t("loading")));
+  listTidied().then((steps) => {
+    list.replaceChildren(...steps.map(tidiedRow));
+    end.replaceChildren(...(steps.length ? [] : [el("p", { class: "quiet" }, t("tidied_none"))]));
+  }).catch((error) => new ErrorLine(end).show(error));
+  return el("div", { class: "memory-list" }, el("p", { class: "quiet" }, t("tidied_means")), list, end);
+}
+
+function download(text) {
+  const address = URL.createObjectURL(new Blob([text], { type: "application/x-ndjson" }));
+  el("a", { href: address, download: `candor-memory-${new Date().toISOString().slice(0, 10)}.jsonl` }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
+}
+
+export function openMemoryPanel() {
+  const body = el("div", { class: "panel-body" });
+  const state = el("p", { class: "panel-state", role: "status" });
+  const errors = el("div", { class: "panel-errors" });
+  const views = {
+    profile: profileView,
+    tidied: tidiedView,
+    case: () => new CasePanel().element,
+  };
+  const openCase = (id) => { choose("case"); body.replaceChildren(new CasePanel(id).element); };
+  const tabs = TABS.map((name) => el("button", { class: "tab", type: "button", "data-tab": name, onclick: () => choose(name) }, t(`tab_${name}`)));
+  const file = el("input", { type: "file", accept: ".jsonl,.ndjson,application/x-ndjson", hidden: true, "data-testid": "memory-import-file" });
+  const tell = (error) => new ErrorLine(errors).show(error);
+
+  function choose(name) {
+    for (const tab of tabs) tab.setAttribute("aria-pressed", String(tab.dataset.tab === name));
+    body.replaceChildren(views[name] ? views[name]() : new MemoryList(name === "all" ? "" : name, openCase).element);
+    body.scrollTop = 0;
+  }
+
+  file.addEventListener("change", async () => {
+    const [chosen] = file.files;
+    if (!chosen) return;
+    setText(state, t("importing"));
+    try {
+      const counts = await importMemory(await chosen.text());
+      setText(state, t("imported", { stored: (counts.stored ?? 0) + (counts.merged ?? 0), there: counts.there ?? 0, left: (counts.left_out ?? 0) + (counts.refused ?? 0) }));
+      choose("all");
+    } catch (error) {
+      setText(state, "");
+      tell(error);
+    }
+    file.value = "";
+  });
+  const close = el("button", { class: "icon-button", type: "button", "aria-label": t("close"), title: t("close") }, icon("close"));
+  const head = el("header", { class: "panel-head" }, el("h2", {}, t("memory_panel")),
+    el("button", { class: "button small", type: "button", "data-testid": "memory-export", onclick: () => exportMemory().then(download).catch(tell) }, icon("download"), t("export")),
+    el("button", { class: "button small", type: "button", "data-testid": "memory-import", onclick: () => file.click() }, icon("up"), t("import")),
+    file, close);
+  const content = el("div", { class: "panel", "data-testid": "memory-panel" }, head, el("nav", { class: "tabs", "aria-label": t("memory_panel") }, tabs), errors, state, body);
+  const dialog = openDialog({ label: t("memory_panel"), className: "panel-dialog", content });
+  close.addEventListener("click", () => dialog.close());
+  // A link to where something was said leads out of the panel.
+  body.addEventListener("click", (event) => { if (event.target.closest("a[href^='#'], a[href^='/#']")) dialog.close(); });
+  choose("all");
+}

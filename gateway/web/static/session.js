@@ -1,0 +1,57 @@
+// The token of the person, shared by the open tabs of this browser and kept nowhere else: the last tab that closes takes it along.
+
+import { keep, recall } from "/static/storage.js";
+
+const TOKEN_KEY = "token";
+const ASK_MS = 300;
+
+const channel = "BroadcastChannel" in window ? new BroadcastChannel("candor-session") : null;
+
+export const currentToken = () => recall(TOKEN_KEY);
+
+/** Keep a token in this tab, and give it to tabs that wait for one. */
+export function signedIn(token) {
+  keep(TOKEN_KEY, token);
+  channel?.postMessage({ token });
+}
+
+/** Forget the token in every tab. */
+export function signOut() {
+  keep(TOKEN_KEY, "");
+  channel?.postMessage({ isOut: true });
+  location.reload();
+}
+
+/** Resolves to the first token of another tab that is not `refused`. */
+function nextToken(refused, signal) {
+  return new Promise((resolve) => {
+    channel?.addEventListener("message", ({ data }) => {
+      if (data?.token && data.token !== refused) resolve(data.token);
+    }, { signal });
+  });
+}
+
+/**
+ * A token from another tab, else from the person: `ask(isWrong, elsewhere)` shows the panel, which a token
+ * from `elsewhere` closes.
+ */
+export async function findToken(refused, ask) {
+  const listening = new AbortController();
+  const elsewhere = nextToken(refused, listening.signal);
+  channel?.postMessage({ isAsking: true });
+  const silence = new Promise((resolve) => { setTimeout(resolve, channel ? ASK_MS : 0, null); });
+  try {
+    return await Promise.race([elsewhere, silence]) ?? await ask(Boolean(refused), elsewhere);
+  } finally {
+    listening.abort();
+  }
+}
+
+channel?.addEventListener("message", ({ data }) => {
+  const token = currentToken();
+  if (data?.isAsking && token) channel.postMessage({ token });
+  if (data?.isOut && token) {
+    keep(TOKEN_KEY, "");
+    location.reload();
+  }
+});

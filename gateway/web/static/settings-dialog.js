@@ -1,0 +1,52 @@
+// What the person prefers: language, theme, density, send key, notifications; and signing out.
+
+import { openDialog } from "/static/dialog.js";
+import { el, setText } from "/static/dom.js";
+import { t } from "/static/i18n.js";
+import { allowNotifications } from "/static/notification.js";
+import { prefer, preferences } from "/static/preferences.js";
+import { currentToken, signOut } from "/static/session.js";
+
+const CHOICES = {
+  language: ["auto", "en", "zh-CN"],
+  theme: ["auto", "light", "dark"],
+  density: ["comfortable", "compact"],
+  sendKey: ["enter", "command"],
+};
+
+function choice(name, changed) {
+  const select = el("select", { id: `prefer-${name}`, "data-testid": `prefer-${name}` },
+    CHOICES[name].map((value) => el("option", { value, selected: preferences[name] === value }, t(`prefer_${name}_${value}`))));
+  select.addEventListener("change", () => {
+    prefer({ [name]: select.value });
+    changed(name);
+  });
+  return el("label", { class: "setting", for: select.id }, el("span", {}, t(`prefer_${name}`)), select);
+}
+
+function notificationSwitch() {
+  const means = el("span", { class: "switch-means", id: "notify-means", role: "status" }, t("prefer_notifications_mean"));
+  const input = el("input", { class: "switch", type: "checkbox", role: "switch", checked: preferences.notifications, "aria-labelledby": "notify-name", "aria-describedby": "notify-means", "data-testid": "prefer-notifications" });
+  input.addEventListener("change", async () => {
+    const isOn = input.checked && await allowNotifications();
+    if (input.checked && !isOn) setText(means, t("prefer_notifications_refused"));
+    input.checked = isOn;
+    prefer({ notifications: isOn });
+  });
+  return el("label", { class: "switch-row" },
+    el("span", { class: "switch-words" }, el("span", { class: "switch-name", id: "notify-name" }, t("prefer_notifications")), means), input);
+}
+
+/** `changed(name)` is called after each change; another language takes a reload, which keeps drafts. */
+export function openSettings(changed = () => {}) {
+  const tell = (name) => (name === "language" ? location.reload() : changed(name));
+  const close = el("button", { class: "button primary", type: "button" }, t("close"));
+  const out = currentToken() && el("button", { class: "button", type: "button", "data-testid": "sign-out", onclick: signOut }, t("sign_out"));
+  const content = el("div", { class: "dialog-body", "data-testid": "settings" },
+    el("h2", {}, t("settings")),
+    Object.keys(CHOICES).map((name) => choice(name, tell)),
+    notificationSwitch(),
+    el("div", { class: "dialog-actions" }, out, close));
+  const dialog = openDialog({ label: t("settings"), content });
+  close.addEventListener("click", () => dialog.close());
+}

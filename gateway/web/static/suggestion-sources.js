@@ -1,0 +1,66 @@
+// What the message box offers: files of the workspace after `@`; commands, skills and saved prompts after `/`.
+
+import { t } from "/static/i18n.js";
+import { listFolder, findFiles, readWorkspaceFile } from "/static/routes.js";
+import { dropPrompt, savedPrompts } from "/static/saved-prompts.js";
+
+const MAX_FILES = 12;
+const SKILLS = ".claude/skills";
+const MENTION = /(?:^|\s)@([^\s@]*)$/u;
+const COMMAND = /^[/／](\S*)$/u;
+
+const asWord = (path) => (/[\s`]/u.test(path) ? JSON.stringify(path) : path);
+
+async function filesFor(query) {
+  const isFolder = query === "" || query.endsWith("/");
+  const entries = isFolder ? await listFolder(query.replace(/\/+$/u, "")) : await findFiles(query, MAX_FILES);
+  return entries.filter((entry) => entry.readable && (query !== "" || !entry.name.startsWith("."))).slice(0, MAX_FILES).map((entry) => {
+    const isInside = entry.kind === "folder";
+    return {
+      icon: isInside ? "folder" : "file",
+      label: entry.name,
+      detail: entry.path.slice(0, -entry.name.length).replace(/\/$/u, ""),
+      // A folder's entries come next.
+      insert: isInside ? `@${entry.path}/` : `${asWord(entry.path)} `,
+    };
+  });
+}
+
+/** The line of a skill's file that says what it is for. */
+async function describeSkill(name) {
+  const text = await (await readWorkspaceFile(`${SKILLS}/${name}/SKILL.md`)).text();
+  return /^description:\s*(.+)$/mu.exec(text)?.[1].trim() ?? "";
+}
+
+let skills = null;
+
+async function loadSkills() {
+  const folders = (await listFolder(SKILLS)).filter((entry) => entry.kind === "folder" && entry.readable);
+  return Promise.all(folders.map(async ({ name }) => ({
+    icon: "spark", label: `/${name}`, detail: await describeSkill(name).catch(() => ""), insert: `/${name} `,
+  })));
+}
+
+async function commandsFor(query) {
+  // A workspace without skills is no failure; it may have some the next time.
+  skills ??= loadSkills().catch(() => { skills = null; return []; });
+  const wanted = query.toLowerCase();
+  const commands = [{ icon: "plus", label: "/clear", detail: t("command_clear"), insert: "/clear" }, ...await skills];
+  const prompts = savedPrompts().map((text) => ({
+    icon: "bookmark", label: text.split("\n", 1)[0], detail: t("saved_prompt"), insert: text, remove: () => dropPrompt(text),
+  }));
+  return [...commands.filter((item) => item.label.slice(1).toLowerCase().includes(wanted)), ...prompts.filter((item) => item.label.toLowerCase().includes(wanted))];
+}
+
+function source(pattern, replaces, load) {
+  return {
+    load,
+    /** Where the text to replace begins, and what was typed of it; null where nothing is offered. */
+    match(before) {
+      const found = pattern.exec(before);
+      return found && { start: before.length - found[1].length - replaces, query: found[1] };
+    },
+  };
+}
+
+export const SOURCES = [source(MENTION, 1, filesFor), source(COMMAND, 1, commandsFor)];

@@ -1,0 +1,138 @@
+// What an opened tool call shows: each tool's input and output in the form that speaks for it.
+
+import { ansiNodes, withoutAnsi } from "/static/ansi.js";
+import { el } from "/static/dom.js";
+import { t } from "/static/i18n.js";
+import { icon } from "/static/icons.js";
+import { lineDiff } from "/static/line-diff.js";
+import { block, code, diffTable, fieldList, numberedCode, plain } from "/static/tool-block.js";
+import { workspaceImage } from "/static/tool-image.js";
+import { isToldInWords } from "/static/tool-words.js";
+import { showHidden } from "/static/visible.js";
+
+const IMAGE = /\.(png|jpe?g|gif|webp)$/i;
+const NUMBERED = /^ *(\d+)(?:\t|→)(.*)$/;
+const REMINDER = /\n*<system-reminder>[\s\S]*?<\/system-reminder>\s*$/;
+const HIT = /^(.+?):(\d+):(.*)$/;
+
+const asText = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2) ?? "");
+const textOf = (input, name) => asText(input?.[name] ?? "");
+const baseName = (path) => path.split(/[\\/]/).at(-1) || "output.txt";
+
+const fields = (label, input) => (input && Object.keys(input).length ? block(label, asText(input), fieldList(input), { fileName: "input.json" }) : null);
+
+const generic = { input: ({ input }) => [fields(t("tool_input"), input)], output: (text) => block(t("tool_output"), text, plain(showHidden(text))) };
+
+// -- Bash -----------------------------------------------------------------------------------------
+
+const bash = {
+  input: ({ input, ran }) => {
+    const written = textOf(input, "command");
+    const command = ran?.command ?? written;
+    return [
+      block(t(ran?.command ? "tool_ran" : "tool_command"), command, plain(code(command, "bash")), { className: "is-command", fileName: "command.sh" }),
+      ran?.command ? el("p", { class: "tool-note" }, t("tool_canonical"), " ", el("code", {}, showHidden(written))) : null,
+    ];
+  },
+  output: (text) => block(t("tool_output"), withoutAnsi(text), plain(...ansiNodes(text))),
+};
+
+// -- Edit, Write ----------------------------------------------------------------------------------
+
+const diffBlock = (path, before, after) => {
+  const rows = lineDiff(before, after);
+  const text = rows.map(({ sign, text: line }) => `${sign}${line}\n`).join("");
+  return block(showHidden(path), text, diffTable(rows), { fileName: `${baseName(path)}.diff` });
+};
+
+const quietOutput = (text) => el("p", { class: "tool-note" }, showHidden(text));
+
+const edit = {
+  input: ({ input }) => {
+    const edits = Array.isArray(input.edits) ? input.edits : [input];
+    const path = textOf(input, "file_path");
+    return [...edits.map((one) => diffBlock(path, textOf(one, "old_string"), textOf(one, "new_string"))), input.replace_all === true ? el("p", { class: "tool-note" }, t("tool_replace_all")) : null];
+  },
+  output: quietOutput,
+};
+
+const write = { input: ({ input }) => [diffBlock(textOf(input, "file_path"), "", textOf(input, "content"))], output: quietOutput };
+const notebook = { input: ({ input }) => [diffBlock(textOf(input, "notebook_path"), "", textOf(input, "new_source"))], output: quietOutput };
+
+// -- Read, Grep -----------------------------------------------------------------------------------
+
+/** `12<tab>text` for each line; null where the output has another form. */
+function numberedLines(output) {
+  const lines = output.replace(REMINDER, "").split("\n").map((line) => NUMBERED.exec(line) ?? line);
+  return lines.some((line) => typeof line !== "string") ? lines.map((line) => (typeof line === "string" ? { number: "", text: line } : { number: line[1], text: line[2] })) : null;
+}
+
+const read = {
+  input: ({ input: { file_path: _, ...range } }) => [Object.keys(range).length ? fields(t("tool_input"), range) : null],
+  output: (output, { input }) => {
+    const path = textOf(input, "file_path");
+    if (IMAGE.test(path)) return workspaceImage(path);
+    const lines = numberedLines(output);
+    if (!lines) return generic.output(output.replace(REMINDER, ""));
+    const texts = lines.map(({ text }) => text);
+    return block(showHidden(path), texts.join("\n"), numberedCode(texts, lines.map(({ number }) => number), path), { fileName: baseName(path) });
+  },
+};
+
+/** The hits by file, in order: `[path, [{number, text}]]`; null where the output is a list of files or counts. */
+function hitsByFile(output) {
+  const files = new Map();
+  for (const line of output.split("\n")) {
+    const [, path, number, text] = HIT.exec(line) ?? contextLine(line, files) ?? [];
+    if (path) files.set(path, [...files.get(path) ?? [], { number, text }]);
+  }
+  return files.size ? files : null;
+}
+
+/** A line around a hit is `path-12-text`; only a file that has a hit tells where its path ends. */
+function contextLine(line, files) {
+  const path = [...files.keys()].find((known) => line.startsWith(`${known}-`));
+  const found = path && /^-(\d+)-(.*)$/.exec(line.slice(path.length));
+  return found ? [line, path, found[1], found[2]] : null;
+}
+
+const grep = {
+  input: generic.input,
+  output: (output) => {
+    const files = hitsByFile(output);
+    if (!files) return generic.output(output);
+    return [...files].map(([path, hits]) => {
+      const texts = hits.map(({ text }) => text);
+      return block(showHidden(path), texts.join("\n"), numberedCode(texts, hits.map(({ number }) => number), path), { fileName: baseName(path) });
+    });
+  },
+};
+
+// -- TodoWrite ------------------------------------------------------------------------------------
+
+const TODO_STATES = { completed: "check", in_progress: "chevron" };
+
+const todos = {
+  input: ({ input }) => (Array.isArray(input.todos) ? [el("ul", { class: "todo-list", "data-testid": "todo-list", "aria-label": t("todo_list") }, input.todos.map((todo) => {
+    const state = todo?.status in TODO_STATES ? todo.status : "pending";
+    return el("li", { class: `todo is-${state}` }, el("span", { class: "todo-mark", role: "img", "aria-label": t(`todo_${state}`) }, TODO_STATES[state] ? icon(TODO_STATES[state]) : null), el("span", { dir: "auto" }, showHidden(asText(todo?.content ?? todo))));
+  }))] : generic.input({ input })),
+  output: () => null,
+};
+
+const CARDS = { Bash: bash, Edit: edit, MultiEdit: edit, Write: write, NotebookEdit: notebook, Read: read, Grep: grep, TodoWrite: todos };
+
+/** The parts of a call that is known whole. What failed is shown once: the agent program repeats the error as output. */
+export function callBlocks(tool) {
+  const card = CARDS[tool.name] ?? generic;
+  const input = tool.input ?? {};
+  const failure = tool.error ? block(t("tool_error"), withoutAnsi(asText(tool.error)), plain(...ansiNodes(asText(tool.error))), { className: "is-error" }) : null;
+  const output = tool.output && tool.output !== tool.error ? card.output(asText(tool.output), { ...tool, input }) : null;
+  return [
+    isToldInWords(tool.name) ? block(t("tool_name"), tool.name, plain(showHidden(tool.name))) : null,
+    ...card.input({ ...tool, input }),
+    card !== bash && tool.ran ? fields(t("tool_ran_with"), tool.ran) : null,
+    failure,
+    output,
+  ].flat().filter(Boolean);
+}

@@ -1,0 +1,42 @@
+// Links and pictures in a text that name files of the workspace.
+
+import { request } from "/static/api.js";
+import { el } from "/static/dom.js";
+
+const MAX_PICTURE_BYTES = 20_000_000;
+const routeOf = (path) => `/workspace/file?path=${encodeURIComponent(path)}`;
+
+async function save(path) {
+  const url = URL.createObjectURL(await (await request(routeOf(path))).blob());
+  el("a", { href: url, download: path.split("/").at(-1) }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}
+
+/** Let a link open its file: whoever shows files takes the event `candor:open-file`; else it is saved. */
+export function linkFile(link) {
+  const { path } = link.dataset;
+  link.href = `.${routeOf(path)}`;
+  link.title = path;
+  link.addEventListener("click", (event) => {
+    event.preventDefault();
+    const asked = new CustomEvent("candor:open-file", { bubbles: true, cancelable: true, detail: { path } });
+    if (link.dispatchEvent(asked)) save(path).catch(() => link.classList.add("is-missing"));
+  });
+}
+
+/** Put the picture in the place of its link; where it is none, a link to the file stays. */
+export async function showImage(link) {
+  link.dataset.path = link.dataset.image;
+  delete link.dataset.image;
+  linkFile(link);
+  try {
+    const picture = await (await request(routeOf(link.dataset.path))).blob();
+    if (!picture.type.startsWith("image/") || picture.size > MAX_PICTURE_BYTES) return;
+    const src = URL.createObjectURL(picture);
+    const drop = () => URL.revokeObjectURL(src);
+    const image = el("img", { class: "picture", src, alt: link.textContent, onload: drop, onerror: drop });
+    link.replaceChildren(image);
+  } catch {
+    link.classList.add("is-missing");
+  }
+}

@@ -1,0 +1,72 @@
+"""axe on every screen: both languages, both schemes, both sizes.
+
+axe-core (`vendor/`, MPL-2.0, `axe.min.js` of the package as its authors publish it) never reaches a
+person: it is run in the page by the browser's own debugger.
+"""
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.chat_page import ChatPage
+from tests.browser.conftest import OpenPage
+from tests.browser.test_prose import RICH
+from tests.support.live_server import bash, script
+
+pytestmark = pytest.mark.browser
+
+AXE = Path(__file__).parent / "vendor" / "axe-4.14.1.js"
+PHONE = 390
+LOOKS: tuple[tuple[Literal["light", "dark"], int], ...] = (("light", 1280), ("dark", PHONE))
+"""Together with the two languages: each scheme, size and language, and each two of them but some."""
+JUDGE = """async () => {
+  const { violations } = await axe.run(document, { resultTypes: ["violations"], iframes: false });
+  const place = ({ target, any }) => `${target}: ${any[0]?.message ?? ""}`;
+  return violations.map(({ id, nodes }) => `${id} (${nodes.length}) ${nodes.slice(0, 2).map(place).join("; ")}`);
+}"""
+OPENERS = "[aria-haspopup=dialog]:visible:enabled"
+
+
+def _faults(
+    chat: ChatPage, screen: str, looks: tuple[tuple[Literal["light", "dark"], int], ...] = LOOKS
+) -> list[str]:
+    found = []
+    for scheme, width in looks:
+        chat.page.emulate_media(color_scheme=scheme)
+        chat.page.set_viewport_size({"width": width, "height": 800})
+        found += [f"{screen}, {scheme}, {width}: {fault}" for fault in chat.page.evaluate(JUDGE)]
+    chat.page.set_viewport_size({"width": 1280, "height": 800})
+    return found
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_axe_finds_nothing_on_any_screen(open_page: OpenPage, locale: str) -> None:
+    chat = open_page(locale=locale)
+    chat.page.evaluate(AXE.read_text("utf-8"))
+    expect(chat.get("welcome")).to_be_visible()
+    faults = _faults(chat, "start")
+    text = RICH.replace("![dots](dots.png)", "")
+    chat.ask(script({"thinking": "Hm."}, bash("cat nowhere.txt"), bash("ls"), {"text": text}))
+    for call in chat.turn.tools.all():
+        call.get_by_role("button").first.click()
+    faults += _faults(chat, "turn")
+    chat.turn.at.get_by_test_id("log-link").click()
+    expect(chat.get("log-dialog").locator(".log-step").first).to_be_visible()
+    faults += _faults(chat, "log")
+    chat.page.keyboard.press("Escape")
+    openers = chat.page.locator(OPENERS)
+    for number in range(openers.count()):
+        name = openers.nth(number).get_attribute("data-testid")
+        openers.nth(number).click()
+        expect(chat.page.locator("dialog[open]")).to_be_visible()
+        faults += _faults(chat, f"{name} opened")
+        chat.page.keyboard.press("Escape")
+        expect(chat.page.locator("dialog[open]")).to_have_count(0)
+    chat.page.set_viewport_size({"width": PHONE, "height": 800})
+    chat.page.locator("#sidebar-open").click()
+    expect(chat.get("conversation-list")).to_be_in_viewport()
+    faults += _faults(chat, "list", (("dark", PHONE), ("light", PHONE)))
+    assert openers.count() > 1
+    assert not faults, "\n".join(faults)

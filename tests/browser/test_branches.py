@@ -1,0 +1,74 @@
+"""What a person does with a conversation: branches, with a way back; model and project; what it used; its export."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.chat_page import ChatPage
+from tests.support.live_server import LiveServer
+
+pytestmark = pytest.mark.browser
+
+
+def test_an_edited_a_retried_and_a_branched_turn_each_lead_back_to_the_other_branch(
+    chat: ChatPage,
+) -> None:
+    first = chat.ask("my stone is opal")
+    original = chat.page.url
+    chat.ask("what is my stone?")
+    chat.turns.first.hover()
+    chat.turns.first.get_by_test_id("edit-message").click()
+    chat.get("edit-field").fill("my stone is jade")
+    chat.get("edit-field").press("Enter")
+
+    expect(chat.turn.message).to_have_text("my stone is jade")
+    expect(first.outcome).to_be_visible()
+    expect(chat.get("branch-place")).to_have_text("2 / 2")
+    expect(chat.page.locator("#title")).to_have_text("my stone is jade")
+    expect(chat.ask("what is my stone?").reply).to_contain_text("jade")
+
+    chat.get("branch-before").click()
+    expect(chat.page).to_have_url(original)
+    expect(chat.turn.reply).to_contain_text("opal")
+    chat.turn.at.hover()
+    chat.turn.at.get_by_test_id("retry-turn").click()
+    expect(chat.turn.at.get_by_test_id("branch-place")).to_have_text("2 / 2")
+    expect(chat.turn.reply).to_contain_text("opal")
+    chat.turn.at.get_by_test_id("branch-before").click()
+    expect(chat.page).to_have_url(original)
+
+    chat.turns.first.hover()
+    chat.turns.first.get_by_test_id("branch-here").click()
+    expect(chat.get("branch-end")).to_contain_text("3 / 3")
+    expect(chat.turns).to_have_count(1)
+    chat.get("branch-end").get_by_test_id("branch-before").click()
+    expect(chat.turn.at.get_by_test_id("branch-place")).to_have_text("2 / 3")
+
+
+def test_the_details_show_what_was_used_choose_model_and_project_and_give_the_whole_away(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    turn = chat.ask("my kite is red")
+    expect(turn.at.get_by_test_id("turn-usage")).to_contain_text("tokens")
+    chat.get("details-button").click()
+    expect(chat.get("usage")).to_contain_text("Turns1Tokens read")
+    expect(chat.get("context-use")).to_contain_text("Context: ")
+    with chat.page.expect_download() as download:
+        chat.get("export-markdown").click()
+    assert download.value.suggested_filename == f"{chat.conversation_id}.md"
+    text = Path(download.value.path()).read_text(encoding="utf-8")
+    assert text.startswith("# my kite is red\n")
+    assert "your kite is red" in text
+
+    chat.get("details-model").fill("haiku")
+    chat.get("details-project").fill("kites")
+    chat.get("details-save").click()
+
+    expect(chat.get("details-button")).to_contain_text("haiku")
+    url = f"{server.url}/conversations/{chat.conversation_id}"
+    stored = httpx.get(url, trust_env=False).json()
+    assert (stored["model"], stored["project_id"]) == ("haiku", "kites")
+    chat.start_new()
+    expect(chat.get("details-button")).to_contain_text("haiku")

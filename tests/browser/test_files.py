@@ -1,0 +1,147 @@
+"""Files on the page: attached to a message, completed in the box, looked at, changed by a turn.
+
+Their names and contents are hostile throughout.
+"""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.chat_page import ChatPage
+from tests.browser.test_safety import HOSTILE, IMAGE, expect_only_text
+from tests.support.live_server import LiveServer, bash, script
+
+pytestmark = pytest.mark.browser
+
+SEND_FILES = """([name, kind]) => {
+  const transfer = new DataTransfer();
+  transfer.items.add(new File(["hello"], name, { type: "text/plain" }));
+  const field = document.querySelector("#message");
+  field.dispatchEvent(kind === "paste"
+    ? new ClipboardEvent("paste", { clipboardData: transfer, bubbles: true, cancelable: true })
+    : new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }));
+}"""
+
+
+def test_files_chosen_dropped_and_pasted_go_with_the_message_as_paths(
+    chat: ChatPage, server: LiveServer, tmp_path: Path
+) -> None:
+    chosen = tmp_path / "chosen plan.md"
+    chosen.write_text("# Plan", encoding="utf-8")
+    chat.get("attach-input").set_input_files(chosen)
+    chat.page.evaluate(SEND_FILES, [f"{IMAGE}.txt", "drop"])
+    chat.page.evaluate(SEND_FILES, ["pasted.txt", "paste"])
+    chips = chat.page.locator(".attachment[data-path]")
+    expect(chips).to_have_count(3)
+    expect(chips.nth(1)).to_contain_text(IMAGE)
+    chips.filter(has_text="pasted").get_by_role("button").click()
+    expect(chips).to_have_count(2)
+    expect_only_text(chat)
+
+    chat.composer.press("Enter")
+
+    expect(chat.turn.message).to_contain_text("uploads/chosen plan.md")
+    expect(chat.turn.message).to_contain_text(f"uploads/{IMAGE}.txt")
+    expect(chat.turn.message).not_to_contain_text("pasted")
+    expect(chips).to_have_count(0)
+    expect(chat.turn.outcome).to_be_visible()
+    assert (server.workspace / "uploads" / f"{IMAGE}.txt").read_text() == "hello"
+    chat.page.evaluate(SEND_FILES, [".env", "drop"])
+    expect(chat.get("error-line")).to_have_attribute("data-code", "path_denied")
+    chat.get("error-line").get_by_role("button", name="Dismiss").click()
+    chat.witness.failed_requests.clear()  # the refusal is what was wanted
+
+
+def test_the_box_completes_files_skills_and_saved_prompts_and_recalls_what_was_sent(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    folder = server.workspace / "box"
+    folder.mkdir()
+    (folder / f"lamp {IMAGE}.md").write_text("x", encoding="utf-8")
+    offered = chat.get("completion")
+    chat.composer.press_sequentially("see @lamp")
+    expect(offered.first).to_contain_text(IMAGE)
+    expect_only_text(chat)
+    chat.composer.press("Enter")
+    expect(chat.composer).to_have_value(f'see "box/lamp {IMAGE}.md" ')
+
+    chat.composer.fill("water the fern")
+    chat.get("save-prompt").click()
+    chat.composer.fill("")
+    chat.composer.press_sequentially("/fern")
+    expect(offered).to_have_count(1)
+    chat.composer.press("Tab")
+    expect(chat.composer).to_have_value("water the fern")
+    chat.composer.fill("")
+    chat.composer.press_sequentially("/memory-c")
+    expect(offered.first).to_contain_text("/memory-capture")
+    chat.composer.press("Escape")
+    expect(chat.get("completions")).to_be_hidden()
+
+    chat.composer.fill("")
+    chat.ask("my fern is green")
+    chat.composer.press("ArrowUp")
+    expect(chat.composer).to_have_value("my fern is green")
+    chat.composer.press("ArrowDown")
+    expect(chat.composer).to_have_value("")
+
+
+def test_the_panel_shows_files_as_text_and_keeps_what_the_policy_keeps(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    folder = server.workspace / "panel"
+    folder.mkdir()
+    (folder / f"{IMAGE}.html").write_text(HOSTILE, encoding="utf-8")
+    (folder / ".env").write_text("KEY=x", encoding="utf-8")
+    chat.get("files-button").click()
+    rows = chat.get("file-row")
+    rows.filter(has_text="panel").click()
+    expect(chat.page.locator('[data-path="panel/.env"]')).to_be_disabled()
+    rows.filter(has_text=IMAGE).click()
+    expect(chat.get("file-body")).to_contain_text(HOSTILE)
+    expect_only_text(chat)
+    with chat.page.expect_download() as saved:
+        chat.get("file-download").click()
+    assert Path(saved.value.path()).read_text() == HOSTILE
+    chat.get("files-search").fill("panel html")
+    expect(rows).to_have_count(1)
+    chat.get("file-attach").click()
+    expect(chat.get("attachment")).to_have_attribute("data-path", f"panel/{IMAGE}.html")
+    chat.get("attachment").get_by_role("button").click()
+
+
+def test_what_a_turn_changed_is_shown_as_a_diff(chat: ChatPage, server: LiveServer) -> None:
+    (server.workspace / "fern.txt").write_text("one\ntwo\n", encoding="utf-8")
+    written = {"file_path": "fern.txt", "content": f"one\n{HOSTILE}\n"}
+    chat.ask(
+        script(
+            {"tool": "Read", "input": {"file_path": "fern.txt"}},
+            {"tool": "Write", "input": written},
+            bash(f"cp fern.txt '{IMAGE}.txt'"),
+            {"text": "Done."},
+        )
+    )
+    expect(chat.get("changes-link").last).to_contain_text("2 files changed+3−1")
+    chat.page.reload()  # it is stored
+    chat.get("changes-link").last.click()
+    changed = chat.get("change")
+    expect(changed).to_have_count(2)
+    expect(changed.first).to_contain_text(f"{IMAGE}.txt")
+    expect(changed.last.locator(".is-added").last).to_contain_text(HOSTILE)
+    expect(changed.last.locator(".diff-row.is-removed")).to_contain_text("two")
+    expect_only_text(chat)
+    chat.page.keyboard.press("Escape")
+
+
+def test_a_todo_list_is_drawn_as_one(talk: ChatPage) -> None:
+    """Also where the agent was refused it: the shipped rules do not offer the tool."""
+    states = ("completed", "in_progress", "pending", IMAGE)
+    todos = [{"content": f"water {HOSTILE}", "status": state} for state in states]
+    talk.ask(script({"tool": "TodoWrite", "input": {"todos": todos}}, {"text": "Listed."}))
+    talk.turn.tools.get_by_role("button").first.click()
+    items = talk.get("todo-list").get_by_role("listitem")
+    expect(items).to_have_count(4)
+    expect(items.first.get_by_role("img", name="done")).to_be_visible()
+    expect(items.last).to_contain_text(HOSTILE)
+    expect_only_text(talk)

@@ -1,0 +1,109 @@
+"""The panel of a person's memory: items, facts, profile, cases, export and import."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.chat_page import ChatPage
+from tests.browser.memory_on_page import CASE
+from tests.support.live_server import LiveServer
+
+pytestmark = pytest.mark.browser
+
+MARKUP = "<img src=x onerror=alert(1)> is in my shed"
+
+
+def post(server: LiveServer, path: str, **body: Any) -> dict[str, Any]:
+    answer = httpx.post(f"{server.url}{path}", json=body, trust_env=False)
+    assert answer.status_code in {200, 201}, answer.text
+    whole: dict[str, Any] = answer.json()
+    return whole
+
+
+def open_panel(chat: ChatPage, tab: str) -> Locator:
+    chat.get("open-memory").click()
+    panel = chat.get("memory-panel")
+    panel.locator(f"[data-tab={tab}]").click()
+    return panel
+
+
+def test_a_fact_is_found_corrected_forgotten_and_brought_back(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    for text in (MARKUP, "my bicycle is green"):
+        post(server, "/memory/facts", text=text)
+    panel = open_panel(chat, "fact")
+    rows = panel.get_by_test_id("memory-row")
+    expect(rows.filter(has_text=MARKUP)).to_be_visible()
+
+    panel.get_by_test_id("memory-search").fill("bicycle")
+    expect(rows).to_have_count(1)
+    rows.locator("summary").click()
+    expect(rows).to_contain_text("you wrote it")
+    rows.get_by_test_id("correct").click()
+    rows.get_by_test_id("fact-text").fill("my bicycle is blue <b>now</b>")
+    rows.get_by_test_id("fact-save").click()
+    expect(rows.locator("summary")).to_contain_text("my bicycle is blue <b>now</b>")
+    rows.get_by_test_id("forget").click()
+    rows.get_by_test_id("forget-confirm").click()
+    expect(rows).to_contain_text("Forgotten")
+    asked = {"kind": "fact", "q": "bicycle"}
+    url = f"{server.url}/memory/items"
+    assert httpx.get(url, params=asked, trust_env=False).json()["items"] == []
+    rows.get_by_test_id("forget-undo").click()
+    expect(rows.get_by_test_id("forget")).to_be_visible()
+
+    (again,) = httpx.get(url, params=asked, trust_env=False).json()["items"]
+    assert again["title"] == "my bicycle is blue <b>now</b>"
+    chat.page.keyboard.press("Escape")
+
+
+def test_the_profile_is_kept_and_an_export_is_imported(chat: ChatPage, tmp_path: Path) -> None:
+    panel = open_panel(chat, "profile")
+    panel.get_by_test_id("profile-text").fill("I am Ana. <script>alert(1)</script>")
+    panel.get_by_test_id("profile-save").click()
+    expect(panel).to_contain_text("Saved")
+    with chat.page.expect_download() as exported:
+        panel.get_by_test_id("memory-export").click()
+    file = tmp_path / exported.value.suggested_filename
+    exported.value.save_as(file)
+    assert '"candor-profile-1"' in file.read_text("utf-8")
+
+    panel.get_by_test_id("memory-import-file").set_input_files(file)
+
+    expect(panel).to_contain_text("0 restored")
+    panel.locator("[data-tab=profile]").click()
+    expect(panel.get_by_test_id("profile-text")).to_have_value(
+        "I am Ana. <script>alert(1)</script>"
+    )
+    chat.page.keyboard.press("Escape")
+
+
+def test_a_case_is_found_judged_and_merged_with_its_twin(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    for symptom in ("<u>Receipts</u> cannot be uploaded", "Photographs of receipts are refused"):
+        case = {**CASE, "symptom_summary": symptom, "diagnosis": f"{CASE['diagnosis']} {symptom}."}
+        post(server, "/memory/cases", case=case)
+    panel = open_panel(chat, "case")
+    panel.get_by_test_id("case-search").fill("receipts 413")
+    panel.get_by_test_id("case-row").filter(has_text="<u>Receipts</u>").click()
+    case_view = panel.get_by_test_id("case")
+    expect(case_view).to_contain_text("client_max_body_size")
+    related = panel.get_by_test_id("case-relations").locator("li")
+    related = related.filter(has_text="Photographs of receipts")
+    expect(related).to_be_visible()
+
+    case_view.get_by_test_id("case-helpful").click()
+    expect(panel.get_by_test_id("case-history")).to_contain_text("Judged")
+    related.get_by_test_id("case-merge").click()
+    chat.get("confirm").click()
+
+    expect(panel.get_by_test_id("case-history")).to_contain_text("Another report was merged")
+    expect(related).to_have_count(0)
+    panel.get_by_test_id("case-back").click()
+    expect(panel.get_by_test_id("case-row").filter(has_text="Photographs")).to_have_count(0)
+    chat.page.keyboard.press("Escape")

@@ -1,0 +1,165 @@
+"""Text of a model: what Markdown becomes, while it is written and when it is whole."""
+
+import struct
+import zlib
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.chat_page import ChatPage
+from tests.support.live_server import LiveServer, script
+
+pytestmark = pytest.mark.browser
+
+RICH = r"""# Files
+
+Some *words*, $e^{i\pi}$, 5 $ and 6 $, [a file](notes/a.md), [fine](https://elsewhere.example/)[^why].
+
+- [x] done
+- [ ] to do
+  - nested
+- **plain**
+
+```python
+print('hi')
+```
+
+```diff
+-old
++new
+```
+
+```mermaid
+flowchart LR
+  A[Start] --> B[End]
+```
+
+| a | b |
+| - | -: |
+| 1 | 2 |
+
+$$
+\frac{1}{2}
+$$
+
+![dots](dots.png)
+
+[^why]: Because of `this`.
+"""
+
+# Gives the text to the page letter by letter, a frame each, and returns every state that was shown.
+WRITE = """async (text) => {
+  const { LiveText } = await import("/static/live-text.js");
+  const live = new LiveText();
+  const frame = () => new Promise(requestAnimationFrame);
+  document.getElementById("transcript").append(live.element);
+  const states = [];
+  let first = null;
+  for (let length = 1; length <= text.length; length += 1) {
+    live.update(text.slice(0, length));
+    const wanted = performance.now() + 45;
+    while (performance.now() < wanted) await frame();
+    first ??= live.element.firstElementChild;
+    states.push(live.element.innerText);
+  }
+  while (!live.element.querySelector("pre code")?.textContent.startsWith("n")) await frame();
+  states.push(live.element.innerText);
+  const { renderProse } = await import("/static/prose.js");
+  const isKept = first === renderProse(text).firstElementChild;
+  live.element.remove();
+  return { states: [...new Set(states)], isKept };
+}"""
+
+# Renders a long text at once; returns how much of it is there at first, and how much in the end.
+RENDER = """async (text) => {
+  const { renderProse } = await import("/static/prose.js");
+  const host = document.createElement("div");
+  host.className = "prose";
+  host.append(renderProse(text));
+  const count = () => host.querySelectorAll("li, tr, p").length;
+  const first = count();
+  for (let last = -1; last !== count() || host.lastChild.nodeType === Node.COMMENT_NODE;) {
+    last = count();
+    await new Promise((done) => { setTimeout(done, 20); });
+  }
+  const tops = [...host.children].map((node) => node.tagName);
+  return { first, count: count(), lists: host.querySelectorAll("ul").length, tables: host.querySelectorAll("table").length, tops: new Set(tops).size };
+}"""
+
+
+def _picture() -> bytes:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
+
+    head = struct.pack(">IIBBBBB", 2, 1, 8, 2, 0, 0, 0)
+    pixels = zlib.compress(b"\0\xff\0\0\0\0\xff")
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+    )
+
+
+def test_markdown_becomes_structure(talk: ChatPage, server: LiveServer) -> None:
+    (server.workspace / "dots.png").write_bytes(_picture())
+
+    reply = talk.ask(script({"text": RICH})).reply
+
+    expect(reply.locator("h1")).to_have_text("Files")
+    expect(reply.locator("li > strong")).to_have_text("plain")
+    expect(reply.get_by_role("img", name="done")).to_have_count(1)
+    expect(reply.locator("li li")).to_have_text("nested")
+    expect(reply.locator("td").last).to_have_attribute("align", "right")
+    expect(reply.locator("math")).to_have_count(2)
+    expect(reply.locator("mfrac")).to_have_count(1)
+    expect(reply.locator("p").first).to_contain_text("5 $ and 6 $")
+    expect(reply.locator("pre code .hl-string")).to_have_text("'hi'")
+    expect(reply.locator(".hl-addition")).to_have_text("+new")
+    drawing = reply.frame_locator("iframe")
+    expect(drawing.locator("p").get_by_text("Start")).to_be_visible()
+    expect(reply.locator("iframe")).to_have_attribute("sandbox", "allow-scripts")
+    reply.get_by_role("button", name="Show source").click()
+    expect(reply.get_by_text("A[Start]")).to_be_visible()
+    picture = reply.get_by_role("img", name="dots")
+    expect(picture).to_have_js_property("naturalWidth", 2)
+    reply.locator("sup a").click()
+    expect(reply.locator("[data-note]")).to_be_focused()
+    expect(reply.locator("[data-note]")).to_contain_text("Because of this.")
+    expect(reply.get_by_role("link", name="a file")).to_have_attribute("title", "notes/a.md")
+
+
+def test_code_can_be_copied(talk: ChatPage) -> None:
+    reply = talk.ask(script({"text": "```\nprint('hi')\n```"})).reply
+
+    talk.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    reply.get_by_role("button", name="Copy").click()
+
+    expect(reply.get_by_role("button", name="Copied")).to_be_visible()
+    assert talk.page.evaluate("navigator.clipboard.readText()") == "print('hi')\n"
+
+
+def test_text_that_is_being_written_only_grows(talk: ChatPage) -> None:
+    """No marks are seen, nothing is taken back, and what stands there stays the same element."""
+    text = "A **b** [c](http://d.e) `f`\n\n## G\n\n- h\n- *i*\n\n| j | k |\n|--|--|\n| l | m |\n\n```py\nn\n```\n"
+
+    written = talk.page.evaluate(WRITE, text)
+
+    def shown(state: str) -> str:
+        return "".join(state.split())
+
+    final = shown(written["states"][-1])
+    assert final == "AbcfGhijklmpyn"
+    taken_back = [state for state in written["states"] if not final.startswith(shown(state))]
+    assert (taken_back, written["isKept"]) == ([], True)
+
+
+def test_a_long_text_is_rendered_in_parts_that_are_one_text(talk: ChatPage) -> None:
+    rows = 4000
+    text = "".join(f"- item {n}\n" for n in range(rows))
+    text += "\n| a |\n| - |\n" + "".join(f"| {n} |\n" for n in range(rows))
+    text += "".join(f"\nwords {n}\n" for n in range(rows))
+
+    rendered = talk.page.evaluate(RENDER, text)
+
+    assert rendered.pop("first") < rows / 2
+    assert rendered == {"count": 3 * rows + 1, "lists": 1, "tables": 1, "tops": 3}
