@@ -1,10 +1,15 @@
-"""`python -m bench [name …]`: runs the named benchmarks, all by default, and prints their tables."""
+"""`python -m bench [name …]`: runs the named benchmarks, all by default, and prints their tables.
+
+`python -m bench locomo --path FILE` needs data that are not kept here.
+"""
 
 import argparse
+from pathlib import Path
 
 import anyio
 
-from bench import first_text, flushes, growth, many_conversations, policy, streams
+from bench import first_text, flushes, growth, locomo, many_conversations, page, policy, streams
+from bench.person import measure as person
 from bench.report import describe_machine
 
 BENCHMARKS = {
@@ -12,6 +17,8 @@ BENCHMARKS = {
     "flushes": flushes.run,
     "growth": growth.run,
     "many_conversations": many_conversations.run,
+    "page": page.run,
+    "person": person.run,
     "policy": policy.run,
     "streams": streams.run,
 }
@@ -19,12 +26,18 @@ BENCHMARKS = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench")
-    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], default=[])
+    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, "locomo", []], default=[])
     parser.add_argument("--rounds", type=int, default=30, help="samples of each kind")
+    parser.add_argument("--path", type=Path, help="LoCoMo's file, locomo10.json")
     options = parser.parse_args()
+    if "locomo" in options.names and options.path is None:
+        parser.error("locomo needs --path")
     print(describe_machine(), end="\n\n")
     for name in options.names or BENCHMARKS:
-        anyio.run(BENCHMARKS[name], options.rounds)
+        if name == "locomo":
+            anyio.run(locomo.run, options.path)
+        else:
+            anyio.run(BENCHMARKS[name], options.rounds)
 
 
 main()

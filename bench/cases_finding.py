@@ -20,7 +20,6 @@ from memory.embeddings.hashed import HashedEmbedder
 TOP = 5
 SEED = 7
 """Of the questions; the cases have another one."""
-MAX_MAKING_S = 240
 
 
 class PlainVectors:
@@ -81,9 +80,6 @@ async def run(count: int, examples: list[Mapping[str, Any]]) -> dict[str, Any]:
         directory, loaded = Path(name), Loader()
         await loaded.load(directory, count, is_related=False)
         async with memory_in(directory) as memory:
-            assert memory.vectors is not None
-            with anyio.fail_after(MAX_MAKING_S):
-                await memory.vectors.wait_settled()
             found, missed = await ask_all(memory, loaded, Teller(SEED).questions())
     examples += missed
     parts = found["Candor"]

@@ -16,9 +16,11 @@ APP = "shop"
 
 @asynccontextmanager
 async def memory_in(directory: Path) -> AsyncIterator[Memory]:
-    """Open it with its own vectors (no model), so that a run needs nothing from the network."""
+    """Open it as it is without an embedding model, so that a run needs nothing from the network."""
     plan = MemoryPlan(
-        data_dir=directory, workspace=directory / "workspace", mask=_as_it_is, embedder="hashed"
+        data_dir=directory,
+        workspace=directory / "workspace",
+        mask=_as_it_is,
     )
     (directory / "workspace").mkdir(exist_ok=True)
     async with open_memory(plan, now=utc_now, draw=random.Random(1).random) as memory:

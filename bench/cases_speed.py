@@ -22,7 +22,6 @@ from memory.cases.results import Refusal, SearchAnswer
 ASKED = 200
 WRITTEN = 100
 WARM = 20
-MAX_REBUILD_S = 420
 TOOLS = ("search", "render", "feedback", "upsert")
 
 
@@ -140,12 +139,7 @@ async def measure(count: int) -> dict[str, Any]:
         loaded_s = await Loader().load(directory, count, is_related=True)
         plain = await anyio.to_thread.run_sync(Plain, directory)
         try:
-            started = time.perf_counter()
             async with memory_in(directory) as memory:
-                with anyio.fail_after(MAX_REBUILD_S):
-                    assert memory.vectors is not None
-                    await memory.vectors.wait_settled()
-                rebuilt_s = time.perf_counter() - started
                 watch = await _time_tools(memory, plain)
         finally:
             plain.close()
@@ -159,7 +153,6 @@ async def measure(count: int) -> dict[str, Any]:
         "cases": count,
         "tools": tools,
         "loaded_per_s": round(count / loaded_s),
-        "vectors_made_per_s": round(count / rebuilt_s),
         "file_mib": round(size, 1),
     }
 

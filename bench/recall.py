@@ -1,7 +1,6 @@
 """`python -m bench.recall`: how well and how quickly memory is found.
 
     --madial DIR   Recall@k on MADial-Bench, Chinese and English
-    --locomo PATH  Recall@k on LoCoMo's turns
     --sizes 1000,10000   times among so many made-up episodes
 
 Each prints tables and all go into `results/recall.json`. What one would take instead stands beside it, over
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import anyio
 
-from bench import recall_locomo, recall_madial, recall_speed
+from bench import recall_madial, recall_speed
 from bench.report import RESULTS, describe_machine, save
 
 
@@ -22,8 +21,6 @@ async def run(options: argparse.Namespace) -> None:
     figures = {}
     if options.madial:
         figures["madial"] = await recall_madial.run(options.madial)
-    if options.locomo:
-        figures["locomo"] = await recall_locomo.run(options.locomo)
     if options.sizes:
         figures["speed"] = await recall_speed.run(options.sizes)
     known = RESULTS / "recall.json"
@@ -38,10 +35,9 @@ def _sizes(text: str) -> list[int]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.recall")
     parser.add_argument("--madial", type=Path, metavar="DIR")
-    parser.add_argument("--locomo", type=Path, metavar="PATH")
     parser.add_argument("--sizes", type=_sizes, metavar="1000,10000", default=[])
     options = parser.parse_args()
-    if not (options.madial or options.locomo or options.sizes):
+    if not (options.madial or options.sizes):
         parser.error("name something to measure")
     print(describe_machine(), end="\n\n")
     anyio.run(run, options)

@@ -31,13 +31,13 @@ from policies.content.write_gate import without_unsavable
 FOLDER = Path(__file__).with_name("tool_usage")
 MODEL_FILE = Path(tool_usage.__file__).with_name("tool_usage.json")
 BUCKETS = 8192
-ROWS_EACH_TEMPLATE = 20
-ROW_WEIGHT = 2.0
+ROWS_EACH_TEMPLATE = 60
+ROW_WEIGHT = 5.0
 PENALTY = 5e-5
 STEPS = 2000
 RATE = 8.0
-THRESHOLDS = {"min_call": 0.0, "min_durable": 0.25, "max_durable": -0.5}
-COSTS = {"call": {"other": 1.5}, "durable": {"durable": 2.0}}
+THRESHOLDS = {"min_call": 0.15, "min_durable": 0.25, "max_durable": -0.5}
+COSTS = {"call": {"other": 1.5}, "durable": {"durable": 3.0}}
 """What is ordinary or of lasting use must not be lost, so these mistakes cost more."""
 LARGEST = 127
 
@@ -81,7 +81,8 @@ _PARTS = "user order issue page time due team event channel item project file qu
 _ENDS = "id name key type at from text url date size code path mode unit count".split()  # noqa: SIM905
 _PLAIN = (  # noqa: SIM905
     "topic page limit owner query title name text body channel state label url id path city start end "
-    "date amount subject content email sku symbol type key sort filter status branch repo from to model"
+    "date amount subject content email sku symbol type key sort filter status branch repo from to model "
+    "timeout offset pattern prompt units priority reason step depth namespace command"
 ).split()
 _WAYS_TO_NAME = (f"the {TOOL} tool", f"`{TOOL}`", f"{TOOL} tool", f"{TOOL} 工具")
 
@@ -120,12 +121,14 @@ def _field(rng: random.Random) -> str:
 
 def template_rows(seed: int) -> Iterator[tuple[str, str]]:
     """Yield labels and marked sentences made from the templates."""
-    rng = random.Random(seed)
     label = ""
     for line in (FOLDER / "templates.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("["):
             label = line.strip("[]")
         elif line and not line.startswith("# "):
+            rng = random.Random(
+                f"{seed} {line}"
+            )  # its own: a further template changes no other's rows
             for text in sorted({expand(line, rng) for _ in range(ROWS_EACH_TEMPLATE)}):
                 yield label, _fill(text, rng)
 

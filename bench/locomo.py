@@ -1,27 +1,45 @@
 """LoCoMo: which turns of a long dialogue answer a question? The data by path; it is not kept here.
 
-One memory a turn, written as an import of a conversation writes it; the scope is the conversation. Gold are
-all `D<session>:<turn>` of a question's evidence.
+Each session is a conversation and each turn of it a person's message, which the record makes an item of;
+the owner is the dialogue. Gold are all `D<session>:<turn>` of a question's evidence.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from bench.recall_memory import line, memory_of
+import anyio
+
+from bench.recall_memory import open_memory
 from bench.recall_plain import PLAIN, PlainIndex
 from bench.recall_scores import Scores, digest
-from bench.report import show
-from memory.episodes.episode import EpisodeDraft
+from bench.report import save, show
+from gateway.conversations import migrations
+from gateway.conversations.model import Conversation, fresh_conversation
+from gateway.conversations.model import Turn as StoredTurn
+from gateway.conversations.sqlite.conversations import SqliteConversationStore
+from gateway.conversations.sqlite.record_queue import SqliteRecordQueue
+from gateway.conversations.sqlite.turns import SqliteTurnStore
+from gateway.ids import TurnId, UserId
+from gateway.turns.record import RecordWorker
+from memory.clock import utc_now
+from memory.recall.search import MemorySearch
+from memory.record.index import RecordIndex
 from memory.scope import Scope
+from memory.stores.sqlite.database import Database, migrations_of, open_database
+from memory.stores.sqlite.episodes import SqliteEpisodeStore
+from memory.stores.sqlite.record import SqliteRecordStore
+from policies.secrets import mask_secrets
 
 DEPTH = 20
 _SESSION = re.compile(r"session_(\d+)")
 _EVIDENCE = re.compile(r"D(\d+):(\d+)")
+_MIGRATIONS = migrations_of(migrations.__name__)
 _DATE = "%I:%M %p on %d %B, %Y"
 
 
@@ -103,18 +121,51 @@ def _questions(asked: Sequence[Mapping[str, Any]], known: set[str]) -> Iterator[
             yield Question(str(question["question"]), int(question.get("category", 0)), gold)
 
 
-def drafts_of(dialogue: Dialogue) -> list[EpisodeDraft]:
-    return [
-        line(
-            dialogue.owner,
-            f"{dialogue.owner}/{turn.id}",
-            turn.text,
-            turn.at,
-            thread=f"{dialogue.owner}/D{turn.session}",
-            position=turn.position,
+@asynccontextmanager
+async def recorded(dialogue: Dialogue) -> AsyncIterator[MemorySearch]:
+    """A search over the record of a dialogue's conversations, which are gone afterwards."""
+    async with anyio.TemporaryDirectory(prefix="locomo-") as directory:
+        database = await open_database(Path(directory) / "candor.sqlite3", _MIGRATIONS)
+        try:
+            async with open_memory(Path(directory)) as memory:
+                index = RecordIndex(
+                    SqliteRecordStore(memory.database, utc_now, deliver_to=()),
+                    SqliteEpisodeStore(memory.database, utc_now),
+                    mask=mask_secrets,
+                    now=utc_now,
+                )
+                worker = RecordWorker(SqliteRecordQueue(database), index, is_on=True)
+                await worker.start()
+                await _write(dialogue, database)
+                await worker.catch_up()
+                yield memory.search()
+        finally:
+            await database.close()
+
+
+async def _write(dialogue: Dialogue, database: Database) -> None:
+    """Write the dialogue's turns as finished turns, as the gateway leaves them."""
+    turns, conversations = SqliteTurnStore(database), SqliteConversationStore(database)
+    user = UserId(dialogue.owner)
+    known: dict[int, Conversation] = {}
+    ended = []
+    for turn in dialogue.turns:
+        if turn.session not in known:
+            known[turn.session] = fresh_conversation(user, turn.at)
+            await conversations.create(known[turn.session])
+        said = StoredTurn(
+            id=TurnId(turn.id),
+            conversation_id=known[turn.session].id,
+            user_id=user,
+            seq=0,
+            state="queued",
+            message=turn.text,
+            created_at=turn.at,
         )
-        for turn in dialogue.turns
-    ]
+        result = {"reply": "", "outcome": "empty", "memory": {"injected": []}}
+        done = replace(await turns.accept(said), state="completed", started_at=turn.at)
+        ended.append(replace(done, finished_at=turn.at, result=result))
+    await turns.finish(ended, [])
 
 
 async def measure(dialogues: Sequence[Dialogue]) -> dict[str, dict[str, Any]]:
@@ -126,13 +177,12 @@ async def measure(dialogues: Sequence[Dialogue]) -> dict[str, dict[str, Any]]:
         texts = {turn.id: turn.text for turn in dialogue.turns}
         plain = {name: PlainIndex(name, texts) for name in PLAIN}
         scope = Scope(owner_id=dialogue.owner)
-        async with memory_of(drafts_of(dialogue)) as memory:
-            search = memory.search()
+        async with recorded(dialogue) as search:
             for question in dialogue.questions:
                 found = {name: index.find(question.text, DEPTH) for name, index in plain.items()}
                 answer = await search.search(question.text, scope=scope, limit=DEPTH)
                 assert not answer.degraded, answer.degraded
-                found["Candor"] = [hit.item.id.rpartition("/")[2] for hit in answer.hits]
+                found["Candor"] = [hit.item.id for hit in answer.hits]
                 for name, ids in found.items():
                     scores[name].add(ids, question.gold)
                     sessions[name].add(_sessions(ids), set(_sessions(list(question.gold))))
@@ -153,7 +203,7 @@ def _sessions(ids: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(item_id.partition(":")[0] for item_id in ids))
 
 
-async def run(path: Path) -> dict[str, Any]:
+async def run(path: Path) -> None:
     dialogues = read(path)
     asked = sum(len(dialogue.questions) for dialogue in dialogues)
     said = sum(len(dialogue.turns) for dialogue in dialogues)
@@ -166,4 +216,4 @@ async def run(path: Path) -> dict[str, Any]:
             ["", *columns],
             [[row, *(f"{one[c]}" for c in columns)] for row, one in rows.items()],
         )
-    return {"hash": hashed, "questions": asked, "turns_said": said, **figures}
+    save("locomo", {"hash": hashed, "questions": asked, "turns_said": said, **figures})

@@ -1,0 +1,152 @@
+"""Trains the model that finds what a message asks of memory, and measures it on held-out messages.
+
+`python -m bench.train_wishes` writes `memory/facts/sentence_model.json`. The training messages are
+`wishes/train_*.jsonl`: `message`, and `marks`, the sentences that ask something, each with its label. With
+`--folds N` nothing is written: each message is judged by a model that has not seen it.
+"""
+
+import argparse
+import json
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.facts import sentence_model
+from memory.facts.sentence_model import LABELS, features_of
+from memory.own_words import SentenceInContext, own_sentences
+
+FOLDER = Path(__file__).with_name("wishes")
+MODEL_FILE = Path(sentence_model.__file__).with_name("sentence_model.json")
+BUCKETS = 1 << 14
+PENALTY = 2e-6
+STEPS = 600
+RATE = 20.0
+COSTS = {"none": 1.2}
+"""A sentence that asks nothing must not become a fact, so this mistake costs more."""
+LARGEST = 127
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A sentence with its label and the number of its message."""
+
+    sentence: SentenceInContext
+    label: str
+    message: int
+
+
+def read_examples() -> list[Example]:
+    """Return the sentences of all training messages."""
+    rows = [
+        json.loads(line)
+        for file in sorted(FOLDER.glob("train_*.jsonl"))
+        for line in file.read_text(encoding="utf-8").splitlines()
+    ]
+    return [example for number, row in enumerate(rows) for example in _examples(row, number)]
+
+
+def _examples(row: Mapping[str, Any], number: int) -> Iterator[Example]:
+    for own in own_sentences(row["message"]):
+        marks = [mark for mark in row["marks"] if _overlap(mark["text"], own.text)]
+        yield Example(own.context, marks[0]["label"] if marks else "none", number)
+
+
+def _overlap(mark: str, sentence: str) -> bool:
+    return mark in sentence or sentence in mark
+
+
+class Sparse:
+    """The features of some sentences, row after row."""
+
+    def __init__(self, sentences: Sequence[SentenceInContext]) -> None:
+        rows = [sorted(features_of(sentence, BUCKETS)) for sentence in sentences]
+        self.lengths = np.array([len(row) for row in rows])
+        self.features = np.concatenate(rows)
+        self.starts = np.cumsum(self.lengths) - self.lengths
+
+    def score(self, weights: Floats, biases: Floats) -> Floats:
+        """Return a row of scores for each sentence."""
+        sums = np.add.reduceat(weights[self.features], self.starts, axis=0)
+        return np.asarray(sums / np.sqrt(self.lengths)[:, None] + biases, np.float64)
+
+    def gradient(self, errors: Floats) -> Floats:
+        """Return the gradient of the weights."""
+        each = np.repeat(errors / np.sqrt(self.lengths)[:, None], self.lengths, axis=0)
+        columns = [np.bincount(self.features, column, BUCKETS) for column in each.T]
+        return np.asarray(np.stack(columns, axis=1), np.float64)
+
+
+def softmax(scores: Floats) -> Floats:
+    """Return the probabilities of each row."""
+    raised = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True), np.float64)
+
+
+def fit(examples: Sequence[Example]) -> tuple[Floats, Floats]:
+    """Return the weights and biases of a multinomial logistic regression."""
+    rows = Sparse([example.sentence for example in examples])
+    truth = np.array([[example.label == label for label in LABELS] for example in examples], float)
+    costs = np.array([[COSTS.get(example.label, 1.0)] for example in examples])
+    weights, biases = np.zeros((BUCKETS, len(LABELS))), np.zeros(len(LABELS))
+    speed, bias_speed = np.zeros_like(weights), np.zeros_like(biases)
+    for _ in range(STEPS):
+        errors = costs * (softmax(rows.score(weights, biases)) - truth)
+        speed = 0.9 * speed + rows.gradient(errors) / len(examples) + PENALTY * weights
+        bias_speed = 0.9 * bias_speed + errors.mean(axis=0)
+        weights, biases = weights - RATE * speed, biases - RATE * bias_speed
+    return weights, biases
+
+
+def stored(weights: Floats, biases: Floats) -> dict[str, Any]:
+    """Return the form of the model in the file."""
+    scale = float(np.abs(weights).max()) / LARGEST
+    packed = np.round(weights / scale).astype(np.int8)
+    return {
+        "scale": scale,
+        "biases": dict(zip(LABELS, map(float, biases), strict=True)),
+        "weights": {
+            label: b64encode(packed[:, column].tobytes()).decode()
+            for column, label in enumerate(LABELS)
+        },
+    }
+
+
+def cross_validate(examples: Sequence[Example], folds: int, *, verbose: bool) -> None:
+    """Print how often each label was given to which, by models that had not seen the message."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for fold in range(folds):
+        seen = [example for example in examples if example.message % folds != fold]
+        unseen = [example for example in examples if example.message % folds == fold]
+        scores = softmax(Sparse([e.sentence for e in unseen]).score(*fit(seen)))
+        for example, row in zip(unseen, scores, strict=True):
+            given = LABELS[int(row.argmax())]
+            counts[example.label, given] += 1
+            if verbose and given != example.label:
+                print(f"{example.label} as {given} {row.max():.2f}: {example.sentence.text}")
+    print(f"{'':11}", *(f"{label:>11}" for label in LABELS))
+    for truth in LABELS:
+        print(f"{truth:11}", *(f"{counts[truth, given]:11}" for given in LABELS))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.train_wishes")
+    parser.add_argument("--folds", type=int, default=0)
+    parser.add_argument("--verbose", action="store_true")
+    options = parser.parse_args()
+    examples = read_examples()
+    if options.folds:
+        cross_validate(examples, options.folds, verbose=options.verbose)
+    else:
+        MODEL_FILE.write_text(json.dumps(stored(*fit(examples)), indent=1) + "\n", encoding="ascii")
+
+
+if __name__ == "__main__":
+    main()
