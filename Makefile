@@ -3,6 +3,7 @@
 # make test       set up and run all tests but the long ones
 # make check      format, lint, types, import contracts
 # make wheel      build the wheel and try it in a clean environment
+# make page       write the page's modules as one script (needs Node); after each change below gateway/web
 # make bench      the first four figures of bench/README.md
 # make soak       the long tests
 # Everything sets itself up; a second run starts in seconds.
@@ -17,7 +18,7 @@ FAST := not soak and not e2e and not browser and not fault
 # Each start would compile 400 files anew, and a run of the tests starts hundreds of programs.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run demo setup test-fast test check format bench soak wheel lock clean
+.PHONY: run demo page setup test-fast test check format bench soak wheel lock clean
 
 run: setup
 	@$(BIN)/python app.py
@@ -56,6 +57,9 @@ check: setup
 	@$(BIN)/codespell
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+page:
+	@node scripts/build-page.mjs
 
 format: setup
 	@$(BIN)/ruff format .

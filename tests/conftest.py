@@ -11,13 +11,18 @@ from typing import Any
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+
+from tests.support.quick_databases import be_as_shipped, be_quick
 
 HERE = Path(__file__).parent
 _OURS = ("CANDOR_", "ANTHROPIC_", "CLAUDE_")
 _KEPT = {"CANDOR_TEST_BROWSER", "CANDOR_TEST_NO_SKIPS", "CANDOR_TEST_SEED"}
 _REAL_CONNECT = socket.socket.connect
-_FIRST = ("fault", "e2e", "browser", "differential", "service")
+_FIRST = ("browser", "fault", "e2e", "differential", "service")
 """Directories of few, long files, in this order: begun last, one would keep a worker alone at the end."""
+_TOGETHER = "tests/browser/"
+"""One worker runs all of these, with one browser and one server."""
 
 # how long an example takes says how busy the machine is, not whether the code is right
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -32,8 +37,20 @@ def pytest_configure(config: pytest.Config) -> None:
     ]:
         del os.environ[name]
     socket.socket.connect = _connect_to_loopback  # type: ignore[method-assign,assignment]
+    be_quick()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a job in the background inherits it
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give each worker one file after another; a folder whose tests share a server counts as one."""
+    scheduler = LoadFileScheduling(config, log)
+    scheduler._split_scope = _scope_of  # noqa: SLF001  the scheduler's way to be told
+    return scheduler
+
+
+def _scope_of(nodeid: str) -> str:
+    return _TOGETHER if nodeid.startswith(_TOGETHER) else nodeid.partition("::")[0]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -82,3 +99,9 @@ def _blocking_calls_fail(request: pytest.FixtureRequest) -> Iterator[BlockBuster
         return
     with blockbuster_ctx(scanned_modules=["gateway", "memory", "policies"]) as guard:
         yield guard
+
+
+@pytest.fixture
+def _as_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open databases as the program does."""
+    be_as_shipped(monkeypatch)

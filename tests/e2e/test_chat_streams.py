@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
 
 from tests.support.live_server import (
     Event,
-    LiveClient,
     LiveServer,
     bash,
     let_go,
@@ -89,30 +87,6 @@ async def test_events_come_while_the_turn_runs(server: LiveServer, conversation:
         finished = await stream.until("tool.finished")
         assert finished.data["output"] == "through"
         await stream.rest()
-
-
-async def test_events_are_followed_from_any_point(server: LiveServer, conversation: str) -> None:
-    async with server.client() as client:
-        text = "A text of so many words that it is sent in some pieces, one after the other."
-        async with client.stream(
-            script(bash("ls"), {"text": text, "delta_delay_ms": 5}), conversation
-        ) as stream:
-            events = await stream.rest()
-        conversation_id = events[0].data["conversation_id"]
-        turn_id = events[0].data["turn_id"]
-        assert await client.replay(conversation_id, turn_id) == events
-        for at in range(len(events) - 1):
-            assert await client.replay(conversation_id, turn_id, events[at].id) == events[at + 1 :]
-        for after in (events[-1].id, None):
-            async with client.follow(conversation_id, after) as later:
-                second = await client.ask(script({"text": "Live."}), conversation_id)
-                await later.until("turn.completed")
-            assert {event.data["turn_id"] for event in later.seen} == {second["turn_id"]}
-            assert numbers(later.seen, second["turn_id"])[0] == 1
-            events = later.seen
-        path = f"/conversations/{conversation_id}/events"
-        unknown = await client.http.get(path, headers={"Last-Event-ID": f"{turn_id}:9999"})
-        assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "unknown_event")
 
 
 async def test_a_client_that_vanished_in_mid_stream_misses_nothing(
@@ -197,88 +171,3 @@ async def test_conversations_run_side_by_side(server: LiveServer) -> None:
         assert [event.type for event in a.seen][-1] == "tool.started"
         await let_go(pipes["side-a"])
         assert (await a.until("turn.completed")).data["reply"] == "a"
-
-
-async def test_one_conversation_answers_one_after_another(server: LiveServer) -> None:
-    """The rest waits visibly; and the later one knows what the earlier one was told."""
-    pipe = server.make_pipe("lane")
-    order: list[str] = []
-    async with server.client() as client:
-        made = await client.post("/new-conversation", status=201)
-        conversation_id = made["conversation_id"]
-
-        async def follow(name: str, message: str, begun: anyio.Event) -> None:
-            async with client.stream(message, conversation_id) as stream:
-                kind = "tool.started" if name == "first" else "turn.queued"
-                event = await stream.until(kind)
-                if name != "first":
-                    assert event.data["position"] == len(names) - 1
-                begun.set()
-                await stream.until("turn.completed")
-                order.append(name)
-                results[name] = stream.seen[-1].data
-
-        results: dict[str, dict[str, Any]] = {}
-        names: list[str] = []
-        messages = {
-            "first": script(bash("cat lane"), {"text": "The word is kingfisher."}),
-            "second": script({"echo": "messages"}),
-            "third": script({"text": "three"}),
-        }
-        async with anyio.create_task_group() as tasks:
-            for name, message in messages.items():
-                names.append(name)
-                begun = anyio.Event()
-                tasks.start_soon(follow, name, message, begun)
-                await begun.wait()
-            state = await client.get(f"/conversations/{conversation_id}")
-            assert state["state"] == "running"
-            assert [item["position"] for item in state["queue"]] == [1, 2]
-            assert [item["message"] for item in state["queue"]] == [
-                messages["second"],
-                messages["third"],
-            ]
-            body = {"message": "no", "conversation_id": conversation_id, "when_busy": "reject"}
-            refused = await client.http.post("/chat", json=body)
-            error = refused.json()["error"]
-            assert (refused.status_code, error["code"]) == (409, "conversation_busy")
-            taken = state["queue"][1]["turn_id"]
-            await client.http.delete(f"/conversations/{conversation_id}/queue/{taken}")
-            await let_go(pipe)
-    assert order == ["third", "first", "second"]
-    assert results["third"]["outcome"] == "interrupted"
-    assert results["first"]["outcome"] == "answered"
-    assert "kingfisher" in results["second"]["reply"]
-    assert results["first"]["finished_at"] <= results["second"]["started_at"]
-
-
-async def test_a_key_used_again_gives_the_first_result_and_runs_nothing(
-    server: LiveServer,
-) -> None:
-    async with server.client() as client:
-        first = await client.ask(script(bash("mkdir once"), {"text": "Made."}), idempotency_key="k")
-        again = await client.ask(script(bash("mkdir once"), {"text": "Made."}), idempotency_key="k")
-        assert again == first
-        other = await client.http.post("/chat", json={"message": "x", "idempotency_key": "k"})
-        assert other.status_code == 409
-        assert len((await client.get(f"/conversations/{first['conversation_id']}/messages"))["messages"]) == 2  # fmt: skip
-
-
-async def test_many_readers_of_one_turn_see_the_same(server: LiveServer, conversation: str) -> None:
-    seen: list[list[Event]] = []
-    pipe = server.make_pipe("readers")
-
-    async def read(client: LiveClient, conversation_id: str, turn_id: str) -> None:
-        seen.append(await client.replay(conversation_id, turn_id))
-
-    message = script(bash("cat readers"), {"text": "word " * 20})
-    async with server.client() as client, client.stream(message, conversation) as stream:
-        started = await stream.until("tool.started")
-        async with anyio.create_task_group() as tasks:
-            for _ in range(5):
-                tasks.start_soon(
-                    read, client, started.data["conversation_id"], started.data["turn_id"]
-                )
-            await let_go(pipe)
-        events = await stream.rest()
-    assert seen == [events] * 5

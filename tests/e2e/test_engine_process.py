@@ -5,7 +5,6 @@ import signal
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -21,7 +20,6 @@ from gateway.engine.events import (
     ToolCalled,
     ToolReturned,
 )
-from gateway.engine.hooks import RunHooks
 from gateway.engine.own_tools import OwnServer
 from gateway.engine.protocol import ClientDead, SessionOrigin
 from tests.support.engine_processes import is_active, marked, wait_running
@@ -85,25 +83,6 @@ async def test_the_agent_is_offered_the_tools_and_skills_that_were_meant(tmp_pat
         told = await ask(client, "/heron now\n" + script({"echo": "prompt"}))
         assert told.text.startswith("/heron now")
         assert not told.all(ToolCalled)
-
-
-async def test_a_hook_that_fails_blocks_the_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Hooks fail open unless they are registered to block."""
-
-    judge = RunHooks._judge  # noqa: SLF001
-
-    async def fail(self: RunHooks, told: dict[str, Any], tool_use_id: str) -> None:
-        await judge(self, told, tool_use_id)
-        raise RuntimeError("broken")
-
-    monkeypatch.setattr(RunHooks, "_judge", fail)
-    write(tmp_path / "ws" / "a.txt", "alpha")
-    async with real_world(tmp_path) as world:
-        told = await ask(await world.connect(), script(bash("rm a.txt"), {"text": "no"}))
-        assert told.only(ToolReturned).is_error
-    assert (tmp_path / "ws" / "a.txt").exists()
 
 
 async def test_a_run_costs_its_own_also_after_waking_and_branching_off(tmp_path: Path) -> None:

@@ -14,8 +14,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gateway.demo.loopback import run_server
-from gateway.demo.server import create_demo_app
+from gateway.demo.server import create_demo_app, run_server
 from tests.support.live_server import (
     LiveServer,
     bash,

@@ -1,7 +1,6 @@
 """`python app.py policy` as a process, the known cases through it, and the same verdicts from the real hook."""
 
 import json
-import os
 import select
 import signal
 import subprocess
@@ -30,8 +29,6 @@ from tests.support.live_server import (
     ROOT,
     LiveServer,
     environment,
-    one_sentence,
-    run_app,
     script,
     started_server,
 )
@@ -41,8 +38,6 @@ from tests.unit.policies.corpus import build_workspace
 pytestmark = pytest.mark.e2e
 
 READ = json.dumps({"id": 1, "tool": "Read", "input": {"file_path": "a.txt"}}).encode()
-REFUSED_HONEST: Mapping[str, str] = {}
-"""Honest calls that the shipped rules refuse, and why; at most one in a hundred."""
 
 
 @contextmanager
@@ -87,25 +82,6 @@ def answer_all(cases: list[ReadyCase], directory: Path) -> dict[str, dict[str, A
     return {str(answer["id"]): answer for answer in answers}
 
 
-def test_no_case_of_the_deny_file_is_allowed(tmp_path: Path) -> None:
-    answers = answer_all(ready_cases("policy-deny.jsonl", tmp_path), tmp_path)
-    assert len(answers) > 400
-    assert [name for name, one in answers.items() if one["verdict"] != "deny"] == []
-    broken = {"policy_error", "bad_call"}
-    assert [name for name, one in answers.items() if one["rule"] in broken] == []
-    assert {answer["runs"] for answer in answers.values()} == {None}
-
-
-def test_the_honest_cases_are_allowed(tmp_path: Path) -> None:
-    cases = ready_cases("policy-allow.jsonl", tmp_path)
-    answers = answer_all(cases, tmp_path)
-    refused = {name for name, one in answers.items() if one["verdict"] != "allow"}
-    assert refused == set(REFUSED_HONEST)
-    assert len(refused) <= len(cases) / 100
-    shells = [case for case in cases if case.told["tool"] in {"Bash", "PowerShell"}]
-    assert all(answers[case.id]["runs"] for case in shells if case.id not in refused)
-
-
 class Gatekeeper:
     """The policy alone, as the turn's gate asks it; nobody is there to ask."""
 
@@ -147,10 +123,17 @@ async def ask_the_hooks(checker: Checker, case: ReadyCase) -> tuple[str, object]
     return "deny", None
 
 
-@pytest.mark.parametrize("file", ["policy-deny.jsonl", "policy-allow.jsonl"])
-async def test_the_real_hook_gives_the_same_verdicts(tmp_path: Path, file: File) -> None:
+VERDICTS: Mapping[File, str] = {"policy-deny.jsonl": "deny", "policy-allow.jsonl": "allow"}
+
+
+@pytest.mark.parametrize("file", VERDICTS)
+async def test_the_command_and_the_real_hook_judge_the_corpus_alike(
+    tmp_path: Path, file: File
+) -> None:
     cases = ready_cases(file, tmp_path)
     answers = answer_all(cases, tmp_path)
+    assert [name for name, one in answers.items() if one["verdict"] != VERDICTS[file]] == []
+    assert not {"policy_error", "bad_call"} & {one["rule"] for one in answers.values()}
     checker = Checker(shipped_rules(), tmp_path)
     for case in cases:
         expected = (answers[case.id]["verdict"], answers[case.id]["runs"])
@@ -284,22 +267,6 @@ def test_nothing_to_read_is_nothing_to_say(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_the_rules_of_a_file_hold_and_a_mistake_in_it_is_told(tmp_path: Path) -> None:
-    file = tmp_path / "rules.toml"
-    file.write_text('[commands]\nallow = ["head"]\nforbid = ["ls"]\n', encoding="utf-8")
-    calls = [{"tool": "Bash", "input": {"command": f"{name} a.txt"}} for name in ("head", "ls")]
-    sent = "\n".join(map(json.dumps, calls)).encode()
-    assert [item["verdict"] for item in check(tmp_path, sent)] == ["deny", "allow"]
-    changed = check(tmp_path, sent, policy_file=file)
-    assert [item["verdict"] for item in changed] == ["allow", "deny"]
-    file.write_text('[commands]\nallow = ["hed"]\n', encoding="utf-8")
-    for command in ("check", "rules"):
-        done = run_app("policy", command, directory=tmp_path, policy_file=file)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert f"{file}, line 2" in one_sentence(done.stderr)
-        assert "head" in done.stderr
-
-
 def test_it_starts_without_the_agent_and_the_server(tmp_path: Path) -> None:
     """What is asked thousands of times a day from other programs must not load a megabyte of them."""
     code = (
@@ -318,30 +285,6 @@ def test_it_starts_without_the_agent_and_the_server(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Allowed: rm -rf build\n")
-
-
-def test_a_person_reads_words_in_any_language(tmp_path: Path) -> None:
-    done = run_app("policy", "explain", "rm -rf '项目' ../外面", directory=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("Denied: rm -rf '项目' ../外面\n")
-    assert "../外面 is outside the workspace." in done.stdout
-
-
-def test_what_it_is_asked_is_never_run(tmp_path: Path) -> None:
-    workspace = build_workspace(tmp_path / "p")
-    before = sorted(os.walk(workspace))
-    run_app("policy", "explain", "rm -rf build", directory=tmp_path, workspace=workspace)
-    assert sorted(os.walk(workspace)) == before
-
-
-def test_the_command_line_helps(tmp_path: Path) -> None:
-    for arguments in (["policy"], ["policy", "--help"], ["policy", "explain", "-h"]):
-        done = run_app(*arguments, directory=tmp_path)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert "python app.py policy check" in done.stdout
-    done = run_app("policy", "dance", directory=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "dance" in one_sentence(done.stderr)
 
 
 ACTING = '{"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "id"}]}]}}'

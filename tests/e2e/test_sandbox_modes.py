@@ -11,8 +11,7 @@ import pytest
 
 from gateway.doctor import examine
 from gateway.engine.events import ToolReturned
-from gateway.engine.sandbox.bubblewrap import find_bubblewrap_fault_blocking
-from gateway.engine.sandbox.protection import WallMode
+from gateway.engine.sandbox.protection import WallMode, find_bubblewrap_fault_blocking
 from gateway.settings import Settings
 from tests.support.engine_talk import ask, bash, script
 from tests.support.engine_world import real_world

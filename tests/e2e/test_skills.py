@@ -91,35 +91,16 @@ def shipped(name: str) -> tuple[str, str]:
     return front.split("description: ", 1)[1].strip(), body.strip()
 
 
-def prepare(workspace: Path) -> None:
-    prepare_workspace_blocking(workspace, SHIPPED)
-
-
-async def test_the_agent_sees_the_skills_of_a_prepared_workspace(tmp_path: Path) -> None:
+async def test_the_skills_of_a_prepared_workspace_reach_the_model_whole(tmp_path: Path) -> None:
     workspace = tmp_path / "工作区"
-    await anyio.to_thread.run_sync(prepare, workspace)
-    seen = await ask_agent(workspace, tmp_path / "config", ["hello"])
+    await anyio.to_thread.run_sync(prepare_workspace_blocking, workspace, SHIPPED)
+    prompts = [f"use the {name} skill" for name in sorted(NAMES)]
+    seen = await ask_agent(workspace, tmp_path / "config", prompts)
     assert set(await anyio.to_thread.run_sync(skill_names, SHIPPED)) == NAMES
     assert set(seen.init["skills"]) >= NAMES
     assert set(seen.init["slash_commands"]) >= NAMES
     for name in NAMES:
-        # The words by which it is found came through the front matter whole, the Chinese ones too.
-        assert shipped(name)[0] in seen.descriptions[name]
-
-
-async def test_each_skills_instructions_reach_the_model_whole(tmp_path: Path) -> None:
-    workspace = tmp_path / "workspace"
-    await anyio.to_thread.run_sync(prepare, workspace)
-    prompts = [f"use the {name} skill" for name in sorted(NAMES)]
-    seen = await ask_agent(workspace, tmp_path / "config", prompts)
-    for name in NAMES:
-        assert any(shipped(name)[1] in text for text in seen.texts), name
-
-
-async def test_the_agent_sees_none_of_them_where_nothing_was_prepared(tmp_path: Path) -> None:
-    """So that the tests above cannot pass by skills from somewhere else."""
-    workspace = tmp_path / "workspace"
-    workspace.mkdir()
-    seen = await ask_agent(workspace, tmp_path / "config", ["hello"])
-    assert NAMES.isdisjoint(seen.init["skills"])
-    assert NAMES.isdisjoint(seen.init["slash_commands"])
+        description, instructions = shipped(name)
+        # the words by which it is found came through the front matter whole, the Chinese ones too
+        assert description in seen.descriptions[name]
+        assert any(instructions in text for text in seen.texts), name

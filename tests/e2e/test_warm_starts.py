@@ -1,8 +1,6 @@
 """A server out of the process that has imported it already is what one from a new process is."""
 
 import os
-import signal
-import subprocess
 from contextlib import suppress
 from pathlib import Path
 
@@ -51,22 +49,3 @@ def test_it_inherits_the_same_and_nothing_else(tmp_path: Path) -> None:
             assert server.stop() == 0
         assert not server.faults()
     assert seen[False] == seen[True]
-
-
-def test_its_end_is_told_as_it_was(tmp_path: Path) -> None:
-    server = start_server(tmp_path, prewarmed_clients=0)
-    assert server.process.poll() is None
-    with pytest.raises(subprocess.TimeoutExpired):
-        server.wait(0.01)
-    server.kill()
-    assert server.process.returncode == server.process.poll() == -signal.SIGKILL
-    assert not psutil.pid_exists(server.process.pid)
-    again = start_server(tmp_path, prewarmed_clients=0)
-    again.signal(signal.SIGTERM)
-    assert again.wait() == 0
-    again.signal(signal.SIGTERM)  # reaches nobody
-
-
-def test_one_that_cannot_start_says_why(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match=r"(?s)exit code 2.*CANDOR_PROT is not a setting"):
-        start_server(tmp_path, prot=1)

@@ -1,9 +1,9 @@
 """Run the gateway below HTTP with one failing file operation, and restart it on what is left.
 
-`LD_PRELOAD=failing_disk.so python disk_faults_program.py DIRECTORY POINTS`: POINTS is JSON, a list of
+`LD_PRELOAD=failing_disk.so python disk_faults_program.py DIRECTORY`. Prints the numbers of operations as two
+lines of JSON: of a first start, and of one on the data of the first. Then reads the points as JSON, a list of
 `[kind, error, nth, period, fresh]`. For each point one process works on a disk that fails there, and a
-second one starts on the same files and looks at them. Prints a line of JSON for each point, the
-numbers of operations first: of a first start, and of one on the data of the first.
+second one starts on the same files and looks at them; each prints a line of JSON.
 """
 # ruff: noqa: T201, BLE001
 # a script talks by printing, and whatever comes out of the gateway is a finding
@@ -20,7 +20,6 @@ import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -330,19 +329,22 @@ def problems_of_service(notes: Notes) -> list[str]:
     return []
 
 
-def main(directory: Path, points: Sequence[Sequence[Any]]) -> None:
-    import_module("chromadb")
+def main(directory: Path) -> None:
     logging.disable(logging.CRITICAL)
     disk = Disk()
     before = directory / "before"
-    found = run_point(before, before, disk, ["open", "EIO", 0, 0, True])
-    print(json.dumps(found, ensure_ascii=False), flush=True)
-    for number, point in enumerate([["open", "EIO", 0, 0, False], *points]):
-        root = directory / str(number)
+
+    def run(root: Path, point: Sequence[Any]) -> None:
         found = run_point(root, before, disk, point)
         print(json.dumps(found, ensure_ascii=False), flush=True)
+
+    run(before, ["open", "EIO", 0, 0, True])
+    run(directory / "later", ["open", "EIO", 0, 0, False])
+    for number, point in enumerate(json.load(sys.stdin)):
+        root = directory / str(number)
+        run(root, point)
         shutil.rmtree(root, ignore_errors=True)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]).resolve(), json.loads(sys.argv[2]))
+    main(Path(sys.argv[1]).resolve())

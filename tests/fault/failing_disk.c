@@ -1,8 +1,7 @@
 /* Preloaded into a process, it lets the n-th file operation of a kind below one directory fail.
 
-   With a period each `period`-th one after it fails, too. `failing_disk_arm` says which; FAILING_DISK in the environment ("kind nth period error root",
-   and a file for the report in FAILING_DISK_REPORT) arms it before the program starts. Children are
-   left alone: the constructor takes itself out of their environment, and a fork does not count. */
+   With a period each `period`-th one after it fails, too. `failing_disk_arm` says which, for the
+   process that calls it; its children are left alone. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -31,7 +30,6 @@ static struct {
     pid_t owner;
     atomic_long seen[KINDS];
     char hit[PATH_MAX];
-    char report[PATH_MAX];
 } disk;
 
 #define REAL(name) __typeof__(&name) real = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
@@ -57,33 +55,6 @@ long failing_disk_failed(void) { return atomic_load(&disk.failed); }
 
 const char *failing_disk_hit(void) { return disk.hit; }
 
-__attribute__((constructor)) static void arm_from_environment(void)
-{
-    const char *order = getenv("FAILING_DISK"), *report = getenv("FAILING_DISK_REPORT");
-    int kind, error;
-    long nth, period;
-    char root[PATH_MAX];
-    if (order && sscanf(order, "%d %ld %ld %d %4095[^\n]", &kind, &nth, &period, &error, root) == 5) {
-        failing_disk_arm(root, kind, nth, period, error);
-        snprintf(disk.report, sizeof disk.report, "%s", report ? report : "");
-        unsetenv("LD_PRELOAD");
-        unsetenv("FAILING_DISK");
-        unsetenv("FAILING_DISK_REPORT");
-    }
-}
-
-static void note(const char *path)
-{
-    snprintf(disk.hit, sizeof disk.hit, "%s", path);
-    if (disk.report[0]) {
-        FILE *file = fopen(disk.report, "w");
-        if (file) {
-            fputs(path, file);
-            fclose(file);
-        }
-    }
-}
-
 static int fails(int kind, const char *path)
 {
     if (!disk.root_length || getpid() != disk.owner
@@ -95,7 +66,7 @@ static int fails(int kind, const char *path)
     if (n > disk.nth && (!disk.period || (n - disk.nth) % disk.period))
         return 0;
     atomic_fetch_add(&disk.failed, 1);
-    note(path);
+    snprintf(disk.hit, sizeof disk.hit, "%s", path);
     errno = disk.error;
     return 1;
 }

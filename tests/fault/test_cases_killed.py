@@ -1,7 +1,8 @@
-"""The process is killed before each statement of writing, judging and forgetting cases."""
+"""The process crashes before each statement of writing, judging and forgetting cases."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,75 @@ import pytest
 from memory.cases.case import Case
 from memory.cases.item import to_item
 from memory.cases.votes import confidence_of
+from memory.forgetting import Forgetting
+from memory.scope import Scope
 from memory.stores.sqlite.items import COLUMNS, item_of
 from tests.conformance.suites.case_values import BACKENDS
-from tests.fault.cases_program import forget, ids, judge, record
-from tests.support.cases import CaseWorld, case_world
-from tests.support.killing import at_points, killed_everywhere
+from tests.support.cases import INCIDENT, INCIDENT_ZH, CaseWorld, caller, case_world
+from tests.support.crash_images import CrashImages, at_points, crashed_everywhere
+from tests.support.episodes import AT, recorder_on
 
-SCRIPT = Path(__file__).with_name("cases_program.py")
+
+async def record(world: CaseWorld) -> None:
+    """Record one, tell it once more, and record one that is related to it, and one in Chinese."""
+    await world.upsert(caller("cnv_1"), **INCIDENT)
+    again = {**INCIDENT, "symptom_summary": "checkout answers 503 after the deploy (14:05)"}
+    await world.upsert(caller("cnv_2"), **again)
+    await world.upsert(caller("cnv_3", environment="staging"), **INCIDENT)
+    await world.upsert(caller("cnv_4"), **INCIDENT_ZH)
+
+
+async def ids(world: CaseWorld) -> Mapping[str, str]:
+    """Return the ids of the cases by the conversations that wrote them first."""
+    rows = await world.database.rows("SELECT case_id FROM cases")
+    found = await world.store.get([row["case_id"] for row in rows], "ann")
+    return {hit.source_conversation_id or "": hit.case_id for hit in found}
+
+
+async def judge(world: CaseWorld) -> None:
+    """Make one accepted, one stale, and rewrite one."""
+    known = await ids(world)
+    for voter in ("cnv_5", "cnv_6"):
+        await world.vote(caller(voter), known["cnv_1"], helpful=True)
+    await world.vote(caller("cnv_5"), known["cnv_4"], signal="stale")
+    await world.upsert(caller("cnv_7"), case_id=known["cnv_3"], resolution="close them at once")
+
+
+async def forget(world: CaseWorld) -> bool:
+    """Forget the one that is related, accepted and told twice."""
+    case_id = (await ids(world)).get("cnv_1", "cas_none")
+    forgetting = Forgetting(
+        world.database,
+        backends=["vector"],
+        recording=recorder_on(world.database).recording,
+        now=lambda: AT,
+    )
+    return await forgetting.forget(case_id, Scope(owner_id="ann"))
+
+
+WORK: Mapping[str, Callable[[CaseWorld], Awaitable[object]]] = {
+    "record": record,
+    "judge": judge,
+    "forget": forget,
+}
+
+
+async def prepare(what: str, directory: Path) -> None:
+    """Do what comes before."""
+    async with case_world(directory) as world:
+        for entry, work in WORK.items():
+            if entry == what:
+                return
+            await work(world)
+
+
+async def work_until(what: str, directory: Path, points: CrashImages) -> None:
+    """Do it; each statement of the writer's is a point."""
+    async with case_world(directory) as world:
+        await world.database.write(points.watch)
+        await WORK[what](world)
+
+
 FEWEST = {"record": 20, "judge": 13, "forget": 5}
 pytestmark = pytest.mark.fault
 
@@ -69,7 +132,9 @@ async def test_a_kill_between_any_two_statements_leaves_each_change_whole_or_abs
     tmp_path: Path, what: str, work: Work, every: int
 ) -> None:
     states = []
-    count = await killed_everywhere(SCRIPT, what, str(tmp_path), every=every)
+    count = await crashed_everywhere(
+        tmp_path, partial(prepare, what), partial(work_until, what), every=every
+    )
     assert count > FEWEST[what], "there are that many places to be killed at"
     for number in range(1, count + 1):
         async with case_world(tmp_path / str(number)) as world:
@@ -96,7 +161,9 @@ async def test_a_kill_in_the_middle_of_forgetting_forgets_all_of_a_case_or_nothi
     tmp_path: Path, every: int
 ) -> None:
     outcomes = []
-    count = await killed_everywhere(SCRIPT, "forget", str(tmp_path), every=every)
+    count = await crashed_everywhere(
+        tmp_path, partial(prepare, "forget"), partial(work_until, "forget"), every=every
+    )
     assert count > FEWEST["forget"], "there are that many places to be killed at"
     for number in range(1, count + 1):
         async with case_world(tmp_path / str(number)) as world:

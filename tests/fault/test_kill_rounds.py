@@ -13,7 +13,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX"),
 ]
 
-IN_ORDINARY_RUN = 4
+IN_ORDINARY_RUN = 3
 IN_SOAK = 200
 HALF = range(40, 61)
 """So much of a hundred killed turns had completed, in a schedule that is spread as it should be."""

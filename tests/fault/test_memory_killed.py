@@ -1,16 +1,143 @@
-"""The process is killed before each statement of remembering: nothing is lost, doubled or half there."""
+"""The process crashes before each statement of remembering: nothing is lost, doubled or half there."""
 
 from collections import Counter
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from memory.episodes.episode_worker import EpisodeWorker
+from memory.episodes.writer import MemoryWriter
+from memory.fact_keeper import FactKeeper
+from memory.fact_tidier import FactTidier
+from memory.facts.fact import Fact
+from memory.facts.told import ToldTurn
+from memory.forgetting import Forgetting
+from memory.ids import derived_id
+from memory.intents.turns import ChronicleTurns
+from memory.scope import Scope
+from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database
-from tests.fault.memory_program import COMMANDS, forget, remember
-from tests.support.episodes import open_memory
-from tests.support.killing import at_points, killed_everywhere
+from memory.stores.sqlite.facts import put_fact_blocking
+from tests.support.crash_images import CrashImages, at_points, crashed_everywhere
+from tests.support.episodes import AT, open_memory, opened_on, recorder_on, turn_intents
 
-SCRIPT = Path(__file__).with_name("memory_program.py")
+COMMANDS = {
+    "trn_1": "deploy the shop",
+    "trn_2": "清理归档目录",
+    "trn_3": "deploy the shop",  # the same again: merged, and only counted
+    "trn_4": "rotate the keys of the ledger",
+}
+
+TOLD = (
+    "remember that the demo is on Thursday",
+    "I am Ana and I like short answers",
+    "no, the demo is on Friday now",
+)
+UNTIDY = 4
+
+
+async def prepare(directory: Path) -> None:
+    """Make a memory in which turns wait."""
+    async with open_memory(directory) as database:
+        for turn_id, command in COMMANDS.items():
+            intents = turn_intents(turn_id, command=command, message=f"please {command}")
+            await recorder_on(database).record_intents(intents)
+
+
+async def remember(database: Database) -> int:
+    """Remember whatever waits."""
+    store = opened_on(database).store
+    writer = MemoryWriter(store, deliver_to=["vector", "memu"], now=lambda: AT)
+    return await EpisodeWorker(ChronicleTurns(SqliteChronicle(database)), writer, store).drain()
+
+
+async def prepare_remembered(directory: Path) -> None:
+    """Make a memory in which they are remembered."""
+    await prepare(directory)
+    async with open_memory(directory) as database:
+        await remember(database)
+
+
+async def forget(database: Database) -> bool:
+    """Forget what the first turn became."""
+    forgetting = Forgetting(
+        database, backends=["vector"], recording=recorder_on(database).recording, now=lambda: AT
+    )
+    return await forgetting.forget(derived_id("epi", "trn_1"), Scope(owner_id="ann"))
+
+
+def keeper_on(database: Database) -> FactKeeper:
+    """Return what keeps facts."""
+    return FactKeeper(
+        database,
+        deliver_to=["vector"],
+        recording=recorder_on(database).recording,
+        mask=str,
+        now=lambda: AT,
+        forget=Forgetting(
+            database, backends=["vector"], recording=recorder_on(database).recording, now=lambda: AT
+        ).forget,
+    )
+
+
+async def keep(database: Database) -> list[str]:
+    """Keep what each message tells."""
+    keeper = keeper_on(database)
+    kept = [
+        await keeper.keep_told(
+            ToldTurn(
+                message=message,
+                scope=Scope(owner_id="ann"),
+                conversation_id="cnv_1",
+                turn_id=f"trn_{number}",
+                occurred_at=AT + timedelta(minutes=number),
+            )
+        )
+        for number, message in enumerate(TOLD)
+    ]
+    return [fact.id for facts in kept for fact in facts]
+
+
+async def prepare_nothing(directory: Path) -> None:
+    """Make an empty memory."""
+    async with open_memory(directory):
+        pass
+
+
+async def prepare_untidy(directory: Path) -> None:
+    """Make a memory with facts that contradict each other."""
+    async with open_memory(directory) as database:
+        for number in range(UNTIDY):
+            fact = Fact(
+                id=f"fac_{number}",
+                text=f"my locker is number {number}",
+                scope=Scope(owner_id="ann"),
+                origin="model",
+                valid_from=AT,
+                updated_at=AT,
+            )
+            await database.write(
+                partial(put_fact_blocking, fact=fact, deliver_to=["vector"], now=AT)
+            )
+
+
+async def tidy(database: Database) -> int:
+    """Tidy the facts."""
+    return await FactTidier(database, deliver_to=["vector"], now=lambda: AT).tidy()
+
+
+async def work_until(
+    work: Callable[[Database], Awaitable[object]], directory: Path, points: CrashImages
+) -> None:
+    """Do it; each statement of the writer's is a point."""
+    async with open_memory(directory) as database:
+        await database.write(points.watch)
+        await work(database)
+
+
 EPISODES = 3
 """Four turns, of which two say the same."""
 MANY = 20
@@ -47,7 +174,7 @@ async def check_whole(database: Database) -> int:
 async def test_a_kill_between_any_two_statements_leaves_each_turn_whole_or_waiting(
     tmp_path: Path, every: int
 ) -> None:
-    count = await killed_everywhere(SCRIPT, "remember", str(tmp_path), every=every)
+    count = await crashed_everywhere(tmp_path, prepare, partial(work_until, remember), every=every)
     assert count > MANY, "there are that many places to be killed at"
     marked_at: list[int] = []
     for number in range(1, count + 1):
@@ -66,7 +193,9 @@ async def test_a_kill_between_any_two_statements_leaves_each_turn_whole_or_waiti
 async def test_a_kill_in_the_middle_of_forgetting_forgets_all_or_nothing(
     tmp_path: Path, every: int
 ) -> None:
-    count = await killed_everywhere(SCRIPT, "forget", str(tmp_path), every=every)
+    count = await crashed_everywhere(
+        tmp_path, prepare_remembered, partial(work_until, forget), every=every
+    )
     assert count > MANY_TO_FORGET
     outcomes: list[bool] = []
     for number in range(1, count + 1):
@@ -86,3 +215,52 @@ async def test_a_kill_in_the_middle_of_forgetting_forgets_all_or_nothing(
             outcomes.append(forgotten)
     assert outcomes == sorted(outcomes)
     assert set(outcomes) == {False, True}
+
+
+async def check_facts(database: Database) -> None:
+    """Each fact has its item; what holds no longer has its successor."""
+    assert await database.rows("PRAGMA foreign_key_check") == []
+    facts = await texts(database, "SELECT fact_id FROM facts ORDER BY fact_id")
+    assert facts == await texts(database, "SELECT id FROM items WHERE kind = 'fact' ORDER BY id")
+    ended = await texts(database, "SELECT id FROM items WHERE valid_until NOT NULL ORDER BY id")
+    replaced = "SELECT fact_id FROM facts WHERE superseded_by IN (SELECT fact_id FROM facts)"
+    assert ended == sorted(await texts(database, replaced))
+
+
+@at_points
+async def test_a_kill_while_facts_are_kept_leaves_each_message_whole_or_untouched(
+    tmp_path: Path, every: int
+) -> None:
+    count = await crashed_everywhere(
+        tmp_path, prepare_nothing, partial(work_until, keep), every=every
+    )
+    assert count > len(TOLD)
+    for number in range(1, count + 1):
+        async with open_memory(tmp_path / str(number)) as database:
+            await check_facts(database)
+            ids = "SELECT ids.value FROM intents, json_each(payload, '$.ids') AS ids WHERE intents.key = 'memory.saved'"
+            facts = await texts(database, "SELECT fact_id FROM facts")
+            assert sorted(await texts(database, ids)) == sorted(facts)
+            assert len(set(await keep(database))) == len(TOLD)
+            await check_facts(database)
+            (profile,) = await texts(database, "SELECT text FROM profiles")
+            assert profile == "- I am Ana and I like short answers"
+            assert len(await texts(database, "SELECT fact_id FROM facts")) == len(TOLD)
+
+
+@at_points
+async def test_a_kill_while_facts_are_tidied_leaves_whole_steps_in_the_log(
+    tmp_path: Path, every: int
+) -> None:
+    count = await crashed_everywhere(
+        tmp_path, prepare_untidy, partial(work_until, tidy), every=every
+    )
+    assert count > UNTIDY
+    for number in range(1, count + 1):
+        async with open_memory(tmp_path / str(number)) as database:
+            await check_facts(database)
+            logged = await texts(database, "SELECT fact_id FROM tidied_facts ORDER BY fact_id")
+            ended = "SELECT id FROM items WHERE valid_until NOT NULL ORDER BY id"
+            assert logged == await texts(database, ended)
+            assert await tidy(database) == UNTIDY - 1 - len(logged)
+            assert len(await texts(database, "SELECT fact_id FROM tidied_facts")) == UNTIDY - 1

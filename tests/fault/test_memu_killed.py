@@ -1,33 +1,66 @@
-"""The process is killed while a memU server memorizes: the task is waited for again, and none is begun anew."""
+"""The process crashes while a memU server memorizes: the task is waited for again, and none is begun anew."""
 
-import signal
-import sys
+import shutil
+import sqlite3
+from collections.abc import Awaitable, Callable
+from datetime import datetime
 from pathlib import Path
 
 import anyio
 import pytest
 
-from memory.backends.memu_server import NAME
+from memory.backends.memu_server import NAME, MemuServerBackend
 from memory.outbox.delivery import NewDelivery
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.items import delete_item_blocking
+from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
 from memory.stores.sqlite.outbox import enqueue_blocking
-from tests.fault.memu_program import deliver, prepare
-from tests.fault.outbox_program import LATER
-from tests.support.episodes import open_memory
+from tests.conformance.suites.backends import item
+from tests.support.deliveries import LATER, drain
+from tests.support.episodes import AT, open_memory
 from tests.unit.memory.backends.memu_services import FakeMemuServer, served
 
-SCRIPT = Path(__file__).with_name("memu_program.py")
 LIMIT_S = 60
 pytestmark = pytest.mark.fault
 
 
-async def killed_while_waiting(address: str, directory: Path) -> None:
-    with anyio.fail_after(LIMIT_S):
-        done = await anyio.run_process(
-            [sys.executable, str(SCRIPT), address, str(directory)], check=False, stderr=None
+async def prepare(directory: Path, item_id: str) -> None:
+    """Make an outbox in which one item waits."""
+
+    def fill(connection: sqlite3.Connection) -> None:
+        put_item_blocking(connection, item(item_id))
+        new = NewDelivery(
+            backend=NAME, operation="put", item_id=item_id, owner_id="ann", revision=1
         )
-    assert done.returncode == -signal.SIGKILL
+        enqueue_blocking(connection, [new], AT)
+
+    directory.mkdir()
+    async with open_memory(directory) as database:
+        await database.write(fill)
+
+
+async def deliver(
+    database: Database,
+    address: str,
+    now: datetime,
+    sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+) -> int:
+    """Deliver whatever is due at a moment."""
+    return await drain(MemuServerBackend(address, sleep=sleep), database, now)
+
+
+async def crashed_while_waiting(address: str, directory: Path) -> Path:
+    """Deliver until it would wait; return a copy of the files as they were then."""
+    copy = directory / "crashed"
+    with anyio.fail_after(LIMIT_S), anyio.CancelScope() as working:
+
+        async def crash(_: float) -> None:
+            await anyio.to_thread.run_sync(shutil.copytree, directory / "before", copy)
+            working.cancel()
+            await anyio.sleep_forever()
+
+        async with open_memory(directory / "before") as database:
+            await deliver(database, address, AT, crash)
+    return copy
 
 
 async def statuses(database: Database) -> list[str]:
@@ -38,12 +71,12 @@ async def statuses(database: Database) -> list[str]:
 async def test_the_same_text_is_not_memorized_twice(tmp_path: Path, meanwhile: str) -> None:
     server = FakeMemuServer(looks=3)
     with served(server.answer) as address:
-        await prepare(tmp_path, "epi_zh")
-        await killed_while_waiting(address, tmp_path)
+        await prepare(tmp_path / "before", "epi_zh")
+        crashed = await crashed_while_waiting(address, tmp_path)
         assert len(server.tasks) == 1, "it was at it"
         if meanwhile == "ends":
             server.end_all()
-        async with open_memory(tmp_path) as database:
+        async with open_memory(crashed) as database:
             assert await statuses(database) == ["pending"]
             with anyio.fail_after(LIMIT_S):
                 await deliver(database, address, LATER)
@@ -58,12 +91,12 @@ async def test_the_same_text_is_not_memorized_twice(tmp_path: Path, meanwhile: s
 async def test_what_is_forgotten_after_the_kill_does_not_come_back(tmp_path: Path) -> None:
     server = FakeMemuServer(looks=3)
     with served(server.answer) as address:
-        await prepare(tmp_path, "epi_zh")
-        await killed_while_waiting(address, tmp_path)
+        await prepare(tmp_path / "before", "epi_zh")
+        crashed = await crashed_while_waiting(address, tmp_path)
         new = NewDelivery(
             backend=NAME, operation="forget", item_id="epi_zh", owner_id="ann", revision=2
         )
-        async with open_memory(tmp_path) as database:
+        async with open_memory(crashed) as database:
             await database.write(lambda writer: delete_item_blocking(writer, "epi_zh"))
             await database.write(lambda writer: enqueue_blocking(writer, [new], LATER))
             with anyio.fail_after(LIMIT_S):

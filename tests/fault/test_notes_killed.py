@@ -1,17 +1,108 @@
-"""The process is killed before each statement of a note's indexing: the next look makes it whole."""
+"""The process crashes before each statement of a note's indexing: the next look makes it whole."""
 
+import os
 from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from memory.notes.index import Scanned
+from memory.intents.builders import Happening, intent_from_memory_injected
+from memory.notes.index import NoteIndex, Scanned
 from memory.stores.sqlite.database import Database
-from tests.fault.notes_program import AFTER, BACKENDS, BEFORE, CHANGES, forget, scan
-from tests.support.episodes import open_memory
-from tests.support.killing import at_points, killed_everywhere
+from memory.stores.sqlite.notes import SqliteNoteStore
+from policies.secrets import mask_secrets
+from tests.support.crash_images import CrashImages, at_points, crashed_everywhere
+from tests.support.episodes import AT, open_memory, recorder_on
 
-SCRIPT = Path(__file__).with_name("notes_program.py")
+BACKENDS = ("memu", "vectors")
+PARAGRAPH = "A sentence that fills the room. " * 60
+BEFORE = {
+    "changed.md": f"# One\n\n{PARAGRAPH}\n\n# Two\n\ntwo\n\n# Three\n\nthree\n",
+    "gone.md": "# Gone\n\nThis goes.\n",
+    "kept.md": "# Kept\n\nThis stays.\n",
+    "moved.yaml": "name: moved\n",
+    "touched.md": "# Touched\n",
+}
+AFTER = {
+    "changed.md": f"# One\n\n{PARAGRAPH} 变了\n\n# Three\n\nthree\n\n# Four\n\nfour\n",
+    "elsewhere.yaml": "name: moved\n",
+    "kept.md": BEFORE["kept.md"],
+    "new.md": "# 新的\n\n新笔记。\n",
+    "touched.md": BEFORE["touched.md"],
+}
+CHANGES = Scanned(indexed=3, removed=2)
+SAME_DATE = {"kept.md"}
+
+
+def index_on(directory: Path, database: Database) -> NoteIndex:
+    """Index the notes of a directory's workspace."""
+    store = SqliteNoteStore(
+        database,
+        deliver_to=BACKENDS,
+        recording=recorder_on(database).recording,
+        now=lambda: AT,
+    )
+    return NoteIndex(directory / "workspace", store, mask_secrets)
+
+
+def write_blocking(directory: Path, files: Mapping[str, str], at_s: int) -> None:
+    """Make the folder hold just these files."""
+    folder = directory / "workspace" / "memory"
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.iterdir():
+        if path.name not in files:
+            path.unlink()
+    for name, text in files.items():
+        path = folder / name
+        if not (path.exists() and name in SAME_DATE):
+            path.write_text(text, encoding="utf-8")
+            os.utime(path, (at_s, at_s))
+
+
+async def prepare(directory: Path) -> None:
+    """Make a memory that knows the notes as they were, everything delivered; then they change."""
+    write_blocking(directory, BEFORE, 1_700_000_000)
+    async with open_memory(directory) as database:
+        await index_on(directory, database).scan()
+        await database.write(lambda writer: writer.execute("UPDATE outbox SET status='delivered'"))
+    write_blocking(directory, AFTER, 1_800_000_000)
+
+
+async def prepare_scanned(directory: Path) -> None:
+    """Make a memory that knows them as they are, and of which a turn was shown something."""
+    await prepare(directory)
+    async with open_memory(directory) as database:
+        await index_on(directory, database).scan()
+        row = await database.row("SELECT id FROM items WHERE title = 'One'")
+        assert row is not None
+        shown = Happening(owner_id="bob", occurred_at=AT, turn_id="trn_1")
+        await recorder_on(database).record_intent(
+            intent_from_memory_injected(shown, ids=[row["id"]], titles=["One"])
+        )
+
+
+async def scan(directory: Path, database: Database) -> Scanned:
+    """Look what has changed."""
+    return await index_on(directory, database).scan()
+
+
+async def forget(directory: Path, database: Database) -> bool:
+    """Forget the note with the most items, by one of them."""
+    row = await database.row("SELECT id FROM items WHERE title = 'Three'")
+    return row is not None and await index_on(directory, database).forget_note(row["id"], "ann")
+
+
+async def work_until(
+    work: Callable[[Path, Database], Awaitable[object]], directory: Path, points: CrashImages
+) -> None:
+    """Do it; each statement of the writer's is a point."""
+    async with open_memory(directory) as database:
+        await database.write(points.watch)
+        await work(directory, database)
+
+
 MANY = 20
 MANY_TO_FORGET = 7
 FORGOTTEN = "changed.md"
@@ -57,7 +148,7 @@ async def check_whole(database: Database) -> set[str]:
 async def test_a_kill_between_any_two_statements_leaves_each_file_as_it_was_or_as_it_is(
     tmp_path: Path, every: int
 ) -> None:
-    count = await killed_everywhere(SCRIPT, "scan", str(tmp_path), every=every)
+    count = await crashed_everywhere(tmp_path, prepare, partial(work_until, scan), every=every)
     assert count > MANY, "there are that many places to be killed at"
     async with open_memory(tmp_path / str(count)) as database:
         expected = await state_of(database)
@@ -80,7 +171,9 @@ async def test_a_kill_between_any_two_statements_leaves_each_file_as_it_was_or_a
 async def test_a_kill_in_the_middle_of_forgetting_a_note_brings_nothing_of_it_back(
     tmp_path: Path, every: int
 ) -> None:
-    count = await killed_everywhere(SCRIPT, "forget", str(tmp_path), every=every)
+    count = await crashed_everywhere(
+        tmp_path, prepare_scanned, partial(work_until, forget), every=every
+    )
     assert count > MANY_TO_FORGET
     async with open_memory(tmp_path / str(count)) as database:
         expected = await state_of(database)

@@ -17,7 +17,6 @@ import pytest
 
 from gateway.engine.processes import MARK, owner_of
 from tests.support.live_server import (
-    ROOT,
     LiveClient,
     LiveServer,
     agents_of,
@@ -26,6 +25,7 @@ from tests.support.live_server import (
     let_go,
     running_server,
     script,
+    start_app,
     started_server,
 )
 
@@ -205,9 +205,7 @@ def test_a_signal_while_it_starts_leaves_nothing(tmp_path: Path, begun: str) -> 
     """As soon as a file shows how far it has come; before it minds signals, the system ends it."""
     env = environment(tmp_path, {"prewarmed_clients": 2}, {})
     with (tmp_path / "err").open("wb") as err:
-        process = subprocess.Popen(
-            [sys.executable, ROOT / "app.py", "demo"], env=env, stdout=err, stderr=err
-        )
+        process = start_app("demo", env=env, out=err.fileno(), err=err.fileno())
     until = time.monotonic() + 30
     while not (tmp_path / "data" / begun).exists():
         assert time.monotonic() < until
@@ -216,7 +214,7 @@ def test_a_signal_while_it_starts_leaves_nothing(tmp_path: Path, begun: str) -> 
     assert process.wait(30) in {0, -signal.SIGTERM}
     assert "Traceback" not in (tmp_path / "err").read_text("utf-8")
     owner = owner_of(tmp_path / "data")
-    until = time.monotonic() + 10
+    until = time.monotonic() + 30
     while agents_of(owner) and time.monotonic() < until:
         time.sleep(0.05)
     assert not agents_of(owner)
@@ -229,7 +227,7 @@ def kill_agents(server: LiveServer, number: signal.Signals = signal.SIGKILL) -> 
     for process in found.values():
         process.send_signal(number)
     if number == signal.SIGKILL:
-        _, alive = psutil.wait_procs(found.values(), timeout=20)
+        _, alive = psutil.wait_procs(found.values(), timeout=30)
         assert not alive
 
 

@@ -63,7 +63,7 @@ async def metric(client: LiveClient, row: str) -> float:
     return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith(row))
 
 
-@pytest.mark.parametrize("descriptors", [128, 256])
+@pytest.mark.parametrize("descriptors", [128, pytest.param(256, marks=pytest.mark.soak)])
 async def test_idle_connections_neither_end_the_server_nor_fill_its_log(
     tmp_path: Path, descriptors: int
 ) -> None:
@@ -77,7 +77,7 @@ async def test_idle_connections_neither_end_the_server_nor_fill_its_log(
         )
         conversation_id = (await client.ask("hi"))["conversation_id"]
         with idlers_at(server) as idlers:
-            for _ in range(5):
+            for _ in range(3):
                 await anyio.to_thread.run_sync(idlers.renew_blocking)
                 during = await client.ask(script({"text": "Meanwhile."}), conversation_id)
                 assert (during["outcome"], during["reply"]) == ("answered", "Meanwhile.")

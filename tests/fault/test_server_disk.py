@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from tests.support.live_server import (
+    LiveClient,
     LiveServer,
     bash,
     let_go,
@@ -104,76 +105,72 @@ async def test_a_full_disk_of_the_logs_is_a_notice_and_never_a_failed_turn(tmp_p
         assert (await client.get("/readyz"))["ready"] is True
 
 
-async def test_a_full_disk_of_the_data_is_told_and_got_over(tmp_path: Path) -> None:
-    """A new message is refused as nothing that could be kept; afterwards all is as it was."""
-    prefix = on_a_small_disk(tmp_path / "data", "64m")
-    async with (
-        running_server(tmp_path, prefix=prefix, prewarmed_clients=0) as server,
-        server.client() as client,
-    ):
-        server.tolerated += ["storage_unavailable", "outbox_unavailable"]
-        first = await client.ask("my codeword is dunlin")
-        ballast = fill(seen_from_inside(server, tmp_path / "data"))
-        body = {"message": script({"text": "x" * 20_000})}
-        for path in ("/chat", "/chat/stream"):
-            answer = await client.http.post(path, json=body)
-            error = answer.json()["error"]
-            assert (answer.status_code, error["code"]) == (503, "storage_unavailable")
-            assert error["retryable"] is True
-            assert "Traceback" not in answer.text
-        ready = await client.http.get("/readyz")
-        assert (ready.status_code, ready.json()["parts"]["database"]["ok"]) == (503, False)
-        ballast.unlink()
-        after = await client.ask("what is my codeword?", first["conversation_id"])
-        assert "dunlin" in after["reply"]
-        assert (await client.get("/readyz"))["ready"] is True
-
-
-async def test_a_disk_of_the_data_that_fills_in_mid_turn(tmp_path: Path) -> None:
-    """What cannot be stored is not told, and not lost either: it comes when there is room again."""
-    prefix = on_a_small_disk(tmp_path / "data", "64m")
-    async with (
-        running_server(tmp_path, prefix=prefix, prewarmed_clients=0) as server,
-        server.client() as client,
-    ):
-        server.tolerated += ["events_not_stored", "storage_unavailable", "outbox_unavailable"]
-        pipe = server.make_pipe("pipe")
-        async with client.stream(script(bash("cat pipe"), {"text": "word " * 400})) as events:
-            started = await events.until("tool.started")
-            ballast = fill(seen_from_inside(server, tmp_path / "data"))
-            await let_go(pipe)
-            with anyio.fail_after(20):
-                while "events_not_stored" not in server.err_file.read_text("utf-8"):  # noqa: ASYNC110
-                    await anyio.sleep(0.02)
-            ballast.unlink()
-            result = (await events.until("turn.completed")).data
-        assert result["reply"] == ("word " * 400).strip()
-        numbers = [int(entry.id.split(":")[1]) for entry in events.seen]
-        assert numbers == list(range(1, len(numbers) + 1))
-        again = await client.ask(script({"text": "After."}), started.data["conversation_id"])
-        assert (again["outcome"], again["reply"]) == ("answered", "After.")
-
-
-async def test_a_server_on_a_full_disk_stops_in_time(tmp_path: Path) -> None:
-    """Its turn cannot be stored: the stop is cut short, and told so, well before an hour's grace."""
+async def test_a_full_disk_of_the_data_is_told_got_over_and_holds_up_no_end(
+    tmp_path: Path,
+) -> None:
+    """Between two turns, in the middle of one, and at the stop, which is cut short."""
     prefix = on_a_small_disk(tmp_path / "data", "64m")
     grace = {"shutdown_grace_s": 0.5, "interrupt_grace_s": 0.5, "prewarmed_clients": 0}
     async with (
         running_server(tmp_path, prefix=prefix, **grace) as server,
         server.client() as client,
     ):
-        server.tolerated += ["events_not_stored", "storage_unavailable", "shutdown_cut_short"]
-        server.tolerated += ["intents_not_recorded", "outbox_unavailable"]
+        server.tolerated += ["storage_unavailable", "outbox_unavailable", "events_not_stored"]
+        disk = seen_from_inside(server, tmp_path / "data")
+        conversation = (await client.ask("my codeword is dunlin"))["conversation_id"]
+        await _is_refused_and_forgotten(client, disk)
+        after = await client.ask("what is my codeword?", conversation)
+        assert "dunlin" in after["reply"]
+        await _is_told_once_there_is_room(server, client, disk, conversation)
+
+        server.tolerated += ["shutdown_cut_short", "intents_not_recorded"]
         # the stream that waits for the event is cut by uvicorn in the end
         server.tolerated += [_CUT, "Exception in ASGI application\n"]
-        server.make_pipe("pipe")
-        async with client.stream(script(bash("cat pipe"), {"text": "never said"})) as events:
+        server.make_pipe("last")
+        message = script(bash("cat last"), {"text": "never said"})
+        async with client.stream(message, conversation) as events:
             await events.until("tool.started")
-            fill(seen_from_inside(server, tmp_path / "data"))
+            fill(disk)
             server.signal(signal.SIGTERM)
             assert await server.wait_ended(30) == 0
         assert not server.agents()
         assert "shutdown_cut_short" in server.err_file.read_text("utf-8")
+
+
+async def _is_refused_and_forgotten(client: LiveClient, disk: Path) -> None:
+    """A new message is refused as nothing that could be kept; afterwards all is as it was."""
+    ballast = fill(disk)
+    body = {"message": script({"text": "x" * 20_000})}
+    for path in ("/chat", "/chat/stream"):
+        answer = await client.http.post(path, json=body)
+        error = answer.json()["error"]
+        assert (answer.status_code, error["code"]) == (503, "storage_unavailable")
+        assert error["retryable"] is True
+        assert "Traceback" not in answer.text
+    ready = await client.http.get("/readyz")
+    assert (ready.status_code, ready.json()["parts"]["database"]["ok"]) == (503, False)
+    ballast.unlink()
+    assert (await client.get("/readyz"))["ready"] is True
+
+
+async def _is_told_once_there_is_room(
+    server: LiveServer, client: LiveClient, disk: Path, conversation: str
+) -> None:
+    """What cannot be stored in mid-turn is not told, and not lost either."""
+    pipe = server.make_pipe("pipe")
+    message = script(bash("cat pipe"), {"text": "word " * 400})
+    async with client.stream(message, conversation) as events:
+        await events.until("tool.started")
+        ballast = fill(disk)
+        await let_go(pipe)
+        with anyio.fail_after(30):
+            while "events_not_stored" not in server.err_file.read_text("utf-8"):  # noqa: ASYNC110
+                await anyio.sleep(0.02)
+        ballast.unlink()
+        result = (await events.until("turn.completed")).data
+    assert result["reply"] == ("word " * 400).strip()
+    numbers = [int(entry.id.split(":")[1]) for entry in events.seen]
+    assert numbers == list(range(1, len(numbers) + 1))
 
 
 def test_no_room_for_the_data_at_the_start(tmp_path: Path) -> None:

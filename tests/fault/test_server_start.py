@@ -12,18 +12,18 @@ from pathlib import Path
 
 import claude_agent_sdk
 import httpx
-import psutil
 import pytest
 
 from gateway.engine.processes import owner_of
 from tests.support.live_server import (
-    ROOT,
     agents_of,
     environment,
     one_sentence,
     run_app,
+    run_program,
     running_server,
     script,
+    start_app,
     started_server,
 )
 
@@ -124,7 +124,7 @@ def test_a_directory_that_cannot_be_used(tmp_path: Path, place: str, how: str) -
 
 def test_a_workspace_that_is_missing_is_made(tmp_path: Path) -> None:
     target = tmp_path / "not" / "yet" / "工作 区"
-    with started_server(tmp_path, fresh=True, workspace=target, prewarmed_clients=0) as server:
+    with started_server(tmp_path, workspace=target, prewarmed_clients=0) as server:
         assert (target / "memory" / "README.md").is_file()
         assert (target / ".claude" / "skills" / "memory-capture" / "SKILL.md").is_file()
         assert server.workspace == target
@@ -146,7 +146,7 @@ def test_no_agent_program(tmp_path: Path) -> None:
 
 async def test_a_second_server_on_the_same_data_is_refused_by_name(tmp_path: Path) -> None:
     async with (
-        running_server(tmp_path, fresh=True, prewarmed_clients=0) as first,
+        running_server(tmp_path, prewarmed_clients=0) as first,
         first.client() as client,
     ):
         told = await client.ask(script({"text": "First."}))
@@ -162,7 +162,7 @@ async def test_a_second_server_on_the_same_data_is_refused_by_name(tmp_path: Pat
         assert set(first.agents()) == agents, "the second took the first one's agents for orphans"
         again = await client.ask(script({"text": "Still."}), told["conversation_id"])
         assert again["reply"] == "Still."
-    async with running_server(tmp_path, fresh=True, prewarmed_clients=0):
+    async with running_server(tmp_path, prewarmed_clients=0):
         pass  # the lock went with its server
 
 
@@ -209,40 +209,38 @@ def test_a_user_whom_the_system_does_not_know(tmp_path: Path) -> None:
     """A container's made-up user has no home directory that anybody could name."""
     env = environment(tmp_path, {}, {})
     del env["HOME"]
-    program = (
-        "import os, pwd, sys\n"
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import pwd, sys\n"
         "def unknown(_): raise KeyError\n"
         "pwd.getpwuid = unknown\n"
-        "sys.argv = ['app.py', 'doctor']\n"
         "import app\n"
-        "sys.exit(app.main())\n"
+        "sys.exit(app.main())\n",
+        encoding="utf-8",
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = run_program(["doctor"], env, program=program)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("to", ["| true", "> /dev/full"])
+@pytest.mark.parametrize("to", ["a reader that left", "a full disk"])
 def test_nobody_reads_what_a_start_prints(tmp_path: Path, to: str) -> None:
     """Standard output read no more, or full: no reason not to serve."""
+    if to == "a full disk":
+        out = os.open("/dev/full", os.O_WRONLY)
+    else:
+        read, out = os.pipe()
+        os.close(read)
+    env = environment(tmp_path, {"prewarmed_clients": 0}, {})
     with (tmp_path / "err").open("wb") as err:
-        process = subprocess.Popen(
-            ["bash", "-c", f'set -o pipefail; "$0" app.py demo {to}', sys.executable],
-            cwd=ROOT,
-            env=environment(tmp_path, {"prewarmed_clients": 0}, {}),
-            stdout=subprocess.DEVNULL,
-            stderr=err,
-        )
+        process = start_app("demo", env=env, out=out, err=err.fileno())
+    os.close(out)
+    until = time.monotonic() + 60
     try:
-        server = _wait_for_child_that_serves(process, tmp_path / "err")
-        server.send_signal(signal.SIGTERM)
+        while '"event":"serving"' not in (tmp_path / "err").read_text("utf-8"):
+            assert process.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
         assert process.wait(30) in {0, 1}
     finally:
         process.kill()
@@ -252,26 +250,12 @@ def test_nobody_reads_what_a_start_prints(tmp_path: Path, to: str) -> None:
     assert '"event":"stopped"' in told
 
 
-def _wait_for_child_that_serves(shell: subprocess.Popen[bytes], err: Path) -> psutil.Process:
-    until = time.monotonic() + 30
-    while '"event":"serving"' not in err.read_text("utf-8"):
-        assert shell.poll() is None, err.read_text("utf-8")
-        assert time.monotonic() < until
-        time.sleep(0.02)
-    family = [psutil.Process(shell.pid), *psutil.Process(shell.pid).children()]
-    (server,) = [entry for entry in family if "python" in entry.cmdline()[0]]
-    return server
-
-
 def test_output_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
-    done = subprocess.run(
-        ["bash", "-c", '"$0" app.py doctor > /dev/full', sys.executable],
-        cwd=ROOT,
-        env=environment(tmp_path, {}, {}),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 1
-    assert one_sentence(done.stderr) == "the output cannot be used (No space left on device)."
+    full = os.open("/dev/full", os.O_WRONLY)
+    with (tmp_path / "err").open("wb") as err:
+        env = environment(tmp_path, {}, {})
+        process = start_app("doctor", env=env, out=full, err=err.fileno())
+    os.close(full)
+    assert process.wait(60) == 1
+    told = (tmp_path / "err").read_text("utf-8")
+    assert one_sentence(told) == "the output cannot be used (No space left on device)."

@@ -25,7 +25,7 @@ def small_disk(tmp_path: Path) -> Iterator[list[str]]:
         check=False,
     )
     if mounted.returncode:
-        yield [str(disk), "300000"]
+        yield [str(disk), "400000"]
         return
     yield [str(disk)]
     subprocess.run(["umount", str(disk)], check=True, capture_output=True)
@@ -63,4 +63,4 @@ async def test_a_full_disk_refuses_keeps_and_recovers(small_disk: list[str]) -> 
 
 
 async def test_a_file_that_may_not_grow_refuses_keeps_and_recovers(tmp_path: Path) -> None:
-    check(await outcome([str(tmp_path), "300000"]), "the disk failed or is full")
+    check(await outcome([str(tmp_path), "400000"]), "the disk failed or is full")

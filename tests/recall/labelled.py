@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from memory.assemble import Memory, MemoryPlan, open_memory
+from memory.embeddings.choice import EmbedderChoice
 from memory.episodes.episode import EPISODE_TYPES, EpisodeDraft, Sections
 from memory.recall.query import ContextPack, QueryPack
 from memory.scope import Scope
@@ -90,7 +91,7 @@ def _plan(directory: Path, *, with_vectors: bool) -> MemoryPlan:
         data_dir=directory / "data",
         workspace=directory / "workspace",
         mask=mask_secrets,
-        embedder="hashed",
+        embedder=EmbedderChoice(name="hashed"),
         serves_vectors=with_vectors,
     )
 

@@ -14,6 +14,7 @@ from gateway.http.routes import (
     logs,
     memory,
     page,
+    workspace,
 )
 from gateway.settings import settings_rows, settings_table
 
@@ -21,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SETTINGS = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 HTTP = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
-SECTIONS = (chat, conversations, approvals, cases, memory, logs, health, page)
+SECTIONS = (chat, conversations, approvals, cases, memory, workspace, logs, health, page)
 
 
 def test_the_table_of_settings_is_the_generated_one() -> None:
@@ -52,4 +53,4 @@ def test_every_route_is_described_and_no_other() -> None:
     }
     table = HTTP.partition("## Routes")[2].partition("## A turn")[0]
 
-    assert set(re.findall(r"`((?:GET|POST|PATCH|DELETE) [^`]+)`", table)) == routes
+    assert set(re.findall(r"`((?:GET|POST|PUT|PATCH|DELETE) [^`]+)`", table)) == routes
