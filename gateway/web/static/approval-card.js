@@ -6,22 +6,10 @@ import { t, wordsFor } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
 import { permitWords } from "/static/permit.js";
 import { startTicking, stopTicking } from "/static/ticker.js";
+import { callBlocks } from "/static/tool-cards.js";
 import { showHidden } from "/static/visible.js";
 
-// An input up to this length is shown at once; a longer one on request.
-const SHORT_INPUT_CHARS = 600;
-const MAX_SHOWN_CHARS = 20_000;
 const MAX_MESSAGE_CHARS = 2000;
-
-/** All that the call was given: its summary may leave out what matters. */
-function inputDetails(input) {
-  if (!input || Object.keys(input).length === 0) return null;
-  const text = JSON.stringify(input, null, 2);
-  const shown = text.length > MAX_SHOWN_CHARS ? `${text.slice(0, MAX_SHOWN_CHARS)}\n…` : text;
-  return el("details", { class: "approval-input", open: text.length <= SHORT_INPUT_CHARS },
-    el("summary", {}, icon("chevron"), t("tool_input")),
-    el("pre", { tabindex: "0" }, showHidden(shown)));
-}
 
 const key = (letter) => el("kbd", { "aria-hidden": "true" }, letter);
 
@@ -58,8 +46,7 @@ export class ApprovalCard {
       el("div", { class: "approval-head" }, icon("shield"), el("strong", {}, t("approval_title")), this.#countdown),
       el("div", { class: "approval-call" },
         el("span", { class: "tool-name" }, showHidden(approval.name)),
-        el("bdi", { class: "approval-summary" }, showHidden(approval.summary)),
-        inputDetails(approval.input)),
+        approval.input ? callBlocks(approval) : el("bdi", { class: "approval-summary" }, showHidden(approval.summary))),
       el("div", { class: "approval-actions" }, a, d, w),
       this.#refusal,
       this.#reach.options.length > 0 && el("div", { class: "approval-row approval-rule" }, el("span", {}, t("approval_from_now_on")), this.#reach, c));
@@ -116,13 +103,14 @@ export class ApprovalCard {
       const isAllowed = String(approval.decision).startsWith("allow");
       this.element.dataset.decision = isAllowed ? "allow" : "deny";
       const words = [t(isAllowed ? "approval_allowed" : "approval_denied"), approval.by ? showHidden(wordsFor("by", approval.by)) : ""];
-      this.#answered.replaceChildren(
+      this.#answered.replaceChildren(...[
         icon(isAllowed ? "check" : "cross"),
         el("span", {}, words.filter(Boolean).join(" ")),
         el("span", { class: "tool-name" }, showHidden(approval.name)),
         el("bdi", { class: "tool-summary" }, showHidden(approval.summary)),
         approval.permit && el("span", { class: "approval-note" }, t("approval_kept", { rule: permitWords(approval.permit) })),
-        approval.message && el("bdi", { class: "approval-note" }, t("approval_said", { message: showHidden(approval.message) })));
+        approval.message && el("bdi", { class: "approval-note" }, t("approval_said", { message: showHidden(approval.message) })),
+      ].filter(Boolean));
     }
     place(this.element, [approval.decision ? this.#answered : this.#asked]);
   }

@@ -13,7 +13,7 @@ export function showDemoBanner(slot, model) {
   const banner = el("div", { class: "banner", role: "note", "data-testid": "demo-banner" },
     icon("spark"),
     el("div", { class: "banner-words" },
-      el("strong", {}, t("demo_title")), " ", t("demo_body", { model: model || "candor-demo" }),
+      el("strong", {}, t("demo_title")), " ", t("demo_body", { model: model || "candor-demo" }), " ",
       el("details", {}, el("summary", {}, t("demo_how")), el("p", {}, t("demo_steps")))),
     close);
   close.addEventListener("click", () => {

@@ -21,15 +21,17 @@ const baseName = (path) => path.split(/[\\/]/).at(-1) || "output.txt";
 
 const fields = (label, input) => (input && Object.keys(input).length ? block(label, asText(input), fieldList(input), { fileName: "input.json" }) : null);
 
-const generic = { input: ({ input }) => [fields(t("tool_input"), input)], output: (text) => block(t("tool_output"), text, plain(showHidden(text))) };
+const generic = { shows: [], input: () => [], output: (text) => block(t("tool_output"), text, plain(showHidden(text))) };
 
 // -- Bash -----------------------------------------------------------------------------------------
 
 const bash = {
+  shows: ["command", "description"],
   input: ({ input, ran }) => {
     const written = textOf(input, "command");
     const command = ran?.command ?? written;
     return [
+      input.description ? el("p", { class: "tool-note", dir: "auto" }, showHidden(textOf(input, "description"))) : null,
       block(t(ran?.command ? "tool_ran" : "tool_command"), command, plain(code(command, "bash")), { className: "is-command", fileName: "command.sh" }),
       ran?.command ? el("p", { class: "tool-note" }, t("tool_canonical"), " ", el("code", {}, showHidden(written))) : null,
     ];
@@ -48,6 +50,7 @@ const diffBlock = (path, before, after) => {
 const quietOutput = (text) => el("p", { class: "tool-note" }, showHidden(text));
 
 const edit = {
+  shows: ["file_path", "old_string", "new_string", "edits", "replace_all"],
   input: ({ input }) => {
     const edits = Array.isArray(input.edits) ? input.edits : [input];
     const path = textOf(input, "file_path");
@@ -56,8 +59,8 @@ const edit = {
   output: quietOutput,
 };
 
-const write = { input: ({ input }) => [diffBlock(textOf(input, "file_path"), "", textOf(input, "content"))], output: quietOutput };
-const notebook = { input: ({ input }) => [diffBlock(textOf(input, "notebook_path"), "", textOf(input, "new_source"))], output: quietOutput };
+const write = { shows: ["file_path", "content"], input: ({ input }) => [diffBlock(textOf(input, "file_path"), "", textOf(input, "content"))], output: quietOutput };
+const notebook = { shows: ["notebook_path", "new_source"], input: ({ input }) => [diffBlock(textOf(input, "notebook_path"), "", textOf(input, "new_source"))], output: quietOutput };
 
 // -- Read, Grep -----------------------------------------------------------------------------------
 
@@ -68,7 +71,8 @@ function numberedLines(output) {
 }
 
 const read = {
-  input: ({ input: { file_path: _, ...range } }) => [Object.keys(range).length ? fields(t("tool_input"), range) : null],
+  shows: ["file_path"],
+  input: () => [],
   output: (output, { input }) => {
     const path = textOf(input, "file_path");
     if (IMAGE.test(path)) return workspaceImage(path);
@@ -97,7 +101,7 @@ function contextLine(line, files) {
 }
 
 const grep = {
-  input: generic.input,
+  ...generic,
   output: (output) => {
     const files = hitsByFile(output);
     if (!files) return generic.output(output);
@@ -113,10 +117,11 @@ const grep = {
 const TODO_STATES = { completed: "check", in_progress: "chevron" };
 
 const todos = {
+  shows: ["todos"],
   input: ({ input }) => (Array.isArray(input.todos) ? [el("ul", { class: "todo-list", "data-testid": "todo-list", "aria-label": t("todo_list") }, input.todos.map((todo) => {
     const state = todo?.status in TODO_STATES ? todo.status : "pending";
     return el("li", { class: `todo is-${state}` }, el("span", { class: "todo-mark", role: "img", "aria-label": t(`todo_${state}`) }, TODO_STATES[state] ? icon(TODO_STATES[state]) : null), el("span", { dir: "auto" }, showHidden(asText(todo?.content ?? todo))));
-  }))] : generic.input({ input })),
+  }))] : [fields(t("tool_input"), input)]),
   output: () => null,
 };
 
@@ -126,11 +131,13 @@ const CARDS = { Bash: bash, Edit: edit, MultiEdit: edit, Write: write, NotebookE
 export function callBlocks(tool) {
   const card = CARDS[tool.name] ?? generic;
   const input = tool.input ?? {};
+  const rest = Object.fromEntries(Object.entries(input).filter(([name]) => !card.shows.includes(name)));
   const failure = tool.error ? block(t("tool_error"), withoutAnsi(asText(tool.error)), plain(...ansiNodes(asText(tool.error))), { className: "is-error" }) : null;
   const output = tool.output && tool.output !== tool.error ? card.output(asText(tool.output), { ...tool, input }) : null;
   return [
     isToldInWords(tool.name) ? block(t("tool_name"), tool.name, plain(showHidden(tool.name))) : null,
     ...card.input({ ...tool, input }),
+    fields(t("tool_input"), rest),
     card !== bash && tool.ran ? fields(t("tool_ran_with"), tool.ran) : null,
     failure,
     output,

@@ -88,9 +88,9 @@ function segmentOf(turn, step, taken) {
   }
 }
 
-function answeredApproval(turn, { approval_id: approvalId, decision, by, ...step }) {
+function answeredApproval(turn, { approval_id: approvalId, decision, by, message = "", permit = null, ...step }) {
   const { name = "", summary = "" } = findTool(turn, toCall(step)) ?? {};
-  return { kind: "approval", approvalId, ...toCall(step), name, summary, input: null, expiresAt: null, decision, by, sent: null };
+  return { kind: "approval", approvalId, ...toCall(step), name, summary, input: null, expiresAt: null, decision, by, message, permit, sent: null };
 }
 
 /** The result is the truth: streamed text gives way to its steps, and each tool call takes its final state. */
