@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from policies.ask_rules import asks_about, locate_touched
+from policies.denials import denied
 from policies.inputs import find_input_fault, is_too_deep
 from policies.paths.patterns import check_grep_glob, check_pattern
 from policies.paths.protected import may_hold_secret, secret_exclusions
@@ -53,7 +54,7 @@ class ToolCall:
 
 
 def _refuse_input(name: str, wrong: str) -> Refused:
-    return Refused("tool_input", f"{name} was called {wrong}.", "Call it as its description says.")
+    return denied("tool_input", name, wrong)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +84,7 @@ def _locate_file(call: ToolCall, workspace: Workspace, key: str) -> Place:
     place = workspace.locate(call.input[key])
     real = Path(place.real)
     if place.given.endswith("/") or (real.exists() and not real.is_file()):
-        raise Refused(
-            "not_a_file", f"{show(place.given)} is not a file.", "Name a file; Glob lists folders."
-        )
+        raise denied("not_a_file", show(place.given))
     return place
 
 
@@ -136,11 +135,7 @@ def _judge_grep(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Pas
     for start in (workspace.find(workspace.cwd), place):
         # a folder may make names in it secrets, and ripgrep does not match the name of where it starts
         if start is not None and may_hold_secret(start.real_parts):
-            raise Refused(
-                "search_start",
-                f"A search that starts in {show(start.real_parts[-1])} cannot leave out the secrets there.",
-                "Read the files that are needed.",
-            )
+            raise denied("search_start", show(start.real_parts[-1]))
     glob = call.input.get("glob", "")
     check_grep_glob(glob, workspace.enter(place))
     allow = Allow(
@@ -155,7 +150,7 @@ def _judge_grep(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Pas
 def _judge_shell(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Passed:
     for key in ("run_in_background", "dangerouslyDisableSandbox"):
         if call.input.get(key, False) is not False:
-            raise Refused("bash_mode", f"{key} is not allowed.", "Run the command by itself.")
+            raise denied("bash_mode", key)
     if float(call.input.get("timeout", 1)) > MAX_TIMEOUT_MS:
         raise _refuse_input(call.name, "with too long a timeout")
     command, rules = call.input["command"], gate.rules
@@ -212,11 +207,7 @@ def _judge_skill(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Pa
     if not _SKILL_NAME.fullmatch(call.input["skill"]):
         raise _refuse_input(call.name, "with a name that no skill has")
     if not _is_workspace_skill(workspace, call.input["skill"]):
-        raise Refused(
-            "unknown_skill",
-            f"The workspace has no skill {show(call.input['skill'])}.",
-            "Launch a skill of .claude/skills, or do the work without one.",
-        )
+        raise denied("unknown_skill", show(call.input["skill"]))
     if (
         len(args) > MAX_SKILL_ARGS_CHARS
         or not _SKILL_ARGS.fullmatch(args)
@@ -233,11 +224,7 @@ def _judge_web_fetch(gate: "ToolGate", call: ToolCall, _workspace: Workspace) ->
 
 def _judge_question(gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> _Passed:
     if not gate.can_ask_user:
-        raise Refused(
-            "nobody_to_ask",
-            "Nobody can answer questions of this tool here.",
-            "Ask in the text of the reply instead.",
-        )
+        raise denied("nobody_to_ask")
     return _pass(call)
 
 
@@ -314,11 +301,7 @@ class ToolGate:
             return _Passed(verdict=allow, paths=None)
         judges = _WINDOWS_JUDGES if self.platform == "windows" else _JUDGES
         if call.name not in rules.tools or call.name not in judges:
-            raise Refused(
-                "unknown_tool",
-                f"The tool {show(call.name)} is not allowed here.",
-                f"Allowed are {', '.join(sorted(rules.offered_tools))}.",
-            )
+            raise denied("unknown_tool", show(call.name), ", ".join(sorted(rules.offered_tools)))
         wrong = find_input_fault(call.name, call.input)
         if wrong is not None:
             raise _refuse_input(call.name, wrong)

@@ -64,9 +64,6 @@ class Deny:
 
 Verdict = Allow | Ask | Deny
 
-DenialText = tuple[str, str, str | None]
-"""The rule, the reason and the hint of a denial."""
-
 
 class Refused(Exception):
     """The call must not run. Raised where a fault is found, so that no caller can overlook it."""

@@ -2,20 +2,12 @@
 
 import unicodedata
 
-from policies.verdict import DenialText, Refused
+from policies.denials import denied
 
 MAX_SHOWN_CHARS = 80
 MAX_COMMAND_CHARS = 4096
 MAX_WORDS = 512
 BLANK = " \t"
-
-ONE_COMMAND = "Run one command in each call, one after the other."
-NO_REDIRECT = "Use the Write tool to create a file and the Read tool to read one."
-TOO_MANY_WORDS: DenialText = (
-    "too_many_words",
-    "The command has too many words.",
-    "Split it into several calls.",
-)
 
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 """Characters that a person cannot see in an approval, and that some file systems drop."""
@@ -35,16 +27,8 @@ def has_hidden_character(text: str) -> bool:
 def check_command_text(command: str) -> None:
     """Refuse a command that is too long or not plainly visible; line breaks are left to the caller."""
     if len(command) > MAX_COMMAND_CHARS:
-        raise Refused(
-            "command_too_long",
-            f"The command is longer than {MAX_COMMAND_CHARS} characters.",
-            "Split it into several calls.",
-        )
+        raise denied("command_too_long.command_text", MAX_COMMAND_CHARS)
     refused = _HIDDEN_CATEGORIES | {"Zs"}
     for char in command:
         if char not in "\t\n\r " and unicodedata.category(char) in refused:
-            raise Refused(
-                "control_character",
-                f"The command holds the invisible character U+{ord(char):04X}.",
-                "Write it with visible characters and plain spaces.",
-            )
+            raise denied("control_character", ord(char))

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import idna
 
-from policies.verdict import Refused
+from policies.denials import denied
 from policies.visible_text import has_hidden_character, show
 
 ANY_HOST = "*"
@@ -105,14 +105,6 @@ def check_url(url: str, hosts: Collection[str]) -> None:
     """Refuse an address unless its host is in `hosts`; `*` there stands for every public name."""
     host = _read_host(url)
     if host is None or not _is_public_name(host):
-        raise Refused(
-            "url_form",
-            "Only plain https addresses of public hosts may be fetched.",
-            "Use the page's https address with its full host name.",
-        )
+        raise denied("url_form")
     if host not in hosts and ANY_HOST not in hosts:
-        raise Refused(
-            "host_not_allowed",
-            f"The host {show(host)} is not on the list of allowed hosts.",
-            "Ask the person for the page's content, or for the host to be allowed.",
-        )
+        raise denied("host_not_allowed", show(host))

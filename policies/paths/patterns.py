@@ -9,10 +9,10 @@ import fnmatch
 import re
 from collections.abc import Iterator
 
+from policies.denials import denied
 from policies.paths.protected import find_secret, fold
 from policies.paths.protected_names import SECRET_PATTERNS
 from policies.paths.workspace import Workspace, find_form_fault
-from policies.verdict import Refused
 from policies.visible_text import show
 
 MAX_PATTERN_CHARS = 1024
@@ -97,18 +97,10 @@ def _goes_up(component: str) -> bool:
 def _check_alternative(pattern: str, workspace: Workspace) -> None:
     components = pattern.split("/")
     if any(_goes_up(component) for component in components):
-        raise Refused(
-            "pattern_parent",
-            "A pattern must not go up with ..",
-            "Give a folder inside the workspace as path.",
-        )
+        raise denied("pattern_parent")
     secret = find_secret(components) or next(filter(_aims_at_secret, components), None)
     if secret is not None:
-        raise Refused(
-            "pattern_secret",
-            f"The pattern {show(secret)} aims at files that hold secrets.",
-            "Look for other files; .env.example may be read.",
-        )
+        raise denied("pattern_secret", show(secret))
     wild = next((i for i, c in enumerate(components) if any(w in c for w in _WILD)), None)
     prefix = "/".join(components if wild is None else components[:wild])
     workspace.locate(prefix or ("/" if pattern.startswith("/") else "."))
@@ -117,16 +109,12 @@ def _check_alternative(pattern: str, workspace: Workspace) -> None:
 def check_pattern(pattern: str, workspace: Workspace) -> None:
     """Refuse a pattern of the Glob tool; `workspace` starts from the folder that is searched."""
     if len(pattern) > MAX_PATTERN_CHARS:
-        raise Refused("pattern_too_long", "The pattern is too long.", "Use a shorter one.")
+        raise denied("pattern_too_long")
     if fault := find_form_fault(pattern):
-        raise Refused(*fault)
+        raise fault
     spread = _spread(pattern, [MAX_ALTERNATIVES])
     if spread is None:
-        raise Refused(
-            "pattern_braces",
-            "The pattern's braces are unbalanced or stand for too many names.",
-            "Use several calls.",
-        )
+        raise denied("pattern_braces")
     for alternative in filter(None, spread):
         _check_alternative(alternative, workspace)
 
@@ -138,15 +126,11 @@ def check_grep_glob(glob: str, workspace: Workspace) -> None:
     an exclamation mark.
     """
     if len(glob) > MAX_PATTERNS_CHARS:
-        raise Refused("pattern_too_long", "The patterns are too long.", "Use several calls.")
+        raise denied("pattern_too_long.grep_glob")
     for piece in glob.split():
         patterns = [piece] if "{" in piece and "}" in piece else piece.split(",")
         for pattern in patterns:
             if pattern.startswith("-"):
-                raise Refused(
-                    "pattern_option",
-                    f"The pattern {show(pattern)} looks like an option.",
-                    "Begin it with a letter or a wildcard.",
-                )
+                raise denied("pattern_option", show(pattern))
             if pattern and not pattern.startswith("!"):
                 check_pattern(pattern, workspace)

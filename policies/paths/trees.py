@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from policies.denials import denied
 from policies.paths.protected import find_acting, find_protected_entry, find_secret
 from policies.paths.workspace import Place, Workspace, check_shared
 from policies.verdict import Refused
@@ -117,17 +118,13 @@ class TreeInspector:
 
         def judge(entry: Entry) -> None:
             if find_secret((*place.real_parts, *entry.parts)) is not None:
-                raise Refused(
-                    "secret_inside",
-                    f"{show(place.given)} holds {show(entry.parts[-1])}, whose content is not read here.",
-                    "Name the other files in it one by one.",
-                )
+                raise denied("secret_inside", show(place.given), show(entry.parts[-1]))
             if entry.is_link:
                 with _refusing_link(place, entry):
                     target = self.workspace.locate(entry.path)
                     target.check_read()
                     if Path(target.real).is_dir():  # its content would be read without inspection
-                        raise Refused("link_inside", "")
+                        raise denied("link_inside.judge")
 
         self.inspect(place, judge)
 
@@ -139,27 +136,15 @@ class TreeInspector:
             for entry in _walk(place.real):
                 self.left -= 1
                 if self.left < 0:
-                    raise Refused(
-                        "tree_too_large",
-                        "The folder holds too many files to be looked through.",
-                        "Work on smaller folders inside it.",
-                    )
+                    raise denied("tree_too_large")
                 judge(entry)
         except OSError:
-            raise Refused(
-                "tree_unreadable",
-                "The folder cannot be looked through.",
-                "Name the files in it one by one.",
-            ) from None
+            raise denied("tree_unreadable") from None
 
     def refuse_inside(self, place: Place, entry: Entry) -> Refused:
         """Return the denial of a folder that holds a protected entry."""
         inside = self.workspace.separator.join(entry.parts)
-        return Refused(
-            "protected_inside",
-            f"{show(place.given)} holds {show(inside)}, which is protected.",
-            "Name the files and folders beside it, or ask the person to do it.",
-        )
+        return denied("protected_inside", show(place.given), show(inside))
 
 
 def is_packaged(parts: tuple[str, ...]) -> bool:
@@ -172,11 +157,7 @@ def is_packaged(parts: tuple[str, ...]) -> bool:
 
 def refuse_turn(link: str) -> Refused:
     """Return the denial of a link that would lead outside from where it lands."""
-    return Refused(
-        "link_turned",
-        f"The link {show(Path(link).name)} would lead outside from where it lands.",
-        "Leave the link where it is and name the other files.",
-    )
+    return denied("link_turned", show(Path(link).name))
 
 
 @contextmanager
@@ -185,9 +166,4 @@ def _refusing_link(place: Place, entry: Entry) -> Iterator[None]:
     try:
         yield
     except Refused:
-        raise Refused(
-            "link_inside",
-            f"{show(place.given)} holds the link {show(entry.parts[-1])}, which leads outside or to "
-            "something protected.",
-            "Name the other files in it one by one.",
-        ) from None
+        raise denied("link_inside", show(place.given), show(entry.parts[-1])) from None

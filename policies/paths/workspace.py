@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from policies.denials import denied
 from policies.paths.protected import find_acting, find_secret
-from policies.verdict import DenialText, Refused
+from policies.verdict import Refused
 from policies.visible_text import has_hidden_character, show
 
 MAX_PATH_BYTES = 4095
@@ -25,25 +26,24 @@ MAX_NAME_BYTES = 255
 _SCHEME_OR_DRIVE = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[/\\]")
 
 
-def find_form_fault(path: str) -> DenialText | None:
+def find_form_fault(path: str) -> Refused | None:
     """Return why a spelling is refused that different programs read differently; `None`: it is plain."""
-    plain = "Write the path with plain, visible characters, relative to the workspace."
     if not path:
-        return "path_empty", "The path is empty.", "Name a file or folder."
+        return denied("path_empty")
     if has_hidden_character(path):
-        return "path_characters", "The path holds control or invisible characters.", plain
+        return denied("path_characters.posix")
     encoded = path.encode()
     longest = max(len(name) for name in encoded.split(b"/"))
     if len(encoded) > MAX_PATH_BYTES or longest > MAX_NAME_BYTES:
-        return "path_too_long", "The path is longer than the system allows.", "Use shorter names."
+        return denied("path_too_long.posix")
     if path.startswith("~"):
-        return "path_tilde", "A path that begins with ~ may mean a home folder.", plain
+        return denied("path_tilde.posix")
     if "\\" in path:
-        return "path_backslash", "The path holds a backslash.", "Separate folders with /."
+        return denied("path_backslash")
     if ".." in unicodedata.normalize("NFKC", path).split("/") and ".." not in path.split("/"):
-        return "path_lookalike", "The path holds a character that passes for dots.", plain
+        return denied("path_lookalike.posix")
     if path.startswith("//") or _SCHEME_OR_DRIVE.match(path):
-        return "path_foreign", "The path names a share, a drive or an address.", plain
+        return denied("path_foreign")
     return None
 
 
@@ -102,28 +102,16 @@ class Place:
         """Refuse reading secrets, under their own name or a link's."""
         secret = find_secret(self.parts) or find_secret(self.real_parts)
         if secret is not None:
-            raise Refused(
-                "secret_file",
-                f"{show(secret)} holds secrets, which are neither read nor changed here.",
-                "Ask the person for what is needed; .env.example may be read.",
-            )
+            raise denied("secret_file", show(secret))
 
     def check_write(self) -> None:
         """Refuse changing secrets and configuration that acts."""
         self.check_read()
         if not self.writable:
-            raise Refused(
-                "read_only_directory",
-                f"{show(self.given)} lies in a directory that may be read alone.",
-                "Copy it into the workspace and change the copy.",
-            )
+            raise denied("read_only_directory", show(self.given))
         acting = find_acting(self.parts) or find_acting(self.real_parts)
         if acting is not None:
-            raise Refused(
-                "protected_path",
-                f"{show(acting)} is protected: it may be read, not created, changed, moved or deleted.",
-                "Tell the person which change you suggest, so that they can make it.",
-            )
+            raise denied("protected_path", show(acting))
 
     def check_change(self) -> None:
         """Refuse changing what must not be changed, and a file whose content has further names."""
@@ -138,12 +126,7 @@ def check_shared(path: str, shown: str) -> None:
     except FileNotFoundError:
         return
     if stat.S_ISREG(status.st_mode) and status.st_nlink != 1:
-        raise Refused(
-            "hard_link",
-            f"{show(shown)} has {status.st_nlink} hard links: a change would show under its other "
-            "names, wherever they are.",
-            "Copy it to a new name and change the copy.",
-        )
+        raise denied("hard_link", show(shown), status.st_nlink)
 
 
 class Workspace:
@@ -167,11 +150,7 @@ class Workspace:
         """Refuse everything while the working directory is not inside the workspace."""
         place = self.find(self.cwd) if self.cwd.startswith("/") else None
         if place is None or not place.in_workspace:
-            raise Refused(
-                "cwd_outside",
-                "The working directory is not inside the workspace.",
-                "Use the file tools with paths from the workspace's root.",
-            )
+            raise denied("cwd_outside")
 
     def find(self, path: str, *, follow: bool = True) -> Place | None:
         """Find where a path leads; `None` where `locate` refuses it."""
@@ -187,15 +166,15 @@ class Workspace:
         slash or dot follows it all the same.
         """
         if fault := find_form_fault(path):
-            raise Refused(*fault)
+            raise fault
         joined = self.join(path)
         absolute = os.path.normpath(joined)
         root = self._find_root(absolute)
         if root is None:
-            raise _outside(path, "outside_workspace", " is outside")
+            raise denied("outside_workspace", show(path))
         from_root = os.path.normpath(os.path.join(self.root, path))  # noqa: PTH118 - the spelling
         if not self.is_entered and self._find_root(from_root) is not root:
-            raise _outside(path, "cwd_ambiguous", ", read from the root, is outside")
+            raise denied("cwd_ambiguous", show(path))
         head, name = os.path.split(joined)
         if follow or name in {"", ".", ".."}:
             real = os.path.realpath(joined)
@@ -203,7 +182,7 @@ class Workspace:
             real = os.path.join(os.path.realpath(head), name)  # noqa: PTH118 - the link itself
         real_root = self._find_root(real, real=True)
         if real_root is None or _goes_in_circles(joined, follow=follow):
-            raise _outside(path, "link_outside", " leads, through a link, outside")
+            raise denied("link_outside", show(path))
         return Place(
             given=path,
             absolute=absolute,
@@ -240,11 +219,3 @@ def _goes_in_circles(path: str, *, follow: bool) -> bool:
     except OSError as exc:
         return exc.errno == errno.ELOOP
     return False
-
-
-def _outside(path: str, rule: str, verb: str) -> Refused:
-    return Refused(
-        rule,
-        f"{show(path)}{verb} the workspace.",
-        "Use paths inside the workspace, relative to its root.",
-    )

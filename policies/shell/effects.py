@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from policies.denials import denied
 from policies.paths.protected import may_hold_secret
 from policies.paths.trees import TreeInspector
 from policies.paths.workspace import Place, Workspace
 from policies.shell.options import Invocation
-from policies.verdict import Refused
 from policies.visible_text import show
 
 
@@ -29,9 +29,7 @@ def locate_content(workspace: Workspace, operand: str) -> Place:
     """Find a file whose content will be read; devices have no end, or act on being read."""
     place = locate_read(workspace, operand)
     if _is_device(Path(place.real)):
-        raise Refused(
-            "special_file", f"{show(operand)} is a device.", "Name a file with text in it."
-        )
+        raise denied("special_file", show(operand))
     return place
 
 
@@ -52,11 +50,7 @@ def locate_made(workspace: Workspace, operand: str) -> Place:
     for i, name in enumerate(names):
         above = "/".join(names[:i])
         if name == ".." and above and not os.path.lexists(workspace.join(above)):
-            raise Refused(
-                "parents_spelling",
-                f"{show(operand)} would make more folders than is plain to see.",
-                "Write the path without ..",
-            )
+            raise denied("parents_spelling", show(operand))
     return locate_written(workspace, operand)
 
 
@@ -64,19 +58,10 @@ def locate_removed(workspace: Workspace, operand: str) -> Place:
     """Find what will be deleted or moved away, a link standing for itself."""
     place = workspace.locate(operand, follow=False)
     if place.is_root:
-        raise Refused(
-            "workspace_root",
-            "The workspace itself must not be deleted or moved.",
-            "Name the files inside it.",
-            interrupt=True,  # whoever tries to take everything away is stopped, not corrected
-        )
+        raise denied("workspace_root", interrupt=True)
     here = os.path.realpath(workspace.cwd)
     if here == place.real or here.startswith(f"{place.real}/"):
-        raise Refused(
-            "working_directory",
-            "The command would remove the folder that it runs in.",
-            "Name what is in it.",
-        )
+        raise denied("working_directory")
     place.check_write()
     return place
 
@@ -110,11 +95,7 @@ def _read_transfer(workspace: Workspace, invocation: Invocation) -> _Transfer:
         return _Transfer(operands, target, into=True)
     *sources, last = operands or ("",)
     if target is not None or not sources or (exact and len(sources) > 1):
-        raise Refused(
-            "operands",
-            f"{invocation.command} needs at least one source and exactly one target.",
-            f"Write it as: {invocation.command} source target.",
-        )
+        raise denied("operands", invocation.command)
     into = not exact and (len(sources) > 1 or Path(workspace.join(last)).is_dir())
     return _Transfer(tuple(sources), last, into=into)
 
@@ -125,11 +106,7 @@ def _locate_landing(workspace: Workspace, transfer: _Transfer, source: Place) ->
     if not transfer.into or name == ".":
         return locate_written(workspace, transfer.target)
     if not name or name == "..":
-        raise Refused(
-            "source_name",
-            f"{show(source.given)} does not say under which name it should land.",
-            "Name the file or folder itself.",
-        )
+        raise denied("source_name", show(source.given))
     return locate_written(workspace, f"{transfer.target.rstrip('/') or '/'}/{name}")
 
 
@@ -225,11 +202,7 @@ def _judge_rmdir(inspector: TreeInspector, invocation: Invocation) -> None:
     for path in invocation.operands:
         names = path.rstrip("/").split("/")
         if invocation.has("parents") and not {"", ".", ".."}.isdisjoint(names):
-            raise Refused(
-                "parents_spelling",
-                f"With -p {show(path)} would remove more than is plain to see.",
-                "Name the folders without /, . or .. before them.",
-            )
+            raise denied("parents_spelling.rmdir", show(path))
         locate_removed(inspector.workspace, path)
 
 

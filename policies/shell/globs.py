@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from policies.denials import denied
 from policies.paths.workspace import Workspace
 from policies.shell.words import Word
-from policies.verdict import DenialText, Refused
 from policies.visible_text import show
 
 MAX_HITS = 500
@@ -23,12 +23,6 @@ MAX_WILDCARDS = 16
 _BRACKET = re.compile(r"[\w\-]+")
 _Chars = Sequence[tuple[str, bool]]
 """Characters, each with whether it was quoted."""
-
-TOO_WIDE: DenialText = (
-    "glob_too_wide",
-    "The pattern looks at or matches too many files.",
-    "Name a folder, or a narrower pattern.",
-)
 
 
 @dataclass(slots=True)
@@ -42,7 +36,7 @@ class Budget:
         """Count one name or file; refuse one too many."""
         self.examined -= 1
         if self.examined < 0:
-            raise Refused(*TOO_WIDE)
+            raise denied("glob_too_wide")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +72,7 @@ def _translate(chars: _Chars) -> str:
             inner = chars[i + 1 : end]
             text = "".join(c for c, _ in inner)
             if end is None or any(q for _, q in inner) or not _BRACKET.fullmatch(text):
-                raise Refused(
-                    "glob_bracket",
-                    "A bracket pattern may hold letters, digits and ranges alone.",
-                    "Put the name in single quotes if the bracket belongs to it.",
-                )
+                raise denied("glob_bracket")
             out.append(f"[{text}]")
             i = end
         else:
@@ -96,13 +86,9 @@ def _read_component(chars: _Chars) -> _Component:
     if not any(c in "*?[" and not q for c, q in chars):
         return _Component(text, None, has_literal=True)
     if chars[0][0] == ".":
-        raise Refused(
-            "glob_hidden",
-            "A pattern must not begin with a dot: it would match hidden and protected files.",
-            "Name the hidden files one by one.",
-        )
+        raise denied("glob_hidden")
     if sum(c in "*?[" for c in text) > MAX_WILDCARDS:
-        raise Refused(*TOO_WIDE)
+        raise denied("glob_too_wide")
     translated = _translate(chars)
     outside_brackets = re.sub(r"\[[^\]]*\]", "", translated)
     literal = not set(outside_brackets) <= set("*?.")
@@ -138,9 +124,7 @@ def _list_folder(
                 if not tail or Path(entry.path).is_dir():
                     found.append(f"{prefix}{entry.name}{tail}")
     except OSError:
-        raise Refused(
-            "glob_unreadable", "The pattern's folder cannot be looked through.", "Name the files."
-        ) from None
+        raise denied("glob_unreadable") from None
     return sorted(found)
 
 
@@ -171,18 +155,14 @@ def expand(word: Word, workspace: Workspace, budget: Budget) -> Expansion:
     components = _read_components(word)
     first = next(i for i, c in enumerate(components) if c.pattern is not None)
     if any(c.pattern is None and c.text == ".." for c in components[first:]):
-        raise Refused("glob_parent", "A pattern must not go up again with ..", "Name the folder.")
+        raise denied("glob_parent")
     names = _walk(components, workspace, budget)
     for name in names:
         if name.startswith("-"):
-            raise Refused(
-                "glob_option",
-                f"The pattern matches {show(name)}, which looks like an option.",
-                "Put ./ before the pattern.",
-            )
+            raise denied("glob_option", show(name))
     budget.hits -= len(names)
     if budget.hits < 0:
-        raise Refused(*TOO_WIDE)
+        raise denied("glob_too_wide")
     base = "/".join(c.text for c in components[:first])
     base = f"{base}/" if first else "."
     empty = not any(c.has_literal for c in components[first:] if c.text)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from policies.denials import denied
 from policies.paths.protected import secret_folders_any_case, secret_patterns_any_case
 from policies.shell.commands import GRAMMARS
 from policies.verdict import Refused
@@ -150,11 +151,7 @@ class _Divider:
         self.meanings[meaning] = value
 
     def _refusal(self, option: str) -> Refused:
-        return Refused(
-            "option_not_allowed",
-            f"{self.command} does not take {show(option)} here.",
-            "Leave the option out, or write a listed one in full.",
-        )
+        return denied("option_not_allowed", self.command, show(option))
 
 
 def _divide_find(words: Sequence[str]) -> Invocation:
@@ -181,7 +178,7 @@ def _plain_path(word: str) -> str:
 def _read_expression(expression: Sequence[str]) -> tuple[str, ...]:
     """Check every word of an expression; gives the paths in it."""
     if len(expression) > MAX_EXPRESSION_WORDS:
-        raise Refused("find_expression", "The expression is too long.", "Ask for less at once.")
+        raise denied("find_expression")
     reads: list[str] = []
     words = iter(expression)
     for word in words:
@@ -191,10 +188,8 @@ def _read_expression(expression: Sequence[str]) -> tuple[str, ...]:
         value = "" if allowed is None else next(words, "")
         if allowed is None or not allowed.fullmatch(value):
             shown = word if allowed is None else f"{word} {value}"
-            raise Refused(
-                "option_not_allowed",
-                f"find does not take {show(shown.strip())} here.",
-                f"Listed are {' '.join(sorted(_FIND_VALUES))} with a value, -empty, -print, -not, -and, -or.",
+            raise denied(
+                "option_not_allowed.expression", show(shown.strip()), " ".join(sorted(_FIND_VALUES))
             )
         if word == "-newer":
             reads.append(value)
@@ -207,7 +202,7 @@ def _divide_grep(words: Sequence[str]) -> Invocation:
     options, operands = invocation.options, invocation.operands
     if not invocation.has("regexp") and not invocation.has("file"):
         if not operands:
-            raise Refused("operands", "grep needs a pattern and a path.", "Name both.")
+            raise denied("operands.divide_grep")
         options, operands = (*options, "-e", operands[0]), operands[1:]
     if invocation.has("recursive"):
         options, operands = (*options, *_exclusions()), operands or (".",)

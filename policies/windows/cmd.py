@@ -9,9 +9,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from policies.denials import denied, refused_signs
 from policies.paths.workspace import Place
-from policies.verdict import CommandApproval, DenialText, Refused
-from policies.visible_text import BLANK, MAX_WORDS, TOO_MANY_WORDS, show
+from policies.verdict import CommandApproval, Refused
+from policies.visible_text import BLANK, MAX_WORDS, show
 from policies.windows.effects import (
     WindowsTreeInspector,
     judge_move,
@@ -19,13 +20,7 @@ from policies.windows.effects import (
     judge_transfers,
     refuse_root,
 )
-from policies.windows.lines import (
-    INNER_QUOTE,
-    SMART_DOUBLE,
-    SMART_SINGLE,
-    UNCLOSED_QUOTE,
-    check_plain,
-)
+from policies.windows.lines import SMART_DOUBLE, SMART_SINGLE, check_plain
 from policies.windows.operands import Operands
 from policies.windows.wildcards import has_wildcard, read_pattern
 from policies.windows.workspace import WindowsWorkspace
@@ -37,25 +32,8 @@ SWITCHES: Mapping[str, frozenset[str]] = {
     "ren": frozenset(),
 }
 _TWO = 2
-_QUOTE = "Put the name in double quotes."
-_RENAME = "Use Remove-Item, Move-Item or Copy-Item with the name in single quotes."
-_BRACKET: DenialText = ("bracket", "PowerShell would read a bracket as a pattern.", _RENAME)
-
-_PLAIN: Mapping[str, DenialText] = {
-    "'": ("single_quote", "cmd does not quote with single quotes.", _QUOTE),
-    ",": ("delimiter_comma", "A comma separates names in cmd.", _QUOTE),
-    "=": ("delimiter_equals", "An equals sign separates names in cmd.", _QUOTE),
-    "+": ("concatenation", "A plus sign joins files in cmd.", _QUOTE),
-    **dict.fromkeys("[]", _BRACKET),
-}
-_QUOTED: Mapping[str, DenialText] = {
-    "%": ("variable_percent", "cmd expands %X% also in quotes.", _RENAME),
-    "!": ("variable_delayed", "cmd may expand !X! also in quotes.", _RENAME),
-    "^": ("caret", "^ may escape characters in cmd.", _RENAME),
-    "$": ("variable_dollar", "PowerShell expands $ in double quotes.", _RENAME),
-    "`": ("backtick", "A backtick escapes characters in PowerShell.", _RENAME),
-    **dict.fromkeys("[]", _BRACKET),
-}
+_PLAIN = refused_signs("cmd")
+_QUOTED = refused_signs("cmd_quotes")
 _SWITCHES = re.compile(r"(?:/-?[A-Za-z])+")
 _SWITCH = re.compile(r"/-?[A-Za-z]")
 _WORD = re.compile(r'[ \t]*(?:"(?P<quoted>[^"]*)(?P<end>"?)|(?P<plain>[^ \t"]+))(?P<next>[^ \t]?)')
@@ -63,7 +41,7 @@ _WORD = re.compile(r'[ \t]*(?:"(?P<quoted>[^"]*)(?P<end>"?)|(?P<plain>[^ \t"]+))
 
 def _read_quoted(match: re.Match[str]) -> str:
     if not match["end"]:
-        raise Refused(*UNCLOSED_QUOTE)
+        raise denied("unclosed_quote.windows")
     inner = match["quoted"]
     for char in inner:
         if char in _QUOTED:
@@ -80,7 +58,7 @@ def _check_plain_word(match: re.Match[str], workspace: WindowsWorkspace) -> None
         if match.string[at] in _PLAIN:
             raise Refused(*_PLAIN[match.string[at]])
     if match["next"]:
-        raise Refused(*INNER_QUOTE)
+        raise denied("quote_inside_word")
     if not _SWITCHES.fullmatch(match["plain"]):
         _check_plain_name(match["plain"], workspace)
 
@@ -88,19 +66,13 @@ def _check_plain_word(match: re.Match[str], workspace: WindowsWorkspace) -> None
 def _check_plain_name(word: str, workspace: WindowsWorkspace) -> None:
     """Refuse a plain word that is neither a switch nor a name."""
     if word.startswith("-"):
-        raise Refused(
-            "dash", "A name that begins with - is a parameter to PowerShell.", "Put .\\ before it."
-        )
+        raise denied("dash")
     below = workspace.strip_root(word)
     if "/" not in (word if below is None else word[len(word) - len(below) :]):
         return
     if word.startswith("/") and "\\" not in word:
-        raise Refused(
-            "switch_not_allowed", f"{show(word)} is no switch allowed here.", "Leave it out."
-        )
-    raise Refused(
-        "slash_in_name", "/ begins a switch in cmd.", "Separate folders with a backslash."
-    )
+        raise denied("switch_not_allowed", show(word))
+    raise denied("slash_in_name")
 
 
 class _Judge:
@@ -124,7 +96,7 @@ class _Judge:
             if word is None:
                 self.names.append(_read_quoted(match))
                 if match["next"]:
-                    raise Refused(*INNER_QUOTE)
+                    raise denied("quote_inside_word")
             else:
                 _check_plain_word(match, self.workspace)
                 if _SWITCHES.fullmatch(word):
@@ -132,20 +104,21 @@ class _Judge:
                 else:
                     self.names.append(word)
             if len(self.names) + len(self.switches) > MAX_WORDS:
-                raise Refused(*TOO_MANY_WORDS)
+                raise denied("too_many_words")
 
     def run(self) -> CommandApproval:
         for switch in self.switches:
             if switch not in SWITCHES[self.verb]:
-                raise Refused(
-                    "switch_not_allowed",
-                    f"{self.verb} does not take {switch} here.",
-                    f"Allowed are: {' '.join(sorted(SWITCHES[self.verb])) or 'none'}.",
+                raise denied(
+                    "switch_not_allowed.run",
+                    self.verb,
+                    switch,
+                    " ".join(sorted(SWITCHES[self.verb])) or "none",
                 )
         count, is_del = len(self.names), self.verb == "del"
         if count < 1 if is_del else count != _TWO:
             form = "del name" if is_del else f"{self.verb} source target"
-            raise Refused("operands", f"{self.verb} needs other names.", f"Write it as: {form}.")
+            raise denied("operands.run", self.verb, form)
         _JUDGES[self.verb](self)
         return CommandApproval(
             rule=f"windows_{self.verb}",
@@ -174,7 +147,7 @@ class _Judge:
     def judge_transfer(self) -> None:
         source, target = self.names
         if self.verb == "copy" and "+" in source + target:
-            raise Refused("concatenation", "A plus sign joins files in copy.", "Use Copy-Item.")
+            raise denied("concatenation")
         landing = self.operands.target(target)
         places = self.operands.gather(source, sweeps=self.verb != "copy")
         if self.verb == "copy":
@@ -193,11 +166,7 @@ class _Judge:
     def judge_ren(self) -> None:
         source, target = self.names
         if any(sign in target for sign in "\\/:") or target in {".", ".."}:
-            raise Refused(
-                "rename_path",
-                f"ren gives a new name in the same folder, and {show(target)} is a path.",
-                "Use move to put a file elsewhere.",
-            )
+            raise denied("rename_path", show(target))
         renamed = _read_new_name(target)
         places = self.operands.gather(source, sweeps=True)
         if any(place.is_root for place in places):
@@ -218,11 +187,7 @@ def _read_new_name(target: str) -> Callable[[str], str]:
         return lambda _old: target
     extension = target[2:]
     if not target.startswith("*.") or not extension.isalnum():
-        raise Refused(
-            "target_pattern",
-            f"The new name {show(target)} is a pattern that could become any name.",
-            "Write the new name in full, or *.ext to change the extension.",
-        )
+        raise denied("target_pattern", show(target))
     return lambda old: f"{old.rpartition('.')[0] if '.' in old else old}.{extension}"
 
 

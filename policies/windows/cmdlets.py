@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from policies.verdict import Refused
+from policies.denials import denied
 from policies.visible_text import show
 from policies.windows.powershell_words import Argument
 
@@ -113,7 +113,7 @@ def bind(cmdlet: Cmdlet, arguments: Sequence[Argument]) -> Bound:
         elif name is None:
             loose.append(argument.elements)
         elif name in values or name in switches:
-            raise Refused("parameter_twice", f"-{name} is given twice.", "Give it once.")
+            raise denied("parameter_twice.bind", name)
         elif name in cmdlet.switches:
             switches[name] = _read_switch(argument, name)
         else:
@@ -122,41 +122,33 @@ def bind(cmdlet: Cmdlet, arguments: Sequence[Argument]) -> Bound:
             if argument.elements:
                 values[name] = _check_value(cmdlet, name, argument.elements)
     if awaiting is not None:
-        raise Refused("value_missing", f"-{awaiting} has no value.", "Write the value after it.")
+        raise denied("value_missing", awaiting)
     _bind_loose(cmdlet, values, loose)
     return Bound(cmdlet, values, switches)
 
 
 def _read_switch(argument: Argument, name: str) -> bool:
     if argument.elements:
-        raise Refused(
-            "switch_value", f"-{name} takes no such value.", "Write the switch by itself."
-        )
+        raise denied("switch_value", name)
     return argument.constant is not False
 
 
 def _check_parameter(cmdlet: Cmdlet, argument: Argument, name: str) -> None:
     if name not in cmdlet.lists and name not in cmdlet.values:
         known = sorted({*cmdlet.lists, *cmdlet.values, *cmdlet.switches})
-        raise Refused(
-            "parameter_not_allowed",
-            f"{cmdlet.name} does not take -{show(name)} here.",
-            f"Write a listed parameter in full: -{', -'.join(known)}.",
-        )
+        raise denied("parameter_not_allowed", cmdlet.name, show(name), ", -".join(known))
     if argument.constant is not None:
-        raise Refused("variable_dollar", "Variables are not expanded here.", "Write the value.")
+        raise denied("variable_dollar")
 
 
 def _check_value(cmdlet: Cmdlet, name: str, elements: tuple[str, ...]) -> tuple[str, ...]:
     allowed = cmdlet.values.get(name)
     if any(not element for element in elements):
-        raise Refused("value_empty", f"-{name} has an empty value.", "Write the value out.")
+        raise denied("value_empty", name)
     if allowed is not None and (len(elements) > 1 or not allowed.fullmatch(elements[0])):
-        raise Refused(
-            "item_type" if name == "itemtype" else "parameter_value",
-            f"-{name} does not take {show(elements[0])} here.",
-            _VALUE_HINTS.get(name, "Give it one plain value."),
-        )
+        key = "item_type" if name == "itemtype" else "parameter_value.other"
+        hint = _VALUE_HINTS.get(name, "Give it one plain value.")
+        raise denied(key, name, show(elements[0]), hint)
     return elements
 
 
@@ -167,15 +159,11 @@ def _bind_loose(
     taken = values.keys() | ({"path"} if "literalpath" in values else set())
     free = [name for name in cmdlet.positional if name not in taken]
     if len(loose) > len(free):
-        raise Refused(
-            "operands",
-            f"{cmdlet.name} takes fewer values without a parameter's name.",
-            "Put commas between several names, as in 'a','b'.",
-        )
+        raise denied("operands.loose", cmdlet.name)
     for name, elements in zip(free, loose, strict=False):
         values[name] = _check_value(cmdlet, name, elements)
     if values.keys() >= _PATHS:
-        raise Refused("parameter_twice", "Give -Path or -LiteralPath, not both.")
+        raise denied("parameter_twice")
 
 
 _VALUE_HINTS = {

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from policies.denials import denied
 from policies.paths.protected import find_acting, find_secret
 from policies.paths.trees import Entry, TreeInspector, is_link, is_packaged, refuse_turn
 from policies.paths.workspace import Place
@@ -46,12 +47,7 @@ class WindowsTreeInspector(TreeInspector):
 
 def refuse_root() -> Refused:
     """Return the denial of an attempt to take everything away, which ends the run."""
-    return Refused(
-        "workspace_root",
-        "The workspace itself must not be deleted, emptied or moved.",
-        "Name the files inside it.",
-        interrupt=True,
-    )
+    return denied("workspace_root.root", interrupt=True)
 
 
 def fold_parts(parts: Sequence[str]) -> tuple[str, ...]:
@@ -71,11 +67,7 @@ def judge_removal(inspector: WindowsTreeInspector, place: Place) -> None:
         raise refuse_root()
     here = find_here(inspector.workspace)
     if here[: len(place.real_parts)] == fold_parts(place.real_parts):
-        raise Refused(
-            "working_directory",
-            "The command would remove the folder that it runs in.",
-            "Name the files inside it.",
-        )
+        raise denied("working_directory.removal")
     place.check_write()
     inspector.inspect_removal(place)
 
@@ -114,11 +106,7 @@ def _find_landing(workspace: WindowsWorkspace, source: Place, target: Place) -> 
     if not Path(target.real).is_dir():
         return target
     if source.is_root:
-        raise Refused(
-            "source_name",
-            "The workspace itself does not say under which name it should land.",
-            "Name the files and folders inside it.",
-        )
+        raise denied("source_name.landing")
     return workspace.locate(f"{target.absolute}/{source.parts[-1]}")
 
 

@@ -5,11 +5,12 @@ The first word decides which rules apply: `del`, `move`, `copy` and `ren` are cm
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Literal, NoReturn
 
-from policies.verdict import CommandApproval, Refused
-from policies.visible_text import BLANK, ONE_COMMAND, show
+from policies.denials import alternatives, denied, refused_commands
+from policies.verdict import CommandApproval
+from policies.visible_text import BLANK, show
 from policies.windows.cmd import SWITCHES, judge_cmd
 from policies.windows.cmdlets import CMDLETS
 from policies.windows.lines import check_line, check_plain
@@ -21,21 +22,8 @@ Shell = Literal["any", "powershell"]
 _NAMES = {**{verb: verb for verb in SWITCHES}, **{k: v.name for k, v in CMDLETS.items()}}
 KNOWN_COMMANDS = frozenset(_NAMES.values())
 
-_SHELLS = ("cmd", "command", "powershell", "pwsh", "bash", "sh", "wsl", "call", "start", "runas")
-_MOVING = ("cd", "chdir", "pushd", "popd", "set-location", "push-location", "pop-location", "sl")
-_LOOPS = ("for", "foreach", "foreach-object", "if", "while", "do", "switch", "forfiles", "param")
-_INSTEAD: Mapping[str, str] = {
-    **dict.fromkeys(
-        ("rm", "rd", "rmdir", "erase", "ri", "unlink", "clear-item"), "Use Remove-Item."
-    ),
-    **dict.fromkeys(("mv", "mi", "rename-item", "rni", "rename"), "Use Move-Item."),
-    **dict.fromkeys(("cp", "cpi", "xcopy", "robocopy"), "Use Copy-Item."),
-    **dict.fromkeys(("md", "mkdir", "ni", "touch"), "Use New-Item."),
-    **dict.fromkeys(("dir", "ls", "gci", "tree", "where"), "Use Get-ChildItem."),
-    **dict.fromkeys(("type", "cat", "gc", "more", "get-content"), "Use the Read tool."),
-    **dict.fromkeys(("echo", "set-content", "add-content", "out-file"), "Use the Write tool."),
-    **dict.fromkeys(("find", "findstr", "grep", "select-string"), "Use the Grep tool."),
-}
+_REFUSED = refused_commands("windows")
+_INSTEAD = alternatives("windows")
 
 
 def _hint(commands: Collection[str]) -> str:
@@ -45,55 +33,39 @@ def _hint(commands: Collection[str]) -> str:
 def _refuse_verb(word: str, commands: Collection[str]) -> NoReturn:
     """Say what the first word is, and what would work instead."""
     name = word.casefold().removesuffix(".exe")
-    if name in _SHELLS:
-        raise Refused("wrapper", f"{show(word)} starts another shell or program.", _hint(commands))
-    if name.startswith(("cd.", "cd\\", "cd/")) or name in _MOVING:
-        raise Refused(
-            "change_folder",
-            "Changing the folder is not allowed.",
-            "Give each path in full, relative to the workspace.",
-        )
-    if name.partition("(")[0] in _LOOPS:
-        raise Refused("loop", f"{show(word)} runs other commands.", ONE_COMMAND)
+    key = _REFUSED.get(name) or _REFUSED.get(name.partition("(")[0])
+    if name.startswith(("cd.", "cd\\", "cd/")):
+        key = "change_folder"
+    if key is not None:
+        raise denied(key, show(word), _hint(commands))
     _check_signs(word)
     if "=" in word:
-        raise Refused(
-            "assignment", "Setting variables is not allowed.", "Run the command by itself."
-        )
+        raise denied("assignment.verb")
     if "\\" in word or "/" in word:
-        raise Refused(
-            "command_qualified",
-            "A command must be named without a module, a path or a switch.",
-            "Write its name alone, with a space after it.",
-        )
-    hint = _INSTEAD.get(name, _hint(commands))
-    raise Refused("command_not_allowed", f"The command {show(word)} is not allowed.", hint)
+        raise denied("command_qualified")
+    raise denied("command_not_allowed", show(word), _INSTEAD.get(name, _hint(commands)))
 
 
 def _check_signs(word: str) -> None:
     for at, char in enumerate(word):
         if char in "\"'":
-            raise Refused("command_quoted", "The command's name must be written plainly.", None)
+            raise denied("command_quoted.signs")
         if char == "@" and at == 0 and word[1:2].isalpha():
-            raise Refused("echo_prefix", "@ before a command is not allowed.", "Leave it out.")
+            raise denied("echo_prefix")
         if char == "[" and at == 0:
-            raise Refused("type_literal", "Calls of .NET are not allowed.", "Use a listed command.")
+            raise denied("type_literal")
         check_plain(word, at, starts=at == 0)
 
 
 def _read_verb(line: str, shell: Shell, commands: Collection[str]) -> str:
     word = re.split("[ \t]", line, maxsplit=1)[0]
     if not word:
-        raise Refused("command_empty", "The command is empty.", _hint(commands))
+        raise denied("command_empty", _hint(commands))
     verb = word.casefold()
     if not word.isascii() or _NAMES.get(verb) not in commands:
         _refuse_verb(word, commands)
     if verb in SWITCHES and shell == "powershell":
-        raise Refused(
-            "alias",
-            f"{show(word)} stands for another command in PowerShell.",
-            "Write the command's full name, such as Remove-Item.",
-        )
+        raise denied("alias", show(word))
     return verb
 
 

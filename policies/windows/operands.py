@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
+from policies.denials import denied
 from policies.paths.workspace import Place
-from policies.verdict import Refused
 from policies.visible_text import show
 from policies.windows.effects import find_here, fold_parts
 from policies.windows.wildcards import Budget, Dialect, Expansion, expand, has_wildcard
@@ -45,7 +45,7 @@ class Operands:
     def _gather_one(self, path: str) -> tuple[Place, ...]:
         place = self.workspace.locate(path)
         if not os.path.lexists(place.real):
-            raise Refused("source_missing", f"There is no {show(place.given)} here.", _LOOK)
+            raise denied("source_missing", show(place.given))
         self.touched.append(place.absolute)
         return (place,)
 
@@ -53,26 +53,14 @@ class Operands:
         """Locate what is to be made or written; its folder must exist unless `is_deep`."""
         self.workspace.check_root(path)
         if self.is_pattern(path):
-            raise Refused(
-                "target_pattern",
-                f"The target {show(path)} may be read as a pattern.",
-                "Name a folder or a file without * ? [ ].",
-            )
+            raise denied("target_pattern.target", show(path))
         place = self.workspace.locate(path)
         ends_as_folder = place.given.endswith("/")
         folder = Path(place.real) if ends_as_folder else Path(place.real).parent
         if is_deep and ".." in place.given.split("/"):
-            raise Refused(
-                "target_parent",
-                f"{show(place.given)} goes up again, past folders that may be made on the way.",
-                "Write the path without ..",
-            )
+            raise denied("target_parent", show(place.given))
         if not is_deep and not folder.is_dir():
-            raise Refused(
-                "folder_missing",
-                f"There is no folder for {show(place.given)}.",
-                "Make it first with New-Item -ItemType Directory.",
-            )
+            raise denied("folder_missing", show(place.given))
         self.touched.append(place.absolute)
         place.check_change()
         return place
@@ -84,11 +72,7 @@ def _check_sweep(expansion: Expansion, workspace: WindowsWorkspace) -> None:
     if not base.is_root and fold_parts(base.real_parts) != find_here(workspace):
         return
     if expansion.names_nothing or _sweeps_all(expansion):
-        raise Refused(
-            "glob_root",
-            "The pattern would take everything there is.",
-            "Name the files and folders one by one, or the folder before the pattern.",
-        )
+        raise denied("glob_root.sweep")
 
 
 def _sweeps_all(expansion: Expansion) -> bool:

@@ -7,6 +7,7 @@ spelling, whether or not they would lead outside.
 import re
 import unicodedata
 
+from policies.denials import denied
 from policies.paths.workspace import MAX_NAME_BYTES, MAX_PATH_BYTES
 from policies.verdict import Refused
 from policies.visible_text import has_hidden_character, show
@@ -41,28 +42,28 @@ def unify(path: str) -> str:
 def check_text(path: str) -> None:
     """Refuse a path that is empty, too long or not plainly visible."""
     if not path:
-        raise Refused("path_empty", "The path is empty.", "Name a file or folder.")
+        raise denied("path_empty")
     if has_hidden_character(path):
-        raise Refused("path_characters", "The path holds control or invisible characters.", _PLAIN)
+        raise denied("path_characters")
     encoded = unify(path).encode()
     if len(encoded) > MAX_PATH_BYTES or max(map(len, encoded.split(b"/"))) > MAX_NAME_BYTES:
-        raise Refused("path_too_long", "The path is longer than the system allows.", None)
+        raise denied("path_too_long")
     if path.startswith("~"):
-        raise Refused("path_tilde", "A path that begins with ~ may mean a home folder.", _PLAIN)
+        raise denied("path_tilde")
 
 
 def refuse_rooted(path: str) -> Refused:
     """Return the denial of an absolute or qualified path that is not below the root."""
     unified = unify(path)
     if unified.startswith(("//?/", "//./")):
-        return Refused("path_namespace", "Paths with \\\\?\\ or \\\\.\\ skip all checks.", _PLAIN)
+        return denied("path_namespace")
     if unified.startswith("/??/"):
-        return Refused("path_namespace", "Paths with \\??\\ skip all checks.", _PLAIN)
+        return denied("path_namespace.rooted")
     if unified.startswith("//"):
-        return Refused("path_share", f"{show(path)} names a share on the network.", _PLAIN)
+        return denied("path_share", show(path))
     if unified.startswith("/"):
-        return Refused("path_rooted", f"{show(path)} starts from the root of a drive.", _PLAIN)
-    return Refused("path_drive", f"{show(path)} is on a drive and outside the workspace.", _PLAIN)
+        return denied("path_rooted", show(path))
+    return denied("path_drive", show(path))
 
 
 def is_rooted(unified: str) -> bool:
@@ -76,23 +77,11 @@ def check_colon(path: str) -> None:
         return
     unified = unify(path)
     if _DRIVE.match(unified) and ":" not in unified[2:]:
-        raise Refused(
-            "path_drive_relative",
-            f"{show(path)} starts from wherever that drive stands.",
-            _PLAIN,
-        )
+        raise denied("path_drive_relative", show(path))
     qualifier = unified.partition(":")[0].rpartition("/")[2]
     if qualifier.casefold() in _PROVIDERS:
-        raise Refused(
-            "path_provider",
-            f"{show(path)} names a store of PowerShell's, not a file.",
-            _PLAIN,
-        )
-    raise Refused(
-        "path_stream",
-        f"{show(path)} holds a colon: a hidden stream of a file, or another store.",
-        "Leave out the colon and what follows.",
-    )
+        raise denied("path_provider", show(path))
+    raise denied("path_stream", show(path))
 
 
 def _is_device(name: str) -> bool:
@@ -117,28 +106,12 @@ def check_name(name: str) -> None:
     if name in {"", ".", ".."}:
         return
     if _is_device(name):
-        raise Refused(
-            "path_device", f"{show(name)} is a device in every folder.", "Use another name."
-        )
+        raise denied("path_device", show(name))
     if name.endswith((".", " ")) or name.startswith(" "):
-        raise Refused(
-            "path_trailing",
-            f"{show(name)} begins or ends with characters that Windows drops.",
-            "Leave out spaces and dots at the ends of names.",
-        )
+        raise denied("path_trailing", show(name))
     if _SHORT_NAME.search(name):
-        raise Refused(
-            "path_short_name",
-            f"{show(name)} may be the short name of another file.",
-            "Write the file's full name.",
-        )
+        raise denied("path_short_name", show(name))
     if _find_lookalike(name):
-        raise Refused(
-            "path_lookalike",
-            f"{show(name)} holds a character that passes for a separator, a quote or dots.",
-            "Use plain letters, or rename the file by hand.",
-        )
+        raise denied("path_lookalike", show(name))
     if not _ILLEGAL.isdisjoint(name):
-        raise Refused(
-            "path_characters", f"{show(name)} holds a character no name may hold.", _PLAIN
-        )
+        raise denied("path_characters.name", show(name))

@@ -5,6 +5,7 @@ Names without wildcards are handed on with -LiteralPath, so that brackets in the
 
 from collections.abc import Callable, Mapping
 
+from policies.denials import denied
 from policies.paths.workspace import Place
 from policies.verdict import CommandApproval, Refused
 from policies.visible_text import show
@@ -53,11 +54,7 @@ class _Judge:
         for name in _NAME_PATTERNS:
             for text in self.bound.texts(name):
                 if any(sign in text for sign in ("\\", "/", ":", "~", "..")):
-                    raise Refused(
-                        "filter_path",
-                        f"-{name} takes patterns of names, and {show(text)} is none.",
-                        "Give the folder as -Path and a pattern such as *.py here.",
-                    )
+                    raise denied("filter_path", name, show(text))
 
     def _gather(self, *, sweeps: bool) -> list[Place]:
         if not self.paths:
@@ -72,7 +69,7 @@ class _Judge:
         name = self.bound.cmdlet.name
         transfer = "destination" in self.bound.cmdlet.values
         form = f"{name} source -Destination target" if transfer else f"{name} name"
-        return Refused("operands", f"{name} needs other paths.", f"Write it as: {form}.")
+        return denied("operands.operands_3", name, form)
 
     def judge_remove(self) -> None:
         for place in self._gather(sweeps=True):
@@ -89,7 +86,7 @@ class _Judge:
         self.paths = self._new_paths()
         kind = (self.bound.text("itemtype") or "file").lower()
         if kind == "directory" and "value" in self.bound.values:
-            raise Refused("parameter_value", "A folder takes no -Value.", "Leave it out.")
+            raise denied("parameter_value")
         deep = kind == "directory" or self.bound.switches.get("force", False)
         for path in self.paths:
             self.operands.target(path, is_deep=deep)
@@ -105,9 +102,7 @@ class _Judge:
             or ":" in name
             or ".." in name.replace("\\", "/").split("/")
         ):
-            raise Refused(
-                "rename_path", f"-Name takes a name, and {show(name)} is none.", "Use -Path."
-            )
+            raise denied("rename_path.new_paths", show(name))
         folders = [path.rstrip("\\/") for path in self.paths or (".",)]
         return tuple(f"{folder}\\{name}" for folder in folders)
 
@@ -141,12 +136,10 @@ class _Judge:
                 pieces.append("-Confirm:$false")
         line = " ".join(pieces)
         if len(line) > MAX_RUN_CHARS:
-            raise Refused("command_too_long", "The command is too long.", "Split it up.")
+            raise denied("command_too_long.write")
         value = self.bound.text("value") or ""
         if "&" in value and value.endswith("\\"):
-            raise Refused(
-                "value_backslash", "The text must not end in a backslash.", "Leave it out."
-            )
+            raise denied("value_backslash")
         return line
 
     def _write_paths(self, paths: tuple[str, ...]) -> str:

@@ -4,33 +4,17 @@ A value is a plain word, a quoted one, or several of them with commas between. S
 expand are refused, so that a value is what is written.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
-from policies.verdict import DenialText, Refused
-from policies.visible_text import BLANK, MAX_WORDS, TOO_MANY_WORDS, show
-from policies.windows.lines import (
-    INNER_QUOTE,
-    SMART_DOUBLE,
-    SMART_SINGLE,
-    UNCLOSED_QUOTE,
-    check_plain,
-)
+from policies.denials import denied, refused_signs
+from policies.verdict import Refused
+from policies.visible_text import BLANK, MAX_WORDS, show
+from policies.windows.lines import SMART_DOUBLE, SMART_SINGLE, check_plain
 
-_SINGLE = "Use single quotes."
-_IN_DOUBLE: dict[str, DenialText] = {
-    "$": ("variable_dollar", "PowerShell expands $ in double quotes.", _SINGLE),
-    "`": ("backtick", "A backtick escapes characters in double quotes.", _SINGLE),
-    "%": ("variable_percent", "cmd expands %X% also in quotes.", "Use another name."),
-    "!": ("variable_delayed", "cmd and bash may expand ! in double quotes.", _SINGLE),
-    "^": ("caret", "^ may escape characters in cmd.", _SINGLE),
-}
-_IN_SINGLE: dict[str, DenialText] = {
-    "%": _IN_DOUBLE["%"],
-    **dict.fromkeys(
-        "&|<>", ("operator_in_quotes", "cmd does not see single quotes.", "Use double quotes.")
-    ),
-}
+_IN_DOUBLE = refused_signs("powershell_double_quotes")
+_IN_SINGLE = refused_signs("powershell_single_quotes")
 _CONSTANTS = {"$true": True, "$false": False}
 
 
@@ -60,7 +44,7 @@ class _Reader:
             arguments.append(self._read_argument())
             self.words += 1
             if self.words > MAX_WORDS:
-                raise Refused(*TOO_MANY_WORDS)
+                raise denied("too_many_words")
         return tuple(arguments)
 
     def _skip_blanks(self) -> bool:
@@ -100,11 +84,7 @@ class _Reader:
         word = self.text[self.at :].split(maxsplit=1)[0]
         for at in range(self.at, self.at + len(word)):
             check_plain(self.text, at, starts=False)
-        raise Refused(
-            "parameter_form",
-            f"{show(word)} is no plain parameter.",
-            "Write -Name value, with a space between; quote a name that begins with -.",
-        )
+        raise denied("parameter_form", show(word))
 
     def _read_elements(self) -> tuple[str, ...]:
         elements: list[str] = []
@@ -117,11 +97,7 @@ class _Reader:
                 return tuple(elements)
             self.at += 1
             if not self._skip_blanks() or self.text[self.at] in {",", "-"}:
-                raise Refused(
-                    "array_form",
-                    "A comma must stand between two names.",
-                    "Write 'a','b' for two names.",
-                )
+                raise denied("array_form.elements")
 
     def _read_element(self) -> str:
         quote = self.text[self.at]
@@ -135,11 +111,11 @@ class _Reader:
         start = self.at
         while not self._ends_word(self.at) and self.text[self.at] != ",":
             if self.text[self.at] in {"'", '"'}:
-                raise Refused(*INNER_QUOTE)
+                raise denied("quote_inside_word")
             check_plain(self.text, self.at, starts=self.at == start)
             self.at += 1
         if self.at == start:
-            raise Refused("array_form", "A comma must stand between two names.", "Leave it out.")
+            raise denied("array_form")
         return self.text[start : self.at]
 
     def _read_single_quoted(self) -> str:
@@ -148,7 +124,7 @@ class _Reader:
         while True:
             end = self.text.find("'", at)
             if end < 0:
-                raise Refused(*UNCLOSED_QUOTE)
+                raise denied("unclosed_quote.windows")
             chars.append(self.text[at:end])
             if self.text[end + 1 : end + 2] != "'":
                 break
@@ -159,12 +135,12 @@ class _Reader:
     def _read_double_quoted(self) -> str:
         end = self.text.find('"', self.at + 1)
         if end < 0:
-            raise Refused(*UNCLOSED_QUOTE)
+            raise denied("unclosed_quote.windows")
         inner = self.text[self.at + 1 : end]
         return self._close(inner, end + 1, _IN_DOUBLE, SMART_DOUBLE | SMART_SINGLE)
 
     def _close(
-        self, inner: str, after: int, rules: dict[str, DenialText], smart: frozenset[str]
+        self, inner: str, after: int, rules: Mapping[str, tuple[str, ...]], smart: frozenset[str]
     ) -> str:
         for char in inner:
             if char in rules:
@@ -172,7 +148,7 @@ class _Reader:
             if char in smart:
                 check_plain(char, 0, starts=False)
         if not self._ends_word(after) and self.text[after] != ",":
-            raise Refused(*INNER_QUOTE)
+            raise denied("quote_inside_word")
         self.at = after
         return inner
 

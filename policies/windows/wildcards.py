@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from policies.denials import denied
 from policies.paths.workspace import Place
-from policies.verdict import DenialText, Refused
 from policies.visible_text import show
 from policies.windows.path_spelling import check_colon, check_name, unify
 from policies.windows.workspace import WindowsWorkspace
@@ -30,12 +30,6 @@ _SHORT_NAME = re.compile(r"~[*?\[]")
 _SHORT_STEM_CHARS = 6
 _HASHED_STEM_CHARS = 2
 _SHORT_EXTENSION_CHARS = 3
-
-_TOO_WIDE: DenialText = (
-    "glob_too_wide",
-    "The pattern looks at or takes too many files.",
-    "Name a folder, or a narrower pattern.",
-)
 
 
 @dataclass(slots=True)
@@ -122,7 +116,7 @@ def has_wildcard(text: str, dialect: Dialect) -> bool:
 def read_pattern(component: str, dialect: Dialect) -> Pattern:
     """Read one component of a path as a pattern, or refuse it."""
     if sum(char in "*?[" for char in component) > MAX_WILDCARDS:
-        raise Refused(*_TOO_WIDE)
+        raise denied("glob_too_wide.windows")
     tokens: list[_Token] = []
     at = 0
     while at < len(component):
@@ -135,11 +129,7 @@ def read_pattern(component: str, dialect: Dialect) -> Pattern:
             end = component.find("]", at)
             inner = component[at + 1 : end] if char == "[" else ""
             if end < 0 or not _SET.fullmatch(inner) or not _is_set(f"[{inner}]"):
-                raise Refused(
-                    "glob_bracket",
-                    f"PowerShell reads the brackets in {show(component)} as a pattern that is not plain.",
-                    "Give a name that holds brackets with -LiteralPath.",
-                )
+                raise denied("glob_bracket.pattern", show(component))
             tokens.append(_Token("set", f"[{inner}]"))
             at = end
         else:
@@ -172,22 +162,14 @@ def _split(text: str, dialect: Dialect) -> tuple[str, list[str]]:
     first = next(i for i, c in enumerate(components) if has_wildcard(c, dialect))
     rest = components[first:]
     if ".." in rest:
-        raise Refused("glob_parent", "A pattern must not go up again with ..", "Name the folder.")
+        raise denied("glob_parent")
     for component in rest:
         check_colon(component)
         check_name(component)
         if _SHORT_NAME.search(component):
-            raise Refused(
-                "path_short_name",
-                f"{show(component)} may take files by their short names.",
-                "Write a pattern without a wildcard after ~.",
-            )
+            raise denied("path_short_name.split", show(component))
     if dialect == "cmd" and len(rest) > 1:
-        raise Refused(
-            "glob_folder",
-            "cmd takes wildcards in the last name of a path alone.",
-            "Name the folder in full.",
-        )
+        raise denied("glob_folder")
     return "/".join(components[:first]) + ("/" if first else ""), rest
 
 
@@ -199,11 +181,7 @@ def expand(
     prefix, rest = _split(text, dialect)
     base = workspace.locate(prefix or ".")
     if not Path(base.real).is_dir():
-        raise Refused(
-            "folder_missing",
-            f"There is no folder {show(prefix)} for the pattern to look through.",
-            "Look with Get-ChildItem which folders there are.",
-        )
+        raise denied("folder_missing.expand", show(prefix))
     patterns = [read_pattern(component, dialect) for component in rest]
     reached: list[Place] = [base]
     for i, pattern in enumerate(patterns):
@@ -228,7 +206,7 @@ def _step(
             for entry in entries:
                 budget.examined -= 1
                 if budget.examined < 0 or budget.hits < 0:
-                    raise Refused(*_TOO_WIDE)
+                    raise denied("glob_too_wide.windows")
                 if pattern.takes(entry.name):
                     found.append(workspace.locate(f"{folder.absolute}/{entry.name}"))
                     budget.hits -= last

@@ -10,8 +10,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from policies.denials import denied
 from policies.paths.workspace import ExtraDirectory, Place, Workspace
-from policies.verdict import DenialText, Refused
+from policies.verdict import Refused
 from policies.visible_text import show
 from policies.windows.path_spelling import (
     check_colon,
@@ -20,12 +21,6 @@ from policies.windows.path_spelling import (
     is_rooted,
     refuse_rooted,
     unify,
-)
-
-_INSIDE = "Use paths inside the workspace, relative to its root."
-_CWD_OUTSIDE: DenialText = (
-    *("cwd_outside", "The working directory is not inside the workspace."),
-    None,
 )
 
 
@@ -91,7 +86,7 @@ class WindowsWorkspace(Workspace):
         """Refuse everything while the working directory is not inside the workspace."""
         place = self.find(self.cwd) if is_rooted(unify(self.cwd)) else None
         if place is None or not place.in_workspace:
-            raise Refused(*_CWD_OUTSIDE)
+            raise denied("cwd_outside.windows")
 
     def strip_root(self, path: str) -> str | None:
         """Return what an absolute path holds below its root; `None`: it is below none."""
@@ -117,7 +112,7 @@ class WindowsWorkspace(Workspace):
         _check_spelling(below)
         base = () if rooted or split is None else _tidy(split[1].split("/"))
         if split is None or base is None:
-            raise Refused(*_CWD_OUTSIDE)
+            raise denied("cwd_outside.windows")
         return self._locate_below(path, split[0], base, tuple(below.split("/")), follow=follow)
 
     def _split_root(self, path: str) -> tuple[int, str] | None:
@@ -136,7 +131,7 @@ class WindowsWorkspace(Workspace):
         tidy = _tidy((*base, *parts))
         climbs = not self.is_entered and _tidy(parts) is None
         if tidy is None or climbs:
-            raise Refused("outside_workspace", f"{show(path)} is outside the workspace.", _INSIDE)
+            raise denied("outside_workspace", show(path))
         top = self._roots[index].spelled
         real = self._resolve(top, tidy, follow=follow)
         split = self._split_real(real)
@@ -149,11 +144,7 @@ class WindowsWorkspace(Workspace):
             if self._split_real(walked) is None:
                 raise _refuse_link(path)
             if walked != os.path.realpath(real):
-                raise Refused(
-                    "path_ambiguous",
-                    f"{show(path)} leads elsewhere once links are followed.",
-                    "Write the path without ..",
-                )
+                raise denied("path_ambiguous", show(path))
         real_index, real_parts = split
         return Place(
             given=unify(path),
@@ -185,14 +176,8 @@ def _check_spelling(below: str) -> None:
     for name in below.split("/"):
         check_name(name)
         if "*" in name or "?" in name:
-            raise Refused(
-                "path_wildcard",
-                f"{show(name)} is a pattern where one name is needed.",
-                "Write the name in full.",
-            )
+            raise denied("path_wildcard", show(name))
 
 
 def _refuse_link(path: str) -> Refused:
-    return Refused(
-        "link_outside", f"{show(path)} leads, through a link, outside the workspace.", _INSIDE
-    )
+    return denied("link_outside", show(path))

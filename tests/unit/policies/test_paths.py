@@ -76,7 +76,7 @@ def test_spellings_that_programs_read_differently_are_refused() -> None:
     long = {"{LONG_NAME}": "a" * 256, "{WIDE_NAME}": "报" * 100, "{LONG_PATH}": "a/" * 2100}
     for path, rule in read_table(FORMS):
         fault = find_form_fault(long.get(path, path))
-        assert (fault and fault[0]) == rule, path
+        assert (fault and fault.denial.rule) == rule, path
     for path in ("a:b.txt", "a b.txt", "...", "..hidden", "a~", "报告（终）.md"):
         assert find_form_fault(path) is None
 
