@@ -23,9 +23,9 @@ def _calls() -> Iterator[tuple[str, int]]:
     """Yield the key of each `denied(…)`, and how many values it shows."""
     for file in _FOLDER.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "denied":
-                if isinstance(node.args[0], ast.Constant):
-                    yield str(node.args[0].value), len(node.args) - 1
+            match node:
+                case ast.Call(func=ast.Name("denied"), args=[ast.Constant(str(key)), *shown]):
+                    yield key, len(shown)
 
 
 def _shown(texts: list[str]) -> int:
