@@ -26,6 +26,8 @@ def _calls() -> Iterator[tuple[str, int]]:
             match node:
                 case ast.Call(func=ast.Name("denied"), args=[ast.Constant(str(key)), *shown]):
                     yield key, len(shown)
+                case _:
+                    pass
 
 
 def _shown(texts: list[str]) -> int:
