@@ -5,6 +5,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO, NoReturn, TextIO, get_args
 
 import anyio
@@ -31,56 +32,7 @@ _MAX_INPUT_BYTES = 64 * 1024 * 1024
 _LIMIT = 200
 _MAX_COUNT = 100_000
 
-_HELP = """\
-PROGRAM memory: what is remembered
-
-PROGRAM memory search WORDS… [--limit N] [--json]
-    Find notes, episodes and cases, best first.
-
-PROGRAM memory context WORDS… [--budget CHARS]
-    Print what would be put beside a message.
-
-PROGRAM memory list [WORDS…] [--kind KIND,…] [--limit N]
-    List what is remembered, latest first; with words, what contains all of them.
-
-PROGRAM memory show ID…
-    Print whole items.
-
-PROGRAM memory forget ID…
-    Delete items everywhere.
-
-PROGRAM memory write
-    Read one episode as JSON from standard input and store it:
-      {"episode_type": "howto", "title": "…", "tags": ["…"], "sections": {"recipe": "…"}}
-
-PROGRAM memory fields KEY
-    List the fields that payloads of an intent had, of all users, without values.
-
-PROGRAM memory outbox [--status pending|delivered|dead]
-    List deliveries to the vector index and other backends.
-
-PROGRAM memory retry ID… | --dead
-    Make deliveries due again, or all that were given up.
-
-PROGRAM memory rebuild
-    Make the full-text index anew, and have the server make the vectors anew.
-
-PROGRAM memory redeliver BACKEND
-    Have the server deliver everything to a backend again, one that has lost its data say.
-
-PROGRAM memory export
-    Print everything that is remembered, each item as a line of JSON.
-
-PROGRAM memory import
-    Read the episodes among such lines from standard input; what is there already stays as it is.
-    With --owner they all become memory of that user, each with an id of its own where another
-    user has it.
-
-PROGRAM memory fetch-model
-    Fetch the embedding model (some 80 MB), once; the only command that goes to the network.
-
-Add --owner NAME to work with the memory of one user of a server with tokens.
-"""
+_HELP = Path(__file__).with_name("cli_help.txt")
 
 
 class _Refused(Exception):
@@ -125,7 +77,7 @@ class MemoryCommand:
             OSError: the output cannot be written.
         """
         if not args or args[0] in {"-h", "--help", "help"}:
-            out.write(_HELP.replace("PROGRAM", self.program))
+            out.write(_HELP.read_text(encoding="utf-8").replace("PROGRAM", self.program))
             return 0
         try:
             given = _parse(args)

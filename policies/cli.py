@@ -14,30 +14,7 @@ from policies.rules import RulesError, load_rules
 
 BAD_ARGUMENTS = 2
 
-_HELP = """\
-PROGRAM policy: try the policy before using it
-
-PROGRAM policy check [--workspace DIR]
-    Read tool calls from standard input, one JSON object a line, and print one verdict a line, in order:
-      {"id": 1, "tool": "Bash", "input": {"command": "rm -rf build"}}
-      {"id": 1, "verdict": "allow", "rule": "bash_rm", "reason": "…", "runs": "rm -r -f -- build"}
-    A call may also name its "workspace", "hook_cwd" (the directory that relative paths start from),
-    "platform" (posix, windows, any) and "config" ({"webfetch_allow": [hosts], "mcp_allow": [tools],
-    "commands_allow": [commands], "can_ask_user": true}). A line that is no call is denied (bad_call).
-
-PROGRAM policy explain COMMAND [--cwd DIR] [--workspace DIR] [--platform posix|windows]
-PROGRAM policy explain --tool NAME --input JSON [--cwd DIR] [--workspace DIR] [--platform …]
-    Say in words what would happen with a shell command, or with the call of any tool. --cwd is where
-    relative paths start, below the workspace.
-
-PROGRAM policy rules
-    Print the rules in force and what CANDOR_POLICY_FILE changes in them.
-
-PROGRAM policy trust [--yes]
-    Show what in the workspace's own configuration would act, and approve it as it stands now.
-
-The workspace is CANDOR_WORKSPACE unless --workspace names another. Nothing is ever run.
-"""
+_HELP = Path(__file__).with_name("cli_help.txt")
 
 
 class _ArgumentsError(Exception):
@@ -75,7 +52,7 @@ class PolicyCommand:
         try:
             given = _parse(args)
             if given is None:
-                out.write(_HELP.replace("PROGRAM", self.program))
+                out.write(_HELP.read_text(encoding="utf-8").replace("PROGRAM", self.program))
                 return 0
             return self._run(given, source, out)
         except (_ArgumentsError, RulesError, BadCall) as fault:

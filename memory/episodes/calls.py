@@ -28,15 +28,8 @@ _SHOWING: Final = frozenset(
 _COMMANDS: Final = re.compile(r"[|;&]+")
 _KEEPING_BOOKS: Final = frozenset({"TodoWrite", "TodoRead", "ToolSearch", "ExitPlanMode"})
 _ASKED_BY: Final = (
-    "command",
-    "file_path",
-    "notebook_path",
-    "path",
-    "pattern",
-    "url",
-    "query",
-    "description",
-    "skill",
+    *("command", "file_path", "notebook_path", "path", "pattern"),
+    *("url", "query", "description", "skill"),
 )
 _OF_SERVER: Final = re.compile(r"^mcp__(?P<server>[^_]+(?:_[^_]+)*)__|^(?P<other>[\w\-]+)::")
 _CHECKING: Final = re.compile(
@@ -55,37 +48,11 @@ _FORM_ERROR: Final = re.compile(
 )
 _PROGRAM: Final = re.compile(r"^[a-z][\w.+\-]{1,20}$")
 _EVERYDAY: Final = frozenset(
-    [
-        "cd",
-        "ls",
-        "cat",
-        "echo",
-        "grep",
-        "rg",
-        "find",
-        "head",
-        "tail",
-        "pwd",
-        "rm",
-        "mv",
-        "cp",
-        "mkdir",
-        "touch",
-        "sed",
-        "awk",
-        "wc",
-        "sort",
-        "which",
-        "test",
-        "sudo",
-        "env",
-        "export",
-        "true",
-        "false",
-        "printf",
-        "sleep",
-        "chmod",
-    ]
+    (
+        *("cd", "ls", "cat", "echo", "grep", "rg", "find", "head", "tail", "pwd", "rm", "mv", "cp"),
+        *("mkdir", "touch", "sed", "awk", "wc", "sort", "which", "test", "sudo", "env", "export"),
+        *("true", "false", "printf", "sleep", "chmod"),
+    )
 )
 
 

@@ -5,11 +5,13 @@ payload's field of that name is the place's value.
 """
 
 import re
+import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Final, Literal, get_args
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
 
 from memory.intents.intent import SourceKind
 
@@ -79,8 +81,6 @@ class IntentForm:
         return None if found is None else found.groupdict()
 
 
-_QUIET: Final = MemorySinkPolicy(to_runtime_log=False)
-_TO_PROMPT: Final = MemorySinkPolicy(to_llm_context=True)
 _SOURCES: Final[Mapping[str, SourceKind]] = {
     "turn": "turn",
     "guard": "turn",
@@ -96,18 +96,17 @@ _SOURCES: Final[Mapping[str, SourceKind]] = {
 """By the first part of a key."""
 
 
-def _form(
-    key: str, fields: str, template: str, policy: MemorySinkPolicy | None = None
-) -> IntentForm:
-    """Register a key; `fields` are separated by spaces, see `_field`."""
-    named = dict(map(_field, fields.split()))
+def _form(key: str, told: Mapping[str, Any]) -> IntentForm:
+    """Read a key's entry of `forms.toml`."""
+    named = dict(map(_field, told["fields"].split()))
+    switches = {name: value for name, value in told.items() if name.startswith("to_")}
     return IntentForm(
         key=key,
         source_kind=_SOURCES[key.partition(".")[0]],
         fields=named,
         fixed={"status": key.rpartition(".")[2]} if "status" in named else {},
-        policy=policy or MemorySinkPolicy(),
-        template=template,
+        policy=MemorySinkPolicy(**switches),
+        template=told["template"],
     )
 
 
@@ -118,97 +117,8 @@ def _field(spec: str) -> tuple[str, Field]:
     return name, Field(types[kind or "text"], required=not spec.endswith("?"))
 
 
-def _tool(status: str, words: str, policy: MemorySinkPolicy | None = None) -> IntentForm:
-    fields = "tool_name status tool_use_id args:object result duration_ms:number?"
-    key = f"tool.{{tool_name}}.{status}"
-    return _form(key, fields, f"$tool_name {words}: $args → $result", policy)
-
-
-def _permission(decision: str) -> IntentForm:
-    template = f"$tool_name was {decision} by $rule: $reason"
-    return _form(f"permission.{decision}", "tool_name tool_use_id rule reason", template)
-
-
-def _delivery(status: str, words: str) -> IntentForm:
-    fields = "backend operation item_id attempts:number error?"
-    template = f"$item_id {words} $backend ($operation, attempt $attempts) $error"
-    return _form(f"delivery.{status}", fields, template, _QUIET)
-
-
-def _breaker(state: str, words: str) -> IntentForm:
-    return _form(f"breaker.{state}", "backend", f"$backend {words}", _QUIET)
-
-
-def _conversation(change: str, words: str) -> IntentForm:
-    template = f"The conversation {words} $from_conversation_id"
-    return _form(f"conversation.{change}", "from_conversation_id?", template, _QUIET)
-
-
-FORMS: Final[tuple[IntentForm, ...]] = (
-    _form("turn.received", "message labels:object?", "The person said: $message"),
-    _form(
-        "turn.completed",
-        "outcome stop_reason reply tool_calls:number duration_ms:number",
-        "The turn ended: $outcome ($stop_reason, $tool_calls tool calls). $reply",
-    ),
-    _form(
-        "turn.cut_off",
-        "outcome stop_reason message tools",
-        "The turn before was cut off ($outcome, $stop_reason). It was asked: $message. $tools",
-        replace(_TO_PROMPT, to_runtime_log=False),
-    ),
-    _form(
-        "guard.doom_loop", "tools", "The same calls were repeated, and the turn was stopped: $tools"
-    ),
-    _form(
-        "guard.forced_summary",
-        "tools",
-        "The run ended without text and was asked for a summary of: $tools",
-    ),
-    _form(
-        "guard.model_retries", "count:number", "The model's service was asked again $count times"
-    ),
-    _form("llm.response", "text model", "The model $model said: $text"),
-    _tool("ok", "succeeded"),
-    _tool("blocked", "was denied"),
-    _tool("error", "failed"),
-    _tool("interrupted", "was interrupted, what it did is not certain", _TO_PROMPT),
-    _permission("allowed"),
-    _permission("denied"),
-    _form(
-        "approval.requested",
-        "approval_id tool_name summary",
-        "A person was asked about $tool_name: $summary",
-    ),
-    _form("approval.resolved", "approval_id decision by", "The answer was $decision, by $by"),
-    _form("memory.injected", "ids:list titles:list", "Shown to the model: $titles"),
-    _form(
-        "memory.suppressed",
-        "ids:list reasons:list",
-        "Held back from the model: $ids ($reasons)",
-    ),
-    _form(
-        "memory.saved",
-        "ids:list item_kind text origin supersedes:list evidence?",
-        "Saved ($item_kind, $origin): $text",
-        _QUIET,
-    ),
-    _form(
-        "memory.forgotten",
-        "item_kind",
-        "Something was forgotten on request ($item_kind).",
-        _QUIET,
-    ),
-    _conversation("started", "was started"),
-    _conversation("reset", "was left for a fresh one; it came from"),
-    _conversation("forked", "was branched off from"),
-    _delivery("delivered", "was taken by"),
-    _delivery("failed", "was not taken by"),
-    _delivery("dead", "is given up for"),
-    _breaker("opened", "fails again and again and is left alone for a while."),
-    _breaker("half_opened", "is tried again."),
-    _breaker("closed", "works again."),
-)
+_TOLD: Final = tomllib.loads(Path(__file__).with_name("forms.toml").read_text(encoding="utf-8"))
+FORMS: Final = tuple(_form(key, told) for key, told in _TOLD.items())
 
 _EXACT: Final = {form.key: form for form in FORMS}
 _FAMILIES: Final = tuple(form for form in FORMS if form.is_family)
