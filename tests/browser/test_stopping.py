@@ -61,6 +61,22 @@ def test_what_is_sent_while_a_turn_runs_waits_and_is_answered_after_it(chat: Cha
     assert all(WORDS.startswith(text) for text in shown)
 
 
+def test_an_outdated_answer_does_not_bring_a_withdrawn_message_back(talk: ChatPage) -> None:
+    shown = talk.page.evaluate(
+        """async () => {
+          const { TurnStore } = await import("/static/turn-store.js");
+          const store = new TurnStore();
+          const queue = ["trn_a", "trn_b"].map((turnId) => ({ turnId, text: turnId }));
+          const messages = queue.map((item) => ({ ...item, role: "user", state: "queued" }));
+          store.merge(messages, { queue, state: "running" });
+          store.drop(store.find("trn_a"));
+          store.merge(messages, { queue, state: "running" });
+          return store.turns.map((turn) => turn.turnId);
+        }"""
+    )
+    assert shown == ["trn_b"]
+
+
 def test_a_waiting_message_can_be_taken_back_and_is_never_run(chat: ChatPage) -> None:
     chat.send(HELD)
     expect(chat.get("stop")).to_be_visible()

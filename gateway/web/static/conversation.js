@@ -94,6 +94,7 @@ export class Conversation {
     this.settings = summary.settings;
     this.#unread = Math.max(0, summary.turnCount - this.turns.length);
     this.#page.turnsChanged();
+    this.#followNoLonger();
     // What waits for an answer is among the events of its turn, after the call that it is about.
     if (this.isBusy) this.#ensureFollowing();
   }
@@ -178,7 +179,7 @@ export class Conversation {
     });
   }
 
-  /** Another stream may have brought the last event that was waited for. */
+  /** Another stream, or what is stored, may have told the last thing that was waited for. */
   #followNoLonger() {
     if (this.#store.position !== null) return;
     this.#following?.abort();

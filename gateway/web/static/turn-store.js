@@ -20,6 +20,7 @@ export class TurnStore {
   turns = [];
   #ledger = new Ledger();
   #gapTries = 0;
+  #withdrawn = new Set();
 
   get isBusy() {
     return this.turns.some(isUnfinished);
@@ -44,9 +45,13 @@ export class TurnStore {
     return this.find(turnId);
   }
 
+  /** An answer that was on its way when the turn was withdrawn does not bring it back. */
   drop(turn) {
     if (!this.turns.includes(turn)) return;
-    if (turn.turnId) this.#ledger.close(turn.turnId);
+    if (turn.turnId) {
+      this.#ledger.close(turn.turnId);
+      this.#withdrawn.add(turn.turnId);
+    }
     this.turns.splice(this.turns.indexOf(turn), 1);
   }
 
@@ -101,6 +106,7 @@ export class TurnStore {
   }
 
   #mergeMessage(message) {
+    if (this.#withdrawn.has(message.turnId)) return;
     if (WITHDRAWN.has(message.state)) {
       this.drop(this.find(message.turnId));
       return;
@@ -120,6 +126,7 @@ export class TurnStore {
   }
 
   #mergeQueued(item) {
+    if (this.#withdrawn.has(item.turnId)) return;
     const turn = this.#findOrAdd(item.turnId, "queued");
     if (!isUnfinished(turn) || turn.segments.length) return;
     Object.assign(turn, { state: "queued", position: item.position ?? turn.position, text: turn.text ?? item.text });
