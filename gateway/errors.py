@@ -20,6 +20,12 @@ class GatewayError(Exception):
     status: ClassVar[HTTPStatus] = HTTPStatus.INTERNAL_SERVER_ERROR
     retryable: ClassVar[bool] = False
 
+    def __init_subclass__(
+        cls, *, code: str, status: HTTPStatus | None = None, retryable: bool = False
+    ) -> None:
+        """Set what clients see of this error; `status` None: as the class above."""
+        cls.code, cls.status, cls.retryable = code, status or cls.status, retryable
+
     def __init__(
         self,
         message: str,
@@ -47,84 +53,59 @@ class GatewayError(Exception):
         }
 
 
-class UnprocessableEntity(GatewayError):
+class UnprocessableEntity(
+    GatewayError, code="invalid_request", status=HTTPStatus.UNPROCESSABLE_ENTITY
+):
     """A body or parameter does not validate."""
 
-    code = "invalid_request"
-    status = HTTPStatus.UNPROCESSABLE_ENTITY
 
-
-class TooLarge(GatewayError):
+class TooLarge(GatewayError, code="body_too_large", status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE):
     """The body is over the limit."""
 
-    code = "body_too_large"
-    status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 
-
-class Unauthorized(GatewayError):
+class Unauthorized(GatewayError, code="unauthorised", status=HTTPStatus.UNAUTHORIZED):
     """Tokens are configured and the request carries none that is known."""
 
-    code = "unauthorised"
-    status = HTTPStatus.UNAUTHORIZED
 
-
-class Forbidden(GatewayError):
+class Forbidden(GatewayError, code="forbidden", status=HTTPStatus.FORBIDDEN):
     """The request comes from a foreign web page or names a foreign host."""
 
-    code = "forbidden"
-    status = HTTPStatus.FORBIDDEN
 
-
-class NotFound(GatewayError):
+class NotFound(GatewayError, code="not_found", status=HTTPStatus.NOT_FOUND):
     """The thing does not exist, or belongs to another user."""
 
-    code = "not_found"
-    status = HTTPStatus.NOT_FOUND
 
-
-class Conflict(GatewayError):
+class Conflict(GatewayError, code="conflict", status=HTTPStatus.CONFLICT):
     """The request cannot be done in the present state."""
 
-    code = "conflict"
-    status = HTTPStatus.CONFLICT
 
-
-class Busy(Conflict):
+class Busy(Conflict, code="conversation_busy", retryable=True):
     """A turn is running in the conversation and the request asked not to wait."""
 
-    code = "conversation_busy"
-    retryable = True
 
-
-class Overloaded(GatewayError):
+class Overloaded(
+    GatewayError, code="overloaded", status=HTTPStatus.SERVICE_UNAVAILABLE, retryable=True
+):
     """Too many turns at once."""
 
-    code = "overloaded"
-    status = HTTPStatus.SERVICE_UNAVAILABLE
-    retryable = True
 
-
-class ShuttingDown(GatewayError):
+class ShuttingDown(
+    GatewayError, code="shutting_down", status=HTTPStatus.SERVICE_UNAVAILABLE, retryable=True
+):
     """The server shuts down and takes nothing new."""
 
-    code = "shutting_down"
-    status = HTTPStatus.SERVICE_UNAVAILABLE
-    retryable = True
 
-
-class NotStored(GatewayError):
+class NotStored(GatewayError, code="storage_unavailable", status=HTTPStatus.SERVICE_UNAVAILABLE):
     """The result exists but cannot be stored yet; a retry would repeat the work."""
 
-    code = "storage_unavailable"
-    status = HTTPStatus.SERVICE_UNAVAILABLE
 
-
-class WorkspaceUnavailable(GatewayError):
+class WorkspaceUnavailable(
+    GatewayError,
+    code="workspace_unavailable",
+    status=HTTPStatus.SERVICE_UNAVAILABLE,
+    retryable=True,
+):
     """The workspace cannot be written now."""
-
-    code = "workspace_unavailable"
-    status = HTTPStatus.SERVICE_UNAVAILABLE
-    retryable = True
 
 
 class StartError(Exception):

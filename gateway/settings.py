@@ -7,12 +7,12 @@ nearest known one; the error of a wrong value names the variable, the fault and 
 import difflib
 import ipaddress
 import re
+import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-from gateway.version import COMMAND
 from policies.secrets import mask_secrets
 
 PREFIX = "CANDOR_"
@@ -128,183 +128,90 @@ def _dollars(text: str) -> float:
     return value
 
 
-_DIRECTORY = _Form("a directory; made if missing", _path)
-_FILE = _Form("a file that can be read", _path)
-_TEXT = _Form("text", _words)
 _SECRET = _Form("a secret", lambda text: Secret(_words(text)))
+_FORMS: Mapping[str, Callable[..., _Form]] = {
+    "whole": _whole,
+    "seconds": _seconds,
+    "choice": _choice,
+    "host": lambda: _Form("an IP address or localhost", _host),
+    "address": lambda: _Form("an http or https address", _address),
+    "dollars": lambda: _Form("an amount in US dollars above 0", _dollars),
+    "directory": lambda: _Form("a directory; made if missing", _path),
+    "present_directory": lambda: _Form("a directory", _path),
+    "file": lambda: _Form("a file that can be read", _path),
+    "text": lambda: _Form("text", _words),
+    "secret": lambda: _SECRET,
+}
 
 
-def _setting(form: _Form, about: str, default: Any) -> Any:
-    return field(default=default, metadata={"form": form, "about": about})
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What a setting takes, and what it does."""
+
+    form: _Form
+    does: str
+
+
+def _read_about() -> Mapping[str, _About]:
+    told = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    return {
+        name: _About(_FORMS[about["takes"][0]](*about["takes"][1:]), about["does"])
+        for name, about in told.items()
+    }
+
+
+_ABOUT = _read_about()
+"""By the name of the setting, as `settings.toml` has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Every setting with its default."""
+    """Every setting with its default; `settings.toml` says what each takes and does."""
 
-    host: str = _setting(
-        _Form("an IP address or localhost", _host),
-        "The address to listen on. Anything but loopback needs `CANDOR_TOKENS_FILE`.",
-        "127.0.0.1",
-    )
-    port: int = _setting(_whole(0, 65535), "The port to listen on; 0 takes a free one.", 8000)
-    workspace: Path = _setting(_DIRECTORY, "Where the agent works.", Path("workspace"))
-    data_dir: Path = _setting(_DIRECTORY, "Database, agent sessions, lock.", Path(".candor"))
-    log_dir: Path = _setting(_DIRECTORY, "The journal: one JSONL file a turn.", Path("logs"))
-    model: str | None = _setting(_TEXT, "The model; unset: the agent's default.", None)
-    max_live_clients: int = _setting(
-        _whole(1, 1000), "Agent processes that conversations may hold at once.", 8
-    )
-    max_live_mb: int = _setting(
-        _whole(0, 1_000_000, "MiB"),
-        "Memory that all agent processes may hold together; 0: three fifths of the machine's.",
-        0,
-    )
-    prewarmed_clients: int = _setting(
-        _whole(0, 20), "Agent processes kept ready for fresh conversations.", 1
-    )
-    idle_client_s: float = _setting(
-        _seconds(1, 604_800),
-        "A conversation's process sleeps after this time without a turn.",
-        900.0,
-    )
-    stale_client_grace_s: float = _setting(
-        _seconds(0, 3600),
-        "The process of a left conversation ends after this time.",
-        20.0,
-    )
-    turn_timeout_s: float = _setting(
-        _seconds(1, 86_400),
-        "The time limit of a turn, without the time it waits for approvals.",
-        600.0,
-    )
-    model_silence_s: float = _setting(
-        _seconds(1, 86_400),
-        "The longest time without an answer of the model's service.",
-        120.0,
-    )
-    max_agent_steps: int = _setting(_whole(1, 10_000), "Model calls that one turn may make.", 200)
-    max_budget_usd: float | None = _setting(
-        _Form("an amount in US dollars above 0", _dollars),
-        "What one agent process may spend before a turn is stopped; unset: no limit.",
-        None,
-    )
-    max_running_turns: int = _setting(
-        _whole(1, 10_000), "Turns accepted and not finished, all users together; more get 503.", 500
-    )
-    shutdown_grace_s: float = _setting(
-        _seconds(0, 600),
-        "The time that running turns get to finish when the server stops.",
-        10.0,
-    )
-    interrupt_grace_s: float = _setting(
-        _seconds(0.1, 120),
-        "The time that an interrupted agent gets to stop before it is killed.",
-        10.0,
-    )
-    doom_loop_threshold: int = _setting(
-        _whole(2, 1000),
-        "This many equal tool calls, or cycles of two or three, in a row end the turn.",
-        5,
-    )
-    approvals: Switch = _setting(
-        _choice("off", "on"),
-        "`on`: a person approves each tool call that changes something.",
-        "off",
-    )
-    approval_timeout_s: float = _setting(
-        _seconds(1, 86_400), "An approval without an answer is denied after this time.", 120.0
-    )
-    max_body_bytes: int = _setting(
-        _whole(1024, 1_073_741_824, "bytes"), "A larger request body gets 413.", 1_048_576
-    )
-    max_upload_bytes: int = _setting(
-        _whole(1024, 1_073_741_824, "bytes"),
-        "The same for the files of one `POST /workspace/files`.",
-        33_554_432,
-    )
-    tokens_file: Path | None = _setting(
-        _FILE, f"Who may use the server: made by `{COMMAND} token NAME`.", None
-    )
-    policy_file: Path | None = _setting(_FILE, "Your own rules for the policy.", None)
-    sandbox: Sandbox = _setting(
-        _choice("auto", "require", "off"),
-        "The kernel's sandbox around the agent; `require`: no start without one around all of it.",
-        "auto",
-    )
-    recall_deadline_ms: int = _setting(
-        _whole(1, 60_000, "milliseconds"), "The time that memory gets to answer before a turn.", 300
-    )
-    record: Switch = _setting(
-        _choice("off", "on"),
-        "`on`: what was said in earlier conversations is found like other memory.",
-        "on",
-    )
-    case_memory: Switch = _setting(
-        _choice("off", "on"),
-        "`off`: no agent has case memory, also where a conversation switches it on.",
-        "on",
-    )
-    extract: Switch = _setting(
-        _choice("off", "on"), "`on`: a model adds decisions and pitfalls to episodes.", "off"
-    )
-    learn: Learn = _setting(
-        _choice("off", "explicit", "model"),
-        "What becomes facts of a person: nothing, what they ask for and say of themselves, or also what a model finds.",
-        "explicit",
-    )
-    redact_contacts: Switch = _setting(
-        _choice("off", "on"),
-        "`on`: episodes are stored without e-mail addresses, phone numbers and account names.",
-        "on",
-    )
-    side_model: str = _setting(
-        _TEXT, "The small model that chooses from memory and adds to episodes.", "haiku"
-    )
-    embedder: Embedder = _setting(
-        _choice("auto", "hashed", "minilm", "onnx", "openai"),
-        "What makes memory's vectors; `auto`: MiniLM where `memory fetch-model` has put it, else none;"
-        " `onnx`: a model in a folder; `openai`: a server that speaks OpenAI's embeddings.",
-        "auto",
-    )
-    embeddings_url: str | None = _setting(
-        _Form("an http or https address", _address),
-        "The server of `openai`, up to `/v1`: OpenAI, Ollama, LiteLLM, vLLM, TEI, Voyage and others.",
-        None,
-    )
-    embeddings_model: str | None = _setting(_TEXT, "The model of that server.", None)
-    embeddings_key: Secret | None = _setting(
-        _SECRET, "The key of that server, if it wants one.", None
-    )
-    embeddings_path: Path | None = _setting(
-        _Form("a directory", _path),
-        "The folder of `onnx`: `model.onnx` and `tokenizer.json`.",
-        None,
-    )
-    memory_policy_file: Path | None = _setting(
-        _FILE, "Which intents go where, on top of the shipped policy.", None
-    )
-    memu: Memu = _setting(
-        _choice("off", "cli", "server"),
-        "Episodes are delivered to memU, and it is asked in searches: by its package, or its server.",
-        "off",
-    )
-    memu_url: str | None = _setting(
-        _Form("an http or https address", _address),
-        "memU's server, or for its package an OpenAI-compatible endpoint of embeddings.",
-        None,
-    )
-    memu_model: str = _setting(
-        _TEXT, "The embedding model at that endpoint.", "text-embedding-3-small"
-    )
-    demo: Demo = _setting(
-        _choice("auto", "on", "off"),
-        "The built-in demo model; `auto`: where no credential is found.",
-        "auto",
-    )
-    demo_cadence_ms: int = _setting(
-        _whole(0, 5000, "milliseconds"), "The demo model's pause between pieces of text.", 15
-    )
+    host: str = "127.0.0.1"
+    port: int = 8000
+    workspace: Path = Path("workspace")
+    data_dir: Path = Path(".candor")
+    log_dir: Path = Path("logs")
+    model: str | None = None
+    max_live_clients: int = 8
+    max_live_mb: int = 0
+    prewarmed_clients: int = 1
+    idle_client_s: float = 900.0
+    stale_client_grace_s: float = 20.0
+    turn_timeout_s: float = 600.0
+    model_silence_s: float = 120.0
+    max_agent_steps: int = 200
+    max_budget_usd: float | None = None
+    max_running_turns: int = 500
+    shutdown_grace_s: float = 10.0
+    interrupt_grace_s: float = 10.0
+    doom_loop_threshold: int = 5
+    approvals: Switch = "off"
+    approval_timeout_s: float = 120.0
+    max_body_bytes: int = 1_048_576
+    max_upload_bytes: int = 33_554_432
+    tokens_file: Path | None = None
+    policy_file: Path | None = None
+    sandbox: Sandbox = "auto"
+    recall_deadline_ms: int = 300
+    record: Switch = "on"
+    case_memory: Switch = "on"
+    extract: Switch = "off"
+    learn: Learn = "explicit"
+    redact_contacts: Switch = "on"
+    side_model: str = "haiku"
+    embedder: Embedder = "auto"
+    embeddings_url: str | None = None
+    embeddings_model: str | None = None
+    embeddings_key: Secret | None = None
+    embeddings_path: Path | None = None
+    memory_policy_file: Path | None = None
+    memu: Memu = "off"
+    memu_url: str | None = None
+    memu_model: str = "text-embedding-3-small"
+    demo: Demo = "auto"
+    demo_cadence_ms: int = 15
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "Settings":
@@ -313,7 +220,7 @@ class Settings:
         Raises:
             SettingsError: a `CANDOR_…` variable is unknown or its value is wrong.
         """
-        known = {_variable(setting.name): setting for setting in fields(cls)}
+        known = {_variable(setting.name): setting.name for setting in fields(cls)}
         values: dict[str, Any] = {}
         for variable, text in environ.items():
             if not variable.startswith(PREFIX):
@@ -321,8 +228,8 @@ class Settings:
             if variable not in known:
                 raise SettingsError(_unknown(variable, list(known)))
             if text.strip():
-                setting = known[variable]
-                values[setting.name] = _read(variable, text.strip(), setting.metadata["form"])
+                name = known[variable]
+                values[name] = _read(variable, text.strip(), _ABOUT[name].form)
         return cls(**values)
 
 
@@ -351,9 +258,9 @@ def settings_rows() -> list[tuple[str, str, str, str]]:
     """Return variable, default, accepted form and meaning of every setting, in order."""
     rows = []
     for setting in fields(Settings):
-        form = cast("_Form", setting.metadata["form"])
+        about = _ABOUT[setting.name]
         default = "" if setting.default is None else str(setting.default)
-        rows.append((_variable(setting.name), default, form.words, setting.metadata["about"]))
+        rows.append((_variable(setting.name), default, about.form.words, about.does))
     return rows
 
 

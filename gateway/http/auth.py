@@ -32,11 +32,8 @@ _NETWORK_BITS: Final = 64
 """Of an IPv6 address; a client that has one address of such a network has all."""
 
 
-class TooManyAttempts(GatewayError):
+class TooManyAttempts(GatewayError, code="too_many_attempts", status=HTTPStatus.TOO_MANY_REQUESTS):
     """Too many unknown tokens came from one address."""
-
-    code = "too_many_attempts"
-    status = HTTPStatus.TOO_MANY_REQUESTS
 
 
 def check_exposure(settings: Settings) -> TokenFile | None:

@@ -21,41 +21,32 @@ _log = logging.getLogger(__name__)
 _RETRY_AFTER_S = 5
 
 
-class MethodNotAllowed(GatewayError):
+class MethodNotAllowed(
+    GatewayError, code="method_not_allowed", status=HTTPStatus.METHOD_NOT_ALLOWED
+):
     """The route does not take this method."""
 
-    code = "method_not_allowed"
-    status = HTTPStatus.METHOD_NOT_ALLOWED
 
-
-class MalformedRequest(GatewayError):
+class MalformedRequest(GatewayError, code="malformed_request", status=HTTPStatus.BAD_REQUEST):
     """The request is not HTTP/1.1, or is ambiguous."""
 
-    code = "malformed_request"
-    status = HTTPStatus.BAD_REQUEST
 
-
-class BodyTimeout(GatewayError):
+class BodyTimeout(
+    GatewayError, code="body_timeout", status=HTTPStatus.REQUEST_TIMEOUT, retryable=True
+):
     """The body did not arrive in time."""
 
-    code = "body_timeout"
-    status = HTTPStatus.REQUEST_TIMEOUT
-    retryable = True
 
-
-class StorageUnavailable(GatewayError):
+class StorageUnavailable(
+    GatewayError, code="storage_unavailable", status=HTTPStatus.SERVICE_UNAVAILABLE, retryable=True
+):
     """The database cannot be read or written now."""
 
-    code = "storage_unavailable"
-    status = HTTPStatus.SERVICE_UNAVAILABLE
-    retryable = True
 
-
-class StorageFailed(GatewayError):
+class StorageFailed(
+    GatewayError, code="storage_unavailable", status=HTTPStatus.SERVICE_UNAVAILABLE
+):
     """The database is damaged, or memory could not be opened; a retry does not help."""
-
-    code = "storage_unavailable"
-    status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
 def to_gateway_error(exc: Exception, request_id: str) -> GatewayError:
