@@ -31,6 +31,7 @@ from gateway.errors import StartError
 from gateway.settings import Settings
 from gateway.trust import approvals_file
 from gateway.turns.case_tools import CASE_SERVER
+from gateway.turns.questions import QUESTION_TOOL
 from policies.rules import Rules
 
 _log = logging.getLogger(__name__)
@@ -316,13 +317,18 @@ def make_setup_blocking(
         model_env={} if os.name == "posix" else blanked(environ, inherited),
         takes_login=plan.takes_login,
         approvals_file=approvals_file(data_dir),
-        tools=sorted(rules.offered_tools),
+        tools=sorted(rules.offered_tools | _with_people(settings, rules)),
         shell_commands=sorted(rules.commands),
         owner=processes.owner_of(data_dir),
         own_servers=(CASE_SERVER,),
         max_agent_steps=settings.max_agent_steps,
         max_budget_usd=settings.max_budget_usd,
     )
+
+
+def _with_people(settings: Settings, rules: Rules) -> frozenset[str]:
+    """Return the tools that need a person, if there is one and the rules tolerate them."""
+    return rules.tolerated_tools & {QUESTION_TOOL} if settings.approvals == "on" else frozenset()
 
 
 def _make_directory_blocking(directory: Path) -> None:

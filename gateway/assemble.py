@@ -239,7 +239,12 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     engine = make_engine(background)
     usual = ClientSpec(model=access.model, servers=tuple(own_servers(turn_memory)))
     pool = ClientPool(engine, usual, _pool_limits(settings), background)
-    policy = ToolGate(settings.workspace, rules=parts.rules, platform=_PLATFORM)
+    policy = ToolGate(
+        settings.workspace,
+        rules=parts.rules,
+        can_ask_user=settings.approvals == "on",
+        platform=_PLATFORM,
+    )
     approvals = ApprovalDesk(timeout_s=settings.approval_timeout_s, now=utc_now)
     runner = TurnRunner(
         TurnParts(

@@ -149,3 +149,7 @@ class ApprovalBody(Body):
     message: Annotated[str, Field(max_length=10_000)] = ""
     remember: Literal["once", "conversation"] = "once"
     reach: Reach = "exact"
+    answers: Annotated[
+        dict[str, Annotated[str, Field(max_length=10_000)]], Field(max_length=16)
+    ] = {}
+    """To the agent's questions, by their texts."""

@@ -1,6 +1,7 @@
 """Ask the person about a call of their turn, and report the question to readers."""
 
 from functools import partial
+from typing import Any
 
 import anyio
 
@@ -91,10 +92,13 @@ class ApprovalRequester:
 
     def _resolved(self, question: Question, answer: Answer) -> None:
         if not self._context.is_over:
-            more = {
+            more: dict[str, Any] = {
                 "message": self._context.sanitizer.text(answer.message),
                 "permit": answer.permit,
             }
+            if answer.answers is not None:
+                shown = self._context.sanitizer.clipped
+                more["answers"] = {shown(text): shown(one) for text, one in answer.answers.items()}
             self._context.evidence.steps.resolve_approval(
                 question.id, answer.decision, answer.by, more
             )

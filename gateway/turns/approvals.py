@@ -3,7 +3,7 @@
 Questions live in memory only: after a restart no run is left that could wait for an answer.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -12,6 +12,7 @@ import anyio
 
 from gateway.errors import Conflict, NotFound, UnprocessableEntity
 from gateway.ids import ApprovalId, ConversationId, TurnId, UserId, new_approval_id
+from gateway.turns.questions import QUESTION_TOOL, answers_to
 from memory.clock import Now, rfc3339
 from policies.permits import Effect, Permit, Reach, permits_for
 from policies.tools import ToolCall
@@ -32,6 +33,8 @@ class Answer:
     message: str = ""
     permit: dict[str, Any] | None = None
     """The rule that it left behind, as clients see it."""
+    answers: Mapping[str, str] | None = None
+    """What the person answered, by the agent's questions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,7 @@ class Question:
 @dataclass(slots=True)
 class _Open:
     question: Question
+    asked: AskedCall
     permits: tuple[Permit, ...]
     answer: Answer | None = None
     answered: anyio.Event = field(default_factory=anyio.Event)
@@ -120,7 +124,7 @@ class ApprovalDesk:
         """
         if any(allowed.permit.covers(asked.effect) for allowed in self.allowed(conversation_id)):
             return None, Answer(decision="allow", by="remembered")
-        permits = permits_for(asked.effect)
+        permits = () if asked.call.name == QUESTION_TOOL else permits_for(asked.effect)
         question = Question(
             id=new_approval_id(),
             user_id=user_id,
@@ -134,7 +138,7 @@ class ApprovalDesk:
             permits=tuple(permit.fields(asked.show) for permit in permits),
             expires_at=self._now() + timedelta(seconds=self._timeout_s),
         )
-        waiting = self._open[question.id] = _Open(question, permits)
+        waiting = self._open[question.id] = _Open(question, asked, permits)
         announce(question)
         try:
             with anyio.move_on_after(self._timeout_s):
@@ -164,13 +168,23 @@ class ApprovalDesk:
         message: str = "",
         remember: Remember = "once",
         reach: Reach = "exact",
+        answers: Mapping[str, str] | None = None,
     ) -> Question:
-        """Take a person's answer; `reach` is how much a yes for the conversation covers.
+        """Take a person's answer.
+
+        Args:
+            user_id: who answers.
+            approval_id: the question.
+            decision: whether the call may run.
+            message: the person's word to the agent.
+            remember: whether a yes holds for the conversation.
+            reach: how much a yes for the conversation covers.
+            answers: to the agent's questions, by their texts as shown.
 
         Raises:
             NotFound: there is no such question, or it is another user's.
             Conflict: it was answered already, or no call waits for it any more.
-            UnprocessableEntity: a yes to this question cannot reach that far.
+            UnprocessableEntity: a yes cannot reach that far, or the agent did not ask what is answered.
         """
         waiting = self._open.get(approval_id)
         owner = self._closed.get(approval_id) if waiting is None else waiting.question.user_id
@@ -178,10 +192,14 @@ class ApprovalDesk:
             raise NotFound("There is no such approval.")
         if waiting is None or waiting.answer is not None:
             raise Conflict("This approval was answered already.", code="already_answered")
+        asked = waiting.asked
+        given = answers_to(asked.call.input, asked.input, answers) if answers else None
         permit = None
         if remember == "conversation" and decision == "allow":
             permit = self._remember(waiting, reach)
-        waiting.answer = Answer(decision=decision, by="user", message=message, permit=permit)
+        waiting.answer = Answer(
+            decision=decision, by="user", message=message, permit=permit, answers=given
+        )
         waiting.answered.set()
         return waiting.question
 

@@ -15,6 +15,7 @@ from gateway.turns.approvals import Answer, Question
 from gateway.turns.control import TurnClock, TurnControl
 from gateway.turns.evidence import Evidence
 from gateway.turns.guards import DoomLoop
+from gateway.turns.questions import QUESTION_TOOL
 from policies.permits import Effect, effect_of_input
 from policies.tools import ToolCall
 from policies.verdict import Allow, Ask, Deny, Verdict
@@ -165,6 +166,13 @@ class TurnGate:
     async def _last_word(self, call: ToolCall, verdict: Verdict) -> Allow | Deny:
         if isinstance(verdict, Deny):
             return verdict
+        if call.name == QUESTION_TOOL:  # answers that the agent gave itself are left out
+            verdict = Ask(
+                verdict.rule,
+                verdict.reason,
+                {"questions": call.input.get("questions")},
+                changes=False,
+            )
         wanted = isinstance(verdict, Ask) or (self.ask_changes and verdict.changes)
         if not wanted:
             return _allowed(verdict)
@@ -177,6 +185,8 @@ class TurnGate:
             _, answer = await self.asker(replace(call, input=given), effect)
         finally:
             self.clock.go_on()
+        if answer.answers is not None:
+            verdict = replace(verdict, updated_input={**given, "answers": answer.answers})
         return _answered(verdict, answer)
 
     def _denied(self, call: ToolCall, verdict: Deny) -> None:

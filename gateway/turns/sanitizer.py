@@ -8,6 +8,7 @@ import anyio.to_thread
 from gateway.jsonsafe import clean_text, estimate_chars, json_safe, json_text
 from gateway.observability.masking import clip, mask_leaves
 from gateway.observability.paths import PathView
+from gateway.turns.questions import question_texts
 from policies.secrets.stream import settled_chars
 
 SUMMARY_CHARS = 160
@@ -61,11 +62,14 @@ class OutputSanitizer:
         return masker.feed(text) + masker.rest()
 
     def summary(self, tool_input: Mapping[str, Any]) -> str:
-        """Return one line about a call: its command, file or pattern."""
+        """Return one line about a call: its command, file, pattern or questions."""
         for key in _SUMMARY_KEYS:
             value = tool_input.get(key)
             if isinstance(value, str) and value.strip():
                 return self.line(value)
+        questions = question_texts(tool_input)
+        if questions:
+            return self.line(" ".join(questions))
         return self.line(json_text(tool_input)) if tool_input else ""
 
     def input(self, tool_input: Mapping[str, Any]) -> dict[str, Any]:

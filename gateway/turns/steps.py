@@ -17,6 +17,7 @@ _ALL_THINKING_CHARS = 64_000
 _LATE_THINKING_CHARS = 400
 """Kept of each further thinking step of a turn that has `_ALL_THINKING_CHARS` already."""
 _APART = "\n\n"
+_FROM_PERSON = ("message", "permit", "answers")
 
 
 @dataclass(slots=True, eq=False)
@@ -41,7 +42,7 @@ class _Approval:
     decision: str = "deny"
     by: str | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
-    """`message` and `permit`, if the person gave them."""
+    """`message`, `permit` and `answers`, if the person gave them."""
 
 
 class Steps:
@@ -122,11 +123,11 @@ class Steps:
     def resolve_approval(
         self, approval_id: str, decision: str, by: str | None, more: Mapping[str, Any] = _NOTHING
     ) -> None:
-        """Set how a question ended; `more` may have the person's `message` and the `permit`."""
+        """Set how a question ended; see `_Approval.more`."""
         for step in self._steps:
             if isinstance(step, _Approval) and step.approval_id == approval_id:
                 step.decision, step.by = decision, by
-                step.more = {key: more[key] for key in ("message", "permit") if more.get(key)}
+                step.more = {key: more[key] for key in _FROM_PERSON if more.get(key)}
 
     def fields(self, closing: str = "") -> list[dict[str, Any]]:
         """Return the steps as the turn result has them; `closing` is the gateway's own last text."""

@@ -13,6 +13,12 @@ from tests.support.live_server import LiveServer, bash, script, started_server
 pytestmark = pytest.mark.browser
 
 NAME = "<img src=x onerror=alert(1)>"
+QUESTION = {
+    "question": "Which?",
+    "header": "Which",
+    "options": [{"label": "this", "description": "One."}, {"label": "that", "description": "Two."}],
+    "multiSelect": False,
+}
 
 
 @pytest.fixture(scope="module")
@@ -189,3 +195,48 @@ def test_reading_is_not_asked_about_and_stopping_ends_the_waiting(asked: ChatPag
     asked.turn.expect_end("interrupted", "user_interrupt")
     expect(asked.turn.at.get_by_test_id("approval-allow")).to_have_count(0)
     expect(asked.turn.approval).to_contain_text("Denied because the turn ended")
+
+
+def test_the_agents_questions_are_answered_in_place(asked: ChatPage) -> None:
+    options = [{"label": NAME, "description": "Not markup."}, {"label": "blue", "description": ""}]
+    one = {"question": "Which colour?", "header": "Colour", "options": options}
+    several = {"question": "What else?", "header": "More", "options": options, "multiSelect": True}
+    ask = {"tool": "AskUserQuestion", "input": {"questions": [one, several]}}
+    asked.go_to_start()
+    asked.send(script(ask, {"text": "Thank you."}))
+    card = asked.turn.approval
+    expect(card).to_contain_text("The agent asks you")
+    expect(card).to_contain_text("Not markup.")
+    first, second = card.get_by_role("group").all()
+    asked.page.keyboard.press("Alt+a")
+    asked.page.keyboard.press("Space")
+    expect(first.get_by_role("radio").first).to_be_checked()
+
+    asked.get("question-send").click()
+
+    expect(second.get_by_role("checkbox").first).to_be_focused()
+    expect(asked.turn.outcome).to_have_count(0)
+    first.get_by_test_id("choice-own").fill("green")
+    expect(first.get_by_role("radio").first).not_to_be_checked()
+    for choice in second.get_by_test_id("choice").all():
+        choice.click()
+    second.get_by_test_id("choice-own").press("Enter")
+    asked.turn.expect_end("answered")
+    for _ in range(2):
+        expect(card).to_contain_text("Answered by you")
+        expect(card).to_contain_text("green")
+        expect(card).to_contain_text(f"{NAME}, blue")
+        asked.page.reload()
+    asked.turn.tools.get_by_role("button").first.click()
+    expect(asked.turn.tools).to_contain_text("green")
+    expect(asked.turn.tools).not_to_contain_text("Replaced")
+
+
+def test_a_question_can_be_left_unanswered(asked: ChatPage) -> None:
+    ask = {"tool": "AskUserQuestion", "input": {"questions": [QUESTION]}}
+    asked.send(script(ask, {"text": "As you like."}))
+
+    asked.get("question-skip").click()
+
+    asked.turn.expect_end("answered_with_failures")
+    expect(asked.turn.approval).to_contain_text("Not answered by you")

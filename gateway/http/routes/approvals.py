@@ -39,6 +39,7 @@ async def answer_approval(context: Context, approval_id: str) -> Response:
         message=body.message,
         remember=body.remember,
         reach=body.reach,
+        answers=body.answers,
     )
     return JsonResponse({"approval_id": approval.id, "decision": body.decision})
 

@@ -1,11 +1,13 @@
-// A tool call that waits for approval: its input, the remaining time, the answers, and what each of them covers.
+// A tool call that waits for the person: its input, the remaining time, the answers, and what each of them covers.
 
 import { el, place, setText } from "/static/dom.js";
 import { formatCountdown } from "/static/format.js";
 import { t, wordsFor } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
 import { permitWords } from "/static/permit.js";
+import { isQuestion, questionForm, questionsOf } from "/static/question-form.js";
 import { startTicking, stopTicking } from "/static/ticker.js";
+import { fieldList } from "/static/tool-block.js";
 import { callBlocks } from "/static/tool-cards.js";
 import { showHidden } from "/static/visible.js";
 
@@ -20,6 +22,7 @@ export class ApprovalCard {
   #answered = el("div", { class: "approval-answered" });
   #buttons = {};
   #expiresAt_ms;
+  #isQuestion;
   #reach;
   #message = el("input", { type: "text", maxlength: MAX_MESSAGE_CHARS, "aria-label": t("approval_word"), placeholder: t("approval_word_placeholder"), "data-testid": "approval-message" });
   #refusal;
@@ -28,6 +31,25 @@ export class ApprovalCard {
   /** `answer(approval, reply)` tells the gateway; see `answerApproval`. */
   constructor(approval, answer) {
     this.#answer = (reply) => answer(approval, reply);
+    const questions = questionsOf(approval);
+    this.#isQuestion = isQuestion(approval);
+    const title = t(this.#isQuestion ? "question_title" : "approval_title");
+    this.#asked = el("div", { class: "approval-asked" },
+      el("div", { class: "approval-head" }, icon(this.#isQuestion ? "question" : "shield"), el("strong", {}, title), this.#countdown),
+      questions ? this.#questions(questions) : this.#call(approval));
+    this.element.setAttribute("aria-label", title);
+    this.#expiresAt_ms = Date.parse(approval.expiresAt);
+    this.countDown();
+  }
+
+  #questions(questions) {
+    return questionForm(questions, {
+      send: (answers) => this.#answer({ decision: "allow", answers }),
+      skip: () => this.#answer({ decision: "deny" }),
+    });
+  }
+
+  #call(approval) {
     this.#buttons = {
       a: this.#button("approval_allow", "button primary", "approval-allow", "A", () => this.#answer({ decision: "allow" })),
       d: this.#button("approval_deny", "button quiet-danger", "approval-deny", "D", () => this.#answer({ decision: "deny" })),
@@ -42,18 +64,16 @@ export class ApprovalCard {
       event.preventDefault();
       this.#answer({ decision: "deny", message: this.#message.value.trim() });
     });
-    this.#asked = el("div", { class: "approval-asked" },
-      el("div", { class: "approval-head" }, icon("shield"), el("strong", {}, t("approval_title")), this.#countdown),
+    const parts = [
       el("div", { class: "approval-call" },
         el("span", { class: "tool-name" }, showHidden(approval.name)),
         approval.input ? callBlocks(approval) : el("bdi", { class: "approval-summary" }, showHidden(approval.summary))),
       el("div", { class: "approval-actions" }, a, d, w),
       this.#refusal,
-      this.#reach.options.length > 0 && el("div", { class: "approval-row approval-rule" }, el("span", {}, t("approval_from_now_on")), this.#reach, c));
-    this.#asked.addEventListener("keydown", (event) => this.#key(event));
-    this.element.setAttribute("aria-label", t("approval_title"));
-    this.#expiresAt_ms = Date.parse(approval.expiresAt);
-    this.countDown();
+      this.#reach.options.length > 0 && el("div", { class: "approval-row approval-rule" }, el("span", {}, t("approval_from_now_on")), this.#reach, c),
+    ];
+    this.element.addEventListener("keydown", (event) => this.#key(event));
+    return parts;
   }
 
   /** Show the time left for as long as the card is in the page; again after it was taken out and put back. */
@@ -62,7 +82,7 @@ export class ApprovalCard {
   }
 
   focus() {
-    this.#buttons.a.focus();
+    this.#asked.querySelector(".choice input, .choice-own, .approval-actions button").focus();
     this.element.scrollIntoView({ block: "nearest" });
   }
 
@@ -92,7 +112,7 @@ export class ApprovalCard {
 
   #showTimeLeft(left_ms) {
     // The gateway's clock decides; the buttons stay until it says that the time is over.
-    setText(this.#countdown, left_ms > 0 ? t("approval_left", { left: formatCountdown(left_ms) }) : t("approval_over"));
+    setText(this.#countdown, left_ms > 0 ? t(this.#isQuestion ? "question_left" : "approval_left", { left: formatCountdown(left_ms) }) : t("approval_over"));
     this.#countdown.classList.toggle("is-short", left_ms < 15_000);
   }
 
@@ -102,12 +122,13 @@ export class ApprovalCard {
       stopTicking(this.element);
       const isAllowed = String(approval.decision).startsWith("allow");
       this.element.dataset.decision = isAllowed ? "allow" : "deny";
-      const words = [t(isAllowed ? "approval_allowed" : "approval_denied"), approval.by ? showHidden(wordsFor("by", approval.by)) : ""];
+      const words = [t(`${this.#isQuestion ? "question" : "approval"}_${isAllowed ? "allowed" : "denied"}`), approval.by ? showHidden(wordsFor("by", approval.by)) : ""];
       this.#answered.replaceChildren(...[
         icon(isAllowed ? "check" : "cross"),
         el("span", {}, words.filter(Boolean).join(" ")),
-        el("span", { class: "tool-name" }, showHidden(approval.name)),
-        el("bdi", { class: "tool-summary" }, showHidden(approval.summary)),
+        this.#isQuestion ? null : el("span", { class: "tool-name" }, showHidden(approval.name)),
+        approval.answers ? null : el("bdi", { class: "tool-summary" }, showHidden(approval.summary)),
+        approval.answers && el("div", { class: "approval-note" }, fieldList(approval.answers)),
         approval.permit && el("span", { class: "approval-note" }, t("approval_kept", { rule: permitWords(approval.permit) })),
         approval.message && el("bdi", { class: "approval-note" }, t("approval_said", { message: showHidden(approval.message) })),
       ].filter(Boolean));

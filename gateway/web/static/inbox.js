@@ -12,6 +12,7 @@ import { icon } from "/static/icons.js";
 import { notify } from "/static/notification.js";
 import { answerApproval, listApprovals } from "/static/routes.js";
 import { startTicking } from "/static/ticker.js";
+import { toolWords } from "/static/tool-words.js";
 import { showHidden } from "/static/visible.js";
 
 const READ_MS = 3000;
@@ -81,7 +82,7 @@ export class Inbox {
   }
 
   #announce(approval) {
-    const words = t("approval_waits", { name: showHidden(approval.name), summary: showHidden(approval.summary) });
+    const words = t("approval_waits", { name: showHidden(toolWords(approval.name)), summary: showHidden(approval.summary) });
     announceUrgently(words);
     notify(this.#on.titleOf(approval.conversationId), words, approval.approvalId, () => this.#goTo(approval.conversationId));
   }
@@ -115,7 +116,7 @@ export class Inbox {
     if (elsewhere.length) {
       const [{ approval }] = elsewhere;
       setText(this.#words, elsewhere.length === 1
-        ? t("inbox_one", { title: this.#on.titleOf(approval.conversationId), name: showHidden(approval.name), summary: showHidden(approval.summary) })
+        ? t("inbox_one", { title: this.#on.titleOf(approval.conversationId), name: showHidden(toolWords(approval.name)), summary: showHidden(approval.summary) })
         : t("inbox_many", { count: elsewhere.length }));
     }
     place(this.#slot, [elsewhere.length ? this.#bar : null]);
@@ -133,7 +134,7 @@ export class Inbox {
   /** Put the focus on what waits longest: on its card in the open conversation, or in the dialog. */
   review() {
     if (this.#waiting.size === 0 || this.#dialog) return;
-    const shown = [...document.querySelectorAll("#transcript [data-testid=approval-allow]")].find((button) => !button.disabled);
+    const shown = document.querySelector("#transcript .approval-asked :is(.choice input, .choice-own, .approval-actions button):enabled");
     if (shown) {
       shown.focus();
       shown.scrollIntoView({ block: "center" });

@@ -154,7 +154,7 @@ export async function listApprovals() {
   return { approvals: listOf(answer, "approvals").map(toApproval), asks: answer?.asks !== false };
 }
 
-/** `reply`: `decision`, and optionally `message`, `remember` and `reach`. */
+/** `reply`: `decision`, and optionally `message`, `remember`, `reach` and `answers`. */
 export const answerApproval = (approvalId, reply) => requestJson(path("approvals", approvalId), { method: "POST", body: reply });
 
 /** The rules under which calls of the conversation pass unasked. */

@@ -5,6 +5,7 @@ import { el } from "/static/dom.js";
 import { t } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
 import { lineDiff } from "/static/line-diff.js";
+import { questionsOf } from "/static/question-form.js";
 import { block, code, diffTable, fieldList, numberedCode, plain } from "/static/tool-block.js";
 import { workspaceImage } from "/static/tool-image.js";
 import { isToldInWords } from "/static/tool-words.js";
@@ -125,7 +126,18 @@ const todos = {
   output: () => null,
 };
 
-const CARDS = { Bash: bash, Edit: edit, MultiEdit: edit, Write: write, NotebookEdit: notebook, Read: read, Grep: grep, TodoWrite: todos };
+// -- AskUserQuestion ------------------------------------------------------------------------------
+
+const question = {
+  shows: ["questions"],
+  input: (tool) => {
+    const answers = Object.fromEntries((questionsOf(tool) ?? []).map((asked) => [asked.question, tool.ran?.answers?.[asked.question] ?? "…"]));
+    return [fields(t("ask_person"), answers)];
+  },
+  output: (text, { ran }) => (ran?.answers ? null : generic.output(text)),
+};
+
+const CARDS = { AskUserQuestion: question, Bash: bash, Edit: edit, MultiEdit: edit, Write: write, NotebookEdit: notebook, Read: read, Grep: grep, TodoWrite: todos };
 
 /** The parts of a call that is known whole. What failed is shown once: the agent program repeats the error as output. */
 export function callBlocks(tool) {
@@ -138,7 +150,7 @@ export function callBlocks(tool) {
     isToldInWords(tool.name) ? block(t("tool_name"), tool.name, plain(showHidden(tool.name))) : null,
     ...card.input({ ...tool, input }),
     fields(t("tool_input"), rest),
-    card !== bash && tool.ran ? fields(t("tool_ran_with"), tool.ran) : null,
+    card !== bash && card !== question && tool.ran ? fields(t("tool_ran_with"), tool.ran) : null,
     failure,
     output,
   ].flat().filter(Boolean);

@@ -1,6 +1,7 @@
 // Descriptions of the gateway's own tools. Any other tool keeps its name.
 
 import { t, wordsFor } from "/static/i18n.js";
+import { isQuestion } from "/static/question-form.js";
 
 const CASE_TOOL = /^mcp__memory_case__memory_case_(search|upsert|feedback|render)$/;
 const MEMORY_TOOL = /^mcp__memory__memory_(search|get)$/;
@@ -15,6 +16,7 @@ export const isToldInWords = (name) => caseTool(name) !== null;
 export function toolWords(name, status) {
   const asks = MEMORY_TOOL.exec(name)?.[1];
   if (asks) return t(`ask_memory_${asks}`);
+  if (isQuestion({ name })) return t("ask_person");
   const does = caseTool(name);
   return does ? t(status === "ok" ? `case_${does}_done` : `case_${does}`) : name;
 }
@@ -49,7 +51,7 @@ const BRIEF = {
 /** What a call is about, and whether that is words rather than code. After a reload there is no input, only the gateway's line about it. */
 export function toolBrief(tool) {
   const does = caseTool(tool.name);
-  if (!does) return { text: tool.summary, isWords: false };
+  if (!does) return { text: tool.summary, isWords: isQuestion(tool) };
   const said = BRIEF[does](tool.input ?? parsed(tool.summary), tool.summary).join(" · ");
   const text = said || tool.summary;
   return { text: text.length > MAX_CHARS ? `${text.slice(0, MAX_CHARS - 1)}…` : text, isWords: Boolean(said) || does === "search" };

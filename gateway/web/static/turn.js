@@ -56,7 +56,7 @@ export function addApproval(turn, approval) {
 function resolveApproval(turn, data) {
   const approval = turn.segments.find((segment) => segment.kind === "approval" && segment.approvalId === data.approval_id);
   if (!approval) return;
-  Object.assign(approval, { decision: data.decision, by: data.by ?? null, message: data.message ?? "", permit: data.permit ?? null });
+  Object.assign(approval, { decision: data.decision, by: data.by ?? null, message: data.message ?? "", permit: data.permit ?? null, answers: data.answers ?? null });
   const tool = findTool(turn, approval);
   if (tool?.status === "waiting") Object.assign(tool, { status: "running", startedAt_ms: Date.now() });
 }
@@ -88,9 +88,9 @@ function segmentOf(turn, step, taken) {
   }
 }
 
-function answeredApproval(turn, { approval_id: approvalId, decision, by, message = "", permit = null, ...step }) {
+function answeredApproval(turn, { approval_id: approvalId, decision, by, message = "", permit = null, answers = null, ...step }) {
   const { name = "", summary = "" } = findTool(turn, toCall(step)) ?? {};
-  return { kind: "approval", approvalId, ...toCall(step), name, summary, input: null, expiresAt: null, decision, by, message, permit, sent: null };
+  return { kind: "approval", approvalId, ...toCall(step), name, summary, input: null, expiresAt: null, decision, by, message, permit, answers, sent: null };
 }
 
 /** The result is the truth: streamed text gives way to its steps, and each tool call takes its final state. */

@@ -1,0 +1,36 @@
+"""Questions of the agent to the person: calls of `AskUserQuestion`, whose result is the person's answers.
+
+An answer is given by the text of its question: `{"Which colour?": "blue"}`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gateway.errors import UnprocessableEntity
+
+QUESTION_TOOL: Final = "AskUserQuestion"
+
+
+def question_texts(tool_input: Mapping[str, Any]) -> list[str]:
+    """Return the text of each question of a call, in order."""
+    questions = tool_input.get("questions")
+    asked = questions if isinstance(questions, list) else []
+    return [str(one.get("question", "")) for one in asked if isinstance(one, Mapping)]
+
+
+def answers_to(
+    asked: Mapping[str, Any], shown: Mapping[str, Any], answers: Mapping[str, str]
+) -> dict[str, str]:
+    """Return answers by the questions as the agent asked them; people answer them as they are shown.
+
+    Raises:
+        UnprocessableEntity: the call has no such question.
+    """
+    texts = dict(zip(question_texts(shown), question_texts(asked), strict=False))
+    for text in answers:
+        if text not in texts:
+            raise UnprocessableEntity(
+                "`answers` must name questions of this call by their text.",
+                details={"field": "answers"},
+            )
+    return {texts[text]: answer for text, answer in answers.items() if answer.strip()}

@@ -1,0 +1,74 @@
+"""The agent's questions to the person (`AskUserQuestion`), asked and answered through the real agent process."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.live_server import LiveServer, script, started_server
+
+pytestmark = pytest.mark.e2e
+
+WHICH, MORE = "Which colour?", "颜色还要什么？"
+OPTIONS = [{"label": name, "description": f"Use {name}."} for name in ("red", "blue")]
+QUESTIONS = [
+    {"question": WHICH, "header": "Colour", "options": OPTIONS, "multiSelect": False},
+    {"question": MORE, "header": "More", "options": OPTIONS, "multiSelect": True},
+]
+ASK = {"tool": "AskUserQuestion", "input": {"questions": QUESTIONS, "answers": {WHICH: "forged"}}}
+DONE = {"text": "Thank you."}
+
+
+@pytest.fixture(scope="module")
+def asking_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    with started_server(tmp_path_factory.mktemp("asking"), approvals="on") as server:
+        yield server
+
+
+async def answered(server: LiveServer, **body: Any) -> tuple[dict[str, Any], dict[str, Any], str]:
+    """Ask; return the event of the answer, the turn's result and what the model was told."""
+    async with server.client() as client, client.stream(script(ASK, DONE)) as events:
+        asked = (await events.until("approval.requested")).data
+        assert (asked["name"], asked["summary"]) == ("AskUserQuestion", f"{WHICH} {MORE}")
+        assert asked["permits"] == []
+        path = f"/approvals/{asked['approval_id']}"
+        await client.post(path, status=422, decision="allow", answers={"Why?": "so"})
+        await client.post(path, **body)
+        resolved = (await events.until("approval.resolved")).data
+        finished = (await events.until("tool.finished")).data
+        result = (await events.until("turn.completed")).data
+    return resolved, result, finished["output"] or finished["error"]
+
+
+async def test_the_answers_reach_the_model(asking_server: LiveServer) -> None:
+    answers = {WHICH: "blue", MORE: "red, 还要绿色"}
+    resolved, result, told = await answered(asking_server, decision="allow", answers=answers)
+    assert resolved["answers"] == answers
+    assert (
+        next(step for step in result["steps"] if step["type"] == "approval")["answers"] == answers
+    )
+    assert result["outcome"] == "answered"
+    assert "blue" in told
+    assert "还要绿色" in told
+    assert "forged" not in told
+
+
+async def test_without_answers_the_model_is_told_so(asking_server: LiveServer) -> None:
+    _, result, told = await answered(asking_server, decision="allow")
+    assert (result["outcome"], "did not answer" in told, "forged" in told) == (
+        "answered",
+        True,
+        False,
+    )
+
+
+async def test_a_refusal_reaches_the_model_with_its_word(asking_server: LiveServer) -> None:
+    _, result, told = await answered(asking_server, decision="deny", message="Choose yourself.")
+    assert result["outcome"] == "answered_with_failures"
+    assert "Choose yourself." in told
+
+
+async def test_the_tool_is_offered_where_people_are_asked(asking_server: LiveServer) -> None:
+    async with asking_server.client() as client:
+        result = await client.ask(script({"echo": "tools"}))
+    assert "AskUserQuestion" in result["reply"]
