@@ -7,8 +7,8 @@ machine: which variables, directories and ports.
 import logging
 import os
 import shutil
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,9 @@ from gateway.engine.sandbox.protection import Protection, protect_blocking
 from gateway.engine.sdk import SdkEngine, require_agent_program
 from gateway.engine.side_query import SideQuery
 from gateway.errors import StartError
+from gateway.relay.plan import CREDENTIALS, agent_variables, plan_relay
+from gateway.relay.supervisor import RelayProcess, open_relay
+from gateway.relay.upstream import Target
 from gateway.settings import Settings
 from gateway.trust import approvals_file
 from gateway.turns.case_tools import CASE_SERVER
@@ -38,6 +41,7 @@ _log = logging.getLogger(__name__)
 
 DEMO_MODEL = "candor-demo"
 _DEMO_KEY = "candor-demo-needs-no-key"
+_DEMO_CREDENTIAL = Credential(kind="server", found="the demo model")
 
 _TEMPORARY = "tmp"
 """Below the data directory; cleared at each start."""
@@ -99,15 +103,15 @@ async def open_agents(
         program = await anyio.to_thread.run_sync(require_agent_program)
     except EngineUnavailable as exc:
         raise StartError(str(exc)) from exc
-    async with _open_model(settings, environ, plan) as (model_env, model):
+    async with _open_model(settings, environ, plan) as (model_env, model, relay):
         setup, wall = await anyio.to_thread.run_sync(
-            _prepare_blocking, settings, environ, plan, program, model_env
+            _prepare_blocking, settings, environ, plan, program, model_env, relay
         )
         access = ModelAccess(
             demo=plan.demo,
             model=model,
             secrets=tuple(secrets_of(environ)),
-            pings={"sandbox": _sandbox_ping(wall)},
+            pings={"sandbox": _sandbox_ping(wall)} | ({"relay": relay.ping} if relay else {}),
             ask_model=None if plan.demo else make_side_query(setup, settings.side_model),
         )
         yield _engine_factory(setup, wall), access
@@ -122,13 +126,30 @@ def make_side_query(setup: AgentSetup, model: str) -> SideQuery:
 @asynccontextmanager
 async def _open_model(
     settings: Settings, environ: Mapping[str, str], plan: AgentPlan
-) -> AsyncIterator[tuple[Mapping[str, str], str | None]]:
-    """Yield the environment that reaches the model, and the model's name."""
-    if not plan.demo:
-        yield _real_env(environ, plan.credential), settings.model
-        return
-    async with serve_demo(cadence_ms=settings.demo_cadence_ms) as url:
-        yield _demo_env(url), settings.model or DEMO_MODEL
+) -> AsyncIterator[tuple[Mapping[str, str], str | None, RelayProcess | None]]:
+    """Yield the environment that reaches the model, the model's name, and the relay."""
+    async with AsyncExitStack() as stack:
+        env, model = _real_env(environ, plan.credential), settings.model
+        if plan.demo:
+            demo = serve_demo(cadence_ms=settings.demo_cadence_ms)
+            env, model = _demo_env(await stack.enter_async_context(demo)), model or DEMO_MODEL
+        relay = None
+        target = relay_target(settings, environ, plan, env["ANTHROPIC_BASE_URL"])
+        if isinstance(target, Target):
+            relay = await stack.enter_async_context(open_relay(target, environ))
+            env |= agent_variables(relay.url, environ)
+        yield env, model, relay
+
+
+def relay_target(
+    settings: Settings, environ: Mapping[str, str], plan: AgentPlan, url: str | None = None
+) -> Target | str:
+    """Return what the relay needs, or why there is none."""
+    if settings.relay == "off":
+        return "CANDOR_RELAY is off"
+    if plan.demo:
+        return plan_relay(url or "", _DEMO_CREDENTIAL, {})
+    return plan_relay(url or base_url(environ), plan.credential, environ)
 
 
 def _sandbox_ping(wall: Protection) -> Ping:
@@ -144,12 +165,14 @@ def _prepare_blocking(
     plan: AgentPlan,
     program: Path,
     model_env: Mapping[str, str],
+    relay: RelayProcess | None,
 ) -> tuple[AgentSetup, Protection]:
     """Create the agents' directories, probe the sandbox, and write the launch script."""
     rules = load_policy_blocking(settings)
     shutil.rmtree(settings.data_dir.resolve() / _TEMPORARY, ignore_errors=True)
-    setup = make_setup_blocking(settings, environ, plan, program, rules)
-    setup = replace(setup, model_env={**setup.model_env, **model_env})
+    relayed = CREDENTIALS if relay else ()
+    setup = make_setup_blocking(settings, environ, plan, program, rules, without=relayed)
+    setup = replace(setup, model_env={**setup.model_env, **model_env}, relay=relay)
     wall = find_wall_blocking(settings, environ, plan, setup, rules)
     script = _launch_script_blocking(settings, program, wall)
     return replace(setup, cli_path=script, sandboxed_bash=wall.kind == "bubblewrap"), wall
@@ -276,13 +299,17 @@ def _demo_env(url: str) -> dict[str, str]:
     return {**cleared, "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": _DEMO_KEY}
 
 
+def base_url(environ: Mapping[str, str]) -> str:
+    """Return the address of the model's service."""
+    return environ.get("ANTHROPIC_BASE_URL", "").strip() or DEFAULT_BASE_URL
+
+
 def _real_env(environ: Mapping[str, str], credential: Credential) -> dict[str, str]:
     """Return the variables to set for a real model; the agent inherits the others.
 
     The address is always set, because the workspace's own settings could fill in a missing one.
     """
-    url = environ.get("ANTHROPIC_BASE_URL", "").strip() or DEFAULT_BASE_URL
-    env = {"ANTHROPIC_BASE_URL": url}
+    env = {"ANTHROPIC_BASE_URL": base_url(environ)}
     if credential.kind == "server":  # a private server often needs no key, but the agent does
         env["ANTHROPIC_API_KEY"] = _DEMO_KEY
     return env
@@ -294,14 +321,18 @@ def make_setup_blocking(
     plan: AgentPlan,
     program: Path,
     rules: Rules,
+    *,
+    without: Collection[str] = (),
 ) -> AgentSetup:
     """Create the agents' directories; return what all agents have in common.
+
+    They inherit no variable of `without`.
 
     Raises:
         StartError: a directory cannot be created.
     """
     data_dir = settings.data_dir.resolve()
-    inherited = agent_environment(environ, demo=plan.demo)
+    inherited = agent_environment(environ, demo=plan.demo, without=without)
     config_dir = plan.login_dir if plan.takes_login else data_dir / "sessions"
     temp_dir = data_dir / _TEMPORARY
     for directory in (temp_dir, config_dir):

@@ -15,7 +15,13 @@ from typing import Literal, TextIO
 import anyio
 import psutil
 
-from gateway.agents import AgentPlan, find_wall_blocking, make_setup_blocking, plan_agents
+from gateway.agents import (
+    AgentPlan,
+    find_wall_blocking,
+    make_setup_blocking,
+    plan_agents,
+    relay_target,
+)
 from gateway.assemble import load_policy_blocking
 from gateway.credentials import secrets_of
 from gateway.engine.sdk import find_agent_program
@@ -39,6 +45,11 @@ _HOLDER = re.compile(r"\bprocess (\d+)\b")
 _NOT_TRUSTED = (
     "Active configuration in the workspace is not approved, so no agent starts; review it "
     f"with `{COMMAND} policy trust`."
+)
+
+_WITHOUT_RELAY = (
+    "Agent processes hold the credential, prewarmed ones are less warm, and failures of the model's "
+    "service are known later."
 )
 
 Finding = tuple[Literal["ok", "note", "fault"], str]
@@ -69,6 +80,7 @@ def _findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Findin
         yield "note", f"The demo model will answer ({plan.credential.found})."
     else:
         yield "ok", f"The model is reached through {plan.credential.found}."
+    yield _relay_finding(settings, environ, plan)
     yield from _start_findings(settings)
     yield from _embedder_findings(settings, environ)
     if program is not None:
@@ -76,6 +88,13 @@ def _findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Findin
     free = shutil.disk_usage(settings.data_dir if settings.data_dir.exists() else Path.cwd()).free
     if free < _LEAST_FREE_BYTES:
         yield "note", f"Only {free // 1_000_000} MB are free on the disk of CANDOR_DATA_DIR."
+
+
+def _relay_finding(settings: Settings, environ: Mapping[str, str], plan: AgentPlan) -> Finding:
+    without = relay_target(settings, environ, plan, "http://127.0.0.1" if plan.demo else None)
+    if isinstance(without, str):
+        return "note", f"The model relay is not used: {without}. {_WITHOUT_RELAY}"
+    return "ok", "The model relay holds the credential; no agent process gets it."
 
 
 def _start_findings(settings: Settings) -> Iterator[Finding]:

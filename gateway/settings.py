@@ -210,6 +210,7 @@ class Settings:
     memu: Memu = "off"
     memu_url: str | None = None
     memu_model: str = "text-embedding-3-small"
+    relay: Switch = "on"
     demo: Demo = "auto"
     demo_cadence_ms: int = 15
 

@@ -28,6 +28,7 @@ from gateway.engine.events import (
     ClientLost,
     Observed,
     RunFinished,
+    ServiceFailed,
     SessionReady,
     ToolCalled,
     ToolReturned,
@@ -43,6 +44,7 @@ from gateway.engine.protocol import (
 from gateway.engine.runs import Interrupt, SdkRun, Send
 from gateway.engine.translate import translate
 from gateway.engine.transport import AgentTransport, read_refusal, repair
+from gateway.relay.reports import ServiceReport
 
 _log = logging.getLogger(__name__)
 
@@ -119,6 +121,11 @@ class SdkClient:
 
     def memory_bytes_blocking(self) -> int:
         return processes.memory_bytes_blocking(self._process) if self._process else 0
+
+    def report_service(self, report: ServiceReport) -> None:
+        """Pass on what the relay saw of the model's service."""
+        if self._run is not None:
+            self._run.queue.put(ServiceFailed(report=report))
 
     def count_cost_from(self, spent_usd: float) -> None:
         """Set the session's cost before this client; the agent program continues from it."""

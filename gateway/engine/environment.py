@@ -9,7 +9,7 @@ shell; the flag settings, which take precedence, fix each at its value here. Eve
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 KEEPS = "AGENT_KEEPS_OF_CANDOR"
 """Names, separated by one space. Not `CANDOR_…`: that would be a setting. The launcher knows it too."""
@@ -149,8 +149,10 @@ def _is_kept(name: str, prefixes: tuple[str, ...]) -> bool:
     return upper in {*_PROXIES, *_SYSTEM} or name.startswith(prefixes)
 
 
-def agent_environment(environ: Mapping[str, str], *, demo: bool = False) -> dict[str, str]:
-    """Return the part of the server's environment that the agent may have.
+def agent_environment(
+    environ: Mapping[str, str], *, demo: bool = False, without: Collection[str] = ()
+) -> dict[str, str]:
+    """Return the part of the server's environment that the agent may have, except `without`.
 
     A cloud's variables are included only if its switch is on. With `demo`, no model's variables are.
     """
@@ -158,7 +160,11 @@ def agent_environment(environ: Mapping[str, str], *, demo: bool = False) -> dict
     for switch, of_provider in PROVIDERS.items():
         if environ.get(switch, "").strip().lower() not in _OFF:
             prefixes += of_provider
-    kept = {name: text for name, text in environ.items() if _is_kept(name, tuple(prefixes))}
+    kept = {
+        name: text
+        for name, text in environ.items()
+        if name not in without and _is_kept(name, tuple(prefixes))
+    }
     if demo:
         return {name: text for name, text in kept.items() if not _reaches_a_model(name)}
     return kept

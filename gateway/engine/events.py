@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gateway.relay.reports import ServiceReport
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
@@ -107,6 +109,13 @@ class ModelRetrying:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceFailed:
+    """The relay saw a failure of the model's service; the agent may still retry."""
+
+    report: ServiceReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFailed:
     """The model's service failed finally; `text` is the agent program's message, not an answer."""
 
@@ -156,6 +165,7 @@ EngineEvent = (
     | ToolCalled
     | ToolReturned
     | ModelRetrying
+    | ServiceFailed
     | ModelFailed
     | RunFinished
     | ClientLost

@@ -26,6 +26,7 @@ from gateway.engine.own_tools import OwnServer, OwnTool, call_own
 from gateway.engine.processes import MARK
 from gateway.engine.protocol import ClientSpec, SessionOrigin
 from gateway.engine.system_prompt import build_system_prompt
+from gateway.relay.supervisor import RelayProcess
 from policies.paths.protected import secret_exclusions
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -99,6 +100,8 @@ class AgentSetup:
     """Load the workspace's instructions and skills."""
     max_agent_steps: int | None = None
     max_budget_usd: float | None = None
+    relay: RelayProcess | None = None
+    """Stands between the agents and the model's service; None: the agents reach the service themselves."""
 
 
 def mark_of(setup: AgentSetup, client_id: str) -> str:
@@ -106,7 +109,7 @@ def mark_of(setup: AgentSetup, client_id: str) -> str:
     return f"{setup.owner}:{client_id}"
 
 
-def _environment(setup: AgentSetup, client_id: str) -> dict[str, str]:
+def _environment(setup: AgentSetup, client_id: str, token: str | None) -> dict[str, str]:
     env = {MARK: mark_of(setup, client_id), "SHELL": SHELL, **SWITCHED_OFF}
     if os.name == "posix":
         env["PATH"] = PATH
@@ -120,6 +123,8 @@ def _environment(setup: AgentSetup, client_id: str) -> dict[str, str]:
     if setup.temp_dir is not None:
         env |= dict.fromkeys(("TMPDIR", "CLAUDE_CODE_TMPDIR"), str(setup.temp_dir))
     env |= setup.model_env
+    if token is not None:
+        env["ANTHROPIC_API_KEY"] = token
     return {**env, KEEPS: kept_names(env, setup.inherited)}
 
 
@@ -189,9 +194,10 @@ def build_options(
     origin: SessionOrigin,
     hooks: RunHooks,
     client_id: str,
+    token: str | None = None,
 ) -> ClaudeAgentOptions:
-    """Return the options; the caller adds the callback for standard error."""
-    env = _environment(setup, client_id)
+    """Return the options, with the relay's token; the caller adds the callback for standard error."""
+    env = _environment(setup, client_id, token)
     return ClaudeAgentOptions(
         cli_path=setup.cli_path,
         cwd=setup.workspace,

@@ -142,9 +142,11 @@ class SdkEngine:
             hooks,
             on_unsolicited=self._on_unsolicited,
         )
-        options = build_options(self._setup, spec, origin, hooks, client_id)
+        relay = self._setup.relay
+        token = relay.admit(client_id, client.report_service) if relay else None
+        options = build_options(self._setup, spec, origin, hooks, client_id, token)
         options.stderr = client.on_stderr
-        self._tasks.start_soon(_own, client, options)
+        self._tasks.start_soon(self._own, client, options)
         try:
             if origin.resume is not None:
                 client.count_cost_from(await self._spent_usd(origin.resume))
@@ -156,6 +158,16 @@ class SdkEngine:
             raise
         self._last_failure = None
         return client
+
+    async def _own(self, client: SdkClient, options: claude_agent_sdk.ClaudeAgentOptions) -> None:
+        """Run one owner task; an error in it ends this client only."""
+        try:
+            await client.serve(options)
+        except Exception:  # noqa: BLE001  it must not end the other clients
+            _log.exception("client_task_failed")
+        finally:
+            if self._setup.relay is not None:
+                self._setup.relay.revoke(client.client_id)
 
     async def _review_workspace(self) -> None:
         """Check for active configuration that nobody approved, before each start.
@@ -219,11 +231,3 @@ def require_agent_program() -> Path:
             "system and there is no `claude` on the path."
         )
     return found
-
-
-async def _own(client: SdkClient, options: claude_agent_sdk.ClaudeAgentOptions) -> None:
-    """Run one owner task; an error in it ends this client only."""
-    try:
-        await client.serve(options)
-    except Exception:  # noqa: BLE001  it must not end the other clients
-        _log.exception("client_task_failed")

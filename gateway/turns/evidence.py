@@ -17,6 +17,7 @@ from gateway.engine.events import (
     ModelFailed,
     ModelRetrying,
     RunFinished,
+    ServiceFailed,
     SessionReady,
     TextDelta,
     TextDone,
@@ -24,6 +25,7 @@ from gateway.engine.events import (
     ToolCalled,
     ToolReturned,
 )
+from gateway.relay.reports import ServiceReport
 from gateway.turns.file_changes import NO_CHANGES
 from gateway.turns.steps import Steps
 
@@ -119,6 +121,8 @@ class Evidence:
     """The canonical input of each allowed call that the gate rewrote, by index; not sanitized."""
     retry: ModelRetrying | None = None
     model_failure: ModelFailed | None = None
+    service: ServiceReport | None = None
+    """The last failure of the model's service that the relay saw in this run."""
     model_stop: str | None = None
     """Why the model ended its last message, in its service's own words."""
     finish: RunFinished | ClientLost | None = None
@@ -197,6 +201,7 @@ class Evidence:
         """Reset how the last run ended, before the next run."""
         self.finish = None
         self.model_failure = None
+        self.service = None
         self.model_stop = None
         self.retry = None
 
@@ -221,11 +226,8 @@ class Evidence:
                 self._take_text(event)
             case ToolReturned():
                 self._tool_returned(event, now_s)
-            case ModelRetrying():
-                self.retry = event
-            case ModelFailed():
-                self.model_failure = event
-                self.steps.drop_partial()
+            case ModelRetrying() | ServiceFailed() | ModelFailed():
+                self._model_failed(event)
             case RunFinished():
                 self._run_finished(event)
             case ClientLost():
@@ -258,6 +260,16 @@ class Evidence:
             use.error = self.denials.get(use.index)
             use.stop_clock(now_s)
         return open_calls
+
+    def _model_failed(self, event: ModelRetrying | ServiceFailed | ModelFailed) -> None:
+        match event:
+            case ModelRetrying():
+                self.retry = event
+            case ServiceFailed():
+                self.service = event.report
+            case ModelFailed():
+                self.model_failure = event
+                self.steps.drop_partial()
 
     def _take_text(self, event: MessageBegun | TextDelta | TextDone | ThinkingDelta) -> None:
         match event:

@@ -71,8 +71,11 @@ def _without_status(evidence: Evidence, kind: str) -> Sentence:
         return _BY_KIND[kind], {"model": evidence.model}
     if kind == "unknown":  # the connection was there, and so was a body
         return "api_not_messages", {}
-    found = _NETWORK_CODE.search(evidence.model_failure.text if evidence.model_failure else "")
-    code = found[1] if found else ""
+    if evidence.service is not None:
+        code = evidence.service.detail
+    else:
+        found = _NETWORK_CODE.search(evidence.model_failure.text if evidence.model_failure else "")
+        code = found[1] if found else ""
     key = "api_connection" if code in _CONNECTION_CUT else "api_unreachable"
     return key, {"code": f" ({code})" if code else ""}
 

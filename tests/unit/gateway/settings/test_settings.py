@@ -62,6 +62,7 @@ ACCEPTED: dict[str, list[tuple[str, Any]]] = {
         ("https://memu.example/api", "https://memu.example/api"),
     ],
     "CANDOR_MEMU_MODEL": [("bge-m3", "bge-m3")],
+    "CANDOR_RELAY": [("off", "off")],
     "CANDOR_DEMO": [("auto", "auto"), ("on", "on"), ("off", "off")],
     "CANDOR_DEMO_CADENCE_MS": [("0", 0)],
 }
@@ -116,6 +117,7 @@ REFUSED: dict[str, list[str]] = {
         "http://a b",
     ],
     "CANDOR_MEMU_MODEL": ["a\0b"],
+    "CANDOR_RELAY": ["auto", *WORDS],
     "CANDOR_DEMO": WORDS,
     "CANDOR_DEMO_CADENCE_MS": [*NUMBERS, "5001"],
 }

@@ -1,0 +1,217 @@
+"""The relay's process: reads orders from standard input, serves agents, reports on standard output.
+
+Each line is a JSON object. The first one read is the `Target`, the others are orders:
+
+    {"admit": TOKEN, "client": ID}
+    {"revoke": TOKEN}
+
+A request with a token that is not admitted gets 401. The lines written are a `ServiceReport` each, with the
+client's id. The end of standard input, which is the end of the server, ends the process.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+import h11
+
+from gateway.relay.upstream import READ_BYTES, Answer, Headers, Service, ServiceUnreachable, Target
+
+_HOP_BY_HOP = frozenset(
+    {
+        *(b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"te"),
+        *(b"trailer", b"upgrade", b"expect"),
+    }
+)
+_NOT_SENT_ON = _HOP_BY_HOP | {b"x-api-key", b"authorization", b"accept-encoding"}
+_NO_TOKEN = json.dumps(
+    {
+        "type": "error",
+        "error": {"type": "authentication_error", "message": "This agent is not admitted."},
+    }
+).encode()
+
+
+class _AgentProtocol(asyncio.StreamReaderProtocol):
+    """Aborts the service's answer at once when the agent goes away."""
+
+    answer: Answer | None = None
+
+    def eof_received(self) -> bool | None:
+        self._abort()
+        return super().eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._abort()
+        super().connection_lost(exc)
+
+    def _abort(self) -> None:
+        if self.answer is not None:
+            self.answer.abort()
+
+
+class Relay:
+    """Serves agents."""
+
+    def __init__(self, target: Target) -> None:
+        self._service = Service(target)
+        self._clients: dict[str, str] = {}
+
+    def obey(self, order: Mapping[str, Any]) -> None:
+        """Carry out an order of the server."""
+        if "admit" in order:
+            self._clients[order["admit"]] = order["client"]
+        else:
+            self._clients.pop(order["revoke"], None)
+
+    def new_connection(self) -> asyncio.Protocol:
+        """Return the protocol of an agent's connection."""
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await _Conversation(self, protocol, reader, writer).run()
+
+        protocol = _AgentProtocol(asyncio.StreamReader(), serve)
+        return protocol
+
+    def client_of(self, headers: Headers) -> str | None:
+        """Return the client whose token a request has."""
+        named = dict(headers)
+        bearer = named.get(b"authorization", b"").removeprefix(b"Bearer ")
+        token = named.get(b"x-api-key") or bearer
+        return self._clients.get(token.decode("latin-1"))
+
+    async def ask(self, request: h11.Request, body: bytes) -> Answer:
+        """Send a request of an agent on."""
+        headers = [(name, value) for name, value in request.headers if name not in _NOT_SENT_ON]
+        headers.append((b"accept-encoding", b"identity"))  # so that answers can be read here
+        return await self._service.ask(request.method, request.target, headers, body)
+
+    @staticmethod
+    def report(client: str, kind: str, **fields: Any) -> None:
+        """Report to the server; a server that does not read loses reports and delays nothing."""
+        line = json.dumps({"client": client, "kind": kind, **fields}) + "\n"
+        with contextlib.suppress(BlockingIOError):
+            os.write(1, line.encode())  # whole or not at all: it is short
+
+
+class _Conversation:
+    """One connection of an agent, request after request."""
+
+    def __init__(
+        self,
+        relay: Relay,
+        protocol: _AgentProtocol,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        self._relay = relay
+        self._protocol = protocol
+        self._reader = reader
+        self._writer = writer
+        self._state = h11.Connection(h11.SERVER, max_incomplete_event_size=READ_BYTES * 4)
+
+    async def run(self) -> None:
+        state = self._state
+        try:
+            while True:
+                request, body = await self._read()
+                client = self._relay.client_of(list(request.headers))
+                if client is None:
+                    await self._refuse()
+                else:
+                    await self._exchange(client, request, body)
+                if not state.our_state is state.their_state is h11.DONE:
+                    break
+                state.start_next_cycle()
+        except (OSError, EOFError, h11.ProtocolError):
+            pass  # the agent went away, or the answer was cut: so is this connection
+        finally:
+            if state.our_state is h11.SEND_BODY:
+                self._writer.transport.abort()
+            self._writer.close()
+
+    async def _read(self) -> tuple[h11.Request, bytes]:
+        """Return the next request.
+
+        Raises:
+            EOFError: there is none.
+        """
+        request: h11.Request | None = None
+        body: list[bytes] = []
+        while True:
+            match event := self._state.next_event():
+                case h11.NEED_DATA:
+                    self._state.receive_data(await self._reader.read(READ_BYTES))
+                case h11.Request():
+                    request = event
+                case h11.Data():
+                    body.append(bytes(event.data))
+                case h11.EndOfMessage() if request is not None:
+                    return request, b"".join(body)
+                case _:
+                    raise EOFError
+
+    async def _refuse(self) -> None:
+        headers = [("content-type", "application/json"), ("content-length", str(len(_NO_TOKEN)))]
+        head = h11.Response(status_code=HTTPStatus.UNAUTHORIZED, headers=headers)
+        await self._send(head, h11.Data(data=_NO_TOKEN), h11.EndOfMessage())
+
+    async def _exchange(self, client: str, request: h11.Request, body: bytes) -> None:
+        report = self._relay.report
+        try:
+            answer = await self._relay.ask(request, body)
+        except ServiceUnreachable as exc:
+            report(client, "unreachable", detail=str(exc))
+            self._writer.transport.abort()
+            raise EOFError from exc
+        self._protocol.answer = answer
+        try:
+            await self._pass_on(answer)
+        finally:
+            self._protocol.answer = None
+
+    async def _pass_on(self, answer: Answer) -> None:
+        headers = [(name, value) for name, value in answer.headers if name not in _HOP_BY_HOP]
+        if not any(name == b"content-length" for name, _ in headers):
+            headers.append((b"transfer-encoding", b"chunked"))
+        pending: list[h11.Event] = [h11.Response(status_code=answer.status, headers=headers)]
+        async for chunk in answer.chunks():
+            if chunk:
+                pending.append(h11.Data(data=chunk))
+            await self._send(*pending)
+            pending.clear()
+        await self._send(h11.EndOfMessage())
+
+    async def _send(self, *events: h11.Event) -> None:
+        self._writer.write(b"".join(self._state.send(event) or b"" for event in events))
+        await self._writer.drain()
+
+
+def _read_orders(relay: Relay, loop: asyncio.AbstractEventLoop) -> None:
+    for line in sys.stdin:
+        loop.call_soon_threadsafe(relay.obey, json.loads(line))
+    os._exit(0)
+
+
+async def _serve(listener: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    relay = Relay(Target(**json.loads(sys.stdin.readline())))
+    threading.Thread(target=_read_orders, args=(relay, loop), daemon=True).start()
+    server = await loop.create_server(relay.new_connection, sock=listener)
+    await server.serve_forever()
+
+
+def main(descriptor: int) -> None:
+    """Serve on a listening socket that the server passed."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a service manager's: turns still finish
+    os.set_blocking(1, False)
+    with socket.socket(fileno=descriptor) as listener:
+        asyncio.run(_serve(listener))

@@ -1,0 +1,250 @@
+"""Connections to the model's service: TLS, the environment's proxy, reuse of idle connections."""
+
+import asyncio
+import base64
+import contextlib
+import errno
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, unquote, urlsplit
+
+import certifi
+import h11
+
+READ_BYTES = 65_536
+_CONNECT_S = 30.0
+_PORTS = {"http": 80, "https": 443}
+_HTTP_OK = 200
+_IDLE_MOST = 32
+_IDLE_S = 60.0
+"""Shorter than services keep idle connections, so that a request rarely meets a closed one."""
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class ServiceUnreachable(Exception):
+    """No answer began; the text is the reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where the model's service is, and what requests to it get."""
+
+    url: str
+    proxy: str | None = None
+    headers: Sequence[Sequence[str]] = ()
+    """Added to each request: the credential and the operator's own."""
+    certificates: Mapping[str, str] = field(default_factory=dict)
+    """The agent program's variables for further certificates, by name."""
+
+
+class _Connection:
+    """One connection to the service, for one request after another."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+        self.state = h11.Connection(h11.CLIENT, max_incomplete_event_size=READ_BYTES * 4)
+        self.kept_at = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        is_fresh = time.monotonic() < self.kept_at + _IDLE_S
+        return is_fresh and not (self.reader.at_eof() or self.writer.is_closing())
+
+    async def event(self) -> h11.Event | type[h11.PAUSED]:
+        """Return the next event of the response."""
+        while True:
+            event = self.state.next_event()
+            if event is not h11.NEED_DATA:
+                return event  # type: ignore[return-value]  # never NEED_DATA
+            self.state.receive_data(await self.reader.read(READ_BYTES))
+
+    def close(self) -> None:
+        self.writer.transport.abort()
+
+
+class Answer:
+    """The service's response; read `chunks` to the end, or `abort`."""
+
+    def __init__(self, service: "Service", connection: _Connection, head: h11.Response) -> None:
+        self.status = head.status_code
+        self.headers: Headers = list(head.headers)
+        self._service = service
+        self._connection = connection
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the body as it arrives, first what came with the head (may be empty).
+
+        Raises:
+            OSError, h11.ProtocolError: the connection broke, or the response is not HTTP.
+        """
+        connection = self._connection
+        while True:
+            pieces: list[bytes] = []
+            while isinstance(event := connection.state.next_event(), h11.Data):
+                pieces.append(bytes(event.data))
+            yield b"".join(pieces)
+            if event is not h11.NEED_DATA:
+                break
+            connection.state.receive_data(await connection.reader.read(READ_BYTES))
+        self._service.keep(connection)
+
+    def abort(self) -> None:
+        """Close the connection, also in the middle of the response."""
+        self._connection.close()
+
+
+class Service:
+    """The model's service at one address."""
+
+    def __init__(self, target: Target) -> None:
+        self._url = urlsplit(target.url)
+        self._proxy = urlsplit(target.proxy) if target.proxy else None
+        schemes = {self._url.scheme, self._proxy.scheme if self._proxy else ""}
+        self._tls = _tls(target.certificates) if "https" in schemes else None
+        self._added = [(name.lower().encode(), value.encode()) for name, value in target.headers]
+        if self._proxy is not None and self._url.scheme == "http":
+            credential = _proxy_credential(self._proxy)
+            self._added += [(b"proxy-authorization", credential)] if credential else []
+        self._idle: list[_Connection] = []
+
+    async def ask(self, method: bytes, path: bytes, headers: Headers, body: bytes) -> Answer:
+        """Send a request and return its answer once its head is there.
+
+        Raises:
+            ServiceUnreachable: no answer began.
+        """
+        connection = await self._connect()
+        try:
+            return await self._ask(connection, method, path, headers, body)
+        except (OSError, h11.ProtocolError, EOFError) as exc:
+            connection.close()
+            raise ServiceUnreachable(_reason(exc)) from exc
+        except BaseException:
+            connection.close()
+            raise
+
+    async def _ask(
+        self, connection: _Connection, method: bytes, path: bytes, headers: Headers, body: bytes
+    ) -> Answer:
+        names = {name for name, _ in self._added} | {b"host", b"content-length"}
+        target = self._url.path.rstrip("/").encode() + path
+        if self._proxy is not None and self._url.scheme == "http":
+            target = f"http://{_host_of(self._url)}".encode() + target
+        request = h11.Request(
+            method=method,
+            target=target,
+            headers=[
+                (b"host", _host_of(self._url).encode()),
+                *((name, value) for name, value in headers if name not in names),
+                *self._added,
+                (b"content-length", str(len(body)).encode()),
+            ],
+        )
+        sent = [
+            connection.state.send(part) for part in (request, h11.Data(body), h11.EndOfMessage())
+        ]
+        connection.writer.write(b"".join(part or b"" for part in sent))
+        await connection.writer.drain()
+        event = await connection.event()
+        while isinstance(event, h11.InformationalResponse):
+            event = await connection.event()
+        if isinstance(event, h11.Response):
+            return Answer(self, connection, event)
+        raise EOFError("the service closed the connection")
+
+    def keep(self, connection: _Connection) -> None:
+        """Take back a connection whose response has been read."""
+        if connection.state.our_state is h11.DONE and connection.state.their_state is h11.DONE:
+            connection.state.start_next_cycle()
+            connection.kept_at = time.monotonic()
+            self._idle.append(connection)
+        else:
+            connection.close()
+        while len(self._idle) > _IDLE_MOST:
+            self._idle.pop(0).close()
+
+    async def _connect(self) -> _Connection:
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_open:
+                return connection
+            connection.close()
+        try:
+            async with asyncio.timeout(_CONNECT_S):
+                return _Connection(*await self._open())
+        except (OSError, EOFError) as exc:  # TimeoutError and SSLError are OSErrors
+            raise ServiceUnreachable(_reason(exc)) from exc
+
+    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        proxy, host = self._proxy, self._url.hostname or ""
+        if proxy is None:
+            tls = self._tls if self._url.scheme == "https" else None
+            return await asyncio.open_connection(host, _port_of(self._url), ssl=tls)
+        tls = self._tls if proxy.scheme == "https" else None
+        reader, writer = await asyncio.open_connection(proxy.hostname, _port_of(proxy), ssl=tls)
+        if self._url.scheme == "https":
+            there = f"{host}:{_port_of(self._url)}"
+            lines = [f"CONNECT {there} HTTP/1.1".encode(), f"Host: {there}".encode()]
+            if credential := _proxy_credential(proxy):
+                lines.append(b"Proxy-Authorization: " + credential)
+            writer.write(b"\r\n".join([*lines, b"", b""]))
+            head = await reader.readuntil(b"\r\n\r\n")
+            if head.split(None, 2)[1:2] != [str(_HTTP_OK).encode()]:
+                writer.transport.abort()
+                raise OSError(f"the proxy answered {head.splitlines()[0].decode('latin-1')}")
+            assert self._tls is not None
+            await writer.start_tls(self._tls, server_hostname=host)
+        return reader, writer
+
+
+def _reason(exc: Exception) -> str:
+    """Return the short name of a failure, as the agent program's own messages have it."""
+    match exc:
+        case TimeoutError():
+            return "ETIMEDOUT"
+        case ssl.SSLError():
+            return exc.reason or "SSL_ERROR"
+        case socket.gaierror():
+            return "ENOTFOUND"
+        case OSError(errno=int(number)):
+            return errno.errorcode.get(number, "ECONNRESET")
+        case OSError():
+            return str(exc)
+        case _:
+            return "ECONNRESET"
+
+
+def _port_of(url: SplitResult) -> int:
+    return url.port or _PORTS[url.scheme]
+
+
+def _host_of(url: SplitResult) -> str:
+    return url.netloc.rpartition("@")[2]
+
+
+def _proxy_credential(proxy: SplitResult) -> bytes:
+    if proxy.username is None:
+        return b""
+    words = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+    return b"Basic " + base64.b64encode(words.encode())
+
+
+def _tls(certificates: Mapping[str, str]) -> ssl.SSLContext:
+    """Return a context that trusts the system, the same list as browsers, and what the variables name."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    context.load_verify_locations(certifi.where())
+    with contextlib.suppress(KeyError):
+        context.load_verify_locations(certificates["NODE_EXTRA_CA_CERTS"])
+    if "CLAUDE_CODE_CLIENT_CERT" in certificates:
+        context.load_cert_chain(
+            certificates["CLAUDE_CODE_CLIENT_CERT"],
+            certificates.get("CLAUDE_CODE_CLIENT_KEY"),
+            certificates.get("CLAUDE_CODE_CLIENT_KEY_PASSPHRASE"),
+        )
+    return context

@@ -1,0 +1,101 @@
+"""The relay between real agent processes and a model's service."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import psutil
+import pytest
+from anyio.from_thread import start_blocking_portal
+
+from gateway.demo.server import create_demo_app, run_server
+from tests.support.engine_talk import until
+from tests.support.live_server import LiveServer, bash, running_server, script, started_server
+
+pytestmark = pytest.mark.e2e
+
+KEY = "sk-ant-api03-" + "k7Qz" * 22 + "AA"
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """Serve the demo model as any service."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(run_server(create_demo_app(cadence_ms=40), listener)),
+    ):
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def environ(url: str) -> dict[str, str]:
+    headers = "X-Team-Key: blue-secret-of-the-team"
+    return {
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": KEY,
+        "ANTHROPIC_CUSTOM_HEADERS": headers,
+        "HTTP_PROXY": "http://127.0.0.1:9",
+        "NO_PROXY": "127.0.0.1",
+    }
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, url: str) -> Iterator[LiveServer]:
+    with started_server(
+        tmp_path_factory.mktemp("relay"), command=None, model="candor-demo", environ=environ(url)
+    ) as server:
+        yield server
+
+
+def relay_of(server: LiveServer) -> psutil.Process:
+    """Return the server's child that carries no agent's mark."""
+    children = psutil.Process(server.process.pid).children()
+    (relay,) = [child for child in children if child.pid not in server.agents()]
+    return relay
+
+
+async def test_no_agent_and_no_command_of_one_has_the_key(server: LiveServer) -> None:
+    async with server.client() as client:
+        pipe = server.make_pipe("pipe")
+        async with client.stream(script(bash(f"cat {pipe.name}"), {"text": "Done."})) as events:
+            await events.until("tool.started")
+            await until(lambda: len(server.agents()) > 1, pause_s=0.05)
+            environments = [str(process.environ()) for process in server.agents().values()]
+            pipe.write_text("through")
+            (*_, last) = await events.rest()
+    assert last.data["outcome"] == "answered"
+    for environment in (*environments, str(relay_of(server).cmdline()), str(relay_of(server).environ())):  # fmt: skip
+        assert KEY not in environment
+        assert "blue-secret" not in environment
+
+
+async def test_a_relay_killed_in_an_answer_is_told_and_the_answer_is_whole(
+    server: LiveServer,
+) -> None:
+    text = "The whole answer, from its beginning to its end, in many pieces. " * 4
+    async with server.client() as client, client.stream(script({"text": text})) as events:
+        await events.until("text.delta")
+        relay_of(server).kill()
+        (*_, last) = await events.rest()
+        assert (last.data["outcome"], last.data["reply"]) == ("answered", text.strip())
+        result = await client.ask(script({"text": "Again."}), last.data["conversation_id"])
+        assert (result["outcome"], result["reply"], result["notices"]) == ("answered", "Again.", [])
+
+
+async def test_without_the_relay_the_agent_has_the_key(tmp_path: Path, url: str) -> None:
+    async with running_server(
+        tmp_path, command=None, model="candor-demo", relay="off", environ=environ(url)
+    ) as server:
+        async with server.client() as client:
+            assert (await client.ask(script({"text": "Hello."})))["reply"] == "Hello."
+            assert "relay" not in (await client.get("/readyz"))["parts"]
+        (agent,) = server.agents().values()
+        assert agent.environ()["ANTHROPIC_API_KEY"] == KEY
+
+
+async def test_a_server_that_is_killed_takes_its_relay_with_it(tmp_path: Path) -> None:
+    async with running_server(tmp_path) as server:
+        relay = relay_of(server)
+        await anyio.to_thread.run_sync(server.kill)
+        relay.wait(10)

@@ -1,0 +1,97 @@
+"""The relay's process: restarted when it dies, gone when the server is."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import httpx
+import psutil
+import pytest
+from anyio.abc import SocketStream
+
+from tests.support.engine_talk import until
+from tests.support.relays import HEAD, Agent, chunk, read_request, relayed, service
+
+ROOT = Path(__file__).resolve().parents[3]
+SERVER = """
+import anyio, os, sys
+from gateway.relay.supervisor import open_relay
+from gateway.relay.upstream import Target
+
+async def main():
+    async with open_relay(Target(url="http://127.0.0.1:9"), {}) as relay:
+        while relay.pid is None:
+            await anyio.sleep(0.01)
+        print(relay.pid, flush=True)
+        await anyio.sleep(60)
+
+anyio.run(main)
+"""
+
+
+def kill(agent: Agent) -> int:
+    pid = agent.relay.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    return pid
+
+
+async def test_a_killed_relay_costs_the_running_answer_and_nothing_else() -> None:
+    async def handle(stream: SocketStream) -> None:
+        while True:
+            head, _ = await read_request(stream)
+            if "long" in head:
+                await stream.send(HEAD + chunk(b"data: 1\n\n"))
+                await anyio.sleep_forever()
+            await stream.send(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+
+    async with service(handle) as url, relayed(url) as agent:
+        other = Agent(agent.relay, "agent-2")
+        async with agent.ask("/long") as answer:
+            pieces = answer.aiter_raw()
+            await anext(pieces)
+            killed = kill(agent)
+            with pytest.raises((httpx.RemoteProtocolError, httpx.ReadError)):
+                await anext(pieces)
+        for one in (agent, other):  # asked while it starts again
+            async with one.ask() as answer:
+                assert await answer.aread() == b"ok"
+        assert agent.relay.pid not in {None, killed}
+
+
+async def test_it_outlives_a_service_managers_signal() -> None:
+    async def handle(stream: SocketStream) -> None:
+        await read_request(stream)
+        await stream.send(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+
+    async with service(handle) as url, relayed(url) as agent:
+        async with agent.ask() as answer:
+            await answer.aread()
+        pid = agent.relay.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGTERM)
+        async with agent.ask() as answer:
+            assert await answer.aread() == b"ok"
+        assert agent.relay.pid == pid
+
+
+async def test_it_ends_with_its_server() -> None:
+    async with relayed("http://127.0.0.1:9") as agent:
+        await until(lambda: agent.relay.pid is not None)
+        pid = agent.relay.pid
+    assert pid is not None
+    assert not psutil.pid_exists(pid)
+
+
+@pytest.mark.fault
+def test_it_ends_when_its_server_is_killed() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER], cwd=ROOT, stdout=subprocess.PIPE
+    ) as server:
+        assert server.stdout is not None
+        relay = psutil.Process(int(server.stdout.readline()))
+        server.kill()
+        relay.wait(10)

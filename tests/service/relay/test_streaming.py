@@ -1,0 +1,204 @@
+"""The relay passes requests and answers on as they are, at once, and keeps the key to itself."""
+
+import asyncio
+import ssl
+import subprocess
+from pathlib import Path
+
+import anyio
+import httpx
+import pytest
+from anyio.abc import SocketStream
+
+from tests.support.relays import END, HEAD, chunk, read_request, relayed, service
+
+KEY = {"headers": [("x-api-key", "sk-real"), ("x-team", "blue")]}
+
+
+async def test_it_adds_the_key_and_passes_the_rest_on(tmp_path: Path) -> None:
+    heard: list[tuple[str, bytes]] = []
+
+    async def handle(stream: SocketStream) -> None:
+        while True:
+            heard.append(await read_request(stream))
+            await stream.send(b"HTTP/1.1 201 OK\r\nx-own: 1\r\ncontent-length: 3\r\n\r\nyes")
+
+    async with service(handle) as url, relayed(f"{url}/some/path/", **KEY) as agent:
+        for _ in range(2):
+            async with agent.ask("/v1/messages?beta=true", b'{"a": 1}', anthropic="x") as answer:
+                assert (answer.status_code, answer.headers["x-own"]) == (201, "1")
+                assert await answer.aread() == b"yes"
+    for head, body in heard:
+        assert head.startswith("post /some/path/v1/messages?beta=true http/1.1\r\n")
+        assert body == b'{"a": 1}'
+        lines = head.split("\r\n")
+        assert {"x-api-key: sk-real", "x-team: blue", "anthropic: x"} <= set(lines)
+        assert agent.token.lower() not in head
+
+
+async def test_only_an_admitted_agent_is_served() -> None:
+    async def handle(stream: SocketStream) -> None:
+        await read_request(stream)
+        await stream.send(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+
+    async with service(handle) as url, relayed(url, **KEY) as agent:
+        async with agent.ask() as answer:
+            assert answer.status_code == 200
+        async with agent.ask(x_api_key="", authorization=f"Bearer {agent.token}") as answer:
+            assert answer.status_code == 200
+        for wrong in ("", "sk-real", agent.token[:-1]):
+            async with agent.ask(x_api_key=wrong) as answer:
+                assert answer.status_code == 401
+                assert (await answer.aread()).startswith(b'{"type": "error"')
+        agent.relay.revoke("agent-1")
+        await anyio.sleep(0.2)
+        async with agent.ask() as answer:
+            assert answer.status_code == 401
+
+
+async def test_a_piece_arrives_before_the_next_one_is_sent() -> None:
+    arrived = [anyio.Event() for _ in range(3)]
+    pieces = [b"data: 1\n\n", "data: \u4f60\n\n".encode(), b"data: \x00\xff\n\n"]
+
+    async def handle(stream: SocketStream) -> None:
+        await read_request(stream)
+        await stream.send(HEAD)
+        for piece, event in zip(pieces, arrived, strict=True):
+            await stream.send(chunk(piece))
+            await event.wait()
+        await stream.send(END)
+
+    async with service(handle) as url, relayed(url) as agent, agent.ask() as answer:
+        got = b""
+        async for piece in answer.aiter_raw():
+            got += piece
+            arrived[pieces.index(piece)].set()
+    assert got == b"".join(pieces)
+
+
+async def test_an_answer_that_breaks_off_breaks_off_here() -> None:
+    async def handle(stream: SocketStream) -> None:
+        await read_request(stream)
+        await stream.send(HEAD + chunk(b"data: 1\n\n"))
+
+    async with service(handle) as url, relayed(url) as agent:
+        with pytest.raises(httpx.RemoteProtocolError):
+            async with agent.ask() as answer:
+                await answer.aread()
+
+
+async def test_the_service_notices_at_once_that_an_agent_left() -> None:
+    left = anyio.Event()
+
+    async def handle(stream: SocketStream) -> None:
+        await read_request(stream)
+        await stream.send(HEAD + chunk(b"data: 1\n\n"))
+        with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
+            await stream.receive()
+        left.set()
+
+    async with service(handle) as url, relayed(url) as agent:
+        async with agent.ask() as answer:
+            await anext(answer.aiter_raw())
+        with anyio.fail_after(5):
+            await left.wait()
+
+
+async def test_a_slow_reader_slows_the_service_down() -> None:
+    sent = 0
+
+    async def handle(stream: SocketStream) -> None:
+        nonlocal sent
+        await read_request(stream)
+        await stream.send(HEAD)
+        while sent < 200_000_000:
+            await stream.send(chunk(b"x" * 100_000))
+            sent += 100_000
+
+    async with service(handle) as url, relayed(url) as agent, agent.ask():
+        before = -1
+        while sent != before:
+            before = sent
+            await anyio.sleep(0.5)
+        assert 0 < sent < 100_000_000
+
+
+async def test_a_service_that_is_not_there_is_reported() -> None:
+    async with relayed("http://127.0.0.1:9") as agent:
+        with pytest.raises(httpx.RemoteProtocolError):
+            async with agent.ask():
+                pass
+        (report,) = agent.reports
+        assert (report.kind, report.detail) == ("unreachable", "ECONNREFUSED")
+
+
+async def test_a_proxy_is_used() -> None:
+    heard: list[str] = []
+
+    async def handle(stream: SocketStream) -> None:
+        heard.append((await read_request(stream))[0])
+        await stream.send(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+
+    async with service(handle) as url:
+        proxy = url.replace("//", "//me:pass%20word@")
+        async with (
+            relayed("http://model.example/base", proxy=proxy) as agent,
+            agent.ask() as answer,
+        ):
+            assert answer.status_code == 200
+    lines = heard[0].split("\r\n")
+    assert lines[0] == "post http://model.example/base/v1/messages http/1.1"
+    assert "host: model.example" in lines
+    assert "proxy-authorization: basic bwu6cgfzcyb3b3jk" in lines
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """Return the files of a certificate for `localhost`, which nobody trusts, and of its key."""
+    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+    words = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext"
+    made = ["openssl", *words.split(), "subjectAltName=DNS:localhost", "-keyout", str(key), "-out"]
+    subprocess.run([*made, str(cert)], check=True, capture_output=True)
+    return cert, key
+
+
+async def test_tls_is_verified_and_goes_through_a_proxy(certificate: tuple[Path, Path]) -> None:
+    cert, key = certificate
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(cert, key)
+    tunnels: list[bytes] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n{}")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nsecure")
+        await reader.read()
+        writer.close()
+
+    listener = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=context)
+    port = listener.sockets[0].getsockname()[1]
+
+    async def tunnel(stream: SocketStream) -> None:
+        tunnels.append(await stream.receive())
+        async with await anyio.connect_tcp("127.0.0.1", port) as there, anyio.create_task_group() as tasks:  # fmt: skip
+            await stream.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
+
+            async def pump(source: SocketStream, target: SocketStream) -> None:
+                async for data in source:
+                    await target.send(data)
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(pump, stream, there)
+            tasks.start_soon(pump, there, stream)
+
+    url = f"https://localhost:{port}"
+    async with listener, service(tunnel) as proxy:
+        async with relayed(url) as agent:
+            with pytest.raises(httpx.RemoteProtocolError):
+                async with agent.ask():
+                    pass
+            assert agent.reports[0].detail == "CERTIFICATE_VERIFY_FAILED"
+        trusted = {"certificates": {"NODE_EXTRA_CA_CERTS": str(cert)}}
+        for more in (trusted, {**trusted, "proxy": proxy}):
+            async with relayed(url, **more) as agent, agent.ask() as answer:
+                assert await answer.aread() == b"secure"
+        assert tunnels[0].startswith(f"CONNECT localhost:{port} HTTP/1.1\r\n".encode())

@@ -1,0 +1,84 @@
+"""Model services for the relay's tests: they do exactly what a test says, byte by byte."""
+
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+import httpx
+from anyio.abc import SocketStream
+
+from gateway.relay.reports import ServiceReport
+from gateway.relay.supervisor import RelayProcess, open_relay
+from gateway.relay.upstream import Target
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+END = b"0\r\n\r\n"
+
+
+def chunk(data: bytes) -> bytes:
+    """Return a piece of a chunked body."""
+    return f"{len(data):x}\r\n".encode() + data + b"\r\n"
+
+
+async def read_request(stream: SocketStream) -> tuple[str, bytes]:
+    """Return a request's head in small letters, and its body."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += await stream.receive()
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+    while len(body) < length:
+        body += await stream.receive()
+    return head.decode().lower(), body
+
+
+@asynccontextmanager
+async def service(handle: Callable[[SocketStream], Awaitable[None]]) -> AsyncIterator[str]:
+    """Serve each connection with `handle` while the block runs; yields the address."""
+
+    async def serve(stream: SocketStream) -> None:
+        async with stream:
+            try:
+                await handle(stream)
+            except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
+                return
+
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    async with (
+        await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port) as listener,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(listener.serve, serve)
+        yield f"http://127.0.0.1:{port}"
+        tasks.cancel_scope.cancel()
+
+
+class Agent:
+    """An admitted agent: its requests, and what the relay reported of them."""
+
+    def __init__(self, relay: RelayProcess, client_id: str = "agent-1") -> None:
+        self.relay = relay
+        self.reports: list[ServiceReport] = []
+        self.token = relay.admit(client_id, self.reports.append)
+
+    @asynccontextmanager
+    async def ask(
+        self, path: str = "/v1/messages", body: bytes = b"{}", **headers: str
+    ) -> AsyncIterator[httpx.Response]:
+        """Send a request and yield its response unread."""
+        named = {"x-api-key": self.token, **{k.replace("_", "-"): v for k, v in headers.items()}}
+        async with (
+            httpx.AsyncClient(trust_env=False, timeout=20) as http,
+            http.stream("POST", self.relay.url + path, content=body, headers=named) as response,
+        ):
+            yield response
+
+
+@asynccontextmanager
+async def relayed(url: str, **more: object) -> AsyncIterator[Agent]:
+    """Run a relay before the service at `url`, with one agent."""
+    with anyio.fail_after(40):
+        async with open_relay(Target(url=url, **more), {}) as relay:  # type: ignore[arg-type]
+            yield Agent(relay)
