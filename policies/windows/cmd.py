@@ -6,11 +6,10 @@ write several names in place of one. The names that a pattern takes are judged h
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from policies.denials import denied, refused_signs
-from policies.paths.workspace import Place
 from policies.verdict import CommandApproval, Refused
 from policies.visible_text import BLANK, MAX_WORDS, show
 from policies.windows.effects import (
@@ -22,11 +21,11 @@ from policies.windows.effects import (
 )
 from policies.windows.lines import SMART_DOUBLE, SMART_SINGLE, check_plain
 from policies.windows.operands import Operands
-from policies.windows.wildcards import has_wildcard, read_pattern
+from policies.windows.wildcards import has_wildcard
 from policies.windows.workspace import WindowsWorkspace
 
 SWITCHES: Mapping[str, frozenset[str]] = {
-    "del": frozenset({"/f", "/q", "/s"}),
+    "del": frozenset({"/f", "/q"}),
     "copy": frozenset({"/y", "/-y", "/v", "/b"}),
     "move": frozenset({"/y", "/-y"}),
     "ren": frozenset(),
@@ -82,7 +81,7 @@ class _Judge:
         self.verb = verb
         self.workspace = workspace
         self.inspector = WindowsTreeInspector(workspace)
-        self.operands = Operands(workspace, "cmd")
+        self.operands = Operands(workspace)
         self.switches: list[str] = []
         """In lower case, one each, with the slash."""
         self.names: list[str] = []
@@ -132,17 +131,6 @@ class _Judge:
         for name in self.names:
             for place in self.operands.gather(name, sweeps=True):
                 judge_removal(self.inspector, place)
-            if "/s" in self.switches:
-                self._judge_below(name)
-
-    def _judge_below(self, name: str) -> None:
-        """Judge `/s`, which also takes every file of that name in the folders below."""
-        folder, _, last = name.replace("/", "\\").rstrip("\\").rpartition("\\")
-        pattern = read_pattern(last, "cmd")
-        base = self.workspace.locate(f"{folder}\\" if folder else ".")
-        self.operands.touched.append(base.absolute)
-        self.inspector.inspect_matches(base, pattern.takes)
-        self.inspector.inspect_links(base)
 
     def judge_transfer(self) -> None:
         source, target = self.names
@@ -150,45 +138,27 @@ class _Judge:
             raise denied("concatenation")
         landing = self.operands.target(target)
         places = self.operands.gather(source, sweeps=self.verb != "copy")
-        if self.verb == "copy":
-            places += self._read_folders(places)
+        if self.verb == "copy" and any(Path(place.real).is_dir() for place in places):
+            raise denied("copied_folder")
         judge_transfers(self.inspector, places, landing, moves=self.verb == "move")
-
-    def _read_folders(self, places: Sequence[Place]) -> tuple[Place, ...]:
-        """Return the files of the folders among the sources, which `copy` takes."""
-        return tuple(
-            inside
-            for place in places
-            if Path(place.real).is_dir()
-            for inside in self.operands.gather(f"{place.absolute}\\*", sweeps=False)
-        )
 
     def judge_ren(self) -> None:
         source, target = self.names
         if any(sign in target for sign in "\\/:") or target in {".", ".."}:
             raise denied("rename_path", show(target))
-        renamed = _read_new_name(target)
+        if has_wildcard(target):
+            raise denied("target_pattern", show(target))
         places = self.operands.gather(source, sweeps=True)
         if any(place.is_root for place in places):
             raise refuse_root()
         # a protected new name is refused even if the pattern takes nothing yet
         folder, slash, _ = source.replace("/", "\\").rstrip("\\").rpartition("\\")
-        self.workspace.locate(f"{folder}{slash}{renamed('name')}").check_write()
+        self.workspace.locate(f"{folder}{slash}{target}").check_write()
         for place in places:
             folder = place.absolute[: -len(place.parts[-1])]
-            landing = self.workspace.locate(f"{folder}{renamed(place.parts[-1])}")
+            landing = self.workspace.locate(f"{folder}{target}")
             self.operands.touched.append(landing.absolute)
             judge_move(self.inspector, place, landing)
-
-
-def _read_new_name(target: str) -> Callable[[str], str]:
-    """Read the new name of `ren`: a name, or `*.ext` for another extension."""
-    if not has_wildcard(target, "cmd"):
-        return lambda _old: target
-    extension = target[2:]
-    if not target.startswith("*.") or not extension.isalnum():
-        raise denied("target_pattern", show(target))
-    return lambda old: f"{old.rpartition('.')[0] if '.' in old else old}.{extension}"
 
 
 _JUDGES: Mapping[str, Callable[[_Judge], None]] = {

@@ -13,12 +13,7 @@ from policies.visible_text import show
 from policies.windows.powershell_words import Argument
 
 _PATHS = frozenset({"path", "literalpath"})
-_PATTERNS = frozenset({"include", "exclude"})
 _ANY_TEXT = re.compile(r".+", re.DOTALL)
-_SAFE = {
-    "filter": _ANY_TEXT,
-    "erroraction": re.compile("silentlycontinue|stop|continue|ignore", re.IGNORECASE),
-}
 _COMMON = frozenset({"verbose", "whatif", "confirm"})
 
 
@@ -28,54 +23,30 @@ class Cmdlet:
 
     name: str
     positional: tuple[str, ...]
-    lists: frozenset[str]
-    """Parameters that take one or several values."""
     values: Mapping[str, re.Pattern[str]]
     """Parameters that take one value, and what that may be."""
     switches: frozenset[str]
+    lists: frozenset[str] = _PATHS
+    """Parameters that take one or several values."""
 
 
-def _cmdlet(
-    name: str,
-    *switches: str,
-    values: Mapping[str, re.Pattern[str]],
-    positional: tuple[str, ...] = ("path",),
-    lists: frozenset[str] = _PATHS | _PATTERNS,
-) -> Cmdlet:
-    return Cmdlet(name, positional, lists, {**_SAFE, **values}, _COMMON | set(switches))
-
-
-_TO_TARGET = {"destination": _ANY_TEXT}
+_QUIET = {"erroraction": re.compile("silentlycontinue|stop|continue|ignore", re.IGNORECASE)}
+_FILTER = {**_QUIET, "filter": _ANY_TEXT}
+_TRANSFER = {**_FILTER, "destination": _ANY_TEXT}
+_NEW = {"value": _ANY_TEXT, "itemtype": re.compile("file|directory", re.IGNORECASE)}
+_TWO_PATHS = ("path", "destination")
+_LISTING = frozenset("recurse force name file directory hidden readonly system verbose".split())
 CMDLETS: Mapping[str, Cmdlet] = {
-    "remove-item": _cmdlet("Remove-Item", "recurse", "force", values={}),
-    "move-item": _cmdlet(
-        "Move-Item", "force", "passthru", values=_TO_TARGET, positional=("path", "destination")
-    ),
-    "copy-item": _cmdlet(
-        "Copy-Item",
-        *("recurse", "force", "passthru"),
-        values=_TO_TARGET,
-        positional=("path", "destination"),
+    "remove-item": Cmdlet("Remove-Item", ("path",), _FILTER, _COMMON | {"recurse", "force"}),
+    "move-item": Cmdlet("Move-Item", _TWO_PATHS, _TRANSFER, _COMMON | {"force", "passthru"}),
+    "copy-item": Cmdlet(
+        "Copy-Item", _TWO_PATHS, _TRANSFER, _COMMON | {"recurse", "force", "passthru"}
     ),
     "new-item": Cmdlet(
-        "New-Item",
-        ("path",),
-        frozenset({"path"}),
-        {
-            "name": _ANY_TEXT,
-            "value": _ANY_TEXT,
-            "itemtype": re.compile("file|directory", re.IGNORECASE),
-            "erroraction": _SAFE["erroraction"],
-        },
-        _COMMON | {"force"},
+        "New-Item", ("path",), {**_QUIET, **_NEW}, _COMMON | {"force"}, frozenset({"path"})
     ),
     "get-childitem": Cmdlet(
-        "Get-ChildItem",
-        ("path", "filter"),
-        _PATHS | _PATTERNS,
-        {**_SAFE, "depth": re.compile(r"\d{1,4}")},
-        frozenset({"recurse", "force", "name", "file", "directory", "hidden", "readonly"})
-        | {"system", "verbose"},
+        "Get-ChildItem", ("path", "filter"), {**_FILTER, "depth": re.compile(r"\d{1,4}")}, _LISTING
     ),
 }
 
@@ -115,22 +86,14 @@ def bind(cmdlet: Cmdlet, arguments: Sequence[Argument]) -> Bound:
         elif name in values or name in switches:
             raise denied("parameter_twice.bind", name)
         elif name in cmdlet.switches:
-            switches[name] = _read_switch(argument, name)
+            switches[name] = argument.constant is not False
         else:
             _check_parameter(cmdlet, argument, name)
-            awaiting = None if argument.elements else name
-            if argument.elements:
-                values[name] = _check_value(cmdlet, name, argument.elements)
+            awaiting = name
     if awaiting is not None:
         raise denied("value_missing", awaiting)
     _bind_loose(cmdlet, values, loose)
     return Bound(cmdlet, values, switches)
-
-
-def _read_switch(argument: Argument, name: str) -> bool:
-    if argument.elements:
-        raise denied("switch_value", name)
-    return argument.constant is not False
 
 
 def _check_parameter(cmdlet: Cmdlet, argument: Argument, name: str) -> None:

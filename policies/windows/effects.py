@@ -4,12 +4,11 @@ Links are followed throughout: cmd empties the folder that a link names, and Pow
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from policies.denials import denied
-from policies.paths.protected import find_acting, find_secret
-from policies.paths.trees import Entry, TreeInspector, is_link, is_packaged, refuse_turn
+from policies.paths.trees import TreeInspector, is_link, refuse_turn
 from policies.paths.workspace import Place
 from policies.verdict import Refused
 from policies.windows.workspace import WindowsWorkspace
@@ -21,18 +20,6 @@ class WindowsTreeInspector(TreeInspector):
     def __init__(self, workspace: WindowsWorkspace) -> None:
         super().__init__(workspace)
         self.workspace: WindowsWorkspace = workspace
-
-    def inspect_matches(self, place: Place, takes: Callable[[str], bool]) -> None:
-        """Refuse removing the files below that `takes` picks by name, if one is protected."""
-
-        def judge(entry: Entry) -> None:
-            whole = (*place.real_parts, *entry.parts)
-            if entry.is_folder or is_packaged(whole) or not takes(entry.parts[-1]):
-                return
-            if find_secret(whole) is not None or find_acting(whole) is not None:
-                raise self.refuse_inside(place, entry)
-
-        self.inspect(place, judge)
 
     def check_turn(self, link: str, landing: Place, below: tuple[str, ...] = ()) -> None:
         """Refuse a link that would lead outside from below `landing`, even if it already does."""

@@ -7,33 +7,26 @@ from policies.denials import denied
 from policies.paths.workspace import Place
 from policies.visible_text import show
 from policies.windows.effects import find_here, fold_parts
-from policies.windows.wildcards import Budget, Dialect, Expansion, expand, has_wildcard
+from policies.windows.wildcards import Budget, Expansion, expand, has_wildcard
 from policies.windows.workspace import WindowsWorkspace
-
-_LOOK = "Look with Get-ChildItem which names there are."
 
 
 class Operands:
     """Locates the names of one command, and records what they touch."""
 
-    def __init__(self, workspace: WindowsWorkspace, dialect: Dialect) -> None:
+    def __init__(self, workspace: WindowsWorkspace) -> None:
         self.workspace = workspace
-        self.dialect = dialect
         self.touched: list[str] = []
         self._budget = Budget()
-
-    def is_pattern(self, text: str) -> bool:
-        """Return whether the shell takes the text for a pattern."""
-        return has_wildcard(text, self.dialect)
 
     def gather(self, text: str, *, sweeps: bool, is_literal: bool = False) -> tuple[Place, ...]:
         """Return the existing places that a name or a pattern stands for.
 
         With `sweeps` a pattern must not take everything at the root or in the working directory.
         """
-        if is_literal or not self.is_pattern(text):
+        if is_literal or not has_wildcard(text):
             return self._gather_one(text)
-        expansion = expand(text, self.workspace, self._budget, dialect=self.dialect)
+        expansion = expand(text, self.workspace, self._budget)
         if sweeps:
             expansion.base.check_write()
             _check_sweep(expansion, self.workspace)
@@ -52,7 +45,7 @@ class Operands:
     def target(self, path: str, *, is_deep: bool = False) -> Place:
         """Locate what is to be made or written; its folder must exist unless `is_deep`."""
         self.workspace.check_root(path)
-        if self.is_pattern(path):
+        if has_wildcard(path):
             raise denied("target_pattern.target", show(path))
         place = self.workspace.locate(path)
         ends_as_folder = place.given.endswith("/")

@@ -13,12 +13,12 @@ from policies.windows.cmdlets import CMDLETS, Bound, bind
 from policies.windows.effects import WindowsTreeInspector, judge_removal, judge_transfers
 from policies.windows.operands import Operands
 from policies.windows.powershell_words import quote_for_powershell, split_powershell_words
+from policies.windows.wildcards import has_wildcard
 from policies.windows.workspace import WindowsWorkspace
 
 MAX_RUN_CHARS = 30_000
 
-_ORDER = ("filter", "include", "exclude", "itemtype", "value", "depth", "erroraction")
-_NAME_PATTERNS = ("filter", "include", "exclude")
+_ORDER = ("filter", "itemtype", "value", "depth", "erroraction")
 _SPELLED = {
     "itemtype": "ItemType",
     "erroraction": "ErrorAction",
@@ -34,12 +34,12 @@ class _Judge:
     def __init__(self, bound: Bound, workspace: WindowsWorkspace) -> None:
         self.bound = bound
         self.inspector = WindowsTreeInspector(workspace)
-        self.operands = Operands(workspace, "powershell")
+        self.operands = Operands(workspace)
         self.literal = "literalpath" in bound.values
         self.paths = bound.texts("literalpath") or bound.texts("path")
 
     def run(self, name: str) -> CommandApproval:
-        self._check_patterns()
+        self._check_filter()
         _JUDGES[name](self)
         return CommandApproval(
             rule=f"windows_{name.replace('-', '_')}",
@@ -49,12 +49,11 @@ class _Judge:
             changes=name != "get-childitem",
         )
 
-    def _check_patterns(self) -> None:
+    def _check_filter(self) -> None:
         """Refuse a path where a pattern of names is wanted."""
-        for name in _NAME_PATTERNS:
-            for text in self.bound.texts(name):
-                if any(sign in text for sign in ("\\", "/", ":", "~", "..")):
-                    raise denied("filter_path", name, show(text))
+        text = self.bound.text("filter") or ""
+        if any(sign in text for sign in ("\\", "/", ":", "~", "..")):
+            raise denied("filter_path", show(text))
 
     def _gather(self, *, sweeps: bool) -> list[Place]:
         if not self.paths:
@@ -83,7 +82,8 @@ class _Judge:
         judge_transfers(self.inspector, self._gather(sweeps=moves), landing, moves=moves)
 
     def judge_new(self) -> None:
-        self.paths = self._new_paths()
+        if not self.paths:
+            raise self._refuse_operands()
         kind = (self.bound.text("itemtype") or "file").lower()
         if kind == "directory" and "value" in self.bound.values:
             raise denied("parameter_value")
@@ -91,25 +91,10 @@ class _Judge:
         for path in self.paths:
             self.operands.target(path, is_deep=deep)
 
-    def _new_paths(self) -> tuple[str, ...]:
-        name = self.bound.text("name")
-        if name is None:
-            if not self.paths:
-                raise self._refuse_operands()
-            return self.paths
-        if (
-            name.startswith(("\\", "/"))
-            or ":" in name
-            or ".." in name.replace("\\", "/").split("/")
-        ):
-            raise denied("rename_path.new_paths", show(name))
-        folders = [path.rstrip("\\/") for path in self.paths or (".",)]
-        return tuple(f"{folder}\\{name}" for folder in folders)
-
     def judge_list(self) -> None:
         deep = "recurse" in self.bound.switches or "depth" in self.bound.values
         for path in self.paths or (".",):
-            named = self.literal or not self.operands.is_pattern(path)
+            named = self.literal or not has_wildcard(path)
             for place in self.operands.gather(path, sweeps=False, is_literal=self.literal):
                 if named:
                     place.check_read()
@@ -117,7 +102,7 @@ class _Judge:
                     self.inspector.inspect_links(place)
 
     def _write(self, name: str) -> str:
-        wild = any(map(self.operands.is_pattern, self.paths)) and not self.literal
+        wild = any(map(has_wildcard, self.paths)) and not self.literal
         key = "-Path" if wild or name == "new-item" else "-LiteralPath"
         pieces = [self.bound.cmdlet.name]
         if self.paths:

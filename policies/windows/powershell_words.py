@@ -6,7 +6,6 @@ expand are refused, so that a value is what is written.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NoReturn
 
 from policies.denials import denied, refused_signs
 from policies.verdict import Refused
@@ -15,17 +14,17 @@ from policies.windows.lines import SMART_DOUBLE, SMART_SINGLE, check_plain
 
 _IN_DOUBLE = refused_signs("powershell_double_quotes")
 _IN_SINGLE = refused_signs("powershell_single_quotes")
-_CONSTANTS = {"$true": True, "$false": False}
+_CONSTANTS = {":$true": True, ":$false": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A parameter, with what is bound to it by a colon, or a value by itself."""
+    """A parameter, or a value by itself."""
 
     parameter: str | None
     """In lower case, without the dash; `None`: a value by itself."""
     elements: tuple[str, ...]
-    """The plain texts of the value, without quotes; empty: a parameter alone."""
+    """The plain texts of the value, without quotes; empty: a parameter."""
     constant: bool | None = None
     """The value of `:$true` or `:$false`."""
 
@@ -70,21 +69,18 @@ class _Reader:
         if name and self._ends_word(end):
             self.at = end
             return Argument(name, ())
-        if not name or self.text[end] != ":" or self._ends_word(end + 1):
-            self._refuse_parameter()
-        self.at = end + 1
         for word, value in _CONSTANTS.items():
-            after = self.at + len(word)
-            if self.text[self.at : after].lower() == word and self._ends_word(after):
+            after = end + len(word)
+            if name and self.text[end:after].lower() == word and self._ends_word(after):
                 self.at = after
                 return Argument(name, (), value)
-        return Argument(name, self._read_elements())
+        raise self._refuse_parameter()
 
-    def _refuse_parameter(self) -> NoReturn:
+    def _refuse_parameter(self) -> Refused:
         word = self.text[self.at :].split(maxsplit=1)[0]
         for at in range(self.at, self.at + len(word)):
             check_plain(self.text, at, starts=False)
-        raise denied("parameter_form", show(word))
+        return denied("parameter_form", show(word))
 
     def _read_elements(self) -> tuple[str, ...]:
         elements: list[str] = []

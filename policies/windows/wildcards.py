@@ -1,4 +1,4 @@
-"""The files that a pattern of cmd or PowerShell may take.
+"""The files that a pattern of cmd or PowerShell may take: `*` and `?` in the last name of a path.
 
 Both take names that begin with a dot, so `*` includes `.env`. cmd also compares with the short name that NTFS
 may keep beside the long one (`ENV~1` for `.env`), and lets `?` stand for nothing. In doubt a pattern is read
@@ -9,7 +9,6 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from policies.denials import denied
 from policies.paths.workspace import Place
@@ -21,12 +20,9 @@ MAX_EXAMINED = 20_000
 MAX_HITS = 2000
 MAX_WILDCARDS = 16
 
-Dialect = Literal["cmd", "powershell"]
-
 _UNKNOWN = "\0"
 """Stands in a short name for a character that cannot be predicted."""
-_SET = re.compile(r"[\w\-]+")
-_SHORT_NAME = re.compile(r"~[*?\[]")
+_SHORT_NAME = re.compile(r"~[*?]")
 _SHORT_STEM_CHARS = 6
 _HASHED_STEM_CHARS = 2
 _SHORT_EXTENSION_CHARS = 3
@@ -41,59 +37,39 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
-    kind: Literal["any", "one", "optional", "set", "literal"]
-    text: str = ""
-
-    def takes(self, char: str) -> bool:
-        if char == _UNKNOWN or self.kind in {"any", "one", "optional"}:
-            return True
-        if self.kind == "set":
-            return re.fullmatch(self.text, char, re.IGNORECASE) is not None
-        return self.text == char
-
-
-@dataclass(frozen=True, slots=True)
 class Pattern:
-    """One component of a path that holds wildcards."""
+    """The last name of a path, with wildcards, in lower case."""
 
-    tokens: tuple[_Token, ...]
-    dialect: Dialect
+    text: str
 
     @property
     def names_nothing(self) -> bool:
         """Return whether it consists of wildcards and punctuation alone."""
-        return not any(t.kind == "literal" and t.text.isalnum() for t in self.tokens)
+        return not any(map(str.isalnum, self.text))
 
     def takes(self, name: str) -> bool:
         """Return whether the pattern takes a name, or may take it by its short one."""
         folded = name.casefold()
-        if self._matches(folded):
-            return True
-        if self.dialect == "powershell":
-            return False
-        return self._matches(f"{folded}.") or any(map(self._matches, _short_names(folded)))
+        return any(map(self._matches, (folded, f"{folded}.", *_short_names(folded))))
 
     def _matches(self, name: str) -> bool:
         """Follow all readings at once, so that no pattern takes long."""
-        reached = _skip(self.tokens, {0})
+        reached = self._skip({0})
         for char in name:
-            stepped = set()
-            for at in reached:
-                if at < len(self.tokens) and self.tokens[at].takes(char):
-                    stepped.add(at if self.tokens[at].kind == "any" else at + 1)
-            reached = _skip(self.tokens, stepped)
-            if not reached:
-                return False
-        return len(self.tokens) in reached
+            stepped = {at for at in reached if at < len(self.text) and self.fits(at, char)}
+            reached = self._skip({at + (self.text[at] != "*") for at in stepped})
+        return len(self.text) in reached
 
+    def fits(self, at: int, char: str) -> bool:
+        """Return whether the character at a place of the pattern takes a character of a name."""
+        return char == _UNKNOWN or self.text[at] in ("*", "?", char)
 
-def _skip(tokens: tuple[_Token, ...], reached: set[int]) -> set[int]:
-    out = set(reached)
-    for at in range(len(tokens)):
-        if at in out and tokens[at].kind in {"any", "optional"}:
-            out.add(at + 1)
-    return out
+    def _skip(self, reached: set[int]) -> set[int]:
+        """Add the places that are reached by letting wildcards stand for nothing."""
+        for at, char in enumerate(self.text):
+            if at in reached and char in "*?":
+                reached.add(at + 1)
+        return reached
 
 
 def _short_names(name: str) -> tuple[str, ...]:
@@ -108,42 +84,20 @@ def _short_names(name: str) -> tuple[str, ...]:
     return forms if extension else (*forms, *(f"{form}." for form in forms))
 
 
-def has_wildcard(text: str, dialect: Dialect) -> bool:
-    """Return whether a shell takes the text for a pattern."""
-    return any(char in text for char in ("*?" if dialect == "cmd" else "*?[]"))
+def has_wildcard(text: str) -> bool:
+    """Return whether a shell takes the text for a pattern; cmd's lines hold no brackets."""
+    return any(char in text for char in "*?[]")
 
 
-def read_pattern(component: str, dialect: Dialect) -> Pattern:
-    """Read one component of a path as a pattern, or refuse it."""
-    if sum(char in "*?[" for char in component) > MAX_WILDCARDS:
+def read_pattern(component: str) -> Pattern:
+    """Read the last name of a path as a pattern, or refuse it."""
+    if sum(char in "*?" for char in component) > MAX_WILDCARDS:
         raise denied("glob_too_wide.windows")
-    tokens: list[_Token] = []
-    at = 0
-    while at < len(component):
-        char = component[at]
-        if char == "*":
-            tokens.append(_Token("any"))
-        elif char == "?":
-            tokens.append(_Token("optional" if dialect == "cmd" else "one"))
-        elif char in "[]" and dialect == "powershell":
-            end = component.find("]", at)
-            inner = component[at + 1 : end] if char == "[" else ""
-            if end < 0 or not _SET.fullmatch(inner) or not _is_set(f"[{inner}]"):
-                raise denied("glob_bracket.pattern", show(component))
-            tokens.append(_Token("set", f"[{inner}]"))
-            at = end
-        else:
-            tokens += (_Token("literal", c) for c in char.casefold())
-        at += 1
-    return Pattern(tuple(tokens), dialect)
-
-
-def _is_set(text: str) -> bool:
-    try:
-        re.compile(text)
-    except re.error:
-        return False
-    return True
+    check_colon(component)
+    check_name(component)
+    if _SHORT_NAME.search(component):
+        raise denied("path_short_name.pattern", show(component))
+    return Pattern(component.casefold())
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,63 +105,31 @@ class Expansion:
     """What a pattern takes, and from where."""
 
     base: Place
-    """The folder that the first wildcard looks through."""
+    """The folder that it looks through."""
     places: tuple[Place, ...]
     names_nothing: bool
     """It consists of wildcards alone."""
 
 
-def _split(text: str, dialect: Dialect) -> tuple[str, list[str]]:
-    components = unify(text).split("/")
-    first = next(i for i, c in enumerate(components) if has_wildcard(c, dialect))
-    rest = components[first:]
-    if ".." in rest:
-        raise denied("glob_parent")
-    for component in rest:
-        check_colon(component)
-        check_name(component)
-        if _SHORT_NAME.search(component):
-            raise denied("path_short_name.split", show(component))
-    if dialect == "cmd" and len(rest) > 1:
-        raise denied("glob_folder")
-    return "/".join(components[:first]) + ("/" if first else ""), rest
-
-
-def expand(
-    text: str, workspace: WindowsWorkspace, budget: Budget, *, dialect: Dialect
-) -> Expansion:
+def expand(text: str, workspace: WindowsWorkspace, budget: Budget) -> Expansion:
     """Return the places that a pattern may take, each inside, or refuse it; `budget` is used up."""
     workspace.check_root(text)
-    prefix, rest = _split(text, dialect)
-    base = workspace.locate(prefix or ".")
+    folder, slash, last = unify(text).rpartition("/")
+    if "[" in text or "]" in text:
+        raise denied("glob_bracket.pattern", show(text))
+    if has_wildcard(folder) or last in {"", ".."}:
+        raise denied("glob_folder")
+    pattern = read_pattern(last)
+    base = workspace.locate(f"{folder}{slash}" or ".")
     if not Path(base.real).is_dir():
-        raise denied("folder_missing.expand", show(prefix))
-    patterns = [read_pattern(component, dialect) for component in rest]
-    reached: list[Place] = [base]
-    for i, pattern in enumerate(patterns):
-        reached = _step(reached, pattern, workspace, budget, last=i == len(patterns) - 1)
-    nothing = all(pattern.names_nothing for pattern in patterns)
-    return Expansion(base, tuple(reached), nothing)
-
-
-def _step(
-    folders: list[Place],
-    pattern: Pattern,
-    workspace: WindowsWorkspace,
-    budget: Budget,
-    *,
-    last: bool,
-) -> list[Place]:
+        raise denied("folder_missing.pattern", show(folder))
     found: list[Place] = []
-    for folder in folders:
-        if not Path(folder.real).is_dir():
-            continue
-        with os.scandir(folder.real) as entries:
-            for entry in entries:
-                budget.examined -= 1
-                if budget.examined < 0 or budget.hits < 0:
-                    raise denied("glob_too_wide.windows")
-                if pattern.takes(entry.name):
-                    found.append(workspace.locate(f"{folder.absolute}/{entry.name}"))
-                    budget.hits -= last
-    return found
+    with os.scandir(base.real) as entries:
+        for entry in entries:
+            budget.examined -= 1
+            if budget.examined < 0 or budget.hits < 0:
+                raise denied("glob_too_wide.windows")
+            if pattern.takes(entry.name):
+                found.append(workspace.locate(f"{base.absolute}/{entry.name}"))
+                budget.hits -= 1
+    return Expansion(base, tuple(found), pattern.names_nothing)

@@ -31,13 +31,11 @@ def _rule(root: Path, command: str) -> str:
 RUNS = {
     "remove-item A.TXT": "Remove-Item -LiteralPath 'A.TXT'",
     "REMOVE-ITEM -PATH a.txt -FORCE": "Remove-Item -LiteralPath 'a.txt' -Force",
-    "Remove-Item -Path:'a b.txt'": "Remove-Item -LiteralPath 'a b.txt'",
     "Remove-Item 'it''s.txt'": "Remove-Item -LiteralPath 'it''s.txt'",
     'Remove-Item "it\'s.txt"': "Remove-Item -LiteralPath 'it''s.txt'",
     "Remove-Item a.txt,b.txt": "Remove-Item -LiteralPath 'a.txt','b.txt'",
     "Remove-Item a.txt , 'a b.txt'": "Remove-Item -LiteralPath 'a.txt','a b.txt'",
     "Remove-Item build\\*": "Remove-Item -Path 'build\\*'",
-    "Remove-Item build\\[xy].tmp": "Remove-Item -Path 'build\\[xy].tmp'",
     "Remove-Item *.log,a.txt": "Remove-Item -Path '*.log','a.txt'",
     "Remove-Item *.md~": "Remove-Item -Path '*.md~'",
     "Remove-Item src/util.py": "Remove-Item -LiteralPath 'src\\util.py'",
@@ -47,7 +45,6 @@ RUNS = {
     "Remove-Item a.txt -ErrorAction SilentlyContinue -WhatIf -Verbose": "Remove-Item -LiteralPath 'a.txt' -ErrorAction 'SilentlyContinue' -WhatIf -Verbose",
     "Remove-Item -Recurse node_modules": "Remove-Item -LiteralPath 'node_modules' -Recurse",
     "Remove-Item 报告（最终版）.docx": "Remove-Item -LiteralPath '报告（最终版）.docx'",
-    "Remove-Item data -Include *.csv": "Remove-Item -LiteralPath 'data' -Include '*.csv'",
     "Move-Item a.txt docs\\": "Move-Item -LiteralPath 'a.txt' -Destination 'docs'",
     "Move-Item -Destination archive -Path a.txt,b.txt -PassThru": "Move-Item -LiteralPath 'a.txt','b.txt' -Destination 'archive' -PassThru",
     "Move-Item 项目 备份": "Move-Item -LiteralPath '项目' -Destination '备份'",
@@ -58,8 +55,6 @@ RUNS = {
     'Copy-Item a.txt "R&D.txt"': "Copy-Item -LiteralPath 'a.txt' -Destination \"R&D.txt\"",
     "Copy-Item a.txt '“草稿”.txt'": "Copy-Item -LiteralPath 'a.txt' -Destination '“草稿”.txt'",
     "New-Item a\\b\\c -ItemType directory": "New-Item -Path 'a\\b\\c' -ItemType 'directory'",
-    "New-Item -Path src -Name x.py": "New-Item -Path 'src\\x.py'",
-    "New-Item -Name x.py -Value '你好'": "New-Item -Path '.\\x.py' -Value '你好'",
     'New-Item x -Value "a & b | c"': "New-Item -Path 'x' -Value \"a & b | c\"",
     "New-Item 'a','b' -ItemType Directory": "New-Item -Path 'a','b' -ItemType 'Directory'",
     "Get-ChildItem": "Get-ChildItem",
@@ -67,7 +62,6 @@ RUNS = {
     "Get-ChildItem .*": "Get-ChildItem -Path '.*'",
     "Get-ChildItem . *.py": "Get-ChildItem -LiteralPath '.' -Filter '*.py'",
     "Get-ChildItem src,docs -File": "Get-ChildItem -LiteralPath 'src','docs' -File",
-    "Get-ChildItem -Recurse -Include *.py,'*.md' -Depth 3": "Get-ChildItem -Include '*.py','*.md' -Depth '3' -Recurse",
     "Get-ChildItem -Force -Directory -Name": "Get-ChildItem -Force -Directory -Name",
 }
 
@@ -107,10 +101,9 @@ variable_delayed: Remove-Item "!X!" ¦ Remove-Item [!a]*
 caret: Remove-Item a^b
 unclosed_quote: Remove-Item 'a
 quote_inside_word: Remove-Item 'a'b ¦ Remove-Item a'b' ¦ Remove-Item "a""b"
-    ¦ Remove-Item -Path:a'b'
 array_form: Remove-Item ,a.txt ¦ Remove-Item a.txt, ¦ Remove-Item a.txt,,b.txt
     ¦ Remove-Item a.txt,-Recurse
-outside_workspace: Remove-Item a.txt,..\outside.txt ¦ New-Item -Path .. -Name x
+outside_workspace: Remove-Item a.txt,..\outside.txt
 path_drive: Remove-Item 'a.txt', 'C:\x'
 secret_file: Remove-Item a.txt,.env ¦ New-Item .env ¦ Get-ChildItem .env ¦ Copy-Item .env x.txt
     ¦ Copy-Item * docs ¦ Copy-Item .e* docs
@@ -120,9 +113,8 @@ value_missing: Remove-Item -Path ¦ Remove-Item -Path -Recurse
 value_empty: Remove-Item -Path ''
 parameter_twice: Remove-Item -Path a.txt -path b.txt ¦ Remove-Item -Recurse -Recurse a.txt
     ¦ Remove-Item -Path a.txt -LiteralPath b.txt
-parameter_form: Remove-Item -Path: a.txt ¦ Remove-Item - a.txt ¦ Remove-Item -- a.txt
+parameter_form: Remove-Item -Force:x a.txt ¦ Remove-Item -Path:a.txt ¦ Remove-Item -Path: a.txt ¦ Remove-Item - a.txt ¦ Remove-Item -- a.txt
     ¦ Remove-Item -1
-switch_value: Remove-Item -Force:x a.txt
 parameter_not_allowed: Remove-Item -r build ¦ Remove-Item -fo a.txt ¦ Remove-Item -Rec build
     ¦ Remove-Item -PSPath a.txt ¦ Remove-Item -LP a.txt ¦ Remove-Item a.txt -Credential x
     ¦ Remove-Item a.txt -ErrorVariable x ¦ Remove-Item a.txt -ev x ¦ Remove-Item a.txt -ov x
@@ -130,7 +122,7 @@ parameter_not_allowed: Remove-Item -r build ¦ Remove-Item -fo a.txt ¦ Remove-I
     ¦ Get-ChildItem -WarningVariable x ¦ Get-ChildItem -InformationVariable x
     ¦ Get-ChildItem -FollowSymlink ¦ Get-ChildItem -UseTransaction
     ¦ Copy-Item a.txt x -ToSession y ¦ Copy-Item a.txt x -Container ¦ New-Item l -Target src
-    ¦ New-Item -Type Directory x
+    ¦ New-Item -Type Directory x ¦ New-Item -Name x ¦ Remove-Item data -Include *.csv
 parameter_value: Remove-Item a.txt -ErrorAction Inquire ¦ Get-ChildItem -Depth x
     ¦ Get-ChildItem -Filter a,b ¦ Copy-Item a.txt -Destination b,c
     ¦ New-Item x -ItemType Directory -Value src
@@ -139,22 +131,18 @@ item_type: New-Item l -ItemType SymbolicLink -Value a.txt
     ¦ New-Item l -ItemType sym* ¦ New-Item l -ItemType 'File','SymbolicLink'
 folder_missing: New-Item nosuch\x.txt ¦ Get-ChildItem junc\*
 target_parent: New-Item -ItemType Directory x\.git\.. ¦ New-Item -Force x\.git\..\y
-target_pattern: New-Item '*' -Name x ¦ Copy-Item a.txt d[oO]cs ¦ Move-Item a.txt 'do?s'
-rename_path: New-Item -Path src -Name ..\..\x ¦ New-Item -Path src -Name C:\x
-    ¦ New-Item -Path src -Name \x
-protected_path: New-Item -Path . -Name .mcp.json ¦ New-Item -Path .git\hooks -Name pre-commit
-    ¦ New-Item CLAUDE.md -Force ¦ Remove-Item .claude -Recurse ¦ Move-Item CLAUDE.md x
-filter_path: Get-ChildItem -Filter ..\* ¦ Get-ChildItem -Include C:*
-    ¦ Remove-Item data -Exclude ../x
+target_pattern: Copy-Item a.txt d[oO]cs ¦ Move-Item a.txt 'do?s'
+protected_path: New-Item .mcp.json ¦ New-Item CLAUDE.md -Force ¦ Remove-Item .claude -Recurse ¦ Move-Item CLAUDE.md x
+filter_path: Get-ChildItem -Filter ..\* ¦ Get-ChildItem -Filter C:*
 glob_bracket: Remove-Item '[!a]*' ¦ Remove-Item [ ¦ Remove-Item a] ¦ Remove-Item [z-a].txt
-    ¦ Copy-Item [.]env docs
+    ¦ Copy-Item [.]env docs ¦ Remove-Item build\[xy].tmp
 path_wildcard: Remove-Item -LiteralPath *.txt
 source_missing: Remove-Item nosuch.txt ¦ Get-ChildItem nosuch
 path_provider: Get-ChildItem Env: ¦ Get-ChildItem 'Env:\' ¦ Get-ChildItem Function:\*
 path_drive_relative: Get-ChildItem C:
 source_name: Copy-Item . docs -Recurse
 glob_root: Move-Item * docs ¦ Remove-Item * ¦ Remove-Item -Recurse -Force .\*
-    ¦ Remove-Item -Recurse {WS}\* ¦ Remove-Item -Recurse src\..\* ¦ Remove-Item * -Include *.txt
+    ¦ Remove-Item -Recurse {WS}\* ¦ Remove-Item -Recurse src\..\*
 command_not_allowed: Get-Content a.txt ¦ Set-Content a.txt x ¦ Rename-Item a.txt b.txt
     ¦ Clear-Content a.txt ¦ Invoke-Item a.txt ¦ Start-Process calc ¦ ri a.txt ¦ gci
     ¦ Remove-Itеm a.txt ¦ Remove–Item a.txt ¦ 1..3 ¦ . .\x.ps1
@@ -213,7 +201,6 @@ def test_links_that_lead_outside_are_refused(workspace: Path) -> None:
         "Copy-Item build docs -Recurse",
         "Move-Item a.txt -Destination junc\\x",
         "New-Item junc\\x -ItemType Directory",
-        "New-Item -Path junc -Name x",
     ):
         assert isinstance(_judge(workspace, command), Deny), command
     assert isinstance(_judge(workspace, "Get-ChildItem build"), Allow)
@@ -229,8 +216,6 @@ def test_what_a_command_touches_is_told(shared_workspace: Path) -> None:
 
     assert touched("del a.txt b.txt") == {"a.txt", "b.txt"}
     assert touched("copy data\\*.csv archive") == {"data/1.csv", "data/2.csv", "archive"}
-    assert touched("ren data\\*.csv *.txt") >= {"data/1.csv", "data/1.txt"}
-    assert touched("del /s build\\*.tmp") >= {"build"}
-    assert touched("New-Item -Path src -Name x.py") == {"src/x.py"}
+    assert touched("ren data\\1.csv 1.txt") >= {"data/1.csv", "data/1.txt"}
     assert touched("Get-ChildItem") == {"."}
     assert touched("Move-Item a.txt,b.txt docs") == {"a.txt", "b.txt", "docs"}
