@@ -35,8 +35,7 @@ def json_text(value: Any) -> str:
     return text
 
 
-def _dump(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 def clean_text(text: str) -> str:

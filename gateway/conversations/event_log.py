@@ -1,14 +1,12 @@
 """Write the events of all turns: stored first, then shown to readers.
 
 Each turn has one `TurnEvents` that numbers its events. One writer task commits in batches what was
-emitted meanwhile. Deltas that follow a delta wait some milliseconds for more, so that durability costs
-one commit a batch. Readers get an event only when it is stored: what a client has seen is there after a
-crash.
+emitted meanwhile; deltas of a turn that wait one after another are joined into one. Readers get an event
+only when it is stored: what a client has seen is there after a crash.
 
 If the store cannot be written it is tried again until it can. Meanwhile nothing is lost and nothing is
-shown: events wait in order, and from `_MERGE_FROM` on the deltas of a turn are joined into one. What
-waits is bounded by what the running turns produce; new turns are not accepted because storing them
-fails, and a turn that ends keeps its lane until it is stored.
+shown: events wait in order. What waits is bounded by what the running turns produce; new turns are not
+accepted because storing them fails, and a turn that ends keeps its lane until it is stored.
 """
 
 import json
@@ -22,7 +20,7 @@ from typing import Any, TypeVar
 import anyio
 
 from gateway.conversations.feed import EventFeed, Subscription
-from gateway.conversations.model import COMPLETED, Turn, TurnEvent
+from gateway.conversations.model import COMPLETED, DELTAS, Turn, TurnEvent
 from gateway.conversations.store import EventStore, TurnStore
 from gateway.ids import ConversationId, TurnId
 from gateway.jsonsafe import json_text
@@ -34,16 +32,11 @@ T = TypeVar("T")
 
 _WINDOW = 1024
 _BATCH = 512
-_MERGE_FROM = 4096
-"""Events that wait before deltas are joined: more than a minute's at full load."""
-_LINGER_S = 0.02
-"""How long deltas that follow another delta wait for more, so that they share a commit."""
 _RETRY_S = 0.5
 _PATIENCE_S = 20.0
 """How long a store may fail before waiting for a result ends with an error."""
 _LAST_TRY_S = 5.0
 """When the log is stopped, waiting events get this long to be stored."""
-_DELTAS = frozenset({"text.delta", "thinking.delta"})
 
 
 @dataclass(slots=True, eq=False)
@@ -52,8 +45,6 @@ class _Entry:
 
     event: TurnEvent | None
     ending: Turn | None = None
-    is_urgent: bool = True
-    """Stored at once; other entries wait a little for more."""
     stored: anyio.Event = field(default_factory=anyio.Event)
     more: list[str] = field(default_factory=list)
     """Texts of later deltas that were joined to this one."""
@@ -88,11 +79,9 @@ class TurnEvents:
         if self._ending is not None:
             _log.error("event_after_end", extra={"turn_id": self._turn.id, "type": kind})
             return
-        if kind in _DELTAS and self._join(kind, fields):
+        if kind in DELTAS and self._join(kind, fields):
             return
-        before = self._last.event if self._last is not None else None
-        goes_on = kind in _DELTAS and before is not None and before.type in _DELTAS
-        self._last = _Entry(self.make_event(kind, fields), is_urgent=not goes_on)
+        self._last = _Entry(self.make_event(kind, fields))
         self._log.enqueue(self._last)
 
     def _join(self, kind: str, fields: dict[str, Any]) -> bool:
@@ -102,7 +91,6 @@ class TurnEvents:
             or last.event is None
             or last.event.type != kind
             or last.sealed
-            or not self._log.is_far_behind
             or fields.keys() != {"text"}
         ):
             return False
@@ -169,7 +157,6 @@ class EventLog:
         *,
         window: int = _WINDOW,
         batch: int = _BATCH,
-        merge_from: int = _MERGE_FROM,
         retry_s: float = _RETRY_S,
         patience_s: float = _PATIENCE_S,
     ) -> None:
@@ -177,12 +164,10 @@ class EventLog:
         self._turns = turns
         self.feed = EventFeed(events, last_seq, window=window, batch=batch)
         self._batch = batch
-        self._merge_from = merge_from
         self._retry_s = retry_s
         self._patience_s = patience_s
         self._queue: deque[_Entry] = deque()
         self._work = anyio.Event()
-        self._urgent = anyio.Event()
         self._storing = anyio.Lock()
         """Held from the choice of `seq` numbers until what carries them is stored."""
         self._failing_since: float | None = None
@@ -192,11 +177,6 @@ class EventLog:
     def backlog(self) -> int:
         """Number of events that wait to be stored."""
         return len(self._queue)
-
-    @property
-    def is_far_behind(self) -> bool:
-        """True if so many events wait that deltas are joined."""
-        return len(self._queue) >= self._merge_from
 
     @property
     def stored_seq(self) -> int:
@@ -242,8 +222,6 @@ class EventLog:
         """Add an entry to the queue."""
         self._queue.append(entry)
         self._work.set()
-        if entry.is_urgent:
-            self._urgent.set()
 
     async def run(self) -> None:
         """Store queued events in order until cancelled; then store what waits first."""
@@ -252,9 +230,7 @@ class EventLog:
         try:
             while True:
                 await self._work.wait()
-                with anyio.move_on_after(_LINGER_S):
-                    await self._urgent.wait()
-                self._work, self._urgent = anyio.Event(), anyio.Event()
+                self._work = anyio.Event()
                 while not await self._store_queued():  # noqa: ASYNC110  a disk signals nothing
                     await anyio.sleep(self._retry_s)
         finally:

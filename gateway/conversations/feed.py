@@ -85,7 +85,7 @@ class EventFeed:
             self._channels[conversation_id].show(own)
 
     def wake(self, conversation_id: ConversationId) -> None:
-        """Wake the readers of a conversation that was deleted."""
+        """Wake the readers of a conversation without an event: it was deleted, or they must look up."""
         channel = self._channels.get(conversation_id)
         if channel is not None:
             channel.call()
@@ -149,21 +149,26 @@ class Subscription:
         self._channel = None
         self._feed.leave(self._conversation_id)
 
+    def wake(self) -> None:
+        """Let `next` return, of this reader and of the conversation's others."""
+        self._feed.wake(self._conversation_id)
+
     async def next(self, wait_s: float) -> list[TurnEvent]:
         """Return the next events; empty if none came within `wait_s` seconds.
 
-        Empty at once, and once, when the conversation was deleted. With `wait_s` 0 it still returns
-        what is there. A cancelled call takes nothing.
+        Empty at once, and once, when the conversation was deleted or a reader of it was woken. With
+        `wait_s` 0 it still returns what is there. A cancelled call takes nothing.
         """
         channel = self._channel
         assert channel is not None, "enter the subscription first"
         alarm = channel.alarm
         found = await self._take(channel)
-        with anyio.move_on_after(wait_s):
-            while not found and self._calls == channel.calls:
-                await alarm.wait()
-                alarm = channel.alarm
-                found = await self._take(channel)
+        if not found:
+            with anyio.move_on_after(wait_s):
+                while not found and self._calls == channel.calls:
+                    await alarm.wait()
+                    alarm = channel.alarm
+                    found = await self._take(channel)
         self._calls = channel.calls
         return found
 

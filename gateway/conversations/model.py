@@ -143,6 +143,9 @@ class TurnEvent:
 COMPLETED = "turn.completed"
 """The type of the last event of a turn."""
 
+DELTAS = frozenset({"text.delta", "thinking.delta"})
+"""The types of events that are a piece of text; pieces that follow each other may be joined."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationChange:

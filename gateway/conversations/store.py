@@ -254,7 +254,8 @@ class EventStore(Protocol):
         """Store events, all or none; each carries its `seq`, higher than any stored before.
 
         Idempotent: an event that is stored already is left as it is. Events of a conversation that
-        is gone are left out.
+        is gone are left out. A cut of the power, not the end of the process, may lose `DELTAS` that no
+        other write has followed.
 
         Raises:
             StoreConflict: an event's `seq`, or its `n` in its turn, is another's.

@@ -1,29 +1,44 @@
 """A run of the SDK's agent, and the commands to the task that owns its client."""
 
+import asyncio
 import math
 import uuid
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 import anyio.lowlevel
 from claude_agent_sdk import Message, SystemMessage
 
 from gateway.engine.calls import RunCalls
-from gateway.engine.events import ClientLost, EngineEvent, RunFinished
+from gateway.engine.events import (
+    ClientLost,
+    EngineEvent,
+    RunFinished,
+    TextDelta,
+    ThinkingDelta,
+)
+
+_GROUP_S = 0.008
+"""How long a piece of text that follows another one waits for more at most."""
 
 
 class EventQueue:
     """Keeps a run's events until they are read, however late; `RunFinished` or `ClientLost` ends it.
 
     It is unbounded: an agent that had to wait for a reader could not ask for permission either (SDK #779).
+    The first piece of a text wakes the reader at once, later ones at the next tick, the same for all queues
+    so that their readers run together. Pieces of a kind that wait together are joined.
     """
 
     def __init__(self) -> None:
         self._kept: deque[EngineEvent] = deque()
         self._more = anyio.Event()
         self._ended = False
+        self._in_text = False
+        """The reader's last event was a piece of text."""
+        self._tick: asyncio.TimerHandle | None = None
 
     @property
     def is_ended(self) -> bool:
@@ -36,19 +51,41 @@ class EventQueue:
             return
         self._ended = isinstance(event, RunFinished | ClientLost)
         self._kept.append(event)
+        if not (self._in_text and isinstance(event, TextDelta | ThinkingDelta)):
+            self._more.set()
+        elif self._tick is None:
+            loop = asyncio.get_running_loop()
+            at = math.ceil(loop.time() / _GROUP_S) * _GROUP_S
+            self._tick = loop.call_at(at, self._wake)
+
+    def _wake(self) -> None:
+        self._tick = None
         self._more.set()
 
     async def read(self) -> AsyncIterator[EngineEvent]:
         """Yield the events in order up to the last one. For one reader."""
         while True:
-            await anyio.lowlevel.checkpoint()
-            if self._kept:
-                yield self._kept.popleft()
-            elif self._ended:
+            await self._more.wait()
+            while self._kept:
+                event = self._take()
+                self._in_text = isinstance(event, TextDelta | ThinkingDelta)
+                yield event
+                await anyio.lowlevel.checkpoint()
+            if self._ended:
                 return
-            else:
-                self._more = anyio.Event()
-                await self._more.wait()
+            self._more = anyio.Event()
+
+    def _take(self) -> EngineEvent:
+        """Take the next event, with the pieces of its kind that follow it."""
+        event = self._kept.popleft()
+        if isinstance(event, TextDelta | ThinkingDelta):
+            more = []
+            while self._kept and isinstance(piece := self._kept[0], type(event)):
+                more.append(piece.text)
+                self._kept.popleft()
+            if more:
+                event = replace(event, text="".join([event.text, *more]))
+        return event
 
 
 class SdkRun:

@@ -4,7 +4,7 @@ A stream is one ASGI response with four tasks: one sends, the others wait for th
 server to stop and the token to be revoked. Its end closes the subscription and never touches the turn.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import inf
 
@@ -54,7 +54,6 @@ class EventStream(Response):
         del self.headers["content-length"]
         self._plan = plan
         self._readers = readers
-        self._waiting: anyio.CancelScope | None = None
         self._stopped = False
         self._revoked = False
 
@@ -81,16 +80,12 @@ class EventStream(Response):
     async def _watch_server(self) -> None:
         await self._plan.wait_stopped()
         self._stopped = True
-        self._stop_waiting()
+        self._plan.subscription.wake()
 
     async def _watch_token(self) -> None:
         await self._plan.wait_revoked()
         self._revoked = True
-        self._stop_waiting()
-
-    def _stop_waiting(self) -> None:
-        if self._waiting is not None:
-            self._waiting.cancel()
+        self._plan.subscription.wake()
 
     async def _stream(self, send: Send) -> None:
         try:
@@ -107,7 +102,7 @@ class EventStream(Response):
         while True:
             stopped = self._stopped
             wait_s = 0 if stopped or self._revoked else min(keep_alive_at, check_at) - now
-            events = await self._next(max(0, wait_s))
+            events = await plan.subscription.next(max(0, wait_s))
             now = anyio.current_time()
             if self._revoked:
                 raise Unauthorized("The token of this stream is no longer valid.")
@@ -131,11 +126,6 @@ class EventStream(Response):
             if now >= keep_alive_at:
                 await _send(send, _KEEP_ALIVE)
                 keep_alive_at = now + plan.keep_alive_s
-
-    async def _next(self, wait_s: float) -> Sequence[TurnEvent]:
-        with anyio.CancelScope() as self._waiting:
-            return await self._plan.subscription.next(wait_s)
-        return []
 
     async def _check_conversation(self) -> None:
         try:

@@ -50,7 +50,7 @@ class OutputSanitizer:
 
     def text(self, text: str) -> str:
         """Mask secrets and make paths relative to the workspace."""
-        return self.mask(self.paths.shown(clean_text(text)))
+        return self.mask(self.paths.shown(clean_text(text))) if text else ""
 
     def clipped(self, text: str, limit: int = OUTPUT_CHARS) -> str:
         """Return a long text's head and tail; a secret at the cut is masked before the cut."""
@@ -129,6 +129,7 @@ async def off_loop(work: Callable[[Any], _T], value: Any, *, more_chars: int = 0
 
     `more_chars` is what `work` reads besides the value.
     """
-    if more_chars + estimate_chars(value) <= _INLINE_CHARS:
+    chars = len(value) if isinstance(value, str) else estimate_chars(value)
+    if more_chars + chars <= _INLINE_CHARS:
         return work(value)
     return await anyio.to_thread.run_sync(work, value)

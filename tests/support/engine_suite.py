@@ -288,7 +288,6 @@ class EngineSuite(EngineLifecycleSuite):
             with anyio.fail_after(LONG_S):
                 await gate.decided.wait()
             told = await read(run)
-            assert len(told.all(TextDelta)) > 100
             assert told.streamed == f"{words}done"
 
     async def test_a_client_has_a_name_of_its_own_and_tells_its_memory(

@@ -369,7 +369,7 @@ class Late(SqliteEventStore):
 class Unshielded(Database):
     """Leaves a transaction open when it is cancelled, as the driver does."""
 
-    async def write(self, work: Work[T]) -> T:
+    async def write(self, work: Work[T], *, is_synced: bool = True) -> T:
         async with self._writing:
             await self._writer.run(lambda writer: writer.execute("BEGIN IMMEDIATE"))
             try:

@@ -2,9 +2,9 @@
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
-from gateway.conversations.model import COMPLETED, Turn, TurnEvent
+from gateway.conversations.model import COMPLETED, DELTAS, Turn, TurnEvent
 from gateway.conversations.sqlite.rows import event_of
 from gateway.ids import ConversationId, TurnId
 from gateway.jsonsafe import json_text
@@ -21,10 +21,12 @@ def insert_events(writer: sqlite3.Connection, events: Sequence[TurnEvent]) -> No
     """Insert within an open transaction; a deleted conversation takes no more events."""
     writer.executemany(
         "INSERT INTO events (seq, conversation_id, turn_id, n, type, data)"
-        " SELECT :seq, :conversation_id, :turn_id, :n, :type, :data"
-        " WHERE EXISTS (SELECT 1 FROM conversations WHERE id = :conversation_id)"
-        " AND NOT EXISTS (SELECT 1 FROM events WHERE seq = :seq AND turn_id = :turn_id AND n = :n)",
-        [asdict(event) for event in events],
+        " SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE EXISTS (SELECT 1 FROM conversations WHERE id = ?2)"
+        " AND NOT EXISTS (SELECT 1 FROM events WHERE seq = ?1 AND turn_id = ?3 AND n = ?4)",
+        [
+            (event.seq, event.conversation_id, event.turn_id, event.n, event.type, event.data)
+            for event in events
+        ],
     )
 
 
@@ -53,7 +55,10 @@ class SqliteEventStore:
         return int(row["last"])
 
     async def append(self, events: Sequence[TurnEvent]) -> None:
-        await self._database.write(lambda writer: insert_events(writer, events))
+        await self._database.write(
+            lambda writer: insert_events(writer, events),
+            is_synced=not DELTAS.issuperset(event.type for event in events),
+        )
 
     async def last_n(self, turn_id: TurnId) -> int:
         row = await self._database.row(

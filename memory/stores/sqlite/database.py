@@ -29,6 +29,7 @@ Parameters = Sequence[Any] | Mapping[str, Any]
 
 SYNCHRONOUS: Final = "FULL"
 """What was committed survives a power cut, not only a killed process."""
+_UNSYNCED: Final = "NORMAL"
 _ROOM_BYTES: Final = 65_536
 """A disk with less room is full: a turn takes about as much."""
 _CHECKPOINT_BUSY_MS: Final = 200
@@ -69,17 +70,19 @@ class Database:
         self._closed = False
         self._damage: str | None = None
 
-    async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def write(self, work: Callable[[sqlite3.Connection], T], *, is_synced: bool = True) -> T:
         """Run `work` in one transaction and commit it; on any exception nothing is written.
 
         `work` runs in the writer's thread, so it may only execute statements. Once begun, it is not
-        cancelled. Transactions run one after another, in the order of the calls.
+        cancelled. Transactions run one after another, in the order of the calls. One that is not synced
+        survives the end of the process at once, but a cut of the power only when a synced one has followed.
 
         Raises:
             StoreUnavailable: the file cannot be written (full, read-only, damaged, closed).
             StoreConflict: a constraint forbids it.
         """
-        return await self._run_writer(partial(_transact_blocking, work))
+        synchronous = SYNCHRONOUS if is_synced else _UNSYNCED
+        return await self._run_writer(partial(_transact_blocking, work, synchronous))
 
     async def checkpoint(self) -> bool:
         """Move what was committed from the log into the file, and empty the log.
@@ -187,8 +190,11 @@ class Database:
             raise StoreUnavailable("The database is closed.")
 
 
-def _transact_blocking(work: Callable[[sqlite3.Connection], T], writer: sqlite3.Connection) -> T:
+def _transact_blocking(
+    work: Callable[[sqlite3.Connection], T], synchronous: str, writer: sqlite3.Connection
+) -> T:
     try:
+        writer.execute(f"PRAGMA synchronous={synchronous}")
         writer.execute("BEGIN IMMEDIATE")
         result = work(writer)
         writer.execute("COMMIT")

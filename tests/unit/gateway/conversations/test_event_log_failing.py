@@ -93,8 +93,8 @@ async def test_a_failure_is_logged_once_and_its_end_too(
     ]
 
 
-async def test_far_behind_deltas_are_joined_and_nothing_of_them_is_lost(tmp_path: Path) -> None:
-    async with running(tmp_path, batch=8, merge_from=20) as bench:
+async def test_deltas_that_wait_are_joined_and_nothing_of_them_is_lost(tmp_path: Path) -> None:
+    async with running(tmp_path, batch=8) as bench:
         made = [await bench.begin(name, name) for name in "ab"]
         bench.disk.full = True
         for k in range(300):
@@ -127,7 +127,7 @@ async def test_far_behind_deltas_are_joined_and_nothing_of_them_is_lost(tmp_path
 
 
 async def test_a_delta_that_is_being_stored_takes_no_other(tmp_path: Path) -> None:
-    async with running(tmp_path, merge_from=0) as bench:
+    async with running(tmp_path) as bench:
         _, events = await bench.begin("a1", "a")
         bench.disk.held = anyio.Event()
         events.emit("text.delta", text="a")

@@ -6,7 +6,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.conversations import event_log
 from gateway.conversations.model import Turn
 from gateway.ids import TurnId
 from memory.errors import StoreConflict
@@ -81,23 +80,6 @@ async def test_after_a_conflict_the_log_goes_on_behind_what_is_stored(tmp_path: 
             (8, 3),
         ]
         assert bench.disk.writes == [["trn_a1:1"], ["trn_a1:2", "trn_a1:3"]]
-
-
-async def test_deltas_that_follow_a_delta_share_a_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first one is stored at once; what follows waits a little, unless something else comes."""
-    monkeypatch.setattr(event_log, "_LINGER_S", 1000)
-    async with running(tmp_path) as bench:
-        one, events = await bench.begin("a1", "a")
-        for kind in ("turn.started", "text.delta"):
-            events.emit(kind, text="first")
-            await bench.until_stored()
-        for _ in range(5):
-            events.emit("text.delta", text="more")
-            await anyio.lowlevel.checkpoint()
-        await events.complete(ended(one), {})
-        assert [len(batch) for batch in bench.disk.writes] == [1, 1, 6]
 
 
 async def test_a_turns_first_event_is_stored_and_shown_with_the_turn(tmp_path: Path) -> None:

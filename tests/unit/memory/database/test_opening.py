@@ -32,6 +32,7 @@ async def test_what_is_committed_survives_a_power_cut_and_readers_never_wait(
             for name in ("synchronous", "foreign_keys", "busy_timeout")
         }
 
+    assert (await database.write(work, is_synced=False))["synchronous"] == 1
     assert await database.write(work) == {
         "synchronous": 2,
         "foreign_keys": 1,
