@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from memory.episodes.episode import Episode
+from policies.patterns import read_patterns
 
 SKETCH_SIZE: Final = 6
 MIN_SHARED_MARKS: Final = 2
@@ -25,23 +26,13 @@ MIN_WORDS: Final = 8
 """Shorter texts are alike only if all words are equal."""
 MAX_WORDS: Final = 2500
 """Longer texts are alike only if they are equal."""
-_LIGHT: Final = (
-    "a an the this that these those it its is are was were be been being am we i you he she they them us our"
-    " my your their his her and but so then also too again now just very really quite still already please"
-    " because since to of for in at by with as into there here which who what while had has have do does did"
-    " done can could will would should may might let today once more some any finally simply however"
-    " therefore thus indeed s t re ve ll d m"
-)
-_LIGHT_ZH: Final = (
-    "的了着过吧呢啊吗也就都再又很还请把被将在我们你您他她它这那是和与及并而且等于对给让因为所以然"
-)
+_PATTERNS = read_patterns(__file__)
+_LIGHT: Final = _PATTERNS["light"]
+_LIGHT_ZH: Final = _PATTERNS["light_zh"]
 LIGHT: Final = frozenset({*_LIGHT.split(), *_LIGHT_ZH})
 """Words, and Chinese characters, whose change leaves the meaning."""
 
-_WORD: Final = re.compile(
-    r"--?[A-Za-z][\w\-]*|[A-Za-z0-9_À-ɏͰ-ӿ$@%+#]+(?:[./\\:'’\-]+[A-Za-z0-9_À-ɏͰ-ӿ]+)*"
-    r"|[^\W\d_]|\d+"
-)
+_WORD: Final = re.compile(_PATTERNS["word"])
 _SENTENCE_END: Final = re.compile(r"(?<=[。！？!?；;])|(?<=[.:])\s+|\n+")
 _BREAK: Final = "."
 """Stands between the words of two sentences."""

@@ -3,11 +3,10 @@
 import re
 from typing import Final
 
-_PART: Final = r"[^\s/\\'\"`:;,()\[\]{}<>|]+"
-_LOCAL: Final = re.compile(
-    rf"(?<![\w./\\~-])(?:/(?:home|Users|root|tmp|private|mnt|media|workspaces?|work|srv|var/folders)|[A-Za-z]:)"
-    rf"(?:[/\\]{_PART})*?[/\\](?P<end>{_PART}(?:[/\\]{_PART})?)(?=$|[\s'\"`:;,()\[\]{{}}<>|]|[/\\](?!{_PART}))"
-)
+from policies.patterns import read_patterns
+
+_PATTERNS = read_patterns(__file__)
+_LOCAL: Final = re.compile(_PATTERNS["local"])
 
 
 def without_local_paths(text: str) -> str:

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from typing import Final
 
+from policies.patterns import read_patterns
 from policies.secrets import Masked, mask_secrets_counted
 
-_INNER_ENDS: Final = r"(?:internal|intranet|intra|corp|lan|local|localdomain|private|home\.arpa)"
+_PATTERNS = read_patterns(__file__)
+_INNER_ENDS: Final = _PATTERNS["inner_ends"]
 _INNER_LABELS: Final = frozenset({"internal", "intranet", "intra", "corp", "lan"})
 _CODE: Final = frozenset(
     "self this cls super window module settings config options threading werkzeug".split()  # noqa: SIM905  a list is longer to read
@@ -30,52 +32,16 @@ _INNER_NETWORKS: Final = tuple(
     )
 )
 
-_URL: Final = re.compile(
-    r"(?<![\w+])(?:[a-z][a-z0-9+\-]{1,20}:){1,2}//(?:[^\s/@\"'<>，。；）]{1,300}@)?"
-    r"(?P<host>\[[0-9a-fA-F:.]{2,45}\]|[\w.\-]{1,253})(?P<port>:\d{1,5})?"
-    r"(?P<rest>(?:[/?#][^\s\"'<>`，。；、！？）」』】]*)?)",
-    re.IGNORECASE | re.ASCII,
-)
-_CREDENTIALS: Final = re.compile(
-    r"(?<![\w/:.@+\-])[\w.+\-]{1,64}:[^\s@/:\"'<>,，。]{3,128}@"
-    r"(?=(?:[A-Za-z][\w\-]*(?:\.[\w\-]+)+|localhost|\d{1,3}(?:\.\d{1,3}){3})\b)(?!sha256)",
-    re.ASCII,
-)
-_IPV4: Final = re.compile(
-    r"(?<![\w.\-])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)"
-    r"(?:/\d{1,2}|:\d{1,5})?(?![\w]|\.\d)",
-    re.ASCII,
-)
-_IPV6: Final = re.compile(
-    r"(?<![\w:.])(?:f[cd][0-9a-f]{2}|fe[89ab][0-9a-f])(?::{1,2}[0-9a-f]{0,4}){1,7}(?:%\w{1,16})?(?:/\d{1,3})?(?![\w:])",
-    re.IGNORECASE | re.ASCII,
-)
-_HOST: Final = re.compile(
-    rf"(?<![\w./\-])(?:[a-z0-9](?:[a-z0-9\-]{{0,62}})\.){{1,8}}{_INNER_ENDS}(?::\d{{1,5}})?(?![\w(\-]|\.\w)",
-    re.IGNORECASE | re.ASCII,
-)
-_ACCOUNT: Final = re.compile(
-    r"(?P<head>(?:账号|帐号|账户名|登录名|用户名|(?<![A-Za-z0-9])user[_ \-]?name)[\"']?\s{0,4}[:=：]\s{0,4}[\"']?)"
-    r"(?!\[)(?P<value>[A-Za-z0-9][\w.@+\-]{1,63})",
-    re.IGNORECASE | re.ASCII,
-)
-_LOGIN: Final = re.compile(
-    r"(?P<head>(?<![\w\-])(?:account|login|账户|登录)[\"']?\s{0,4}[:=：]\s{0,4}[\"']?)"
-    r"(?!\[)(?P<value>[A-Za-z0-9][\w.@+\-]{1,63})",
-    re.IGNORECASE | re.ASCII,
-)
-_EMAIL: Final = re.compile(
-    r"(?<![\w.+\-/:@])[A-Za-z0-9][\w.+\-]{0,63}@(?:[A-Za-z0-9\-]{1,63}\.){1,6}[A-Za-z]{2,24}(?![\w\-]|:[\w/~])",
-    re.ASCII,
-)
-_PHONE: Final = re.compile(
-    r"(?<![\w.+/:\-])(?:\+\d{1,3}(?:[ .\-]?\(?\d{2,4}\)?){2,5}|(?:\(\d{3}\) ?|\d{3}[ \-])\d{3}[ \-]\d{4}"
-    r"|1[3-9]\d[ \-]?\d{4}[ \-]?\d{4}|0\d{2,3}-\d{7,8})(?![\w\-/:]|\.\d)",
-    re.ASCII,
-)
-_SHARE: Final = re.compile(
-    r"(?<![\w:\\.])\\\\[A-Za-z0-9][\w.\-]{1,63}\\[\w$.\-]+(?:\\[\w$.\-]+)*", re.ASCII
-)
+_URL: Final = re.compile(_PATTERNS["url"], re.IGNORECASE | re.ASCII)
+_CREDENTIALS: Final = re.compile(_PATTERNS["credentials"], re.ASCII)
+_IPV4: Final = re.compile(_PATTERNS["ipv4"], re.ASCII)
+_IPV6: Final = re.compile(_PATTERNS["ipv6"], re.IGNORECASE | re.ASCII)
+_HOST: Final = re.compile(_PATTERNS["host"], re.IGNORECASE | re.ASCII)
+_ACCOUNT: Final = re.compile(_PATTERNS["account"], re.IGNORECASE | re.ASCII)
+_LOGIN: Final = re.compile(_PATTERNS["login"], re.IGNORECASE | re.ASCII)
+_EMAIL: Final = re.compile(_PATTERNS["email"], re.ASCII)
+_PHONE: Final = re.compile(_PATTERNS["phone"], re.ASCII)
+_SHARE: Final = re.compile(_PATTERNS["share"], re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from memory.episodes.likeness import LIGHT, words_of
+from policies.patterns import read_patterns
 
-_LEAD: Final = re.compile(
-    r"^[\s\-*•>]*(?:(?:according to|based on|from|as (?:noted|recorded) in|per) (?:my|our|the|your) "
-    r"(?:notes?|(?:memory|memories)|records?|earlier (?:notes?|conversations?))|(?:as )?i (?:recall|remember)(?: that)?"
-    r"|memory says(?: that)?|(?:根据|按照|依据|查看)?(?:我的|之前的|以前的|你的)?(?:记忆|笔记|记录)(?:系统)?(?:中|里|显示|显示的|所述)?"
-    r"|我记得|据我所知)[\s,:，：]*",
-    re.IGNORECASE,
-)
+_PATTERNS = read_patterns(__file__)
+_LEAD: Final = re.compile(_PATTERNS["lead"], re.IGNORECASE)
 _SENTENCE_END: Final = re.compile(r"(?<=[。！？!?；;])\s*|(?<=\.)\s+")
 _MIN_WORDS = 4
 _ECHO_SHARE = 0.8

@@ -13,6 +13,7 @@ from typing import Final, Literal
 from memory.facts.sentence_model import Label, probabilities
 from memory.own_words import OwnSentence, own_sentences
 from memory.terms import terms
+from policies.patterns import read_patterns
 
 Wish = Literal["request", "statement", "correction", "forget"]
 
@@ -31,26 +32,12 @@ _LITTLE: Final = 3
 """Terms; a request with fewer of them is about the sentence before alone."""
 _SHORT: Final = 8
 _POINTS_BACK: Final = re.compile(r"\b(?:that|this|it|those|these)\b|[这這那它此]", re.IGNORECASE)
-_INTRODUCTION: Final = re.compile(
-    r"^(?:(?:please|pls|also|and|hey|hi|ok|okay|so|oh|btw|can you|could you)\b[,\s]*)*"
-    r"(?:remember|note|keep in mind|don't forget)\b(?:(?: this| that| it)?\s*[:,]|\s+that\b)?\s*(?!to\b)"
-    r"|^(?:[请請]|麻烦|帮我|幫我|你|要|另外|对了|[，,\s])*[记記](?:住|下来?|一下|着|好|得)(?:了)?[：:，,\s]*"
-    r"|^(?:(?:no|nope|wait|sorry|actually|correction)\b|不对|不是的|更正)[:：,，.\s]+",
-    re.IGNORECASE,
-)
-_DENIES: Final = re.compile(
-    r"(?:no|nope|wait|sorry|actually|correction)\b|不对|不是|不[,，]|错了|更正|其实", re.IGNORECASE
-)
+_PATTERNS = read_patterns(__file__)
+_INTRODUCTION: Final = re.compile(_PATTERNS["introduction"], re.IGNORECASE)
+_DENIES: Final = re.compile(_PATTERNS["denies"], re.IGNORECASE)
 _QUESTION: Final = re.compile(r"[?？吗嗎][\s\"'”’]*$")
-_POLITE: Final = re.compile(
-    r"(?:\w+[,\s]+){0,3}?(?:can|could|would|will|may)\b|.{0,6}?[能可请請帮幫麻]", re.IGNORECASE
-)
-"""A question that may be a request: "could you …?", 能不能…?"""
-_ALWAYS: Final = re.compile(
-    r"\b(?:always|never|from (?:now|here|today) on|going forward|by default|in (?:the )?future)\b"
-    r"|以后|今后|往后|从现在|从今|一律|总是|永远|默认",
-    re.IGNORECASE,
-)
+_POLITE: Final = re.compile(_PATTERNS["polite"], re.IGNORECASE)
+_ALWAYS: Final = re.compile(_PATTERNS["always"], re.IGNORECASE)
 _EDGES: Final = " \"'.~;,:。；，：-—"
 
 

@@ -9,24 +9,15 @@ import unicodedata
 from typing import Final
 
 from memory.terms import terms
+from policies.patterns import read_patterns
 
-_NAMELESS: Final = (
-    "i you he she it we they this that these those there here what who which everything nothing"
-    " 我 你 他 她 它 我们 你们 他们 这 那 这个 那个 这里 那里 大家 谁"
-)
+_PATTERNS = read_patterns(__file__)
+_NAMELESS: Final = _PATTERNS["nameless"]
 _PRONOUNS: Final = frozenset(_NAMELESS.split())
 _DETERMINERS: Final = "a an the that my our your his her their please now new current"
 _LIGHT: Final = frozenset(_DETERMINERS.split())
-_ENGLISH: Final = re.compile(
-    r"^(?:that\s+)?(?P<subject>[^,.;:!?\n]{1,80}?)(?:\s+(?:is|are|was|were|will be|has moved to|have moved to|moved to)"
-    r"(?:\s+now)?|['’]s(?:\s+now)?(?=\s+(?:now|on|at|in|called|named|number|the)\b)|\s*[:=])\s+(?P<value>.+)",
-    re.IGNORECASE | re.DOTALL,
-)
-_CHINESE: Final = re.compile(
-    r"^(?P<subject>[^，。；！？,;!?\n]{1,30}?)(?:现在|已经)?(?:(?<![但可还就不于要只总都])是|(?<![现正存实])在|为|叫做?"
-    r"|(?:改|换|调|挪|移|变|延|推迟|提前)(?:成|到|为|至)(?:了)?|定[在为]|[:：=])(?P<value>.+)",
-    re.DOTALL,
-)
+_ENGLISH: Final = re.compile(_PATTERNS["english"], re.IGNORECASE | re.DOTALL)
+_CHINESE: Final = re.compile(_PATTERNS["chinese"], re.DOTALL)
 _CHINESE_LEAD: Final = re.compile(r"^(?:我们?的?|咱们?的?|这个|那个|那)(?=.)")
 _NOW: Final = re.compile(r"\b(?:now|instead)\b|现在|了$", re.IGNORECASE)
 

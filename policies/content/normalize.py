@@ -8,11 +8,11 @@ import re
 import unicodedata
 from typing import Final
 
+from policies.patterns import read_patterns
+
 _INVISIBLE: Final = re.compile(r"[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
-_TRADITIONAL_CHARACTERS: Final = (
-    "參數調馬證憑據負責敗誤題級徑報變規繞過臨時決辦權歸屬護聯繫絡鑰對應結構說類義順範傳選請項約語簽樣"
-    "欄為體內陣維風險當記團隊帳號碼儲檔單經驗訓顯發現執運從會無關開錄務問誰給錯試輸實終將換邏輯檢環"
-)
+_PATTERNS = read_patterns(__file__)
+_TRADITIONAL_CHARACTERS: Final = _PATTERNS["traditional_characters"]
 _SIMPLIFIED: Final = str.maketrans(
     _TRADITIONAL_CHARACTERS,
     "参数调马证凭据负责败误题级径报变规绕过临时决办权归属护联系络钥对应结构说类义顺范传选请项约语签样"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from policies.content.normalize import normalize
+from policies.patterns import read_patterns
 
 TOOL: Final = "\ue000"
 """Stands for a name that no text contains by chance."""
@@ -21,13 +22,8 @@ _END: Final = r"(?![A-Za-z0-9_])(?!-[A-Za-z0-9])"
 _PART_END: Final = re.compile(r"[-_]|(?<=[a-z0-9])(?=[A-Z])")
 _CJK: Final = re.compile(r"[一-鿿]")
 _MIN_MCP_PARTS: Final = 3
-_AGENT_TOOL: Final = re.compile(
-    r"(?<![A-Za-z0-9_])mcp__[A-Za-z0-9]\w*(?:-\w+)*"
-    r"|(?<![\w:\-])[a-z]\w{0,40}::(?!first-|file-selector|view-)[a-z]\w{0,30}-[\w\-]{1,60}"
-    r"|(?<![\w\-])(?:Bash|Edit|Glob|Grep|Read|Skill|Task|TodoWrite|ToolSearch|WebFetch|WebSearch|Write)"
-    r"(?=[`\"'」”]?\s?(?:tool\b|工具))"
-)
-"""Names that only an agent's tools have; no class has a member with a hyphen."""
+_PATTERNS = read_patterns(__file__)
+_AGENT_TOOL: Final = re.compile(_PATTERNS["agent_tool"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from policies.patterns import read_patterns
 from policies.secrets.text import words
 
 _CHINESE_PHRASES = (
@@ -33,12 +34,8 @@ _OPAQUE_KEYS = (
     r"auth[_\-]?key|client[_\-]key[_\-]data|signing[_\-]?key|encryption[_\-]?key|license[_\-]?key|"
     rf"credentials?|{any_of(_CHINESE_TOKENS)}"
 )
-_LOOSE_KEYS = (
-    r"pass(?![a-z0-9])|pw(?![a-z0-9])|psk(?![a-z0-9])"
-    r"|key(?<=[a-z0-9][_\-]key)(?![a-z0-9_])|key(?<=[a-z0-9]key)(?![a-z0-9_])"
-    r"|pat(?<=_pat)(?![a-z0-9])|auth(?<=[_\"]auth)(?![a-z0-9_])"
-)
-"""Much stands under these that is no secret: the name before them decides, or the value."""
+_PATTERNS = read_patterns(__file__)
+_LOOSE_KEYS = _PATTERNS["loose_keys"]
 _KEY = re.compile(rf"(?P<phrase>{_PHRASE_KEYS})|(?P<opaque>{_OPAQUE_KEYS})|{_LOOSE_KEYS}")
 _LOGINS = words(
     "admin become bind db ftp imap ldap login mail mysql pg postgres redis root smtp ssh sudo wifi "

@@ -8,6 +8,7 @@ a key block. Text that is cut only where this module allows gives in pieces what
 import re
 from collections.abc import Iterator
 
+from policies.patterns import read_patterns
 from policies.secrets.keys import CHINESE_KEYS, keys_in
 from policies.secrets.places import BLOCK_BEGIN, BLOCK_END, BLOCK_REST
 from policies.secrets.text import MASK, Plain, Span
@@ -18,13 +19,8 @@ MOST_BLOCK_CHARS = 16_384
 """The longest key blocks are a little shorter."""
 
 _SIGNS = r"(?:[ \t\"'\\*_`~\[\]){}|<>=:：,→+“「『‘\-]|是|为|為|爲|\r?\n[ \t]{0,40}(?=[\"'\w]|\Z))"
-_LINK_WORDS = (
-    r"(?:has|have|been|is|was|are|were|will|be|now|still|currently|just|again|temporarily|always|set|changed?"
-    r"|reset|updated?|rotated?|switched|back|to|v[a-z]{0,4}|none|(?:for|of|on|in|at)(?:[ \t]{1,4}[^\s…]{1,40}){0,5})"
-    r"(?![A-Za-z0-9])"
-    r"|[(（][^()（）\n…]{0,40}[)）]?"
-    r"|[已经經现現在目前应應该該就还還仍依然默认認暂暫时時临臨统統一被都将將会會要重新先又再修改变變更换換设設置定调調整配成到如下发發告诉訴给給你用了]{1,12}"
-)
+_PATTERNS = read_patterns(__file__)
+_LINK_WORDS = _PATTERNS["link_words"]
 _BEFORE_QUOTE = r"[\s=:：(\[{,>|是为為爲了给給到成\\*_`~+]"
 _BARE = r"[^\s\"'\\;<>，。；、！？“”「」『』…]*"
 _ASSIGNED_BEFORE = "|".join(rf"(?<=[=:：>|是为為爲][ \t]{{{blanks}}})" for blanks in range(6))
@@ -50,14 +46,7 @@ _OPEN = re.compile(
     r"|<(?:[A-Za-z_:][A-Za-z0-9_:.\-]{0,63}(?:[ \t][^<>…\n]{0,200})?(?:>[^<>\s…]*(?:</?)?)?)?",
     re.IGNORECASE,
 )
-_LINE = re.compile(
-    r"(?:(?:cookie|authorization|identified|sshpass|mysql|mysqldump|mysqladmin|mariadb"
-    r"|redis-cli|curl|docker|podman|helm|7z|7za|7zr|rar|unrar|zip|unzip|sqlcmd|bcp|mosquitto_[ps]ub|openssl"
-    r"|htpasswd|requirepass|masterauth|ssh-keygen|smbclient|smbmap|rpcclient|ldap[a-z]{3,6}|echo|printf"
-    r"|convertto-securestring)(?![A-Za-z0-9_])|(?<![^ \t])(?:-u|--user(?:name)?)(?![A-Za-z0-9_]))[^\n]*+",
-    re.IGNORECASE,
-)
-"""What makes the rest of its line wait: it may hold a password anywhere."""
+_LINE = re.compile(_PATTERNS["line"], re.IGNORECASE)
 
 
 def settled_chars(text: str) -> int:

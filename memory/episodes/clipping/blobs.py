@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from policies.patterns import read_patterns
+
 MAX_LINE_CHARS: Final = 2000
 _HEAD_CHARS = 1200
 _TAIL_CHARS = 400
@@ -13,9 +15,8 @@ _ENCODED: Final = re.compile(r"(?<![A-Za-z0-9+/=_\-])[A-Za-z0-9+/_\-]{160,}={0,2
 _HEX: Final = re.compile(r"(?<![A-Za-z0-9])(?:0x)?[0-9a-fA-F]{129,}(?![A-Za-z0-9])")
 _ENCODED_LINE: Final = re.compile(r"^\s{0,16}[A-Za-z0-9+/]{56,160}={0,2}\s{0,4}$")
 _LAST_LINE: Final = re.compile(r"^\s{0,16}[A-Za-z0-9+/]{1,160}={0,2}\s{0,4}$")
-_DUMP_LINE: Final = re.compile(
-    r"^\s{0,8}(?:0x)?[0-9a-fA-F]{4,16}[:\s]\s{0,4}(?:[0-9a-fA-F]{2}(?:[0-9a-fA-F]{2})?\s{1,3}){4,}"
-)
+_PATTERNS = read_patterns(__file__)
+_DUMP_LINE: Final = re.compile(_PATTERNS["dump_line"])
 _UNREADABLE: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
 _MIN_BLOCK_LINES = 3
 _UNREADABLE_SHARE = 10

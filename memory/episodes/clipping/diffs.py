@@ -5,19 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-_GIT: Final = re.compile(
-    r"^diff --(?:git|cc|combined) (?:a/)?(?P<old>\S{1,500})(?: b/(?P<new>\S{1,500}))?"
-)
+from policies.patterns import read_patterns
+
+_PATTERNS = read_patterns(__file__)
+_GIT: Final = re.compile(_PATTERNS["git"])
 _OLD: Final = re.compile(r"^--- (?:a/)?(?P<old>[^\t\n]{1,500})")
 _NEW: Final = re.compile(r"^\+\+\+ (?:b/)?(?P<new>[^\t\n]{1,500})")
-_HUNK: Final = re.compile(
-    r"^@@+ -\d{1,9}(?:,(?P<old>\d{1,9}))? .{0,40}?\+\d{1,9}(?:,(?P<new>\d{1,9}))? @@"
-)
-_HEADER: Final = re.compile(
-    r"^(?:index [0-9a-f,.]+|old mode|new mode|new file mode|deleted file mode|similarity index"
-    r"|dissimilarity index|rename (?:from|to)|copy (?:from|to)|Binary files .* differ|={20,}$"
-    r"|\\ No newline at end of file)"
-)
+_HUNK: Final = re.compile(_PATTERNS["hunk"])
+_HEADER: Final = re.compile(_PATTERNS["header"])
 _BINARY_PATCH = "GIT binary patch"
 _BINARY_BLOCK: Final = re.compile(r"^(?:literal|delta) \d+$")
 _MAX_FILES = 10

@@ -4,25 +4,14 @@ import re
 from collections import Counter
 from typing import Final
 
-_STAMP: Final = re.compile(
-    r"\[?\b\d{4}[-/年]\d{1,2}[-/月]\d{1,2}日?[T ]?(?:\d{1,2}[:：]\d{2}(?:[:：]\d{2}(?:[.,]\d{1,9})?)?)?(?:Z|[+-]\d{2}:?\d{2})?\]?"
-    r"|\b[A-Z][a-z]{2}\s{1,2}\d{1,2} \d{2}:\d{2}:\d{2}\b"
-    r"|\b\d{2}:\d{2}:\d{2}(?:[.,]\d{1,9})?\b"
-)
-_LEVEL: Final = re.compile(
-    r"(?<![A-Za-z])(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL)(?![A-Za-z])"
-    r"|[\[【](?:调试|信息|警告|错误|严重)[\]】]|^(?:npm (?:ERR!|WARN|warn|error)|warning[: ])"
-)
-_CHANCE: Final = re.compile(
-    r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b0x[0-9a-fA-F]{4,16}\b"
-    r"|\b\d+(?:\.\d+)?\s?(?:ms|µs|us|ns|s|sec|seconds|毫秒|秒)(?![A-Za-z])"
-    r"|(?<=pid=)\d+|(?<=pid )\d+"
-)
+from policies.patterns import read_patterns
+
+_PATTERNS = read_patterns(__file__)
+_STAMP: Final = re.compile(_PATTERNS["stamp"])
+_LEVEL: Final = re.compile(_PATTERNS["level"])
+_CHANCE: Final = re.compile(_PATTERNS["chance"])
 _NUMBER: Final = re.compile(r"\d+")
-_TELLING: Final = re.compile(
-    r"error|fail|fatal|exception|denied|refused|timeout|timed out|panic|warn|错误|失败|异常|拒绝|超时|警告",
-    re.IGNORECASE,
-)
+_TELLING: Final = re.compile(_PATTERNS["telling"], re.IGNORECASE)
 _MIN_SAME = 3
 _MIN_ALIKE = 6
 _ALIKE_HEAD = 2

@@ -4,10 +4,10 @@ import re
 from typing import Final
 
 from policies.content.progress import progress_of
+from policies.patterns import read_patterns
 
-_ESCAPES: Final = re.compile(
-    r"\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]|\x1b\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?|\x1b[ -/]{0,4}[0-~]?"
-)
+_PATTERNS = read_patterns(__file__)
+_ESCAPES: Final = re.compile(_PATTERNS["escapes"])
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+")
 
 

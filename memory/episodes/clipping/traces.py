@@ -10,18 +10,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-_PYTHON: Final = re.compile(
-    r"^(?P<indent>\s{0,16}(?:[|+\-]\s{0,4}){0,4})Traceback \(most recent call last\):"
-)
+from policies.patterns import read_patterns
+
+_PATTERNS = read_patterns(__file__)
+_PYTHON: Final = re.compile(_PATTERNS["python"])
 _AT: Final = re.compile(r"^\s{1,16}at \S")
-_AT_MORE: Final = re.compile(
-    r"^\s{0,16}(?:\.\.\. \d{1,5} (?:more|common frames omitted)|Caused by: |Suppressed: |\[… \d+ frames …\])"
-)
+_AT_MORE: Final = re.compile(_PATTERNS["at_more"])
 _GO: Final = re.compile(r"^goroutine \d{1,12} \[[^\]]{1,100}\]:")
 _GO_PLACE: Final = re.compile(r"^\s{1,8}\S{1,500}:\d{1,7}(?: \+0x[0-9a-f]{1,16})?$")
-_VARYING: Final = re.compile(
-    r"0x[0-9a-fA-F]+|(?<=goroutine )\d+|@[0-9a-f]{6,8}\b|\d{4}-\d\d-\d\d[T ][\d:.,]+Z?"
-)
+_VARYING: Final = re.compile(_PATTERNS["varying"])
 _CAUSE: Final = re.compile(r"^\s{0,16}(?:Caused by|Suppressed): ")
 
 _HEAD_FRAMES = 8
