@@ -5,6 +5,7 @@
 Beside each server stays a process that waits for it and tells its pid and how it ended.
 """
 
+import contextlib
 import gc
 import importlib
 import json
@@ -14,6 +15,7 @@ import signal
 import socket
 import sys
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,7 +38,7 @@ def main(descriptor: int) -> None:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # so that no server's collector copies the pages they share
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # those that wait end unasked
+    signal.signal(signal.SIGCHLD, _reap)  # so that their processor time counts as this process's
     with socket.socket(fileno=descriptor) as orders:
         while True:
             order, passed, _, _ = socket.recv_fds(orders, _LONGEST, _MOST_PASSED)
@@ -53,6 +55,13 @@ def main(descriptor: int) -> None:
         _become(json.loads(order), *streams)
     else:
         _watch(server, tell)
+
+
+def _reap(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def _become(order: dict[str, Any], out: int, err: int, given: int | None = None) -> None:
