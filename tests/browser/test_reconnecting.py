@@ -72,10 +72,10 @@ def test_a_connection_lost_again_and_again_loses_no_text_and_doubles_none(
     with cuttable_road(server.url) as road:
         chat = open_page(url=road.url)
         chat.witness.network_may_fail = True
-        chat.send(LONG)
-        expect(chat.turn.live).to_contain_text("word20")
+        chat.send(script({"text": TEXT, "delta_delay_ms": 90}))
+        expect(chat.turn.live).to_contain_text("word5")
 
-        road.cut_again(times=3, after_bytes=2000)
+        road.cut_again(times=3, after_bytes=500)
 
         expect_whole(chat, server)
         assert road.is_safe

@@ -77,7 +77,7 @@ def test_the_page_works_behind_a_path(open_page: OpenPage, server: LiveServer) -
     chat.page.reload()
 
     expect(chat.turn.message).to_have_text("my path is longer")
-    chat.page.wait_for_load_state("networkidle")  # no question of the page is on its way at the end
+    chat.page.unroute_all(behavior="ignoreErrors")  # a question of the page may be on its way
     assert chat.page.url.startswith(f"{server.url}/candor/#/c/")
     assert foreign == []
 

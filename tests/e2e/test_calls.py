@@ -62,13 +62,14 @@ async def told(server: LiveServer, client: LiveClient, result: dict[str, Any]) -
 
 
 async def test_an_allowed_and_a_denied_write_under_one_id_are_told_apart(
-    server: LiveServer, tmp_path: Path
+    server: LiveServer, conversation: str, tmp_path: Path
 ) -> None:
     outside = tmp_path / "out.txt"
     async with server.client() as client:
         for number, inside in enumerate((server.workspace / "in.txt", Path("rel.txt"))):
             calls = [write(inside, **SAME), write(outside, **SAME)]
-            result = await client.ask(script({"tools": calls[:: -1 if number else 1]}, DONE))
+            message = script({"tools": calls[:: -1 if number else 1]}, DONE)
+            result = await client.ask(message, conversation)
             assert result["outcome"] == "answered_with_failures"
             found = await told(server, client, result)
             assert found == (["denied", "ok"] if number else ["ok", "denied"])
@@ -84,18 +85,20 @@ async def test_an_allowed_and_a_denied_write_under_one_id_are_told_apart(
             assert not outside.exists()
 
 
-async def test_a_failure_is_not_hidden_by_a_later_success_under_its_id(server: LiveServer) -> None:
+async def test_a_failure_is_not_hidden_by_a_later_success_under_its_id(
+    server: LiveServer, conversation: str
+) -> None:
     async with server.client() as client:
         calls = [run("cat nothere.txt", **SAME), run("ls", **SAME)]
         for steps in ([{"tools": calls}], [{"tools": [call]} for call in calls]):
-            result = await client.ask(script(*steps, DONE))
+            result = await client.ask(script(*steps, DONE), conversation)
             assert await told(server, client, result) == ["failed", "ok"]
             assert result["outcome"] == "answered_with_failures"
             assert "nothere.txt" in result["tools"][0]["error"]
 
 
 async def test_reads_that_run_side_by_side_under_one_id_each_get_their_own_output(
-    server: LiveServer,
+    server: LiveServer, conversation: str
 ) -> None:
     for name in ("one", "two", "three"):
         (server.workspace / f"{name}.md").write_text(name)
@@ -104,7 +107,7 @@ async def test_reads_that_run_side_by_side_under_one_id_each_get_their_own_outpu
             {"name": "Read", "input": {"file_path": f"{name}.md"}, **SAME}
             for name in ("one", "two", "nothere", "three")
         ]
-        result = await client.ask(script({"tools": calls}, DONE))
+        result = await client.ask(script({"tools": calls}, DONE), conversation)
         assert await told(server, client, result) == ["ok", "ok", "failed", "ok"]
         events = await client.replay(result["conversation_id"], result["turn_id"])
         outputs = {e.data["index"]: e.data["output"] for e in events if e.type == "tool.finished"}
@@ -113,13 +116,15 @@ async def test_reads_that_run_side_by_side_under_one_id_each_get_their_own_outpu
         ] * 3
 
 
-async def test_the_same_call_under_one_id_is_a_doom_loop(server: LiveServer) -> None:
+async def test_the_same_call_under_one_id_is_a_doom_loop(
+    server: LiveServer, conversation: str
+) -> None:
     async with server.client() as client:
         for step, most in (
             ({"tools": [run("ls", **SAME)] * 12}, 12),
             ({"repeat": run("ls", **SAME), "times": 12}, 5),
         ):
-            result = await client.ask(script(step, DONE))
+            result = await client.ask(script(step, DONE), conversation)
             assert (result["outcome"], result["stop_reason"]) == ("stopped", "doom_loop")
             found = await told(server, client, result)
             assert found.count("ok") <= 4

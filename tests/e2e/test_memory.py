@@ -88,19 +88,22 @@ async def test_what_a_person_tells_is_in_the_next_conversations_model_request(
         "no, the demo is on Friday now",
     ]
     done = {"text": "Noted."}
+    first, next_one = fresh_server.new_conversation(), fresh_server.new_conversation()
     async with fresh_server.client() as client:
         saved = [
             entry
             for message in told
-            for entry in (await client.ask(script(done, say=message)))["memory"]["saved"]
+            for entry in (await client.ask(script(done, say=message), first))["memory"]["saved"]
         ]
         assert len(saved) == len(told)
-        locker = await client.ask(script(ECHO, say="What is the number of my locker?"))
+        question = script(ECHO, say="What is the number of my locker?")
+        locker = await client.ask(question, next_one)
         assert "my locker is number 12" in locker["reply"]
         assert "I am Ana and I like short answers" in locker["reply"]
-        plate = await client.ask(script(ECHO, say="我的车牌是多少？"))
+        plate = await client.ask(script(ECHO, say="我的车牌是多少？"), next_one)
         assert "沪A12345" in plate["reply"]
-        demo = await client.ask(script(ECHO, say="Is the demo on Friday or on Thursday?"))
+        question = script(ECHO, say="Is the demo on Friday or on Thursday?")
+        demo = await client.ask(question, next_one)
         assert "the demo is on Friday now" in demo["reply"]
         assert "the demo is on Thursday" not in demo["reply"]
 
@@ -119,12 +122,13 @@ async def test_what_was_said_is_in_another_request_until_its_conversation_is_del
         assert said in shown["reply"]
         (entry,) = [e for e in shown["memory"]["injected"] if e["id"] == told["turn_id"]]
         assert (entry["kind"], entry["conversation_id"]) == ("turn", told["conversation_id"])
-        searched = await client.ask(script(search, {"echo": "tools"}, say="Look it up."))
+        look = script(search, {"echo": "tools"}, say="Look it up.")
+        searched = await client.ask(look, shown["conversation_id"])
         assert searched["tools"][0]["status"] == "ok"
         assert "mcp__memory__memory_get" in searched["reply"]
         (call,) = [line for line in server.journal(searched) if line["kind"] == "tool"]
         assert said in call["output"]
-        for result in (searched, shown, told):
+        for result in (shown, told):
             answer = await client.http.delete(f"/conversations/{result['conversation_id']}")
             assert answer.status_code == 204
         gone = await client.ask(script(ECHO, say=asked))

@@ -1,6 +1,7 @@
 """A person's word on a turn's tool calls, through Chat."""
 
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import anyio
@@ -10,6 +11,7 @@ from gateway.assemble import Services
 from gateway.errors import Conflict, NotFound
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import UserId
+from gateway.turns import run_driver
 from tests.support.scripted_engine import ScriptedRun
 from tests.support.services import (
     assert_nothing_is_left,
@@ -32,12 +34,39 @@ async def asked(services: Services, accepted: Any) -> dict[str, Any]:
     return of_kind(events, "approval.requested")[0]
 
 
-async def test_a_question_is_no_silence_of_the_model(tmp_path: Path) -> None:
-    """The model is waited for longer than it may be silent, but not by itself."""
-    async with running_services(tmp_path, approvals="on", model_silence_s=1.0) as services:
+class _Clock(ModuleType):
+    """The watch's clock: it may go ahead of the true time, and sleeping takes one turn of the loop."""
+
+    def __init__(self) -> None:
+        super().__init__("clock")
+        self.ahead_s = 0.0
+        self.looks = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(anyio, name)
+
+    def current_time(self) -> float:
+        return anyio.current_time() + self.ahead_s
+
+    async def sleep(self, seconds: float) -> None:
+        self.looks += 1
+        await anyio.sleep(0.01)
+
+
+async def test_a_question_is_no_silence_of_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person may take longer than the model may be silent."""
+    clock = _Clock()
+    monkeypatch.setattr(run_driver, "anyio", clock)
+    async with running_services(tmp_path, approvals="on", model_silence_s=60.0) as services:
         accepted = await send(services, script(WRITE, DONE))
         question = await asked(services, accepted)
-        await anyio.sleep(1.2)
+        clock.ahead_s, seen = 120.0, clock.looks
+        with anyio.fail_after(30):
+            while clock.looks < seen + 3:  # noqa: ASYNC110  the watch has no event for it
+                await anyio.sleep(0.01)
+        clock.ahead_s = 0.0
         services.chat.approvals.answer(ME, question["approval_id"], "allow")
         result = await result_of(services, accepted)
     assert (result["outcome"], result["notices"]) == ("answered", [])

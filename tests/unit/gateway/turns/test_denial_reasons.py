@@ -12,13 +12,17 @@ from gateway.turns.sentences import DENIALS, describe_denial
 from policies.verdict import Deny
 
 ROOT = Path(__file__).resolve().parents[4]
-TREES = [
-    ast.parse(path.read_text(encoding="utf-8"))
-    for package in ("policies", "gateway")
-    for path in sorted((ROOT / package).rglob("*.py"))
-]
 VERDICTS = {"Deny", "Ask", "Refused"}
 NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@cache
+def trees() -> list[ast.Module]:
+    return [
+        ast.parse(path.read_text(encoding="utf-8"))
+        for package in ("policies", "gateway")
+        for path in sorted((ROOT / package).rglob("*.py"))
+    ]
 
 
 def rule_argument(call: ast.Call) -> ast.expr:
@@ -59,13 +63,13 @@ def rules_given_on() -> Iterator[str]:
     """Yield the rules that reach a verdict as a parameter of the function that makes it."""
     places = {
         function.name: [arg.arg for arg in function.args.args].index(name.id)
-        for tree in TREES
+        for tree in trees()
         for function in ast.walk(tree)
         if isinstance(function, ast.FunctionDef)
         for call in verdict_calls(function)
         if isinstance(name := rule_argument(call), ast.Name)
     }
-    for tree in TREES:
+    for tree in trees():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 place = places.get(node.func.id)
@@ -76,7 +80,7 @@ def rules_given_on() -> Iterator[str]:
 @cache
 def all_rules() -> set[str]:
     found = set(rules_given_on())
-    for tree in TREES:
+    for tree in trees():
         found |= set(rules_in_tuples(tree))
         for call in verdict_calls(tree):
             found |= set(texts_in(rule_argument(call)))
@@ -88,7 +92,7 @@ def test_every_rule_is_found() -> None:
     known = (ast.Constant, ast.IfExp, ast.Starred, ast.Name)
     other = {
         ast.unparse(argument)
-        for tree in TREES
+        for tree in trees()
         for call in verdict_calls(tree)
         if not isinstance(argument := rule_argument(call), known)
     }

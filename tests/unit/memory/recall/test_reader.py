@@ -74,7 +74,7 @@ PATHS: Sequence[tuple[str, RecallReader, QueryPack]] = [
     ("rag with both retrievers", reader_on(EVERYTHING, VECTORS), QUERY),
     ("vectors alone", reader_on(BrokenRetriever("fulltext"), VECTORS), QUERY),
     ("vectors broken", reader_on(EVERYTHING, BrokenRetriever()), QUERY),
-    ("vectors slow", reader_on(EVERYTHING, StuckRetriever()), replace(QUERY, deadline_s=0.05)),
+    ("vectors slow", reader_on(EVERYTHING, StuckRetriever()), replace(QUERY, deadline_s=0.4)),
     (
         "vectors degraded",
         reader_on(EVERYTHING, VECTORS.degraded("vector_rebuilding")),
@@ -115,7 +115,7 @@ PATHS: Sequence[tuple[str, RecallReader, QueryPack]] = [
     (
         "model that is slower than the deadline",
         reader_on(EVERYTHING, model=Model(is_stuck=True)),
-        replace(QUERY, mode="llm", deadline_s=0.04),
+        replace(QUERY, mode="llm", deadline_s=0.4),
     ),
     (
         "little found, the rest weak",
@@ -284,7 +284,7 @@ async def test_notes_do_not_go_in_where_search_would_not_look_for_them(query: Qu
 async def test_what_is_slow_or_broken_is_named_and_the_rest_stands(
     notes: Notes | None, pending: Waiting | None, reason: str
 ) -> None:
-    query = replace(QUERY, queries=["memory"], deadline_s=0.1)
+    query = replace(QUERY, queries=["memory"], deadline_s=0.4)
     with anyio.fail_after(30):
         pack = await reader_on(GivingRetriever.of("not_tea"), notes=notes, pending=pending).recall(
             query
@@ -302,13 +302,10 @@ async def test_what_was_found_comes_though_everything_else_is_stuck() -> None:
         notes=Notes(is_stuck=True),
         pending=Waiting(is_stuck=True),
     )
-    packs: list[ContextPack] = []
-    with anyio.move_on_after(2):
-        packs.append(
-            await reader.recall(replace(QUERY, queries=["memory"], mode="llm", deadline_s=1.0))
-        )
-    assert [item.id for item in packs[0].items] == ["not_tea"]
-    assert set(packs[0].degraded) == {
+    with anyio.fail_after(30):
+        pack = await reader.recall(replace(QUERY, queries=["memory"], mode="llm", deadline_s=0.4))
+    assert [item.id for item in pack.items] == ["not_tea"]
+    assert set(pack.degraded) == {
         "vector_timeout",
         "selector_timeout",
         "notes_timeout",
