@@ -31,8 +31,6 @@ from memory.assemble import (
     FILE,
     NO_EMBEDDER,
     Memory,
-    MemoryEvents,
-    MemoryPlan,
     open_memory,
 )
 from memory.backends import memu_cli, memu_server
@@ -49,15 +47,8 @@ from memory.embeddings.choice import (
 )
 from memory.embeddings.minilm import fetch_model_blocking
 from memory.embeddings.openai import Embeddings
-from memory.episodes.episode import EpisodeDraft, Written
+from memory.episodes.episode import EpisodeDraft
 from memory.errors import StoreUnavailable
-from memory.facts.fact import Origin
-from memory.intents.builders import (
-    BreakerChange,
-    Happening,
-    intent_from_breaker,
-    intent_from_delivery,
-)
 from memory.intents.masking import Mask
 from memory.intents.registry import IntentRefused
 from memory.items import KINDS
@@ -65,10 +56,11 @@ from memory.outbox.backend import Backend
 from memory.outbox.breaker import BreakerState
 from memory.outbox.delivery import Delivery
 from memory.outbox.worker import DeliveryResult
+from memory.plan import MemoryEvents, MemoryPlan
 from memory.recall.measuring import SearchEvents
 from memory.recall.query import ContextPack, QueryPack
 from memory.recall.tools import MemoryTools
-from memory.scope import WORKSPACE_OWNER, Scope
+from memory.scope import Scope
 from memory.small_model import AskModel
 from memory.stores.sqlite.integrity import holds_nothing_blocking
 from memory.vectors.indexer import BACKEND as VECTORS
@@ -87,11 +79,6 @@ _BACKENDS: Mapping[Memu, Sequence[str]] = {
     "server": (memu_server.NAME,),
 }
 _ANYBODY = Scope(owner_id="*nobody")
-_CHANGES: Mapping[BreakerState, BreakerChange] = {
-    "open": "opened",
-    "half_open": "half_opened",
-    "closed": "closed",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,20 +207,6 @@ async def open_server_memory(
         keeps_contacts=settings.redact_contacts == "off",
         extract=settings.extract == "on",
     )
-    reporter = _MemoryReporter(metrics)
-    events = MemoryEvents(
-        on_delivery=reporter.delivery,
-        on_breaker=reporter.breaker,
-        on_episode=reporter.episode,
-        on_fact=reporter.fact,
-        on_tidied=lambda action: metrics.facts_tidied_total.labels(action=action).inc(),
-        on_learning=lambda result: metrics.learning_total.labels(result=result).inc(),
-        on_loop_failure=metrics.count_background_failure,
-        searches=SearchEvents(
-            on_stage=metrics.observe_recall,
-            on_scanned=metrics.recall_items_total.labels(result="scanned").inc,
-        ),
-    )
     file = plan.data_dir / FILE
     async with AsyncExitStack() as stack:
         may_be_empty = not has_history or not await anyio.Path(file).exists()
@@ -241,12 +214,7 @@ async def open_server_memory(
             if not may_be_empty:
                 await anyio.to_thread.run_sync(_refuse_emptied_blocking, file)
             memory = await stack.enter_async_context(
-                open_memory(
-                    plan,
-                    now=utc_now,
-                    draw=_draw,
-                    events=events,
-                )
+                open_memory(plan, now=utc_now, draw=_draw, events=_events(metrics))
             )
         except StoreUnavailable as exc:
             reason = f"Memory is off since the server's start. {exc} {_WHAT_TO_DO}"
@@ -262,7 +230,6 @@ async def open_server_memory(
             return
         except IntentRefused as exc:
             raise StartError(str(exc)) from exc
-        reporter.memory = memory
         yield ServerMemory(memory=memory, agents_have_cases=settings.case_memory == "on")
 
 
@@ -386,42 +353,26 @@ def _draw() -> float:
     return randomness.randbelow(_PARTS) / _PARTS
 
 
-class _MemoryReporter:
-    """Counts memory's events, and records them in the chronicle."""
+def _events(metrics: Metrics) -> MemoryEvents:
+    """Return callbacks that count memory's events."""
 
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
-        self.memory: Memory | None = None
+    def on_delivery(delivery: Delivery, result: DeliveryResult, _error: str | None) -> None:
+        metrics.deliveries_total.labels(backend=delivery.backend, result=result).inc()
 
-    def delivery(self, delivery: Delivery, result: DeliveryResult, error: str | None) -> None:
-        self._metrics.deliveries_total.labels(backend=delivery.backend, result=result).inc()
-        if self.memory is not None:
-            self.memory.queue.put(
-                intent_from_delivery(
-                    Happening(owner_id=delivery.owner_id, occurred_at=utc_now()),
-                    outcome=result,
-                    backend=delivery.backend,
-                    operation=delivery.operation,
-                    item_id=delivery.item_id,
-                    attempts=delivery.attempts + 1,
-                    error=error,
-                )
-            )
-
-    def breaker(self, backend: str, state: BreakerState) -> None:
-        self._metrics.breaker_changes_total.labels(backend=backend, state=state).inc()
+    def on_breaker(backend: str, state: BreakerState) -> None:
+        metrics.breaker_changes_total.labels(backend=backend, state=state).inc()
         _log.warning("breaker_changed", extra={"backend": backend, "state": state})
-        if self.memory is not None:
-            self.memory.queue.put(
-                intent_from_breaker(
-                    Happening(owner_id=WORKSPACE_OWNER, occurred_at=utc_now()),
-                    change=_CHANGES[state],
-                    backend=backend,
-                )
-            )
 
-    def fact(self, origin: Origin) -> None:
-        self._metrics.facts_total.labels(origin=origin).inc()
-
-    def episode(self, written: Written) -> None:
-        self._metrics.episodes_total.labels(status=written.status).inc()
+    return MemoryEvents(
+        on_delivery=on_delivery,
+        on_breaker=on_breaker,
+        on_episode=lambda written: metrics.episodes_total.labels(status=written.status).inc(),
+        on_fact=lambda origin: metrics.facts_total.labels(origin=origin).inc(),
+        on_tidied=lambda action: metrics.facts_tidied_total.labels(action=action).inc(),
+        on_learning=lambda result: metrics.learning_total.labels(result=result).inc(),
+        on_loop_failure=metrics.count_background_failure,
+        searches=SearchEvents(
+            on_stage=metrics.observe_recall,
+            on_scanned=metrics.recall_items_total.labels(result="scanned").inc,
+        ),
+    )

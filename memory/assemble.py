@@ -12,17 +12,16 @@ import shutil
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import Final
 
 import anyio
 import anyio.to_thread
 
 from memory.backends.memu_retriever import memu_retrievers
-from memory.background import OnFailure, keep_running
+from memory.background import keep_running
 from memory.cases.book import CaseBook
 from memory.cases.case_reader import CaseReader
 from memory.cases.finder import CaseFinder
@@ -30,7 +29,7 @@ from memory.cases.similarity import SectionComparer
 from memory.cases.store import CaseStore
 from memory.cases.tools import CaseTools
 from memory.clock import Now
-from memory.embeddings.choice import LEAST_COSINES, EmbedderChoice, make_embedder
+from memory.embeddings.choice import LEAST_COSINES, make_embedder
 from memory.embeddings.hashed import HashedEmbedder
 from memory.episodes.episode import EpisodeDraft, Written
 from memory.episodes.episode_worker import EpisodeWorker
@@ -38,13 +37,10 @@ from memory.episodes.extract import Extractor
 from memory.episodes.writer import MemoryWriter
 from memory.fact_keeper import FactKeeper
 from memory.fact_tidier import FactTidier
-from memory.facts.consolidation import TidyAction
 from memory.facts.fact import Origin
-from memory.facts.learner import FactLearner, LearningResult
-from memory.facts.told import Learn
+from memory.facts.learner import FactLearner
 from memory.forgetting import Forgetting
 from memory.intents.chronicle import Chronicle
-from memory.intents.masking import Mask
 from memory.intents.pending import PendingContext
 from memory.intents.policy import MemoryPolicy, load_memory_policy_blocking
 from memory.intents.queue import IntentQueue
@@ -53,10 +49,11 @@ from memory.intents.turns import ChronicleTurns
 from memory.itemstore import ItemStore
 from memory.notes.index import NoteIndex
 from memory.outbox.backend import Backend, BackendHealth
-from memory.outbox.breaker import Breaker, BreakerLimits, BreakerState
+from memory.outbox.breaker import Breaker, BreakerLimits
 from memory.outbox.delivery import Delivery
-from memory.outbox.worker import DeliveryResult, DeliveryWorker, OutboxHealth
-from memory.recall.measuring import MeasuredItems, MeasuredRetriever, SearchEvents
+from memory.outbox.worker import DeliveryWorker, OutboxHealth
+from memory.plan import MemoryEvents, MemoryPlan, recorded_in
+from memory.recall.measuring import MeasuredItems, MeasuredRetriever
 from memory.recall.reader import RecallReader
 from memory.recall.retrievers import FulltextRetriever, Retriever
 from memory.recall.search import MemorySearch
@@ -64,7 +61,6 @@ from memory.recall.select import Selector
 from memory.record.index import RecordIndex
 from memory.restoring import restore_lines
 from memory.scope import Scope
-from memory.small_model import AskModel
 from memory.stores.sqlite import migrations
 from memory.stores.sqlite.case_fingerprints import renew_fingerprints
 from memory.stores.sqlite.cases import SqliteCaseStore
@@ -95,47 +91,6 @@ _CLOSE_S: Final = 10.0
 NO_EMBEDDER: Final = "No embedder is set: memory is searched by words."
 _OFF: Final = BackendHealth(name=VECTORS, state="off", detail=NO_EMBEDDER)
 _NO_VECTORS: Final = OutboxHealth(backend=_OFF, breaker="closed", last_error=None, lag_s=0.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryPlan:
-    """The configuration of memory."""
-
-    data_dir: Path
-    workspace: Path
-    mask: Mask
-    known_secrets: Sequence[str] = ()
-    embedder: EmbedderChoice = field(default_factory=EmbedderChoice)
-    policy_file: Path | None = None
-    backends: Sequence[Backend] = ()
-    """Backends besides the vector index; those that can be searched are."""
-    ask_model: AskModel | None = None
-    learns: Learn = "explicit"
-    """What becomes facts: nothing, what persons ask for, or also what a model finds."""
-    keeps_contacts: bool = False
-    """True to leave e-mail addresses, phone numbers and account names in episodes."""
-    extract: bool = False
-    """True to have a model add decisions and pitfalls to episodes."""
-    serves_vectors: bool = True
-    """True if this process serves the vector index, where there is an embedder; only one process may."""
-    served_elsewhere: Sequence[str] = ()
-    """Backends that another process serves."""
-    tends: bool = True
-    """True to look for ended turns and notes; a command leaves that to the server."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryEvents:
-    """Callbacks for what happens in memory; called on the loop."""
-
-    on_delivery: Callable[[Delivery, DeliveryResult, str | None], None] = lambda *_: None
-    on_breaker: Callable[[str, BreakerState], None] = lambda *_: None
-    on_episode: Callable[[Written], None] = lambda _: None
-    on_fact: Callable[[Origin], None] = lambda _: None
-    on_tidied: Callable[[TidyAction], None] = lambda _: None
-    on_learning: Callable[[LearningResult], None] = lambda _: None
-    on_loop_failure: OnFailure = lambda _: None
-    searches: SearchEvents = field(default_factory=SearchEvents)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,11 +250,13 @@ async def _build(
     policy: MemoryPolicy | None,
     now: Now,
     draw: Callable[[], float],
-    told: MemoryEvents,
+    events: MemoryEvents,
 ) -> Memory:
     items = SqliteItemStore(database)
     chronicle = SqliteChronicle(database)
     recorder = IntentRecorder(chronicle, plan.mask, policy)
+    queue = IntentQueue(recorder)
+    told = recorded_in(queue, events, now)
     outbox = SqliteOutboxStore(database)
     vectors = await _vectors(plan, database, items, now, told) if plan.serves_vectors else None
     served: list[Backend] = [*([vectors] if vectors is not None else []), *plan.backends]
@@ -426,7 +383,7 @@ async def _build(
         cases=CaseTools(book, finder, CaseReader(cases)),
         facts=facts,
         fact_tidier=FactTidier(database, deliver_to=deliver_to, now=now, on_step=told.on_tidied),
-        queue=IntentQueue(recorder),
+        queue=queue,
         database=database,
         episode_worker=EpisodeWorker(
             ChronicleTurns(chronicle),

@@ -12,8 +12,8 @@ from policies.permits import Effect
 
 
 @dataclass(frozen=True, slots=True)
-class Allow:
-    """The call may run, as `updated_input` where that is given and as it came otherwise."""
+class _Passed:
+    """What `Allow` and `Ask` have in common."""
 
     rule: str
     reason: str
@@ -28,19 +28,13 @@ class Allow:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """The call may run if a person agrees; with nobody to ask it is a denial."""
+class Allow(_Passed):
+    """The call may run, as `updated_input` where that is given and as it came otherwise."""
 
-    rule: str
-    reason: str
-    updated_input: Mapping[str, object] | None = None
-    """The whole input to run after a yes; `None`: run the input that was judged."""
-    changes: bool = True
-    """Return whether the call changes anything."""
-    effect: Effect | None = field(default=None, compare=False, repr=False)
-    """What a rule for further calls compares; `None`: the input alone."""
-    paths: tuple[str, ...] | None = field(default=(), compare=False)
-    """As `Allow.paths`."""
+
+@dataclass(frozen=True, slots=True)
+class Ask(_Passed):
+    """The call may run, likewise, if a person agrees; with nobody to ask it is a denial."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,11 +24,12 @@ from memory.episodes.episode import (
     Variant,
 )
 from memory.episodes.episode_merge import MAX_VARIANT_CHARS
-from memory.episodes.redact import Redacted, redact
+from memory.episodes.redact import redact
 from memory.episodes.self_reference import recalled_of, without_self_reference
 from memory.episodes.store import MAX_VARIANTS
 from memory.text_lines import one_line
 from policies.content.write_gate import refuse_worthless, without_unsavable
+from policies.secrets import Masked
 
 MAX_TAGS: Final = 20
 MAX_TAG_CHARS: Final = 60
@@ -110,7 +111,7 @@ def _together(*told: Sequence[Clipped]) -> tuple[Clipped, ...]:
     return tuple(Clipped(section=name, chars=chars[name]) for name in SECTIONS if chars[name] > 0)
 
 
-def _mask(draft: EpisodeDraft, mask: Callable[[str], Redacted]) -> tuple[EpisodeDraft, int]:
+def _mask(draft: EpisodeDraft, mask: Callable[[str], Masked]) -> tuple[EpisodeDraft, int]:
     """Return the draft with secrets masked, and how many were."""
     count = 0
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from typing import Final
 
@@ -44,33 +43,23 @@ _PHONE: Final = re.compile(_PATTERNS["phone"], re.ASCII)
 _SHARE: Final = re.compile(_PATTERNS["share"], re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Redacted:
-    """A masked text and the number of maskings."""
-
-    text: str
-    count: int
-
-
-def redact(
-    text: str, *, known_secrets: Sequence[str] = (), keeps_contacts: bool = False
-) -> Redacted:
+def redact(text: str, *, known_secrets: Sequence[str] = (), keeps_contacts: bool = False) -> Masked:
     """Mask secrets, internal addresses, and, unless they are kept, contacts; idempotent."""
     masked = mask_secrets_counted(text, known=known_secrets)
     inner = redact_addresses(masked.text)
     count = masked.count + inner.count
     if keeps_contacts:
-        return Redacted(inner.text, count)
+        return Masked(inner.text, count)
     outer = redact_contacts(inner.text)
-    return Redacted(outer.text, count + outer.count)
+    return Masked(outer.text, count + outer.count)
 
 
-def redact_contacts(text: str) -> Redacted:
+def redact_contacts(text: str) -> Masked:
     """Replace e-mail addresses, phone numbers and the values of `account:` and `login:`."""
     return _redacted(text, _CONTACTS)
 
 
-def redact_addresses(text: str) -> Redacted:
+def redact_addresses(text: str) -> Masked:
     """Replace internal addresses and accounts with `[internal URL]`, `[account]` and so on.
 
     Addresses of `localhost` stay.
@@ -78,13 +67,13 @@ def redact_addresses(text: str) -> Redacted:
     return _redacted(text, _PLACES)
 
 
-def _redacted(text: str, places: "Sequence[_Place]") -> Redacted:
+def _redacted(text: str, places: "Sequence[_Place]") -> Masked:
     count = 0
     for sign, pattern, replace in places:
         if sign in text:
             masked = _substitute(text, pattern, replace)
             text, count = masked.text, count + masked.count
-    return Redacted(text, count)
+    return Masked(text, count)
 
 
 def _substitute(

@@ -15,8 +15,8 @@ from gateway.assemble import Services
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.errors import NotFound
 from gateway.ids import LOCAL_USER, TurnId
-from memory.assemble import MemoryPlan
 from memory.errors import StoreDamaged, StoreUnavailable
+from memory.plan import MemoryPlan
 from tests.support.services import HANG, ask, begun, running_services, script, send
 
 TURNS = 12

@@ -11,7 +11,7 @@ import anyio.lowlevel
 import pytest
 
 from memory import assemble
-from memory.assemble import Memory, MemoryEvents, MemoryPlan, open_memory
+from memory.assemble import Memory, open_memory
 from memory.backends.memu_cli import MemuCliBackend
 from memory.backends.memu_server import MemuServerBackend
 from memory.clock import utc_now
@@ -20,6 +20,7 @@ from memory.embeddings.openai import Embeddings
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.outbox.backend import Backend, BackendHealth
 from memory.outbox.breaker import BreakerState
+from memory.plan import MemoryEvents, MemoryPlan
 from memory.recall.query import ContextPack, QueryPack
 from memory.scope import Scope
 from tests.unit.memory.backends.memu_services import FakeEmbeddings, FakeMemuServer, served

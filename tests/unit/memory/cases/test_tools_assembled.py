@@ -7,11 +7,12 @@ from typing import Any
 
 import anyio
 
-from memory.assemble import Memory, MemoryPlan, open_memory
+from memory.assemble import Memory, open_memory
 from memory.cases.case import Case, CaseCaller
 from memory.cases.results import FeedbackAnswer, Refusal, RenderAnswer, SearchAnswer, UpsertAnswer
 from memory.clock import utc_now
 from memory.embeddings.choice import EmbedderChoice
+from memory.plan import MemoryPlan
 from memory.scope import Scope
 from policies.secrets import mask_secrets
 from tests.support.cases import INCIDENT, INCIDENT_ZH, OTHER_INCIDENT, caller

@@ -23,9 +23,12 @@ class Memory:
         self.marked: list[str] = []
         self.bad: set[str] = set()
         self.down = 0
+        self.looks = 0
         self.progressed = anyio.Event()
 
     async def unremembered(self, limit: int) -> Sequence[str]:
+        self.looks += 1
+        assert self.looks <= 10, "a turn that was dealt with is not marked and comes again"
         return self.waiting[:limit]
 
     async def turn(self, turn_id: str) -> Turn | None:
@@ -66,6 +69,12 @@ async def test_turns_are_written_oldest_first_and_marked() -> None:
     assert memory.written == ["a", "b"]
     assert memory.marked == ["talk", "gone"]
     assert await EpisodeWorker(memory, memory, memory).drain() == 0
+
+
+async def test_a_turn_without_anything_to_keep_is_marked_once_and_does_not_come_again() -> None:
+    memory = Memory("talk", "gone")
+    assert await EpisodeWorker(memory, memory, memory).drain() == 2
+    assert (memory.marked, memory.waiting, memory.looks) == (["talk", "gone"], [], 2)
 
 
 async def test_a_refused_turn_is_logged_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:

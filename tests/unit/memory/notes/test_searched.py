@@ -7,7 +7,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from memory.assemble import Memory, MemoryPlan, open_memory
+from memory.assemble import Memory, open_memory
+from memory.plan import MemoryPlan
 from memory.recall.query import QueryPack
 from memory.scope import Scope
 from policies.secrets import mask_secrets

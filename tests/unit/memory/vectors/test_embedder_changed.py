@@ -8,12 +8,13 @@ from typing import Any
 
 import anyio
 
-from memory.assemble import Memory, MemoryPlan, open_memory
+from memory.assemble import Memory, open_memory
 from memory.clock import utc_now
 from memory.embeddings.background import UNRELATED
 from memory.embeddings.choice import EmbedderChoice
 from memory.embeddings.openai import Embeddings
 from memory.episodes.episode import EpisodeDraft, Sections
+from memory.plan import MemoryPlan
 from memory.scope import Scope
 from policies.secrets import mask_secrets
 from tests.unit.memory.backends.memu_services import FakeEmbeddings, Reply, served, vector_of

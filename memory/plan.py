@@ -1,0 +1,102 @@
+"""The configuration of memory, and the callbacks for what happens in it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from memory.background import OnFailure
+from memory.clock import Now
+from memory.embeddings.choice import EmbedderChoice
+from memory.episodes.episode import Written
+from memory.facts.consolidation import TidyAction
+from memory.facts.fact import Origin
+from memory.facts.learner import LearningResult
+from memory.facts.told import Learn
+from memory.intents.builders import (
+    BreakerChange,
+    Happening,
+    intent_from_breaker,
+    intent_from_delivery,
+)
+from memory.intents.masking import Mask
+from memory.intents.queue import IntentQueue
+from memory.outbox.backend import Backend
+from memory.outbox.breaker import BreakerState
+from memory.outbox.delivery import Delivery
+from memory.outbox.worker import DeliveryResult
+from memory.recall.measuring import SearchEvents
+from memory.scope import WORKSPACE_OWNER
+from memory.small_model import AskModel
+
+_CHANGES: Final[Mapping[BreakerState, BreakerChange]] = {
+    "open": "opened",
+    "half_open": "half_opened",
+    "closed": "closed",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPlan:
+    """The configuration of memory."""
+
+    data_dir: Path
+    workspace: Path
+    mask: Mask
+    known_secrets: Sequence[str] = ()
+    embedder: EmbedderChoice = field(default_factory=EmbedderChoice)
+    policy_file: Path | None = None
+    backends: Sequence[Backend] = ()
+    """Backends besides the vector index; those that can be searched are."""
+    ask_model: AskModel | None = None
+    learns: Learn = "explicit"
+    """What becomes facts: nothing, what persons ask for, or also what a model finds."""
+    keeps_contacts: bool = False
+    """True to leave e-mail addresses, phone numbers and account names in episodes."""
+    extract: bool = False
+    """True to have a model add decisions and pitfalls to episodes."""
+    serves_vectors: bool = True
+    """True if this process serves the vector index, where there is an embedder; only one process may."""
+    served_elsewhere: Sequence[str] = ()
+    """Backends that another process serves."""
+    tends: bool = True
+    """True to look for ended turns and notes; a command leaves that to the server."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryEvents:
+    """Callbacks for what happens in memory; called on the loop."""
+
+    on_delivery: Callable[[Delivery, DeliveryResult, str | None], None] = lambda *_: None
+    on_breaker: Callable[[str, BreakerState], None] = lambda *_: None
+    on_episode: Callable[[Written], None] = lambda _: None
+    on_fact: Callable[[Origin], None] = lambda _: None
+    on_tidied: Callable[[TidyAction], None] = lambda _: None
+    on_learning: Callable[[LearningResult], None] = lambda _: None
+    on_loop_failure: OnFailure = lambda _: None
+    searches: SearchEvents = field(default_factory=SearchEvents)
+
+
+def recorded_in(queue: IntentQueue, events: MemoryEvents, now: Now) -> MemoryEvents:
+    """Return the same events, with deliveries and changes of breakers also recorded in the chronicle."""
+
+    def on_delivery(delivery: Delivery, result: DeliveryResult, error: str | None) -> None:
+        queue.put(
+            intent_from_delivery(
+                Happening(owner_id=delivery.owner_id, occurred_at=now()),
+                outcome=result,
+                backend=delivery.backend,
+                operation=delivery.operation,
+                item_id=delivery.item_id,
+                attempts=delivery.attempts + 1,
+                error=error,
+            )
+        )
+        events.on_delivery(delivery, result, error)
+
+    def on_breaker(backend: str, state: BreakerState) -> None:
+        happening = Happening(owner_id=WORKSPACE_OWNER, occurred_at=now())
+        queue.put(intent_from_breaker(happening, change=_CHANGES[state], backend=backend))
+        events.on_breaker(backend, state)
+
+    return replace(events, on_delivery=on_delivery, on_breaker=on_breaker)
