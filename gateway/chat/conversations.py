@@ -10,6 +10,7 @@ from gateway.conversations.model import (
     Conversation,
     ConversationChange,
     Spending,
+    TextMatch,
     Turn,
     forked_conversation,
     fresh_conversation,
@@ -68,6 +69,18 @@ class Conversations:
         return [
             replace(view, match=matches.get(view.conversation.id)) for view in views
         ], page.next_cursor
+
+    async def find(
+        self, user_id: UserId, conversation_id: str, query: str, limit: int
+    ) -> Sequence[TextMatch]:
+        """Return where a conversation holds a text, the latest turn first.
+
+        Raises:
+            NotFound: the user has no such conversation.
+        """
+        known = await self.get(user_id, conversation_id)
+        store, conversation = self._parts.conversations, known.conversation
+        return await store.find(conversation.id, query, limit=limit) if query else ()
 
     async def pinned(self, user_id: UserId) -> list[ConversationView]:
         """List a user's pinned conversations, newest first."""

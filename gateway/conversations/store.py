@@ -91,7 +91,7 @@ class ConversationStore(Protocol):
     ) -> Page:
         """List a user's conversations by last activity, newest first; `limit` is at least 1.
 
-        `query` keeps those whose title or messages (withdrawn ones apart) hold it as it stands,
+        `query` keeps those whose title, messages (withdrawn ones apart) or replies hold it as it stands,
         letter case ignored in all scripts.
 
         Raises:
@@ -108,6 +108,11 @@ class ConversationStore(Protocol):
 
         A conversation that holds it in its title alone is left out.
         """
+
+    async def find(
+        self, conversation_id: ConversationId, query: str, *, limit: int
+    ) -> Sequence[TextMatch]:
+        """Return the first place in each turn whose message or reply holds `query`, the latest turn first."""
 
     async def branches(self, conversation: Conversation) -> Sequence[Branch]:
         """List the other branches of the conversation's line, oldest first.

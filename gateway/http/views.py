@@ -14,7 +14,7 @@ _CONVERSATION = (
     *("id", "title", "turns", "last_activity_at", "created_at", "model"),
     *("app_code", "environment", "project_id", "root_id", "pinned"),
 )
-_MATCH = ("turn_id", "before", "text", "after")
+MATCH = ("turn_id", "before", "text", "after")
 _BRANCH = ("after_turn_id", "conversation_id", "turn_id", "message", "created_at")
 _BRANCH_CHARS = 200
 SPENDING = ("turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd")
@@ -24,7 +24,7 @@ _LOG = ("log_file", "conversation_id", "turn_id", "started_at", "size_bytes", "o
 def conversation_fields(view: ConversationView) -> dict[str, Any]:
     """Return a conversation as an item of a list; `match` is there if a search found it by a message."""
     conversation = view.conversation
-    match = {} if view.match is None else {"match": fields_of(view.match, _MATCH)}
+    match = {} if view.match is None else {"match": fields_of(view.match, MATCH)}
     return {
         **fields_of(conversation, _CONVERSATION),
         **fields_of(view, ("state", "hot")),

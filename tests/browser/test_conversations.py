@@ -1,5 +1,7 @@
 """The list of conversations: found, opened, renamed, deleted, and each left as it was."""
 
+import re
+
 import httpx
 import pytest
 from playwright.sync_api import expect
@@ -199,3 +201,23 @@ def test_another_tab_of_the_browser_shows_at_once_what_is_said_in_this_one(
     expect(other.turn.message).to_have_text("what is my pet?")
     expect(other.turn.reply).to_contain_text("crow")
     other.page.close()
+
+
+def test_replies_are_found_in_the_list_and_in_their_conversation(chat: ChatPage) -> None:
+    chat.ask("remember that my boat is blue")
+    chat.ask("list the files")
+
+    chat.get("search").fill("it down IN mem")
+
+    expect(chat.items).to_have_count(1)
+    expect(chat.items.get_by_test_id("item-match").locator("mark")).to_have_text("it down in mem")
+    chat.get("search").fill("")
+    chat.page.keyboard.press("Control+Shift+F")
+    chat.page.keyboard.type("nowhere at all")
+    dialog = chat.page.locator("dialog[open]")
+    expect(dialog.get_by_role("status")).to_contain_text("Nothing found")
+    chat.get("find-field").fill("it down")
+    expect(chat.get("find-hit")).to_have_count(1)
+    chat.get("find-hit").click()
+    expect(dialog).to_have_count(0)
+    expect(chat.turns.first).to_have_class(re.compile("is-found"))

@@ -17,7 +17,7 @@ from gateway.conversations.model import (
 )
 from gateway.conversations.sqlite.branches import branches_blocking
 from gateway.conversations.sqlite.rows import conversation_of, readable
-from gateway.conversations.sqlite.search import matches_blocking, matching_blocking
+from gateway.conversations.sqlite.search import find_blocking, matches_blocking, matching_blocking
 from gateway.conversations.store import KEY_OUTLIVES, UnknownCursor
 from gateway.ids import ConversationId, UserId
 from memory.clock import rfc3339
@@ -102,6 +102,13 @@ class SqliteConversationStore:
     ) -> Mapping[ConversationId, TextMatch]:
         return await self._database.read(
             lambda reader: matches_blocking(reader, conversation_ids, query)
+        )
+
+    async def find(
+        self, conversation_id: ConversationId, query: str, *, limit: int
+    ) -> Sequence[TextMatch]:
+        return await self._database.read(
+            lambda reader: find_blocking(reader, conversation_id, query, limit=limit)
         )
 
     async def branches(self, conversation: Conversation) -> Sequence[Branch]:

@@ -20,16 +20,22 @@ _MAX_CANDIDATES: Final = 1000
 _AROUND_CHARS: Final = 60
 """How much of a message is shown on either side of what was found."""
 
+_REPLY: Final = (
+    "CASE WHEN json_valid(t.result) THEN coalesce(t.result ->> '$.reply', '') ELSE '' END"
+)
+_SAID: Final = f"t.message || char(10) || {_REPLY}"
+"""The text of a turn, as the index has it if the turn is completed."""
+
 # `instr`, because LIKE has wildcards, ends at a NUL and refuses long patterns.
 _IN_ANY: Final = (
-    "(instr(casefold(c.title), ?) OR EXISTS (SELECT 1 FROM turns t"
-    " WHERE t.conversation_id = c.id AND t.state != 'withdrawn' AND instr(casefold(t.message), ?)))"
+    "(instr(casefold(c.title), ?) OR EXISTS (SELECT 1 FROM turns t WHERE t.conversation_id = c.id"  # noqa: S608
+    f" AND t.state != 'withdrawn' AND instr(casefold({_SAID}), ?)))"
 )
 _IN_CANDIDATES: Final = (
-    "c.id IN (SELECT t.id FROM json_each(?) one CROSS JOIN conversations t"
+    "c.id IN (SELECT t.id FROM json_each(?) one CROSS JOIN conversations t"  # noqa: S608
     " ON t.id = one.value AND instr(casefold(t.title), ?)"
     " UNION SELECT t.conversation_id FROM json_each(?) one CROSS JOIN turns t"
-    " ON t.id = one.value AND instr(casefold(t.message), ?)"
+    f" ON t.id = one.value AND instr(casefold({_SAID}), ?)"
     " UNION SELECT conversation_id FROM turns"
     " WHERE state IN ('queued', 'running') AND instr(casefold(message), ?))"
 )
@@ -51,7 +57,7 @@ def index_copies_blocking(writer: sqlite3.Connection, conversation_id: Conversat
         (conversation_id,),
     )
     writer.execute(
-        "INSERT INTO search_words (rowid, grams) SELECT s.id, grams(t.message, t.user_id)"
+        f"INSERT INTO search_words (rowid, grams) SELECT s.id, grams({_SAID}, t.user_id)"  # noqa: S608
         " FROM turns t CROSS JOIN search_texts s ON s.turn_id = t.id WHERE t.conversation_id = ?",
         (conversation_id,),
     )
@@ -87,28 +93,37 @@ def matches_blocking(
     reader: sqlite3.Connection, conversation_ids: Sequence[ConversationId], query: str
 ) -> dict[ConversationId, TextMatch]:
     """See `ConversationStore.matches`."""
+    return {
+        conversation_id: found[0]
+        for conversation_id in conversation_ids
+        if (found := find_blocking(reader, conversation_id, query, limit=1))
+    }
+
+
+def find_blocking(
+    reader: sqlite3.Connection, conversation_id: ConversationId, query: str, *, limit: int
+) -> Sequence[TextMatch]:
+    """See `ConversationStore.find`."""
     folded = query.casefold()
-    found: dict[ConversationId, TextMatch] = {}
-    for conversation_id in conversation_ids:
-        row = reader.execute(
-            "SELECT id, message FROM turns WHERE conversation_id = ? AND state != 'withdrawn'"
-            " AND instr(casefold(message), ?) ORDER BY seq DESC LIMIT 1",
-            (conversation_id, folded),
-        ).fetchone()
-        if row is not None:
-            found[conversation_id] = excerpt(TurnId(row["id"]), row["message"], folded)
-    return found
+    rows = reader.execute(
+        f"SELECT id, message, {_REPLY} AS reply FROM turns t WHERE conversation_id = ?"  # noqa: S608
+        f" AND state != 'withdrawn' AND instr(casefold({_SAID}), ?) ORDER BY seq DESC LIMIT ?",
+        (conversation_id, folded, limit),
+    )
+    return [excerpt(TurnId(row["id"]), row["message"], row["reply"], folded) for row in rows]
 
 
-def excerpt(turn_id: TurnId, message: str, folded: str) -> TextMatch:
-    """Return the first place where `message` holds `folded`, which it does if letter case is ignored."""
-    at = message.casefold().index(folded)
-    lengths = list(accumulate(map(len, map(str.casefold, message)), initial=0))
+def excerpt(turn_id: TurnId, message: str, reply: str, folded: str) -> TextMatch:
+    """Return the first place where a turn holds `folded`, which it does if letter case is ignored."""
+    texts = (message, reply, f"{message}\n{reply}")
+    text = next(text for text in texts if folded in text.casefold())
+    at = text.casefold().index(folded)
+    lengths = list(accumulate(map(len, map(str.casefold, text)), initial=0))
     start, end = bisect_right(lengths, at) - 1, bisect_left(lengths, at + len(folded))
-    before, after = message[:start], message[end:]
+    before, after = text[:start], text[end:]
     return TextMatch(
         turn_id=turn_id,
         before=("…" if len(before) > _AROUND_CHARS else "") + before[-_AROUND_CHARS:],
-        text=message[start:end],
+        text=text[start:end],
         after=after[:_AROUND_CHARS] + ("…" if len(after) > _AROUND_CHARS else ""),
     )

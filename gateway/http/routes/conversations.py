@@ -23,6 +23,7 @@ from gateway.http.parameters import (
 )
 from gateway.http.schemas import ConversationBody, ForkBody, NewConversationBody
 from gateway.http.views import (
+    MATCH,
     SPENDING,
     MessagePage,
     branch_fields,
@@ -57,6 +58,17 @@ async def list_conversations(
         raise unknown_cursor("cursor") from exc
     conversations = [conversation_fields(view) for view in views]
     return JsonResponse({"conversations": conversations, "next_cursor": next_cursor})
+
+
+@router.get("/conversations/{conversation_id}/matches")
+async def find_in_conversation(
+    context: Context, conversation_id: str, q: Parameter = "", limit: Limit = DEFAULT_LIMIT
+) -> Response:
+    """Return where a conversation holds a text, the latest turn first."""
+    found = await context.chat.conversations.find(
+        context.user_id, conversation_id, q.strip(), limit
+    )
+    return JsonResponse({"matches": [fields_of(match, MATCH) for match in found]})
 
 
 @router.post(

@@ -72,6 +72,7 @@ export class Page {
     addEventListener("popstate", () => this.#openAddress());
     byId("new-conversation").addEventListener("click", () => this.startNew());
     byId("files").addEventListener("click", () => this.#openWorkspace());
+    byId("find").addEventListener("click", () => this.find());
     addEventListener("candor:open-file", (event) => {
       event.preventDefault();
       this.#openWorkspace(event.detail.path);
@@ -110,6 +111,14 @@ export class Page {
   /** The message box shows the send key. */
   preferencesChanged() {
     this.#composer.text = this.#composer.text;
+  }
+
+  /** Find a text in the open conversation. */
+  async find() {
+    const { id } = this.#conversation;
+    if (!id || document.querySelector("dialog[open]")) return;
+    const { openFind } = await import("/static/find-dialog.js");
+    openFind(id, (turnId) => this.open(id, { turnId }));
   }
 
   /** Go to what waits for an answer. */
@@ -357,6 +366,7 @@ export class Page {
   }
 
   #showTitle() {
+    byId("find").hidden = !this.#conversation.id;
     const title = this.#conversation.id ? showHidden(this.#list.titleOf(this.#conversation.id) ?? this.#conversation.title ?? "") : "";
     setText(byId("title"), title || t("untitled"));
     setPageTitle(title ? `${title} · Candor` : "Candor");

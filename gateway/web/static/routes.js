@@ -104,6 +104,12 @@ export async function listMessages(conversationId, { before = null, signal } = {
   return { messages: listOf(answer, "messages").map(toMessage), earlier: answer?.next_before ?? null };
 }
 
+/** Where the conversation holds a text, the latest turn first: `{turn_id, before, text, after}`. */
+export async function findInConversation(conversationId, q, signal) {
+  const answer = await requestJson(`${path("conversations", conversationId, "matches")}?${new URLSearchParams({ q, limit: 100 })}`, { signal });
+  return listOf(answer, "matches");
+}
+
 /** What the conversation's own turns have used. */
 export async function readUsage(conversationId, signal) {
   const raw = await requestJson(path("conversations", conversationId, "usage"), { signal });

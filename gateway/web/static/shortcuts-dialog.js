@@ -18,6 +18,7 @@ function rows() {
     [["@"], "key_file"],
     [["/"], "key_command"],
     [[command, "Shift", "O"], "key_new"],
+    [[command, "Shift", "F"], "find"],
     [["Alt", "A"], "key_review"],
     [["Esc"], "key_close"],
     [[command, "/"], "key_list"],

@@ -19,8 +19,9 @@ export function startShortcuts(page) {
       page.review();
     }
     const isCommand = isMac ? event.metaKey : event.ctrlKey;
-    if (event.isComposing || event.repeat || !isCommand || !event.shiftKey || event.code !== "KeyO") return;
+    const act = { KeyO: () => page.startNew(), KeyF: () => page.find() }[event.code];
+    if (event.isComposing || event.repeat || !isCommand || !event.shiftKey || !act) return;
     event.preventDefault();
-    page.startNew();
+    act();
   });
 }

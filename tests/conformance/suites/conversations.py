@@ -210,6 +210,25 @@ class ConversationStoreSuite:
             await stores.conversations.delete(one.conversation_id, AT)
             assert (await found("部署"), await found("second")) == ({"f"}, set())
 
+    async def test_a_search_finds_replies(self, open_stores: OpenStores) -> None:
+        async with open_stores() as stores:
+            here = conversation(title="t")
+            await stores.conversations.create(here)
+            for number, reply in enumerate(("The Answer is 42. 答案", "", "no", "THE ANSWER")):
+                one = await stores.turns.accept(turn(str(number), message=f"question {number}"))
+                await stores.turns.finish([ended(one, result={"reply": reply})], [])
+            await stores.turns.copy_history(here.id, 2, conversation("f"))
+            for query in ("the answer", "答案", "swer is 4"):
+                page = await stores.conversations.page(ANN, limit=9, query=query)
+                assert {entry.id for entry in page.conversations} == {"cnv_f", "cnv_a"}, query
+            found = await stores.conversations.find(here.id, "answer", limit=9)
+            assert [match.turn_id for match in found] == ["trn_3", "trn_0"]
+            assert (found[1].before[-4:], found[1].text, found[1].after[:3]) == (
+                "The ",
+                "Answer",
+                " is",
+            )
+
     async def test_a_search_is_paged_too(self, open_stores: OpenStores) -> None:
         async with open_stores() as stores:
             for n in range(6):

@@ -19,6 +19,7 @@ ROUTES: list[tuple[str, str]] = [
     ("DELETE", "/conversations/{conversation_id}"),
     ("GET", "/conversations/{conversation_id}/messages"),
     ("GET", "/conversations/{conversation_id}/branches"),
+    ("GET", "/conversations/{conversation_id}/matches"),
     ("GET", "/conversations/{conversation_id}/export"),
     ("GET", "/conversations/{conversation_id}/usage"),
     ("GET", "/conversations/{conversation_id}/turns/{turn_id}/tools/{index}"),

@@ -48,6 +48,7 @@ ATTEMPTS = [
     Attempt("PATCH", "/conversations/{conversation_id}", {"title": "taken"}),
     Attempt("GET", "/conversations/{conversation_id}/messages"),
     Attempt("GET", "/conversations/{conversation_id}/branches"),
+    Attempt("GET", "/conversations/{conversation_id}/matches", query={"q": "a"}),
     Attempt("GET", "/conversations/{conversation_id}/export"),
     Attempt("GET", "/conversations/{conversation_id}/usage"),
     Attempt("GET", "/conversations/{conversation_id}/turns/{turn_id}/tools/{index}"),

@@ -5,6 +5,7 @@ export default {
   conversations: "Conversations",
   new_conversation: "New conversation",
   search: "Search conversations",
+  find: "Find in this conversation",
   open_list: "Open the list of conversations",
   close_list: "Close the list of conversations",
   transcript: "Conversation",

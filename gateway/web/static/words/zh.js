@@ -5,6 +5,7 @@ export default {
   conversations: "对话",
   new_conversation: "新对话",
   search: "搜索对话",
+  find: "在本对话中查找",
   open_list: "打开对话列表",
   close_list: "关闭对话列表",
   transcript: "对话内容",
