@@ -21,6 +21,8 @@ class WordHit:
     """How much of the query's weight the item's words carry, 0 to 1: rare words weigh more."""
     confidence: float
     """How likely it answers the question, 0 to 1; see `memory.recall.confidence`."""
+    measures: Sequence[float] = ()
+    """What `confidence` was calculated from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,11 @@ def is_character(term: str) -> bool:
     return len(term) == 1 and _CJK_RUN.match(term) is not None
 
 
+def beginning(term: str) -> str:
+    """Return what other forms of a word begin with as well: three characters, or three fifths of it."""
+    return term[: max(3, len(term) * 3 // 5)]
+
+
 def _terms(text: str) -> Iterator[str]:
     clean = unicodedata.normalize("NFKC", text)
     for match in _RUN.finditer(clean):

@@ -13,12 +13,13 @@ import anyio
 
 from bench.person.corpus import DEFAULT, PersonSet, Question, moment_of, read, write_notes
 from bench.person.long_messages import long_messages
-from bench.recall_memory import open_memory
+from bench.recall_memory import Memory, open_memory
 from bench.recall_plain import PlainIndex
 from bench.report import show
 from memory.clock import utc_now
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.intents.record import IntentRecorder
+from memory.items import Item
 from memory.notes.index import NoteIndex
 from memory.recall.query import RECALLED_KINDS, QueryPack
 from memory.recall.reader import RecallReader
@@ -73,9 +74,8 @@ def _share(counted: Sequence[bool]) -> str:
 
 
 @asynccontextmanager
-async def asking(person: PersonSet, *more: Retriever) -> AsyncIterator[Ask]:
-    """Write a set into a memory, and ask it as a turn does."""
-    now = [utc_now()]
+async def remembering(person: PersonSet) -> AsyncIterator[Memory]:
+    """Write a set into a memory."""
     async with (
         anyio.TemporaryDirectory(prefix="person-") as name,
         open_memory(Path(name)) as memory,
@@ -88,6 +88,14 @@ async def asking(person: PersonSet, *more: Retriever) -> AsyncIterator[Ask]:
         )
         await NoteIndex(workspace, store, str).scan()
         await memory.write_all([_draft(row) for row in person.episodes])
+        yield memory
+
+
+@asynccontextmanager
+async def asking(person: PersonSet, *more: Retriever) -> AsyncIterator[Ask]:
+    """Write a set into a memory, and ask it as a turn does."""
+    now = [utc_now()]
+    async with remembering(person) as memory:
         search = MemorySearch(
             memory.items, [FulltextRetriever(memory.items), *more], now=lambda: now[0]
         )
@@ -101,12 +109,14 @@ async def asking(person: PersonSet, *more: Retriever) -> AsyncIterator[Ask]:
             assert not pack.degraded, pack.degraded
             ids = [item.id for item in pack.items]
             items = await memory.items.get_many(ids, Scope(owner_id=OWNER))
-            return [
-                (item.id if item.kind == "episode" else item.source, f"{item.title}\n{item.body}")
-                for item in items
-            ]
+            return [source_and_text(item) for item in items]
 
         yield ask
+
+
+def source_and_text(item: Item) -> tuple[str, str]:
+    """Return what an answer is compared with."""
+    return item.id if item.kind == "episode" else item.source, f"{item.title}\n{item.body}"
 
 
 def _draft(row: Any) -> EpisodeDraft:

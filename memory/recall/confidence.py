@@ -1,30 +1,51 @@
-"""How likely a found item answers a question: two measures and a fitted curve.
+"""How likely a found item answers a question: four measures and a fitted curve.
 
-The measures are the share of the question's words that the item has, rare words counting more, and how
-much its words tell in all. The coefficients are a logistic regression on the tuning half of `bench/person`;
-`bench/person` has what it shows and misses at the threshold.
+The coefficients are a logistic regression of `bench/train_confidence.py` on sets by three authors; `bench/README.md`
+has what it shows and misses at the threshold.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import islice
 from math import exp, log
-from typing import Final
+from typing import Final, NamedTuple
 
 from memory.recall.question_words import STOP_CHARACTERS
-from memory.terms import is_character
+from memory.terms import beginning, is_character, terms
 
-LEAST_CONFIDENCE: Final = 0.05
+LEAST_CONFIDENCE: Final = 0.43
 """Nothing is shown for a question if no item has as much."""
-_INTERCEPT: Final = -9.0
-_OF_SHARE: Final = 6.2
-_OF_EVIDENCE: Final = 4.5
+_INTERCEPT: Final = -3.14
+_COEFFICIENTS: Final = (3.62, 0.85, -0.36, -1.07)
+"""Of the fields of `Measures`, in their order."""
 _UNKNOWN_WORD: Final = 0.5
 """Of the average of the known ones: how rare it is, is unknown, and the answer may have another one."""
 _MAX_TERMS: Final = 24
+_READ_CHARS: Final = 3000
+_SENTENCES: Final = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
 _LEAST_TOTAL: Final = 1000
 """In a smaller memory words count as rare as in one of this size: it is too small to tell which are."""
+
+
+class Measures(NamedTuple):
+    """What tells whether an item answers a question."""
+
+    share: float
+    """Of the question's words that the item has, 0 to 1; rare words count more."""
+    length: float
+    """Of the question: the logarithm of the number of its words."""
+    asks: float
+    """1 if the question asks for a number, a price or a time."""
+    lacks: float
+    """1 if it does, and the item has none where it has most of the words."""
+
+    @property
+    def confidence(self) -> float:
+        """How likely the item is an answer, 0 to 1."""
+        measured = zip(_COEFFICIENTS, self, strict=True)
+        return 1 / (1 + exp(-_INTERCEPT - sum(factor * value for factor, value in measured)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +56,8 @@ class Expectation:
     """Above 0 for each word; 1 for one that stands nowhere else."""
     unknown: float
     """What the words that stand nowhere are worth in all."""
+    asked: Sequence[str] = ()
+    """All of the words."""
 
     @classmethod
     def of(
@@ -60,19 +83,36 @@ class Expectation:
             for term in asked
             if term not in known and not _spans_words(term, *ends)
         ]
-        return cls(known, average * sum(unknown))
+        return cls(known, average * sum(unknown), asked)
 
     def share(self, having: AbstractSet[str]) -> float:
         """Return the share of the question that the words of an item are, 0 to 1."""
         return self._sum(having) / (sum(self.worth.values()) + self.unknown or 1.0)
 
-    def confidence(self, having: AbstractSet[str]) -> float:
-        """Return how likely an item with these of the words is an answer, 0 to 1."""
-        evidence = log(1 + self._sum(having))
-        return 1 / (1 + exp(-_INTERCEPT - _OF_SHARE * self.share(having) - _OF_EVIDENCE * evidence))
+    def measures(
+        self, having: AbstractSet[str], body: str, form: re.Pattern[str] | None
+    ) -> Measures:
+        """Measure an item with these of the words; `form` matches what the question asks for."""
+        chars = sum(1 if is_character(term[0]) else 2 for term in self.asked)
+        lacks = form is not None and form.search(_nearest(body[:_READ_CHARS], having)) is None
+        return Measures(
+            self.share(having), log(1 + chars / 2), float(form is not None), float(lacks)
+        )
 
     def _sum(self, having: AbstractSet[str]) -> float:
         return sum(value for term, value in self.worth.items() if term in having)
+
+
+def _nearest(body: str, having: AbstractSet[str]) -> str:
+    """Return the sentence with most of the words, in whatever form, and the next one."""
+    sentences = _SENTENCES.split(body)
+    words = [terms(sentence) for sentence in sentences]
+    counts = [
+        sum(any(word.startswith(beginning(term)) for word in own) for term in having)
+        for own in words
+    ]
+    best = counts.index(max(counts))
+    return " ".join(sentences[best : best + 2])
 
 
 def rarity(total: int, count: int) -> float:

@@ -1,6 +1,6 @@
 """Adjusts fused scores by age within narrow bounds, and says in words why an item was found.
 
-Relevance decides. Recent items gain, and old ones lose, at most a tenth.
+Relevance decides. Recent items gain, and old ones lose, at most a hundredth: less than a place.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from memory.items import Item
 from memory.recall.fuse import Fused, Place
 from memory.recall.query import Hit
 
-MAX_RECENCY_BOOST: Final = 0.1
+MAX_RECENCY_BOOST: Final = 0.01
 _HALF_WAY_DAYS: Final = 90.0
 _DAY_S: Final = 86_400.0
 _FOUND_BY: Final = {"fulltext": "its words", "vector": "its meaning", "memu": "memU"}
@@ -36,7 +36,7 @@ def rank(found: Sequence[tuple[Fused, Item]], now: datetime) -> list[Hit]:
 
 
 def _recency(item: Item, now: datetime) -> float:
-    """Return 1 ± 0.1; above 1 for items younger than about two months.
+    """Return 1 ± 0.01; above 1 for items younger than about two months.
 
     Always 1 for a case, whose age counts from its last vote where cases are ranked.
     """

@@ -67,7 +67,7 @@ def mark_superseded(hits: Sequence[Hit], asked: Period | None) -> list[Hit]:
     likely = [
         hit
         for hit in hits
-        if hit.confidence >= LEAST_CONFIDENCE and hit.item.kind in _REPLACED_KINDS
+        if hit.confidence >= LEAST_CONFIDENCE / 2 and hit.item.kind in _REPLACED_KINDS
     ][:_MAX_COMPARED]
     by_age = sorted(likely, key=lambda hit: hit.item.occurred_at, reverse=True)
     wordings = {hit.item.id: _Wording.of(hit.item) for hit in by_age}

@@ -10,14 +10,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
-from memory.terms import is_character
+from memory.terms import beginning, is_character
 
 _COLUMNS: Final = (2.0, 1.0, 0.7, 0.3)
 """Weights of title, body, the item before and the one after; those of neighbours were measured on dialogues."""
 _CHARACTER: Final = 0.35
-_SATURATION: Final = 1.2
-_LENGTH_SHARE: Final = 0.75
-_LEAST_BEGINNING: Final = 3
+_SATURATION: Final = 0.8
+_LENGTH_SHARE: Final = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +75,9 @@ def _often(text: Text, term: str) -> float:
 
 
 def _often_by_beginning(text: Text, term: str) -> float:
-    beginning = term[: max(_LEAST_BEGINNING, len(term) * 3 // 5)]
+    start = beginning(term)
     return sum(
-        weight * sum(word.startswith(beginning) for word in column)
+        weight * sum(word.startswith(start) for word in column)
         for weight, column in zip(_COLUMNS, text.columns, strict=True)
     )
 

@@ -54,6 +54,8 @@ _PERIOD: Final = "qaskedperiodq"
 _MAX_OF_PERIOD: Final = 500
 _READ: Final = 2
 """Times as many rows are read and scored as are wanted."""
+_JUDGED: Final = 10
+"""Rows whose sentences are looked at."""
 _LOOKED_AT: Final = 4
 """Times as many rows as are read have their labels checked before the index is asked."""
 
@@ -188,17 +190,19 @@ class FulltextSearch:
         expectation = Expectation.of(expected, words.count, words.total)
         seqs = [seq for seq, _ in scored]
         having = {term: words.among(term, seqs) for term in expectation.worth}
-        items = words.items(seqs)
+        items, bodies = words.items(seqs), words.bodies(seqs[:_JUDGED])
         hits: list[WordHit] = []
         for seq, points in scored:
             if seq in items:
                 theirs = {term for term, rows in having.items() if seq in rows}
+                measures = expectation.measures(theirs, bodies.get(seq, ""), self.wording.form)
                 hits.append(
                     WordHit(
                         item_id=items[seq]["id"],
                         score=points,
-                        coverage=expectation.share(theirs),
-                        confidence=expectation.confidence(theirs),
+                        coverage=measures.share,
+                        confidence=measures.confidence,
+                        measures=measures,
                     )
                 )
         return hits
@@ -296,6 +300,12 @@ class _Words:
             )
             self._items |= {row["seq"]: row for row in rows}
         return self._items
+
+    def bodies(self, seqs: Sequence[int]) -> dict[int, str]:
+        rows = self._connection.execute(
+            f"SELECT seq, body FROM items WHERE seq IN ({_places(seqs)})"  # noqa: S608  our own
+        )
+        return dict(map(tuple, rows))
 
     def seen(self, seen: Seen) -> list[int]:
         """Return the rows of items that need not be found."""

@@ -74,7 +74,7 @@ SCORES = st.lists(
 
 
 @given(SCORES)
-def test_a_boost_moves_a_score_by_a_tenth_at_most(scores: list[tuple[float, float]]) -> None:
+def test_a_boost_moves_a_score_little(scores: list[tuple[float, float]]) -> None:
     scored = rank([found(f"{n:02}", *one) for n, one in enumerate(scores)], NOW)
     raw = {f"{n:02}": one[0] for n, one in enumerate(scores)}
     widest = (1 + MAX_RECENCY_BOOST) / (1 - MAX_RECENCY_BOOST)

@@ -3,10 +3,13 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from memory.items import Item
 from memory.periods import asked_time
 from memory.recall.confidence import Expectation
 from memory.recall.query import Found, Hit
+from memory.recall.question_words import QuestionWords
 from memory.recall.shown import worth_showing
 from tests.support.recall import AT, make_hit, make_item
 
@@ -67,11 +70,50 @@ def test_the_newest_comes_first_where_it_is_asked_for() -> None:
     assert ids(shown) == ["not_oth", "not_shp"]
 
 
-def test_confidence_grows_with_the_share_and_the_rarity_of_what_an_item_has() -> None:
+def test_confidence_grows_with_the_share_of_the_question_and_with_its_length() -> None:
     counts = {"kafka": 1, "lag": 3, "service": 900}
     expected = Expectation.of([*counts, "zeppelin"], lambda term: counts.get(term, 0), 1000)
-    all_of_it = expected.confidence({"kafka", "lag", "service"})
-    assert all_of_it > expected.confidence({"kafka"}) > expected.confidence({"service"})
+    all_of_it, kafka, service = (
+        expected.measures(having, "", None).confidence
+        for having in ({"kafka", "lag", "service"}, {"kafka"}, {"service"})
+    )
+    assert all_of_it > kafka > service
     assert expected.share({"kafka", "lag", "service"}) < 1
+    shorter = Expectation.of(["kafka"], lambda term: counts.get(term, 0), 1000)
+    longer = Expectation.of(["kafka", "lag"], lambda term: counts.get(term, 0), 1000)
+    assert (
+        shorter.measures({"kafka"}, "", None).confidence
+        < longer.measures({"kafka", "lag"}, "", None).confidence
+    )
     spanning = Expectation.of(["周报", "报写", "写了"], lambda term: int(term == "周报"), 1000)
     assert spanning.share({"周报"}) == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "other"),
+    [
+        ("What is Ann's phone number?", "Ann: 020 7946", "Ann has a new phone."),
+        ("How much is the rent?", "The rent is 900 euros.", "The rent is paid by Ann."),
+        ("When is the demo?", "The demo is on Friday.", "The demo is Ann's."),
+        ("How many boxes are left?", "Twelve boxes are left.", "Boxes are in the shed."),
+        ("老王的手机号是多少？", "老王 13800138000", "老王换手机了"),
+        ("房租多少钱？", "房租三千块", "房租由小李付"),
+        ("演示是几号？", "演示改到二十七号", "演示由小李做"),
+        ("还有几个箱子？", "箱子还有十二个", "箱子放在车库"),
+    ],
+)
+def test_an_item_without_what_is_asked_for_is_less_likely(
+    question: str, answer: str, other: str
+) -> None:
+    wording = QuestionWords.of(question)
+    expected = Expectation.of(wording.of_the_matter, lambda _: 1, 1000)
+    having = {*wording.of_the_matter}
+    assert expected.measures(having, answer, wording.form).lacks == 0
+    assert expected.measures(having, other, wording.form).lacks == 1
+
+
+def test_what_is_asked_for_counts_where_most_of_the_words_stand() -> None:
+    wording = QuestionWords.of("How much is the rent?")
+    expected = Expectation.of(wording.of_the_matter, lambda _: 1, 1000)
+    body = "The rent is paid by Ann.\nShe said so.\nTickets: 900 euros."
+    assert expected.measures({"rent"}, body, wording.form).lacks == 1
