@@ -79,10 +79,17 @@ async def test_the_first_piece_comes_at_once_and_later_ones_with_the_tick_or_the
 async def test_the_tick_wakes_the_reader() -> None:
     queue = EventQueue()
     reading = queue.read()
-    with anyio.fail_after(30):
-        for text in "abc":
-            queue.put(TextDelta(text=text))
-            assert await anext(reading) == TextDelta(text=text)
+    with anyio.fail_after(10):
+        queue.put(TextDelta(text="a"))
+        assert await anext(reading) == TextDelta(text="a")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(put_when_all_wait, queue, TextDelta(text="b"))
+            assert await anext(reading) == TextDelta(text="b")
+
+
+async def put_when_all_wait(queue: EventQueue, event: EngineEvent) -> None:
+    await anyio.wait_all_tasks_blocked()
+    queue.put(event)
 
 
 async def test_the_last_event_is_the_last() -> None:
