@@ -45,6 +45,8 @@ class _Entry:
 
     event: TurnEvent | None
     ending: Turn | None = None
+    is_synced: bool = True
+    """False: a cut of the power may lose it until a synced entry is stored."""
     stored: anyio.Event = field(default_factory=anyio.Event)
     more: list[str] = field(default_factory=list)
     """Texts of later deltas that were joined to this one."""
@@ -81,7 +83,7 @@ class TurnEvents:
             return
         if kind in DELTAS and self._join(kind, fields):
             return
-        self._last = _Entry(self.make_event(kind, fields))
+        self._last = _Entry(self.make_event(kind, fields), is_synced=kind not in DELTAS)
         self._log.enqueue(self._last)
 
     def _join(self, kind: str, fields: dict[str, Any]) -> bool:
@@ -104,7 +106,8 @@ class TurnEvents:
     async def note_ending(self, turn: Turn) -> None:
         """Store how the turn ended, still as running, before `complete`.
 
-        Recovery after a crash in between completes the turn with this ending. Waits as `complete` does.
+        Recovery after a crash in between completes the turn with this ending, so `complete` with the
+        same one need not be synced. Waits as `complete` does.
         """
         await self._store(_Entry(None, replace(turn, state="running")))
 
@@ -112,14 +115,14 @@ class TurnEvents:
         self._log.enqueue(entry)
         await entry.stored.wait()
 
-    async def complete(self, turn: Turn, fields: dict[str, Any]) -> None:
+    async def complete(self, turn: Turn, fields: dict[str, Any], *, is_synced: bool = True) -> None:
         """Store how the turn ended together with its last event, after everything emitted.
 
         Waits until it is stored, however long the store cannot be written; cancelling the wait
         does not take it back. A second call waits for the first one's.
         """
         if self._ending is None:
-            self._ending = _Entry(self.make_event(COMPLETED, fields), turn)
+            self._ending = _Entry(self.make_event(COMPLETED, fields), turn, is_synced)
             self._log.enqueue(self._ending)
         else:
             _log.error("turn_completed_twice", extra={"turn_id": self._turn.id})
@@ -306,10 +309,11 @@ class EventLog:
         sealed = [event for entry in batch if (event := entry.seal()) is not None]
         events = [replace(event, seq=seq) for seq, event in enumerate(sealed, self.stored_seq + 1)]
         endings = [entry.ending for entry in batch if entry.ending is not None]
+        is_synced = any(entry.is_synced for entry in batch)
         if endings:
-            await self._turns.finish(endings, events)
+            await self._turns.finish(endings, events, is_synced=is_synced)
         elif events:
-            await self._events.append(events)
+            await self._events.append(events, is_synced=is_synced)
         if events:
             self.feed.show(events)
 

@@ -167,10 +167,13 @@ class TurnStore(Protocol):
     async def start(self, turn_id: TurnId, at: datetime) -> None:
         """Mark a queued turn as running; one that is not queued stays as it is."""
 
-    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent]) -> None:
+    async def finish(
+        self, turns: Sequence[Turn], events: Sequence[TurnEvent], *, is_synced: bool = True
+    ) -> None:
         """Store how turns ended (state, times, result, session) and events, all or none.
 
-        The conversations' last activity moves. Idempotent; a turn that is gone is left out.
+        The conversations' last activity moves. Idempotent; a turn that is gone is left out. If not
+        `is_synced`, a cut of the power, not the end of the process, may lose it until a synced write follows.
 
         Raises:
             StoreConflict: an event's `seq`, or its `n` in its turn, is another's.
@@ -230,7 +233,10 @@ class RecordQueue(Protocol):
         """List changes with a higher `seq`, newest first, each with its turn as it is now."""
 
     async def done(self, changes: Sequence[QueuedChange]) -> None:
-        """Drop changes that are in the record; those of the same turns that came since stay."""
+        """Drop changes that are in the record; those of the same turns that came since stay.
+
+        A cut of the power may bring them back.
+        """
 
     async def add_all(self) -> None:
         """Note every completed turn, the newest one last."""
@@ -242,7 +248,8 @@ class FileChangeStore(Protocol):
     async def put(self, turn_id: TurnId, changes: dict[str, Any]) -> None:
         """Store a turn's changes, a JSON object; replaces earlier ones. No error if the turn is gone.
 
-        They go with their turn, and a fork copies them.
+        They go with their turn, and a fork copies them. A cut of the power may lose them until the next
+        `TurnStore.finish`.
         """
 
     async def get(self, turn_id: TurnId) -> dict[str, Any] | None:
@@ -255,12 +262,11 @@ class EventStore(Protocol):
     async def last_seq(self) -> int:
         """Return the highest `seq` that was ever stored, deleted ones included; 0 if none."""
 
-    async def append(self, events: Sequence[TurnEvent]) -> None:
+    async def append(self, events: Sequence[TurnEvent], *, is_synced: bool = True) -> None:
         """Store events, all or none; each carries its `seq`, higher than any stored before.
 
         Idempotent: an event that is stored already is left as it is. Events of a conversation that
-        is gone are left out. A cut of the power, not the end of the process, may lose `DELTAS` that no
-        other write has followed.
+        is gone are left out. `is_synced` as in `TurnStore.finish`.
 
         Raises:
             StoreConflict: an event's `seq`, or its `n` in its turn, is another's.

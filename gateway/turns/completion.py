@@ -8,9 +8,8 @@ import logging
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
-
-import anyio.to_thread
 
 from gateway.engine.events import RunFinished
 from gateway.jsonsafe import json_safe
@@ -58,20 +57,22 @@ class TurnCompletion:
             last_entry_id=context.evidence.last_entry_id,
         )
         await context.events.note_ending(ended)
+        noted = len(result["notices"])
         context.chronicle.completed(result, context.evidence.text, finished_at)
         if not await context.chronicle.record():
             self._add_late(Notice("memory_not_written", context.say("memory_not_written")), result)
         context.is_over = True
         context.journal.write("response", **result)
         await self._close_journal(result)
-        await context.events.complete(ended, result)
+        is_noted = len(result["notices"]) == noted
+        await context.events.complete(ended, result, is_synced=not is_noted)
         context.chronicle.ended()
         self._count(result)
 
     async def _result(self, memory: Mapping[str, Any], finished_at: datetime) -> dict[str, Any]:
         ending = self._ending()
         self._last_notices(ending)
-        if not await self._context.journal.flush():
+        if self._context.journal.lost:
             self._context.add_notice(self._journal_notice())
         return await self._made(self._context.evidence, ending, memory, finished_at)
 
@@ -98,7 +99,8 @@ class TurnCompletion:
         )
         clean = context.sanitizer.streamed
         reply = result["reply"] = await off_loop(clean, result["reply"])
-        result["steps"] = await anyio.to_thread.run_sync(clean_steps, result["steps"], reply, clean)
+        steps = partial(clean_steps, reply=reply, clean=clean)
+        result["steps"] = await off_loop(steps, result["steps"], more_chars=len(reply))
         safe: dict[str, Any] = json_safe(result)
         return safe
 

@@ -70,10 +70,12 @@ class RecordWorker:
         """Take over some changes, the newest first; return whether there were any."""
         async with self._lock:
             changes = await self._queue.newest(after=after, only_deleted=only_deleted, limit=_BATCH)
+            if not changes:
+                return False
             turns = {queued.change.turn_id: queued.change for queued in changes}
             await self._index.apply([self._wanted(change) for change in turns.values()])
             await self._queue.done(changes)
-            return bool(changes)
+            return True
 
     def _wanted(self, change: TurnChange) -> TurnChange:
         if self._is_on:

@@ -181,7 +181,9 @@ class InTwoSteps(SqliteTurnStore):
             await self._database.write(lambda writer: insert_conversation(writer, create))
         return await super().accept(turn, key=key)
 
-    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent]) -> None:
+    async def finish(
+        self, turns: Sequence[Turn], events: Sequence[TurnEvent], *, is_synced: bool = True
+    ) -> None:
         await super().finish(turns, [])
         await super().finish([], events)
 
@@ -205,7 +207,9 @@ class Reviving(SqliteTurnStore):
 class Strict(SqliteTurnStore):
     """Writes an ending once."""
 
-    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent]) -> None:
+    async def finish(
+        self, turns: Sequence[Turn], events: Sequence[TurnEvent], *, is_synced: bool = True
+    ) -> None:
         for turn in turns:
             known = await self.get(turn.id)
             if known is not None and known.state == "completed":
@@ -238,7 +242,9 @@ class Remembering(SqliteTurnStore):
         super().__init__(database)
         self._held: dict[str, Turn] = {}
 
-    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent]) -> None:
+    async def finish(
+        self, turns: Sequence[Turn], events: Sequence[TurnEvent], *, is_synced: bool = True
+    ) -> None:
         self._held |= {turn.id: turn for turn in turns}
         await super().finish(turns, events)
 
@@ -311,14 +317,16 @@ class CString(SqliteTurnStore):
 
 
 class Fragile(SqliteTurnStore):
-    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent]) -> None:
+    async def finish(
+        self, turns: Sequence[Turn], events: Sequence[TurnEvent], *, is_synced: bool = True
+    ) -> None:
         for turn in turns:
             json.dumps(turn.result, ensure_ascii=False, default=str).encode("utf-8", "strict")
         await super().finish(turns, events)
 
 
 class OneByOne(SqliteEventStore):
-    async def append(self, events: Sequence[TurnEvent]) -> None:
+    async def append(self, events: Sequence[TurnEvent], *, is_synced: bool = True) -> None:
         for event in events:
             await super().append([event])
 
@@ -326,7 +334,7 @@ class OneByOne(SqliteEventStore):
 class Doubling(SqliteEventStore):
     """Refuses what it has already."""
 
-    async def append(self, events: Sequence[TurnEvent]) -> None:
+    async def append(self, events: Sequence[TurnEvent], *, is_synced: bool = True) -> None:
         for event in events:
             if await self.find(event.turn_id, event.n) is not None:
                 raise StoreConflict("It is there.")

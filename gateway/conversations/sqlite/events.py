@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gateway.conversations.model import COMPLETED, DELTAS, Turn, TurnEvent
+from gateway.conversations.model import COMPLETED, Turn, TurnEvent
 from gateway.conversations.sqlite.rows import event_of
 from gateway.ids import ConversationId, TurnId
 from gateway.jsonsafe import json_text
@@ -54,10 +54,9 @@ class SqliteEventStore:
         assert row is not None
         return int(row["last"])
 
-    async def append(self, events: Sequence[TurnEvent]) -> None:
+    async def append(self, events: Sequence[TurnEvent], *, is_synced: bool = True) -> None:
         await self._database.write(
-            lambda writer: insert_events(writer, events),
-            is_synced=not DELTAS.issuperset(event.type for event in events),
+            lambda writer: insert_events(writer, events), is_synced=is_synced
         )
 
     async def last_n(self, turn_id: TurnId) -> int:

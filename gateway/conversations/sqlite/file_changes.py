@@ -20,7 +20,8 @@ class SqliteFileChangeStore:
                 "INSERT INTO file_changes (turn_id, data) SELECT id, ? FROM turns WHERE id = ?"
                 " ON CONFLICT (turn_id) DO UPDATE SET data = excluded.data",
                 (json_text(changes), turn_id),
-            )
+            ),
+            is_synced=False,
         )
 
     async def get(self, turn_id: TurnId) -> dict[str, Any] | None:

@@ -55,7 +55,8 @@ class SqliteRecordQueue:
         await self._database.write(
             lambda writer: writer.executemany(
                 "DELETE FROM record_changes WHERE seq = ?", [(change.seq,) for change in changes]
-            )
+            ),
+            is_synced=False,
         )
 
     async def add_all(self) -> None:

@@ -115,7 +115,9 @@ class SqliteTurnStore:
             )
         )
 
-    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent]) -> None:
+    async def finish(
+        self, turns: Sequence[Turn], events: Sequence[TurnEvent], *, is_synced: bool = True
+    ) -> None:
 
         def work(writer: sqlite3.Connection) -> None:
             writer.executemany(
@@ -133,7 +135,7 @@ class SqliteTurnStore:
             )
             insert_events(writer, without_results(events, turns))
 
-        await self._database.write(work)
+        await self._database.write(work, is_synced=is_synced)
 
     async def unfinished(self) -> Sequence[Turn]:
         return await self._database.values(

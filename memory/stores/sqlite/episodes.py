@@ -63,7 +63,9 @@ class SqliteEpisodeStore:
 
     async def mark_remembered(self, turn_id: str) -> None:
         now = self._now()
-        await self._database.write(lambda writer: mark_remembered_blocking(writer, turn_id, now))
+        await self._database.write(
+            lambda writer: mark_remembered_blocking(writer, turn_id, now), is_synced=False
+        )
 
     async def recalled_texts(self, item_ids: Sequence[str], scope: Scope) -> Sequence[str] | None:
         wanted = list(dict.fromkeys(item_ids))[:_MAX_RECALLED]

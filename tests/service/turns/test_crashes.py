@@ -68,11 +68,15 @@ def hold_the_last_event(monkeypatch: pytest.MonkeyPatch) -> Held:
     held, finish = Held(), SqliteTurnStore.finish
 
     async def held_finish(
-        self: SqliteTurnStore, turns: Sequence[Turn], events: Sequence[TurnEvent]
+        self: SqliteTurnStore,
+        turns: Sequence[Turn],
+        events: Sequence[TurnEvent],
+        *,
+        is_synced: bool = True,
     ) -> None:
         if any(event.type == COMPLETED for event in events):
             await held.hold()
-        await finish(self, turns, events)
+        await finish(self, turns, events, is_synced=is_synced)
 
     monkeypatch.setattr(SqliteTurnStore, "finish", held_finish)
     return held
@@ -204,10 +208,12 @@ def hold_events(monkeypatch: pytest.MonkeyPatch, kind: str) -> Held:
     """Hold the transactions with events of a kind."""
     held, append = Held(), SqliteEventStore.append
 
-    async def held_append(self: SqliteEventStore, events: Sequence[TurnEvent]) -> None:
+    async def held_append(
+        self: SqliteEventStore, events: Sequence[TurnEvent], *, is_synced: bool = True
+    ) -> None:
         if any(event.type == kind for event in events):
             await held.hold()
-        await append(self, events)
+        await append(self, events, is_synced=is_synced)
 
     monkeypatch.setattr(SqliteEventStore, "append", held_append)
     return held

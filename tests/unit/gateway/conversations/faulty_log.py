@@ -66,8 +66,10 @@ class FaultyEvents(SqliteEventStore):
         self.reads = 0
         self.before_answer: Callable[[], Awaitable[None]] | None = None
 
-    async def append(self, events: Sequence[TurnEvent]) -> None:
-        await self._disk.write(events, lambda: super(FaultyEvents, self).append(events))
+    async def append(self, events: Sequence[TurnEvent], *, is_synced: bool = True) -> None:
+        await self._disk.write(
+            events, lambda: super(FaultyEvents, self).append(events, is_synced=is_synced)
+        )
 
     async def after(
         self,
@@ -89,14 +91,19 @@ class FaultyTurns(SqliteTurnStore):
         super().__init__(database)
         self._disk = disk
 
-    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent]) -> None:
-        await self._disk.write(events, lambda: super(FaultyTurns, self).finish(turns, events))
+    async def finish(
+        self, turns: Sequence[Turn], events: Sequence[TurnEvent], *, is_synced: bool = True
+    ) -> None:
+        await self._disk.write(
+            events, lambda: super(FaultyTurns, self).finish(turns, events, is_synced=is_synced)
+        )
 
 
 class Bench:
     """A log on real stores with a disk that can fail."""
 
     def __init__(self, database: Database, **options: Any) -> None:
+        self.database = database
         self.disk = Disk()
         self.events = FaultyEvents(database, self.disk)
         self.stores: Stores = stores_on(database)

@@ -17,28 +17,7 @@ from tests.conformance.suites.conversation_values import (
     event,
     turn,
 )
-from tests.support.quick_databases import be_as_shipped
 from tests.support.stores import open_file, stores_on
-
-
-async def test_only_commits_of_text_alone_do_not_wait_for_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    be_as_shipped(monkeypatch)
-    async with open_file(tmp_path) as database:
-        stores = stores_on(database)
-        one = await stores.turns.accept(turn(), create=conversation())
-        said: list[str] = []
-        await database.write(lambda writer: writer.set_trace_callback(said.append))
-        kinds = [["text.delta", "thinking.delta"], ["text.delta", "notice"], ["tool.started"]]
-        for number, types in enumerate(kinds):
-            batch = [
-                event(2 * number + n, one, 2 * number + n, type=t) for n, t in enumerate(types, 1)
-            ]
-            await stores.events.append(batch)
-        await stores.turns.finish([ended(one)], [event(9, one, 9, type="text.delta")])
-        levels = [line.split("=")[1] for line in said if line.startswith("PRAGMA synchronous=")]
-        assert levels == ["NORMAL", "FULL", "FULL", "FULL"]
 
 
 async def test_no_query_of_a_busy_server_reads_a_whole_table_or_sorts(tmp_path: Path) -> None:
