@@ -4,6 +4,7 @@ The kernel supports no exception below an allowed path, so the lists are narrow,
 files inside the workspace.
 """
 
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,104 +14,18 @@ _HTTPS = 443
 _SOCKS = dict.fromkeys(("socks", "socks4", "socks4a", "socks5", "socks5h"), 1080)
 _PORTS = {"http": 80, "https": _HTTPS, **_SOCKS}
 
-PROGRAMS = (
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/nix/store",
-    "/gnu/store",
-)
+_TOLD = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+PROGRAMS: tuple[str, ...] = tuple(_TOLD["programs"].split())
 """The system's programs and libraries: read and run."""
-
-_OF_ETC = (
-    # names, addresses, users
-    "gai.conf",
-    "group",
-    "host.conf",
-    "hostname",
-    "hosts",
-    "nsswitch.conf",
-    "passwd",
-    "protocols",
-    "resolv.conf",
-    "services",
-    # certificates, and never the folders with private keys beside them
-    "ca-certificates",
-    "ca-certificates.conf",
-    "crypto-policies",
-    "pki/ca-trust",
-    "pki/tls/cert.pem",
-    "pki/tls/certs",
-    "pki/tls/openssl.cnf",
-    "ssl/cert.pem",
-    "ssl/certs",
-    "ssl/openssl.cnf",
-    # programs and the shell
-    "alternatives",
-    "bash.bashrc",
-    "bashrc",
-    "gitconfig",
-    "inputrc",
-    "ld-musl-aarch64.path",
-    "ld-musl-x86_64.path",
-    "ld.so.cache",
-    "ld.so.conf",
-    "ld.so.conf.d",
-    "ld.so.preload",
-    "profile",
-    "profile.d",
-    "shells",
-    "terminfo",
-    # language, time, kind of system
-    "locale.alias",
-    "locale.conf",
-    "localtime",
-    "magic",
-    "mime.types",
-    "os-release",
-    "timezone",
-    # managed settings of the agent program
-    "claude-code",
-)
-
-READABLE = (
-    *(f"/etc/{name}" for name in _OF_ETC),
-    # All of it, because a rule for one file below it is lost when the kernel forgets that file. Landlock
-    # itself restricts environment, memory and open files to the own processes.
-    "/proc",
-    "/run/systemd/resolve",
-    "/sys/devices/system/cpu",
-    "/sys/fs/cgroup",
-    "/sys/kernel/mm/transparent_hugepage",
-    "/var/lib/ca-certificates",
+READABLE: tuple[str, ...] = (
+    *(f"/etc/{name}" for names in _TOLD["etc"].values() for name in names.split()),
+    *_TOLD["other"]["readable"].split(),
 )
 """System paths that may be read, but not run."""
-
-DEVICES = ("/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero")
+DEVICES: tuple[str, ...] = tuple(_TOLD["other"]["devices"].split())
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-_NAME_A_PLACE = (
-    "AWS_CA_BUNDLE",
-    "AWS_CONFIG_FILE",
-    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
-    "AWS_SHARED_CREDENTIALS_FILE",
-    "AWS_WEB_IDENTITY_TOKEN_FILE",
-    "AZURE_CLIENT_CERTIFICATE_PATH",
-    "AZURE_CONFIG_DIR",
-    "AZURE_FEDERATED_TOKEN_FILE",
-    "CLAUDE_CODE_CLIENT_CERT",
-    "CLAUDE_CODE_CLIENT_KEY",
-    "CLOUDSDK_CONFIG",
-    "GOOGLE_APPLICATION_CREDENTIALS",
-    "NODE_EXTRA_CA_CERTS",
-    "REQUESTS_CA_BUNDLE",
-    "SSL_CERT_DIR",
-    "SSL_CERT_FILE",
-)
+_NAME_A_PLACE: tuple[str, ...] = tuple(_TOLD["other"]["name_a_place"].split())
 """Variables of the agent's environment that name a file or directory it must read."""
 
 
