@@ -4,7 +4,7 @@ A value is a plain word, a quoted one, or several of them with commas between. S
 expand are refused, so that a value is what is written.
 """
 
-from collections.abc import Mapping
+import re
 from dataclasses import dataclass
 
 from policies.denials import denied, refused_signs
@@ -14,7 +14,12 @@ from policies.windows.lines import SMART_DOUBLE, SMART_SINGLE, check_plain
 
 _IN_DOUBLE = refused_signs("powershell_double_quotes")
 _IN_SINGLE = refused_signs("powershell_single_quotes")
-_CONSTANTS = {":$true": True, ":$false": False}
+_CONSTANTS = {":$true": True, ":$false": False, "": None}
+_START = re.compile(r"[ \t]*(?=[^ \t])")
+_PARAMETER = re.compile(r"-([a-z]+)(:\$true|:\$false)?(?![^ \t])", re.IGNORECASE | re.ASCII)
+_QUOTED = re.compile(r"'(?P<single>(?:[^']|'')*+)'|\"(?P<double>[^\"]*)\"")
+_COMMA = re.compile(r"[ \t]*,[ \t]*")
+_ENDS = {"", ",", *BLANK}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,129 +34,74 @@ class Argument:
     """The value of `:$true` or `:$false`."""
 
 
-class _Reader:
-    """One pass over the arguments of one line."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
-        self.words = 0
-
-    def run(self) -> tuple[Argument, ...]:
-        arguments: list[Argument] = []
-        while self._skip_blanks():
-            arguments.append(self._read_argument())
-            self.words += 1
-            if self.words > MAX_WORDS:
-                raise denied("too_many_words")
-        return tuple(arguments)
-
-    def _skip_blanks(self) -> bool:
-        while self.text[self.at : self.at + 1] in {*BLANK}:
-            self.at += 1
-        return self.at < len(self.text)
-
-    def _ends_word(self, at: int) -> bool:
-        return self.text[at : at + 1] in {"", *BLANK}
-
-    def _read_argument(self) -> Argument:
-        if self.text.startswith("--%", self.at):
-            check_plain(self.text, self.at, starts=True)
-        if self.text[self.at] == "-":
-            return self._read_parameter()
-        return Argument(None, self._read_elements())
-
-    def _read_parameter(self) -> Argument:
-        end = self.at + 1
-        while self.text[end : end + 1].isascii() and self.text[end : end + 1].isalpha():
-            end += 1
-        name = self.text[self.at + 1 : end].lower()
-        if name and self._ends_word(end):
-            self.at = end
-            return Argument(name, ())
-        for word, value in _CONSTANTS.items():
-            after = end + len(word)
-            if name and self.text[end:after].lower() == word and self._ends_word(after):
-                self.at = after
-                return Argument(name, (), value)
-        raise self._refuse_parameter()
-
-    def _refuse_parameter(self) -> Refused:
-        word = self.text[self.at :].split(maxsplit=1)[0]
-        for at in range(self.at, self.at + len(word)):
-            check_plain(self.text, at, starts=False)
-        return denied("parameter_form", show(word))
-
-    def _read_elements(self) -> tuple[str, ...]:
-        elements: list[str] = []
-        while True:
-            elements.append(self._read_element())
-            self.words += 1
-            end = self.at
-            if not self._skip_blanks() or self.text[self.at] != ",":
-                self.at = end
-                return tuple(elements)
-            self.at += 1
-            if not self._skip_blanks() or self.text[self.at] in {",", "-"}:
-                raise denied("array_form.elements")
-
-    def _read_element(self) -> str:
-        quote = self.text[self.at]
-        if quote == "'":
-            return self._read_single_quoted()
-        if quote == '"':
-            return self._read_double_quoted()
-        return self._read_plain()
-
-    def _read_plain(self) -> str:
-        start = self.at
-        while not self._ends_word(self.at) and self.text[self.at] != ",":
-            if self.text[self.at] in {"'", '"'}:
-                raise denied("quote_inside_word")
-            check_plain(self.text, self.at, starts=self.at == start)
-            self.at += 1
-        if self.at == start:
-            raise denied("array_form")
-        return self.text[start : self.at]
-
-    def _read_single_quoted(self) -> str:
-        chars: list[str] = []
-        at = self.at + 1
-        while True:
-            end = self.text.find("'", at)
-            if end < 0:
-                raise denied("unclosed_quote.windows")
-            chars.append(self.text[at:end])
-            if self.text[end + 1 : end + 2] != "'":
-                break
-            chars.append("'")
-            at = end + 2
-        return self._close("".join(chars), end + 1, _IN_SINGLE, SMART_SINGLE)
-
-    def _read_double_quoted(self) -> str:
-        end = self.text.find('"', self.at + 1)
-        if end < 0:
-            raise denied("unclosed_quote.windows")
-        inner = self.text[self.at + 1 : end]
-        return self._close(inner, end + 1, _IN_DOUBLE, SMART_DOUBLE | SMART_SINGLE)
-
-    def _close(
-        self, inner: str, after: int, rules: Mapping[str, tuple[str, ...]], smart: frozenset[str]
-    ) -> str:
-        for char in inner:
-            if char in rules:
-                raise Refused(*rules[char])
-            if char in smart:
-                check_plain(char, 0, starts=False)
-        if not self._ends_word(after) and self.text[after] != ",":
-            raise denied("quote_inside_word")
-        self.at = after
-        return inner
-
-
 def split_powershell_words(text: str) -> tuple[Argument, ...]:
     """Split what follows a cmdlet's name, or refuse it; linear in its length."""
-    return _Reader(text).run()
+    arguments: list[Argument] = []
+    at = words = 0
+    while start := _START.match(text, at):
+        argument, at = _read_argument(text, start.end())
+        arguments.append(argument)
+        words += 1 + len(argument.elements)
+        if words > MAX_WORDS:
+            raise denied("too_many_words")
+    return tuple(arguments)
+
+
+def _read_argument(text: str, at: int) -> tuple[Argument, int]:
+    """Read the argument that begins at a place; return it and where it ends."""
+    if text.startswith("--%", at):
+        check_plain(text, at, starts=True)
+    if text[at] != "-":
+        elements, at = _read_elements(text, at)
+        return Argument(None, elements), at
+    if named := _PARAMETER.match(text, at):
+        return Argument(named[1].lower(), (), _CONSTANTS[(named[2] or "").lower()]), named.end()
+    word = text[at:].split(maxsplit=1)[0]
+    for place in range(at, at + len(word)):
+        check_plain(text, place, starts=False)
+    raise denied("parameter_form", show(word))
+
+
+def _read_elements(text: str, at: int) -> tuple[tuple[str, ...], int]:
+    elements: list[str] = []
+    while True:
+        element, at = _read_quoted(text, at) if text[at] in "'\"" else _read_plain(text, at)
+        elements.append(element)
+        comma = _COMMA.match(text, at)
+        if comma is None:
+            return tuple(elements), at
+        at = comma.end()
+        if text[at : at + 1] in {"", ",", "-"}:
+            raise denied("array_form.elements")
+
+
+def _read_plain(text: str, start: int) -> tuple[str, int]:
+    at = start
+    while text[at : at + 1] not in _ENDS:
+        if text[at] in "'\"":
+            raise denied("quote_inside_word")
+        check_plain(text, at, starts=at == start)
+        at += 1
+    if at == start:
+        raise denied("array_form")
+    return text[start:at], at
+
+
+def _read_quoted(text: str, at: int) -> tuple[str, int]:
+    quoted = _QUOTED.match(text, at)
+    if quoted is None:
+        raise denied("unclosed_quote.windows")
+    inner, rules, smart = quoted["double"], _IN_DOUBLE, SMART_DOUBLE | SMART_SINGLE
+    if quoted["single"] is not None:
+        inner, rules, smart = quoted["single"].replace("''", "'"), _IN_SINGLE, SMART_SINGLE
+    for char in inner:
+        if char in rules:
+            raise Refused(*rules[char])
+        if char in smart:
+            check_plain(char, 0, starts=False)
+    if text[quoted.end() : quoted.end() + 1] not in _ENDS:
+        raise denied("quote_inside_word")
+    return inner, quoted.end()
 
 
 def quote_for_powershell(text: str) -> str:
