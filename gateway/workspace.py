@@ -25,25 +25,7 @@ _Written: TypeAlias = dict[str, list[str]]
 _State: TypeAlias = Literal["missing", "current", "earlier", "theirs"]
 """An installed skill compared with ours: `earlier` is an untouched older version of ours."""
 
-_README = """\
-# Memory
-
-Notes that last from one conversation to the next. The agent reads and writes them here, and so may
-you: they are plain Markdown and YAML. What you change or delete counts from the next message on.
-
-- One file a topic, such as `deployment.md`; `index.md` is the table of contents.
-- Ask in the chat: "remember that …", "what do you remember?", "tidy up the notes", "forget …".
-- No passwords, tokens or keys: what stands here is shown to the model.
-
-# 记忆
-
-这里的笔记会从一次对话保留到下一次。助手在这里读写，您也可以：都是普通的 Markdown 和 YAML 文件。
-您的修改或删除从下一条消息起生效。
-
-- 一个主题一个文件，例如 `deployment.md`；`index.md` 是目录。
-- 在对话里说：“记住……”“你记得什么？”“整理一下笔记”“忘掉……”。
-- 不要写入密码、令牌或密钥：这里的内容会给模型看到。
-"""
+_README = Path(__file__).with_name("memory_readme.md")
 
 
 def skill_names(source: Path) -> tuple[str, ...]:
@@ -79,7 +61,7 @@ def prepare_workspace_blocking(workspace: Path, skills_source: Path) -> None:
             _probe(folder)
         readme = memory / "README.md"
         if not os.path.lexists(readme):
-            _write_atomically(readme, _README.encode())
+            _write_atomically(readme, _README.read_bytes())
         claude = _make_folder(workspace, ".claude")
         _install(skills, _make_folder(claude, "skills"))
 

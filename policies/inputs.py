@@ -4,8 +4,10 @@ An input that is not listed is refused, because a newer tool may give it a meani
 """
 
 import re
+import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from policies.visible_text import show
@@ -16,74 +18,38 @@ MAX_DEPTH = 32
 _DIGITS = re.compile(r"\d{1,9}(?:\.\d+)?")
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
 def _is_count(value: object) -> bool:
     if isinstance(value, str):
         return _DIGITS.fullmatch(value) is not None
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
 
 
-def _is_flag(value: object) -> bool:
-    return isinstance(value, bool) or value in {"true", "false"}
-
-
-def _is_anything(_value: object) -> bool:
-    return True
-
-
 _Check = Callable[[object], bool]
+_CHECKS: Mapping[str, _Check] = {
+    "text": lambda value: isinstance(value, str),
+    "count": _is_count,
+    "flag": lambda value: isinstance(value, bool) or value in {"true", "false"},
+    "anything": lambda _value: True,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
-    required: Mapping[str, _Check]
-    optional: Mapping[str, _Check] = field(default_factory=dict)
+    required: tuple[str, ...]
+    checks: Mapping[str, _Check]
 
 
-def _all(check: _Check, names: str) -> dict[str, _Check]:
-    return dict.fromkeys(names.split(), check)
+def _read_inputs(told: Mapping[str, str]) -> _Inputs:
+    """Read a tool's entry of `inputs.toml`."""
+    named = [(name, kind) for kind, names in told.items() for name in names.split()]
+    return _Inputs(
+        required=tuple(name.removesuffix("*") for name, _ in named if name.endswith("*")),
+        checks={name.removesuffix("*"): _CHECKS[kind] for name, kind in named},
+    )
 
 
-_SHELL = _Inputs(
-    {"command": _is_text},
-    {
-        "description": _is_text,
-        "timeout": _is_count,
-        **_all(_is_anything, "run_in_background dangerouslyDisableSandbox"),
-    },
-)
-_INPUTS: Mapping[str, _Inputs] = {
-    "Read": _Inputs(
-        {"file_path": _is_text}, {**_all(_is_count, "offset limit"), "pages": _is_text}
-    ),
-    "Write": _Inputs(_all(_is_text, "file_path content")),
-    "Edit": _Inputs(_all(_is_text, "file_path old_string new_string"), {"replace_all": _is_flag}),
-    "NotebookEdit": _Inputs(
-        _all(_is_text, "notebook_path new_source"),
-        {**_all(_is_text, "cell_id cell_type edit_mode"), "cell_number": _is_count},
-    ),
-    "Glob": _Inputs({"pattern": _is_text}, {"path": _is_text}),
-    "Grep": _Inputs(
-        {"pattern": _is_text},
-        {
-            **_all(_is_text, "path glob type output_mode"),
-            **_all(_is_count, "-A -B -C context head_limit offset"),
-            **_all(_is_flag, "-n -i -o multiline"),
-        },
-    ),
-    "Bash": _SHELL,
-    "PowerShell": _SHELL,
-    "Skill": _Inputs({"skill": _is_text}, {"args": _is_text}),
-    "TodoWrite": _Inputs({"todos": _is_anything}),
-    "ToolSearch": _Inputs({"query": _is_text}, {"max_results": _is_count}),
-    "AskUserQuestion": _Inputs(
-        {"questions": _is_anything}, _all(_is_anything, "answers annotations metadata")
-    ),
-    "WebFetch": _Inputs(_all(_is_text, "url prompt")),
-}
+_TOLD = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_INPUTS = {tool: _read_inputs(told) for tool, told in _TOLD.items()}
 
 KNOWN_TOOLS = frozenset(_INPUTS)
 """Every built-in tool that the policy can judge, by its exact name."""
@@ -112,10 +78,9 @@ def find_input_fault(tool: str, given: object) -> str | None:
     for key in inputs.required:
         if key not in given:
             return f"without {key}"
-    checks = {**inputs.required, **inputs.optional}
     for key, value in given.items():
-        if key not in checks:
+        if key not in inputs.checks:
             return f"with the unknown input {show(str(key))}"
-        if not checks[key](value):
+        if not inputs.checks[key](value):
             return f"with a wrong value for {key}"
     return None
