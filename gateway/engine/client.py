@@ -21,7 +21,6 @@ from claude_agent_sdk import (
     ProcessError,
     StreamEvent,
 )
-from claude_agent_sdk._errors import MessageParseError
 
 from gateway.engine import processes
 from gateway.engine.events import (
@@ -35,13 +34,14 @@ from gateway.engine.events import (
 )
 from gateway.engine.hooks import RunHooks
 from gateway.engine.message_filter import MessageFilter
+from gateway.engine.private_sdk import MessageParseError, rewind
 from gateway.engine.protocol import (
     ClientDead,
     EngineError,
     EngineUnavailable,
     Prompt,
 )
-from gateway.engine.runs import Interrupt, SdkRun, Send
+from gateway.engine.runs import Interrupt, Rewind, SdkRun, Send
 from gateway.engine.translate import translate
 from gateway.engine.transport import AgentTransport, read_refusal, repair
 from gateway.relay.reports import ServiceReport
@@ -60,7 +60,7 @@ _MAX_COMMANDS = 16
 """One run and one interrupt wait at a time, so this is never reached."""
 
 OnUnsolicited = Callable[[Message], None]
-_Command = Send | Interrupt
+_Command = Send | Interrupt | Rewind
 
 
 class SdkClient:
@@ -126,6 +126,21 @@ class SdkClient:
         """Pass on what the relay saw of the model's service."""
         if self._run is not None:
             self._run.queue.put(ServiceFailed(report=report))
+
+    async def rewind(self, run: SdkRun) -> bool:
+        """Take the session back to before a run that has ended; return whether the agent did so."""
+        command = Rewind(run)
+        try:
+            self._commands_in.send_nowait(command)
+            await command.done.wait()
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            return False
+        return command.rewound
+
+    def leave_session(self) -> str:
+        """Forget the session so far, of which nothing is left, and return its id."""
+        session_id, self._session_id = self._session_id, None
+        return session_id or ""
 
     def count_cost_from(self, spent_usd: float) -> None:
         """Set the session's cost before this client; the agent program continues from it."""
@@ -239,8 +254,18 @@ class SdkClient:
         async for command in self._commands:
             if isinstance(command, Interrupt):
                 await self._interrupt(sdk, command.run)
+            elif isinstance(command, Rewind):
+                await self._rewind(sdk, command)
             elif not command.is_withdrawn:
                 await self._query(sdk, command)
+
+    async def _rewind(self, sdk: ClaudeSDKClient, command: Rewind) -> None:
+        try:
+            command.rewound = await rewind(sdk, command.run.uuid)
+        except Exception:  # noqa: BLE001  the SDK raises bare Exceptions
+            _log.info("rewind_failed", exc_info=True)
+        finally:
+            command.done.set()
 
     async def _query(self, sdk: ClaudeSDKClient, command: Send) -> None:
         command.is_taken = True
@@ -390,6 +415,7 @@ class SdkClient:
                 break
             if isinstance(command, Send):
                 command.failure = "the client is closed"
+            if not isinstance(command, Interrupt):
                 command.done.set()
         self._commands.close()
 

@@ -176,6 +176,8 @@ class RunHooks:
         self, _hook_input: HookInput, _tool_use_id: str | None, _context: HookContext
     ) -> HookJSONOutput:
         prompt = self._prompt
+        if prompt is not None and prompt.is_blocked:
+            return {"decision": "block", "reason": ""}
         if prompt is None or prompt.context is None:
             return {}
         context = await prompt.context()

@@ -227,8 +227,13 @@ class ClientPool:
         self._held[conversation_id] = fresh
         return Lease(client=client, origin=origin, session_lost=lost, client_died=died)
 
+    def text_began(self) -> None:
+        """Report the first text of a turn; prewarming waits for it."""
+        self._prewarm.refill()
+
     def release(self, conversation_id: str) -> None:
         """Return the client to the pool after a turn; it stays live for the next one."""
+        self._prewarm.refill()
         held = self._held.get(conversation_id)
         if held is None:
             return
@@ -242,6 +247,7 @@ class ClientPool:
 
     async def discard(self, conversation_id: str) -> None:
         """Kill the client and return when its processes are gone. The session stays."""
+        self._prewarm.refill()
         held = self._held.get(conversation_id)
         if held is not None:
             await held.client.kill()

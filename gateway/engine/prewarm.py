@@ -42,6 +42,8 @@ class PrewarmPool:
         self._size = size
         self._warmings: list[_Warming] = []
         self._others_connect = 0
+        self._refill_waits = False
+        """A client was taken and its turn has no text yet."""
         self._changed = anyio.Event()
         self._scope = anyio.CancelScope()
         self._closed = False
@@ -76,6 +78,7 @@ class PrewarmPool:
                 return None
             self._remove(warming)
             if warming.client.is_alive():
+                self._refill_waits = True
                 return warming.client
             await warming.client.close()
         return None
@@ -98,6 +101,12 @@ class PrewarmPool:
             yield
         finally:
             self._others_connect -= 1
+            self._notify()
+
+    def refill(self) -> None:
+        """Report that a turn has its first text, or has ended: a new client does not delay it any more."""
+        if self._refill_waits:
+            self._refill_waits = False
             self._notify()
 
     async def run(self) -> None:
@@ -124,14 +133,15 @@ class PrewarmPool:
 
     async def _give_way(self) -> None:
         with anyio.move_on_after(_LONGEST_WAY_S):
-            while self._others_connect > 0:
+            while self._others_connect > 0 or self._refill_waits:
                 await self._changed.wait()
+        self._refill_waits = False
 
     async def _warm_one(self) -> bool:
         warming = _Warming()
         self._warmings.append(warming)
         try:
-            warming.client = await self._engine.connect(self._spec, SessionOrigin())
+            warming.client = await self._engine.connect(self._spec, SessionOrigin(warm_up=True))
         except EngineError as exc:
             _log.warning("prewarming_failed", extra={"reason": str(exc), "detail": exc.detail})
         except Exception:  # noqa: BLE001  the server must go on without prewarmed clients

@@ -75,6 +75,8 @@ class Prompt:
     """Answers the gateway's own tools; None: the run has none."""
     calls_before: int = 0
     """The number of tool calls in the turn so far; the run continues the numbering."""
+    is_blocked: bool = False
+    """The model does not see it: the agent only gets ready for a prompt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,8 @@ class SessionOrigin:
     resume: str | None = None
     fork_at: str | None = None
     """With `resume`: fork into a new session after this message; the old one stays."""
+    warm_up: bool = False
+    """The client is not needed yet: it may be run once, so that its first turn is quick."""
 
 
 class AgentRun(Protocol):

@@ -143,6 +143,15 @@ class Send:
 
 
 @dataclass(eq=False, slots=True)
+class Rewind:
+    """The command to take the session back to before a run's prompt; once `done` is set, `rewound` tells."""
+
+    run: SdkRun
+    done: anyio.Event = field(default_factory=anyio.Event)
+    rewound: bool = False
+
+
+@dataclass(eq=False, slots=True)
 class Interrupt:
     """The command to interrupt a run, if it is still in progress."""
 

@@ -5,6 +5,7 @@ import logging
 import re
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from gateway.engine.protocol import (
     SessionOrigin,
     WorkspaceUntrusted,
 )
+from gateway.engine.warm_up import warm_up
 from gateway.trust import TrustReport, review_folder_blocking
 from gateway.version import COMMAND
 
@@ -30,6 +32,9 @@ _log = logging.getLogger(__name__)
 _SESSION_ID = re.compile(r"[0-9a-fA-F-]{36}")
 _COST_MARK = b'"cost-state"'
 _BLOCK_BYTES = 1 << 16
+_MOST_FAILED_WARM_UPS = 3
+_WRITTEN_S = 3.0
+_LOOK_AGAIN_S = 0.01
 
 
 def default_config_dir() -> Path:
@@ -59,6 +64,22 @@ def forget_blocking(config_dir: Path, session_id: str) -> None:
     if _SESSION_ID.fullmatch(session_id):
         for kind in ("file-history", "session-env", "todos", "tasks"):
             shutil.rmtree(config_dir / kind / session_id, ignore_errors=True)
+
+
+def forget_written_blocking(config_dir: Path, session_id: str, last: bytes) -> None:
+    """Delete a session's transcript once it has the text `last`, after which no more is written.
+
+    The agent program writes it some 100 ms later.
+
+    Raises:
+        EngineUnavailable: it was not written in time.
+    """
+    until = time.monotonic() + _WRITTEN_S
+    while not any(last in path.read_bytes() for path in _transcripts(config_dir, session_id)):
+        if time.monotonic() > until:
+            raise EngineUnavailable("The agent wrote no transcript of its warm-up.")
+        time.sleep(_LOOK_AGAIN_S)
+    forget_blocking(config_dir, session_id)
 
 
 def _transcripts(config_dir: Path, session_id: str) -> list[Path]:
@@ -125,6 +146,8 @@ class SdkEngine:
         self._setup = setup
         self._tasks = tasks
         self._on_unsolicited = on_unsolicited
+        self._failed_warm_ups = 0
+        """Failures in a row; an agent program that cannot be warmed up is still prewarmed."""
         self._last_failure: str | None = None
         """The error of the last start of an agent; None if it succeeded."""
 
@@ -157,7 +180,32 @@ class SdkEngine:
             await client.kill()
             raise
         self._last_failure = None
+        if origin.warm_up:
+            await self._warm_up(client)
         return client
+
+    async def _warm_up(self, client: SdkClient) -> None:
+        """Run a client once, unless that failed lately.
+
+        Raises:
+            WarmUpFailed: it did not work; the client is gone.
+        """
+        if self._failed_warm_ups >= _MOST_FAILED_WARM_UPS:
+            return
+        self._failed_warm_ups += 1
+        try:
+            session_id = await warm_up(client, self._setup.relay)
+            last = b'"rewound":true' if self._setup.relay else b'"type":"system"'
+            await anyio.to_thread.run_sync(
+                forget_written_blocking, self._config_dir, session_id, last
+            )
+        except BaseException:
+            await client.kill()
+            if client.session_id is not None:
+                with anyio.CancelScope(shield=True):
+                    await self.forget_session(client.session_id)
+            raise
+        self._failed_warm_ups = 0
 
     async def _own(self, client: SdkClient, options: claude_agent_sdk.ClaudeAgentOptions) -> None:
         """Run one owner task; an error in it ends this client only."""

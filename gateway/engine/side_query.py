@@ -87,7 +87,7 @@ async def _answer(client: AgentClient, text: str) -> str:
     """
     said: list[str] = []
     failed = False
-    run = await client.start_run(Prompt(text=text, gatekeeper=_Nobody()))
+    run = await client.start_run(Prompt(text=text, gatekeeper=NoTools()))
     async for event in run.events():
         match event:
             case TextDone():
@@ -103,7 +103,7 @@ async def _answer(client: AgentClient, text: str) -> str:
     return "\n\n".join(said)
 
 
-class _Nobody:
+class NoTools:
     """Denies every call."""
 
     async def judge(self, call: ToolCall) -> Deny:  # noqa: ARG002

@@ -11,10 +11,8 @@ from typing import Any
 import anyio
 from anyio.streams.text import TextReceiveStream
 from claude_agent_sdk import ClaudeAgentOptions, Message
-from claude_agent_sdk._errors import MessageParseError
-from claude_agent_sdk._internal.message_parser import parse_message
-from claude_agent_sdk._internal.transport.subprocess_cli import SubprocessCLITransport
 
+from gateway.engine.private_sdk import MessageParseError, SubprocessCLITransport, parse_message
 from gateway.engine.protocol import EngineError, EngineUnavailable, SessionGone
 from gateway.nesting import bound_depth
 

@@ -1,11 +1,13 @@
 """The relay's process: reads orders from standard input, serves agents, reports on standard output.
 
-Each line is a JSON object. The first one read is the `Target`, the others are orders:
+Each line is a JSON object. The first one read has the `Target` and the orders so far, which are carried out
+before any agent is served; the others are one order each:
 
     {"admit": TOKEN, "client": ID}
     {"revoke": TOKEN}
+    {"client": ID, "mark": TEXT or null}
 
-A request with a token that is not admitted gets 401. The lines written are a `ServiceReport` each, with the
+A request with a token that is not admitted gets 401. One of the client that holds the mark is answered here. The lines written are a `ServiceReport` each, with the
 client's id. The end of standard input, which is the end of the server, ends the process.
 """
 
@@ -23,6 +25,7 @@ from typing import Any
 
 import h11
 
+from gateway.relay.canned import warm_up_answer
 from gateway.relay.upstream import READ_BYTES, Answer, Headers, Service, ServiceUnreachable, Target
 
 _HOP_BY_HOP = frozenset(
@@ -64,13 +67,19 @@ class Relay:
     def __init__(self, target: Target) -> None:
         self._service = Service(target)
         self._clients: dict[str, str] = {}
+        self.marks: dict[str, bytes] = {}
+        """By client: the warm-up prompt that is answered here."""
 
     def obey(self, order: Mapping[str, Any]) -> None:
         """Carry out an order of the server."""
         if "admit" in order:
             self._clients[order["admit"]] = order["client"]
+        elif "revoke" in order:
+            self.marks.pop(self._clients.pop(order["revoke"], ""), None)
+        elif order["mark"]:
+            self.marks[order["client"]] = order["mark"].encode()
         else:
-            self._clients.pop(order["revoke"], None)
+            self.marks.pop(order["client"], None)
 
     def new_connection(self) -> asyncio.Protocol:
         """Return the protocol of an agent's connection."""
@@ -124,8 +133,11 @@ class _Conversation:
             while True:
                 request, body = await self._read()
                 client = self._relay.client_of(list(request.headers))
+                mark = self._relay.marks.get(client or "")
                 if client is None:
-                    await self._refuse()
+                    await self._answer(HTTPStatus.UNAUTHORIZED, "application/json", _NO_TOKEN)
+                elif mark is not None and mark in body:
+                    await self._answer(HTTPStatus.OK, "text/event-stream", warm_up_answer(body))
                 else:
                     await self._exchange(client, request, body)
                 if not state.our_state is state.their_state is h11.DONE:
@@ -159,10 +171,10 @@ class _Conversation:
                 case _:
                     raise EOFError
 
-    async def _refuse(self) -> None:
-        headers = [("content-type", "application/json"), ("content-length", str(len(_NO_TOKEN)))]
-        head = h11.Response(status_code=HTTPStatus.UNAUTHORIZED, headers=headers)
-        await self._send(head, h11.Data(data=_NO_TOKEN), h11.EndOfMessage())
+    async def _answer(self, status: HTTPStatus, content_type: str, body: bytes) -> None:
+        headers = [("content-type", content_type), ("content-length", str(len(body)))]
+        head = h11.Response(status_code=status, headers=headers)
+        await self._send(head, h11.Data(data=body), h11.EndOfMessage())
 
     async def _exchange(self, client: str, request: h11.Request, body: bytes) -> None:
         report = self._relay.report
@@ -203,7 +215,10 @@ def _read_orders(relay: Relay, loop: asyncio.AbstractEventLoop) -> None:
 
 async def _serve(listener: socket.socket) -> None:
     loop = asyncio.get_running_loop()
-    relay = Relay(Target(**json.loads(sys.stdin.readline())))
+    first = json.loads(sys.stdin.readline())
+    relay = Relay(Target(**first["target"]))
+    for order in first["orders"]:
+        relay.obey(order)
     threading.Thread(target=_read_orders, args=(relay, loop), daemon=True).start()
     server = await loop.create_server(relay.new_connection, sock=listener)
     await server.serve_forever()

@@ -49,6 +49,7 @@ class RelayProcess:
         self._target = target
         self._environ = {k: v for k, v in environ.items() if not k.startswith(_PRIVATE)}
         self._clients: dict[str, _Client] = {}
+        self._marks: dict[str, Mapping[str, Any]] = {}
         self._orders: MemoryObjectSendStream[Mapping[str, Any]] | None = None
 
     def admit(self, client_id: str, on_report: OnReport) -> str:
@@ -62,8 +63,17 @@ class RelayProcess:
     def revoke(self, client_id: str) -> None:
         """Serve an agent no more. Idempotent."""
         client = self._clients.pop(client_id, None)
+        self._marks.pop(client_id, None)
         if client is not None:
             self._send({"revoke": client.order["admit"]})
+
+    def set_warm_up(self, client_id: str, mark: str | None) -> None:
+        """Have the relay itself answer the client's requests that hold a mark; None ends this."""
+        order = {"client": client_id, "mark": mark}
+        self._marks[client_id] = order
+        if mark is None:
+            del self._marks[client_id]
+        self._send(order)
 
     def _send(self, order: Mapping[str, Any]) -> None:
         if self._orders is not None:
@@ -124,9 +134,10 @@ class RelayProcess:
     async def _write(
         self, stdin: ByteSendStream, orders: MemoryObjectReceiveStream[Mapping[str, Any]]
     ) -> None:
-        known = [asdict(self._target), *(client.order for client in self._clients.values())]
+        clients = [client.order for client in self._clients.values()]
+        first = {"target": asdict(self._target), "orders": [*clients, *self._marks.values()]}
         try:
-            await stdin.send(b"".join(map(_line, known)))
+            await stdin.send(_line(first))
             async for order in orders:
                 await stdin.send(_line(order))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):

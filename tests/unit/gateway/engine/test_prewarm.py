@@ -22,6 +22,16 @@ async def test_a_fresh_conversation_takes_the_prewarmed_and_another_is_warmed(
         assert bench.pool.live_count == 2
 
 
+async def test_the_next_is_warmed_after_the_first_text_of_the_turn(tmp_path: Path) -> None:
+    async with opened(tmp_path, prewarmed=1) as bench:
+        await until(lambda: bench.pool.warm_count == 1)
+        await bench.take("a")
+        await anyio.wait_all_tasks_blocked()
+        assert bench.engine.connects == 1
+        bench.pool.text_began()
+        await until(lambda: bench.pool.warm_count == 1)
+
+
 async def test_a_fresh_conversation_waits_for_the_one_that_is_on_its_way(tmp_path: Path) -> None:
     async with opened(tmp_path, prewarmed=1) as bench:
         bench.engine.hold_connect = anyio.Event()
