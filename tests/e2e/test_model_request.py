@@ -100,3 +100,30 @@ async def test_a_resumed_session_is_told_the_rules_of_today(tmp_path: Path) -> N
     assert "ls, yesterday" in first
     assert "yesterday" not in last
     assert "cat, cp, ls, mkdir, mv, rm" in last
+
+
+KEPT_FROM_IT = (
+    *(".env", "a.env", "id_rsa", "id_rsa.md", "s/.ssh/notes.md", ".aws/credentials"),
+    *(
+        ".docker/config.json",
+        "s/.config/gh/hosts.md",
+        "x.git/config",
+        "Secrets.TOML",
+        ".candor/x.md",
+    ),
+)
+SHOWN = ("ok.md", "s/ok.json", "environment.md")
+
+
+async def test_instructions_that_include_files_include_no_secret(tmp_path: Path) -> None:
+    async with recording_model() as model, real_world(tmp_path) as world:
+        workspace = world.setup.workspace
+        names = [*KEPT_FROM_IT, *SHOWN]
+        for name in names:
+            path = workspace / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"content of <{name}>", encoding="utf-8")
+        (workspace / "CLAUDE.md").write_text("\n".join(f"- @{name}" for name in names))
+        await ask(await with_model(world, model).connect(), "hello")
+    heard = model.heard.decode()
+    assert [name for name in names if f"content of <{name}>" in heard] == list(SHOWN)
