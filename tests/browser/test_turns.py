@@ -98,3 +98,18 @@ def test_the_page_says_that_a_demo_model_answers_until_that_is_put_away(
     expect(chat.page.locator(".model-name")).to_have_text("candor-demo · demo")
     expect(chat.page.locator("#version")).to_have_text(VERSION)
     expect(banner).to_have_count(0)
+
+
+def test_what_is_typed_before_the_script_is_there_stays(open_page: OpenPage) -> None:
+    chat = open_page()
+    held: list[Route] = []
+    chat.page.route("**/bundle.js", lambda route: held.append(route))  # noqa: PLW0108  Playwright marks it
+    chat.page.reload(wait_until="commit")
+    chat.composer.press_sequentially("early")
+    expect(chat.get("send")).to_be_disabled()
+
+    held[0].continue_()
+
+    expect(chat.get("send")).to_be_enabled()
+    expect(chat.composer).to_have_value("early")
+    expect(chat.get("welcome")).to_be_visible()

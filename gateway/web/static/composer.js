@@ -11,6 +11,8 @@ import { Suggestions } from "/static/suggestions.js";
 
 const MAX_CHARS = 200_000;
 const HINT_FROM_CHARS = 180_000;
+// Measuring the box lays the whole page out.
+const GROWS_BY_ITSELF = CSS.supports("field-sizing", "content");
 
 export class Composer {
   #form;
@@ -117,6 +119,7 @@ export class Composer {
     this.#hint.classList.toggle("is-counting", isLong);
     this.#hint.classList.toggle("is-warning", count > MAX_CHARS);
     setText(this.#hint, isLong ? t(count > MAX_CHARS ? "too_long" : "nearly_too_long", { count: formatCount(count), limit: formatCount(MAX_CHARS) }) : t(preferences.sendKey === "enter" ? "hint" : "hint_command"));
+    if (GROWS_BY_ITSELF) return;
     this.#field.style.height = "auto";
     this.#field.style.height = `${this.#field.scrollHeight}px`;
   }

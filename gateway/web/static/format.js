@@ -19,12 +19,22 @@ export function formatCountdown(left_ms) {
   return `${Math.floor(left_s / 60)}:${String(left_s % 60).padStart(2, "0")}`;
 }
 
-const short = new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1 });
+// A formatter takes milliseconds to make, and the page starts without any.
+const made = new Map();
+
+function formatter(Kind, options = {}) {
+  const name = JSON.stringify([Kind.name, options]);
+  if (!made.has(name)) made.set(name, new Kind(language, options));
+  return made.get(name);
+}
+
+const number = (options) => formatter(Intl.NumberFormat, options);
+const date = (options, moment) => formatter(Intl.DateTimeFormat, options).format(new Date(moment));
 
 /** Such as 12.4K. */
-export const formatShortCount = (count) => short.format(count);
+export const formatShortCount = (count) => number({ notation: "compact", maximumFractionDigits: 1 }).format(count);
 
-export const formatCount = (count) => new Intl.NumberFormat(language).format(count);
+export const formatCount = (count) => number().format(count);
 
 const UNITS = ["B", "kB", "MB", "GB"];
 
@@ -32,12 +42,8 @@ const UNITS = ["B", "kB", "MB", "GB"];
 export function formatSize(size_bytes) {
   const step = Math.min(UNITS.length - 1, Math.max(0, Math.floor(Math.log10(size_bytes || 1) / 3)));
   const amount = size_bytes / 1000 ** step;
-  return `${new Intl.NumberFormat(language, { maximumFractionDigits: step && amount < 100 ? 1 : 0 }).format(amount)} ${UNITS[step]}`;
+  return `${number({ maximumFractionDigits: step && amount < 100 ? 1 : 0 }).format(amount)} ${UNITS[step]}`;
 }
-
-const clock = new Intl.DateTimeFormat(language, { hour: "numeric", minute: "2-digit" });
-const calendar = new Intl.DateTimeFormat(language, { month: "short", day: "numeric" });
-const full = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
 
 const daysAgo = (moment) => Math.round((new Date().setHours(0, 0, 0, 0) - new Date(moment).setHours(0, 0, 0, 0)) / 86_400_000);
 
@@ -45,10 +51,10 @@ const isMoment = (text) => Boolean(text) && !Number.isNaN(Date.parse(text));
 
 export function formatMoment(text) {
   if (!isMoment(text)) return "";
-  return daysAgo(text) <= 0 ? clock.format(new Date(text)) : calendar.format(new Date(text));
+  return daysAgo(text) <= 0 ? date({ hour: "numeric", minute: "2-digit" }, text) : date({ month: "short", day: "numeric" }, text);
 }
 
-export const formatFull = (text) => (isMoment(text) ? full.format(new Date(text)) : "");
+export const formatFull = (text) => (isMoment(text) ? date({ dateStyle: "medium", timeStyle: "short" }, text) : "");
 
 /** The heading under which a conversation stands in the list. */
 export function dayGroup(text) {

@@ -22,9 +22,11 @@ export function sourceOf(item) {
 
 export const dateOf = (item) => (item.occurred_at ? el("span", { class: "memory-source" }, formatFull(item.occurred_at)) : null);
 
-const segmenter = "Segmenter" in Intl ? new Intl.Segmenter(language, { granularity: "word" }) : null;
+// Making it takes long, and the page starts without.
+let segmenter = null;
 
 function wordsOf(text) {
+  if ("Segmenter" in Intl) segmenter ??= new Intl.Segmenter(language, { granularity: "word" });
   const words = segmenter ? [...segmenter.segment(text)].filter((part) => part.isWordLike).map((part) => part.segment) : text.split(/[^\p{L}\p{N}]+/u);
   return words.map((word) => word.toLocaleLowerCase(language)).filter((word) => word.length >= (/^[\p{Script=Latin}\d]+$/u.test(word) ? MIN_LATIN_CHARS : 2));
 }

@@ -82,7 +82,13 @@ export class Page {
       event.preventDefault();
       byId("message").focus();
     });
+    // A person may type before the script is there.
+    const typed = byId("message").value;
     this.#openAddress(recallStart());
+    if (typed) {
+      this.#composer.text += typed;
+      keepDraft(this.#conversation.id, this.#composer.text);
+    }
     onOtherTabs(() => this.#list.refresh());
     this.#list.refresh();
     this.#inbox.refresh();

@@ -52,10 +52,11 @@ export class Scroll {
     else this.#jump.hidden = this.#isNear;
   }
 
-  toEnd() {
+  /** Where there is nothing to scroll, measuring would lay the page out for nothing. */
+  toEnd({ isEmpty = false } = {}) {
     this.isAtEnd = true;
     this.#jump.hidden = true;
-    this.#moveTo(this.element.scrollHeight);
+    if (!isEmpty) this.#moveTo(this.element.scrollHeight);
   }
 
   /** Content that shrinks moves the place up as well: noted here, that is not taken for a reader's doing. */

@@ -52,7 +52,7 @@ export class Transcript {
     this.#first = null;
     this.#last = null;
     this.update();
-    this.#scroll.toEnd();
+    this.#scroll.toEnd({ isEmpty: this.#conversation.turns.length === 0 });
   }
 
   /** Show the place of a turn, reading back as far as it takes; false if there is none of that id. */
