@@ -89,10 +89,12 @@ def _matches(
     text: str, rules: Sequence[_Rule], today: date
 ) -> Iterator[tuple[re.Match[str], Period]]:
     for expression, read in rules:
-        for match in re.finditer(expression, text):
+        for match in list(re.finditer(expression, text)):
             parts = {name: value for name, value in match.groupdict().items() if value}
             if (period := read(parts, today)) is not None:
                 yield match, period
+            else:  # 30 February is not some day of February
+                text = f"{text[: match.start()]}{' ' * len(match[0])}{text[match.end() :]}"
 
 
 def _dated(parts: _Parts, today: date) -> Period | None:

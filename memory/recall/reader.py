@@ -40,6 +40,8 @@ _FINDING_SHARE: Final = 0.9
 """Part of the deadline; the rest is for packing."""
 _SELECTABLE: Final = 60
 _LISTED: Final = "among the newest; nothing fits the question about memory better"
+_UNSEARCHED: Final = "among the newest; memory could not be searched"
+_NO_ANSWER: Final = frozenset({"fulltext_error", "fulltext_timeout"})
 _OF_NOTES: Final = Scope(owner_id=WORKSPACE_OWNER)
 
 
@@ -142,7 +144,10 @@ class RecallReader:
         return replace(packed, pending_intent_ids=before.pending.intent_ids if was_told else ())
 
     async def _find(self, query: QueryPack, ends_at: float | None) -> Found:
-        """Search; let a model choose if the query asks for it, and list the newest if it asks about memory."""
+        """Search; let a model choose if the query asks for it.
+
+        List the newest where nothing fits a question about memory, and where no search answered.
+        """
         found = Found()
         try:
             found = await self._search.search(
@@ -155,7 +160,11 @@ class RecallReader:
                 seen=query.seen,
             )
             if self._asked(query) is not None and not (likely := worth_showing(found)).hits:
-                return await self._newest(query, likely)
+                return await self._newest(query, likely, query.kinds, _LISTED)
+            if not found.hits and not _NO_ANSWER.isdisjoint(found.degraded):
+                with anyio.move_on_after(_left_s(ends_at)):
+                    return await self._newest(query, found, ("episode",), _UNSEARCHED)
+                return found
             chosen = await self._chosen(query, found, ends_at)
             return found if chosen is found else await _filtered_again(chosen, query.active_tools)
         except Exception:  # noqa: BLE001  memory never breaks a turn, whatever broke
@@ -176,13 +185,15 @@ class RecallReader:
         )
         return replace(likely, degraded=chosen.degraded) if chosen.hits is found.hits else chosen
 
-    async def _newest(self, query: QueryPack, found: Found) -> Found:
-        if self._items is None:
+    async def _newest(
+        self, query: QueryPack, found: Found, kinds: Sequence[ItemKind], why: str
+    ) -> Found:
+        if self._items is None or not (wanted := [kind for kind in kinds if kind in query.kinds]):
             return found
-        newest = await self._items.newest(query.scope, kinds=query.kinds, limit=_NEWEST)
+        newest = await self._items.newest(query.scope, kinds=wanted, limit=_NEWEST)
         unseen = [item for item in newest if item.turn_id not in query.seen.turns]
         shown, held = await split_stale(unseen, query.active_tools)
-        hits = [Hit(item=item, score=1 / n, why=_LISTED) for n, item in enumerate(shown, start=1)]
+        hits = [Hit(item=item, score=1 / n, why=why) for n, item in enumerate(shown, start=1)]
         return replace(found, hits=hits, held_back=(*found.held_back, *held))
 
     def _asked(self, query: QueryPack) -> str | None:

@@ -12,7 +12,7 @@ from typing import Final
 
 from memory.terms import beginning, is_character
 
-_COLUMNS: Final = (2.0, 1.0, 0.7, 0.3)
+_COLUMNS: Final = (1.5, 1.0, 0.7, 0.3)
 """Weights of title, body, the item before and the one after; those of neighbours were measured on dialogues."""
 _CHARACTER: Final = 0.35
 _SATURATION: Final = 0.8

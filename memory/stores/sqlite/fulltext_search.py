@@ -1,8 +1,8 @@
 """Ranks the items that have words of a question, among those that the owner may read, at a bounded cost.
 
 The rarest words bring rows, until together they stand in `MAX_RANKED` rows: a word that stands in every
-other row costs most and says least. Some of the next words add to the score of those rows. The rows that look
-best are read and scored by how often and where the words stand in them.
+other row costs most and says least. The rows that look best are read and
+scored by how often and where all words of the question stand in them.
 """
 
 import json
@@ -43,9 +43,6 @@ from memory.terms import is_character
 
 MAX_RANKED: Final = 10_000
 """Rows that one search ranks at most, but for a single word that alone has more."""
-_MAX_BESIDE: Final = 3
-_MAX_LOOKED_INTO: Final = 12_000
-"""Rows times words beside them; each is a look into an index."""
 _MANY_ROWS: Final = 6000
 """If the words stand in so many rows, single characters would add rows and little distinction."""
 _MAX_REPEATS: Final = 3
@@ -127,7 +124,6 @@ class FulltextSearch:
         is_cut = max(map(words.count, asked)) >= MAX_COUNTED
         labels = self._labels() if is_cut else ""
         having = {term: words.having(term, labels) for term in asked}
-        having |= words.beside(_beside(words, weights, asked), asked, labels)
         likely: dict[int, float] = {}
         for term, seqs in having.items():
             points = presence(term, worth[term])
@@ -139,11 +135,15 @@ class FulltextSearch:
             best = _first(likely, _READ * self.limit)
         else:
             best = self._first_labelled(words, likely, asked)
-        texts = words.read(best, having.keys())
+        texts = words.read(best, weights.keys())
         length = average_length(texts)
-        terms = [(Term(term, worth[term]), seqs) for term, seqs in having.items()]
+        # words that were too common to bring rows add to the score of those that have them
+        terms = [Term(term, worth[term]) for term in weights]
         scored = [
-            (seq, score(text, [term for term, seqs in terms if seq in seqs], length))
+            (
+                seq,
+                score(text, [term for term in terms if _has(term.text, seq, text, having)], length),
+            )
             for seq, text in texts.items()
         ]
         return sorted(scored, key=lambda hit: (-hit[1], hit[0]))[: self.limit]
@@ -264,13 +264,6 @@ class _Words:
         """Return the rows that have one of the terms, and the labels."""
         return frozenset(self._read_rows(_any_of(terms), labels))
 
-    def beside(
-        self, terms: Sequence[str], asked: Sequence[str], labels: str
-    ) -> dict[str, frozenset[int]]:
-        """Return for each term the rows that have it and one of the asked terms."""
-        parts = [_any_of(asked), *([labels] if labels else [])]
-        return {term: frozenset(self._read_rows(*parts, _phrase(term))) for term in terms}
-
     def among(self, term: str, seqs: Sequence[int]) -> frozenset[int]:
         """Return those of some rows that have a term."""
         count = self.count(term)
@@ -379,13 +372,5 @@ def _affordable(counts: Mapping[str, int]) -> Iterator[str]:
         yield term
 
 
-def _beside(words: _Words, weights: Mapping[str, int], asked: Sequence[str]) -> list[str]:
-    """Return the rarest of the other terms: they add to the score of rows, but bring none."""
-    rows = sum(map(words.count, asked))
-    most = min(_MAX_BESIDE, _MAX_LOOKED_INTO // rows)
-    rest = [
-        term
-        for term in weights
-        if term not in {*asked, _PERIOD} and 0 < words.count(term) < MAX_COUNTED
-    ]
-    return sorted(rest, key=words.count)[:most]
+def _has(term: str, seq: int, text: Text, having: Mapping[str, AbstractSet[int]]) -> bool:
+    return seq in having[term] if term in having else any(term in own for own in text.counts)

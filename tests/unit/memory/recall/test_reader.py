@@ -1,18 +1,20 @@
 """The reader: from a query pack to a context pack, by every path through the filter."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 import anyio
 import pytest
 
 from memory.errors import StoreUnavailable
+from memory.items import KINDS, Item, ItemKind
 from memory.recall.query import ContextPack, Found, HeldBack, QueryPack, QuotedItem, QuotedNotes
-from memory.recall.reader import RecallReader
+from memory.recall.reader import Newest, RecallReader
 from memory.recall.retrievers import Retriever
 from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
+from memory.scope import Scope
 from memory.small_model import ModelUnavailable
 from tests.support.recall import (
     ANN,
@@ -47,12 +49,14 @@ def reader_on(
     model: Model | None = None,
     pending: Waiting | None = None,
     notes: Notes | None = None,
+    items: Newest | None = None,
 ) -> RecallReader:
     return RecallReader(
         MemorySearch(SHELF, retrievers, now=lambda: AT + timedelta(days=1)),
         selector=None if model is None else Selector(model, timeout_s=0.05),
         pending=pending,
         about_memory=notes,
+        items=items,
     )
 
 
@@ -292,6 +296,39 @@ async def test_what_is_slow_or_broken_is_named_and_the_rest_stands(
     assert [item.id for item in pack.items] == ["not_tea"]
     assert pack.degraded == (reason,)
     assert reason in pack.text
+
+
+@dataclass
+class Episodes:
+    """Has one episode."""
+
+    kinds: list[Sequence[ItemKind]] = field(default_factory=list)
+
+    async def newest(
+        self, scope: Scope, *, kinds: Sequence[ItemKind], limit: int
+    ) -> Sequence[Item]:
+        self.kinds.append(kinds)
+        return [replace(TEA, kind="episode")]
+
+
+@pytest.mark.parametrize(
+    ("retrievers", "kinds", "shown"),
+    [
+        ([BrokenRetriever("fulltext")], KINDS, ["not_tea"]),
+        ([BrokenRetriever("fulltext")], ("fact",), []),
+        ([BrokenRetriever("fulltext"), VECTORS], KINDS, ["not_path"]),
+        ([BrokenRetriever("vector")], KINDS, []),
+    ],
+    ids=["nothing answered", "no episodes wanted", "vectors answered", "words answered"],
+)
+async def test_the_newest_episodes_stand_in_where_no_search_answered(
+    retrievers: list[Retriever], kinds: Sequence[ItemKind], shown: list[str]
+) -> None:
+    episodes = Episodes()
+    pack = await reader_on(*retrievers, items=episodes).recall(replace(QUERY, kinds=kinds))
+    assert [item.id for item in pack.items] == shown
+    assert "Memory backend degraded" in pack.text or not shown
+    assert episodes.kinds == ([["episode"]] if shown == ["not_tea"] else [])
 
 
 async def test_what_was_found_comes_though_everything_else_is_stuck() -> None:
