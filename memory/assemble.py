@@ -32,7 +32,7 @@ from memory.clock import Now
 from memory.embeddings.choice import LEAST_COSINES, make_embedder
 from memory.embeddings.hashed import HashedEmbedder
 from memory.episodes.episode import EpisodeDraft, Written
-from memory.episodes.episode_worker import EpisodeWorker
+from memory.episodes.episode_worker import EpisodeWorker, Extract, Learn
 from memory.episodes.extract import Extractor
 from memory.episodes.writer import MemoryWriter
 from memory.fact_keeper import FactKeeper
@@ -388,19 +388,9 @@ async def _build(
         episode_worker=EpisodeWorker(
             ChronicleTurns(chronicle),
             writer,
-            episodes,
-            extraction=Extractor(ask, now=now, known_secrets=plan.known_secrets)
-            if ask is not None and plan.extract
-            else None,
-            learning=FactLearner(
-                ask,
-                keep=facts.keep,
-                now=now,
-                known_secrets=plan.known_secrets,
-                on_result=told.on_learning,
-            )
-            if ask is not None and plan.learns == "model"
-            else None,
+            episodes.mark_remembered,
+            extract=_extract(plan, now),
+            learn=_learn(plan, facts, now, told),
             on_bad_turn=_tell_bad_turn,
         ),
         vectors=vectors,
@@ -449,6 +439,24 @@ async def _vectors(
         states,
         least_cosine=LEAST_COSINES.get(embedder.model_id),
     )
+
+
+def _extract(plan: MemoryPlan, now: Now) -> Extract | None:
+    if plan.ask_model is None or not plan.extract:
+        return None
+    return Extractor(plan.ask_model, now=now, known_secrets=plan.known_secrets).extract
+
+
+def _learn(plan: MemoryPlan, facts: FactKeeper, now: Now, told: MemoryEvents) -> Learn | None:
+    if plan.ask_model is None or plan.learns != "model":
+        return None
+    return FactLearner(
+        plan.ask_model,
+        keep=facts.keep,
+        now=now,
+        known_secrets=plan.known_secrets,
+        on_result=told.on_learning,
+    ).learn
 
 
 def _tell_bad_turn(turn_id: str, exc: Exception) -> None:

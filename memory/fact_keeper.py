@@ -56,7 +56,7 @@ class _Change:
 
 
 class FactKeeper:
-    """Writes facts and profiles."""
+    """Writes facts and profiles. A method that raises `StoreUnavailable` has written nothing."""
 
     def __init__(
         self,
@@ -85,9 +85,6 @@ class FactKeeper:
         """Do what a turn's message asks of memory; return the facts that were written.
 
         A second call for the same turn changes nothing and returns the same facts.
-
-        Raises:
-            StoreUnavailable: nothing was written.
         """
         if self._learns == "off":
             return ()
@@ -99,11 +96,7 @@ class FactKeeper:
         return await self.keep(new, turn) if new else ()
 
     async def keep(self, new: Sequence[NewFact], turn: ToldTurn) -> Sequence[Fact]:
-        """Keep statements of a turn; return the facts that were written, each once.
-
-        Raises:
-            StoreUnavailable: nothing was written.
-        """
+        """Keep statements of a turn; return the facts that were written, each once."""
         source = _Source(
             scope=turn.scope,
             at=turn.occurred_at,
@@ -114,11 +107,7 @@ class FactKeeper:
         return await self._write(masked, source)
 
     async def write(self, text: str, scope: Scope, *, lasting: bool = False) -> Fact:
-        """Keep what a person wrote; return the fact, or the one that says the same already.
-
-        Raises:
-            StoreUnavailable: nothing was written.
-        """
+        """Keep what a person wrote; return the fact, or the one that says the same already."""
         fact = NewFact(self._clean(text), "person", lasting=lasting)
         source = _Source(scope=scope, at=self._now())
         written = await self._write([fact], source)
@@ -130,22 +119,14 @@ class FactKeeper:
         return known
 
     async def restore(self, text: str, scope: Scope, *, told_at: datetime) -> bool:
-        """Keep a statement as of when it was told; return False if it, or a newer one in its place, is held.
-
-        Raises:
-            StoreUnavailable: nothing was written.
-        """
+        """Keep a statement as of when it was told; return False if it, or a newer one in its place, is held."""
         fact = NewFact(self._clean(text), "person")
         return bool(await self._write([fact], _Source(scope=scope, at=told_at)))
 
     async def edit(
         self, fact_id: str, scope: Scope, *, text: str | None = None, lasting: bool | None = None
     ) -> Fact | None:
-        """Change a fact in place; return it, or None if the scope covers no such fact.
-
-        Raises:
-            StoreUnavailable: nothing was written.
-        """
+        """Change a fact in place; return it, or None if the scope covers no such fact."""
         clean = None if text is None else self._clean(text)
         return await self._database.write(
             partial(
@@ -175,11 +156,7 @@ class FactKeeper:
         return (await self._store.profile(owner_id)).text
 
     async def put_profile(self, owner_id: str, text: str) -> Profile:
-        """Replace a person's profile; secrets are masked.
-
-        Raises:
-            StoreUnavailable: nothing was written.
-        """
+        """Replace a person's profile; secrets are masked."""
         clean, now = self._mask(text).strip(), self._now()
         await self._database.write(
             lambda writer: put_profile_blocking(writer, owner_id, clean, now)

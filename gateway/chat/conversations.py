@@ -27,7 +27,7 @@ _HISTORY_TURNS = 50
 
 
 class Conversations:
-    """The conversations of users."""
+    """The conversations of users. A method that is given the id of no conversation of the user raises `NotFound`."""
 
     def __init__(self, parts: ChatParts, access: ConversationAccess, intake: Intake) -> None:
         self._parts = parts
@@ -42,11 +42,7 @@ class Conversations:
         title: str = "",
         project_id: str | None = None,
     ) -> ConversationId:
-        """Start a conversation; the one being left, if any, becomes stale at once.
-
-        Raises:
-            NotFound: no such conversation to leave.
-        """
+        """Start a conversation; the one being left, if any, becomes stale at once."""
         left = None if leaving is None else await self._access.find(user_id, leaving)
         if left is not None:
             await self._intake.leave(left)
@@ -73,11 +69,7 @@ class Conversations:
     async def find(
         self, user_id: UserId, conversation_id: str, query: str, limit: int
     ) -> Sequence[TextMatch]:
-        """Return where a conversation holds a text, the latest turn first.
-
-        Raises:
-            NotFound: the user has no such conversation.
-        """
+        """Return where a conversation holds a text, the latest turn first."""
         known = await self.get(user_id, conversation_id)
         store, conversation = self._parts.conversations, known.conversation
         return await store.find(conversation.id, query, limit=limit) if query else ()
@@ -87,21 +79,13 @@ class Conversations:
         return [self._view(one) for one in await self._parts.conversations.pinned(user_id)]
 
     async def get(self, user_id: UserId, conversation_id: str) -> ConversationView:
-        """Return one conversation with its queue.
-
-        Raises:
-            NotFound: no such conversation.
-        """
+        """Return one conversation with its queue."""
         return self._view(await self._access.find(user_id, conversation_id))
 
     async def change(
         self, user_id: UserId, conversation_id: str, change: ConversationChange
     ) -> ConversationView:
-        """Apply a change; a new model is used from the next turn on.
-
-        Raises:
-            NotFound: no such conversation.
-        """
+        """Apply a change; a new model is used from the next turn on."""
         conversation = await self._access.find(user_id, conversation_id)
         await self._parts.conversations.change(conversation.id, change)
         await self._parts.memory.changed()
@@ -112,9 +96,6 @@ class Conversations:
 
         The conversation itself is deleted last: if something before fails it is still there, and
         deleting it again continues.
-
-        Raises:
-            NotFound: no such conversation.
         """
         known = (await self._access.find(user_id, conversation_id)).id
         with self._access.hidden(known):
@@ -131,20 +112,12 @@ class Conversations:
     async def messages(
         self, user_id: UserId, conversation_id: str, *, limit: int, before_seq: int | None
     ) -> Sequence[Turn]:
-        """List a conversation's last turns, oldest first.
-
-        Raises:
-            NotFound: no such conversation.
-        """
+        """List a conversation's last turns, oldest first."""
         conversation = await self._access.find(user_id, conversation_id)
         return await self._parts.turns.history(conversation.id, limit=limit, before_seq=before_seq)
 
     async def history(self, user_id: UserId, conversation_id: str) -> AsyncIterator[Turn]:
-        """Yield all turns of a conversation, oldest first.
-
-        Raises:
-            NotFound: no such conversation.
-        """
+        """Yield all turns of a conversation, oldest first."""
         turns, known = self._parts.turns, await self._access.find(user_id, conversation_id)
         latest = await turns.history(known.id, limit=1)
         for seq in range(1, latest[0].seq + 1 if latest else 0, _HISTORY_TURNS):
@@ -154,20 +127,12 @@ class Conversations:
                     yield turn
 
     async def spending(self, user_id: UserId, conversation_id: str) -> Spending:
-        """Return what a conversation's own turns have used.
-
-        Raises:
-            NotFound: no such conversation.
-        """
+        """Return what a conversation's own turns have used."""
         conversation = await self._access.find(user_id, conversation_id)
         return await self._parts.turns.spending(conversation.id)
 
     async def branches(self, user_id: UserId, conversation_id: str) -> Sequence[Branch]:
-        """List the other branches of a conversation's line, oldest first.
-
-        Raises:
-            NotFound: no such conversation.
-        """
+        """List the other branches of a conversation's line, oldest first."""
         conversation = await self._access.find(user_id, conversation_id)
         return await self._parts.conversations.branches(conversation)
 
@@ -179,7 +144,7 @@ class Conversations:
         With `before` it remembers what came before that turn only, which may still be running.
 
         Raises:
-            NotFound: no such conversation or turn.
+            NotFound: the conversation has no such turn.
             Conflict: the turn is not finished.
         """
         conversation = await self._access.find(user_id, conversation_id)
@@ -200,20 +165,12 @@ class Conversations:
         return fork.id
 
     async def recent_tools(self, user_id: UserId, conversation_id: str) -> tuple[str, ...]:
-        """Return the tools in use in a conversation, the last used one at the end.
-
-        Raises:
-            NotFound: no such conversation.
-        """
+        """Return the tools in use in a conversation, the last used one at the end."""
         conversation = await self._access.find(user_id, conversation_id)
         return await self._parts.memory.tools_of(conversation.id)
 
     async def query_in(self, user_id: UserId, conversation_id: str, query: QueryPack) -> QueryPack:
-        """Return a query as a turn of a conversation would ask it, in its project unless one is named.
-
-        Raises:
-            NotFound: no such conversation.
-        """
+        """Return a query as a turn of a conversation would ask it, in its project unless one is named."""
         conversation = await self._access.find(user_id, conversation_id)
         is_labelled = bool(query.scope.labels)
         return replace(

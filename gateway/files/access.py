@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Literal, Protocol
 
 from gateway.errors import Forbidden, NotFound
-from gateway.files.descriptors import open_file, opened_folder
+from memory.descriptors import open_file, opened_folder
 from policies.tools import ToolCall
 from policies.verdict import Ask, Deny, Verdict
 

@@ -11,7 +11,7 @@ from typing import BinaryIO, Final
 
 from gateway.errors import Forbidden, WorkspaceUnavailable
 from gateway.files.access import WorkspaceAccess
-from gateway.files.descriptors import create_file, opened_folder
+from memory.descriptors import create_file, opened_folder
 
 FOLDER: Final = "uploads"
 _MAX_NAME_BYTES: Final = 200

@@ -89,7 +89,10 @@ def visible_related(caller: CaseCaller, cases: Iterable[Case]) -> dict[str, Case
 
 
 class UnitOfWork:
-    """Reads and writes single cases; safe to use from many tasks."""
+    """Reads and writes single cases; safe to use from many tasks.
+
+    A method that is given the id of no case of the caller raises `CaseRefused`.
+    """
 
     def __init__(self, store: CaseStore, *, now: Now, on_change: Callable[[], None]) -> None:
         self._store = store
@@ -112,11 +115,7 @@ class UnitOfWork:
                 del self._users[owner_id], self._locks[owner_id]
 
     async def case(self, caller: CaseCaller, case_id: str) -> Case:
-        """Return the caller's case.
-
-        Raises:
-            CaseRefused: the caller has no such case.
-        """
+        """Return the caller's case."""
         found = await self._store.get([case_id], caller.scope.owner_id)
         if not found or not sees(caller, found[0]):
             raise CaseRefused(
@@ -129,9 +128,6 @@ class UnitOfWork:
         """Return the `content_revision` that a vote of the caller judges.
 
         For an agent it is what its conversation was shown last; otherwise the present one.
-
-        Raises:
-            CaseRefused: the caller has no such case.
         """
         case = await self.case(caller, case_id)
         if caller.by == "person":

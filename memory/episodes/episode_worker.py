@@ -6,7 +6,7 @@ an episode.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
@@ -42,25 +42,12 @@ class Writer(Protocol):
         """Write a draft and mark its turn."""
 
 
-class Marks(Protocol):
-    """Marks turns without an episode."""
-
-    async def mark_remembered(self, turn_id: str) -> None:
-        """Mark it."""
-
-
-class Extraction(Protocol):
-    """Adds what a model finds; see `Extractor.extract`."""
-
-    async def extract(self, draft: EpisodeDraft, reply: str) -> EpisodeDraft:
-        """Return the draft with additions, or unchanged."""
-
-
-class Learning(Protocol):
-    """Learns facts from a turn; see `FactLearner.learn`."""
-
-    async def learn(self, turn: Turn) -> None:
-        """Keep what a model finds in a turn; may raise `StoreUnavailable`."""
+Mark = Callable[[str], Awaitable[None]]
+"""Marks a turn as remembered without an episode."""
+Extract = Callable[[EpisodeDraft, str], Awaitable[EpisodeDraft]]
+"""Adds to a draft what a model finds in the reply; see `Extractor.extract`."""
+Learn = Callable[[Turn], Awaitable[None]]
+"""Learns facts from a turn; see `FactLearner.learn`. May raise `StoreUnavailable`."""
 
 
 class EpisodeWorker:
@@ -70,17 +57,17 @@ class EpisodeWorker:
         self,
         turns: Turns,
         writer: Writer,
-        marks: Marks,
+        mark: Mark,
         *,
-        extraction: Extraction | None = None,
-        learning: Learning | None = None,
+        extract: Extract | None = None,
+        learn: Learn | None = None,
         on_bad_turn: Callable[[str, Exception], None] | None = None,
     ) -> None:
         self._turns = turns
         self._writer = writer
-        self._marks = marks
-        self._extraction = extraction
-        self._learning = learning
+        self._mark = mark
+        self._extract = extract
+        self._learn = learn
         self._on_bad_turn = on_bad_turn
         self._bad: set[str] = set()
         self._woken = anyio.Event()
@@ -133,14 +120,14 @@ class EpisodeWorker:
 
     async def _remember(self, turn_id: str) -> None:
         turn = await self._turns.turn(turn_id)
-        if turn is not None and self._learning is not None and not turn.was_shown_forgotten:
-            await self._learning.learn(turn)
+        if turn is not None and self._learn is not None and not turn.was_shown_forgotten:
+            await self._learn(turn)
         draft = draft_of(turn) if turn is not None else None
         if turn is None or draft is None:
-            await self._marks.mark_remembered(turn_id)
+            await self._mark(turn_id)
             return
-        if self._extraction is not None and not turn.was_shown_forgotten:
-            plain, draft = draft, await self._extraction.extract(draft, turn.reply)
+        if self._extract is not None and not turn.was_shown_forgotten:
+            plain, draft = draft, await self._extract(draft, turn.reply)
             # a model takes seconds, and what it says anew may repeat what was forgotten meanwhile
             turn = await self._turns.turn(turn_id)
             if turn is None or turn.was_shown_forgotten:

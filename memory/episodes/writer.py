@@ -30,7 +30,10 @@ class _Ready:
 
 
 class MemoryWriter:
-    """Clips, redacts, judges and stores episodes, or merges them into like ones."""
+    """Clips, redacts, judges and stores episodes, or merges them into like ones.
+
+    A method that raises `StoreUnavailable` has stored nothing.
+    """
 
     def __init__(
         self,
@@ -57,9 +60,6 @@ class MemoryWriter:
 
         For a refused draft only the turn's mark is stored. Two equal drafts at once make one episode. If
         cancelled, everything or nothing was stored.
-
-        Raises:
-            StoreUnavailable: nothing was stored.
         """
         (ready,) = await self._ready([draft])
         put: Put | None = None
@@ -76,9 +76,6 @@ class MemoryWriter:
 
         Each is judged and merged as by `write`. Pass at most some hundred, because the transaction blocks
         every other writer.
-
-        Raises:
-            StoreUnavailable: nothing was stored.
         """
         all_ready = await self._ready(drafts)
         new = [ready.new for ready in all_ready if ready.new is not None]

@@ -31,7 +31,7 @@ _MOST_AT_ONCE: Final = 2
 
 
 class IntentRecorder:
-    """Records intents."""
+    """Records intents. Every method raises `IntentRefused` for an intent that does not match the registry."""
 
     def __init__(
         self, chronicle: Chronicle, mask: Mask, policy: MemoryPolicy | None = None
@@ -48,11 +48,7 @@ class IntentRecorder:
         self._threads = anyio.CapacityLimiter(_MOST_AT_ONCE)
 
     def decide(self, intent: MemoryIntent) -> MemoryDecision:
-        """Return what the policy does with an intent.
-
-        Raises:
-            IntentRefused: the intent does not match the registry.
-        """
+        """Return what the policy does with an intent."""
         form = validate_intent_contract(intent)
         rule = self._policy.rule_of(intent.key)
         return MemoryDecision(intent_key=intent.key, form_key=form.key, sinks=rule)
@@ -79,11 +75,7 @@ class IntentRecorder:
         return list(dict.fromkeys(await self._chronicle.record(recordings)))
 
     def runtime_line(self, intent: MemoryIntent) -> str | None:
-        """Return the text for the turn's log; None if the policy keeps the intent out of it.
-
-        Raises:
-            IntentRefused: the intent does not match the registry.
-        """
+        """Return the text for the turn's log; None if the policy keeps the intent out of it."""
         rule = self.decide(intent).sinks
         if not rule.to_runtime_log:
             return None
@@ -92,11 +84,7 @@ class IntentRecorder:
         )
 
     def recording(self, intent: MemoryIntent) -> Recording:
-        """Return what an intent leaves in the stores, to be written within another transaction.
-
-        Raises:
-            IntentRefused: the intent does not match the registry.
-        """
+        """Return what an intent leaves in the stores, to be written within another transaction."""
         decision = self.decide(intent)
         rule = decision.sinks
         payload = masked_payload(intent.payload, self._mask)

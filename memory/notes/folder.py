@@ -12,11 +12,11 @@ import stat
 import string
 import unicodedata
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from memory.descriptors import open_file, opened_below, opened_folder
 from memory.intents.masking import Mask
 from policies.paths.protected import find_protected_entry
 
@@ -30,7 +30,6 @@ _MAX_TIME_NS: Final = 2**63 - 1
 """The latest time that can be stored."""
 _BREAKS: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Categories of characters that would break the line of a name."""
-_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _NOT_THERE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 """Errors of a path whose component is missing, no folder or a link."""
 _WORD: Final = string.ascii_letters + string.digits + string.punctuation + "\ufffd"
@@ -84,7 +83,7 @@ def remove_note_blocking(workspace: Path, name: str) -> bool:
     """Remove a note's file if it still is one; return False if it is still there."""
     *folders, last = _parts(name)
     try:
-        with _opened(workspace, folders) as folder:
+        with opened_folder(workspace, folders) as folder:
             if _is_note(os.stat(last, dir_fd=folder, follow_symlinks=False)):
                 os.unlink(last, dir_fd=folder)
     except OSError as exc:
@@ -94,7 +93,7 @@ def remove_note_blocking(workspace: Path, name: str) -> bool:
 
 def _notes_below(workspace: Path) -> Iterator[NoteFile]:
     try:
-        with _opened(workspace, [FOLDER]) as folder:
+        with opened_folder(workspace, [FOLDER]) as folder:
             yield from _walk(folder, FOLDER, _MAX_DEPTH)
     except OSError:
         return
@@ -117,7 +116,7 @@ def _walk_into(parent: int, entry: str, path: str, depth: int) -> Iterator[NoteF
     if depth < 0:
         return
     try:
-        with _directory(entry, parent) as folder:
+        with opened_below(entry, parent) as folder:
             yield from _walk(folder, path, depth)
     except OSError:
         return
@@ -156,40 +155,14 @@ def _parts(name: str) -> Sequence[str]:
     return parts
 
 
-@contextmanager
-def _opened(workspace: Path, folders: Sequence[str]) -> Iterator[int]:
-    """Open a folder below the workspace; only the workspace's own path may contain links."""
-    opened = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        for name in folders:
-            below = os.open(name, _DIRECTORY, dir_fd=opened)
-            os.close(opened)
-            opened = below
-        yield opened
-    finally:
-        os.close(opened)
-
-
-@contextmanager
-def _directory(name: str, parent: int) -> Iterator[int]:
-    opened = os.open(name, _DIRECTORY, dir_fd=parent)
-    try:
-        yield opened
-    finally:
-        os.close(opened)
-
-
 def _read(workspace: Path, name: str, most_bytes: int) -> bytes:
     """Read a file's beginning.
 
     Raises:
         OSError: it is missing, or no note any more.
     """
-    *folders, last = _parts(name)
-    with _opened(workspace, folders) as folder:
-        opened = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-    with os.fdopen(opened, "rb") as file:
-        if not _is_note(os.fstat(opened)):
+    with os.fdopen(open_file(workspace, _parts(name)), "rb") as file:
+        if not _is_note(os.fstat(file.fileno())):
             raise FileNotFoundError(name)
         return file.read(most_bytes)
 

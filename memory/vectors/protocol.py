@@ -35,22 +35,20 @@ class VectorHit:
 
 
 class VectorIndex(Protocol):
-    """Nearest neighbours by cosine. A cancelled call may still take effect."""
+    """Nearest neighbours by cosine. A cancelled call may still take effect.
+
+    Every method may raise `IndexUnavailable`; the same call may then be made again.
+    """
 
     async def put(self, entries: Sequence[VectorEntry]) -> None:
         """Add entries or replace those of the same key; all of them or none.
 
         Raises:
-            IndexUnavailable: nothing is known to be written; the same call may be made again.
             DimensionMismatch: a vector has another dimension than the index.
         """
 
     async def remove(self, item_ids: Sequence[str]) -> None:
-        """Remove all entries of these items; those that are not there are fine.
-
-        Raises:
-            IndexUnavailable: the same call may be made again.
-        """
+        """Remove all entries of these items; those that are not there are fine."""
 
     async def nearest(
         self, vector: Vector, owner_ids: Sequence[str], *, limit: int
@@ -58,30 +56,17 @@ class VectorIndex(Protocol):
         """Return the owners' entries that are nearest, nearest first.
 
         Raises:
-            IndexUnavailable: it cannot be read.
             DimensionMismatch: the query has another dimension than the index.
         """
 
     async def count(self) -> int:
-        """Return how many entries it holds.
-
-        Raises:
-            IndexUnavailable: it cannot be read.
-        """
+        """Return how many entries it holds."""
 
     async def missing(self, item_ids: Sequence[str]) -> set[str]:
-        """Return which of these items have no entry at all.
-
-        Raises:
-            IndexUnavailable: it cannot be read.
-        """
+        """Return which of these items have no entry at all."""
 
     async def clear(self) -> None:
-        """Delete all entries, and any damage with them.
-
-        Raises:
-            IndexUnavailable: it cannot be made anew.
-        """
+        """Delete all entries, and any damage with them."""
 
     async def close(self) -> None:
         """Close it; idempotent."""

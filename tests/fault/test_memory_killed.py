@@ -51,7 +51,9 @@ async def remember(database: Database) -> int:
     """Remember whatever waits."""
     store = opened_on(database).store
     writer = MemoryWriter(store, deliver_to=["vector", "memu"], now=lambda: AT)
-    return await EpisodeWorker(ChronicleTurns(SqliteChronicle(database)), writer, store).drain()
+    return await EpisodeWorker(
+        ChronicleTurns(SqliteChronicle(database)), writer, store.mark_remembered
+    ).drain()
 
 
 async def prepare_remembered(directory: Path) -> None:

@@ -47,7 +47,9 @@ async def remember(database: Database, turn_id: str, command: str) -> None:
     await recorder_on(database).record_intents(turn_intents(turn_id, command=command))
     store = opened_on(database).store
     writer = MemoryWriter(store, deliver_to=["vector", "memu"], now=lambda: AT)
-    await EpisodeWorker(ChronicleTurns(SqliteChronicle(database)), writer, store).drain()
+    await EpisodeWorker(
+        ChronicleTurns(SqliteChronicle(database)), writer, store.mark_remembered
+    ).drain()
 
 
 async def ids(database: Database) -> list[str]:

@@ -81,7 +81,8 @@ def remembering(database: Database, extraction: "Thinking | None" = None) -> Epi
     store = SqliteEpisodeStore(database, lambda: LATER)
     writer = MemoryWriter(store, deliver_to=[], now=lambda: LATER)
     turns = ChronicleTurns(SqliteChronicle(database))
-    return EpisodeWorker(turns, writer, store, extraction=extraction)
+    extract = None if extraction is None else extraction.extract
+    return EpisodeWorker(turns, writer, store.mark_remembered, extract=extract)
 
 
 async def remembered(database: Database) -> str:
@@ -165,7 +166,8 @@ async def test_it_is_no_part_of_it_either_where_it_goes_while_the_episode_is_mad
         await recorder_on(database).record_intents(turn())
         store = SqliteEpisodeStore(database, lambda: LATER)
         writer = MemoryWriter(store, deliver_to=[], now=lambda: LATER)
-        await EpisodeWorker(ReadBefore(SqliteChronicle(database)), writer, store).drain()
+        turns = ReadBefore(SqliteChronicle(database))
+        await EpisodeWorker(turns, writer, store.mark_remembered).drain()
         assert WORD not in await remembered(database)
 
 

@@ -197,7 +197,7 @@ async def test_a_turn_out_of_the_chronicle_becomes_one_episode(tmp_path: Path) -
             ]
         )
         turns = ChronicleTurns(SqliteChronicle(database))
-        remembering = EpisodeWorker(turns, writer_on(database), opened.store)
+        remembering = EpisodeWorker(turns, writer_on(database), opened.store.mark_remembered)
         assert await remembering.drain() == 1
         assert await remembering.drain() == 0
         rows = await database.rows("SELECT episode_id FROM episodes")
