@@ -36,13 +36,13 @@ $(STAMP): $(LOCK) scripts/find-python
 	@touch $@
 
 test-fast: setup
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "$(FAST)" tests/unit tests/conformance tests/service
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "$(FAST)" tests/unit tests/conformance tests/service
 
 test: setup
 	@sh scripts/find-browser > $(VENV)/browser
 	@sh scripts/find-sandbox
 	@sh scripts/find-compiler
-	@CANDOR_TEST_BROWSER="$$(cat $(VENV)/browser)" $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(TESTS)
+	@CANDOR_TEST_BROWSER="$$(cat $(VENV)/browser)" $(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 soak: setup
 	@sh scripts/find-compiler

@@ -3,7 +3,8 @@
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.support.live_server import ROOT, LiveServer
+from tests.support.live_server import LiveServer
+from tests.support.program import ROOT
 
 pytestmark = pytest.mark.browser
 

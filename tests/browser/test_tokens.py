@@ -8,7 +8,8 @@ from playwright.sync_api import Browser, expect
 
 from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import SETTINGS, OpenPage
-from tests.support.live_server import LiveServer, run_app, started_server
+from tests.support.live_server import LiveServer, started_server
+from tests.support.program import run_app
 
 pytestmark = pytest.mark.browser
 

@@ -19,17 +19,19 @@ import pytest
 
 from gateway.version import VERSION
 from tests.support.live_server import (
-    ROOT,
     LiveServer,
+    running_server,
+    script,
+    start_server,
+    started_server,
+)
+from tests.support.program import (
+    ROOT,
     environment,
     one_sentence,
     run_app,
     run_program,
-    running_server,
-    script,
     start_app,
-    start_server,
-    started_server,
 )
 
 pytestmark = pytest.mark.e2e

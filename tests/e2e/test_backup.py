@@ -8,7 +8,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.support.live_server import ROOT, bash, running_server, script
+from tests.support.live_server import bash, running_server, script
+from tests.support.program import ROOT
 
 pytestmark = pytest.mark.e2e
 

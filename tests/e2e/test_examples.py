@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.live_server import DEADLINE_S, ROOT, LiveServer, bash, script, started_server
+from tests.support.live_server import DEADLINE_S, LiveServer, bash, script, started_server
+from tests.support.program import ROOT
 
 pytestmark = pytest.mark.e2e
 

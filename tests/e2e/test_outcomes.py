@@ -159,13 +159,6 @@ TABLE = {
             "The whole story",
         ],
     ),
-    "plain deny, no text, in Chinese": Row(
-        message=in_chinese(bash("curl http://a.example"), SILENCE, NO_SUMMARY),
-        outcome="tool_failed",
-        tools=["denied"],
-        notices=["forced_summary", "summary_failed", "tools_failed"],
-        reply=["没有执行成功。Bash: curl http://a.example 被拒绝：", "完整经过见日志"],
-    ),
     "failing tool, no text": Row(
         message=script(bash("cat nothere.txt"), SILENCE, NO_SUMMARY),
         outcome="tool_failed",
@@ -199,14 +192,6 @@ TABLE = {
             "I stopped this turn: the same calls were repeated 5 times in a row, Bash ls memory last."
         ],
     ),
-    "doom loop, in Chinese": Row(
-        message=in_chinese({"repeat": bash("ls memory"), "times": 30}, {"text": "never said"}),
-        outcome="stopped",
-        stop_reason="doom_loop",
-        tools=["ok", "ok", "ok", "ok", KEPT],
-        notices=["tools_failed"],
-        reply=["我停止了这一轮：同样的调用连续重复了 5 次，最后是 Bash ls memory。"],
-    ),
     "a loop of denied calls": Row(
         message=script({"repeat": bash("curl a"), "times": 30}, {"text": "never said"}),
         outcome="stopped",
@@ -222,11 +207,6 @@ TABLE = {
         outcome="empty",
         reply=["The turn finished without text. Nothing failed."],
     ),
-    "nothing at all, in Chinese": Row(
-        message=in_chinese(SILENCE),
-        outcome="empty",
-        reply=["这一轮已结束，但没有文本输出；没有任何失败。"],
-    ),
     "nothing after tools": Row(
         message=script(bash("ls memory"), SILENCE, NO_SUMMARY),
         outcome="empty",
@@ -239,12 +219,6 @@ TABLE = {
         outcome="empty",
         stop_reason="refusal",
         reply=["The model declined to answer this."],
-    ),
-    "refusal, in Chinese": Row(
-        message=in_chinese({"refusal": True}),
-        outcome="empty",
-        stop_reason="refusal",
-        reply=["模型拒绝回答这个问题。"],
     ),
     "forced summary": Row(
         message=script(bash("ls memory"), SILENCE, {"on_followup": [{"text": "I listed it."}]}),

@@ -25,14 +25,9 @@ from policies.rules import shipped_rules
 from policies.tools import ToolCall
 from policies.verdict import Allow, Ask, Deny, Verdict
 from tests.support.engine_talk import prompt, unheard_calls
-from tests.support.live_server import (
-    ROOT,
-    LiveServer,
-    environment,
-    script,
-    started_server,
-)
+from tests.support.live_server import LiveServer, script, started_server
 from tests.support.policy_cases import File, ReadyCase, ready_cases
+from tests.support.program import ROOT, environment
 from tests.unit.policies.corpus import build_workspace
 
 pytestmark = pytest.mark.e2e

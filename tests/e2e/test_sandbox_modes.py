@@ -15,8 +15,9 @@ from gateway.engine.sandbox.protection import WallMode, find_bubblewrap_fault_bl
 from gateway.settings import Settings
 from tests.support.engine_talk import ask, bash, script
 from tests.support.engine_world import real_world
-from tests.support.live_server import ROOT, environment, one_sentence, running_server
+from tests.support.live_server import running_server
 from tests.support.live_server import script as live_script
+from tests.support.program import ROOT, environment, one_sentence
 from tests.support.walls import needs_bubblewrap, needs_landlock
 
 landlock = pytest.importorskip(

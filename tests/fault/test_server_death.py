@@ -21,13 +21,12 @@ from tests.support.live_server import (
     LiveServer,
     agents_of,
     bash,
-    environment,
     let_go,
     running_server,
     script,
-    start_app,
     started_server,
 )
+from tests.support.program import environment, start_app
 
 pytestmark = [
     pytest.mark.fault,

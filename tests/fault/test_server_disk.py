@@ -16,11 +16,10 @@ from tests.support.live_server import (
     LiveServer,
     bash,
     let_go,
-    one_sentence,
-    run_app,
     running_server,
     script,
 )
+from tests.support.program import one_sentence, run_app
 
 pytestmark = [
     pytest.mark.fault,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.live_server import one_sentence, run_app
+from tests.support.program import one_sentence, run_app
 
 pytestmark = pytest.mark.fault
 

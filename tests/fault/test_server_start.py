@@ -15,16 +15,13 @@ import httpx
 import pytest
 
 from gateway.engine.processes import owner_of
-from tests.support.live_server import (
-    agents_of,
+from tests.support.live_server import agents_of, running_server, script, started_server
+from tests.support.program import (
     environment,
     one_sentence,
     run_app,
     run_program,
-    running_server,
-    script,
     start_app,
-    started_server,
 )
 
 pytestmark = [
