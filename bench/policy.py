@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from bench.held_out_secrets import ordinary_cases, secret_cases
 from bench.log_lines import library_lines, ordinary_lines
 from bench.naive_policies import NAIVE
 from bench.report import median, percentile, save, show
@@ -25,7 +26,6 @@ from policies.verdict import Allow
 from tests.support.policy_cases import ReadyCase, ready_cases
 from tests.unit.policies.fabricated import PROVIDERS, fake
 from tests.unit.policies.fabricated_places import KEYED
-from tests.unit.policies.held_out import ordinary_cases, secret_cases
 from tests.unit.policies.test_secret_growth import UNITS
 
 PROCESS_LINES = 20_000

@@ -16,11 +16,7 @@ from pathlib import Path
 
 _TEMPLATES = [
     json.loads(line)
-    for line in Path(__file__)
-    .with_name("data")
-    .joinpath("held_out.jsonl")
-    .read_text("utf-8")
-    .splitlines()
+    for line in Path(__file__).with_suffix(".jsonl").read_text("utf-8").splitlines()
 ]
 _WORDS = (
     *("dragon", "summer", "falcon", "coffee", "orange", "winter", "guitar", "monkey", "rocket"),
