@@ -27,7 +27,7 @@ from policies.verdict import Allow, Ask, Deny, Verdict
 from tests.support.engine_talk import prompt, unheard_calls
 from tests.support.live_server import LiveServer, script, started_server
 from tests.support.policy_cases import File, ReadyCase, ready_cases
-from tests.support.program import ROOT, environment
+from tests.support.program import ROOT, environment, run_app
 from tests.unit.policies.corpus import build_workspace
 
 pytestmark = pytest.mark.e2e
@@ -286,17 +286,7 @@ ACTING = '{"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": 
 
 
 def trust(directory: Path, answer: str, *args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "app.py", "policy", "trust", *args],
-        cwd=ROOT,
-        env=environment(directory, {}, {}),
-        input=answer,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-        timeout=60,
-    )
+    return run_app("policy", "trust", *args, directory=directory, given=answer)
 
 
 def test_configuration_that_acts_is_shown_and_approved_after_a_yes(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import io
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from tests.support.engine_talk import ask, bash, script
 from tests.support.engine_world import real_world
 from tests.support.live_server import running_server
 from tests.support.live_server import script as live_script
-from tests.support.program import ROOT, environment, one_sentence
+from tests.support.program import environment, one_sentence, run_program
 from tests.support.walls import needs_bubblewrap, needs_landlock
 
 landlock = pytest.importorskip(
@@ -113,15 +112,9 @@ def without_landlock(
         "landlock.landlock_version = lambda: 0\n"
         f"sys.exit(app.main([{command!r}]))\n"
     )
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        env=environment(directory, settings, {}),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    file = directory / "program.py"
+    file.write_text(program, encoding="utf-8")
+    return run_program([], environment(directory, settings, {}), program=file)
 
 
 def test_a_server_that_requires_what_is_not_there_does_not_start(tmp_path: Path) -> None:
