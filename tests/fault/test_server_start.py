@@ -131,7 +131,7 @@ def test_no_agent_program(tmp_path: Path) -> None:
     """The SDK as it comes for a system that it carries no program for, and none on the path."""
     package = Path(claude_agent_sdk.__file__).parent
     bare = tmp_path / "packages" / package.name
-    shutil.copytree(package, bare, ignore=shutil.ignore_patterns("_bundled", "__pycache__"))
+    shutil.copytree(package, bare, ignore=shutil.ignore_patterns("_bundled"))
     environ = {"PYTHONPATH": str(bare.parent), "PATH": str(tmp_path / "nothing")}
     done = run_app("demo", directory=tmp_path, environ=environ)
     assert refused(done, tmp_path).startswith("No agent program was found")

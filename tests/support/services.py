@@ -15,6 +15,7 @@ from gateway.conversations.model import Turn, TurnEvent
 from gateway.ids import LOCAL_USER
 from gateway.settings import Settings
 from gateway.turns.requests import Accepted, ChatRequest
+from memory.assemble import Memory
 from memory.context import MemoryReader
 from tests.support.scripted_engine import ScriptedEngine
 
@@ -29,6 +30,12 @@ def settings_below(root: Path, **settings: Any) -> Settings:
     given = {"workspace": root / "ws", "data_dir": root / "data", "log_dir": root / "logs"}
     quiet = {"prewarmed_clients": 0, "shutdown_grace_s": 0.0, "recall_deadline_ms": 20_000}
     return Settings(**{**given, **quiet, **settings})
+
+
+def memory_of(services: Services) -> Memory:
+    """Return the memory, which must be on."""
+    assert services.memory is not None
+    return services.memory
 
 
 def scripted_engine(services: Services) -> ScriptedEngine:
@@ -113,6 +120,18 @@ async def events_of(
 async def begun(services: Services, accepted: Accepted) -> None:
     """Wait until the agent has said something."""
     await events_of(services, accepted, until="text.delta")
+
+
+class Held:
+    """Holds what comes to it until it is let go."""
+
+    def __init__(self) -> None:
+        self.came = anyio.Event()
+        self.let_go = anyio.Event()
+
+    async def hold(self) -> None:
+        self.came.set()
+        await self.let_go.wait()
 
 
 def kinds(events: Sequence[TurnEvent]) -> list[str]:

@@ -21,6 +21,7 @@ from tests.support.engine_talk import until
 from tests.support.scripted_engine import ScriptedClient, ScriptedRun
 from tests.support.services import (
     HANG,
+    Held,
     ask,
     assert_nothing_is_left,
     begun,
@@ -39,19 +40,6 @@ from tests.support.services import (
 ECHO = script({"echo": "context"})
 
 
-class Held:
-    """Something that is begun and held up until a test lets it go on."""
-
-    def __init__(self) -> None:
-        self.begun = anyio.Event()
-        self.goes_on = anyio.Event()
-
-    async def wait(self) -> None:
-        """Set `begun` and wait."""
-        self.begun.set()
-        await self.goes_on.wait()
-
-
 class SlowMemory(Memory):
     """A memory that is held up."""
 
@@ -60,7 +48,7 @@ class SlowMemory(Memory):
         self.held = Held()
 
     async def recall(self, query: QueryPack) -> ContextPack:
-        await self.held.wait()
+        await self.held.hold()
         return await super().recall(query)
 
 
@@ -88,7 +76,7 @@ def hold_starts(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Held]:
 
         async def start(store: SqliteTurnStore, turn_id: TurnId, at: datetime) -> None:
             monkeypatch.setattr(SqliteTurnStore, "start", real)
-            await held.wait()
+            await held.hold()
             await real(store, turn_id, at)
 
         monkeypatch.setattr(SqliteTurnStore, "start", start)
@@ -133,9 +121,9 @@ async def test_no_prompt_is_sent_before_the_start_is_stored(
     async with running_services(tmp_path) as services:
         held = hold_starts()
         accepted = await send_into_queue(services, prompts)
-        await reached(held.begun)
+        await reached(held.came)
         sent_before = list(prompts)
-        held.goes_on.set()
+        held.let_go.set()
         result = await result_of(services, accepted)
     assert sent_before == []
     assert (prompts, result["outcome"]) == (["hello"], "answered")
@@ -148,10 +136,10 @@ async def test_a_turn_that_was_killed_before_its_start_was_stored_runs_after_the
     async with running_services(before) as services:
         held = hold_starts()
         accepted = await send_into_queue(services, prompts)
-        await reached(held.begun)
+        await reached(held.came)
         await copy_as_after_a_crash(services, after)
         sessions = same_sessions(services)
-        held.goes_on.set()
+        held.let_go.set()
         await result_of(services, accepted)
     prompts.clear()
     async with running_services(after, make_engine=sessions) as services:
@@ -179,9 +167,9 @@ async def test_the_prompt_does_not_wait_for_memory_and_the_model_does(
     memory = SlowMemory(REMEMBERED)
     async with running_services(tmp_path, memory=memory, recall_deadline_ms=60_000) as services:
         accepted = await send(services, ECHO)
-        await reached(memory.held.begun)
+        await reached(memory.held.came)
         await until(lambda: bool(prompts))
-        memory.held.goes_on.set()
+        memory.held.let_go.set()
         result = await result_of(services, accepted)
         events = await events_of(services, accepted)
         assert_nothing_is_left(services)
@@ -215,13 +203,13 @@ async def test_a_stop_while_the_model_waits_for_memory_is_told_and_nothing_was_s
     memory = SlowMemory(REMEMBERED)
     async with running_services(tmp_path, memory=memory, recall_deadline_ms=60_000) as services:
         accepted = await send(services, ECHO)
-        await reached(memory.held.begun)
+        await reached(memory.held.came)
         await until(lambda: bool(prompts))
         await services.chat.intake.interrupt(ME, accepted.conversation_id)
         result = await result_of(services, accepted)
         events = await events_of(services, accepted)
         assert_nothing_is_left(services)
-        memory.held.goes_on.set()
+        memory.held.let_go.set()
         after = await ask(services, ECHO, accepted.conversation_id)
     assert prompts == [ECHO, ECHO]
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")

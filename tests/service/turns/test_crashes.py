@@ -15,17 +15,18 @@ from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.ids import LOCAL_USER as ME
 from gateway.turns.approvals import Decision
 from gateway.turns.requests import Accepted
-from memory.assemble import Memory
 from memory.intents.chronicle import IntentRecord, Recording
 from memory.scope import Scope
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from tests.support.services import (
     HANG,
+    Held,
     begun,
     copy_as_after_a_crash,
     events_of,
     journal_of,
     kinds,
+    memory_of,
     messages_of,
     of_kind,
     result_of,
@@ -42,25 +43,8 @@ DID = script(READ, {"text": "We decided to keep the otter list in a.txt."})
 WAIT_S = 20
 
 
-def memory_of(services: Services) -> Memory:
-    assert services.memory is not None
-    return services.memory
-
-
 async def intents_of(services: Services, accepted: Accepted) -> list[IntentRecord]:
     return list(await memory_of(services).chronicle.intents_of_turn(accepted.turn_id))
-
-
-class Held:
-    """Holds what comes to it until it is let go."""
-
-    def __init__(self) -> None:
-        self.came = anyio.Event()
-        self.let_go = anyio.Event()
-
-    async def hold(self) -> None:
-        self.came.set()
-        await self.let_go.wait()
 
 
 def hold_the_last_event(monkeypatch: pytest.MonkeyPatch) -> Held:

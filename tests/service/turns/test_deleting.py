@@ -14,6 +14,7 @@ from gateway.ids import LOCAL_USER as ME
 from gateway.ids import ConversationId
 from tests.support.scripted_engine import ScriptedEngine
 from tests.support.services import (
+    Held,
     ask,
     begun,
     copy_as_after_a_crash,
@@ -74,18 +75,6 @@ async def test_a_deletion_that_failed_half_way_is_made_again(tmp_path: Path) -> 
         assert await waiting(services, conversation_id) == 0
         with pytest.raises(NotFound):
             await services.chat.conversations.get(ME, conversation_id)
-
-
-class Held:
-    """Holds what comes to it until it is let go."""
-
-    def __init__(self) -> None:
-        self.came = anyio.Event()
-        self.let_go = anyio.Event()
-
-    async def hold(self) -> None:
-        self.came.set()
-        await self.let_go.wait()
 
 
 async def test_a_deletion_that_a_crash_cut_off_is_made_again(

@@ -10,8 +10,8 @@ from gateway.conversations.model import ConversationChange
 from gateway.ids import LOCAL_USER as ME
 from memory.facts.fact import Fact
 from memory.scope import Scope
-from tests.service.turns.test_memory import intents_of, memory_of
-from tests.support.services import ask, journal_of, running_services, script
+from tests.service.turns.test_memory import intents_of
+from tests.support.services import ask, journal_of, memory_of, running_services, script
 
 MINE = Scope(owner_id=ME)
 

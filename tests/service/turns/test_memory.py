@@ -11,7 +11,6 @@ from gateway.conversations.model import ConversationChange
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import UserId
 from gateway.turns.requests import ChatRequest
-from memory.assemble import Memory
 from memory.intents.chronicle import IntentRecord
 from memory.scope import Scope
 from tests.support.builders import codes
@@ -22,6 +21,7 @@ from tests.support.services import (
     copy_as_after_a_crash,
     events_of,
     journal_of,
+    memory_of,
     of_kind,
     result_of,
     running_services,
@@ -34,11 +34,6 @@ WROTE = script(
     {"tool": "Bash", "input": {"command": "cat a.txt"}},
     {"text": "We decided to keep the otter list in a.txt."},
 )
-
-
-def memory_of(services: Services) -> Memory:
-    assert services.memory is not None
-    return services.memory
 
 
 async def intents_of(services: Services, **which: Any) -> list[IntentRecord]:
