@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import SETTINGS, OpenPage, tab
+from tests.browser.test_accessibility import AXE, JUDGE
 from tests.support.live_server import LiveServer, bash, script, started_server
 
 pytestmark = pytest.mark.browser
@@ -207,6 +208,10 @@ def test_the_agents_questions_are_answered_in_place(asked: ChatPage) -> None:
     card = asked.turn.approval
     expect(card).to_contain_text("The agent asks you")
     expect(card).to_contain_text("Not markup.")
+    asked.page.evaluate(AXE.read_text("utf-8"))
+    for scheme in ("light", "dark"):
+        asked.page.emulate_media(color_scheme=scheme)
+        assert asked.page.evaluate(JUDGE) == []
     first, second = card.get_by_role("group").all()
     asked.page.keyboard.press("Alt+a")
     asked.page.keyboard.press("Space")

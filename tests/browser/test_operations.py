@@ -1,9 +1,13 @@
 """The panel for whoever runs the server."""
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.chat_page import ChatPage
+from tests.support.live_server import LiveServer
 
 pytestmark = pytest.mark.browser
 
@@ -24,3 +28,22 @@ def test_the_panel_shows_processes_readiness_backends_and_figures(chat: ChatPage
 
     expect(panel).to_have_count(0)
     expect(chat.turn.message).to_have_text(title)
+
+
+def test_a_delivery_that_was_given_up_is_tried_again(chat: ChatPage, server: LiveServer) -> None:
+    with closing(sqlite3.connect(server.data_dir / "memory.sqlite3")) as memory, memory:
+        memory.execute(
+            "INSERT INTO outbox (backend, operation, item_id, owner_id, revision, idempotency_key,"
+            " status, attempts, last_error, due_at, created_at) VALUES ('elsewhere', 'put', 'epi_x',"
+            " 'local', 1, 'k', 'dead', 9, '<b>It is full.</b>', '2026-01-31T09:30:00Z',"
+            " '2026-01-31T09:30:00Z')"
+        )
+    chat.get("open-operations").click()
+    row = chat.get("ops-outbox").locator("li").filter(has_text="<b>It is full.</b>")
+    expect(row).to_contain_text("failed")
+
+    row.get_by_test_id("ops-retry").click()
+
+    expect(row).to_contain_text("waiting")
+    expect(row.get_by_test_id("ops-retry")).to_be_disabled()
+    chat.page.keyboard.press("Escape")
