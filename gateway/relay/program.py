@@ -25,6 +25,7 @@ from typing import Any
 
 import h11
 
+from gateway.relay.answers import AnswerReader
 from gateway.relay.canned import warm_up_answer
 from gateway.relay.upstream import READ_BYTES, Answer, Headers, Service, ServiceUnreachable, Target
 
@@ -177,30 +178,43 @@ class _Conversation:
         await self._send(head, h11.Data(data=body), h11.EndOfMessage())
 
     async def _exchange(self, client: str, request: h11.Request, body: bytes) -> None:
-        report = self._relay.report
         try:
             answer = await self._relay.ask(request, body)
         except ServiceUnreachable as exc:
-            report(client, "unreachable", detail=str(exc))
+            self._relay.report(client, "unreachable", detail=str(exc))
             self._writer.transport.abort()
             raise EOFError from exc
         self._protocol.answer = answer
         try:
-            await self._pass_on(answer)
+            await self._pass_on(client, request, answer)
+        except (OSError, h11.ProtocolError) as exc:
+            if not self._writer.is_closing():  # else the agent left
+                self._relay.report(client, "cut", detail="ECONNRESET")
+            raise EOFError from exc
         finally:
             self._protocol.answer = None
 
-    async def _pass_on(self, answer: Answer) -> None:
-        headers = [(name, value) for name, value in answer.headers if name not in _HOP_BY_HOP]
+    async def _pass_on(self, client: str, request: h11.Request, answer: Answer) -> None:
+        named = {name: value.decode("latin-1") for name, value in answer.headers}
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            wait = named.get(b"retry-after", "")
+            wait_s = float(wait) if wait.isdecimal() else None
+            self._relay.report(client, "refused", status=answer.status, retry_after_s=wait_s)
+        is_read = b"/messages" in request.target and answer.status == HTTPStatus.OK
+        reader = AnswerReader(named.get(b"content-type", "")) if is_read else None
+        dropped = _HOP_BY_HOP | ({b"content-length"} if reader and reader.may_change else set())
+        headers = [(name, value) for name, value in answer.headers if name not in dropped]
         if not any(name == b"content-length" for name, _ in headers):
             headers.append((b"transfer-encoding", b"chunked"))
         pending: list[h11.Event] = [h11.Response(status_code=answer.status, headers=headers)]
         async for chunk in answer.chunks():
-            if chunk:
-                pending.append(h11.Data(data=chunk))
+            if data := reader.take(chunk) if reader else chunk:
+                pending.append(h11.Data(data=data))
             await self._send(*pending)
             pending.clear()
-        await self._send(h11.EndOfMessage())
+        await self._send(h11.Data(data=reader.end() if reader else b""), h11.EndOfMessage())
+        if reader is not None and reader.fault is not None:
+            self._relay.report(client, reader.fault)
 
     async def _send(self, *events: h11.Event) -> None:
         self._writer.write(b"".join(self._state.send(event) or b"" for event in events))

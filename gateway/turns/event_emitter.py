@@ -13,6 +13,7 @@ from gateway.engine.events import (
     ModelRetrying,
     Observed,
     RunFinished,
+    ServiceFailed,
     TextDelta,
     TextDone,
     ThinkingDelta,
@@ -59,6 +60,8 @@ class EventEmitter:
                 await self._tool_called(event)
             case ThinkingDelta():
                 self._emit_thinking(await self._fed(self._thinking_masker, event.text))
+            case ServiceFailed():
+                self._context.journal.write("error", where="service", report=event.report)
             case ModelRetrying():
                 self._retrying(event)
             case MessageEnded(stop_reason="model_context_window_exceeded"):

@@ -37,6 +37,8 @@ def api_status(evidence: Evidence) -> int | None:
     finish = evidence.finish
     if isinstance(finish, RunFinished) and finish.api_error_status:
         return finish.api_error_status
+    if evidence.service is not None and evidence.service.kind == "refused":
+        return evidence.service.status
     if evidence.model_failure is not None or evidence.retry is None:
         return None
     return evidence.retry.status
@@ -69,10 +71,13 @@ def _without_status(evidence: Evidence, kind: str) -> Sentence:
     """Choose for a failure without an HTTP status: of the network, or a 200 that is no answer."""
     if kind in _BY_KIND:
         return _BY_KIND[kind], {"model": evidence.model}
-    if kind == "unknown":  # the connection was there, and so was a body
+    seen = evidence.service
+    if kind == "unknown" or (
+        seen and seen.kind == "not_messages"
+    ):  # the connection was there, and so was a body
         return "api_not_messages", {}
-    if evidence.service is not None:
-        code = evidence.service.detail
+    if seen is not None and seen.detail:
+        code = seen.detail
     else:
         found = _NETWORK_CODE.search(evidence.model_failure.text if evidence.model_failure else "")
         code = found[1] if found else ""

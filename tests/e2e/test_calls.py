@@ -164,6 +164,25 @@ async def test_a_call_that_is_none_fails_and_the_turn_and_its_other_calls_go_on(
             assert target.exists()
 
 
+async def test_names_that_are_no_names_fail_their_calls_however_often_they_come(
+    server: LiveServer, conversation: str
+) -> None:
+    """Without the relay the agent program crashes at some of these."""
+    same = {"tools": [run("ls", name=7, **SAME), run("ls -a", **SAME)]}
+    nameless = [{"tools": [run(f"ls -{n}", name=None)]} for n in "alt"]
+    cut = {"drop": True, "after_chars": 4, "text": "I begin."}
+    async with server.client() as client:
+        for steps, expected in (
+            ([same], ["failed", "ok"]),
+            (nameless, ["failed"] * 3),
+            ([cut, same], ["failed", "ok"]),  # asked again without a stream
+        ):
+            result = await client.ask(script(*steps, DONE), conversation)
+            assert await told(server, client, result) == expected
+            assert (result["outcome"], result["reply"]) == ("answered_with_failures", "Done.")
+            assert result["tools"][0]["name"] == "unnamed"
+
+
 async def test_a_call_outside_tells_nothing_of_what_lies_there(
     server: LiveServer, conversation: str, tmp_path: Path
 ) -> None:

@@ -1,0 +1,105 @@
+"""Reads the service's answers as they pass: repairs what would crash the agent program, notes what is wrong.
+
+Every line is passed on as it came, except one: the start of a tool call whose name is no string, at which the
+agent program crashes; it gets the name `unnamed`, which no tool has, so that the call fails and the turn goes
+on. An incomplete line waits for its end, because no reader of an event stream can use it before. Pure.
+"""
+
+import json
+from typing import Any
+
+from gateway.relay.reports import Kind
+
+NO_NAME = "unnamed"
+
+_MAX_LINE = 1024 * 1024
+_MAX_BODY = 16 * 1024 * 1024
+_TYPES = ("message_start", "ping", "error")
+"""How an event stream of the Messages API begins."""
+
+
+class AnswerReader:
+    """One successful answer to a Messages request."""
+
+    def __init__(self, content_type: str) -> None:
+        self._is_stream = content_type.startswith("text/event-stream")
+        self._is_json = content_type.startswith("application/json")
+        self._rest = b""
+        self._began: bool | None = None if self._is_stream else True
+        self.fault: Kind | None = None
+        """What is wrong with the answer, as far as it is known."""
+        if not self._is_stream and not self._is_json:
+            self.fault = "not_messages"
+
+    @property
+    def may_change(self) -> bool:
+        """True if the body may get another length."""
+        return self._is_json
+
+    def take(self, data: bytes) -> bytes:
+        """Return what is to be passed on now."""
+        if not self._is_stream and not self._is_json:
+            return data
+        whole = self._rest + data
+        if self._is_json:
+            if len(whole) <= _MAX_BODY:
+                self._rest = whole
+                return b""
+            self._is_json, self._rest = False, b""
+            return whole
+        lines, newline, self._rest = whole.rpartition(b"\n")
+        if len(self._rest) > _MAX_LINE:
+            lines, newline, self._rest = whole, b"", b""
+        return self._stream_lines(lines + newline) if lines or newline else b""
+
+    def end(self) -> bytes:
+        """Return the rest, when the answer is complete."""
+        rest, self._rest = self._rest, b""
+        if self._is_json:
+            body = _parse(rest)
+            content = body.get("content") if isinstance(body, dict) else None
+            if not isinstance(body, dict) or not ({"content", "input_tokens"} & body.keys()):
+                self.fault = "not_messages"
+            elif isinstance(content, list) and sum(map(_rename, content)):
+                return json.dumps(body).encode()
+            return rest
+        rest = self._stream_lines(rest) if rest else rest
+        if self._is_stream and not self._began:
+            self.fault = "not_messages"
+        return rest
+
+    def _stream_lines(self, lines: bytes) -> bytes:
+        if self._began is None and b"data:" in lines:
+            first = lines[lines.index(b"data:") + 5 :].split(b"\n", 1)[0]
+            event = _parse(first)
+            self._began = isinstance(event, dict) and event.get("type") in _TYPES
+            self.fault = None if self._began else "not_messages"
+        if b"content_block_start" not in lines or b"tool_use" not in lines:
+            return lines
+        return b"\n".join(_repaired(line) for line in lines.split(b"\n"))
+
+
+def _repaired(line: bytes) -> bytes:
+    if not line.startswith(b"data:") or b"content_block_start" not in line:
+        return line
+    event = _parse(line[5:])
+    if isinstance(event, dict) and _rename(event.get("content_block")):
+        return b"data: " + json.dumps(event).encode()
+    return line
+
+
+def _rename(block: object) -> bool:
+    """Give a tool call without a usable name one; return whether it was necessary."""
+    if not isinstance(block, dict) or block.get("type") != "tool_use":
+        return False
+    if isinstance(block.get("name"), str):
+        return False
+    block["name"] = NO_NAME
+    return True
+
+
+def _parse(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
