@@ -123,6 +123,7 @@ async def test_a_client_that_leaves_does_not_stop_its_turn(tmp_path: Path) -> No
                     if view["state"] == "running":
                         break
             tasks.cancel_scope.cancel()
+        await anyio.sleep(0.2)  # the server sees that the client is gone
         stage.release()
         with anyio.fail_after(LIMIT_S):
             while True:
