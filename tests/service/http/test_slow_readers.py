@@ -57,8 +57,9 @@ async def with_a_long_conversation(directory: Path, patience_s: float) -> AsyncI
             stored = await SqliteTurnStore(stage.database).get(TurnId(here.turn_id))
             assert stored is not None
             events = await stage.log.open_turn(stored)
-            for k in range(EVENTS):
-                events.emit("text.delta", text=f"{k} ".ljust(EVENT_CHARS, "长"))
+            for k in range(EVENTS):  # pieces of one kind that follow each other would be joined
+                kind = "thinking.delta" if k % 2 else "text.delta"
+                events.emit(kind, text=f"{k} ".ljust(EVENT_CHARS, "长"))
             await events.flush()
             yield here
 
