@@ -5,9 +5,11 @@ bounds its values, so that no model and no client can create series without end.
 """
 
 import logging
-from collections.abc import Callable, Collection
+import tomllib
+from collections.abc import Callable, Collection, Sequence
 from math import nan
-from typing import Final, Literal
+from pathlib import Path
+from typing import Final, Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -43,15 +45,9 @@ _TURN_BUCKETS_S = (0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 36
 _RECALL_BUCKETS_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5)
 _FIRST_TEXT_BUCKETS_S = (0.05, 0.1, 0.2, 0.4, 0.7, 1, 1.5, 2.5, 5, 10, 20, 60)
 
-_GAUGES: Final[dict[GaugeName, str]] = {
-    "live_clients": "Agent processes held by conversations.",
-    "warm_clients": "Agent processes kept ready for fresh conversations.",
-    "agent_memory_bytes": "Memory of all agent processes and their children.",
-    "running_turns": "Turns that run now.",
-    "queued_turns": "Turns that wait in their conversation's lane.",
-    "event_backlog": "Events that wait to be stored.",
-    "http_buffered_bytes": "Bytes that clients were sent and have not taken yet.",
-}
+_ABOUT: Final[dict[str, str]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+)
 
 _log = logging.getLogger(__name__)
 
@@ -79,83 +75,34 @@ class Metrics:
         self._tools = _Bounded(known_tools, most=0)
         self._routes = _Bounded(most=_MAX_ROUTES)
         self._reasons = _Bounded()
-        self._gauges = {name: self._gauge(name, about) for name, about in _GAUGES.items()}
-        self.sse_readers = self._gauge("sse_readers", "Readers of event streams.")
+        self._gauges = {name: self._gauge(name) for name in get_args(GaugeName)}
+        self.sse_readers = self._gauge("sse_readers")
         counter = self._counter
-        self.turns_total = counter("turns", "Turns that ended.", "outcome", "stop_reason")
-        self.tool_calls_total = counter("tool_calls", "Calls of tools.", "name", "status")
-        self.turn_seconds = Histogram(
-            *("candor_turn_seconds", "Duration of turns."),
-            buckets=_TURN_BUCKETS_S,
-            registry=self.registry,
-        )
-        self.first_text_seconds = Histogram(
-            *("candor_first_text_seconds", "From a message to the first text of its answer."),
-            buckets=_FIRST_TEXT_BUCKETS_S,
-            registry=self.registry,
-        )
-        self.model_retries_total = counter(
-            "model_retries", "Retries of agents after a failure of the model's service."
-        )
-        self.recall_degraded_total = counter(
-            "recall_degraded", "Recalls without one of their parts.", "reason"
-        )
-        self.recall_deadlines_missed_total = counter(
-            "recall_deadlines_missed", "Recalls of turns in which a part was too slow."
-        )
-        self.recall_items_total = counter(
-            "recall_items", "Items that searches scanned, and that turns were shown.", "result"
-        )
-        self.recall_held_back_total = counter(
-            "recall_held_back", "Items found for turns and not shown.", "reason"
-        )
-        self.recall_seconds = Histogram(
-            "candor_recall_seconds",
-            "Duration of the stages of a recall.",
-            labelnames=("stage",),
-            buckets=_RECALL_BUCKETS_S,
-            registry=self.registry,
-        )
-        self.turns_not_recorded_total = counter(
-            "turns_not_recorded", "Turns that could not be written into memory."
-        )
-        self.episodes_total = counter("episodes", "Episodes written, by outcome.", "status")
-        self.facts_total = counter("facts", "Facts written, by where they came from.", "origin")
-        self.facts_tidied_total = counter("facts_tidied", "Facts that hold no longer.", "action")
-        self.learning_total = counter(
-            "learning",
-            "What came of asking a model for facts: answers, failures, facts kept and dropped.",
-            "result",
-        )
-        self.deliveries_total = counter(
-            "deliveries", "Deliveries to memory backends.", "backend", "result"
-        )
-        self.breaker_changes_total = counter(
-            "breaker_changes",
-            "State changes of the backends' circuit breakers.",
-            "backend",
-            "state",
-        )
-        self.clients_connected_total = counter(
-            "clients_connected", "Agent processes given to turns, by origin.", "origin"
-        )
-        self.sessions_lost_total = counter("sessions_lost", "Sessions that could not be resumed.")
-        self.clients_killed_total = counter("clients_killed", "Agent processes killed.")
-        self.unsolicited_messages_total = counter(
-            "unsolicited_messages", "Agent messages that belong to no requested turn."
-        )
-        self.journal_lines_lost_total = counter(
-            "journal_lines_lost", "Lines that the journal could not keep."
-        )
-        self.background_failures_total = counter(
-            "background_failures", "Failures of background loops, each restarted.", "loop"
-        )
-        self.connections_dropped_total = counter(
-            "connections_dropped", "Connections that the server ended.", "reason"
-        )
-        self.http_requests_total = counter(
-            "http_requests", "HTTP requests answered.", "route", "method", "status"
-        )
+        self.turns_total = counter("turns", "outcome", "stop_reason")
+        self.tool_calls_total = counter("tool_calls", "name", "status")
+        self.turn_seconds = self._histogram("turn_seconds", _TURN_BUCKETS_S)
+        self.first_text_seconds = self._histogram("first_text_seconds", _FIRST_TEXT_BUCKETS_S)
+        self.model_retries_total = counter("model_retries")
+        self.recall_degraded_total = counter("recall_degraded", "reason")
+        self.recall_deadlines_missed_total = counter("recall_deadlines_missed")
+        self.recall_items_total = counter("recall_items", "result")
+        self.recall_held_back_total = counter("recall_held_back", "reason")
+        self.recall_seconds = self._histogram("recall_seconds", _RECALL_BUCKETS_S, "stage")
+        self.turns_not_recorded_total = counter("turns_not_recorded")
+        self.episodes_total = counter("episodes", "status")
+        self.facts_total = counter("facts", "origin")
+        self.facts_tidied_total = counter("facts_tidied", "action")
+        self.learning_total = counter("learning", "result")
+        self.deliveries_total = counter("deliveries", "backend", "result")
+        self.breaker_changes_total = counter("breaker_changes", "backend", "state")
+        self.clients_connected_total = counter("clients_connected", "origin")
+        self.sessions_lost_total = counter("sessions_lost")
+        self.clients_killed_total = counter("clients_killed")
+        self.unsolicited_messages_total = counter("unsolicited_messages")
+        self.journal_lines_lost_total = counter("journal_lines_lost")
+        self.background_failures_total = counter("background_failures", "loop")
+        self.connections_dropped_total = counter("connections_dropped", "reason")
+        self.http_requests_total = counter("http_requests", "route", "method", "status")
 
     def count_turn(
         self,
@@ -224,8 +171,13 @@ class Metrics:
         """Return the metrics as text for a scrape, and its content type."""
         return generate_latest(self.registry), CONTENT_TYPE_LATEST
 
-    def _gauge(self, name: str, about: str) -> Gauge:
-        return Gauge(f"candor_{name}", about, registry=self.registry)
+    def _gauge(self, name: str) -> Gauge:
+        return Gauge(f"candor_{name}", _ABOUT[name], registry=self.registry)
 
-    def _counter(self, name: str, about: str, *labels: str) -> Counter:
-        return Counter(f"candor_{name}", about, labels, registry=self.registry)
+    def _counter(self, name: str, *labels: str) -> Counter:
+        return Counter(f"candor_{name}", _ABOUT[name], labels, registry=self.registry)
+
+    def _histogram(self, name: str, buckets: Sequence[float], *labels: str) -> Histogram:
+        return Histogram(
+            *(f"candor_{name}", _ABOUT[name], labels), buckets=buckets, registry=self.registry
+        )
