@@ -16,7 +16,7 @@ export function openFind(conversationId, go) {
   const told = el("p", { class: "quiet", role: "status" });
   const list = el("ul", { class: "find-list" });
   const errors = el("div", {});
-  const content = el("div", { class: "dialog-body" }, el("h2", {}, t("find")), el("label", { class: "search" }, icon("search"), field), errors, told, list);
+  const content = el("div", { class: "dialog-body" }, el("h2", {}, t("find")), el("label", { class: "search" }, icon("search"), field), errors, list, told);
   let reading = null;
   let delay = null;
 
