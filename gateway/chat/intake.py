@@ -6,7 +6,7 @@ from functools import partial
 
 import anyio
 
-from gateway.chat.parts import ChatParts, ConversationAccess
+from gateway.chat.parts import ChatParts, ConversationAccess, StartFields
 from gateway.conversations.model import Conversation, ConversationChange, Turn, fresh_conversation
 from gateway.conversations.store import IdempotencyKey
 from gateway.errors import Busy, Conflict, NotFound, Overloaded, ShuttingDown
@@ -106,24 +106,33 @@ class Intake:
         )
         with anyio.CancelScope(shield=True):  # what is stored must be in its lane
             store = partial(self._parts.turns.accept, create=create, key=key)
-            self._enqueue(await self._store_turn(turn, target, store))
+            if self._parts.start_fields is None or self._parts.lanes.is_busy(target.id):
+                turn = await store(turn)
+                self._enqueue(Ticket(turn=turn, events=self._parts.log.open_new_turn(turn)))
+            else:
+                await self._start(turn, target, store, self._parts.start_fields)
         return Accepted(conversation_id=target.id, turn_id=turn.id)
 
-    async def _store_turn(
-        self, turn: Turn, conversation: Conversation, store: Callable[..., Awaitable[Turn]]
-    ) -> Ticket:
-        """Store a turn: with its start if the lane is free, else queued."""
-        if self._parts.start_fields is None or self._parts.lanes.is_busy(conversation.id):
-            turn = await store(turn)
-            return Ticket(turn=turn, events=self._parts.log.open_new_turn(turn))
+    async def _start(
+        self,
+        turn: Turn,
+        conversation: Conversation,
+        store: Callable[..., Awaitable[Turn]],
+        start_fields: StartFields,
+    ) -> None:
+        """Start a turn in a free lane and store it with its start; the model waits until it is stored."""
         turn = replace(turn, state="running", started_at=turn.created_at)
-        turn, events = await self._parts.log.begin_turn(
-            turn,
-            "turn.started",
-            self._parts.start_fields(turn, conversation),
-            lambda first: store(turn, events=first),
-        )
-        return Ticket(turn=turn, events=events, conversation=conversation)
+        events = self._parts.log.open_new_turn(turn)
+        ticket = Ticket(turn=turn, events=events, conversation=conversation)
+        self._parts.lanes.join(ticket)
+        fields = start_fields(turn, conversation)
+        try:  # it holds the turn's events before the lane's task begins
+            await self._parts.log.begin_turn(
+                events, "turn.started", fields, lambda first: store(turn, events=first)
+            )
+        except BaseException:
+            ticket.control.stop("user_interrupt")  # an agent may have the prompt and wait
+            raise
 
     def _enqueue(self, ticket: Ticket) -> None:
         position = self._parts.lanes.join(ticket)

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 
@@ -27,8 +27,6 @@ from gateway.jsonsafe import json_text
 from memory.errors import StoreConflict, StoreUnavailable
 
 _log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 _WINDOW = 1024
 _BATCH = 512
@@ -64,12 +62,19 @@ class _Entry:
 
 
 class TurnEvents:
-    """The writing end of one turn's events. One writer; made by `EventLog.open_turn`."""
+    """The writing end of one turn's events. One writer; made by `EventLog.open_turn`.
+
+    What is emitted before the turn is stored waits for that, and is dropped if the turn is refused.
+    """
 
     def __init__(self, log: "EventLog", turn: Turn, last_n: int) -> None:
         self._log = log
         self._turn = turn
         self._n = last_n
+        self._held: list[_Entry] | None = None
+        self._decided: anyio.Event | None = None
+        self.is_refused = False
+        """True if the turn could not be stored: it must not go on."""
         self._last: _Entry | None = None
         self._ending: _Entry | None = None
 
@@ -84,7 +89,37 @@ class TurnEvents:
         if kind in DELTAS and self._join(kind, fields):
             return
         self._last = _Entry(self.make_event(kind, fields), is_synced=kind not in DELTAS)
-        self._log.enqueue(self._last)
+        self._enqueue(self._last)
+
+    def _enqueue(self, entry: _Entry) -> None:
+        if self._held is None:
+            self._log.enqueue(entry)
+        else:
+            self._held.append(entry)
+
+    def hold(self) -> None:
+        """Keep what is emitted until `release` or `refuse`."""
+        self._held, self._decided = [], anyio.Event()
+
+    def release(self, *first: _Entry) -> None:
+        """Store `first` and what was kept: the turn is stored."""
+        assert self._decided is not None, "hold first"
+        kept, self._held = self._held or [], None
+        for entry in (*first, *kept):
+            self._log.enqueue(entry)
+        self._decided.set()
+
+    def refuse(self) -> None:
+        """Store nothing, now and later: the turn could not be stored."""
+        assert self._decided is not None, "hold first"
+        self.is_refused = True
+        self._decided.set()
+
+    async def wait_decided(self) -> bool:
+        """Wait until the turn is stored or refused; return whether it is stored."""
+        if self._decided is not None:
+            await self._decided.wait()
+        return not self.is_refused
 
     def _join(self, kind: str, fields: dict[str, Any]) -> bool:
         last = self._last
@@ -112,7 +147,7 @@ class TurnEvents:
         await self._store(_Entry(None, replace(turn, state="running")))
 
     async def _store(self, entry: _Entry) -> None:
-        self._log.enqueue(entry)
+        self._enqueue(entry)
         await entry.stored.wait()
 
     async def complete(self, turn: Turn, fields: dict[str, Any], *, is_synced: bool = True) -> None:
@@ -123,7 +158,7 @@ class TurnEvents:
         """
         if self._ending is None:
             self._ending = _Entry(self.make_event(COMPLETED, fields), turn, is_synced)
-            self._log.enqueue(self._ending)
+            self._enqueue(self._ending)
         else:
             _log.error("turn_completed_twice", extra={"turn_id": self._turn.id})
         await self._ending.stored.wait()
@@ -196,30 +231,40 @@ class EventLog:
 
     async def begin_turn(
         self,
-        turn: Turn,
+        events: TurnEvents,
         kind: str,
         fields: dict[str, Any],
-        store: Callable[[Sequence[TurnEvent]], Awaitable[T]],
-    ) -> tuple[T, TurnEvents]:
+        store: Callable[[Sequence[TurnEvent]], Awaitable[object]],
+    ) -> None:
         """Store a new turn's first event in the transaction of `store`, which gets it, and show it.
 
-        While events cannot be stored `store` gets none, and the event is stored later like any other.
-        If `store` raises, nothing is shown.
+        Meanwhile what is emitted is kept. While events cannot be stored `store` gets none, and the event
+        is stored later like any other. If `store` raises, nothing is shown and the turn is refused.
         """
-        events = self.open_new_turn(turn)
-        async with self._storing:
-            if self._failing_since is None:
-                first = replace(events.make_event(kind, fields), seq=self.stored_seq + 1)
-                try:
-                    stored = await store([first])
-                except StoreConflict:
-                    await self._catch_up()
-                    raise
-                self.feed.show([first])
-                return stored, events
-        stored = await store([])
-        events.emit(kind, **fields)
-        return stored, events
+        events.hold()
+        first = events.make_event(kind, fields)
+        try:
+            async with self._storing:
+                if self._failing_since is None:
+                    first = replace(first, seq=self.stored_seq + 1)
+                    await self._store_first(first, store)
+                    events.release()
+                    return
+            await store([])
+        except BaseException:
+            events.refuse()
+            raise
+        events.release(_Entry(first))
+
+    async def _store_first(
+        self, event: TurnEvent, store: Callable[[Sequence[TurnEvent]], Awaitable[object]]
+    ) -> None:
+        try:
+            await store([event])
+        except StoreConflict:
+            await self._catch_up()
+            raise
+        self.feed.show([event])
 
     def enqueue(self, entry: _Entry) -> None:
         """Add an entry to the queue."""

@@ -97,7 +97,11 @@ class RunHooks:
             "PreToolUse": [HookMatcher(hooks=[self._pre_tool_use], on_failure="block")],
             "PostToolUse": [HookMatcher(matcher=SHORTENED_TOOLS, hooks=[shorten_result])],
             "UserPromptSubmit": [
-                HookMatcher(hooks=[self._user_prompt_submit], timeout=_CONTEXT_TIMEOUT_S)
+                HookMatcher(
+                    hooks=[self._user_prompt_submit],
+                    timeout=_CONTEXT_TIMEOUT_S,
+                    on_failure="block",  # a turn that is not stored must not reach the model
+                )
             ],
         }
 
@@ -181,6 +185,8 @@ class RunHooks:
         if prompt is None or prompt.context is None:
             return {}
         context = await prompt.context()
+        if context is None:
+            return {"decision": "block", "reason": "The message could not be stored."}
         if not context or self._prompt is not prompt:
             return {}
         return {

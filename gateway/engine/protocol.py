@@ -57,8 +57,11 @@ class ToolGatekeeper(Protocol):
         """Decide on a call that `judge` did not deny; may wait for a person."""
 
 
-Context = Callable[[], Awaitable[str]]
-"""Returns the context shown to the model with a prompt; may be empty. Never raises."""
+Context = Callable[[], Awaitable[str | None]]
+"""Returns the context shown to the model with a prompt; may be empty. Never raises.
+
+None: the prompt must not reach the model.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,10 @@
     started → client → the prompt → guards → result → published
                          memory ↗
 
-No prompt is sent before the start is stored, so a turn that a crash finds queued was never sent and may
-run again. The prompt does not wait for memory, but the model does. Whatever happens in between, the turn
+A turn that a crash finds queued was never sent and may run again: its prompt waits until the start is
+stored. The prompt of a turn that starts at once waits neither for that nor for memory, but the model does:
+the hook that the agent calls before it asks the model answers when both are there. If the turn cannot be
+stored the hook blocks the prompt, its client is ended, and the turn leaves no result. Whatever happens in between, the turn
 ends with exactly one result, made from evidence.
 """
 
@@ -145,6 +147,11 @@ class TurnWork:
             _log.exception("turn_failed")
             self._completion.cause = "internal"
         self._turn_recall.settle()
+        if not await self._context.events.wait_decided():
+            message = "The message could not be stored, so it was not shown to the model."
+            self._context.journal.write("error", where="store", message=message)
+            await self._context.journal.close()
+            return
         for use in self._context.evidence.settle(anyio.current_time()):
             await self._emitter.tool_finished(use)
         self._completion.first_text_s = self._emitter.first_text_s
@@ -217,7 +224,8 @@ class TurnWork:
             await self._continue()
         finally:
             with anyio.CancelScope(shield=True):
-                await self._client_lease.give_back(is_idle=self._driver.is_idle)
+                is_idle = self._driver.is_idle and not self._context.events.is_refused
+                await self._client_lease.give_back(is_idle=is_idle)
 
     async def _recall(self) -> None:
         try:
@@ -318,6 +326,8 @@ class TurnWork:
         if ready.session_id == known.session_id and known.fork_at is None:
             return
         self._conversation = replace(known, session_id=ready.session_id, fork_at=None)
+        if not await self._context.events.wait_decided():  # a new conversation is stored by then
+            return
         try:
             await self._context.parts.conversations.bind_session(known.id, ready.session_id)
         except StoreUnavailable:

@@ -98,9 +98,14 @@ class TurnRecall:
             deadline_s=deadline_s * _OWN_SHARE,
         )
 
-    async def wait_text(self) -> str:
-        """Wait until memory has settled; return the text for the model."""
+    async def wait_text(self) -> str | None:
+        """Wait until memory has settled and the turn is stored; return the text for the model.
+
+        None if the turn could not be stored.
+        """
         await self._settled.wait()
+        if not await self._context.events.wait_decided():
+            return None
         self._is_shown = bool(self._text)
         return self._text
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import psutil
 import pytest
+from anyio.abc import SocketAttribute, SocketStream
 
 from gateway.engine.processes import MARK
 from tests.support.engine_processes import is_active, wait_gone
@@ -72,6 +73,67 @@ async def test_an_agent_does_not_outlive_a_killed_server(tmp_path: Path) -> None
         assert is_active(left)
         server.send_signal(signal.SIGKILL)
         await wait_gone([left])
+
+
+_ASKING = """
+import sys
+from pathlib import Path
+import anyio
+from gateway.engine import processes
+from gateway.engine.options import AgentSetup
+from gateway.engine.protocol import SessionOrigin
+from gateway.engine.sdk import SdkEngine, require_agent_program
+from tests.support.engine_talk import prompt
+from tests.support.engine_world import MODEL
+from dataclasses import replace
+
+async def commit():
+    print("ASKED", flush=True)
+    await anyio.sleep_forever()
+
+async def main():
+    root = Path(sys.argv[1])
+    start = processes.launch_script_blocking(root, require_agent_program())
+    url = {"ANTHROPIC_BASE_URL": sys.argv[2], "ANTHROPIC_API_KEY": "none"}
+    setup = AgentSetup(cli_path=start, workspace=root, config_dir=root, tools=[], shell_commands=[],
+                       owner="server-to-kill", model_env=url)
+    async with anyio.create_task_group() as tasks:
+        client = await SdkEngine(setup, tasks).connect(MODEL, SessionOrigin())
+        await client.start_run(replace(prompt("hello"), context=commit))
+        await anyio.sleep_forever()
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks the Linux kernel")
+async def test_a_prompt_whose_commit_a_kill_forestalled_never_reaches_the_model(
+    tmp_path: Path,
+) -> None:
+    """Without the launcher the agent goes on when the hook's other end is gone."""
+    asked: list[bytes] = []
+
+    async def answer(stream: SocketStream) -> None:
+        async with stream:
+            head = await stream.receive()
+            asked.extend([head] if b"/v1/messages" in head else [])
+            await stream.send(b"HTTP/1.1 500 -\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
+        port = listener.extra(SocketAttribute.local_port)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(listener.serve, answer)
+            command = [sys.executable, "-c", _ASKING, str(tmp_path), f"http://127.0.0.1:{port}"]
+            server = await anyio.open_process(command, cwd=ROOT, stderr=None)
+            async with server:
+                assert server.stdout is not None
+                with anyio.fail_after(LONG_S):
+                    assert await server.stdout.receive() == b"ASKED\n"
+                left = psutil.Process(server.pid).children(recursive=True)
+                server.send_signal(signal.SIGKILL)
+                await wait_gone(left)
+            tasks.cancel_scope.cancel()
+    assert (bool(left), asked) == (True, [])
 
 
 async def test_a_start_ends_what_the_last_run_left_and_nothing_else(tmp_path: Path) -> None:

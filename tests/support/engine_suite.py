@@ -236,6 +236,19 @@ class EngineSuite(EngineLifecycleSuite):
             assert told.finish.subtype == "error_during_execution"
             assert (await ask(client, script({"text": "yes"}))).text == "yes"
 
+    async def test_a_prompt_that_is_blocked_never_reaches_the_model(self, tmp_path: Path) -> None:
+        async def refuse() -> None:
+            await anyio.lowlevel.checkpoint()
+
+        async with self.open(tmp_path) as engine:
+            client = await self.connect(engine)
+            blocked = replace(prompt(script({"text": "Zebra."})), context=refuse)
+            with anyio.fail_after(LONG_S):
+                told = await read(await client.start_run(blocked))
+            assert isinstance(told.events[-1], RunFinished)
+            assert (told.text, told.all(MessageBegun)) == ("", [])
+            assert "Zebra" not in (await ask(client, script({"echo": "messages"}))).text
+
     async def test_a_failing_service_is_told_and_waited_out_or_given_up(
         self, tmp_path: Path
     ) -> None:

@@ -205,6 +205,8 @@ class ScriptedRun:
         self._ready = ready
         self._prompt = prompt
         self._context = ""
+        self.asks_model = False
+        """True from when the model is asked."""
         self._calls = prompt.calls_before
         self._own = {server.full_name(tool) for server in servers for tool in server.tools}
         self._uuid = str(uuid.uuid4())
@@ -260,8 +262,9 @@ class ScriptedRun:
             tasks.start_soon(play)
             tasks.start_soon(end_at, self._stop, self._finished("aborted_streaming"))
             tasks.start_soon(end_at, self._lost, ClientLost(exit_code=-9))
-        self._session.prompts.append(self._prompt.text)
-        self._session.uuids.append(self._uuid)
+        if self.asks_model:
+            self._session.prompts.append(self._prompt.text)
+            self._session.uuids.append(self._uuid)
         self._queue.put(ending or ClientLost(exit_code=None))
 
     def _finished(self, terminal_reason: str, **more: Any) -> RunFinished:
@@ -281,7 +284,11 @@ class ScriptedRun:
 
     async def _play(self) -> RunFinished:
         if self._prompt.context is not None:
-            self._context = await self._prompt.context()
+            context = await self._prompt.context()
+            if context is None:
+                return self._finished("completed", result="")
+            self._context = context
+        self.asks_model = True
         self._emit(Observed(message={"type": "init", "session_id": self._ready.session_id}))
         self._emit(self._ready)
         self._emit(EntryRecorded(entry_id=self._uuid))

@@ -4,15 +4,17 @@ import json
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
 from gateway.assemble import Services
+from gateway.conversations.model import Turn
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.protocol import Prompt
 from gateway.ids import LOCAL_USER as ME
-from gateway.ids import TurnId
+from gateway.ids import ConversationId, TurnId
 from gateway.turns.requests import Accepted
 from memory.errors import StoreUnavailable
 from memory.recall.query import ContextPack, QueryPack
@@ -34,6 +36,7 @@ from tests.support.services import (
     running_services,
     same_sessions,
     script,
+    scripted_engine,
     send,
 )
 
@@ -64,6 +67,27 @@ def prompts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(ScriptedClient, "start_run", start_run)
     return sent
+
+
+@pytest.fixture
+def accepts(monkeypatch: pytest.MonkeyPatch) -> Callable[[Exception | None], Held]:
+    """Return a function that holds up the next acceptance, which then fails with an error if one is given."""
+
+    def hold(failure: Exception | None) -> Held:
+        held = Held()
+        real = SqliteTurnStore.accept
+
+        async def accept(store: SqliteTurnStore, turn: Turn, **more: Any) -> Turn:
+            monkeypatch.setattr(SqliteTurnStore, "accept", real)
+            await held.hold()
+            if failure is not None:
+                raise failure
+            return await real(store, turn, **more)
+
+        monkeypatch.setattr(SqliteTurnStore, "accept", accept)
+        return held
+
+    return hold
 
 
 @pytest.fixture
@@ -113,6 +137,86 @@ async def test_a_message_into_a_free_lane_is_accepted_and_started_in_one(tmp_pat
     assert (stored.state, stored.started_at) == ("running", stored.created_at)
     assert (first.type, first.id) == ("turn.started", f"{accepted.turn_id}:1")
     assert json.loads(first.data)["log_file"] == result["log_file"]
+
+
+async def test_the_prompt_does_not_wait_for_the_commit_and_the_model_and_the_person_do(
+    tmp_path: Path, prompts: list[str], accepts: Callable[[Exception | None], Held]
+) -> None:
+    async with running_services(tmp_path) as services:
+        conversation_id = (await ask(services, "hello"))["conversation_id"]
+        for known in (conversation_id, None):
+            prompts.clear()
+            held = accepts(None)
+            taken: list[Accepted] = []
+
+            async def take(known: str | None = known, taken: list[Accepted] = taken) -> None:
+                taken.append(await send(services, HANG, known))
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(take)
+                await reached(held.came)
+                await until(lambda: bool(prompts))
+                await anyio.wait_all_tasks_blocked()
+                running = scripted_engine(services).clients[-1]._run  # noqa: SLF001
+                assert running is not None
+                before = (list(taken), running.asks_model)
+                held.let_go.set()
+            assert before == ([], False)
+            told = kinds(await events_of(services, taken[0], until="text.delta"))
+            assert (told[0], told[-1]) == ("turn.started", "text.delta")
+            await services.chat.intake.interrupt(ME, taken[0].conversation_id)
+            await result_of(services, taken[0])
+
+
+async def test_a_message_whose_commit_is_refused_leaves_nothing_and_ends_its_client(
+    tmp_path: Path, prompts: list[str], accepts: Callable[[Exception | None], Held]
+) -> None:
+    async with running_services(tmp_path) as services:
+        conversation_id = (await ask(services, "hello"))["conversation_id"]
+        prompts.clear()
+        held = accepts(StoreUnavailable("The database cannot be written: the disk is full."))
+
+        async def refused() -> None:
+            with pytest.raises(StoreUnavailable):
+                await send(services, "lost", conversation_id)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(refused)
+            await until(lambda: bool(prompts))
+            held.let_go.set()
+        await until(lambda: services.lanes.is_empty)
+        assert_nothing_is_left(services)
+        alive = list(scripted_engine(services).clients)
+        after = await ask(services, script({"echo": "messages"}), conversation_id)
+        messages = await messages_of(services, conversation_id)
+        events = await services.log.feed.read(ConversationId(conversation_id), 0, None, 1000)
+        sessions = [session.prompts for session in scripted_engine(services).sessions.values()]
+    assert (prompts[0], alive, after["outcome"]) == ("lost", [], "answered")
+    assert messages[0].message == "hello"
+    assert {event.turn_id for event in events} == {message.id for message in messages}
+    assert not any("lost" in texts for texts in sessions)
+
+
+async def test_a_message_whose_commit_a_kill_forestalled_was_never_accepted(
+    tmp_path: Path, prompts: list[str], accepts: Callable[[Exception | None], Held]
+) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    async with running_services(before) as services:
+        conversation_id = (await ask(services, "hello"))["conversation_id"]
+        prompts.clear()
+        held = accepts(None)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(send, services, "again", conversation_id)
+            await until(lambda: bool(prompts))
+            await copy_as_after_a_crash(services, after)
+            sessions = same_sessions(services)
+            held.let_go.set()
+    prompts.clear()
+    async with running_services(after, make_engine=sessions) as services:
+        messages = await messages_of(services, conversation_id)
+        result = await ask(services, "and now", conversation_id)
+    assert [message.message for message in messages] == ["hello"]
+    assert (prompts, result["outcome"]) == (["and now"], "answered")
 
 
 async def test_no_prompt_is_sent_before_the_start_is_stored(

@@ -6,7 +6,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.conversations.model import Turn
 from gateway.ids import TurnId
 from memory.errors import StoreConflict
 from tests.conformance.suites.conversation_values import AT, conversation, ended, event, turn
@@ -106,17 +105,17 @@ async def test_a_turns_first_event_is_stored_and_shown_with_the_turn(tmp_path: P
         await bench.stores.conversations.create(conversation())
         new = turn(state="running", started_at=AT)
 
-        async def begin(name: str) -> Turn:
+        async def begin(name: str) -> None:
             given = replace(new, id=TurnId(f"trn_{name}"))
-            stored, events = await bench.log.begin_turn(
-                given,
+            events = bench.log.open_new_turn(given)
+            await bench.log.begin_turn(
+                events,
                 "turn.started",
                 {"text": name},
                 lambda first: bench.stores.turns.accept(given, events=first),
             )
             events.emit("notice", text="then")
             await events.flush()
-            return stored
 
         async with bench.log.subscribe(new.conversation_id, 0) as reader:
             await begin("a1")
