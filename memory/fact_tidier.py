@@ -1,4 +1,4 @@
-"""Tidies facts in the background: merges repetitions, marks what was superseded, lets the least shown fade.
+"""Tidies in the background: merges repeated facts, marks superseded ones, lets the least shown facts and episodes fade.
 
 Each step is one transaction with its line in the log, so the process may be killed at any moment. A step can
 be undone, and is not done again then.
@@ -22,6 +22,8 @@ from memory.stores.sqlite.facts import SqliteFactStore, fact_blocking, put_fact_
 from memory.stores.sqlite.statements import insert_blocking
 
 _EVERY_S: Final = 3_600.0
+_MAX_EPISODES: Final = 5_000
+"""Of an owner; those beyond that were shown, or happened, least lately fade."""
 _SHOWN_INTENTS: Final = 2_000
 """The newest recalls that are read to learn when a fact was shown."""
 
@@ -33,6 +35,7 @@ class TidiedFact:
     id: int
     action: TidyAction
     fact_id: str
+    """Of a fact, or of an episode that faded."""
     by_id: str | None
     at: datetime
     undone_at: datetime | None
@@ -49,6 +52,7 @@ class FactTidier:
         now: Now,
         on_step: Callable[[TidyAction], None] = lambda _: None,
         most: int = MAX_FACTS,
+        most_episodes: int = _MAX_EPISODES,
         every_s: float = _EVERY_S,
     ) -> None:
         self._database = database
@@ -57,6 +61,7 @@ class FactTidier:
         self._now = now
         self._on_step = on_step
         self._most = most
+        self._most_episodes = most_episodes
         self._every_s = every_s
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -67,12 +72,17 @@ class FactTidier:
             await anyio.sleep(self._every_s)
 
     async def tidy(self) -> int:
-        """Tidy the facts of every owner once; return how many steps were done.
+        """Tidy the facts and episodes of every owner once; return how many steps were done.
 
         Raises:
             StoreUnavailable: the steps before were done.
         """
-        rows = await self._database.rows("SELECT DISTINCT owner_id FROM facts")
+        rows = await self._database.rows(
+            "SELECT owner_id FROM facts UNION"
+            " SELECT owner_id FROM items WHERE kind = 'episode' AND valid_until IS NULL"
+            " GROUP BY owner_id HAVING count(*) > ?",
+            (self._most_episodes,),
+        )
         return sum([await self._tidy_owner(row["owner_id"]) for row in rows])
 
     async def log(self, owner_id: str, *, limit: int) -> Sequence[TidiedFact]:
@@ -104,7 +114,26 @@ class FactTidier:
             if await self._database.write(partial(self._step_blocking, step=step, now=now)):
                 self._on_step(step.action)
                 done += 1
-        return done
+        return done + await self._fade_episodes(owner_id, shown_at, now)
+
+    async def _fade_episodes(
+        self, owner_id: str, shown_at: Mapping[str, datetime], now: datetime
+    ) -> int:
+        """Have the episodes beyond the bound hold no longer, but those that were brought back."""
+        rows = await self._database.rows(
+            "SELECT id, occurred_at FROM items WHERE owner_id = ? AND kind = 'episode'"
+            " AND valid_until IS NULL AND id NOT IN (SELECT fact_id FROM tidied_facts"
+            " WHERE undone_at IS NOT NULL)",
+            (owner_id,),
+        )
+        used = {row["id"]: from_rfc3339(row["occurred_at"]) for row in rows}
+        used |= {item_id: max(at, shown_at.get(item_id, at)) for item_id, at in used.items()}
+        fading = sorted(used, key=lambda item_id: used[item_id], reverse=True)
+        for item_id in fading[self._most_episodes :]:
+            step = {"owner_id": owner_id, "at": rfc3339(now), "action": "faded", "fact_id": item_id}
+            await self._database.write(partial(_fade_blocking, step=step))
+            self._on_step("faded")
+        return max(0, len(fading) - self._most_episodes)
 
     async def _shown_at(self, owner_id: str) -> Mapping[str, datetime]:
         rows = await self._database.rows(
@@ -148,13 +177,23 @@ class FactTidier:
             return None
         step = _step_of(row)
         fact = fact_blocking(connection, step.fact_id)
-        if step.undone_at is not None or fact is None:
+        if step.undone_at is not None:
             return step
-        put_fact_blocking(connection, fact.again(now), self._deliver_to, now)
+        if fact is None:
+            connection.execute("UPDATE items SET valid_until = NULL WHERE id = ?", (step.fact_id,))
+        else:
+            put_fact_blocking(connection, fact.again(now), self._deliver_to, now)
         connection.execute(
             "UPDATE tidied_facts SET undone_at = ? WHERE id = ?", (rfc3339(now), step_id)
         )
         return replace(step, undone_at=now)
+
+
+def _fade_blocking(connection: sqlite3.Connection, step: Mapping[str, str]) -> None:
+    connection.execute(
+        "UPDATE items SET valid_until = ? WHERE id = ?", (step["at"], step["fact_id"])
+    )
+    insert_blocking(connection, "tidied_facts", step)
 
 
 def _step_of(row: sqlite3.Row | Mapping[str, Any]) -> TidiedFact:

@@ -9,12 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from memory.clock import rfc3339
 from memory.errors import StoreUnavailable
 from memory.fact_tidier import FactTidier
 from memory.facts.fact import Fact
+from memory.items import Item
 from memory.scope import Scope
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.facts import SqliteFactStore, put_fact_blocking
+from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
+from memory.stores.sqlite.statements import insert_blocking
+from tests.conformance.suites.item_values import item
 from tests.support.episodes import open_memory
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -32,6 +37,20 @@ def fact(number: int, text: str, scope: Scope = ANN, *, lasting: bool = False) -
         updated_at=at,
         lasting=lasting,
     )
+
+
+def episode(number: int) -> Item:
+    return item(f"{number}", f"word{number}", occurred_at=AT + timedelta(minutes=number))
+
+
+SHOWN = {
+    "id": "int_1",
+    "key": "memory.injected",
+    "source_kind": "event",
+    "owner_id": "ann",
+    "payload": '{"ids": ["epi_1"]}',
+    "occurred_at": rfc3339(AT + timedelta(hours=1)),
+}
 
 
 @asynccontextmanager
@@ -110,3 +129,25 @@ async def test_steps_before_a_failure_stay_and_the_rest_is_done_later(
         assert len(await tidier.log("ann", limit=9)) == 2
         assert await tidier.tidy() == 1
         assert await held(database) == ["fac_4"]
+
+
+async def test_the_episodes_that_were_used_least_lately_fade_and_come_back(tmp_path: Path) -> None:
+    async with open_memory(tmp_path) as database:
+        for number in range(1, 5):
+            await database.write(partial(put_item_blocking, item=episode(number)))
+        await database.write(partial(insert_blocking, table="intents", values=SHOWN))
+        tidier = FactTidier(database, deliver_to=[], now=lambda: AT, most_episodes=2)
+        store = SqliteItemStore(database)
+
+        async def holding() -> list[str]:
+            found = await store.newest(ANN, kinds=("episode",), limit=9)
+            return [found_item.id for found_item in found]
+
+        assert await tidier.tidy() == 2
+        assert await holding() == ["epi_4", "epi_1"], "the first one was shown lately"
+        assert await tidier.tidy() == 0
+        step = (await tidier.log("ann", limit=9))[0]
+        assert (step.action, step.fact_id) == ("faded", "epi_2")
+        await tidier.undo(step.id, "ann")
+        assert await tidier.tidy() == 0
+        assert await holding() == ["epi_4", "epi_2", "epi_1"]
