@@ -138,14 +138,16 @@ class FulltextSearch:
         texts = words.read(best, weights.keys())
         length = average_length(texts)
         # words that were too common to bring rows add to the score of those that have them
-        terms = [Term(term, worth[term]) for term in weights]
-        scored = [
-            (
-                seq,
-                score(text, [term for term in terms if _has(term.text, seq, text, having)], length),
-            )
-            for seq, text in texts.items()
-        ]
+        terms = [(Term(term, worth[term]), having.get(term)) for term in weights]
+        scored: list[tuple[int, float]] = []
+        for seq, text in texts.items():
+            there = {word for column in text.counts for word in column}
+            theirs = [
+                term
+                for term, seqs in terms
+                if (term.text in there if seqs is None else seq in seqs)
+            ]
+            scored.append((seq, score(text, theirs, length)))
         return sorted(scored, key=lambda hit: (-hit[1], hit[0]))[: self.limit]
 
     def _first_labelled(
@@ -370,7 +372,3 @@ def _affordable(counts: Mapping[str, int]) -> Iterator[str]:
         if spent > MAX_RANKED and spent > counts[term]:
             return
         yield term
-
-
-def _has(term: str, seq: int, text: Text, having: Mapping[str, AbstractSet[int]]) -> bool:
-    return seq in having[term] if term in having else any(term in own for own in text.counts)
