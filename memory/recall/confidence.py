@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 from memory.recall.question_words import STOP_CHARACTERS
 from memory.terms import beginning, is_character, terms
 
-LEAST_CONFIDENCE: Final = 0.42
+LEAST_CONFIDENCE: Final = 0.43
 """Nothing is shown for a question if no item has as much."""
-_INTERCEPT: Final = -3.21
-_COEFFICIENTS: Final = (3.41, 0.96, -0.46, -0.93)
+_INTERCEPT: Final = -3.14
+_COEFFICIENTS: Final = (3.62, 0.85, -0.36, -1.07)
 """Of the fields of `Measures`, in their order."""
 _UNKNOWN_WORD: Final = 0.5
 """Of the average of the known ones: how rare it is, is unknown, and the answer may have another one."""
