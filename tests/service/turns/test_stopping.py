@@ -145,8 +145,7 @@ async def test_a_stop_while_a_dead_client_is_replaced_leaves_no_client_behind(
 ) -> None:
     real_kill = ScriptedClient.kill
     async with running_services(tmp_path) as services:
-        accepted = await send(services, "hello")
-        conversation_id = accepted.conversation_id
+        conversation_id = (await ask(services, "hello"))["conversation_id"]
 
         async def stop_and_kill(client: ScriptedClient) -> None:
             current = services.lanes.running(conversation_id)
@@ -162,7 +161,7 @@ async def test_a_stop_while_a_dead_client_is_replaced_leaves_no_client_behind(
         with monkeypatch.context() as patched:
             patched.setattr(ScriptedClient, "start_run", die)
             patched.setattr(ScriptedClient, "kill", stop_and_kill)
-            result = await result_of(services, accepted)
+            result = await ask(services, "hello", conversation_id)
         assert scripted_engine(services).clients == []
         assert_nothing_is_left(services)
         after = await ask(services, "hello", conversation_id)
