@@ -193,11 +193,16 @@ _SINGLE_CALLS: Mapping[str, Callable[[Mapping[str, str]], ToolCall]] = {
 
 def _closing_words(request: PlainRequest, conversation: Conversation) -> str:
     outcomes = conversation.last.outcomes
+    shown = _quote_memory(conversation.memory)
+    memory = f"{request.sentence('shown')}\n\n{shown}" if shown else ""
     if request.kind == "what_is_my":
-        return _tell_value(request, conversation)
+        lines = [line.strip("> -") for line in shown.splitlines()]
+        told = [*lines, *(prompt.text for prompt in conversation.prompts[:-1])]
+        value = _find_told(request.fields["key"], told)
+        if value is not None:
+            return request.sentence("value", value=value)
+        return "\n\n".join(filter(None, [request.sentence("no_value"), memory]))
     if not outcomes:
-        shown = _quote_memory(conversation.memory)
-        memory = f"{request.sentence('shown')}\n\n{shown}" if shown else ""
         if request.kind == "recall":
             return memory or request.sentence("nothing_noted")
         if request.kind == "help":
@@ -211,12 +216,10 @@ def _closing_words(request: PlainRequest, conversation: Conversation) -> str:
     return "\n\n".join([lead, *(_quote(outcome, request) for outcome in reported)])
 
 
-def _tell_value(request: PlainRequest, conversation: Conversation) -> str:
-    for prompt in reversed(conversation.prompts[:-1]):
-        value = find_value(request.fields["key"], prompt.text)
-        if value is not None:
-            return request.sentence("value", value=value)
-    return request.sentence("no_value")
+def _find_told(key: str, texts: Sequence[str]) -> str | None:
+    """Return the value that the last of the texts with one gives."""
+    values = (find_value(key, text) for text in reversed(texts))
+    return next((value for value in values if value is not None), None)
 
 
 def _quote_memory(memory: str) -> str:

@@ -158,6 +158,16 @@ def test_what_was_said_earlier_is_known_and_otherwise_not(
     assert words_of(MODEL.reply(unknown)).startswith(("I do not know", "我不知道"))
 
 
+def test_what_memory_shows_is_an_answer_or_stands_beside_it() -> None:
+    memory = system(f"{HOOK}memory/notes.md:\n> - my locker is number 12\n> - 我的车牌是粤B1")
+    for asked, expected in (
+        ("what is my locker?", "Your locker is number 12."),
+        ("我的车牌是什么？", "你的车牌是粤B1。"),
+        ("what is my locker number?", "> - my locker is number 12"),
+    ):
+        assert expected in words_of(MODEL.reply(read(user(asked), memory)))
+
+
 def test_only_the_first_answer_says_that_it_is_scripted() -> None:
     first = words_of(MODEL.reply(read(user("my cat is Tom"))))
     second = words_of(MODEL.reply(read(user("hi"), assistant("x"), user("my cat is Tom"))))
