@@ -89,7 +89,7 @@ async def test_a_common_text_is_found_as_a_rare_one_is(
             one = await stores.turns.accept(
                 turn(str(n), str(n), message=message), create=conversation(str(n), title="t")
             )
-            await stores.turns.finish([ended(one)], [])
+            await stores.turns.finish([ended(one, result={"reply": "-"})], [])
         rare = await answers(stores)
         assert [len(rare[query]) for query in QUERIES] == [1, 2, 2, 2, 3, 1, 1, 1, 1, 1, 0, 8]
         monkeypatch.setattr(search, "_MAX_CANDIDATES", -1)
