@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import sys
@@ -36,12 +37,17 @@ _HOP_BY_HOP = frozenset(
     }
 )
 _NOT_SENT_ON = _HOP_BY_HOP | {b"x-api-key", b"authorization", b"accept-encoding"}
-_NO_TOKEN = json.dumps(
-    {
-        "type": "error",
-        "error": {"type": "authentication_error", "message": "This agent is not admitted."},
-    }
-).encode()
+_SERVED = re.compile(rb"/v1/messages(?:/count_tokens)?(?:\?[^#\s]*)?")
+"""All that the agent program asks for; the key opens more than that at the service."""
+_SHORTEST_KEY = 8
+
+
+def _error(kind: str, message: str) -> bytes:
+    return json.dumps({"type": "error", "error": {"type": kind, "message": message}}).encode()
+
+
+_NO_TOKEN = _error("authentication_error", "This agent is not admitted.")
+_NOT_SERVED = _error("not_found_error", "Agents can only send messages to the model.")
 
 
 class _AgentProtocol(asyncio.StreamReaderProtocol):
@@ -67,6 +73,8 @@ class Relay:
 
     def __init__(self, target: Target) -> None:
         self._service = Service(target)
+        keys = [value.removeprefix("Bearer ") for _, value in target.headers]
+        self._keys = [key.encode() for key in keys if len(key) >= _SHORTEST_KEY]
         self._clients: dict[str, str] = {}
         self.marks: dict[str, bytes] = {}
         """By client: the warm-up prompt that is answered here."""
@@ -104,6 +112,12 @@ class Relay:
         headers.append((b"accept-encoding", b"identity"))  # so that answers can be read here
         return await self._service.ask(request.method, request.target, headers, body)
 
+    def hide_keys(self, data: bytes) -> bytes:
+        """Return a part of an answer without the keys that the service repeats in it; the length stays."""
+        for key in self._keys:
+            data = data.replace(key, b"*" * len(key))
+        return data
+
     @staticmethod
     def report(client: str, kind: str, **fields: Any) -> None:
         """Report to the server; a server that does not read loses reports and delays nothing."""
@@ -137,6 +151,8 @@ class _Conversation:
                 mark = self._relay.marks.get(client or "")
                 if client is None:
                     await self._answer(HTTPStatus.UNAUTHORIZED, "application/json", _NO_TOKEN)
+                elif request.method != b"POST" or not _SERVED.fullmatch(request.target):
+                    await self._answer(HTTPStatus.NOT_FOUND, "application/json", _NOT_SERVED)
                 elif mark is not None and mark in body:
                     await self._answer(HTTPStatus.OK, "text/event-stream", warm_up_answer(body))
                 else:
@@ -207,7 +223,8 @@ class _Conversation:
         if not any(name == b"content-length" for name, _ in headers):
             headers.append((b"transfer-encoding", b"chunked"))
         pending: list[h11.Event] = [h11.Response(status_code=answer.status, headers=headers)]
-        async for chunk in answer.chunks():
+        async for received in answer.chunks():
+            chunk = self._relay.hide_keys(received)
             if data := reader.take(chunk) if reader else chunk:
                 pending.append(h11.Data(data=data))
             await self._send(*pending)

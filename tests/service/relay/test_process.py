@@ -50,7 +50,7 @@ async def test_a_killed_relay_costs_the_running_answer_and_nothing_else() -> Non
 
     async with service(handle) as url, relayed(url) as agent:
         other = Agent(agent.relay, "agent-2")
-        async with agent.ask("/long") as answer:
+        async with agent.ask("/v1/messages?long") as answer:
             pieces = answer.aiter_raw()
             await anext(pieces)
             killed = kill(agent)

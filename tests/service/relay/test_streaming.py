@@ -56,6 +56,29 @@ async def test_only_an_admitted_agent_is_served() -> None:
             assert answer.status_code == 401
 
 
+async def test_nothing_but_messages_reaches_the_service_and_a_repeated_key_is_hidden() -> None:
+    key = "sk-real-0123456789"
+    body = b"your key %s is bad" % key.encode()
+
+    async def handle(stream: SocketStream) -> None:
+        while True:
+            await read_request(stream)
+            length = len(body)
+            await stream.send(b"HTTP/1.1 401 No\r\ncontent-length: %d\r\n\r\n%s" % (length, body))
+
+    async with (
+        service(handle) as url,
+        relayed(url, headers=[("authorization", f"Bearer {key}")]) as agent,
+    ):
+        for path in ("/v1/files", "/v1/messages/../files", "/v1/messages/batches", "/", "/v1"):
+            async with agent.ask(path) as answer:
+                assert answer.status_code == 404, path
+        for path in ("/v1/messages?beta=true", "/v1/messages/count_tokens"):
+            async with agent.ask(path) as answer:
+                text = (await answer.aread()).decode()
+            assert (answer.status_code, text) == (401, f"your key {'*' * len(key)} is bad")
+
+
 async def test_a_piece_arrives_before_the_next_one_is_sent() -> None:
     arrived = [anyio.Event() for _ in range(3)]
     pieces = [b"data: 1\n\n", "data: \u4f60\n\n".encode(), b"data: \x00\xff\n\n"]
