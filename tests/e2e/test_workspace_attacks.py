@@ -86,7 +86,7 @@ async def test_it_is_told_in_the_language_of_the_message_and_written_down(
             result = await client.ask("你好，请列出文件")
         finally:
             place.clear(files)
-    assert "代理没有启动" in result["reply"]
+    assert "智能体没有启动" in result["reply"]
     assert ".claude/scheduled_tasks.json：未知类型" in result["reply"]
     assert "python app.py policy trust" in result["reply"]
     (fault,) = [line for line in server.journal(result) if line["kind"] == "error"]

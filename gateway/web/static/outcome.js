@@ -44,8 +44,11 @@ function usage(result) {
   return used && el("span", { class: "turn-usage", title: used.whole, "data-testid": "turn-usage" }, used.short);
 }
 
+// What is about to happen is of no use once the turn has ended; its log keeps it.
+const MOMENTARY = new Set(["model_retrying", "model_silent"]);
+
 // Each call that did not succeed says so itself, where it happened.
-const isShown = (notice, result) => notice.code !== "tools_failed" || !result.tools?.length;
+const isShown = (notice, result) => !MOMENTARY.has(notice.code) && (notice.code !== "tools_failed" || !result.tools?.length);
 
 /** The notices and the line under a reply. `openLog(logFile)` shows the turn's log; `tools` stand at its end. */
 export function outcomeLine(result, openLog, tools = []) {
