@@ -51,9 +51,10 @@ _NOT_SERVED = _error("not_found_error", "Agents can only send messages to the mo
 
 
 class _AgentProtocol(asyncio.StreamReaderProtocol):
-    """Aborts the service's answer at once when the agent goes away."""
+    """Gives the request up at once when the agent goes away."""
 
     answer: Answer | None = None
+    serving: asyncio.Task[None] | None = None
 
     def eof_received(self) -> bool | None:
         self._abort()
@@ -66,6 +67,8 @@ class _AgentProtocol(asyncio.StreamReaderProtocol):
     def _abort(self) -> None:
         if self.answer is not None:
             self.answer.abort()
+        elif self.serving is not None:  # the service has not answered yet
+            self.serving.cancel()
 
 
 class Relay:
@@ -94,7 +97,9 @@ class Relay:
         """Return the protocol of an agent's connection."""
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await _Conversation(self, protocol, reader, writer).run()
+            protocol.serving = asyncio.current_task()
+            with contextlib.suppress(asyncio.CancelledError):
+                await _Conversation(self, protocol, reader, writer).run()
 
         protocol = _AgentProtocol(asyncio.StreamReader(), serve)
         return protocol

@@ -78,7 +78,7 @@ def test_the_python_client_loses_no_event_when_its_connection_breaks(server: Liv
         client.main()
         print(len(connections), "connections")
     """
-    out = run(server, sys.executable, "-c", program, script({"text": words, "delta_delay_ms": 1}))
+    out = run(server, sys.executable, "-c", program, script({"text": words, "delta_delay_ms": 15}))
 
     assert out.splitlines() == [words, "[answered]", "2 connections"]
 

@@ -354,7 +354,7 @@ async def test_the_agent_knows_nothing_of_the_servers_environment_but_what_is_li
         assert not known.keys() & PLANTED.keys()
         assert "planted" not in blob
         assert KEY not in blob  # the demo model needs none
-        assert known["ANTHROPIC_API_KEY"] == "candor-demo-needs-no-key"
+        assert len(known["ANTHROPIC_API_KEY"]) == 43  # the relay's token, worth nothing elsewhere
         assert known["ANTHROPIC_BASE_URL"].startswith("http://127.0.0.1:")
         assert known["HOME"] == str(server.data_dir / "home")
         assert known["LC_ALL"] == "C.UTF-8"

@@ -49,7 +49,7 @@ class Mentions:
     async def _tell(self, what: str, item_id: str, key: str) -> None:
         body = {"of": self._of, "what": what, "item": item_id, "key": key}
         await self._service.ask("POST", "/told", body)
-        self._answered()
+        await anyio.to_thread.run_sync(self._answered)
 
     async def check(self) -> BackendHealth:
         await anyio.lowlevel.checkpoint()

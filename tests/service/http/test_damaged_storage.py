@@ -118,7 +118,7 @@ async def test_a_database_file_that_is_removed_or_replaced_is_told_by_readyz(
 async def test_readyz_tells_at_once_that_events_cannot_be_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fail(*_: object) -> None:
+    async def fail(*_: object, **__: object) -> None:
         await anyio.lowlevel.checkpoint()
         raise StoreUnavailable("The disk is full.")
 
