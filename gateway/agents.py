@@ -5,7 +5,6 @@ machine: which variables, directories and ports.
 """
 
 import logging
-import os
 import shutil
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,7 +19,7 @@ from gateway.assemble import MakeEngine, ModelAccess, Ping, load_policy_blocking
 from gateway.credentials import Credential, find_credential, find_login_dir, secrets_of
 from gateway.demo.server import serve_demo
 from gateway.engine import processes
-from gateway.engine.environment import DEFAULT_BASE_URL, agent_environment, blanked
+from gateway.engine.environment import DEFAULT_BASE_URL, agent_environment
 from gateway.engine.options import AgentSetup
 from gateway.engine.protocol import Engine, EngineUnavailable
 from gateway.engine.sandbox.places import AgentPlaces, places_named_in, ports_named_in
@@ -345,7 +344,6 @@ def make_setup_blocking(
         home=_make_home_blocking(settings, plan),
         temp_dir=temp_dir,
         inherited=frozenset(inherited),
-        model_env={} if os.name == "posix" else blanked(environ, inherited),
         takes_login=plan.takes_login,
         approvals_file=approvals_file(data_dir),
         tools=sorted(rules.offered_tools | _with_people(settings, rules)),

@@ -54,12 +54,11 @@ from memory.stores.sqlite.database import Database, migrations_of, open_database
 from memory.stores.sqlite.integrity import check_integrity
 from policies.rules import Rules, RulesError, load_rules
 from policies.secrets import mask_secrets
-from policies.tools import Platform, ToolGate
+from policies.tools import ToolGate
 
 _log = logging.getLogger(__name__)
 
 _PROGRAM = Path(__file__).resolve().parent.parent
-_PLATFORM: Platform = "windows" if sys.platform == "win32" else "posix"
 _MEMORY_SHARE = 0.6
 _MEBIBYTE = 1024 * 1024
 _ALL_EVENTS = 1_000_000
@@ -243,7 +242,6 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         settings.workspace,
         rules=parts.rules,
         can_ask_user=settings.approvals == "on",
-        platform=_PLATFORM,
     )
     approvals = ApprovalDesk(timeout_s=settings.approval_timeout_s, now=utc_now)
     runner = TurnRunner(

@@ -1,6 +1,7 @@
 """One server per data directory: a lock that ends with its process."""
 
 import contextlib
+import fcntl
 import os
 import socket
 from pathlib import Path
@@ -23,7 +24,7 @@ class InstanceLock:
         self._path = data_dir / "server.lock"
         self._directory: int | None = None
         try:
-            self._directory = _open_directory(data_dir)
+            self._directory = os.open(data_dir, os.O_RDONLY)
             self._file = self._path.open("a+", encoding="utf-8")
         except OSError as exc:
             _close(self._directory)
@@ -53,8 +54,11 @@ class InstanceLock:
 
     def _is_taken(self) -> bool:
         for _ in range(_TRIES):
-            if _lock(self._file.fileno()) and (
-                self._directory is None or _lock(self._directory)  # the file may have been removed
+            # the file may have been removed
+            if (
+                self._directory is not None
+                and _lock(self._file.fileno())
+                and _lock(self._directory)
             ):
                 return True
             sleep(_BETWEEN_TRIES_S)
@@ -65,11 +69,6 @@ class InstanceLock:
         self._file.close()
         _close(self._directory)
         self._directory = None
-
-
-def _open_directory(path: Path) -> int | None:
-    """Open the directory itself for locking; None if the system cannot."""
-    return os.open(path, os.O_RDONLY) if os.name == "posix" else None
 
 
 def _close(descriptor: int | None) -> None:
@@ -100,22 +99,7 @@ def _name_of(file: TextIO) -> str:
 def _lock(descriptor: int, *, shared: bool = False) -> bool:
     """Lock a file, exclusively or shared; return False if that fails. Closing it unlocks."""
     try:
-        import fcntl  # noqa: PLC0415  not on Windows
-    except ImportError:
-        return _lock_windows(descriptor)
-    try:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
-def _lock_windows(descriptor: int) -> bool:
-    import msvcrt  # noqa: PLC0415  only there
-
-    try:
-        os.lseek(descriptor, 1 << 20, os.SEEK_SET)  # past the text, which others must read
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
     except OSError:
         return False
     return True

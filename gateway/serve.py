@@ -213,8 +213,7 @@ async def _handle_signals(
     stop: _Stop, everything: anyio.CancelScope, *, task_status: TaskStatus[None]
 ) -> None:
     """Handle signals until the process ends; one before the server is up cancels the start."""
-    wanted = [signal.SIGINT, signal.SIGTERM] if sys.platform != "win32" else [signal.SIGINT]
-    with anyio.open_signal_receiver(*wanted) as signals:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         task_status.started()
         async for number in signals:
             again = stop.asked.is_set()

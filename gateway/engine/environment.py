@@ -2,10 +2,10 @@
 
 The SDK starts its child with the server's whole environment. The names that the child may keep are
 passed to the launcher in the variable `KEEPS`, and the launcher drops all others before it becomes
-the agent. Without a launcher (Windows) `blanked` empties what is not allowed.
+the agent.
 
-`environment.toml` lists the variables. `pins` are the variables that the workspace's own settings could otherwise set for the agent and its
-shell; the flag settings, which take precedence, fix each at its value here. Everything is pure.
+`environment.toml` lists the variables. `pins` are the variables that the workspace's own settings could otherwise
+set for the agent and its shell; the flag settings, which take precedence, fix each at its value here. Everything is pure.
 """
 
 import json
@@ -91,12 +91,6 @@ def _reaches_a_model(name: str) -> bool:
 def kept_names(given: Iterable[str], inherited: Iterable[str]) -> str:
     """Return the value of `KEEPS`: what is set for the agent, what it inherits, what the SDK sets."""
     return " ".join(sorted({*given, *inherited, *_OF_THE_SDK, "HOME"}))
-
-
-def blanked(environ: Mapping[str, str], kept: Iterable[str]) -> dict[str, str]:
-    """Return empty values for all variables that may not be kept, for systems without the launcher."""
-    wanted = {*kept, *_OF_THE_SDK, "HOME", "PATH"}
-    return {name: "" for name in environ if name not in wanted and name.upper() != "PATH"}
 
 
 def pins(env: Mapping[str, str], shell_commands: Iterable[str]) -> dict[str, str]:

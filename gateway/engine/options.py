@@ -110,9 +110,7 @@ def mark_of(setup: AgentSetup, client_id: str) -> str:
 
 
 def _environment(setup: AgentSetup, client_id: str, token: str | None) -> dict[str, str]:
-    env = {MARK: mark_of(setup, client_id), "SHELL": SHELL, **SWITCHED_OFF}
-    if os.name == "posix":
-        env["PATH"] = PATH
+    env = {MARK: mark_of(setup, client_id), "SHELL": SHELL, "PATH": PATH, **SWITCHED_OFF}
     if not setup.takes_login:
         env[HOST_ROUTES] = "1"
     env[_NOT_LOOKED_INTO] = os.pathsep.join(str(parent) for parent in setup.workspace.parents)

@@ -206,11 +206,8 @@ def _start_of_launcher() -> list[str]:
 def launch_script_blocking(directory: Path, agent: Path, wall: Sequence[str] = ()) -> Path:
     """Write the script that the SDK starts as its agent; the launcher then becomes `agent`.
 
-    `wall` are the launcher's words for the kernel's sandbox; empty for none. On systems without `/bin/sh`
-    return the agent itself.
+    `wall` are the launcher's words for the kernel's sandbox; empty for none.
     """
-    if os.name != "posix":
-        return agent
     before, after = shlex.join(_start_of_launcher()), shlex.join([*wall, "--", str(agent)])
     line = f'exec {before} "$PPID" {after} "$@"\n'
     script = directory / "start-agent"

@@ -139,9 +139,9 @@ def load_tokens(path: Path) -> Tokens:
             raw = file.read(_MAX_FILE_BYTES)
     except OSError as exc:
         raise StartError(f"The tokens file {path} cannot be read: {exc.strerror}.") from exc
-    if os.name == "posix" and found.st_mode & _OTHERS:
+    if found.st_mode & _OTHERS:
         raise StartError(f"Others may read or write the tokens file {path}; run: chmod 600 {path}")
-    if os.name == "posix" and found.st_uid not in {os.geteuid(), _ROOT}:
+    if found.st_uid not in {os.geteuid(), _ROOT}:
         raise StartError(f"The tokens file {path} belongs to another user, who could add tokens.")
     try:
         return read_tokens(raw.decode("utf-8-sig"))

@@ -1,6 +1,5 @@
 """Whether the relay can stand between the agents and the model's service, and what it needs for that. Pure."""
 
-import os
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -21,8 +20,6 @@ _NO_KEY = "no-key"
 
 def plan_relay(url: str, credential: Credential, environ: Mapping[str, str]) -> Target | str:
     """Return what the relay needs to reach the service at `url`, or why it cannot be used."""
-    if os.name != "posix":
-        return "it needs a POSIX system"
     if credential.kind not in {"key", "server"} or credential.found == "CLAUDE_CODE_OAUTH_TOKEN":
         return f"the agent program itself must sign in ({credential.found})"
     if other := next((name for name in _OTHER_WAYS if environ.get(name, "").strip()), None):
