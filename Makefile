@@ -42,7 +42,7 @@ test: setup
 	@sh scripts/find-browser > $(VENV)/browser
 	@sh scripts/find-sandbox
 	@sh scripts/find-compiler
-	@CANDOR_TEST_BROWSER="$$(cat $(VENV)/browser)" $(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder $(TESTS)
+	@CANDOR_TEST_BROWSER="$$(cat $(VENV)/browser)" $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 soak: setup
 	@sh scripts/find-compiler
