@@ -8,7 +8,6 @@ from typing import Any
 
 import anyio
 import httpx
-import pytest
 
 from tests.service.http.stage import Json, Stage, assert_error, staged
 from tests.service.http.wired import HOST, raw, wired
@@ -126,7 +125,6 @@ def _plant_links(stage: Stage, turn: Json, secret: Path) -> list[str]:
     return [f"2026-11-{day}/{mine}.jsonl" for day in (19, 18, 17)]
 
 
-@pytest.mark.skipif(os.name != "posix", reason="links and pipes are POSIX")
 async def test_a_link_among_the_logs_leads_nowhere(tmp_path: Path) -> None:
     secret = tmp_path / "secret.jsonl"
     secret.write_text('{"seq":1,"text":"outside"}\n', encoding="utf-8")

@@ -103,7 +103,6 @@ def test_an_approval_is_for_one_workspace(settings: Settings, tmp_path: Path) ->
     assert review_blocking(settings).is_trusted
 
 
-@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
 def test_approvals_are_this_users_alone_and_whole(settings: Settings) -> None:
     write(settings, ".claude/settings.json", HOOKS)
     trust_blocking(settings)
@@ -154,7 +153,6 @@ def test_links_are_refused_wherever_they_lead(settings: Settings, tmp_path: Path
     assert (".claude", "link") in concerns(settings)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="there are pipes only there")
 def test_a_pipe_is_not_waited_for(settings: Settings) -> None:
     os.mkfifo(settings.workspace / ".claude" / "settings.json")
     assert concerns(settings) == [(".claude/settings.json", "unreadable")]

@@ -111,7 +111,6 @@ def test_measuring_memory_reads_no_foreign_process(monkeypatch: pytest.MonkeyPat
             children[0].kill()
 
 
-@pytest.mark.skipif(os.name != "posix", reason="there is no launcher elsewhere")
 def test_the_launcher_becomes_the_agent_in_a_session_of_its_own(tmp_path: Path) -> None:
     folder = tmp_path / 'it\'s a "folder" $HOME'
     folder.mkdir()

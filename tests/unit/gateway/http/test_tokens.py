@@ -55,7 +55,6 @@ def test_a_line_that_is_wrong_keeps_the_server_from_starting() -> None:
             read_tokens(text)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
 def test_a_file_that_others_may_touch_is_refused(tmp_path: Path) -> None:
     for mode in (0o640, 0o604, 0o620, 0o666):
         path = _file(tmp_path, make_token("ada")[1], mode)
@@ -63,7 +62,6 @@ def test_a_file_that_others_may_touch_is_refused(tmp_path: Path) -> None:
             load_tokens(path)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="owners are POSIX")
 def test_a_file_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = _file(tmp_path, make_token("ada")[1])
     load_tokens(path)

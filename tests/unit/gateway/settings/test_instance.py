@@ -50,7 +50,6 @@ def test_a_second_server_is_refused_by_the_firsts_name_and_without_a_path(tmp_pa
         assert "CANDOR_DATA_DIR" in str(caught.value)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="only there the directory itself is locked")
 def test_a_removed_lock_file_lets_no_second_server_in(tmp_path: Path) -> None:
     with another_server(tmp_path):
         (tmp_path / "server.lock").unlink()
