@@ -30,7 +30,7 @@ from gateway.engine.protocol import ClientSpec, Engine
 from gateway.errors import StartError
 from gateway.files.access import WorkspaceAccess
 from gateway.instance import InstanceLock, machine_memory_bytes
-from gateway.journal import Journal
+from gateway.journal.writer import Journal
 from gateway.lost_data import DATABASE
 from gateway.memory import MissingMemory, ServerMemory, open_server_memory
 from gateway.observability.metrics import Metrics

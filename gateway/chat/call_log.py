@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.engine.result_text import plain_result
-from gateway.journal import read_log
+from gateway.journal.reader import read_log
 
 _RETURNED = frozenset({"ok", "failed"})
 

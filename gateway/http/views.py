@@ -6,7 +6,7 @@ from typing import Any
 
 from gateway.conversations.model import Branch, Turn
 from gateway.http.json_response import fields_of
-from gateway.journal import LogEntry
+from gateway.journal.reader import LogEntry
 from gateway.turns.requests import ConversationView
 from memory.clock import rfc3339
 

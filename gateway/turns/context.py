@@ -10,7 +10,7 @@ from gateway.conversations.event_log import EventLog, TurnEvents
 from gateway.conversations.model import Conversation, Turn
 from gateway.conversations.store import ConversationStore, FileChangeStore, TurnStore
 from gateway.engine.pool import ClientPool
-from gateway.journal import Journal, TurnJournal
+from gateway.journal.writer import Journal, TurnJournal
 from gateway.observability.metrics import Metrics
 from gateway.observability.paths import PathView
 from gateway.turns.approvals import ApprovalDesk

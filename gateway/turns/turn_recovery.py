@@ -13,7 +13,7 @@ from typing import Any, Literal
 from gateway.conversations.event_log import TurnEvents
 from gateway.conversations.model import Conversation, Turn, TurnEvent
 from gateway.engine.events import ToolCalled
-from gateway.journal import Journal, TurnJournal
+from gateway.journal.writer import Journal, TurnJournal
 from gateway.turns.conversation_memory import ConversationTools
 from gateway.turns.evidence import Evidence, Notice
 from gateway.turns.file_changes import NO_CHANGES

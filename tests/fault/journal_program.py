@@ -14,7 +14,7 @@ from pathlib import Path
 
 import anyio
 
-from gateway.journal import Journal, TurnJournal
+from gateway.journal.writer import Journal, TurnJournal
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)
 Case = Callable[[Journal, TurnJournal, Path], Awaitable[None]]

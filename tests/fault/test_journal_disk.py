@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.journal import Journal
+from gateway.journal.writer import Journal
 
 pytestmark = [
     pytest.mark.fault,

@@ -12,7 +12,7 @@ from gateway.http.context import Context, RequestContext
 from gateway.http.json_response import JsonLines, JsonResponse
 from gateway.http.parameters import DEFAULT_LIMIT, Limit, Parameter, unknown_cursor
 from gateway.http.views import log_fields
-from gateway.journal import LogEntry, LogLine, LogPage, list_logs, read_log
+from gateway.journal.reader import LogEntry, LogLine, LogPage, list_logs, read_log
 
 router = APIRouter()
 

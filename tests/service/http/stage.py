@@ -30,7 +30,7 @@ from gateway.http.application import create_app
 from gateway.http.context import HttpLimits
 from gateway.http.peers import LocalUsers
 from gateway.http.tokens import make_token
-from gateway.journal import Journal
+from gateway.journal.writer import Journal
 from gateway.observability.metrics import Metrics
 from gateway.settings import Settings
 from gateway.turns.approvals import ApprovalDesk

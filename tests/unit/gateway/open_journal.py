@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from gateway.journal import Journal
+from gateway.journal.writer import Journal
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 DAY = "2026-11-20"

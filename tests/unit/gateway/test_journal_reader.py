@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from gateway.journal import LogEntry, list_logs, read_log
-from gateway.journal.reader import find_log
+from gateway.journal.reader import LogEntry, find_log, list_logs, read_log
 
 
 def line(minute: int, seq: int = 1, kind: str = "request", **fields: Any) -> str:
