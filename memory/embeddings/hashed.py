@@ -25,15 +25,8 @@ _CACHED: Final = 50_000
 class HashedEmbedder:
     """See `Embedder`; always available."""
 
-    @property
-    def model_id(self) -> str:
-        """Name and version; the latter changes whenever vectors would."""
-        return "hashed-1"
-
-    @property
-    def dimension(self) -> int:
-        """How many numbers a vector has."""
-        return DIMENSION
+    model_id = "hashed-1"
+    """The number changes whenever vectors would."""
 
     def embed_blocking(self, texts: Sequence[str]) -> list[list[float]]:
         """Make a vector of unit length for each text; one without words gets the zero vector."""

@@ -39,18 +39,10 @@ _UNREAD: Final = re.compile(
 class MiniLmEmbedder:
     """See `Embedder`; `directory` holds the model."""
 
+    model_id = MODEL_ID
+
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-
-    @property
-    def model_id(self) -> str:
-        """Name of the model."""
-        return MODEL_ID
-
-    @property
-    def dimension(self) -> int:
-        """How many numbers a vector has."""
-        return DIMENSION
 
     def embed_blocking(self, texts: Sequence[str]) -> list[list[float]]:
         """Make a vector of unit length for each text; what cannot be read gets the zero vector."""

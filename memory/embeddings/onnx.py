@@ -47,15 +47,9 @@ class OnnxEmbedder:
                 digest.update(b"missing")
         return f"onnx:{self._directory.name}:{digest.hexdigest()[:16]}"
 
-    @property
-    def dimension(self) -> int:
-        """How many numbers a vector has; loads the model."""
-        return len(self._vector("dimension"))
-
     def embed_blocking(self, texts: Sequence[str]) -> list[list[float]]:
-        """See `Embedder.embed_blocking`."""
         vectors = [self._vector(text) if text.strip() else [] for text in texts]
-        width = max(map(len, vectors), default=0) or (self.dimension if vectors else 0)
+        width = len(next(filter(None, vectors), []) or self._vector("dimension")) if texts else 0
         return [vector or [0.0] * width for vector in vectors]
 
     def _vector(self, text: str) -> list[float]:

@@ -94,7 +94,6 @@ class EmbeddingService:
         return _checked(answer)
 
     async def close(self) -> None:
-        """Close its connections; idempotent."""
         await self._service.close()
 
 
@@ -123,7 +122,6 @@ class OpenAiEmbedder:
 
     @property
     def model_id(self) -> str:
-        """See `TextEmbedder.model_id`."""
         return f"openai:{self._model}"
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
@@ -144,7 +142,6 @@ class OpenAiEmbedder:
         return _unit(vector)
 
     async def close(self) -> None:
-        """See `TextEmbedder.close`."""
         await self._service.close()
 
     async def _fitted(self, texts: Sequence[str], ask: Asking) -> list[list[float]]:
@@ -156,10 +153,8 @@ class OpenAiEmbedder:
         except DeliveryRefused as exc:
             if len(texts) > 1:
                 half = len(texts) // 2
-                return [
-                    *await self._fitted(texts[:half], ask),
-                    *await self._fitted(texts[half:], ask),
-                ]
+                first = await self._fitted(texts[:half], ask)
+                return first + await self._fitted(texts[half:], ask)
             (text,) = texts
             if len(text) > _LEAST_CHARS:
                 return await self._fitted([text[: len(text) // 2]], ask)
@@ -184,13 +179,12 @@ class OpenAiEmbedder:
 
 def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
     batch: list[str] = []
-    chars = 0
     for text in texts:
-        if batch and (len(batch) == _BATCH or chars + len(text) > _BATCH_CHARS):
+        is_full = sum(map(len, batch)) + len(text) > _BATCH_CHARS or len(batch) == _BATCH
+        if batch and is_full:
             yield batch
-            batch, chars = [], 0
+            batch = []
         batch.append(text)
-        chars += len(text)
     if batch:
         yield batch
 
@@ -209,15 +203,12 @@ def _checked(answer: Answer) -> Any:
 
 def _vectors_of(answer: Any, count: int) -> list[list[float]]:
     try:
-        rows = sorted(answer["data"], key=lambda row: int(row["index"]))
-        vectors = [[float(number) for number in row["embedding"]] for row in rows]
-        places = [int(row["index"]) for row in rows]
-    except (KeyError, TypeError, ValueError, OverflowError) as exc:
-        raise BackendUnavailable(f"{NAME} answered no vectors.") from exc
-    is_sound = places == list(range(count)) and all(
-        vector and all(math.isfinite(number) for number in vector) for vector in vectors
-    )
-    if not is_sound:
+        rows = {int(row["index"]): list(map(float, row["embedding"])) for row in answer["data"]}
+        vectors = [rows[place] for place in range(count)]
+        is_sound = count == len(answer["data"])
+    except (KeyError, TypeError, ValueError, OverflowError):
+        vectors, is_sound = [], False
+    if not is_sound or not all(vector and all(map(math.isfinite, vector)) for vector in vectors):
         raise BackendUnavailable(f"{NAME} answered no vectors.")
     return vectors
 

@@ -13,8 +13,7 @@ from typing import Final, Literal, Protocol
 import anyio
 from anyio.abc import TaskStatus
 
-from memory.embeddings.background import UNRELATED, least_similarity
-from memory.embeddings.protocol import TextEmbedder, Vector
+from memory.embeddings.protocol import UNRELATED, TextEmbedder, Vector, least_similarity
 from memory.errors import StoreUnavailable
 from memory.items import Item
 from memory.itemstore import NumberedItem

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memory.embeddings.hashed import HashedEmbedder
+from memory.embeddings.hashed import DIMENSION, HashedEmbedder
 from memory.embeddings.onnx import OnnxEmbedder
 from memory.embeddings.protocol import Embedder
 from tests.conformance.suites.embedders import EmbedderSuite
@@ -42,7 +42,7 @@ class Moody(HashedEmbedder):
 
 class Blind(HashedEmbedder):
     def embed_blocking(self, texts: Sequence[str]) -> list[list[float]]:
-        return [[1.0, *[0.0] * (self.dimension - 1)] for _ in texts]
+        return [[1.0, *[0.0] * (DIMENSION - 1)] for _ in texts]
 
 
 class Backwards(HashedEmbedder):

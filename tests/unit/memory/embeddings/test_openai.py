@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
-from memory.embeddings.background import UNRELATED, least_similarity
 from memory.embeddings.openai import Embeddings, OpenAiEmbedder
+from memory.embeddings.protocol import UNRELATED, least_similarity
 from memory.outbox.backend import BackendResting, BackendUnavailable
 from memory.outbox.breaker import BreakerLimits
 from tests.unit.memory.backends.memu_services import FakeEmbeddings, Reply, served, vector_of

@@ -10,9 +10,9 @@ import anyio
 
 from memory.assemble import Memory, open_memory
 from memory.clock import utc_now
-from memory.embeddings.background import UNRELATED
 from memory.embeddings.choice import EmbedderChoice
 from memory.embeddings.openai import Embeddings
+from memory.embeddings.protocol import UNRELATED
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.plan import MemoryPlan
 from memory.scope import Scope
