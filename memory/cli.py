@@ -17,6 +17,7 @@ from memory.cases.results import Refusal
 from memory.embeddings.protocol import ModelMissing
 from memory.episodes.episode import EpisodeDraft
 from memory.errors import StoreConflict, StoreUnavailable
+from memory.intents.observe import observed_fields
 from memory.intents.registry import UnknownIntent, form_of
 from memory.items import KINDS
 from memory.outbox.delivery import Delivery, DeliveryStatus
@@ -221,8 +222,9 @@ async def _write(call: _Call) -> None:
 
 
 async def _fields(call: _Call) -> None:
-    for field in await call.memory.chronicle.observed_fields(form_of(call.text).key):
-        call.say(f"{field.name}  {field.type}  {field.seen}")
+    form_of(call.text)  # refuses an unknown key
+    for name, kind, seen in await observed_fields(call.memory.chronicle, call.owner_id, call.text):
+        call.say(f"{name}  {kind}  {seen}")
 
 
 async def _outbox(call: _Call) -> None:

@@ -32,8 +32,6 @@ class Recording:
 
     intent_id: str
     key: str
-    form_key: str
-    """The registered key or family."""
     source_kind: SourceKind
     owner_id: str
     conversation_id: str | None
@@ -44,8 +42,6 @@ class Recording:
     payload: Mapping[str, Any]
     context: str | None
     """Text for the conversation's next prompt; None if there is none."""
-    fields: Sequence[tuple[str, str]]
-    """The payload's fields and types."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,15 +51,6 @@ class PendingIntent:
     intent_id: str
     text: str
     occurred_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedField:
-    """One field that payloads of a key had with one type, and how many of them."""
-
-    name: str
-    type: str
-    seen: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +110,3 @@ class Chronicle(Protocol):
 
     async def delete_conversation_context(self, conversation_id: str) -> None:
         """Delete all pending context of a conversation that was left or deleted."""
-
-    async def observed_fields(self, form_key: str) -> Sequence[ObservedField]:
-        """Return the fields that payloads of a key or family had, sorted by name; never values."""

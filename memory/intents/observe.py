@@ -1,12 +1,15 @@
 """Observes which fields payloads really have: names and types, never values."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from memory.intents.chronicle import Chronicle
 from memory.intents.masking import Mask, masked_name
 
 _MAX_FIELDS: Final = 100
 _MAX_DEPTH: Final = 2
+_MAX_RECORDS: Final = 500
 _TYPES: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
     (type(None), "null"),
     (bool, "flag"),
@@ -25,6 +28,17 @@ def observe_intent_payload(payload: Mapping[str, Any], mask: Mask = str) -> list
     Sorted, at most 100. Names are masked and shortened to 80 characters, since a model may invent them.
     """
     return sorted(set(_fields(payload, "", _MAX_DEPTH, mask)))[:_MAX_FIELDS]
+
+
+async def observed_fields(
+    chronicle: Chronicle, owner_id: str, key: str
+) -> list[tuple[str, str, int]]:
+    """Return name, type and number of the fields of an owner's newest payloads of a key, sorted."""
+    page = await chronicle.page(owner_id, key=key, limit=_MAX_RECORDS)
+    seen = Counter(
+        field for record in page.records for field in observe_intent_payload(record.payload)
+    )
+    return [(*field, seen[field]) for field in sorted(seen)]
 
 
 def _fields(

@@ -4,7 +4,7 @@
 
 An intent is refused before anything is written. What is stored or shown of its payload is masked and bounded:
 the chronicle keeps a text and the masked payload (each text of at most 4 000 characters, 16 000 in all), from
-which episodes are made. Which fields payloads have is counted apart, without values.
+which episodes are made.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,6 @@ from memory.intents.chronicle import Chronicle, Recording
 from memory.intents.contract import validate_intent_contract
 from memory.intents.intent import MemoryIntent
 from memory.intents.masking import Mask, masked_payload
-from memory.intents.observe import observe_intent_payload
 from memory.intents.policy import (
     MemoryDecision,
     MemoryPolicy,
@@ -85,8 +84,7 @@ class IntentRecorder:
 
     def recording(self, intent: MemoryIntent) -> Recording:
         """Return what an intent leaves in the stores, to be written within another transaction."""
-        decision = self.decide(intent)
-        rule = decision.sinks
+        rule = self.decide(intent).sinks
         payload = masked_payload(intent.payload, self._mask)
         templates = self._policy.templates
 
@@ -96,7 +94,6 @@ class IntentRecorder:
         return Recording(
             intent_id=intent.id,
             key=self._mask(intent.key),  # a tool's name may be invented by a model
-            form_key=decision.form_key,
             source_kind=intent.source_kind,
             owner_id=intent.owner_id,
             conversation_id=intent.conversation_id,
@@ -105,5 +102,4 @@ class IntentRecorder:
             text=text("chronicle") if rule.to_chronicle else None,
             payload=payload,
             context=text("llm_context") if rule.to_llm_context else None,
-            fields=observe_intent_payload(intent.payload, self._mask),
         )

@@ -4,7 +4,6 @@ The owner is the request's user; labels of the request only narrow the owner's m
 owner's item is not found, like an id that never existed.
 """
 
-from collections import Counter
 from http import HTTPStatus
 from typing import Annotated
 
@@ -41,17 +40,17 @@ from gateway.http.parameters import (
     DEFAULT_LIMIT,
     Limit,
     Parameter,
+    bad_field,
     read_cursor,
     read_id,
     unknown_cursor,
 )
 from gateway.http.schemas import MAX_NAME_CHARS, label, name_or_nothing
-from gateway.http.validation_errors import bad_field
 from gateway.turns.case_fields import whole_fields
 from memory.cases.caller import label_of
 from memory.cases.case import CaseCaller
 from memory.cases.results import Refusal
-from memory.intents.observe import observe_intent_payload
+from memory.intents.observe import observed_fields
 from memory.intents.registry import UnknownIntent, form_of, required_intent_keys
 from memory.items import KINDS, ItemKind
 from memory.itemstore import UnknownCursor
@@ -63,7 +62,6 @@ router = APIRouter()
 
 _MAX_QUERY_CHARS = 10_000
 _FEW = 10
-_OBSERVED = 500
 _RESTORED = ("stored", "merged", "there", "refused", "left_out", "never_saved")
 
 _Text = Annotated[str, Query(min_length=1, max_length=_MAX_QUERY_CHARS)]
@@ -289,11 +287,8 @@ async def list_intents(
 async def list_fields(context: Context, key: Parameter) -> Response:
     """List the fields of the caller's newest payloads of a key: names, types and how many; never values."""
     _check_key(key)
-    page = await context.memory.chronicle.page(context.user_id, key=key, limit=_OBSERVED)
-    seen = Counter(
-        field for record in page.records for field in observe_intent_payload(record.payload)
-    )
-    fields = [{"name": name, "type": kind, "seen": seen[name, kind]} for name, kind in sorted(seen)]
+    found = await observed_fields(context.memory.chronicle, context.user_id, key)
+    fields = [{"name": name, "type": kind, "seen": seen} for name, kind, seen in found]
     return JsonResponse({"key": key, "fields": fields})
 
 

@@ -13,7 +13,6 @@ from memory.errors import StoreUnavailable
 from memory.intents.chronicle import (
     IntentPage,
     IntentRecord,
-    ObservedField,
     PendingIntent,
     Recording,
 )
@@ -31,8 +30,6 @@ _IS_TOLD: Final = "(text IS NOT NULL OR forgotten_at IS NOT NULL)"
 _GLOB_MARKS: Final = re.compile(r"[*?\[]")
 _PLACE: Final = re.compile(r"\{\w+\}")
 _MAX_CURSOR_DIGITS: Final = 18
-_MAX_FIELDS_OF_KEY: Final = 500
-"""Fields that are counted of one key: a model may invent any number."""
 
 
 def record_blocking(connection: sqlite3.Connection, recordings: Sequence[Recording]) -> list[str]:
@@ -159,15 +156,6 @@ class SqliteChronicle:
         with suppress(StoreUnavailable):  # it is deleted; its text stays in the log for a while
             await self._database.checkpoint()
 
-    async def observed_fields(self, form_key: str) -> Sequence[ObservedField]:
-        rows = await self._database.rows(
-            "SELECT field, type, seen FROM intent_fields WHERE key = ? ORDER BY field, type",
-            (form_key,),
-        )
-        return [
-            ObservedField(name=row["field"], type=row["type"], seen=row["seen"]) for row in rows
-        ]
-
 
 def _is_new(connection: sqlite3.Connection, new: Recording) -> bool:
     """Write an intent unless it was recorded before; return whether it was written.
@@ -197,7 +185,6 @@ def _is_new(connection: sqlite3.Connection, new: Recording) -> bool:
     if new.key == "turn.completed" and new.turn_id is not None:
         ended = {"turn_id": new.turn_id, "seq": seq}
         insert_blocking(connection, "ended_turns", ended, verb="INSERT OR IGNORE")
-    _count_fields(connection, new)
     return True
 
 
@@ -214,20 +201,6 @@ def _content_of(connection: sqlite3.Connection, new: Recording) -> dict[str, str
     if forgotten_at is not None:
         return {"text": None, "payload": None, "forgotten_at": forgotten_at}
     return {"text": new.text, "payload": payload, "forgotten_at": None}
-
-
-def _count_fields(connection: sqlite3.Connection, new: Recording) -> None:
-    for name, kind in new.fields:
-        seen = connection.execute(
-            "UPDATE intent_fields SET seen = seen + 1 WHERE key = ? AND field = ? AND type = ?",
-            (new.form_key, name, kind),
-        )
-        if not seen.rowcount:
-            connection.execute(
-                "INSERT INTO intent_fields (key, field, type, seen) SELECT ?, ?, ?, 1"
-                " WHERE (SELECT count(*) FROM intent_fields WHERE key = ?) < ?",
-                (new.form_key, name, kind, new.form_key, _MAX_FIELDS_OF_KEY),
-            )
 
 
 def _is_place(cursor: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
-from memory.intents.chronicle import Chronicle, IntentRecord, ObservedField, Recording
+from memory.intents.chronicle import Chronicle, IntentRecord, Recording
 from tests.conformance.suites.cancellation import Cut, both_cuts
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -45,7 +45,6 @@ def recording(name: str = "1", *, told: bool = True, **fields: Any) -> Recording
     one = Recording(
         intent_id=f"int_{name}",
         key="turn.received",
-        form_key="turn.received",
         source_kind="turn",
         owner_id="ann",
         conversation_id="cnv_1",
@@ -54,7 +53,6 @@ def recording(name: str = "1", *, told: bool = True, **fields: Any) -> Recording
         text=f"text of {name}" if told else None,
         payload={"message": f"payload of {name}"},
         context=None,
-        fields=[("message", "text")],
     )
     return replace(one, **fields)
 
@@ -77,7 +75,7 @@ def recorded(one: Recording) -> IntentRecord:
 
 def ended(turn: str, **fields: Any) -> Recording:
     """Make what the end of the turn `trn_<turn>` leaves."""
-    made = {"key": "turn.completed", "form_key": "turn.completed", "turn_id": f"trn_{turn}"}
+    made = {"key": "turn.completed", "turn_id": f"trn_{turn}"}
     return recording(f"end_{turn}", **{**made, **fields})
 
 
@@ -133,7 +131,7 @@ class ChronicleSuite:
             await opened.chronicle.consumed(["int_1"], "trn_2")
             await opened.mark_remembered("trn_1")
             other = [
-                waiting("1", text="other", context="other", fields=[("other", "text")]),
+                waiting("1", text="other", context="other"),
                 ended("1", text="other"),
                 waiting("2"),
             ]
@@ -143,9 +141,6 @@ class ChronicleSuite:
             assert [entry.text for entry in turn] == ["text of 1", "text of end_1", "text of 2"]
             assert await pending(opened) == ["int_2"]
             assert list(await opened.chronicle.unremembered(9)) == []
-            assert list(await opened.chronicle.observed_fields("turn.received")) == [
-                ObservedField(name="message", type="text", seen=2)
-            ]
 
     async def test_the_same_twice_at_once_is_recorded_once(self, open_chronicle: Opening) -> None:
         new: list[str] = []
@@ -319,38 +314,6 @@ class ChronicleSuite:
                 False,
             ], "it came back"
 
-    async def test_fields_are_counted_by_key_and_type(self, open_chronicle: Opening) -> None:
-        async with open_chronicle() as opened:
-            kinds = ["text", "text", "null"]
-            await opened.chronicle.record(
-                [recording(str(n), fields=[("a", kind)]) for n, kind in enumerate(kinds)]
-            )
-            other = recording("x", form_key="tool.{tool_name}.ok", fields=[("args.b", "number")])
-            await opened.chronicle.record([other])
-            assert list(await opened.chronicle.observed_fields("turn.received")) == [
-                ObservedField(name="a", type="null", seen=1),
-                ObservedField(name="a", type="text", seen=2),
-            ]
-            assert list(await opened.chronicle.observed_fields("tool.{tool_name}.ok")) == [
-                ObservedField(name="args.b", type="number", seen=1)
-            ]
-            assert list(await opened.chronicle.observed_fields("llm.response")) == []
-
-    async def test_a_key_has_a_bounded_number_of_observed_fields(
-        self, open_chronicle: Opening
-    ) -> None:
-        """A model may make up ever new names of arguments."""
-        async with open_chronicle() as opened:
-            for n in range(12):
-                names = [(f"args.{n}_{m}", "text") for m in range(100)]
-                await opened.chronicle.record([recording(str(n), fields=[("a", "text"), *names])])
-            found = {
-                observed_field.name: observed_field.seen
-                for observed_field in await opened.chronicle.observed_fields("turn.received")
-            }
-            assert len(found) <= 1000
-            assert found["a"] == 12, "what is known is counted on"
-
     async def test_what_fails_leaves_nothing_behind(self, open_chronicle: Opening) -> None:
         """The last of a batch is not writable: the ones before it are not there either."""
         broken = waiting("3", text="half a letter \ud800")
@@ -360,7 +323,6 @@ class ChronicleSuite:
             assert await ids(opened) == []
             assert await pending(opened) == []
             assert list(await opened.chronicle.unremembered(9)) == []
-            assert list(await opened.chronicle.observed_fields("turn.received")) == []
             assert list(await opened.chronicle.record([waiting("1")])) == ["int_1"]
 
     @both_cuts

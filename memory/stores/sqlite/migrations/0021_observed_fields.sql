@@ -1,0 +1,2 @@
+-- Fields of payloads are read from the payloads themselves.
+DROP TABLE intent_fields;
