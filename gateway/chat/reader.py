@@ -1,17 +1,19 @@
 """Read turns: their results and their events."""
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
 
-from gateway.chat.call_log import whole_call_blocking
 from gateway.chat.intake import Intake
 from gateway.chat.parts import ChatParts, ConversationAccess
 from gateway.conversations.feed import Subscription
 from gateway.conversations.model import Conversation, Turn
+from gateway.engine.result_text import plain_result
 from gateway.errors import NotFound
 from gateway.ids import TurnId, UserId
+from gateway.journal.reader import read_log
 from gateway.turns.control import run_until_first
 from gateway.turns.requests import Accepted, finished_result
 from gateway.turns.result import call_fields
@@ -145,3 +147,35 @@ class TurnReader:
             if found is not None:
                 return found
         raise NotFound("There is no such event in this conversation.", code="unknown_event")
+
+
+_RETURNED = frozenset({"ok", "failed"})
+
+
+def whole_call_blocking(log_dir: Path, log_file: str, call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a call with its input and output from its turn's log; in events long ones are clipped.
+
+    What the log does not have, or does not attribute to this call alone, stays as it was.
+    """
+    whole = dict(call)
+    outputs: list[str] = []
+    for line in read_log(log_dir, log_file) or ():
+        fields = line.fields or {}
+        if fields.get("kind") == "permission" and fields.get("index") == call["index"]:
+            whole["input"] = fields["input"]
+        elif fields.get("kind") == "message":
+            outputs += _outputs(fields.get("message"), call["tool_use_id"])
+    if len(outputs) == 1 and call["status"] in _RETURNED:
+        whole["output"] = plain_result(outputs[0])
+        if call["error"] is not None:
+            whole["error"] = whole["output"]
+    return whole
+
+
+def _outputs(message: object, tool_use_id: str) -> Iterator[str]:
+    content = message.get("content") if isinstance(message, dict) else None
+    for block in content if isinstance(content, list) else ():
+        if block.get("type") == "ToolResultBlock" and block.get("tool_use_id") == tool_use_id:
+            returned = block.get("content")
+            parts = returned if isinstance(returned, list) else [{"text": returned or ""}]
+            yield "\n".join(str(part.get("text", f"[{part.get('type')}]")) for part in parts)

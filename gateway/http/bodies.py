@@ -17,8 +17,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.errors import TooLarge, UnprocessableEntity
 from gateway.http.exception_handlers import BodyTimeout, MalformedRequest
+from gateway.http.parameters import bad_field, field_name, validation_error
 from gateway.http.schemas import Body
-from gateway.http.validation_errors import bad_field, field_name, validation_error
 
 BodyT = TypeVar("BodyT", bound=Body)
 

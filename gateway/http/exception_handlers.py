@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 
 from gateway.errors import GatewayError, NotFound
 from gateway.http.json_response import JsonResponse
-from gateway.http.validation_errors import validation_error
+from gateway.http.parameters import validation_error
 from memory.errors import StoreDamaged, StoreUnavailable
 
 _log = logging.getLogger(__name__)

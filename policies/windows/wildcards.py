@@ -13,8 +13,7 @@ from pathlib import Path
 from policies.denials import denied
 from policies.paths.workspace import Place
 from policies.visible_text import show
-from policies.windows.path_spelling import check_colon, check_name, unify
-from policies.windows.workspace import WindowsWorkspace
+from policies.windows.workspace import WindowsWorkspace, check_colon, check_name, unify
 
 MAX_EXAMINED = 20_000
 MAX_HITS = 2000

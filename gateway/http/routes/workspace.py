@@ -20,8 +20,7 @@ from gateway.files.uploads import Upload, store_uploads_blocking
 from gateway.http.bodies import MAX_UPLOADS, UPLOADS, read_uploads
 from gateway.http.context import Context
 from gateway.http.json_response import JsonResponse, fields_of
-from gateway.http.parameters import DEFAULT_LIMIT, Limit, Parameter
-from gateway.http.validation_errors import bad_field
+from gateway.http.parameters import DEFAULT_LIMIT, Limit, Parameter, bad_field
 
 router = APIRouter()
 

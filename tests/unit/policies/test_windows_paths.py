@@ -5,8 +5,7 @@ from pathlib import Path
 from policies.paths.workspace import ExtraDirectory, Place
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Allow, Deny, Verdict
-from policies.windows.path_spelling import is_rooted, refuse_rooted
-from policies.windows.workspace import WindowsWorkspace, _strip_root
+from policies.windows.workspace import WindowsWorkspace, _strip_root, is_rooted, refuse_rooted
 from tests.unit.policies.judging import denied, find_misses
 
 

@@ -2,7 +2,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from gateway.chat.call_log import whole_call_blocking
+from gateway.chat.reader import whole_call_blocking
 
 LOG_FILE = "2026-11-20/trn_1.jsonl"
 CALL = {"index": 1, "tool_use_id": "t1", "status": "ok", "error": None, "input": {}, "output": "…"}

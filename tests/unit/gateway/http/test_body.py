@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from gateway.conversations.model import ConversationChange
 from gateway.errors import UnprocessableEntity
 from gateway.http.bodies import parse_body
+from gateway.http.parameters import field_name, validation_error
 from gateway.http.schemas import ChatBody, ConversationBody
-from gateway.http.validation_errors import field_name, validation_error
 
 
 def test_the_last_of_two_equal_keys_counts() -> None:
