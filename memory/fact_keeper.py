@@ -21,8 +21,8 @@ from memory.facts.wording import subject_of, words_of
 from memory.ids import derived_id, opaque_id
 from memory.intents.builders import Happening, intent_from_memory_saved
 from memory.intents.chronicle import Recording
-from memory.intents.intent import MemoryIntent
 from memory.intents.masking import Mask
+from memory.intents.registry import MemoryIntent
 from memory.scope import Scope
 from memory.stores.sqlite.chronicle import record_blocking
 from memory.stores.sqlite.database import Database

@@ -13,7 +13,7 @@ from functools import partial
 from memory.clock import Now
 from memory.intents.builders import Happening, intent_from_memory_forgotten
 from memory.intents.chronicle import Recording
-from memory.intents.intent import MemoryIntent
+from memory.intents.registry import MemoryIntent
 from memory.items import ItemKind
 from memory.outbox.delivery import deliveries_of
 from memory.scope import Scope

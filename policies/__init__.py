@@ -1,1 +1,17 @@
 """What may happen: pure decisions, with the standard library alone."""
+
+from policies.secrets import mask_secrets
+from policies.tools import OFFERED_TOOLS, ToolCall, ToolGate, validate_bash_command
+from policies.verdict import Allow, Ask, Deny, Verdict
+
+__all__ = [
+    "OFFERED_TOOLS",
+    "Allow",
+    "Ask",
+    "Deny",
+    "ToolCall",
+    "ToolGate",
+    "Verdict",
+    "mask_secrets",
+    "validate_bash_command",
+]

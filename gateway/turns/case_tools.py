@@ -18,10 +18,9 @@ from gateway.turns.case_fields import (
     upsert_fields,
 )
 from gateway.turns.conversation_memory import ConversationTools
-from memory.cases import schemas
 from memory.cases.case import CaseCaller
 from memory.cases.results import Refusal, RenderAnswer
-from memory.cases.tools import CaseTools
+from memory.cases.tools import FEEDBACK, SEARCH, SERVER, SKILL, TOOLS, UPSERT, CaseTools, ToolForm
 from memory.scope import Scope
 from memory.text_lines import clipped, flat
 from policies.secrets import mask_secrets
@@ -32,9 +31,9 @@ _MAX_NAME_CHARS: Final = 60
 _MAX_READ_NAME: Final = 1_000
 
 CASE_SERVER: Final = OwnServer(
-    schemas.SERVER,
-    tuple(OwnTool(form.name, form.description, form.input_schema) for form in schemas.TOOLS),
-    skill=schemas.SKILL,
+    SERVER,
+    tuple(OwnTool(form.name, form.description, form.input_schema) for form in TOOLS),
+    skill=SKILL,
 )
 
 
@@ -59,7 +58,7 @@ class CaseCalls:
             active_tools=await self.tools.of(self.conversation.id),
         )
         tool = name.rpartition("__")[2]
-        form = next((form for form in schemas.TOOLS if form.name == tool), None)
+        form = next((form for form in TOOLS if form.name == tool), None)
         if form is None:
             return _answer(Refusal(code="TOOL_NOT_FOUND", message="There is no such tool."))
         answer = await self._run(form, caller, arguments)
@@ -69,16 +68,16 @@ class CaseCalls:
         return _answer(answer, stripped)
 
     async def _run(
-        self, form: schemas.ToolForm, caller: CaseCaller, arguments: Mapping[str, Any]
+        self, form: ToolForm, caller: CaseCaller, arguments: Mapping[str, Any]
     ) -> Refusal | RenderAnswer | dict[str, Any]:
         get, cases = arguments.get, self.cases
-        if form is schemas.SEARCH:
+        if form is SEARCH:
             found = await cases.search(caller, get("query"), **_given(arguments, "top_k"))
             return found if isinstance(found, Refusal) else short_search_fields(found)
-        if form is schemas.UPSERT:
+        if form is UPSERT:
             stored = await cases.upsert(caller, get("case"))
             return stored if isinstance(stored, Refusal) else upsert_fields(stored)
-        if form is schemas.FEEDBACK:
+        if form is FEEDBACK:
             given = _given(arguments, "helpful", "signal")
             judged = await cases.feedback(caller, get("case_id"), **given)
             return judged if isinstance(judged, Refusal) else feedback_fields(judged)
@@ -90,13 +89,12 @@ def _given(arguments: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: arguments[name] for name in names if name in arguments}
 
 
-def _unknown_names(form: schemas.ToolForm, arguments: Mapping[str, Any]) -> list[str]:
+def _unknown_names(form: ToolForm, arguments: Mapping[str, Any]) -> list[str]:
     """Return the arguments that the tool does not have; the server sets owner, scope and conversation."""
     unknown = [name for name in arguments if name not in form.input_schema["properties"]]
     shown = [_shown_name(name) for name in unknown[:_MAX_NAMES]]
-    return (
-        shown if len(unknown) <= _MAX_NAMES else [*shown, f"and {len(unknown) - _MAX_NAMES} more"]
-    )
+    more = len(unknown) - _MAX_NAMES
+    return shown if more <= 0 else [*shown, f"and {more} more"]
 
 
 def _shown_name(name: str) -> str:

@@ -11,7 +11,7 @@ from gateway.ids import ConversationId
 from gateway.turns.evidence import ToolStatus
 from memory.errors import StoreUnavailable
 from memory.intents.builders import ConversationChange, Happening, intent_from_conversation
-from memory.intents.intent import MemoryIntent
+from memory.intents.registry import MemoryIntent
 from memory.recall.recent_tools import RecentTools, RecordedCall
 from memory.scope import Scope, SearchScope
 from memory.seen import Seen

@@ -9,7 +9,7 @@ from gateway.jsonsafe import clean_text, estimate_chars, json_safe, json_text
 from gateway.observability.masking import clip, mask_leaves
 from gateway.observability.paths import PathView
 from gateway.turns.questions import question_texts
-from policies.secrets.stream import settled_chars
+from policies.secrets.detect import settled_chars
 
 SUMMARY_CHARS = 160
 OUTPUT_CHARS = 8_000

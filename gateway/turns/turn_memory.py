@@ -35,9 +35,8 @@ from memory.intents.builders import (
     intent_from_turn_cut_off,
     intent_from_turn_received,
 )
-from memory.intents.intent import MemoryIntent
 from memory.intents.record import IntentRecorder
-from memory.intents.registry import IntentRefused
+from memory.intents.registry import IntentRefused, MemoryIntent
 from memory.recall.tools import MemoryTools
 from memory.scope import LABELS, Scope
 

@@ -8,13 +8,11 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from memory.cases.case import Case, CaseCaller, CaseContent
-from memory.cases.ranking import Candidate, rank
+from memory.cases.ranking import Candidate, rank, summarize, varied
 from memory.cases.relations import Nearby
 from memory.cases.results import DEFAULT_TOP_K, MAX_TOP_K, CaseRefused, SearchAnswer
 from memory.cases.store import CaseStore
-from memory.cases.summary import summarize
 from memory.cases.unit_of_work import DecisionThreads, note_shown
-from memory.cases.variety import varied
 from memory.cases.votes import tally
 from memory.clock import Now
 from memory.recall.query import Hit

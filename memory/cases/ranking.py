@@ -1,4 +1,4 @@
-"""The order of found cases: relevance first, then trust.
+"""The order of found cases: relevance first, then trust; and what a search shows of each.
 
     score = relevance · boost,    boost = 1 ± .2
     trust = base · exp(−λ · days since it was judged or changed last)
@@ -9,14 +9,19 @@ another environment a little below.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from math import exp, sqrt
 from typing import Final
 
 from memory.cases.case import Case, Vote
+from memory.cases.fingerprint import fingerprint_of, words
+from memory.cases.results import CaseSummary, FeedbackTally
 from memory.cases.votes import MIN_SAMPLES, ScopedTally, tally_for, total
+from memory.recall.question_words import STOP_TERMS
 from memory.scope import Scope
+from memory.terms import terms
+from memory.text_lines import clipped, flat
 
 MAX_BOOST: Final = 0.2
 
@@ -110,3 +115,81 @@ def _votes_in_words(counted: ScopedTally) -> str:
     if counted.level == "prior":
         return "not judged yet"
     return f"helpful to {counted.tally.helpful} of {total(counted.tally)} {_WHERE[counted.level]}"
+
+
+PREVIEW_CHARS: Final = 300
+_TEXT_CHARS: Final = 540
+"""Of symptom, diagnosis, root cause and resolution together."""
+
+
+def summarize(ranked: RankedCase, *, feedback: FeedbackTally, similar_count: int) -> CaseSummary:
+    """Return the summary of a found case; texts are one line each, and end in `...` where they are cut."""
+    case, content = ranked.case, ranked.case.content
+    preview = clipped(flat(content.diagnosis), PREVIEW_CHARS)
+    room = _TEXT_CHARS - min(len(preview), PREVIEW_CHARS)
+    short: dict[str, str] = {}
+    texts = (content.symptom_summary, content.root_cause, content.resolution)
+    for left, text in zip((3, 2, 1), sorted(map(flat, texts), key=len), strict=True):
+        short[text] = clipped(text, max(0, room // left - 3))
+        room -= len(short[text])
+    return CaseSummary(
+        case_id=case.case_id,
+        symptom_summary=short[flat(content.symptom_summary)],
+        diagnosis_preview=preview,
+        diagnosis_len=len(content.diagnosis),
+        root_cause=short[flat(content.root_cause)],
+        resolution=short[flat(content.resolution)],
+        confidence=case.confidence,
+        lifecycle=case.lifecycle,
+        similar_count=similar_count,
+        source_conv_id=case.source_conversation_id,
+        fingerprint=fingerprint_of(content, case.scope).hex(),
+        created_at=case.created_at,
+        updated_at=case.updated_at,
+        feedback_h=feedback.helpful,
+        feedback_u=feedback.unhelpful,
+        feedback_cv_count=feedback.conversations,
+        app_code=case.scope.app_code,
+        environment=case.scope.environment,
+        score=round(ranked.score, 4),
+        why=ranked.why,
+    )
+
+
+_POOL: Final = 40
+_REPEATED: Final = 0.5
+"""Factor on the score of a case for each case of a similar cause before it."""
+_SIMILAR: Final = 0.34
+"""Share of the shorter root cause's terms that makes two causes similar."""
+
+
+def varied(ranked: Sequence[RankedCase], count: int) -> list[RankedCase]:
+    """Return at most `count` of the ranked cases, best first; repeated causes score less.
+
+    A fifth report of a wrong cause helps little, and the related cases of the first one lead to the others. A
+    case without a root cause is similar to none.
+    """
+    left = [(case, _cause(case), case.score) for case in ranked[:_POOL]]
+    chosen: list[RankedCase] = []
+    while left and len(chosen) < count:
+        best, cause, score = max(left, key=lambda entry: entry[2])
+        chosen.append(
+            best
+            if score == best.score
+            else replace(best, score=score, why=f"{best.why}; its cause is told above")
+        )
+        left = [
+            (case, other, value * (_REPEATED if _similar(cause, other) else 1.0))
+            for case, other, value in left
+            if case is not best
+        ]
+    return chosen
+
+
+def _cause(ranked: RankedCase) -> frozenset[str]:
+    return frozenset(terms(" ".join(words(ranked.case.content.root_cause)))) - STOP_TERMS
+
+
+def _similar(one: frozenset[str], other: frozenset[str]) -> bool:
+    least = min(len(one), len(other))
+    return least > 0 and len(one & other) >= _SIMILAR * least

@@ -1,10 +1,15 @@
 """The four case tools: they check what was sent, bound the time, and answer every failure with a code.
 
-The server passes the caller; no argument of a tool can change the owner, the scope or the conversation.
+The server passes the caller; no argument of a tool can change the owner, the scope or the conversation. A model
+sees the tools as `tools.json` has them: required fields and allowed values are said in words, so that a wrong
+call is answered with our code and sentence and not with a validator's, and unknown fields are named as ignored.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import Final, Protocol, TypeVar
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
 
 import anyio
 
@@ -23,6 +28,29 @@ from memory.cases.results import (
     UpsertAnswer,
 )
 from memory.errors import StoreUnavailable
+
+SERVER: Final = "memory_case"
+SKILL: Final = "memory-case"
+"""The skill that explains when to use them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolForm:
+    """One tool's name, description and arguments."""
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+
+
+def _read_tools() -> tuple[ToolForm, ...]:
+    told = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+    return tuple(ToolForm(name, **form) for name, form in told.items())
+
+
+TOOLS: Final = _read_tools()
+SEARCH, RENDER, UPSERT, FEEDBACK = TOOLS
+
 
 LIMIT_S: Final = 10.0
 _MAX_CASE_ID_CHARS: Final = 100

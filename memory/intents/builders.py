@@ -11,8 +11,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 from memory.ids import derived_id
-from memory.intents.intent import MemoryIntent
-from memory.intents.registry import MAX_TOOL_NAME_CHARS, form_of
+from memory.intents.registry import MAX_TOOL_NAME_CHARS, MemoryIntent, form_of
 
 _NAME_MARKS: Final = "_.:-/"
 

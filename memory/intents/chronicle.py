@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from memory.intents.intent import SourceKind
+from memory.intents.registry import SourceKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

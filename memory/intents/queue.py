@@ -12,9 +12,8 @@ import anyio
 from anyio.abc import TaskStatus
 
 from memory.errors import StoreUnavailable
-from memory.intents.intent import MemoryIntent
 from memory.intents.record import IntentRecorder
-from memory.intents.registry import IntentRefused
+from memory.intents.registry import IntentRefused, MemoryIntent
 
 _log = logging.getLogger(__name__)
 

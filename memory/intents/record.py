@@ -14,8 +14,6 @@ import anyio
 import anyio.to_thread
 
 from memory.intents.chronicle import Chronicle, Recording
-from memory.intents.contract import validate_intent_contract
-from memory.intents.intent import MemoryIntent
 from memory.intents.masking import Mask, masked_payload
 from memory.intents.policy import (
     MemoryDecision,
@@ -23,6 +21,7 @@ from memory.intents.policy import (
     default_memory_policy,
     validate_memory_policy,
 )
+from memory.intents.registry import MemoryIntent, validate_intent_contract
 from memory.intents.templates import SinkName, render_memory_template, render_payload
 
 _MOST_AT_ONCE: Final = 2

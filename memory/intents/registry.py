@@ -8,12 +8,35 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from memory.intents.intent import SourceKind
+SourceKind = Literal["turn", "llm", "tool", "permission", "memory", "conversation", "delivery"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryIntent:
+    """What happened; made by the builders, recorded by `record_intent`.
+
+    The payload is raw: secrets in it are masked when it is rendered, and only the result is stored or shown.
+    """
+
+    id: str
+    """Derived from what happened: recording the same again changes nothing."""
+    key: str
+    """A registered key, such as `tool.Bash.ok`."""
+    source_kind: SourceKind
+    owner_id: str
+    payload: Mapping[str, Any]
+    fallback_text: str
+    """Used if there is no template."""
+    occurred_at: datetime
+    conversation_id: str | None = None
+    turn_id: str | None = None
+
 
 MAX_KEY_CHARS: Final = 256
 MAX_TOOL_NAME_CHARS: Final = 128
@@ -143,3 +166,59 @@ def form_of(key: str) -> IntentForm:
     near = get_close_matches(key[:MAX_KEY_CHARS], _EXACT, n=1)
     meant = f" Did you mean {near[0]!r}?" if near else ""
     raise UnknownIntent(f"{key[:120]!r} is not a registered intent.{meant}")
+
+
+EXTENSION: Final = "x_"
+"""Fields whose names begin like this may be in every payload; they are masked and bounded like the others."""
+
+_TYPES: Final[Mapping[FieldType, tuple[str, tuple[type, ...]]]] = {
+    "text": ("text", (str,)),
+    "number": ("a number", (int, float)),
+    "flag": ("true or false", (bool,)),
+    "object": ("an object", (Mapping,)),
+    "list": ("a list", (list, tuple)),
+}
+
+
+def validate_intent_contract(intent: MemoryIntent) -> IntentForm:
+    """Check source kind, fields and types, and that key and payload agree; return the key's form.
+
+    Raises:
+        UnknownIntent: the key is not registered.
+        IntentRefused: the intent does not match its form; the sentence says where.
+    """
+    form = form_of(intent.key)
+    is_key = len(intent.key) <= MAX_KEY_CHARS and intent.key.isprintable()
+    if not is_key or (form.is_family and form.key == intent.key):
+        raise IntentRefused(f"{intent.key[:120]!r} is not a valid key of an intent.")
+    if intent.source_kind != form.source_kind:
+        raise _refused(intent, f"comes from {form.source_kind!r}, not {intent.source_kind!r}")
+    _check_fields(intent, form)
+    for name, value in {**form.fixed, **(form.places(intent.key) or {})}.items():
+        if intent.payload.get(name) != value:
+            raise _refused(intent, f"says {value!r} in its key and something else as {name!r}")
+    if not intent.owner_id or not intent.id:
+        raise _refused(intent, "needs an id and an owner")
+    if intent.occurred_at.tzinfo is None:
+        raise _refused(intent, "needs a moment with a zone")
+    return form
+
+
+def _check_fields(intent: MemoryIntent, form: IntentForm) -> None:
+    unknown = sorted(
+        name for name in set(intent.payload) - set(form.fields) if not name.startswith(EXTENSION)
+    )
+    if unknown:
+        raise _refused(intent, f"has no field {unknown[0]!r}")
+    for name, known in form.fields.items():
+        words, types = _TYPES[known.type]
+        value = intent.payload.get(name)
+        if value is None and known.required:
+            raise _refused(intent, f"needs the field {name!r}")
+        is_flag_as_number = isinstance(value, bool) and known.type == "number"
+        if value is not None and (is_flag_as_number or not isinstance(value, types)):
+            raise _refused(intent, f"takes {words} as {name!r}")
+
+
+def _refused(intent: MemoryIntent, what: str) -> IntentRefused:
+    return IntentRefused(f"The intent {intent.key!r} {what}.")

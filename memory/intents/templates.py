@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from string import Template
 from typing import Any, Final, Literal
 
-from memory.intents.intent import MemoryIntent
 from memory.intents.masking import Mask, clipped, masked_payload, masked_text
 from memory.intents.registry import (
     FORMS,
     IntentForm,
     IntentRefused,
+    MemoryIntent,
     MemorySinkPolicy,
     form_of,
     required_intent_keys,

@@ -1,13 +1,114 @@
-"""Finds the secrets in a text and masks them."""
+"""Finds the secrets in a text and masks them, also in a text that is still coming.
 
+A piece border can cut a secret in two, or part it from its key. So what a secret could still come of is
+buffered: the unfinished word, a key until its value is over, a line with a program that takes passwords,
+a key block. Text that is cut only where `settled_chars` allows gives in pieces what it gives as a whole.
+"""
+
+import re
 from collections.abc import Iterator, Sequence
 
+from policies.patterns import read_patterns
 from policies.secrets.formats import token_spans
+from policies.secrets.keys import CHINESE_KEYS, keys_in
 from policies.secrets.known import mask_known
 from policies.secrets.pairs import pair_spans
-from policies.secrets.places import block_spans, place_spans
-from policies.secrets.stream import MOST_WAITING_CHARS, may_be_in_block, settled_chars
-from policies.secrets.text import Masked, Plain, mask_spans
+from policies.secrets.places import BLOCK_BEGIN, BLOCK_END, BLOCK_REST, block_spans, place_spans
+from policies.secrets.text import MASK, Masked, Plain, Span, mask_spans
+
+MOST_WAITING_CHARS = 4_096
+"""More is shown as it comes: no secret of a known form is that long on one line."""
+MOST_BLOCK_CHARS = 16_384
+"""The longest key blocks are a little shorter."""
+
+_SIGNS = r"(?:[ \t\"'\\*_`~\[\]){}|<>=:：,→+“「『‘\-]|是|为|為|爲|\r?\n[ \t]{0,40}(?=[\"'\w]|\Z))"
+_PATTERNS = read_patterns(__file__)
+_LINK_WORDS = _PATTERNS["link_words"]
+_BEFORE_QUOTE = r"[\s=:：(\[{,>|是为為爲了给給到成\\*_`~+]"
+_BARE = r"[^\s\"'\\;<>，。；、！？“”「」『』…]*"
+_ASSIGNED_BEFORE = "|".join(rf"(?<=[=:：>|是为為爲][ \t]{{{blanks}}})" for blanks in range(6))
+_VALUE = (
+    rf"(?:(?<={_BEFORE_QUOTE}\")(?:[^\"\\\n…]|\\[^\n])*\\?|(?<={_BEFORE_QUOTE}')[^'\\\n…]*\\*|(?<=[“「『])[^”」』\n…]*"
+    # what follows an assigned name shows whether it is code
+    rf"|(?:{_ASSIGNED_BEFORE}){_BARE}[ \t]{{0,8}}(?:\|[ \t]?\w{{0,16}}[ \t]{{0,8}})?(?:[,=][ \t]{{0,8}}[\"']?{_BARE})?"
+    r"|[!-~]*)"
+)
+_AFTER_KEY = re.compile(
+    rf"{_SIGNS}{{0,64}}(?:(?:{_LINK_WORDS}){_SIGNS}{{0,16}}){{0,8}}{_VALUE}", re.IGNORECASE
+)
+"""All that the reading of a key may depend on, or more."""
+_BEGUN = sorted({word[:end] for word in CHINESE_KEYS for end in range(1, len(word))}, reverse=True)
+_OPEN = re.compile(
+    # the beginning of a block, of a key, or of what stands before one
+    r"-----BEGIN [A-Z0-9 ]{0,60}-{0,5}|"
+    rf"api[ \t]?|(?:{'|'.join(_BEGUN)})\Z|(?:with|encrypted|by|as)[ \t]{{1,4}}[a-z]{{0,8}}"
+    r"|(?:bearer|basic|token|digest|apikey)[ \t]{0,4}[A-Za-z0-9._~+/=\-]*"
+    r"|login(?:[ \t]{1,8}[^\s…]*){0,3}"
+    r"|auth=\([^)\n]{0,400}"
+    r"|(?:--|(?<![A-Za-z0-9_])-)[A-Za-z0-9_\-]{0,60}[ \t]{0,4}[\"']?[^\s\"'\\;|<>…]*"
+    r"|<(?:[A-Za-z_:][A-Za-z0-9_:.\-]{0,63}(?:[ \t][^<>…\n]{0,200})?(?:>[^<>\s…]*(?:</?)?)?)?",
+    re.IGNORECASE,
+)
+_LINE = re.compile(_PATTERNS["line"], re.IGNORECASE)
+
+
+def settled_chars(text: str) -> int:
+    """Return how many characters can be masked by themselves: what follows changes nothing in them."""
+    plain = Plain.of(text)
+    read = plain.text
+    blocks = list(_blocks(read))
+    open_block = bool(blocks) and blocks[-1][1] == len(read)
+    if len(text) > (MOST_BLOCK_CHARS if open_block else MOST_WAITING_CHARS):
+        return len(text)
+    at = _before_word(read, len(read))
+    for start, end in sorted([*blocks, *_undivided(read)], reverse=True):
+        if start < at <= end:
+            at = _before_word(read, start)
+    return plain.source_start(at)
+
+
+def may_be_in_block(text: str, start: int, at: int) -> bool:
+    """Return whether a key block that begins after `start` may reach over `at`: it ends soon, or goes on."""
+    before = Plain.of(text[max(start, at - MOST_BLOCK_CHARS) : at]).text
+    last = max(_blocks(before), default=None)
+    if last is None or BLOCK_END.search(before, last[0]) is not None:
+        return False
+    body = BLOCK_BEGIN.sub("", before[last[0] :], count=1)
+    after = Plain.of(text[at : at + MOST_BLOCK_CHARS - len(body)]).text
+    return BLOCK_REST.fullmatch(body) is not None or BLOCK_END.search(after) is not None
+
+
+def _undivided(text: str) -> Iterator[Span]:
+    """Yield what must not be cut, each as far as its reading may reach."""
+    for match in _LINE.finditer(text):
+        yield match.span()
+    for key in keys_in(text):
+        after = _AFTER_KEY.match(text, key.end)
+        end = key.end if after is None else after.end()
+        yield key.start, end - (end < len(text))  # nothing that follows the end belongs to it
+    at = 0
+    while (begun := _OPEN.search(text, at)) is not None:
+        yield begun.span()
+        at = begun.start() + 1  # another may begin inside, and reach further
+
+
+def _blocks(text: str) -> Iterator[Span]:
+    """Yield key blocks; one without an end goes to the end of the text."""
+    at = 0
+    while (begin := BLOCK_BEGIN.search(text, at)) is not None:
+        end = BLOCK_END.search(text, begin.end())
+        yield begin.start(), len(text) if end is None else end.end() - 1
+        at = len(text) if end is None else end.end()
+
+
+def _before_word(text: str, at: int) -> int:
+    """Go back over the word at a position, and over the blanks and the comma before it."""
+    while at and ("!" <= text[at - 1] <= "~" or text[at - 1] == MASK[0]):
+        at -= 1
+    while at and text[at - 1] in " \t":
+        at -= 1
+    return at - 1 if at and text[at - 1] == "," else at
+
 
 PART_CHARS = 8_000
 """Longer texts are masked in parts. One search in a long text would keep all other threads waiting."""

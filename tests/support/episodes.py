@@ -11,8 +11,8 @@ from memory.intents.builders import (
     intent_from_turn_completed,
     intent_from_turn_received,
 )
-from memory.intents.intent import MemoryIntent
 from memory.intents.record import IntentRecorder
+from memory.intents.registry import MemoryIntent
 from memory.items import Item
 from memory.scope import Scope
 from memory.stores.sqlite import migrations

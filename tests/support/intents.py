@@ -28,7 +28,7 @@ from memory.intents.builders import (
     intent_from_turn_cut_off,
     intent_from_turn_received,
 )
-from memory.intents.intent import MemoryIntent
+from memory.intents.registry import MemoryIntent
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from tests.support.episodes import open_memory
 

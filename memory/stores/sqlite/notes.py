@@ -10,7 +10,7 @@ from typing import Final
 from memory.clock import Now
 from memory.intents.builders import Happening, intent_from_memory_forgotten
 from memory.intents.chronicle import Recording
-from memory.intents.intent import MemoryIntent
+from memory.intents.registry import MemoryIntent
 from memory.items import Item
 from memory.notes.folder import NoteFile
 from memory.notes.index import IndexedNote

@@ -16,7 +16,7 @@ from memory.intents.builders import (
     intent_from_llm_response,
     intent_from_memory_injected,
 )
-from memory.intents.intent import MemoryIntent
+from memory.intents.registry import MemoryIntent
 from memory.intents.turns import ChronicleTurns
 from memory.items import Item
 from memory.scope import Scope

@@ -6,8 +6,7 @@ import time
 import pytest
 
 from policies.secrets import mask_secrets
-from policies.secrets.detect import PART_CHARS, parts_of
-from policies.secrets.stream import MOST_BLOCK_CHARS, settled_chars
+from policies.secrets.detect import MOST_BLOCK_CHARS, PART_CHARS, parts_of, settled_chars
 from tests.unit.policies.fabricated import fake
 from tests.unit.policies.fabricated_places import KEYED
 

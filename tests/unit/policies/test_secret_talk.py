@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from policies.secrets import mask_secrets, mask_secrets_counted
-from policies.secrets.stream import settled_chars
+from policies.secrets.detect import settled_chars
 from policies.secrets.text import MASK
 from tests.unit.policies.fabricated import fake
 

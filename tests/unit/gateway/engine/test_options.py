@@ -14,7 +14,7 @@ from gateway.engine.options import HOST_ROUTES, AgentSetup, advisory_schema, bui
 from gateway.engine.own_tools import OwnServer, OwnTool
 from gateway.engine.processes import MARK
 from gateway.engine.protocol import ClientSpec, SessionOrigin
-from memory.cases import schemas
+from memory.cases import tools
 
 SETUP = AgentSetup(
     cli_path=Path("/agent"),
@@ -130,7 +130,7 @@ def test_a_skill_of_tools_of_our_own_is_off_for_a_client_without_them() -> None:
 
 
 def test_a_wrong_argument_reaches_the_tool_and_not_the_sdks_validator() -> None:
-    for form in schemas.TOOLS:
+    for form in tools.TOOLS:
         names = list(form.input_schema["properties"])
         for value in (7, "x", [1], {"a": 1}, True, None):
             jsonschema.validate(dict.fromkeys(names, value), advisory_schema(form.input_schema))

@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 
 from gateway.turns.case_fields import MAX_ROW_CHARS, short_search_fields
 from memory.cases.case import CaseContent
-from memory.cases.ranking import RankedCase
+from memory.cases.ranking import RankedCase, summarize
 from memory.cases.results import FeedbackTally, SearchAnswer
-from memory.cases.summary import summarize
 from memory.scope import Scope
 from tests.support.found_cases import make_case
 

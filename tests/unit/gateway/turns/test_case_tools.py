@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.turns.case_tools import CaseCalls
-from memory.cases import schemas
+from memory.cases import tools
 from memory.cases.case import CaseCaller
 from memory.cases.results import (
     FeedbackAnswer,
@@ -75,10 +75,10 @@ def calls(asked: Asked) -> CaseCalls:
 
 
 OWN: Mapping[str, Mapping[str, Any]] = {
-    schemas.SEARCH.name: {"query": "结账 503", "top_k": 3},
-    schemas.UPSERT.name: {"case": {"diagnosis": "x"}},
-    schemas.FEEDBACK.name: {"case_id": "cas_1", "helpful": True},
-    schemas.RENDER.name: {"case_ids": ["cas_1"]},
+    tools.SEARCH.name: {"query": "结账 503", "top_k": 3},
+    tools.UPSERT.name: {"case": {"diagnosis": "x"}},
+    tools.FEEDBACK.name: {"case_id": "cas_1", "helpful": True},
+    tools.RENDER.name: {"case_ids": ["cas_1"]},
 }
 
 
@@ -104,7 +104,7 @@ async def test_what_a_tool_has_no_field_for_is_left_out_and_told(name: str, refu
     without = await calls(plain)(name, OWN[name])
     assert asked.arguments == plain.arguments
     assert told.is_error is refuses
-    if name == schemas.RENDER.name and not refuses:
+    if name == tools.RENDER.name and not refuses:
         assert told.text == (
             f"{without.text}\n\n---\n\n"
             "Left out, for the server says it: scope, conversation_id, 环境."
@@ -119,7 +119,7 @@ async def test_what_a_tool_has_no_field_for_is_left_out_and_told(name: str, refu
 async def test_of_many_names_a_few_are_told_masked_and_short() -> None:
     secret = "ghp_" + "a1B2" * 9
     names = [secret, "y" * 200, *(f"field {n}\n\ud800" for n in range(30))]
-    told = await calls(Asked())(schemas.SEARCH.name, dict.fromkeys(names))
+    told = await calls(Asked())(tools.SEARCH.name, dict.fromkeys(names))
     stripped = json.loads(told.text)["stripped"]
     assert secret not in told.text
     assert (len(stripped), stripped[-1]) == (21, "and 12 more")

@@ -12,7 +12,7 @@ from gateway.observability.paths import PathView
 from gateway.turns import sanitizer as sanitizing
 from gateway.turns.sanitizer import OutputSanitizer, StreamMasker
 from policies.secrets import MASK, mask_secrets
-from policies.secrets.stream import MOST_WAITING_CHARS, settled_chars
+from policies.secrets.detect import MOST_WAITING_CHARS, settled_chars
 from tests.unit.policies.fabricated import PROVIDERS, fake, key_block
 from tests.unit.policies.fabricated_places import KEYED
 from tests.unit.policies.ordinary import LINES

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from memory.cases.ranking import RankedCase
+from memory.cases.ranking import RankedCase, summarize
 from memory.cases.results import CaseSummary, FeedbackTally
-from memory.cases.summary import summarize
 from tests.support.found_cases import ANN, make_case
 
 LONG = "the pool of the database is exhausted and nothing moves "

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.cases.ranking import RankedCase
-from memory.cases.variety import varied
+from memory.cases.ranking import RankedCase, varied
 from tests.unit.memory.cases.judged import make_case, make_content
 
 POOL = "The connection pool of checkout is too small for the traffic."

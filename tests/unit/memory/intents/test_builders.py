@@ -9,7 +9,7 @@ from memory.intents.builders import (
     intent_from_llm_response,
     intent_from_memory_forgotten,
 )
-from memory.intents.contract import validate_intent_contract
+from memory.intents.registry import validate_intent_contract
 from tests.support.intents import AT, BUILT, HAPPENING, Builder, completed, received, tool_result
 
 

@@ -10,9 +10,9 @@ import pytest
 from memory.background import keep_running
 from memory.errors import StoreUnavailable
 from memory.intents.chronicle import Recording
-from memory.intents.intent import MemoryIntent
 from memory.intents.queue import MAX_WAITING, IntentQueue
 from memory.intents.record import IntentRecorder
+from memory.intents.registry import MemoryIntent
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database
 from policies.secrets import mask_secrets

@@ -10,12 +10,11 @@ import pytest
 
 from memory.errors import StoreUnavailable
 from memory.intents.chronicle import Recording
-from memory.intents.intent import MemoryIntent
 from memory.intents.observe import observed_fields
 from memory.intents.pending import PendingContext
 from memory.intents.policy import MemoryPolicy, default_memory_policy
 from memory.intents.record import IntentRecorder
-from memory.intents.registry import IntentRefused, MemorySinkPolicy, UnknownIntent
+from memory.intents.registry import IntentRefused, MemoryIntent, MemorySinkPolicy, UnknownIntent
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database
 from policies.secrets import mask_secrets

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from memory.intents.contract import validate_intent_contract
-from memory.intents.intent import MemoryIntent
 from memory.intents.pending import render_intents_for_llm
 from memory.intents.policy import default_memory_policy, validate_memory_policy
 from memory.intents.record import IntentRecorder
@@ -17,9 +15,11 @@ from memory.intents.registry import (
     FieldType,
     IntentForm,
     IntentRefused,
+    MemoryIntent,
     UnknownIntent,
     form_of,
     required_intent_keys,
+    validate_intent_contract,
 )
 from memory.intents.templates import SinkName, default_templates, render_memory_template
 from policies.secrets import mask_secrets
