@@ -33,7 +33,7 @@ from gateway.relay.upstream import Target
 from gateway.settings import Settings
 from gateway.trust import approvals_file
 from gateway.turns.case_tools import CASE_SERVER
-from gateway.turns.questions import QUESTION_TOOL
+from gateway.turns.questions import PERSON_TOOLS
 from policies.rules import Rules
 
 _log = logging.getLogger(__name__)
@@ -357,7 +357,7 @@ def make_setup_blocking(
 
 def _with_people(settings: Settings, rules: Rules) -> frozenset[str]:
     """Return the tools that need a person, if there is one and the rules tolerate them."""
-    return rules.tolerated_tools & {QUESTION_TOOL} if settings.approvals == "on" else frozenset()
+    return rules.tolerated_tools & PERSON_TOOLS if settings.approvals == "on" else frozenset()
 
 
 def _make_directory_blocking(directory: Path) -> None:

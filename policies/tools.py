@@ -30,6 +30,9 @@ Platform = Literal["posix", "windows"]
 OFFERED_TOOLS: tuple[str, ...] = tuple(sorted(shipped_rules().offered_tools))
 """The tools that an engine should offer; the gate judges a few more, in case one is called."""
 
+PLANS = ".plans"
+"""The folder in the workspace for the plans that agents show to a person."""
+
 MAX_TIMEOUT_MS = 600_000
 MAX_SKILL_ARGS_CHARS = 2000
 
@@ -88,11 +91,20 @@ def _locate_file(call: ToolCall, workspace: Workspace, key: str) -> Place:
     return place
 
 
+def _is_plan(place: Place) -> bool:
+    """Return whether a file is a plan. Writing one changes nothing yet: a person is asked about the plan."""
+    match place.parts:
+        case (folder, name) if place.in_workspace and place.parts == place.real_parts:
+            return folder == PLANS and name.endswith(".md")
+    return False
+
+
 def _judge_file(key: str, *, changes: bool) -> _Judge:
     """Return the judge of a tool that reads or changes the file that the input `key` names."""
 
-    def judge(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Passed:
+    def judge(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Passed:
         place = _locate_file(call, workspace, key)
+        is_change = changes and not (gate.can_ask_user and _is_plan(place))
         if changes:
             place.check_change()
         else:
@@ -100,7 +112,7 @@ def _judge_file(key: str, *, changes: bool) -> _Judge:
         # absolute, so that it cannot depend on a working directory
         updated = None if place.given == place.absolute else {**call.input, key: place.absolute}
         reason = "The file is inside the workspace."
-        allow = Allow(f"{call.name.lower()}_inside", reason, updated, changes=changes)
+        allow = Allow(f"{call.name.lower()}_inside", reason, updated, changes=is_change)
         return _Passed(verdict=allow, paths=(place.absolute,), is_file=True)
 
     return judge
@@ -228,6 +240,12 @@ def _judge_question(gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> 
     return _pass(call)
 
 
+def _judge_plan(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Passed:
+    if not call.input.get("plan", "").strip():
+        raise denied("no_plan")
+    return _judge_question(gate, call, workspace)
+
+
 def _judge_harmless(_gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> _Passed:
     return _pass(call)
 
@@ -244,6 +262,8 @@ _JUDGES: Mapping[str, _Judge] = {
     "TodoWrite": _judge_harmless,
     "ToolSearch": _judge_harmless,
     "AskUserQuestion": _judge_question,
+    "EnterPlanMode": _judge_question,
+    "ExitPlanMode": _judge_plan,
     "WebFetch": _judge_web_fetch,
 }
 _WINDOWS_JUDGES = {**_JUDGES, "PowerShell": _judge_shell}

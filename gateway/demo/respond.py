@@ -30,6 +30,8 @@ _NAME = (
     r"(?:(?:the\s+|a\s+|an\s+)?(?:empty\s+)?file\s+(?:named\s+|called\s+)?|the\s+|文件\s+|文件(?=\w*[\u4e00-\u9fff]\w*\.))?"
     rf"(?:[{_QUOTES}](?P<NAME_quoted>[^{_QUOTES}]+)[{_QUOTES}]|(?P<NAME>[^\s{_QUOTES}，。！？；：]{{1,200}}?))"
 )
+_PLAN_FIRST = re.compile(r"(?:Plan first: .+? follows\.|请先做计划：.+?如下。)\s*", re.DOTALL)
+_PLAN_FILE = re.compile(r" at (/[^'\"]+?/\.plans/[\w-]+\.md)")
 _NUMBERED_LINE = re.compile(r"^\s*\d+(?:\t|→)(.*)$", re.MULTILINE)
 _NOTE_FILE = re.compile(r"^\S+\.(?:md|txt|ya?ml)$", re.MULTILINE)
 _NOT_FOR_PEOPLE = re.compile(
@@ -78,7 +80,8 @@ _REQUESTS = tuple(
 
 def recognise(message: str) -> PlainRequest:
     """Return the request in `message`."""
-    text = _POLITE.sub("", message.strip(), count=1).strip() if len(message) <= _MAX_CHARS else ""
+    asked = _PLAN_FIRST.sub("", message.strip(), count=1)
+    text = _POLITE.sub("", asked, count=1).strip() if len(message) <= _MAX_CHARS else ""
     for kind, language, pattern in _REQUESTS if text else ():
         if found := pattern.fullmatch(text):
             return PlainRequest(kind, language, _fields(found.groupdict()))
@@ -104,7 +107,7 @@ def _fields(groups: Mapping[str, str | None]) -> dict[str, str]:
 def answer_plainly(conversation: Conversation) -> Reply:
     """Return the next tool calls for the last prompt, or the closing words."""
     request = recognise(conversation.last.text)
-    calls = _next_calls(request, conversation)
+    calls = _calls_due(request, conversation)
     if calls:
         return call(*calls)
     text = _closing_words(request, conversation)
@@ -112,9 +115,25 @@ def answer_plainly(conversation: Conversation) -> Reply:
     return say(f"{text}\n\n{request.sentence('scripted')}" if is_first else text)
 
 
-def _next_calls(request: PlainRequest, conversation: Conversation) -> Sequence[ToolCall]:
+def _calls_due(request: PlainRequest, conversation: Conversation) -> Sequence[ToolCall]:
+    """Return the next calls; in plan mode, the plan and its approval come before a change or a look at files."""
+    outcomes, message = conversation.last.outcomes, conversation.last.text
+    plan_files = _PLAN_FILE.findall(str(conversation.messages))
+    is_planned = _PLAN_FIRST.match(message) and request.kind in {"write", *_SINGLE_CALLS}
+    if not is_planned or not plan_files:
+        return _next_calls(request, conversation, outcomes)
+    plan = request.sentence("plan", message=_PLAN_FIRST.sub("", message))
+    steps = (_write(plan_files[-1], plan, outcomes), (ToolCall("ExitPlanMode", {}),))
+    if len(outcomes) < len(steps):
+        return steps[len(outcomes)]
+    done = outcomes[len(steps) :]
+    return () if outcomes[1].is_error else _next_calls(request, conversation, done)
+
+
+def _next_calls(
+    request: PlainRequest, conversation: Conversation, outcomes: Sequence[ToolOutcome]
+) -> Sequence[ToolCall]:
     """Return the calls to make after the outcomes so far; empty when the request is done or has failed."""
-    outcomes = conversation.last.outcomes
     fields = request.fields
     match request.kind:
         case "write":

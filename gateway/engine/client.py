@@ -18,8 +18,10 @@ from claude_agent_sdk import (
     ClaudeSDKClient,
     ClaudeSDKError,
     Message,
+    PermissionMode,
     ProcessError,
     StreamEvent,
+    SystemMessage,
 )
 
 from gateway.engine import processes
@@ -84,6 +86,7 @@ class SdkClient:
         self._filter = MessageFilter()
         self._run: SdkRun | None = None
         self._dead = False
+        self._mode: PermissionMode = "default"
         self._cost_usd = 0.0
         self._refusal: EngineError | None = None
         self._settled = anyio.Event()
@@ -167,7 +170,7 @@ class SdkClient:
         self._run = run
         self._filter.begin(run.uuid)
         self._hooks.begin(prompt, run.calls)
-        command = Send(run, prompt.text)
+        command = Send(run, prompt)
         try:
             self._commands_in.send_nowait(command)
             await command.done.wait()
@@ -270,7 +273,11 @@ class SdkClient:
     async def _query(self, sdk: ClaudeSDKClient, command: Send) -> None:
         command.is_taken = True
         command.failure = "the client was closed"
+        wanted: PermissionMode = "plan" if command.prompt.plan_first else "default"
         try:
+            if wanted != self._mode:
+                await sdk.set_permission_mode(wanted)
+                self._mode = wanted
             await sdk.query(command.messages())
             command.failure = None
         except (ClaudeSDKError, OSError, anyio.ClosedResourceError) as exc:
@@ -325,6 +332,8 @@ class SdkClient:
             return None
 
     def _deliver(self, message: Message) -> None:
+        if isinstance(message, SystemMessage):
+            self._mode = message.data.get("permissionMode", self._mode)
         run = self._run
         solicited = self._filter.is_solicited(message)
         if run is not None:

@@ -28,6 +28,7 @@ from gateway.engine.protocol import ClientSpec, SessionOrigin
 from gateway.engine.system_prompt import build_system_prompt
 from gateway.relay.supervisor import RelayProcess
 from policies.paths.protected import secret_exclusions
+from policies.tools import PLANS
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """The longest line read from the agent; the SDK's default of 1 MiB breaks the session (SDK #58)."""
@@ -140,6 +141,7 @@ def _flag_settings(setup: AgentSetup, spec: ClientSpec, env: Mapping[str, str]) 
             "skillOverrides": dict.fromkeys(_hidden_skills(setup, spec), "off"),
             "claudeMdExcludes": _secrets_as_globs(),
             "cleanupPeriodDays": _KEEP_SESSIONS_DAYS,
+            "plansDirectory": PLANS,
             "env": pins({**inherited, **env}, setup.shell_commands),
         }
     )

@@ -19,6 +19,7 @@ from gateway.engine.events import (
     TextDelta,
     ThinkingDelta,
 )
+from gateway.engine.protocol import Prompt
 
 _GROUP_S = 0.008
 """How long a piece of text that follows another one waits for more at most."""
@@ -124,7 +125,7 @@ class Send:
     """The command to send a run's prompt; once `done` is set, `failure` holds the error, if any."""
 
     run: SdkRun
-    text: str
+    prompt: Prompt
     done: anyio.Event = field(default_factory=anyio.Event)
     failure: str | None = None
     is_taken: bool = False
@@ -135,7 +136,7 @@ class Send:
         await anyio.lowlevel.checkpoint()
         yield {
             "type": "user",
-            "message": {"role": "user", "content": self.text},
+            "message": {"role": "user", "content": self.prompt.text},
             "parent_tool_use_id": None,
             "session_id": "default",
             "uuid": self.run.uuid,

@@ -29,7 +29,8 @@ OTHER = "other"
 KNOWN_TOOLS: frozenset[str] = frozenset(
     {
         *("AskUserQuestion", "Bash", "BashOutput", "Edit", "ExitPlanMode", "Glob", "Grep"),
-        *("KillShell", "LS", "MultiEdit", "NotebookEdit", "Read", "Skill", "Task", "TodoWrite"),
+        *("EnterPlanMode", "KillShell", "LS", "MultiEdit", "NotebookEdit", "Read", "Skill"),
+        *("Task", "TodoWrite"),
         *("ToolSearch", "WebFetch", "WebSearch", "Write"),
         *("mcp__memory__memory_get", "mcp__memory__memory_search"),
         *(

@@ -12,7 +12,7 @@ import anyio
 
 from gateway.errors import Conflict, NotFound, UnprocessableEntity
 from gateway.ids import ApprovalId, ConversationId, TurnId, UserId, new_approval_id
-from gateway.turns.questions import QUESTION_TOOL, answers_to
+from gateway.turns.questions import FOR_PERSONS, answers_to
 from memory.clock import Now, rfc3339
 from policies.permits import Effect, Permit, Reach, permits_for
 from policies.tools import ToolCall
@@ -124,7 +124,7 @@ class ApprovalDesk:
         """
         if any(allowed.permit.covers(asked.effect) for allowed in self.allowed(conversation_id)):
             return None, Answer(decision="allow", by="remembered")
-        permits = () if asked.call.name == QUESTION_TOOL else permits_for(asked.effect)
+        permits = () if asked.call.name in FOR_PERSONS else permits_for(asked.effect)
         question = Question(
             id=new_approval_id(),
             user_id=user_id,

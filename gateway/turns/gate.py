@@ -15,7 +15,7 @@ from gateway.turns.approvals import Answer, Question
 from gateway.turns.control import TurnClock, TurnControl
 from gateway.turns.evidence import Evidence
 from gateway.turns.guards import DoomLoop
-from gateway.turns.questions import QUESTION_TOOL
+from gateway.turns.questions import FOR_PERSONS
 from policies.permits import Effect, effect_of_input
 from policies.tools import ToolCall
 from policies.verdict import Allow, Ask, Deny, Verdict
@@ -166,13 +166,9 @@ class TurnGate:
     async def _last_word(self, call: ToolCall, verdict: Verdict) -> Allow | Deny:
         if isinstance(verdict, Deny):
             return verdict
-        if call.name == QUESTION_TOOL:  # answers that the agent gave itself are left out
-            verdict = Ask(
-                verdict.rule,
-                verdict.reason,
-                {"questions": call.input.get("questions")},
-                changes=False,
-            )
+        if key := FOR_PERSONS.get(call.name):  # answers that the agent gave itself are left out
+            shown = {key: call.input.get(key)}
+            verdict = Ask(verdict.rule, verdict.reason, shown, changes=False)
         wanted = isinstance(verdict, Ask) or (self.ask_changes and verdict.changes)
         if not wanted:
             return _allowed(verdict)

@@ -1,4 +1,4 @@
-"""Questions of the agent to the person: calls of `AskUserQuestion`, whose result is the person's answers.
+"""Calls that are addressed to the person: questions (`AskUserQuestion`) and plans (`ExitPlanMode`).
 
 An answer is given by the text of its question: `{"Which colour?": "blue"}`.
 """
@@ -8,7 +8,10 @@ from typing import Any, Final
 
 from gateway.errors import UnprocessableEntity
 
-QUESTION_TOOL: Final = "AskUserQuestion"
+FOR_PERSONS: Final[Mapping[str, str]] = {"AskUserQuestion": "questions", "ExitPlanMode": "plan"}
+"""The tools whose every call a person answers, each with the input that the person is shown."""
+PERSON_TOOLS: Final = frozenset({*FOR_PERSONS, "EnterPlanMode"})
+"""The tools that make no sense without a person."""
 
 
 def question_texts(tool_input: Mapping[str, Any]) -> list[str]:

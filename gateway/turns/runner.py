@@ -43,6 +43,7 @@ from gateway.turns.turn_memory import TurnMemory
 from gateway.turns.turn_recall import TurnRecall
 from gateway.turns.typed_commands import (
     GatewayAnswer,
+    PlanRequest,
     SkillRequest,
     list_skills_blocking,
     looks_typed,
@@ -112,6 +113,7 @@ class TurnWork:
         self._context = context
         self._conversation = context.conversation
         self._prompt_text = context.turn.message
+        self._plan_first = False
         self._clock = TurnClock(limits.timeout_s)
         self._turn_recall = TurnRecall(context)
         self._client_lease = ClientLease(context)
@@ -185,7 +187,7 @@ class TurnWork:
     async def _read_command(self) -> str | None:
         """Return the gateway's own answer to a typed command, or None.
 
-        A request for a skill becomes the prompt instead.
+        A request for a skill or a plan becomes the prompt instead.
         """
         context = self._context
         if not looks_typed(context.turn.message):
@@ -195,6 +197,12 @@ class TurnWork:
             case SkillRequest(name, words):
                 request = context.say("skill_request", name=name)
                 self._prompt_text = f"{request}\n\n{words}" if words else request
+            case PlanRequest() if not context.parts.ask_changes:
+                context.evidence.model = ""
+                return context.say("command_plan_off")
+            case PlanRequest(words):
+                request, self._plan_first = context.say("plan_request"), True
+                self._prompt_text = f"{request}\n\n{words}"
             case GatewayAnswer(key, name):
                 shown = ", ".join(f"/{skill}" for skill in skills)
                 context.evidence.model = ""
@@ -255,6 +263,7 @@ class TurnWork:
             context=self._turn_recall.wait_text,
             gatekeeper=self._gate,
             call_own=self._own_calls,
+            plan_first=self._plan_first,
         )
         try:
             await self._ask(prompt)

@@ -35,6 +35,7 @@ _SUMMARY_KEYS = (
     "query",
     "description",
     "prompt",
+    "plan",
 )
 
 Mask = Callable[[str], str]

@@ -1,7 +1,7 @@
 """Typed commands: a message that is `/name`, with or without words after it.
 
 The agent program never gets one as a command: it would expand the workspace's texts past the gate.
-`/name` of a skill becomes a request to use that skill, which the gate judges like any other call.
+`/plan words` asks for a plan first. `/name` of a skill becomes a request to use that skill, which the gate judges like any other call.
 `/clear` starts a new conversation, in `gateway.chat`. Unknown commands are answered without the model.
 Everything else, such as "/etc/hosts is wrong" or "/tmp is full", is text for the model.
 """
@@ -26,6 +26,13 @@ class SkillRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """The person asks for a plan before anything is changed."""
+
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class GatewayAnswer:
     """The gateway itself answers, with the sentence `key`."""
 
@@ -43,7 +50,9 @@ def starts_afresh(message: str) -> bool:
     return message.strip().lower() in {"/clear", "／clear"}
 
 
-def read_command(message: str, skills: Collection[str]) -> SkillRequest | GatewayAnswer | None:
+def read_command(
+    message: str, skills: Collection[str]
+) -> SkillRequest | PlanRequest | GatewayAnswer | None:
     """Return what a typed command asks for; None: the message is text for the model."""
     found = _COMMAND.fullmatch(message.strip())
     if found is None:
@@ -51,6 +60,8 @@ def read_command(message: str, skills: Collection[str]) -> SkillRequest | Gatewa
     name, words = found[1], (found[2] or "").strip()
     if name in skills:
         return SkillRequest(name, words)
+    if name.lower() == "plan":
+        return PlanRequest(words) if words else GatewayAnswer("command_plan", name)
     if name.lower() == "compact":
         return GatewayAnswer("command_compact", name)
     if words:

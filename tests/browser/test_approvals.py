@@ -245,3 +245,38 @@ def test_a_question_can_be_left_unanswered(asked: ChatPage) -> None:
 
     asked.turn.expect_end("answered_with_failures")
     expect(asked.turn.approval).to_contain_text("Not answered by you")
+
+
+def test_a_plan_is_read_sent_back_with_a_word_and_approved_by_keyboard(
+    asked: ChatPage, asking_server: LiveServer
+) -> None:
+    asked.composer.fill("/pl")
+    asked.page.get_by_role("option", name="/plan").click()
+    expect(asked.composer).to_have_value("/plan ")
+    message = f"/plan write hello to '{NAME}.md'"
+    asked.send(message)
+    card = asked.turn.approval
+    expect(card).to_contain_text("The agent’s plan")
+    expect(card.get_by_role("heading")).to_have_text("Plan")
+    expect(card.get_by_test_id("plan")).to_contain_text(NAME)
+    asked.page.evaluate(AXE.read_text("utf-8"))
+    assert asked.page.evaluate(JUDGE) == []
+    asked.get("approval-word").click()
+    asked.get("approval-message").fill("Shorter, please.")
+    asked.get("approval-message").press("Enter")
+    asked.turn.expect_end("answered_with_failures")
+    expect(card).to_contain_text("Plan not approved by you")
+    expect(asked.turn.reply).to_contain_text("Shorter, please.")
+
+    asked.send(message)
+    expect(asked.turn.at.get_by_test_id("approval-allow")).to_have_text(re.compile("Approve"))
+    asked.page.keyboard.press("Alt+a")
+    asked.page.keyboard.press("a")
+    expect(asked.turn.approval.nth(1)).to_contain_text("May this run?")
+    expect(asked.turn.approval.first).to_contain_text("Plan approved by you")
+    assert not (asking_server.workspace / f"{NAME}.md").exists()
+    asked.turn.at.get_by_test_id("approval-allow").click()
+    asked.turn.expect_end("answered")
+    asked.page.reload()
+    asked.turn.tools.nth(1).get_by_role("button").first.click()
+    expect(asked.turn.tools.nth(1).get_by_test_id("plan")).to_contain_text(NAME)

@@ -5,6 +5,7 @@ import { el } from "/static/dom.js";
 import { t } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
 import { lineDiff } from "/static/line-diff.js";
+import { planProse } from "/static/plan.js";
 import { questionsOf } from "/static/question-form.js";
 import { block, code, diffTable, fieldList, numberedCode, plain } from "/static/tool-block.js";
 import { workspaceImage } from "/static/tool-image.js";
@@ -137,7 +138,15 @@ const question = {
   output: (text, { ran }) => (ran?.answers ? null : generic.output(text)),
 };
 
-const CARDS = { AskUserQuestion: question, Bash: bash, Edit: edit, MultiEdit: edit, Write: write, NotebookEdit: notebook, Read: read, Grep: grep, TodoWrite: todos };
+// -- ExitPlanMode ---------------------------------------------------------------------------------
+
+const plan = {
+  shows: ["plan", "planFilePath"],
+  input: (tool) => [planProse(tool)],
+  output: (text, { input }) => (planProse({ input }) ? null : generic.output(text)),
+};
+
+const CARDS = { AskUserQuestion: question, Bash: bash, Edit: edit, ExitPlanMode: plan, MultiEdit: edit, Write: write, NotebookEdit: notebook, Read: read, Grep: grep, TodoWrite: todos };
 
 /** The parts of a call that is known whole. What failed is shown once: the agent program repeats the error as output. */
 export function callBlocks(tool) {
@@ -150,7 +159,7 @@ export function callBlocks(tool) {
     isToldInWords(tool.name) ? block(t("tool_name"), tool.name, plain(showHidden(tool.name))) : null,
     ...card.input({ ...tool, input }),
     fields(t("tool_input"), rest),
-    card !== bash && card !== question && tool.ran ? fields(t("tool_ran_with"), tool.ran) : null,
+    card !== bash && card !== question && card !== plan && tool.ran ? fields(t("tool_ran_with"), tool.ran) : null,
     failure,
     output,
   ].flat().filter(Boolean);

@@ -1,10 +1,12 @@
 // Descriptions of the gateway's own tools. Any other tool keeps its name.
 
 import { t, wordsFor } from "/static/i18n.js";
+import { isPlan } from "/static/plan.js";
 import { isQuestion } from "/static/question-form.js";
 
 const CASE_TOOL = /^mcp__memory_case__memory_case_(search|upsert|feedback|render)$/;
 const MEMORY_TOOL = /^mcp__memory__memory_(search|get)$/;
+const PLAN_WORDS = { EnterPlanMode: "plan_begins", ExitPlanMode: "plan" };
 const MAX_CHARS = 160;
 
 const caseTool = (name) => CASE_TOOL.exec(name)?.[1] ?? null;
@@ -17,6 +19,7 @@ export function toolWords(name, status) {
   const asks = MEMORY_TOOL.exec(name)?.[1];
   if (asks) return t(`ask_memory_${asks}`);
   if (isQuestion({ name })) return t("ask_person");
+  if (PLAN_WORDS[name]) return t(PLAN_WORDS[name]);
   const does = caseTool(name);
   return does ? t(status === "ok" ? `case_${does}_done` : `case_${does}`) : name;
 }
@@ -51,6 +54,7 @@ const BRIEF = {
 /** What a call is about, and whether that is words rather than code. After a reload there is no input, only the gateway's line about it. */
 export function toolBrief(tool) {
   const does = caseTool(tool.name);
+  if (isPlan(tool)) return { text: tool.summary.replace(/^#+ */, ""), isWords: true };
   if (!does) return { text: tool.summary, isWords: isQuestion(tool) };
   const said = BRIEF[does](tool.input ?? parsed(tool.summary), tool.summary).join(" · ");
   const text = said || tool.summary;

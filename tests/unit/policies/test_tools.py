@@ -204,6 +204,38 @@ def test_a_question_needs_somebody_to_answer(shared_workspace: Path) -> None:
     assert isinstance(ToolGate(shared_workspace, can_ask_user=True).judge(call), Allow)
 
 
+PLANS_AND_CHANGES = [
+    (".plans/calm-fox.md", False),
+    (".plans/deeper/calm-fox.md", True),
+    (".plans/run.sh", True),
+    ("plans/calm-fox.md", True),
+    ("linked/calm-fox.md", True),
+]
+
+
+@pytest.mark.parametrize(("path", "changes"), PLANS_AND_CHANGES)
+def test_writing_a_plan_is_no_change_where_a_person_reads_it(
+    tmp_path: Path, path: str, *, changes: bool
+) -> None:
+    (tmp_path / ".plans").mkdir()
+    (tmp_path / "linked").symlink_to(".plans")
+    call = ToolCall(name="Write", input={"file_path": path, "content": "# Plan"}, cwd=str(tmp_path))
+    for can_ask_user in (True, False):
+        verdict = ToolGate(tmp_path, can_ask_user=can_ask_user).judge(call)
+        assert isinstance(verdict, Allow)
+        assert verdict.changes == (changes or not can_ask_user)
+
+
+def test_a_plan_is_shown_to_somebody_and_not_without_words(tmp_path: Path) -> None:
+    for plan, asks, expected in (
+        ({"plan": "# Plan"}, True, Allow),
+        ({"plan": "# Plan"}, False, Deny),
+        ({}, True, Deny),
+    ):
+        call = ToolCall(name="ExitPlanMode", input=plan, cwd=str(tmp_path))
+        assert isinstance(ToolGate(tmp_path, can_ask_user=asks).judge(call), expected)
+
+
 def test_the_platform_decides_how_paths_and_commands_are_read(shared_workspace: Path) -> None:
     def verdict(platform: Platform, tool: str, **given_input: Any) -> Verdict:
         gate = ToolGate(shared_workspace, platform=platform)

@@ -265,12 +265,13 @@ def _calls_with_other_inputs() -> Iterator[tuple[str, Any]]:
         yield "Bash", {"command": "ls", key: "/etc"}
         yield "Read", {"file_path": "a.txt", key: "/etc"}
     nothing: tuple[Any, ...] = (None, [], "ls", 1, {})
-    yield from itertools.product(KNOWN_TOOLS, nothing)
+    takes_none: tuple[str, Any] = ("EnterPlanMode", {})
+    yield from (call for call in itertools.product(KNOWN_TOOLS, nothing) if call != takes_none)
 
 
 OTHER_TOOLS = """
 * ¦ mcp__ ¦ mcp__x ¦ mcp__x__y ¦ mcp__* ¦ Task ¦ Agent ¦ Monitor ¦ Workflow ¦ CronCreate ¦ ScheduleWakeup ¦ EnterWorktree
-MultiEdit ¦ NotebookRead ¦ LS ¦ KillShell ¦ BashOutput ¦ WebSearch ¦ SlashCommand ¦ ExitPlanMode ¦ EnterPlanMode
+MultiEdit ¦ NotebookRead ¦ LS ¦ KillShell ¦ BashOutput ¦ WebSearch ¦ SlashCommand
 PowerShell ¦ {EMPTY}
 """
 
