@@ -207,41 +207,6 @@ def test_on_a_terminal_the_log_is_for_people(tmp_path: Path) -> None:
     assert "Traceback" not in text
 
 
-async def test_logs_are_listed_and_shown(server: LiveServer) -> None:
-    async with server.client() as client:
-        first = await client.ask(
-            script({"tool": "Bash", "input": {"command": "ls"}}, {"text": "Seen."})
-        )
-        await client.ask("你好，列出文件", first["conversation_id"])
-    home = server.workspace.parent
-    listed = run_app("logs", directory=home)
-    assert (listed.returncode, listed.stderr) == (0, "")
-    head, *rows = listed.stdout.splitlines()
-    assert head.split()[:2] == ["time", "(UTC)"]
-    assert len(rows) >= 2
-    assert any(first["turn_id"] in row and "answered" in row for row in rows)
-    assert "你好，列出文件" in listed.stdout
-    own = run_app(
-        "logs", "--conversation", first["conversation_id"], "--limit", "1", directory=home
-    )
-    assert own.returncode == 0
-    assert len(own.stdout.splitlines()) == 2
-    for name in (first["turn_id"], first["log_file"]):
-        shown = run_app("logs", "show", name, directory=home)
-        assert (shown.returncode, shown.stderr) == (0, "")
-        assert first["log_file"] in shown.stdout
-        assert "Seen." in shown.stdout
-        assert "Traceback" not in shown.stdout
-    raw = run_app("logs", "show", first["turn_id"], "--json", directory=home)
-    assert raw.stdout == server.journal_text(first)
-    missing = run_app("logs", "show", "trn_" + "a" * 26, directory=home)
-    assert missing.returncode == 1
-    assert "Traceback" not in missing.stderr
-    wrong = run_app("logs", "show", "../../etc/passwd", directory=home)
-    assert wrong.returncode == 2
-    assert len(wrong.stderr.splitlines()) == 1
-
-
 async def test_a_reader_that_has_seen_enough_is_no_fault(server: LiveServer) -> None:
     """`| head`, where more is to come than a pipe holds, and a reader that reads nothing at all."""
     async with server.client() as client:
@@ -461,15 +426,3 @@ def test_a_start_and_a_stop_leave_no_process(tmp_path: Path) -> None:
     assert server.stop() == 0
     assert not server.agents()
     assert not server.faults()
-
-
-def test_memory_is_written_and_found_from_the_command_line(tmp_path: Path) -> None:
-    episode = {
-        "episode_type": "howto",
-        "title": "Feed the zebrafish",
-        "sections": {"recipe": "at noon"},
-    }
-    done = run_app("memory", "write", directory=tmp_path, given=json.dumps(episode))
-    assert (done.returncode, done.stderr) == (0, "")
-    found = run_app("memory", "search", "zebrafish", directory=tmp_path)
-    assert "Feed the zebrafish" in found.stdout

@@ -117,33 +117,3 @@ async def test_what_one_agent_records_another_finds_reads_and_judges(server: Liv
         assert case["feedback"] == {"helpful": 1, "unhelpful": 0, "conversations": 1}
         named = {entry["conversation_id"] for entry in case["history"]}
         assert named == {author.conversation_id, judge.conversation_id}
-
-
-async def test_an_agent_without_case_memory_does_not_know_of_it(server: LiveServer) -> None:
-    async with server.client() as client:
-        plain = (await client.post("/new-conversation", status=201))["conversation_id"]
-        words = "Why are the pods of checkout OOMKilled, SnapshotCache?"
-        asked = await client.ask(script({"echo": "messages"}, say=words), plain)
-        kinds = {entry["kind"] for entry in asked["memory"]["injected"]}
-        assert "case" not in kinds, "cases come by their tools alone"
-        tried = await client.ask(
-            script({"tool": SEARCH, "input": {"query": "OOM"}}, {"text": "tried"}), plain
-        )
-        assert tried["tools"][0]["status"] != "ok"
-        # a person switches it on in the middle of the conversation
-        body = {"memory": {"case_memory": True}}
-        assert (await client.http.patch(f"/conversations/{plain}", json=body)).status_code == 200
-        asked = await client.ask(script({"echo": "messages"}, say="Now?"), plain)
-        assert words in asked["reply"], "it is the same conversation"
-        assert "memory-case" in asked["reply"]
-        tried = await client.ask(
-            script({"tool": SEARCH, "input": {"query": "OOM"}}, {"text": "tried"}), plain
-        )
-        assert tried["tools"][0]["status"] == "ok"
-        # and off again: the session may still name them, but nothing answers
-        off = {"memory": {"case_memory": False}}
-        assert (await client.http.patch(f"/conversations/{plain}", json=off)).status_code == 200
-        tried = await client.ask(
-            script({"tool": SEARCH, "input": {"query": "OOM"}}, {"text": "tried"}), plain
-        )
-        assert tried["tools"][0]["status"] != "ok"

@@ -2,28 +2,22 @@
 
 import os
 import signal
-import time
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
 from claude_agent_sdk import ResultMessage
 
-from gateway.engine import processes
 from gateway.engine.client import SdkClient
 from gateway.engine.events import (
     EntryRecorded,
     Observed,
-    RunFinished,
     SessionReady,
     ToolCalled,
     ToolReturned,
 )
-from gateway.engine.own_tools import OwnServer
-from gateway.engine.protocol import ClientDead, SessionOrigin
+from gateway.engine.protocol import SessionOrigin
 from tests.support.engine_processes import is_active, marked, wait_running
-from tests.support.engine_suite import GREETER
 from tests.support.engine_talk import LONG_S, Told, ask, bash, prompt, read, script
 from tests.support.engine_world import FRESH, MODEL, TOOLS, real_world
 
@@ -46,26 +40,6 @@ def total_of(told: Told) -> float:
     ]
     assert total is not None
     return total
-
-
-async def test_an_agent_without_tools_of_our_own_does_not_know_of_them(tmp_path: Path) -> None:
-    """Neither tool nor skill is told to the model; a call all the same reaches nothing."""
-    skill = "---\nname: greeting\ndescription: Greets as one should.\n---\nSay hello."
-    write(tmp_path / "ws" / ".claude" / "skills" / "greeting" / "SKILL.md", skill)
-    greeter = OwnServer("greeter", GREETER.tools, skill="greeting")
-    use = script({"tool": "Skill", "input": {"skill": "greeting"}}, {"text": "tried"})
-    async with real_world(tmp_path, own_servers=(greeter,)) as world:
-        plain = await world.connect()
-        told = await ask(plain, script({"echo": "messages"}))
-        assert "greet" not in " ".join([*told.only(SessionReady).tools, told.text])
-        assert "greeting" not in told.only(SessionReady).skills
-        assert (await ask(plain, use)).only(ToolReturned).is_error
-        with anyio.fail_after(LONG_S):
-            knowing = await world.engine.connect(replace(MODEL, servers=(greeter,)), FRESH)
-        told = await ask(knowing, script({"echo": "messages"}))
-        assert "mcp__greeter__greet" in told.only(SessionReady).tools
-        assert "Greets as one should." in told.text
-        assert not (await ask(knowing, use)).only(ToolReturned).is_error
 
 
 async def test_the_agent_is_offered_the_tools_and_skills_that_were_meant(tmp_path: Path) -> None:
@@ -150,21 +124,6 @@ async def test_ordinary_runs_have_no_unsolicited_messages_and_may_have_long_line
         assert kinds <= {("SystemMessage", "ui_invalidate"), ("SystemMessage", "status")}
 
 
-async def test_a_process_that_was_killed_is_told_with_its_exit_code(tmp_path: Path) -> None:
-    async with real_world(tmp_path) as world:
-        client = await world.connect()
-        run = await client.start_run(prompt(SLOW))
-        os.kill(_pid(client), signal.SIGKILL)
-        assert (await read(run)).lost.exit_code == -signal.SIGKILL
-        idle = await world.connect()
-        assert idle.is_alive()
-        os.kill(_pid(idle), signal.SIGKILL)
-        _wait_ended(idle)
-        assert not idle.is_alive()
-        with pytest.raises(ClientDead):
-            await idle.start_run(prompt("hello"))
-
-
 @pytest.mark.parametrize("ending", ["close", "kill", "crash"])
 async def test_the_whole_tree_is_ended_a_detached_child_too(tmp_path: Path, ending: str) -> None:
     """The SDK ends its child alone (SDK #729, #916, #1082); a crash leaves all the others."""
@@ -194,22 +153,6 @@ async def test_a_connect_that_is_cancelled_leaves_no_process(tmp_path: Path) -> 
             assert not await marked(world.setup.owner)
 
 
-async def test_the_end_of_the_server_ends_its_agents_in_order(tmp_path: Path) -> None:
-    async with real_world(tmp_path) as world:
-        client = await world.connect()
-        run = await client.start_run(prompt(SLOW))
-        owner = world.setup.owner
-    assert not await marked(owner)
-    assert not isinstance((await read(run)).events[-1], RunFinished)
-
-
 def _pid(client: SdkClient) -> int:
     assert client.pid is not None
     return client.pid
-
-
-def _wait_ended(client: SdkClient) -> None:
-    """Wait without letting the loop run, so that no reader can notice in the client's place."""
-    until = time.monotonic() + LONG_S
-    while processes.is_running(_pid(client)) and time.monotonic() < until:
-        time.sleep(0.01)

@@ -108,66 +108,6 @@ async def test_what_a_person_tells_is_in_the_next_conversations_model_request(
         assert "the demo is on Thursday" not in demo["reply"]
 
 
-async def test_what_was_said_is_in_another_request_until_its_conversation_is_deleted(
-    server: LiveServer,
-) -> None:
-    said, asked = (
-        "The heron's ladder stands behind the boathouse.",
-        "Where does the heron's ladder stand?",
-    )
-    search = {"tool": "mcp__memory__memory_search", "input": {"query": "heron ladder"}}
-    async with server.client() as client:
-        told = await client.ask(script({"text": "Noted."}, say=said))
-        shown = await client.ask(script(ECHO, say=asked))
-        assert said in shown["reply"]
-        (entry,) = [e for e in shown["memory"]["injected"] if e["id"] == told["turn_id"]]
-        assert (entry["kind"], entry["conversation_id"]) == ("turn", told["conversation_id"])
-        look = script(search, {"echo": "tools"}, say="Look it up.")
-        searched = await client.ask(look, shown["conversation_id"])
-        assert searched["tools"][0]["status"] == "ok"
-        assert "mcp__memory__memory_get" in searched["reply"]
-        (call,) = [line for line in server.journal(searched) if line["kind"] == "tool"]
-        assert said in call["output"]
-        for result in (shown, told):
-            answer = await client.http.delete(f"/conversations/{result['conversation_id']}")
-            assert answer.status_code == 204
-        gone = await client.ask(script(ECHO, say=asked))
-        assert "boathouse" not in gone["reply"]
-        found = await client.get("/memory/search?q=heron%20ladder&kinds=turn")
-        assert {item["turn_id"] for item in found["items"]} <= {gone["turn_id"]}
-
-
-async def test_nothing_of_memory_goes_where_it_is_off(server: LiveServer) -> None:
-    conversation_id = server.new_conversation()
-    async with server.client() as client:
-        body = {"memory": {"enabled": False}}
-        await client.http.patch(f"/conversations/{conversation_id}", json=body)
-        asked = await client.ask(script(ECHO, say="Where are the zebra stripes?"), conversation_id)
-        assert asked["memory"] == {
-            "injected": [],
-            "suppressed": [],
-            "degraded": [],
-            "profile": False,
-            "saved": [],
-        }
-        intents = await client.get(f"/memory/intents?conversation_id={conversation_id}")
-        assert [intent["key"] for intent in intents["intents"]] == ["conversation.started"]
-
-
-async def test_the_health_of_memory_is_told(server: LiveServer) -> None:
-    async with server.client() as client:
-        ready = await client.wait_until(
-            "/readyz", lambda answer: answer["parts"]["memory"].get("vectors") == "off"
-        )
-        assert ready["parts"]["memory"]["state"] == "ok"
-        (vectors,) = (await client.get("/memory/health"))["backends"]
-        assert (vectors["name"], vectors["state"], vectors["breaker"]) == (
-            "vectors",
-            "off",
-            "closed",
-        )
-
-
 @pytest.fixture
 def fresh_server(tmp_path: Path) -> Iterator[LiveServer]:
     with started_server(tmp_path) as server:

@@ -4,7 +4,6 @@ What a turn result must never be is held for each of them by `assert_honest`: a 
 agent program's error text, a text that is there twice, a journal or an event that says otherwise.
 """
 
-import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -451,24 +450,3 @@ async def test_a_limit_ends_a_turn_and_the_next_one_counts_anew(tmp_path: Path, 
             assert result["reply"].startswith(sentence)
             await assert_honest(server, client, result)
             conversation["conversation_id"] = result["conversation_id"]
-
-
-async def test_a_killed_agent_process_is_told(server: LiveServer) -> None:
-    slowly = {"text": "long " * 20, "delta_delay_ms": 300}
-    async with (
-        server.client() as client,
-        client.stream(script(bash("ls memory"), slowly)) as events,
-    ):
-        await events.until("text.delta")
-        for process in server.agents().values():
-            process.send_signal(signal.SIGKILL)
-        result = (await events.until("turn.completed")).data
-        result = {key: result[key] for key in FIELDS}
-        assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "engine_crash")
-        assert statuses(result) == ["ok"]
-        said, _, closing = result["reply"].partition("\n\n")
-        assert said.startswith("long")
-        assert closing.startswith(
-            "The agent's process ended unexpectedly in the middle of this turn."
-        )
-        await assert_honest(server, client, result)

@@ -164,13 +164,6 @@ async def test_an_overload_is_told_while_it_lasts_and_waited_out(
         assert re.fullmatch(told, message)
 
 
-async def test_an_overload_is_told_in_chinese(server: LiveServer, conversation: str | None) -> None:
-    result, _ = await ask(server, conversation, in_chinese({"status": 529}, {"text": "好了。"}))
-    ((code, message),) = notices(result)
-    assert (code, result["reply"]) == ("model_retrying", "好了。")
-    assert message.startswith("模型服务出错（529，过载）；")
-
-
 LASTING = {
     "429": (
         {"status": 429},
@@ -201,14 +194,6 @@ async def test_a_failure_that_lasts_ends_in_a_sentence(
     assert [tool["status"] for tool in result["tools"]] == ["ok"]
     assert [code for code, _ in notices(result)] == ["model_retrying"] * RETRIES
     assert types[-1] == "turn.completed"
-
-
-async def test_a_failure_that_lasts_ends_in_a_sentence_in_chinese(
-    server: LiveServer, conversation: str | None
-) -> None:
-    result, _ = await ask(server, conversation, in_chinese({"status": 529, "times": 50}))
-    assert result["outcome"] == "engine_failed"
-    assert result["reply"].startswith("模型服务一直过载（529）。")
 
 
 BODIES = {

@@ -246,18 +246,6 @@ async def remembered(server: LiveServer, conversation: dict[str, str], client: L
     return conversation["id"]
 
 
-async def test_an_agent_killed_between_turns_comes_back_and_remembers(
-    server: LiveServer, conversation: dict[str, str]
-) -> None:
-    async with server.client() as client:
-        conversation_id = await remembered(server, conversation, client)
-        kill_agents(server)
-        answer = await client.ask("what is my codeword?", conversation_id)
-        assert conversation["word"] in answer["reply"]
-        assert answer["outcome"] == "answered"
-        assert [entry["code"] for entry in answer["notices"]] == ["client_restarted"]
-
-
 async def test_an_agent_killed_while_the_next_message_comes_is_told_or_replaced(
     server: LiveServer, conversation: dict[str, str]
 ) -> None:
@@ -329,35 +317,6 @@ async def test_an_agent_that_obeys_nobody_is_killed_and_told(
         assert "kill" in [entry["code"] for entry in result["notices"]]
         await is_over(client, conversation_id)
         assert conversation["word"] in (await client.ask("what is my codeword?", conversation_id))["reply"]  # fmt: skip
-
-
-async def test_a_lost_session_is_told(server: LiveServer) -> None:
-    """The agent's own memory is gone from the disk: it starts afresh, says so, and is not stuck."""
-    async with server.client() as client:
-        told = await client.ask("my codeword is plover")
-        kill_agents(server)
-        for transcript in server.data_dir.rglob(f"{told['session_id']}*"):
-            if transcript.is_file():
-                transcript.unlink()
-        answer = await client.ask("what is my codeword?", told["conversation_id"])
-        assert answer["outcome"] == "answered"
-        assert "plover" not in answer["reply"]
-        assert [entry["code"] for entry in answer["notices"]] == ["session_lost"]
-        assert answer["session_id"] != told["session_id"]
-
-
-async def test_an_agent_that_cannot_be_started_is_told(server: LiveServer) -> None:
-    program = server.data_dir / "start-agent"
-    hidden = program.rename(program.with_name("hidden"))
-    async with server.client() as client:
-        result = await client.ask(script({"text": "never said"}))
-        assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "engine_crash")
-        assert result["reply"].startswith("The agent could not be started")
-        assert str(server.data_dir) not in str(result)
-        ready = await client.http.get("/readyz")
-        assert (ready.status_code, ready.json()["parts"]["agent"]["ok"]) == (503, False)
-        hidden.rename(program)
-        await is_over(client, result["conversation_id"])
 
 
 async def test_prewarmed_agents_that_died_are_not_handed_out(tmp_path: Path) -> None:

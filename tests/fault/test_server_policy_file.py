@@ -37,19 +37,3 @@ def test_a_mistake_is_told_and_nothing_is_made(tmp_path: Path, text: str, said: 
     examined = run_app("doctor", directory=tmp_path, policy_file=file)
     assert examined.returncode == 1
     assert f"fault  {sentence}" in examined.stdout
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    start = run_app("demo", directory=tmp_path, policy_file=tmp_path / "none.toml")
-    assert start.returncode == 1
-    assert one_sentence(start.stderr).endswith(
-        "none.toml: there is no such file; set CANDOR_POLICY_FILE to one."
-    )
-
-
-def test_doctor_finds_a_good_file_good(tmp_path: Path) -> None:
-    file = tmp_path / "own.toml"
-    file.write_text("[commands]\nallow = ['wc']\n", encoding="utf-8")
-    examined = run_app("doctor", directory=tmp_path, policy_file=file)
-    assert examined.returncode == 0, examined.stdout
-    assert "ok  The policy's rules can be read" in examined.stdout

@@ -374,18 +374,6 @@ async def test_a_conversation_is_exported_whole_to_read_and_to_process(tmp_path:
         assert lines[-1] == "*answered · staged · 0 tokens in, 0 out*"
 
 
-async def test_a_search_does_not_mind_letter_case_in_any_script(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
-        wanted = (await say(client, "Über Ärger"))["conversation_id"]
-        await say(client, "something else")
-        for query in ("über", "ÜBER ä", "Ärger"):
-            answer = await client.get("/conversations", params={"q": query})
-            assert [conversation["id"] for conversation in answer.json()["conversations"]] == [
-                wanted
-            ]
-
-
 async def test_a_deleted_conversation_is_gone(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
         client = stage.client()

@@ -312,22 +312,6 @@ async def test_an_episode_that_a_crash_prevented_is_made_at_the_next_start(tmp_p
         assert len(await episodes_of(services)) == 1
 
 
-async def test_a_damaged_memory_keeps_nobody_from_talking_and_is_left_as_it_is(
-    tmp_path: Path,
-) -> None:
-    data, content = tmp_path / "data", b"SQLite format 3\0" + b"\0" * 200
-    data.mkdir()
-    (data / "memory.sqlite3").write_bytes(content)
-    async with running_services(tmp_path) as services:
-        result = await ask(services, "hello")
-        ready = await services.pings["memory"]()
-    assert (result["outcome"], result["memory"]["degraded"]) == ("answered", ["memory_failed"])
-    assert isinstance(ready, dict)
-    assert ready["state"] == "unavailable"
-    assert str(data) not in ready["detail"]
-    assert (data / "memory.sqlite3").read_bytes() == content
-
-
 async def test_what_the_guards_did_is_in_the_chronicle(tmp_path: Path) -> None:
     ls = {"tool": "Bash", "input": {"command": "ls"}}
     async with running_services(tmp_path, doom_loop_threshold=3) as services:

@@ -26,10 +26,7 @@ from memory.scope import Scope
 from tests.unit.memory.backends.memu_services import FakeEmbeddings, FakeMemuServer, served
 
 ANN = Scope(owner_id="ann")
-BOB = Scope(owner_id="bob")
 WAIT_S = 60
-DEADLINE_S = 0.3
-"""A turn's."""
 
 
 @dataclass
@@ -154,16 +151,6 @@ async def test_why_says_that_memu_found_it_too(
         assert "memU (place 1)" in pack.items[0].why
 
 
-async def test_where_nothing_fits_memus_nearest_are_not_shown(tmp_path: Path, kind: Kind) -> None:
-    query = "how the lunar calendar of the office party was"
-    async with opened(tmp_path, kind.backend(tmp_path)) as memory:
-        await written(memory)
-        found = await memory.search.search(query, scope=ANN)
-        assert any("memU" in entry.why for entry in found.hits), "memU had its nearest, too"
-        pack = await asked(memory, query)
-        assert (pack.text, list(pack.degraded)) == ("", [])
-
-
 async def test_what_was_forgotten_never_shows_though_memu_still_has_it(
     tmp_path: Path, kind: Kind
 ) -> None:
@@ -180,13 +167,6 @@ async def test_what_was_forgotten_never_shows_though_memu_still_has_it(
         assert ids["certificate"] not in shown
 
 
-async def test_nobody_sees_what_is_anothers(tmp_path: Path, kind: Kind) -> None:
-    async with opened(tmp_path, kind.backend(tmp_path)) as memory:
-        await written(memory)
-        found = await memory.search.search("billing service certificate", scope=BOB)
-        assert list(found.hits) == []
-
-
 async def test_a_memu_that_fails_is_named_and_the_rest_is_shown(tmp_path: Path, kind: Kind) -> None:
     told: list[tuple[str, BreakerState]] = []
     events = MemoryEvents(on_breaker=lambda *change: told.append(change))
@@ -198,34 +178,6 @@ async def test_a_memu_that_fails_is_named_and_the_rest_is_shown(tmp_path: Path, 
         assert {pack.items[0].id for pack in packs} == {ids["certificate"]}
         assert "Memory backend degraded: memu_error." in packs[0].text
         assert told == [(f"{memory.deliveries[0].name}_reading", "open")]
-
-
-async def test_secrets_of_a_question_do_not_leave(tmp_path: Path, kind: Kind) -> None:
-    async with opened(tmp_path, kind.backend(tmp_path)) as memory:
-        await written(memory)
-        await asked(memory, "rotated certificate hunter2")
-        assert "rotated certificate [masked]" in kind.asked()
-        assert "hunter2" not in kind.asked()
-
-
-async def test_a_memu_that_hangs_costs_the_deadline_and_no_more(tmp_path: Path) -> None:
-    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
-        port = listener.extra(anyio.abc.SocketAttribute.local_port)  # it takes calls and is silent
-        backend = MemuServerBackend(f"http://127.0.0.1:{port}")
-        async with opened(tmp_path, backend) as memory:
-            made = await memory.write(draft(TEXTS["certificate"], tag="x"))
-            with anyio.fail_after(WAIT_S):
-                pack = await asked(memory, "billing certificate rotated", deadline_s=DEADLINE_S)
-            assert [item.id for item in pack.items] == [made.episode_id]
-            assert list(pack.degraded) == ["memu_timeout"]
-
-
-async def test_without_memu_there_is_no_word_of_it(tmp_path: Path) -> None:
-    async with opened(tmp_path) as memory:
-        await written(memory)
-        pack = await asked(memory, "billing certificate rotated")
-        assert pack.items
-        assert (list(pack.degraded), "memU" in pack.items[0].why) == ([], False)
 
 
 @pytest.mark.parametrize("serves_vectors", [True, False])

@@ -1,60 +1,12 @@
 """The book of cases: the same that is told again is one case, and only the same."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import anyio
-import pytest
 
 from tests.support.cases import (
     INCIDENT,
-    INCIDENT_ZH,
     caller,
     case_world,
 )
-
-
-def numbered(incident: Mapping[str, Any], n: int) -> dict[str, Any]:
-    """Return an incident as another shift would report it: another pod, another time."""
-    return {
-        **incident,
-        "symptom_summary": f"{incident['symptom_summary']} (pod-7f{n:02d}, 10:{n:02d})",
-        "diagnosis": f"{incident['diagnosis']} (trace 4bf92f3577b34da6a3ce929d0e0e4{n:03d})",
-        "metadata": {**incident["metadata"], "tags": [f"report-{n}"]},
-    }
-
-
-@pytest.mark.parametrize("incident", [INCIDENT, INCIDENT_ZH], ids=["en", "zh"])
-async def test_twenty_near_duplicates_at_once_are_one_case_with_nineteen_reports(
-    tmp_path: Path, incident: Mapping[str, Any]
-) -> None:
-    async with case_world(tmp_path) as world:
-        answers = []
-
-        async def tell(n: int) -> None:
-            answers.append(await world.upsert(caller(f"cnv_{n}"), **numbered(incident, n)))
-
-        with anyio.fail_after(60):
-            async with anyio.create_task_group() as group:
-                for n in range(20):
-                    group.start_soon(tell, n)
-        statuses = [answer.status for answer in answers]
-        assert (statuses.count("created"), statuses.count("merged")) == (1, 19)
-        assert await world.count() == 1
-        one = await world.case(answers[0].case.case_id)
-        reports = await world.store.reports(one.case_id, limit=50)
-        assert (one.reports, len(reports)) == (19, 19)
-        told = {report.content.symptom_summary for report in reports}
-        assert told | {one.content.symptom_summary} == {
-            numbered(incident, n)["symptom_summary"] for n in range(20)
-        }
-        voters = {report.conversation_id for report in reports} | {one.source_conversation_id}
-        assert voters == {f"cnv_{n}" for n in range(20)}
-        assert (one.confidence, one.lifecycle) == (0.8, "draft")
-        assert len(one.content.metadata.tags) == 20
-        events = [entry.event for entry in await world.store.history(one.case_id, limit=50)]
-        assert events == ["created", *["merged"] * 19]
 
 
 async def test_the_same_in_another_environment_or_app_is_a_case_of_its_own(

@@ -10,7 +10,6 @@ from memory.cases.case import CaseMetadata, RelatedCase, Vote
 from memory.cases.finder import NOTHING_FITS
 from memory.cases.item import to_item
 from memory.cases.results import CaseRefused
-from memory.errors import StoreUnavailable
 from tests.support.found_cases import ANN, AT, caller, make_case, open_finder
 from tests.support.recall import BrokenRetriever, GivingRetriever
 
@@ -22,21 +21,6 @@ def votes_for(case_id: str, count: int, **labels: Any) -> list[Vote]:
         Vote(case_id=case_id, voter=f"cnv_v{n}", helpful=True, at=AT, **labels)
         for n in range(count)
     ]
-
-
-@pytest.mark.parametrize(
-    ("symptom", "query"),
-    [
-        ("支付服务部署后超时", "部署"),
-        ("支付服务部署后超时", "支付超时"),
-        ("Redis 集群主从切换后 checkout-api 报错", "Redis cluster failover breaks checkout-api"),
-        ("pods OOMKilled after the release", "oomkilled"),
-    ],
-)
-async def test_it_is_found_in_either_language(tmp_path: Path, symptom: str, query: str) -> None:
-    async with open_finder(tmp_path) as opened:
-        await opened.put(make_case("it", symptom), make_case("no", "证书过期 certificate expired"))
-        assert await opened.found(query) == ["it"]
 
 
 async def test_how_well_it_fits_decides_before_confidence(tmp_path: Path) -> None:
@@ -154,14 +138,6 @@ async def test_no_more_than_asked_for_are_given_and_those_are_noted_as_shown(
         assert await opened.found("umbrella") == []
         await opened.found("pool", caller(conversation_id=None))
         assert len(opened.store.shown) == 1, "nothing was shown, and to nobody"
-
-
-async def test_cases_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
-    async with open_finder(tmp_path) as opened:
-        await opened.put(make_case("a", POOL))
-        opened.store.cannot_read = True
-        with pytest.raises(StoreUnavailable):
-            await opened.found("pool")
 
 
 async def test_degraded_is_what_went_wrong_and_never_what_was_not_found(tmp_path: Path) -> None:

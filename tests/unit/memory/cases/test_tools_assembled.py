@@ -9,13 +9,12 @@ import anyio
 
 from memory.assemble import Memory, open_memory
 from memory.cases.case import Case, CaseCaller
-from memory.cases.results import FeedbackAnswer, Refusal, RenderAnswer, SearchAnswer, UpsertAnswer
+from memory.cases.results import RenderAnswer, SearchAnswer, UpsertAnswer
 from memory.clock import utc_now
 from memory.embeddings.choice import EmbedderChoice
 from memory.plan import MemoryPlan
-from memory.scope import Scope
 from policies.secrets import mask_secrets
-from tests.support.cases import INCIDENT, INCIDENT_ZH, OTHER_INCIDENT, caller
+from tests.support.cases import INCIDENT, OTHER_INCIDENT, caller
 
 
 @asynccontextmanager
@@ -44,25 +43,6 @@ async def found(memory: Memory, who: CaseCaller, query: str) -> list[str]:
     answer = await memory.cases.search(who, query)
     assert isinstance(answer, SearchAnswer)
     return [case.case_id for case in answer.cases]
-
-
-async def test_what_one_conversation_records_others_find_judge_and_make_accepted(
-    tmp_path: Path,
-) -> None:
-    async with opened(tmp_path) as memory:
-        one = await record(memory, caller("cnv_1"), INCIDENT_ZH)
-        await record(memory, caller("cnv_1"), OTHER_INCIDENT)
-        for name, query in (("cnv_2", "重启"), ("cnv_3", "order service 缓存 上限")):
-            who = caller(name, environment="staging")
-            assert (await found(memory, who, query))[0] == one.case_id
-            assert isinstance(await memory.cases.render(who, [one.case_id]), RenderAnswer)
-            answer = await memory.cases.feedback(who, one.case_id, helpful=True)
-            assert isinstance(answer, FeedbackAnswer)
-        shown = await memory.cases.render(caller("cnv_4"), [one.case_id])
-        assert isinstance(shown, RenderAnswer)
-        assert shown.cases[0].case.lifecycle == "accepted"
-        named = {entry.conversation_id for entry in shown.cases[0].history}
-        assert named == {"cnv_1", "cnv_2", "cnv_3"}
 
 
 async def test_apps_are_walls_and_what_has_no_app_holds_for_all(tmp_path: Path) -> None:
@@ -101,16 +81,3 @@ async def test_twenty_near_duplicates_at_once_are_one_case_by_the_real_search(
         answer = await memory.cases.render(caller(), ids[:1])
         assert isinstance(answer, RenderAnswer)
         assert answer.cases[0].case.reports == 19
-
-
-async def test_forgetting_takes_a_case_and_its_relations_away(tmp_path: Path) -> None:
-    async with opened(tmp_path) as memory:
-        one = await record(memory, caller("cnv_1"), INCIDENT)
-        other = await record(memory, caller("cnv_2", environment="staging"), INCIDENT)
-        assert await memory.forget(one.case_id, Scope(owner_id="ann"))
-        answer = await memory.cases.render(caller(), [other.case_id])
-        assert isinstance(answer, RenderAnswer)
-        assert answer.cases[0].similar_cases == ()
-        gone = await memory.cases.render(caller(), [one.case_id])
-        assert isinstance(gone, Refusal)
-        assert gone.code == "CASE_NOT_FOUND"
