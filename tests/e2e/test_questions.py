@@ -40,28 +40,6 @@ async def answered(server: LiveServer, **body: Any) -> tuple[dict[str, Any], dic
     return resolved, result, finished["output"] or finished["error"]
 
 
-async def test_the_answers_reach_the_model(asking_server: LiveServer) -> None:
-    answers = {WHICH: "blue", MORE: "red, 还要绿色"}
-    resolved, result, told = await answered(asking_server, decision="allow", answers=answers)
-    assert resolved["answers"] == answers
-    assert (
-        next(step for step in result["steps"] if step["type"] == "approval")["answers"] == answers
-    )
-    assert result["outcome"] == "answered"
-    assert "blue" in told
-    assert "还要绿色" in told
-    assert "forged" not in told
-
-
-async def test_without_answers_the_model_is_told_so(asking_server: LiveServer) -> None:
-    _, result, told = await answered(asking_server, decision="allow")
-    assert (result["outcome"], "did not answer" in told, "forged" in told) == (
-        "answered",
-        True,
-        False,
-    )
-
-
 async def test_a_refusal_reaches_the_model_with_its_word(asking_server: LiveServer) -> None:
     _, result, told = await answered(asking_server, decision="deny", message="Choose yourself.")
     assert result["outcome"] == "answered_with_failures"
