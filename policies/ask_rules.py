@@ -26,14 +26,11 @@ def asks_about(
         command: the shell command that it runs; `None`: it runs none.
         places: what it touches; `None`: unknown, so that every pattern may match.
     """
+    named = (command or "").casefold()
     return any(
-        (tool in rule.tools or _names_command(rule, command)) and _touches(rule, places)
+        (tool in rule.tools or named in map(str.casefold, rule.commands)) and _touches(rule, places)
         for rule in rules.ask
     )
-
-
-def _names_command(rule: AskRule, command: str | None) -> bool:
-    return command is not None and command.casefold() in {name.casefold() for name in rule.commands}
 
 
 def locate_touched(paths: Iterable[str], workspace: Workspace) -> list[Place]:

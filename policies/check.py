@@ -11,7 +11,7 @@ A line that is not a call is denied under the rule `bad_call`; no input ends the
 import functools
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, get_args
@@ -133,11 +133,6 @@ def read_lines(stream: BinaryIO) -> Iterator[bytes]:
             yield line
 
 
-def check_lines(lines: Iterable[bytes], checker: Checker) -> Iterator[str]:
-    """Judge line by line."""
-    return map(checker.check_line, lines)
-
-
 def read_json(text: str | bytes) -> Any:
     """Read JSON strictly.
 
@@ -195,9 +190,8 @@ def _apply_config(rules: Rules, config: Mapping[str, object]) -> tuple[Rules, bo
     for key, value in config.items():
         match key:
             case "webfetch_allow":
-                rules = replace(
-                    rules, web_hosts=frozenset(map(_read_host, _read_texts(key, value)))
-                )
+                hosts = frozenset(map(_read_host, _read_texts(key, value)))
+                rules = replace(rules, web_hosts=hosts)
             case "mcp_allow":
                 own = rules.own_changing_tools | _read_texts(key, value)
                 rules = replace(rules, own_changing_tools=own)

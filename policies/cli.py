@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TextIO
 
-from policies.check import BadCall, Checker, check_lines, read_json, read_lines
+from policies.check import BadCall, Checker, read_json, read_lines
 from policies.explain import explain, list_rules, printable
 from policies.rules import RulesError, load_rules
 
@@ -17,15 +17,11 @@ BAD_ARGUMENTS = 2
 _HELP = Path(__file__).with_name("cli_help.txt")
 
 
-class _ArgumentsError(Exception):
-    """The arguments cannot be used; the text says why in one sentence."""
-
-
 class _Parser(argparse.ArgumentParser):
     """Raises an error instead of leaving the process."""
 
     def error(self, message: str) -> NoReturn:
-        raise _ArgumentsError(f"{message.removesuffix('.')}; `policy --help` says more.")
+        raise BadCall(f"{message.removesuffix('.')}; `policy --help` says more.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +51,7 @@ class PolicyCommand:
                 out.write(_HELP.read_text(encoding="utf-8").replace("PROGRAM", self.program))
                 return 0
             return self._run(given, source, out)
-        except (_ArgumentsError, RulesError, BadCall) as fault:
+        except (RulesError, BadCall) as fault:
             (err or sys.stderr).write(f"candor: {printable(str(fault))}\n")
             return BAD_ARGUMENTS
 
@@ -69,19 +65,19 @@ class PolicyCommand:
         checker = Checker(rules, (given.workspace or self.workspace).absolute())
         if given.command == "explain":
             return _explain(given, checker, out)
-        for line in check_lines(read_lines(source), checker):
-            out.write(f"{line}\n")
+        for line in read_lines(source):
+            out.write(f"{checker.check_line(line)}\n")
             out.flush()
         return 0
 
 
 def _explain(given: argparse.Namespace, checker: Checker, out: TextIO) -> int:
     if given.text is not None and given.input is not None:
-        raise _ArgumentsError("Give a command, or --tool with --input, not both.")
+        raise BadCall("Give a command, or --tool with --input, not both.")
     if given.tool is not None and given.input is None:
-        raise _ArgumentsError("--tool needs --input, the tool's input as JSON.")
+        raise BadCall("--tool needs --input, the tool's input as JSON.")
     if given.text is None and given.input is None:
-        raise _ArgumentsError('Give a command, as in: policy explain "rm -rf build".')
+        raise BadCall('Give a command, as in: policy explain "rm -rf build".')
     told: dict[str, Any] = {"tool": given.tool or "Bash", "platform": given.platform}
     told["input"] = {"command": given.text} if given.input is None else _read_input(given.input)
     if given.cwd is not None:
@@ -95,7 +91,7 @@ def _read_input(text: str) -> Any:
     try:
         return read_json(text)
     except BadCall as fault:
-        raise _ArgumentsError(f"--input cannot be read. {fault}") from None
+        raise BadCall(f"--input cannot be read. {fault}") from None
 
 
 def _parse(args: Sequence[str]) -> argparse.Namespace | None:

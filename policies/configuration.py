@@ -20,9 +20,9 @@ A person can approve a concern by the file's exact content. This module does not
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from policies.paths.protected import fold
 
@@ -31,7 +31,7 @@ Trouble: TypeAlias = Literal["link", "unreadable", "too_large", "too_many"]
 
 FOLDER = ".claude"
 SYNTAX = "syntax"
-UNKNOWN_KIND = "unknown_kind"
+UNKNOWN_KIND: Final = "unknown_kind"
 SHELL_COMMAND = "!`command`"
 
 _HARMLESS_KEYS = frozenset(
@@ -132,26 +132,24 @@ def is_content(path: str) -> bool:
     return _kind(path) == "inert"
 
 
-_Kind = Literal["settings", "servers", "skill", "agent", "inert", "plugin", "unknown"]
+_Kind = Literal["settings", "servers", "skill", "agent", "inert", "plugin", "unknown_kind"]
 
 
-def _acting(file: Found) -> Iterator[str]:
-    """Yield what acts in a file."""
+def _acting(file: Found) -> Iterable[str]:
+    """Return what acts in a file."""
     match _kind(file.path):
         case "settings":
-            yield from _acting_settings(file.content)
+            return _acting_settings(file.content)
         case "servers":
-            yield from _acting_servers(file.content)
+            return _acting_servers(file.content)
         case "skill":
-            yield from _acting_text(file.content, _SKILL_KEYS)
+            return _acting_text(file.content, _SKILL_KEYS)
         case "agent":
-            yield from _acting_text(file.content, _AGENT_KEYS)
-        case "plugin":
-            yield "plugin"
-        case "unknown":
-            yield UNKNOWN_KIND
+            return _acting_text(file.content, _AGENT_KEYS)
         case "inert":
-            pass
+            return ()
+        case kind:
+            return (kind,)
 
 
 def _kind(path: str) -> _Kind:
@@ -168,7 +166,7 @@ def _kind(path: str) -> _Kind:
 def _kind_at_top(name: str) -> _Kind:
     if name in {"settings.json", "settings.local.json"}:
         return "settings"
-    return "inert" if _is_inert(name) else "unknown"
+    return "inert" if _is_inert(name) else UNKNOWN_KIND
 
 
 def _kind_below(parts: Sequence[str]) -> _Kind:
@@ -182,7 +180,7 @@ def _kind_below(parts: Sequence[str]) -> _Kind:
         return "skill" if is_skill else "inert"
     if folder in {"commands", "agents"} and name.endswith(".md"):
         return "skill" if folder == "commands" else "agent"
-    return "inert" if folder in _TEXT_FOLDERS and _is_inert(name) else "unknown"
+    return "inert" if folder in _TEXT_FOLDERS and _is_inert(name) else UNKNOWN_KIND
 
 
 def _is_inert(name: str) -> bool:
@@ -205,7 +203,7 @@ def _acting_settings(content: bytes) -> Iterator[str]:
         yield SYNTAX
         return
     for key, value in settings.items():
-        if key in _HARMLESS_KEYS or value in _NOTHING or _is_allowed(key, value):
+        if key in _HARMLESS_KEYS or value in _NOTHING or value is _ALLOWED_VALUES.get(key, ...):
             continue
         if key == "permissions" and isinstance(value, dict):
             yield from _named(key, {k: v for k, v in value.items() if k not in _TIGHTENING})
@@ -213,10 +211,6 @@ def _acting_settings(content: bytes) -> Iterator[str]:
             yield from _named(key, value)
         else:
             yield _shown(key)
-
-
-def _is_allowed(key: str, value: object) -> bool:
-    return key in _ALLOWED_VALUES and value is _ALLOWED_VALUES[key]
 
 
 _MOST_NAMED = 4

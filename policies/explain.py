@@ -54,7 +54,8 @@ def explain(request: Request, verdict: Verdict) -> Iterator[str]:
     elif verdict.updated_input is not None:
         for key, value in verdict.updated_input.items():
             if value != request.call.input.get(key):
-                yield _row("runs", f"with {key} = {_cut(str(value))}")
+                text, more = str(value)[:_MOST_VALUE_CHARS], str(value)[_MOST_VALUE_CHARS:]
+                yield _row("runs", f"with {key} = {text}{more and '…'}")
     else:
         yield _row("runs", "the call as it came")
     yield _row("changes", "something" if verdict.changes else "nothing")
@@ -65,10 +66,6 @@ def _name_call(request: Request) -> str:
     if call.name in SHELL_TOOLS and isinstance(call.input, dict) and "command" in call.input:
         return printable(str(call.input["command"]))
     return printable(f"{call.name} {json.dumps(call.input, ensure_ascii=False)}")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MOST_VALUE_CHARS else f"{text[:_MOST_VALUE_CHARS]}…"
 
 
 def _row(label: str, text: str) -> str:

@@ -74,12 +74,12 @@ class AskRule:
 class Rules:
     """What one gateway allows."""
 
-    commands: frozenset[str]
-    windows_commands: frozenset[str]
+    commands: frozenset[str] = frozenset()
+    windows_commands: frozenset[str] = frozenset()
     """As in `KNOWN_WINDOWS_COMMANDS`; cmd and PowerShell disregard case."""
-    offered_tools: frozenset[str]
+    offered_tools: frozenset[str] = frozenset()
     """Built-in tools that the agent is offered."""
-    tolerated_tools: frozenset[str]
+    tolerated_tools: frozenset[str] = frozenset()
     """Built-in tools that are judged although they are not offered."""
     own_reading_tools: frozenset[str] = frozenset()
     """Tools of the gateway by exact name, allowed with any input, that change nothing."""
@@ -98,13 +98,7 @@ class Rules:
 @functools.cache
 def shipped_rules() -> Rules:
     """Return the rules that hold without a file of one's own."""
-    nothing = Rules(
-        commands=frozenset(),
-        windows_commands=frozenset(),
-        offered_tools=frozenset(),
-        tolerated_tools=frozenset(),
-    )
-    return _read_rules(RuleFile(SHIPPED), nothing)
+    return _read_rules(RuleFile(SHIPPED), Rules())
 
 
 def load_rules(
@@ -311,21 +305,15 @@ def _check_directories(
         taken.append((os.path.realpath(workspace), "the workspace"))
     for directory in directories:
         mine = str(directory.path)
-        key = "read_write" if directory.writable else "read_only"
-
-        def refuse(what: str, fix: str, mine: str = mine, key: str = key) -> RulesError:
-            line = file.find_line("directories", key, mine)
-            return file.fault(line, f"{show(mine)} overlaps with {what}", fix)
-
-        for other, what in taken:
+        programs = [(path, "the server's own program") for path in _PROGRAM if directory.writable]
+        for other, what in (*taken, *programs):
             if _overlap(mine, other):
-                raise refuse(f"{what} {show(other)}", "name a directory apart from it")
+                key = "read_write" if directory.writable else "read_only"
+                line = file.find_line("directories", key, mine)
+                fix = "list it under read_only, or name" if other in _PROGRAM else "name"
+                overlap = f"{show(mine)} overlaps with {what} {show(other)}"
+                raise file.fault(line, overlap, f"{fix} a directory apart from it")
         taken.append((mine, "the listed directory"))
-        own = next((path for path in _PROGRAM if _overlap(mine, path)), None)
-        if own is not None and directory.writable:
-            raise refuse(
-                f"the server's own program {show(own)}", "list it under read_only, or name another"
-            )
 
 
 def _overlap(path: str, other: str) -> bool:

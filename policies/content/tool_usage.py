@@ -13,7 +13,7 @@ import json
 import re
 from array import array
 from base64 import b64decode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import sqrt
@@ -74,28 +74,16 @@ class Model:
         return self.bias + self.scale * total / sqrt(len(found) or 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Models:
-    """Both models, with the scores from which each decides."""
-
-    call: Model
-    durable: Model
-    min_call: float
-    min_durable: float
-    max_durable: float
-    """A description of a call must score less than this for lasting use."""
-
-
 @cache
-def _load_models() -> Models:
+def _load_models() -> tuple[Model, Model, Mapping[str, float]]:
+    """Return the models of calls and of lasting use, and the scores from which each decides."""
     stored = json.loads(_MODEL_FILE.read_text(encoding="ascii"))
 
     def load(name: str) -> Model:
         model = stored[name]
         return Model(array("b", b64decode(model["weights"])), model["scale"], model["bias"])
 
-    thresholds = (stored[name] for name in ("min_call", "min_durable", "max_durable"))
-    return Models(load("call"), load("durable"), *thresholds)
+    return load("call"), load("durable"), stored
 
 
 def _tokens(text: str) -> Iterator[str]:
@@ -129,15 +117,13 @@ def features_of(text: str, buckets: int) -> set[int]:
 
 def _judge(text: str) -> tuple[bool, bool]:
     """Return whether a marked sentence describes a call, and whether it is of lasting use."""
-    models = _load_models()
-    features = features_of(text, len(models.call.weights))
-    call, durable = models.call.score(features), models.durable.score(features)
+    call_model, durable_model, least = _load_models()
+    features = features_of(text, len(call_model.weights))
+    call, durable = call_model.score(features), durable_model.score(features)
     if _MARKED_TOOL.search(text) is not None:
         call, durable = call + _MARKED_BONUS, durable - _MARKED_MALUS
-    return (
-        call > models.min_call and durable < models.max_durable,
-        durable >= models.min_durable,
-    )
+    describes = call > least["min_call"] and durable < least["max_durable"]
+    return describes, durable >= least["min_durable"]
 
 
 def describes_call(text: str) -> bool:

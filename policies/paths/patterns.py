@@ -52,22 +52,18 @@ _ORDINARY_SAMPLES = (
 )
 
 
-def _spread(pattern: str, left: list[int]) -> Iterator[str] | None:
-    """Return every alternative of the braces; `None` where they are unbalanced or too many."""
-    opening = pattern.rfind("{")
-    if opening < 0:
-        left[0] -= 1
-        return None if "}" in pattern or left[0] < 0 else iter((pattern,))
-    closing = pattern.find("}", opening)
-    if closing < 0:
-        return None
-    found: list[str] = []
-    for middle in pattern[opening + 1 : closing].split(","):
-        spread = _spread(f"{pattern[:opening]}{middle}{pattern[closing + 1 :]}", left)
-        if spread is None:
-            return None
-        found += spread
-    return iter(found)
+def _spread(pattern: str, left: list[int]) -> Iterator[str]:
+    """Yield every alternative of the braces; refuse unbalanced ones, and too many."""
+    before, opening, rest = pattern.rpartition("{")
+    inner, closing, after = rest.partition("}")
+    left[0] -= not opening
+    if left[0] < 0 or (not closing if opening else "}" in pattern):
+        raise denied("pattern_braces")
+    if not opening:
+        yield pattern
+        return
+    for middle in inner.split(","):
+        yield from _spread(f"{before}{middle}{after}", left)
 
 
 def _aims_at_secret(component: str) -> bool:
@@ -112,9 +108,7 @@ def check_pattern(pattern: str, workspace: Workspace) -> None:
         raise denied("pattern_too_long")
     if fault := find_form_fault(pattern):
         raise fault
-    spread = _spread(pattern, [MAX_ALTERNATIVES])
-    if spread is None:
-        raise denied("pattern_braces")
+    spread = list(_spread(pattern, [MAX_ALTERNATIVES]))
     for alternative in filter(None, spread):
         _check_alternative(alternative, workspace)
 

@@ -106,14 +106,11 @@ class _Judge:
                 raise denied("too_many_words")
 
     def run(self) -> CommandApproval:
+        known = SWITCHES[self.verb]
         for switch in self.switches:
-            if switch not in SWITCHES[self.verb]:
-                raise denied(
-                    "switch_not_allowed.run",
-                    self.verb,
-                    switch,
-                    " ".join(sorted(SWITCHES[self.verb])) or "none",
-                )
+            if switch not in known:
+                listed = " ".join(sorted(known)) or "none"
+                raise denied("switch_not_allowed.run", self.verb, switch, listed)
         count, is_del = len(self.names), self.verb == "del"
         if count < 1 if is_del else count != _TWO:
             form = "del name" if is_del else f"{self.verb} source target"

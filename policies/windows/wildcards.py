@@ -35,40 +35,33 @@ class Budget:
     hits: int = MAX_HITS
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """The last name of a path, with wildcards, in lower case."""
+def takes(pattern: str, name: str) -> bool:
+    """Return whether a pattern in lower case takes a name, or may take it by its short one."""
+    folded = name.casefold()
+    names = (folded, f"{folded}.", *_short_names(folded))
+    return any(_matches(pattern, form) for form in names)
 
-    text: str
 
-    @property
-    def names_nothing(self) -> bool:
-        """Return whether it consists of wildcards and punctuation alone."""
-        return not any(map(str.isalnum, self.text))
+def _matches(pattern: str, name: str) -> bool:
+    """Follow all readings at once, so that no pattern takes long."""
+    reached = _skip(pattern, {0})
+    for char in name:
+        stepped = {at for at in reached if at < len(pattern) and fits(pattern[at], char)}
+        reached = _skip(pattern, {at + (pattern[at] != "*") for at in stepped})
+    return len(pattern) in reached
 
-    def takes(self, name: str) -> bool:
-        """Return whether the pattern takes a name, or may take it by its short one."""
-        folded = name.casefold()
-        return any(map(self._matches, (folded, f"{folded}.", *_short_names(folded))))
 
-    def _matches(self, name: str) -> bool:
-        """Follow all readings at once, so that no pattern takes long."""
-        reached = self._skip({0})
-        for char in name:
-            stepped = {at for at in reached if at < len(self.text) and self.fits(at, char)}
-            reached = self._skip({at + (self.text[at] != "*") for at in stepped})
-        return len(self.text) in reached
+def fits(sign: str, char: str) -> bool:
+    """Return whether a character of a pattern takes one of a name."""
+    return char == _UNKNOWN or sign in ("*", "?", char)
 
-    def fits(self, at: int, char: str) -> bool:
-        """Return whether the character at a place of the pattern takes a character of a name."""
-        return char == _UNKNOWN or self.text[at] in ("*", "?", char)
 
-    def _skip(self, reached: set[int]) -> set[int]:
-        """Add the places that are reached by letting wildcards stand for nothing."""
-        for at, char in enumerate(self.text):
-            if at in reached and char in "*?":
-                reached.add(at + 1)
-        return reached
+def _skip(pattern: str, reached: set[int]) -> set[int]:
+    """Add the places that are reached by letting wildcards stand for nothing."""
+    for at, char in enumerate(pattern):
+        if at in reached and char in "*?":
+            reached.add(at + 1)
+    return reached
 
 
 def _short_names(name: str) -> tuple[str, ...]:
@@ -88,15 +81,15 @@ def has_wildcard(text: str) -> bool:
     return any(char in text for char in "*?[]")
 
 
-def read_pattern(component: str) -> Pattern:
-    """Read the last name of a path as a pattern, or refuse it."""
+def read_pattern(component: str) -> str:
+    """Return the last name of a path as a pattern in lower case, or refuse it."""
     if sum(char in "*?" for char in component) > MAX_WILDCARDS:
         raise denied("glob_too_wide.windows")
     check_colon(component)
     check_name(component)
     if _SHORT_NAME.search(component):
         raise denied("path_short_name.pattern", show(component))
-    return Pattern(component.casefold())
+    return component.casefold()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +121,7 @@ def expand(text: str, workspace: WindowsWorkspace, budget: Budget) -> Expansion:
             budget.examined -= 1
             if budget.examined < 0 or budget.hits < 0:
                 raise denied("glob_too_wide.windows")
-            if pattern.takes(entry.name):
+            if takes(pattern, entry.name):
                 found.append(workspace.locate(f"{base.absolute}/{entry.name}"))
                 budget.hits -= 1
-    return Expansion(base, tuple(found), pattern.names_nothing)
+    return Expansion(base, tuple(found), names_nothing=not any(map(str.isalnum, pattern)))

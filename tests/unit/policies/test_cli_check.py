@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from policies.check import MAX_LINE_BYTES, Checker, check_lines, read_lines
+from policies.check import MAX_LINE_BYTES, Checker, read_lines
 from policies.rules import AskRule, shipped_rules
 
 READ = {"id": 1, "tool": "Read", "input": {"file_path": "a.txt"}}
@@ -170,7 +170,7 @@ def test_lines_are_read_whole_and_blank_ones_left_out() -> None:
 
 def test_a_bad_line_does_not_end_the_rest(checker: Checker) -> None:
     lines = [b"garbage", json.dumps(READ).encode(), b"{}"]
-    answers = [json.loads(line) for line in check_lines(lines, checker)]
+    answers = [json.loads(line) for line in map(checker.check_line, lines)]
     assert [answer["verdict"] for answer in answers] == ["deny", "allow", "deny"]
 
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from policies.verdict import Allow, Deny, Verdict
-from policies.windows.wildcards import read_pattern
+from policies.windows.wildcards import read_pattern, takes
 from tests.unit.policies.judging import read_table, validate_windows_command
 
 _VERBS = st.sampled_from(
@@ -216,5 +216,5 @@ TAKEN: tuple[tuple[str, str, str], ...] = (
 def test_patterns_take_what_either_shell_takes() -> None:
     for pattern, taken, left in TAKEN:
         read = read_pattern(pattern)
-        assert [name for name in taken.split() if not read.takes(name)] == [], pattern
-        assert [name for name in left.split() if read.takes(name)] == [], pattern
+        assert [name for name in taken.split() if not takes(read, name)] == [], pattern
+        assert [name for name in left.split() if takes(read, name)] == [], pattern
