@@ -398,8 +398,7 @@ def _watch(metrics: Metrics, pool: ClientPool, lanes: Lanes, log: EventLog) -> N
 def load_policy_blocking(settings: Settings) -> Rules:
     """Load the policy's rules, including the operator's file.
 
-    Raises:
-        StartError: the file has a mistake; the text names it, the line and the fix.
+    Raise `StartError` if the file has a mistake; the text names it, the line and the fix.
     """
     private = [settings.data_dir, settings.log_dir]
     if settings.tokens_file is not None:

@@ -98,8 +98,7 @@ def _discard_output() -> None:
 def _environment(file: Path) -> Mapping[str, str]:
     """Add the variables of a `.env` file that the environment lacks; the agent inherits them.
 
-    Raises:
-        StartError: the file cannot be read.
+    Raise `StartError` if the file cannot be read.
     """
     try:
         for name, value in dotenv_values(file, encoding="utf-8-sig").items():

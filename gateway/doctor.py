@@ -176,8 +176,7 @@ def _is_alive(address: str) -> bool:
 def _check_beside(settings: Settings) -> None:
     """Check the needs of a start without touching the files of the running server.
 
-    Raises:
-        StartError: the policy file holds a mistake, or a directory cannot be written.
+    Raise `StartError` if the policy file holds a mistake, or a directory cannot be written.
     """
     load_policy_blocking(settings)
     for directory in (settings.data_dir, settings.log_dir, settings.workspace):

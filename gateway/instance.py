@@ -16,8 +16,7 @@ from gateway.errors import StartError
 class InstanceLock:
     """Locks an existing data directory for this process, until `close`.
 
-    Raises:
-        StartError: the directory cannot be written.
+    Raise `StartError` if the directory cannot be written.
     """
 
     def __init__(self, data_dir: Path) -> None:
@@ -36,8 +35,7 @@ class InstanceLock:
     def take(self) -> None:
         """Take the lock, waiting a moment for processes that only look at it; blocking.
 
-        Raises:
-            StartError: another server holds it; the sentence names that server.
+        Raise `StartError` if another server holds it; the sentence names that server.
         """
         if not self._is_taken():
             self._file.seek(0)

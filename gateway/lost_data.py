@@ -18,13 +18,10 @@ DATABASE: Final = "candor.sqlite3"
 def refuse_lost_database_blocking(settings: Settings) -> None:
     """Refuse to create a new database if there are traces of earlier conversations.
 
-    Agent sessions are in the data directory beside the database, so without it they are orphans. Logs
-    may be kept elsewhere and for longer: they count only if the database file is there and empty, and
-    are a warning if it is missing.
-
-    Raises:
-        StartError: the database is missing or empty, and there are earlier conversations; or it is a
-            database of something else.
+    Agent sessions are in the data directory beside the database, so without it they are orphans. Logs may be
+    kept elsewhere and for longer: they count only if the database file is there and empty, and are a warning if
+    it is missing. Raise `StartError` if the database is missing or empty, and there are earlier conversations;
+    or it is a database of something else.
     """
     path = settings.data_dir / DATABASE
     if _is_foreign(path):

@@ -189,10 +189,8 @@ async def open_server_memory(
 ) -> AsyncIterator[ServerMemory]:
     """Open memory while the block runs; if it cannot be opened, report that and go on without.
 
-    With `has_history` an empty database file counts as damaged. A missing file is created.
-
-    Raises:
-        StartError: the memory policy file has a mistake.
+    With `has_history` an empty database file counts as damaged. A missing file is created. Raise `StartError`
+    if the memory policy file has a mistake.
     """
     plan = MemoryPlan(
         data_dir=settings.data_dir,
@@ -248,11 +246,7 @@ def _remove_empty_blocking(path: Path) -> None:
 
 
 def embedder_choice(settings: Settings) -> EmbedderChoice:
-    """Return the configured embedder.
-
-    Raises:
-        StartError: it needs a setting that is not set.
-    """
+    """Return the configured embedder. Raise `StartError` if it needs a setting that is not set."""
     server = None
     if settings.embedder == "openai":
         if settings.embeddings_url is None or settings.embeddings_model is None:
@@ -291,8 +285,7 @@ async def try_embedder(settings: Settings, mask: Mask) -> str:
 def _backends(settings: Settings) -> list[Backend]:
     """Return the configured backends.
 
-    Raises:
-        StartError: memU is on and its address is not set, or its package is not installed.
+    Raise `StartError` if memU is on and its address is not set, or its package is not installed.
     """
     if settings.memu == "off":
         return []

@@ -218,8 +218,7 @@ class Settings:
     def from_environ(cls, environ: Mapping[str, str]) -> "Settings":
         """Read the settings from an environment; empty variables count as unset.
 
-        Raises:
-            SettingsError: a `CANDOR_…` variable is unknown or its value is wrong.
+        Raise `SettingsError` if a `CANDOR_…` variable is unknown or its value is wrong.
         """
         known = {_variable(setting.name): setting.name for setting in fields(cls)}
         values: dict[str, Any] = {}

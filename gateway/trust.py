@@ -75,8 +75,7 @@ def approvals_file(data_dir: Path) -> Path:
 def review_blocking(settings: Settings) -> TrustReport:
     """Review the workspace's present configuration; writes nothing.
 
-    Raises:
-        StartError: the approvals cannot be read.
+    Raise `StartError` if the approvals cannot be read.
     """
     workspace = settings.workspace.resolve()
     file = approvals_file(settings.data_dir.resolve())
@@ -89,10 +88,8 @@ def review_blocking(settings: Settings) -> TrustReport:
 def trust_blocking(settings: Settings, report: TrustReport | None = None) -> TrustReport:
     """Approve exactly the contents that a report shows, and return a new report.
 
-    Idempotent. A link or a file that is too large stays a concern.
-
-    Raises:
-        StartError: the approvals cannot be read or written.
+    Idempotent. A link or a file that is too large stays a concern. Raise `StartError` if the approvals cannot
+    be read or written.
     """
     shown = report or review_blocking(settings)
     file = approvals_file(settings.data_dir.resolve())
@@ -111,8 +108,7 @@ def trust_blocking(settings: Settings, report: TrustReport | None = None) -> Tru
 def review_folder_blocking(workspace: Path, approvals: Path | None) -> TrustReport:
     """Review a folder's configuration. Approvals that cannot be parsed count as none.
 
-    Raises:
-        OSError: the approvals cannot be read.
+    Raise `OSError` if the approvals cannot be read.
     """
     known = _read_approvals(approvals) if approvals is not None else {}
     approved = known.get(str(workspace), {})

@@ -31,8 +31,7 @@ _README = Path(__file__).with_name("memory_readme.md")
 def skill_names(source: Path) -> tuple[str, ...]:
     """List the skills in `source`, sorted: its folders that hold a `SKILL.md`.
 
-    Raises:
-        StartError: `source` is missing or holds no skill.
+    Raise `StartError` if `source` is missing or holds no skill.
     """
     names = tuple(sorted(path.parent.name for path in source.glob(f"*/{SKILL_FILE}")))
     if not names:
@@ -45,13 +44,10 @@ def skill_names(source: Path) -> tuple[str, ...]:
 def prepare_workspace_blocking(workspace: Path, skills_source: Path) -> None:
     """Create what is missing: the folder, `memory/` with its README, and the skills.
 
-    Idempotent. A skill is written if it is missing and updated if it is an untouched older version of
-    ours; anything else of that name is left alone. If everything is in place `.claude` may be read-only,
-    the workspace and `memory/` never.
-
-    Raises:
-        StartError: the workspace cannot be created, read or written, is not a folder, or a link is in
-            the place of one of our folders; or the skills in `skills_source` are missing.
+    Idempotent. A skill is written if it is missing and updated if it is an untouched older version of ours;
+    anything else of that name is left alone. If everything is in place `.claude` may be read-only, the
+    workspace and `memory/` never. Raise `StartError` if the workspace cannot be created, read or written, is
+    not a folder, or a link is in the place of one of our folders; or the skills in `skills_source` are missing.
     """
     skills = _read_skills(skills_source)
     with _as_start_error(workspace):

@@ -74,8 +74,7 @@ class MemoryCommand:
     def run(self, args: Sequence[str], *, source: BinaryIO, out: TextIO) -> int:
         """Run one command and return the exit code: 0, 1 if it failed, 2 for bad arguments. Blocks.
 
-        Raises:
-            OSError: the output cannot be written.
+        Raise `OSError` if the output cannot be written.
         """
         if not args or args[0] in {"-h", "--help", "help"}:
             out.write(_HELP.read_text(encoding="utf-8").replace("PROGRAM", self.program))

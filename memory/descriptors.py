@@ -17,11 +17,7 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXE
 
 @contextmanager
 def opened_below(name: str, folder: int) -> Iterator[int]:
-    """Open a folder in an open one.
-
-    Raises:
-        OSError: it is missing, a link or no folder.
-    """
+    """Open a folder in an open one. Raise `OSError` if it is missing, a link or no folder."""
     opened = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
     try:
         yield opened
@@ -33,8 +29,7 @@ def opened_below(name: str, folder: int) -> Iterator[int]:
 def opened_folder(root: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
     """Open the folder `parts` below `root`; `make` creates what is missing.
 
-    Raises:
-        OSError: a component is missing, a link or no folder.
+    Raise `OSError` if a component is missing, a link or no folder.
     """
     opened = os.open(root, _DIRECTORY)
     try:
@@ -52,8 +47,7 @@ def opened_folder(root: Path, parts: Sequence[str], *, make: bool = False) -> It
 def open_file(root: Path, parts: Sequence[str]) -> int:
     """Open the regular file `parts` below `root` for reading; the caller closes it.
 
-    Raises:
-        OSError: it is missing, a link or no regular file.
+    Raise `OSError` if it is missing, a link or no regular file.
     """
     *folders, name = parts
     with opened_folder(root, folders) as folder:
@@ -67,8 +61,7 @@ def open_file(root: Path, parts: Sequence[str]) -> int:
 def create_file(name: str, folder: int) -> int:
     """Create an empty file in an open folder for writing; the caller closes it.
 
-    Raises:
-        FileExistsError: the name is taken, if only by a link.
+    Raise `FileExistsError` if the name is taken, if only by a link.
     """
     return os.open(name, _NEW, 0o644, dir_fd=folder)
 

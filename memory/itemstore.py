@@ -80,10 +80,8 @@ class ItemStore(Protocol):
 
         What was seen takes no place of others.
 
-        Cancellation stops the search. Never waits for a writer or another reader.
-
-        Raises:
-            StoreUnavailable: the store cannot be read.
+        Cancellation stops the search. Never waits for a writer or another reader. Raise `StoreUnavailable` if
+        the store cannot be read.
         """
 
     async def newest(

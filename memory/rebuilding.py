@@ -23,10 +23,8 @@ _Work = Callable[[sqlite3.Connection, list[sqlite3.Row]], None]
 async def rebuild(database: Database) -> int:
     """Index all items again and have the vectors rebuilt; return the number of items.
 
-    The server rebuilds the vectors, while it runs or at its next start.
-
-    Raises:
-        StoreUnavailable: the database cannot be written; what was done before stays done.
+    The server rebuilds the vectors, while it runs or at its next start. Raise `StoreUnavailable` if the
+    database cannot be written; what was done before stays done.
     """
     count = await _for_all_items(database, _index_blocking)
     states = SqliteIndexState(database)
@@ -39,8 +37,7 @@ async def rebuild(database: Database) -> int:
 async def redeliver(database: Database, backend: str, now: Now) -> int:
     """Deliver all items to a backend again; return the number of items.
 
-    Raises:
-        StoreUnavailable: the database cannot be written; what was done before stays done.
+    Raise `StoreUnavailable` if the database cannot be written; what was done before stays done.
     """
 
     def deliver_blocking(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> None:

@@ -99,8 +99,7 @@ async def _line_of(item: Item, episodes: EpisodeStore, cases: CaseStore) -> str:
 def read_entries(lines: Iterable[str], owner_id: str | None = None) -> Iterator[Entry | None]:
     """Yield what exported lines hold, None for a line that is left out; `owner_id` replaces their owners.
 
-    Raises:
-        NotTransferable: a line is of no exported kind; those before it were yielded.
+    Raise `NotTransferable` if a line is of no exported kind; those before it were yielded.
     """
     for number, line in enumerate(lines, start=1):
         if not line.strip():

@@ -75,11 +75,7 @@ class Checker:
         return json.dumps(answer)
 
     def read(self, told: Mapping[str, Any]) -> Request:
-        """Return the call of a JSON object.
-
-        Raises:
-            BadCall: a key is missing or has a wrong value.
-        """
+        """Return the call of a JSON object. Raise `BadCall` if a key is missing or has a wrong value."""
         tool = _take_text(told, "tool", None)
         if "input" not in told:
             raise BadCall('The key "input" is missing.')
@@ -98,11 +94,7 @@ class Checker:
         )
 
     def judge(self, request: Request) -> Verdict:
-        """Judge one call.
-
-        Raises:
-            BadCall: its settings cannot be used.
-        """
+        """Judge one call. Raise `BadCall` if its settings cannot be used."""
         gate = self._gate(request.workspace, request.platform, request.config)
         return gate.judge(request.call)
 
@@ -134,11 +126,7 @@ def read_lines(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def read_json(text: str | bytes) -> Any:
-    """Read JSON strictly.
-
-    Raises:
-        BadCall: it is not JSON, or is nested too deeply.
-    """
+    """Read JSON strictly. Raise `BadCall` if it is not JSON, or is nested too deeply."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except RecursionError:

@@ -42,8 +42,7 @@ class PolicyCommand:
     ) -> int:
         """Run one command and return the exit code: 0, or 2 for bad arguments or rules. Blocks.
 
-        Raises:
-            OSError: the output cannot be written; `BrokenPipeError` if its reader has gone.
+        Raise `OSError` if the output cannot be written; `BrokenPipeError` if its reader has gone.
         """
         try:
             given = _parse(args)

@@ -32,11 +32,7 @@ class RuleFile:
     """The tables of one file, and the lines of their keys and values."""
 
     def __init__(self, path: Path) -> None:
-        """Read the file.
-
-        Raises:
-            RulesError: it cannot be read, or is not TOML.
-        """
+        """Read the file. Raise `RulesError` if it cannot be read, or is not TOML."""
         self.path = path
         self.lines: list[str] = []
         text = self._read_text()
@@ -124,8 +120,7 @@ class Section:
     ) -> None:
         """Take the table `name`, or the `nth` of several; a missing table is empty.
 
-        Raises:
-            RulesError: it is not a table, or has other keys than `keys`.
+        Raise `RulesError` if it is not a table, or has other keys than `keys`.
         """
         self.file, self.name, self.nth = file, name, nth or 0
         values = file.values.get(name, {})
@@ -146,8 +141,7 @@ class Section:
     def texts(self, key: str) -> tuple[str, ...] | None:
         """Return a list of texts; `None`: the key is missing.
 
-        Raises:
-            RulesError: the value is not a list of texts.
+        Raise `RulesError` if the value is not a list of texts.
         """
         found = self.values.get(key)
         if found is None:
@@ -161,8 +155,7 @@ class Section:
     def names(self, key: str, known: Collection[str], kind: str) -> frozenset[str]:
         """Return a list of known names; empty if the key is missing.
 
-        Raises:
-            RulesError: the value is not a list of texts, or a name in it is not known.
+        Raise `RulesError` if the value is not a list of texts, or a name in it is not known.
         """
         found = self.texts(key) or ()
         for name in found:

@@ -122,8 +122,7 @@ class Script:
 def find_script(prompt: str) -> Script | None:
     """Return the script in `prompt`, or `None` if there is no fenced block.
 
-    Raises:
-        ScriptError: the fenced block is not a script.
+    Raise `ScriptError` if the fenced block is not a script.
     """
     fence = _FENCE.search(prompt)
     if fence is None:

@@ -184,10 +184,7 @@ async def serve_demo(
 ) -> AsyncIterator[str]:
     """Serve the demo model while the block runs and yield its base URL; port 0 takes a free one.
 
-    Open streams are cut at the end.
-
-    Raises:
-        OSError: the port is taken.
+    Open streams are cut at the end. Raise `OSError` if the port is taken.
     """
     listener = socket.create_server((host, port))
     # asyncio sets this only on sockets it made itself

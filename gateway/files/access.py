@@ -151,8 +151,7 @@ class WorkspaceAccess:
     ) -> tuple[str, ...]:
         """Return where a path really leads, below the workspace, once the policy has allowed both.
 
-        Raises:
-            Forbidden: the policy denies it, or it lies elsewhere.
+        Raise `Forbidden` if the policy denies it, or it lies elsewhere.
         """
         if path.startswith("/"):  # where the workspace is on the server's disk is not for clients
             raise _refused("absolute_path")

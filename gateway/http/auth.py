@@ -39,9 +39,8 @@ class TooManyAttempts(GatewayError, code="too_many_attempts", status=HTTPStatus.
 def check_exposure(settings: Settings) -> TokenFile | None:
     """Return the configured tokens; None on loopback, where every client is the local user. Blocking.
 
-    Raises:
-        StartError: other machines can reach the server and no tokens are configured, or the tokens
-            cannot be read.
+    Raise `StartError` if other machines can reach the server and no tokens are configured, or the tokens cannot
+    be read.
     """
     if settings.tokens_file is not None:
         return TokenFile(settings.tokens_file)

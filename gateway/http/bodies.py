@@ -138,8 +138,7 @@ async def read_uploads(request: Request, deadline_s: float) -> FormData:
 def parse_body(raw: bytes, model: type[BodyT]) -> BodyT:
     """Parse JSON and validate it as `model`. The last of duplicate keys counts.
 
-    Raises:
-        UnprocessableEntity: it is not valid.
+    Raise `UnprocessableEntity` if it is not valid.
     """
     try:
         value = _json_value(raw)

@@ -56,11 +56,7 @@ class RequestContext:
 
     @property
     def memory(self) -> Memory:
-        """The server's memory.
-
-        Raises:
-            StorageFailed: it could not be opened.
-        """
+        """The server's memory. Raise `StorageFailed` if it could not be opened."""
         services = self.state.services
         if services.memory is None:
             missing = services.missing_memory

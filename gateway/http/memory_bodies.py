@@ -192,8 +192,7 @@ class EpisodeBody(Body):
 def read_episode(raw: bytes, owner_id: str) -> EpisodeDraft:
     """Read JSON from outside HTTP as an episode of an owner.
 
-    Raises:
-        ValueError: it is not valid; the text is the sentence for a person.
+    Raise `ValueError` if it is not valid; the text is the sentence for a person.
     """
     if not raw.strip():
         raise ValueError("There is nothing to read; send a JSON object.")

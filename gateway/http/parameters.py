@@ -57,8 +57,7 @@ _MAX_ID_DIGITS = 15
 def read_cursor(name: str, text: str) -> int | None:
     """Return a numeric cursor that this server issued; None if none was given.
 
-    Raises:
-        UnprocessableEntity: it was not issued.
+    Raise `UnprocessableEntity` if it was not issued.
     """
     cursor = read_id(text)
     if text and cursor is None:

@@ -40,10 +40,7 @@ _READERS = 2
 def find_owner(table: str, peer: Endpoint, own: Endpoint) -> int | None:
     """Return the uid of the socket that connects `peer` to `own` in the text of `/proc/net/tcp*`.
 
-    None: no row has it, or no process holds it.
-
-    Raises:
-        ValueError: `peer` or `own` is not an IP address.
+    None: no row has it, or no process holds it. Raise `ValueError` if `peer` or `own` is not an IP address.
     """
     for mapped in (False, True):
         pair = f" {_spell(peer, mapped=mapped)} {_spell(own, mapped=mapped)} "

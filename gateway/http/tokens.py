@@ -115,8 +115,7 @@ def _signature(path: Path) -> tuple[int, ...]:
 def make_token(name: str) -> tuple[str, str]:
     """Return a new token for a user and the line to add to the file.
 
-    Raises:
-        StartError: the name is not valid.
+    Raise `StartError` if the name is not valid.
     """
     if _NAME.fullmatch(name) is None:
         raise StartError(
@@ -130,8 +129,7 @@ def make_token(name: str) -> tuple[str, str]:
 def load_tokens(path: Path) -> Tokens:
     """Read a file of tokens; blocking.
 
-    Raises:
-        StartError: it cannot be read, others can read or write it, or a line is wrong.
+    Raise `StartError` if it cannot be read, others can read or write it, or a line is wrong.
     """
     try:
         with path.open("rb") as file:
@@ -154,8 +152,7 @@ def load_tokens(path: Path) -> Tokens:
 def read_tokens(text: str) -> Tokens:
     """Parse the content of a file of tokens.
 
-    Raises:
-        StartError: a line is wrong, a token is repeated, or there is none.
+    Raise `StartError` if a line is wrong, a token is repeated, or there is none.
     """
     users: dict[str, UserId] = {}
     for number, line in enumerate(text.splitlines(), start=1):

@@ -30,8 +30,7 @@ _BINARY: int = getattr(os, "O_BINARY", 0)
 def log_file_name(turn_id: str, at: datetime) -> str:
     """Return a turn's file relative to the journal's directory: `<UTC date>/<turn_id>.jsonl`.
 
-    Raises:
-        ValueError: `turn_id` is not shaped like one, so it must not become part of a path.
+    Raise `ValueError` if `turn_id` is not shaped like one, so it must not become part of a path.
     """
     if TURN_ID.fullmatch(turn_id) is None:
         raise ValueError("a turn id is `trn_` and up to 96 letters, digits, underscores or hyphens")

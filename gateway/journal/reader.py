@@ -88,10 +88,8 @@ def list_logs(
 ) -> LogPage:
     """List all logs or those of one conversation, newest first, at most `limit` (1 to `MAX_LIMIT`).
 
-    A cursor stays valid while logs are added and deleted.
-
-    Raises:
-        ValueError: the cursor was not returned by this function.
+    A cursor stays valid while logs are added and deleted. Raise `ValueError` if the cursor was not returned by
+    this function.
     """
     limit = max(1, min(limit, MAX_LIMIT))
     before = _parse_cursor(cursor)

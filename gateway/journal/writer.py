@@ -153,10 +153,8 @@ class Journal:
     def open(self, conversation_id: str, turn_id: str, at: datetime) -> TurnJournal:
         """Return the journal of one turn. Never touches the disk.
 
-        An existing file, of before a crash, is continued after its last line.
-
-        Raises:
-            ValueError: `turn_id` is not shaped like one.
+        An existing file, of before a crash, is continued after its last line. Raise `ValueError` if `turn_id`
+        is not shaped like one.
         """
         log_file = log_file_name(turn_id, at)
         envelope = {"conversation_id": conversation_id, "turn_id": turn_id}

@@ -89,10 +89,8 @@ def configure_logging(
 ) -> None:
     """Send all logs to `stream` (standard error), as JSON lines or as columns for a person.
 
-    The last call counts. Other handlers of the root logger stay.
-
-    Raises:
-        LevelError: `level` is none of `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`.
+    The last call counts. Other handlers of the root logger stay. Raise `LevelError` if `level` is none of
+    `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`.
     """
     number = logging.getLevelNamesMapping().get(level.upper())
     if not number:

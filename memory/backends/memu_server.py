@@ -98,8 +98,7 @@ class MemuServerBackend:
     async def forget(self, item_id: str, links: Sequence[Link], idempotency_key: str) -> None:  # noqa: ARG002  it knows none
         """See `Backend.forget`: clears the item's scope.
 
-        Raises:
-            DeliveryRefused: cleared, but the server has no way to remove the text it was sent.
+        Raise `DeliveryRefused` afterwards: the server has no way to remove the text it was sent.
         """
         begun = _begun(links)
         if begun is not None:  # what it makes would come after the clearing
@@ -159,8 +158,7 @@ class MemuServerBackend:
     async def _wait_until_ended(self, task: str) -> str:
         """Return the status in which a task ended; `NOT_FOUND` if the server does not know it.
 
-        Raises:
-            BackendUnavailable: it has not ended.
+        Raise `BackendUnavailable` if it has not ended.
         """
         wait_s = self._limits.first_wait_s
         for _ in range(self._limits.max_looks):

@@ -233,8 +233,7 @@ class CaseBook:
     async def _twin(self, case: Case, content: CaseContent) -> Case | None:
         """Return another case that says the same as this content.
 
-        Raises:
-            CaseRefused: that case is rejected or stale; it does not return in the place of this one.
+        Raise `CaseRefused` if that case is rejected or stale; it does not return in the place of this one.
         """
         if content == case.content:
             return None

@@ -15,8 +15,7 @@ MAX_LABEL_CHARS: Final = 200
 def normalised(caller: CaseCaller) -> CaseCaller:
     """Return the caller with its labels in the form that cases have.
 
-    Raises:
-        CaseRefused: no case could have such a label.
+    Raise `CaseRefused` if no case could have such a label.
     """
     scope = Scope(
         owner_id=caller.scope.owner_id,

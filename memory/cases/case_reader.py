@@ -27,10 +27,8 @@ class CaseReader:
     ) -> tuple[list[WholeCase], list[str]]:
         """Return the caller's cases in the order of the distinct ids, and the ids that are not theirs.
 
-        Records that the caller's conversation was shown the cases.
-
-        Raises:
-            StoreUnavailable: they cannot be read.
+        Records that the caller's conversation was shown the cases. Raise `StoreUnavailable` if they cannot be
+        read.
         """
         found = await self._store.get(case_ids, caller.scope.owner_id)
         cases = [case for case in found if sees(caller, case)]

@@ -157,8 +157,7 @@ def decide_update(
 ) -> Update:
     """Return the update that the caller may make of what it sent, and what was left out of it and why.
 
-    Raises:
-        CaseRefused: the case is of another scope than the caller may change.
+    Raise `CaseRefused` if the case is of another scope than the caller may change.
     """
     replaceable: Replaceable = "values" if owns(caller, case) else "gaps"
     if caller.by == "person":

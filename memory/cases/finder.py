@@ -119,8 +119,7 @@ class CaseFinder:
     async def candidates(self, content: CaseContent, scope: Scope, limit: int) -> Nearby:
         """Return findable cases of the app, or of none, that may be related to a content.
 
-        Raises:
-            StoreUnavailable: the cases cannot be read.
+        Raise `StoreUnavailable` if the cases cannot be read.
         """
         wanted = SearchScope(
             owner_id=scope.owner_id, app_code=scope.app_code, or_without=("app_code",)

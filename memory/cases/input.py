@@ -85,8 +85,7 @@ class SentCase:
 def read_case(sent: object, *, known_secrets: Sequence[str] = ()) -> SentCase:
     """Read a case that was sent. Pure; long texts take some milliseconds.
 
-    Raises:
-        CaseRefused: there is no case, or a field is not valid.
+    Raise `CaseRefused` if there is no case, or a field is not valid.
     """
     if sent is None or sent == {}:
         raise CaseRefused("MISSING_CASE", "Say in `case` what happened and what helped.")
@@ -101,8 +100,7 @@ def read_case(sent: object, *, known_secrets: Sequence[str] = ()) -> SentCase:
 def new_content(sent: SentCase) -> tuple[CaseContent, float]:
     """Return the content and the stated confidence of a new case.
 
-    Raises:
-        CaseRefused: a required field is missing, or only a placeholder.
+    Raise `CaseRefused` if a required field is missing, or only a placeholder.
     """
     missing = [name for name in TEXT_FIELDS if name in REQUIRED and name not in sent.texts]
     if missing or sent.confidence is None:

@@ -47,8 +47,7 @@ class DecisionThreads:
 async def retry_on_conflict(attempt: Callable[[], Awaitable[T]]) -> T:
     """Return the attempt's result; repeat it while another process changes the case in between.
 
-    Raises:
-        CaseRefused: every attempt conflicted.
+    Raise `CaseRefused` if every attempt conflicted.
     """
     for _ in range(_MAX_ATTEMPTS):
         try:

@@ -74,11 +74,7 @@ def is_present_blocking(directory: Path) -> bool:
 
 
 def fetch_model_blocking(directory: Path) -> None:
-    """Download the model unless it is there.
-
-    Raises:
-        ModelMissing: it could not be downloaded or verified.
-    """
+    """Download the model unless it is there. Raise `ModelMissing` if it could not be downloaded or verified."""
     if is_present_blocking(directory):
         return
     try:

@@ -79,8 +79,7 @@ class OnnxEmbedder:
     def _loaded(self) -> tuple[Any, Any, bool]:
         """Return the session, the tokenizer, and whether the first token stands for the text.
 
-        Raises:
-            ModelMissing: they cannot be loaded.
+        Raise `ModelMissing` if they cannot be loaded.
         """
         try:
             from tokenizers import Tokenizer  # noqa: PLC0415  slow

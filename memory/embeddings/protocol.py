@@ -29,8 +29,7 @@ class Embedder(Protocol):
     def embed_blocking(self, texts: Sequence[str]) -> list[list[float]]:
         """Make a vector for each text, in their order; an empty text gets the zero vector.
 
-        Raises:
-            ModelMissing: the model cannot be used.
+        Raise `ModelMissing` if the model cannot be used.
         """
         ...
 
@@ -46,10 +45,8 @@ class TextEmbedder(Protocol):
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Make a vector for each text, in their order; zero or empty for a text that it cannot read.
 
-        May take long and try again; stops when cancelled.
-
-        Raises:
-            BackendUnavailable: no vectors could be made.
+        May take long and try again; stops when cancelled. Raise `BackendUnavailable` if no vectors could be
+        made.
         """
         ...
 

@@ -84,12 +84,10 @@ class Chronicle(Protocol):
     ) -> IntentPage:
         """List an owner's intents, newest first: the order of recording, backwards.
 
-        `key` is a key, a family with its places in braces (`tool.{tool_name}.ok`), or a prefix of keys that ends
-        in a dot: `tool.`, `tool.Bash.`. Forgotten intents are
-        listed without their text; those that a policy kept out of the chronicle are not listed.
-
-        Raises:
-            ValueError: the cursor is not one of this chronicle.
+        `key` is a key, a family with its places in braces (`tool.{tool_name}.ok`), or a prefix of keys that
+        ends in a dot: `tool.`, `tool.Bash.`. Forgotten intents are listed without their text; those that a
+        policy kept out of the chronicle are not listed. Raise `ValueError` if the cursor is not one of this
+        chronicle.
         """
 
     async def intent(self, intent_id: str, owner_id: str) -> IntentRecord | None:

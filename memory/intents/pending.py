@@ -61,8 +61,7 @@ class PendingContext:
     ) -> PendingText:
         """Return the pending intents of a conversation as text.
 
-        Raises:
-            StoreUnavailable: the chronicle cannot be read.
+        Raise `StoreUnavailable` if the chronicle cannot be read.
         """
         return render_intents_for_llm(
             await self._chronicle.pending(conversation_id, owner_id), limit_chars

@@ -55,11 +55,7 @@ class MemoryPolicy:
     templates: Templates = field(default_factory=default_templates)
 
     def rule_of(self, key: str) -> MemorySinkPolicy:
-        """Return the rule of a key.
-
-        Raises:
-            UnknownIntent: the key is not registered.
-        """
+        """Return the rule of a key. Raise `UnknownIntent` if the key is not registered."""
         form = form_of(key)
         return self.rules.get(key) or self.rules.get(form.key) or form.policy
 
@@ -108,8 +104,7 @@ def _templates_of(key: str, form: IntentForm, rule: MemorySinkPolicy) -> set[str
 def load_memory_policy_blocking(path: Path) -> MemoryPolicy:
     """Read a policy file on top of the shipped policy.
 
-    Raises:
-        IntentRefused: the file cannot be read or holds a mistake; the text names the file and the fix.
+    Raise `IntentRefused` if the file cannot be read or holds a mistake; the text names the file and the fix.
     """
     try:
         policy = _on_top(_toml_blocking(path))

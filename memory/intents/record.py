@@ -36,8 +36,7 @@ class IntentRecorder:
     ) -> None:
         """Take a function that masks secrets, including those that the program knows.
 
-        Raises:
-            IntentRefused: the policy is not valid, see `validate_memory_policy`.
+        Raise `IntentRefused` if the policy is not valid, see `validate_memory_policy`.
         """
         self._chronicle = chronicle
         self._mask = mask

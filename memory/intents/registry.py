@@ -155,8 +155,7 @@ def required_intent_keys() -> tuple[str, ...]:
 def form_of(key: str) -> IntentForm:
     """Return what is registered of a key, or of a family's own key.
 
-    Raises:
-        UnknownIntent: the key is not registered.
+    Raise `UnknownIntent` if the key is not registered.
     """
     if key in _EXACT:
         return _EXACT[key]

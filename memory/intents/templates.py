@@ -40,11 +40,7 @@ def default_templates() -> dict[str, str]:
 
 
 def validate_template(name: str, body: str) -> None:
-    """Check a template's name and text.
-
-    Raises:
-        IntentRefused: the sentence says what is wrong.
-    """
+    """Check a template's name and text. Raise `IntentRefused` if either is not valid; the text says why."""
     if not _NAME.fullmatch(name) and name not in required_intent_keys():
         raise IntentRefused(
             f"{name[:120]!r} cannot name a template; use a letter and up to 127 more letters,"
@@ -61,8 +57,7 @@ def validate_template(name: str, body: str) -> None:
 def check_places(name: str, body: str, form: IntentForm) -> None:
     """Check that every place of a template is a field of the key.
 
-    Raises:
-        IntentRefused: the template has a place that is not a field.
+    Raise `IntentRefused` if the template has a place that is not a field.
     """
     unknown = sorted(set(Template(body).get_identifiers()) - set(form.fields))
     if unknown:

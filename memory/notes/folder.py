@@ -156,11 +156,7 @@ def _parts(name: str) -> Sequence[str]:
 
 
 def _read(workspace: Path, name: str, most_bytes: int) -> bytes:
-    """Read a file's beginning.
-
-    Raises:
-        OSError: it is missing, or no note any more.
-    """
+    """Read a file's beginning. Raise `OSError` if it is missing, or no note any more."""
     with os.fdopen(open_file(workspace, _parts(name)), "rb") as file:
         if not _is_note(os.fstat(file.fileno())):
             raise FileNotFoundError(name)

@@ -82,8 +82,7 @@ class TaskBackend(Backend, Protocol):
     async def finish(self, item: Item, links: Sequence[Link]) -> Sequence[Link]:
         """Wait until the work behind `links` is done; return the links to keep.
 
-        Raises:
-            BackendUnavailable: it is not done, or failed; the next try calls `begin` again.
+        Raise `BackendUnavailable` if it is not done, or failed; the next try calls `begin` again.
         """
 
 

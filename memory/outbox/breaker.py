@@ -92,8 +92,7 @@ class Breaker:
 def guarding(breaker: Breaker, now: Now) -> Iterator[None]:
     """Count how the block ends. A deadline that it misses is a failure, a refusal is none.
 
-    Raises:
-        BackendResting: the block must not run now.
+    Raise `BackendResting` if the block must not run now.
     """
     if not breaker.may_try(now()):
         raise BackendResting("It failed again and again lately, and is left alone for a while.")

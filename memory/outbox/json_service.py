@@ -48,8 +48,7 @@ class JsonService:
     async def call(self, method: Literal["GET", "POST"], path: str, body: Any = None) -> Answer:
         """Send one request; any status is an answer.
 
-        Raises:
-            BackendUnavailable: it cannot be reached, or answers too slowly or too much.
+        Raise `BackendUnavailable` if it cannot be reached, or answers too slowly or too much.
         """
         try:
             with anyio.fail_after(self._timeout_s):

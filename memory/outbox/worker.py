@@ -126,8 +126,7 @@ class DeliveryWorker:
     async def health(self) -> OutboxHealth:
         """Return the state of the deliveries; asks the backend.
 
-        Raises:
-            StoreUnavailable: the outbox cannot be read.
+        Raise `StoreUnavailable` if the outbox cannot be read.
         """
         now = self._now()
         return OutboxHealth(
@@ -161,8 +160,7 @@ class DeliveryWorker:
     async def drain(self) -> int:
         """Make all deliveries that are due now; return how many were tried.
 
-        Raises:
-            StoreUnavailable: the outbox cannot be used.
+        Raise `StoreUnavailable` if the outbox cannot be used.
         """
         tried = 0
         while self._breaker.state(self._now()) != "open":

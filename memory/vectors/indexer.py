@@ -193,8 +193,7 @@ class VectorIndexer:
     async def _opened(self) -> VectorIndex:
         """Return the index, opened for vectors of the embedder's dimension.
 
-        Raises:
-            BackendUnavailable: the dimension is not known, and the embedder does not tell it.
+        Raise `BackendUnavailable` if the dimension is not known, and the embedder does not tell it.
         """
         if self._index is None:
             state = await self._states.get()

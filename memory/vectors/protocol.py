@@ -43,8 +43,7 @@ class VectorIndex(Protocol):
     async def put(self, entries: Sequence[VectorEntry]) -> None:
         """Add entries or replace those of the same key; all of them or none.
 
-        Raises:
-            DimensionMismatch: a vector has another dimension than the index.
+        Raise `DimensionMismatch` if a vector has another dimension than the index.
         """
 
     async def remove(self, item_ids: Sequence[str]) -> None:
@@ -55,8 +54,7 @@ class VectorIndex(Protocol):
     ) -> Sequence[VectorHit]:
         """Return the owners' entries that are nearest, nearest first.
 
-        Raises:
-            DimensionMismatch: the query has another dimension than the index.
+        Raise `DimensionMismatch` if the query has another dimension than the index.
         """
 
     async def count(self) -> int:

@@ -128,8 +128,7 @@ async def _caller(
 ) -> CaseCaller:
     """Return who calls, with the scope of the call.
 
-    Raises:
-        NotFound: the conversation is not the user's own.
+    Raise `NotFound` if the conversation is not the user's own.
     """
     labels: dict[str, str | None] = {"app_code": app_code, "environment": environment}
     tools: tuple[str, ...] = ()
