@@ -167,25 +167,20 @@ class WorkspaceAccess:
         return tuple(below.split("/"))
 
     def _check(self, tool: str, given: Mapping[str, str]) -> None:
+        rule = self._denying_rule(tool, given)
+        if rule is not None:
+            raise _refused(rule)
+
+    def _denying_rule(self, tool: str, given: Mapping[str, str]) -> str | None:
         verdict = self._policy.judge(ToolCall(name=tool, input=given, cwd=str(self.root)))
-        if isinstance(verdict, Deny):
-            raise _refused(verdict.rule)
-        if isinstance(verdict, Ask) and not self._answers_questions:
-            raise _refused(verdict.rule)
+        is_asked = isinstance(verdict, Ask) and not self._answers_questions
+        return verdict.rule if isinstance(verdict, Deny) or is_asked else None
 
     def _may_read(self, path: str) -> bool:
-        try:
-            self._check("Read", {"file_path": path})
-        except Forbidden:
-            return False
-        return True
+        return self._denying_rule("Read", {"file_path": path}) is None
 
     def _may_list(self, path: str) -> bool:
-        try:
-            self._check("Glob", {"pattern": "*", "path": path})
-        except Forbidden:
-            return False
-        return True
+        return self._denying_rule("Glob", {"pattern": "*", "path": path}) is None
 
     def _status(self, name: str, path: str, folder: int) -> os.stat_result | None:
         """Return what an entry is; what a link leads to, if the policy lets that be looked at."""

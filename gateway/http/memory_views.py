@@ -7,8 +7,6 @@ from gateway.http.json_response import fields_of
 from memory.episodes.episode import Episode, Written
 from memory.fact_tidier import TidiedFact
 from memory.facts.fact import Fact, to_item
-from memory.facts.profile import Profile
-from memory.intents.chronicle import IntentRecord
 from memory.items import Item
 from memory.itemstore import ItemPage
 from memory.outbox.delivery import Delivery, Link
@@ -23,25 +21,19 @@ _CONTEXT_ITEM = (
 )
 _RESOURCE = ("item_id", "source", "extract")
 _HIT = (
-    "id",
-    "kind",
-    "title",
-    "summary",
-    "source",
-    "occurred_at",
-    "tags",
-    "conversation_id",
-    "turn_id",
+    *("id", "kind", "title", "summary", "source", "occurred_at", "tags"),
+    *("conversation_id", "turn_id"),
 )
 _ITEM = (*_HIT, "body", "updated_at", "revision")
 _EPISODE = ("episode_type", "source_refs", "repeats")
 _FACT = ("origin", "lasting", "evidence", "valid_from", "valid_until", "superseded_by")
 _WRITTEN = ("episode_id", "status", "reason", "redacted")
+PROFILE = ("text", "updated_at")
 _DELIVERY = (
     *("backend", "operation", "item_id", "status", "attempts", "last_error", "idempotency_key"),
     *("due_at", "created_at", "delivered_at"),
 )
-_INTENT = (
+INTENT = (
     *("id", "key", "source_kind", "conversation_id", "turn_id", "text", "payload", "occurred_at"),
     "forgotten",
 )
@@ -63,7 +55,6 @@ def page_fields(page: ItemPage) -> dict[str, Any]:
             {
                 **fields_of(listed.item, _HIT),
                 "scope": listed.item.scope.labels,
-                "conversation_id": listed.item.conversation_id,
                 "why": listed.why,
             }
             for listed in page.items
@@ -120,11 +111,6 @@ def tidied_fields(step: TidiedFact) -> dict[str, Any]:
     return {"id": str(step.id), **fields_of(step, names)}
 
 
-def profile_fields(profile: Profile) -> dict[str, Any]:
-    """Return a person's profile."""
-    return fields_of(profile, ("text", "updated_at"))
-
-
 def _episode_fields(episode: Episode) -> dict[str, Any]:
     return {
         **fields_of(episode, _EPISODE),
@@ -135,9 +121,7 @@ def _episode_fields(episode: Episode) -> dict[str, Any]:
 
 def written_fields(written: Written) -> dict[str, Any]:
     """Return the outcome of writing an episode; its notices are like those of a turn result."""
-    notices = []
-    if written.notice is not None:
-        notices = [{"code": "never_saved", "message": written.notice}]
+    notices = [{"code": "never_saved", "message": written.notice}] if written.notice else []
     return {
         **fields_of(written, _WRITTEN),
         "clipped": _each(written.clipped, ("section", "chars")),
@@ -148,11 +132,6 @@ def written_fields(written: Written) -> dict[str, Any]:
 def delivery_fields(delivery: Delivery) -> dict[str, Any]:
     """Return one delivery of the outbox."""
     return {"id": str(delivery.id), **fields_of(delivery, _DELIVERY)}
-
-
-def intent_fields(record: IntentRecord) -> dict[str, Any]:
-    """Return one record of the chronicle."""
-    return fields_of(record, _INTENT)
 
 
 def health_fields(healths: Sequence[OutboxHealth]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from typing import Any
 
 from gateway.conversations.model import Branch, Turn
 from gateway.http.json_response import fields_of
-from gateway.journal.reader import LogEntry
 from gateway.turns.requests import ConversationView
 from memory.clock import rfc3339
 
@@ -18,7 +17,7 @@ MATCH = ("turn_id", "before", "text", "after")
 _BRANCH = ("after_turn_id", "conversation_id", "turn_id", "message", "created_at")
 _BRANCH_CHARS = 200
 SPENDING = ("turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd")
-_LOG = ("log_file", "conversation_id", "turn_id", "started_at", "size_bytes", "outcome")
+LOG = ("log_file", "conversation_id", "turn_id", "started_at", "size_bytes", "outcome")
 
 
 def conversation_fields(view: ConversationView) -> dict[str, Any]:
@@ -51,11 +50,6 @@ def conversation_with_queue(view: ConversationView) -> dict[str, Any]:
         for position, turn in enumerate(view.queue, start=1)
     ]
     return {**conversation_fields(view), "queue": queue}
-
-
-def log_fields(entry: LogEntry) -> dict[str, Any]:
-    """Return a log as an item of the list."""
-    return fields_of(entry, _LOG)
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,34 +70,23 @@ def _collect(value: Any, strings: list[str]) -> bool:
     return found
 
 
-def _mask(value: Any, mask: Mask) -> Any:
-    if isinstance(value, str):
-        return mask_text(value, mask)
+def _mask(value: Any, mask: Mask, *, whole: bool = False) -> Any:
+    """Mask a value; `whole`: all of it, because its key names a secret."""
     if isinstance(value, list):
-        return [_mask(item, mask) for item in value]
+        return [_mask(item, mask, whole=whole) for item in value]
     if isinstance(value, dict):
-        return _mask_mapping(value, mask)
-    return value
-
-
-def _mask_mapping(value: dict[str, Any], mask: Mask) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for key, item in value.items():
-        name = mask_text(key, mask)
-        while name in out:
-            name += "'"
-        out[name] = _mask_whole(item, mask) if names_secret(key) else _mask(item, mask)
-    return out
-
-
-def _mask_whole(value: Any, mask: Mask) -> Any:
-    if isinstance(value, dict):
-        return _mask_mapping(value, mask)
-    if isinstance(value, list):
-        return [_mask_whole(item, mask) for item in value]
+        out: dict[str, Any] = {}
+        for key, item in value.items():
+            name = mask_text(key, mask)
+            while name in out:
+                name += "'"
+            out[name] = _mask(item, mask, whole=names_secret(key))
+        return out
     if value is None or isinstance(value, bool) or value == "":
         return value
-    return MASKED
+    if whole:
+        return MASKED
+    return mask_text(value, mask) if isinstance(value, str) else value
 
 
 @lru_cache(maxsize=4096)

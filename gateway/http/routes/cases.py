@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
@@ -27,6 +27,7 @@ from memory.errors import StoreUnavailable
 from memory.scope import Scope
 
 router = APIRouter()
+T = TypeVar("T")
 
 _MAX_QUERY_CHARS = 10_000
 _MAX_REPORT_CHARS = 500
@@ -50,9 +51,7 @@ async def record_case(context: Context) -> Response:
     """Create or change a case: 201 if it is new, 200 if one was changed, merged or equal."""
     body = await context.body(CaseBody)
     caller = await _caller(context, body.conversation_id, body.app_code, body.environment)
-    answer = await context.memory.cases.upsert(caller, body.case)
-    if isinstance(answer, Refusal):
-        raise _error(answer)
+    answer = _accepted(await context.memory.cases.upsert(caller, body.case))
     whole = await _whole(context, caller, answer.case.case_id)
     created = answer.status == "created"
     return JsonResponse(
@@ -78,12 +77,10 @@ async def search_cases(
     answer = await context.memory.cases.search(
         caller, q or query, DEFAULT_TOP_K if count is None else count
     )
-    if isinstance(answer, Refusal):
-        names = {"query": "query" if query and not q else "q"}
-        if top_k is None and limit is not None:
-            names["top_k"] = "limit"
-        raise _error(answer, names)
-    return JsonResponse(search_fields(answer))
+    names = {"query": "query" if query and not q else "q"}
+    if top_k is None and limit is not None:
+        names["top_k"] = "limit"
+    return JsonResponse(search_fields(_accepted(answer, names)))
 
 
 @router.get("/memory/cases/{case_id}")
@@ -98,11 +95,11 @@ async def judge_case(context: Context, case_id: str) -> Response:
     """Record feedback and return the case as it is afterwards."""
     body = await context.body(FeedbackBody)
     caller = await _caller(context, body.conversation_id, body.app_code, body.environment)
-    answer = await context.memory.cases.feedback(
-        caller, case_id, helpful=body.helpful, signal=body.signal
+    answer = _accepted(
+        await context.memory.cases.feedback(
+            caller, case_id, helpful=body.helpful, signal=body.signal
+        )
     )
-    if isinstance(answer, Refusal):
-        raise _error(answer)
     whole = await _whole(context, caller, case_id)
     fields = whole_fields(whole, report_chars=_MAX_REPORT_CHARS)
     return JsonResponse({**fields, **feedback_fields(answer)})
@@ -113,9 +110,7 @@ async def merge_case(context: Context, case_id: str) -> Response:
     """Merge another case into this one as a report, forget the other, and return this one."""
     body = await context.body(MergeBody)
     caller = await _caller(context, None)
-    answer = await context.memory.cases.absorb(caller, case_id, body.case_id)
-    if isinstance(answer, Refusal):
-        raise _error(answer)
+    _accepted(await context.memory.cases.absorb(caller, case_id, body.case_id))
     await context.memory.forget(body.case_id, caller.scope)
     return JsonResponse(whole_fields(await _whole(context, caller, case_id)))
 
@@ -154,17 +149,20 @@ async def _whole(context: RequestContext, caller: CaseCaller, case_id: str) -> W
     everywhere = replace(
         caller, scope=Scope(owner_id=caller.scope.owner_id), active_tools=(), only_environment=False
     )
-    answer = await context.memory.cases.render(everywhere, [case_id])
-    if isinstance(answer, Refusal):
-        raise _error(answer)
-    return answer.cases[0]
+    return _accepted(await context.memory.cases.render(everywhere, [case_id])).cases[0]
 
 
-def _error(refusal: Refusal, names: Mapping[str, str] = MappingProxyType({})) -> Exception:
-    """Return a refusal as an error; `details` holds its code.
+def _accepted(answer: T | Refusal, names: Mapping[str, str] = MappingProxyType({})) -> T:
+    """Return an answer; raise a refusal as an error, whose `details` hold its code.
 
     `names` maps a tool's argument to the parameter that the client used for it.
     """
+    if isinstance(answer, Refusal):
+        raise _error(answer, names)
+    return answer
+
+
+def _error(refusal: Refusal, names: Mapping[str, str]) -> Exception:
     if refusal.code in {"CASE_NOT_FOUND", "MISSING_CASE_ID"}:
         return NotFound("There is no such case.", details={"code": refusal.code})
     if refusal.code in {"STORE_UNAVAILABLE", "TOOL_TIMEOUT"}:

@@ -9,9 +9,9 @@ from starlette.responses import Response
 
 from gateway.errors import NotFound
 from gateway.http.context import Context, RequestContext
-from gateway.http.json_response import JsonLines, JsonResponse
+from gateway.http.json_response import JsonLines, JsonResponse, fields_of
 from gateway.http.parameters import DEFAULT_LIMIT, Limit, Parameter, unknown_cursor
-from gateway.http.views import log_fields
+from gateway.http.views import LOG
 from gateway.journal.reader import LogEntry, LogLine, LogPage, list_logs, read_log
 
 router = APIRouter()
@@ -43,7 +43,9 @@ async def list_own_logs(
         next_cursor = page.next_cursor
         if next_cursor is None or len(own) == limit:
             break
-    return JsonResponse({"logs": [log_fields(entry) for entry in own], "next_cursor": next_cursor})
+    return JsonResponse(
+        {"logs": [fields_of(entry, LOG) for entry in own], "next_cursor": next_cursor}
+    )
 
 
 async def _page(

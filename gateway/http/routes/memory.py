@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from gateway.errors import Conflict, NotFound
 from gateway.http.context import Context, RequestContext
-from gateway.http.json_response import JsonLines, JsonResponse
+from gateway.http.json_response import JsonLines, JsonResponse, fields_of
 from gateway.http.memory_bodies import (
     EpisodeBody,
     FactBody,
@@ -24,14 +24,14 @@ from gateway.http.memory_bodies import (
     ScopeBody,
 )
 from gateway.http.memory_views import (
+    INTENT,
+    PROFILE,
     context_fields,
     delivery_fields,
     fact_fields,
     found_fields,
-    intent_fields,
     item_fields,
     page_fields,
-    profile_fields,
     tidied_fields,
     written_fields,
 )
@@ -219,7 +219,8 @@ async def undo_tidied(context: Context, step_id: str) -> Response:
 @router.get("/memory/profile")
 async def show_profile(context: Context) -> Response:
     """Return the caller's profile, which is always in the model's context."""
-    return JsonResponse(profile_fields(await context.memory.facts.profile(context.user_id)))
+    profile = await context.memory.facts.profile(context.user_id)
+    return JsonResponse(fields_of(profile, PROFILE))
 
 
 @router.put("/memory/profile", openapi_extra=takes(ProfileBody))
@@ -227,7 +228,7 @@ async def replace_profile(context: Context) -> Response:
     """Replace the caller's profile."""
     body = await context.body(ProfileBody)
     profile = await context.memory.facts.put_profile(context.user_id, body.text)
-    return JsonResponse(profile_fields(profile))
+    return JsonResponse(fields_of(profile, PROFILE))
 
 
 async def _hidden_case(context: Context, item_id: str) -> Response:
@@ -277,7 +278,7 @@ async def list_intents(
         await _refuse_unknown(context, conversation_id)
     return JsonResponse(
         {
-            "intents": [intent_fields(record) for record in page.records],
+            "intents": [fields_of(record, INTENT) for record in page.records],
             "next_cursor": page.next_cursor,
         }
     )
@@ -298,7 +299,7 @@ async def show_intent(context: Context, intent_id: str) -> Response:
     record = await context.memory.chronicle.intent(intent_id, context.user_id)
     if record is None:
         raise NotFound("There is no such intent.")
-    return JsonResponse(intent_fields(record))
+    return JsonResponse(fields_of(record, INTENT))
 
 
 def _check_key(key: str) -> None:
