@@ -243,6 +243,9 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         rules=parts.rules,
         can_ask_user=settings.approvals == "on",
     )
+    files = WorkspaceAccess(
+        settings.workspace, policy, answers_questions=settings.approvals == "on"
+    )
     approvals = ApprovalDesk(timeout_s=settings.approval_timeout_s, now=utc_now)
     runner = TurnRunner(
         TurnParts(
@@ -253,6 +256,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             pool=pool,
             memory=turn_memory,
             policy=policy,
+            pictures=files if settings.pictures == "on" else None,
             approvals=approvals,
             ask_changes=settings.approvals == "on",
             journal=journal,
@@ -304,9 +308,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     return Services(
         settings=settings,
         chat=chat,
-        files=WorkspaceAccess(
-            settings.workspace, policy, answers_questions=settings.approvals == "on"
-        ),
+        files=files,
         engine=engine,
         pool=pool,
         log=log,

@@ -187,6 +187,7 @@ class Settings:
     shutdown_grace_s: float = 10.0
     interrupt_grace_s: float = 10.0
     doom_loop_threshold: int = 5
+    pictures: Switch = "on"
     approvals: Switch = "off"
     approval_timeout_s: float = 120.0
     max_body_bytes: int = 1_048_576

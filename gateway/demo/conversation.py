@@ -18,7 +18,7 @@ _RETRY_NOTICE = re.compile(
 )
 """The agent process asks again after an answer it cannot use. An empty answer leaves no other trace."""
 _MACHINE_TEXT = re.compile(
-    r"\s*(?:\[Request interrupted|\[Image: |\(no content\)|Base directory for this skill:|Skill /\S+ is already loaded|<command-name>"
+    r"\s*(?:\[Request interrupted|\[Image[: ]|\(no content\)|Base directory for this skill:|Skill /\S+ is already loaded|<command-name>"
     r"|<local-command-|<task-notification>|<user-prompt-submit-hook>|Caveat: The messages below"
     r"|This session is being continued from a previous conversation)"
 )

@@ -65,11 +65,20 @@ None: the prompt must not reach the model.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A picture as content for the model."""
+
+    media_type: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
     """The input of one run."""
 
     text: str
     """The person's message, unchanged."""
+    pictures: Sequence[Picture] = ()
     gatekeeper: ToolGatekeeper
     context: Context | None = None
     """Shown with the text, never inside it. Called when the agent has taken the text, so that a search in

@@ -3,6 +3,7 @@
 import asyncio
 import math
 import uuid
+from base64 import b64encode
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
@@ -136,11 +137,26 @@ class Send:
         await anyio.lowlevel.checkpoint()
         yield {
             "type": "user",
-            "message": {"role": "user", "content": self.prompt.text},
+            "message": {"role": "user", "content": self._content()},
             "parent_tool_use_id": None,
             "session_id": "default",
             "uuid": self.run.uuid,
         }
+
+    def _content(self) -> str | list[dict[str, object]]:
+        """Return the text, or the pictures and the text after them as content blocks."""
+        if not self.prompt.pictures:
+            return self.prompt.text
+        sources = [
+            {
+                "type": "base64",
+                "media_type": picture.media_type,
+                "data": b64encode(picture.data).decode(),
+            }
+            for picture in self.prompt.pictures
+        ]
+        images: list[dict[str, object]] = [{"type": "image", "source": one} for one in sources]
+        return [*images, {"type": "text", "text": self.prompt.text}]
 
 
 @dataclass(eq=False, slots=True)

@@ -10,6 +10,7 @@ from gateway.conversations.event_log import EventLog, TurnEvents
 from gateway.conversations.model import Conversation, Turn
 from gateway.conversations.store import ConversationStore, FileChangeStore, TurnStore
 from gateway.engine.pool import ClientPool
+from gateway.files.access import WorkspaceAccess
 from gateway.journal.writer import Journal, TurnJournal
 from gateway.observability.metrics import Metrics
 from gateway.observability.paths import PathView
@@ -46,6 +47,8 @@ class TurnParts:
     pool: ClientPool
     memory: TurnMemory
     policy: Policy
+    pictures: WorkspaceAccess | None
+    """Where pictures that a message names are read; None: the model gets no pictures."""
     approvals: ApprovalDesk
     ask_changes: bool
     """Approvals are on: a person is asked about each change."""

@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from tests.browser.chat_page import ChatPage
 from tests.browser.test_safety import HOSTILE, IMAGE, expect_only_text
 from tests.support.live_server import LiveServer, bash, script
+from tests.support.pictures import png
 
 pytestmark = pytest.mark.browser
 
@@ -145,3 +146,21 @@ def test_a_todo_list_is_drawn_as_one(talk: ChatPage) -> None:
     expect(items.first.get_by_role("img", name="done")).to_be_visible()
     expect(items.last).to_contain_text(HOSTILE)
     expect_only_text(talk)
+
+
+def test_an_attached_picture_is_shown_to_the_model_and_in_the_message(
+    chat: ChatPage, tmp_path: Path
+) -> None:
+    picture = tmp_path / "pixel.png"
+    picture.write_bytes(png())
+    chat.get("attach-input").set_input_files(picture)
+    expect(chat.page.locator(".attachment[data-path]")).to_have_count(1)
+
+    chat.send(script({"echo": "messages"}))
+
+    expect(chat.turn.outcome).to_be_visible()
+    expect(chat.turn.reply).to_contain_text('"type": "image"')
+    for _ in range(2):
+        shown = chat.turn.at.get_by_test_id("message-pictures").get_by_role("img")
+        expect(shown).to_have_js_property("naturalWidth", 1)
+        chat.page.reload()

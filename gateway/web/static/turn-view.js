@@ -8,6 +8,7 @@ import { icon } from "/static/icons.js";
 import { LiveText } from "/static/live-text.js";
 import { memoryChip } from "/static/memory-chip.js";
 import { noticeLine, outcomeLine } from "/static/outcome.js";
+import { messagePictures } from "/static/message-pictures.js";
 import { renderProse } from "/static/prose.js";
 import { readToolCall } from "/static/routes.js";
 import { savedFacts } from "/static/saved-facts.js";
@@ -82,6 +83,7 @@ export class TurnView {
   #actions;
   #views = new Map();
   #userText = el("div", { class: "user-text", dir: "auto" });
+  #pictures;
   #queueNote = el("span", {});
   #queueLine;
   #user;
@@ -123,7 +125,8 @@ export class TurnView {
     setText(this.#queueNote, turn.position ? t("queued_at", { position: turn.position }) : t("queued"));
     this.#queueLine.querySelector("button").disabled = turn.takingBack;
     const sending = turn.state === "sending" ? this.#drawWorking("sending") : null;
-    place(this.#user, [this.#tools.body, isQueued ? this.#queueLine : sending, isQueued || sending ? null : this.#tools.draw()]);
+    this.#pictures ??= [messagePictures(turn.text)];
+    place(this.#user, [this.#tools.body, ...this.#pictures, isQueued ? this.#queueLine : sending, isQueued || sending ? null : this.#tools.draw()]);
     return this.#user;
   }
 
