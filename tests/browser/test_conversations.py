@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.chat_page import ChatPage
+from tests.browser.conftest import DESKTOP
 from tests.support.live_server import LiveServer, script
 
 pytestmark = pytest.mark.browser
@@ -221,3 +222,8 @@ def test_replies_are_found_in_the_list_and_in_their_conversation(chat: ChatPage)
     chat.get("find-hit").click()
     expect(dialog).to_have_count(0)
     expect(chat.turns.first).to_have_class(re.compile("is-found"))
+    chat.page.set_viewport_size({"width": 390, "height": 844})
+    chat.get("find").click()  # there is no keyboard on a phone
+    expect(chat.get("find-field")).to_be_focused()
+    chat.page.keyboard.press("Escape")
+    chat.page.set_viewport_size(DESKTOP["viewport"])

@@ -1,5 +1,6 @@
 """The panel for whoever runs the server."""
 
+import re
 import sqlite3
 from contextlib import closing
 
@@ -7,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.chat_page import ChatPage
+from tests.browser.conftest import OpenPage
 from tests.support.live_server import LiveServer
 
 pytestmark = pytest.mark.browser
@@ -28,6 +30,14 @@ def test_the_panel_shows_processes_readiness_backends_and_figures(chat: ChatPage
 
     expect(panel).to_have_count(0)
     expect(chat.turn.message).to_have_text(title)
+
+
+def test_the_panel_speaks_chinese(open_page: OpenPage) -> None:
+    chat = open_page(locale="zh-CN")
+    chat.get("open-operations").click()
+    for rows in ("ops-readiness", "ops-backends"):
+        expect(chat.get(rows).locator("li")).not_to_have_count(0)
+        expect(chat.get(rows)).not_to_have_text(re.compile("[a-z]{3}"))
 
 
 def test_a_delivery_that_was_given_up_is_tried_again(chat: ChatPage, server: LiveServer) -> None:

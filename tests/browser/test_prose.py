@@ -1,13 +1,11 @@
 """Text of a model: what Markdown becomes, while it is written and when it is whole."""
 
-import struct
-import zlib
-
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.chat_page import ChatPage
 from tests.support.live_server import LiveServer, script
+from tests.support.pictures import png
 
 pytestmark = pytest.mark.browser
 
@@ -87,21 +85,8 @@ RENDER = """async (text) => {
 }"""
 
 
-def _picture() -> bytes:
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        )
-
-    head = struct.pack(">IIBBBBB", 2, 1, 8, 2, 0, 0, 0)
-    pixels = zlib.compress(b"\0\xff\0\0\0\0\xff")
-    return (
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
-    )
-
-
 def test_markdown_becomes_structure(talk: ChatPage, server: LiveServer) -> None:
-    (server.workspace / "dots.png").write_bytes(_picture())
+    (server.workspace / "dots.png").write_bytes(png())
 
     reply = talk.ask(script({"text": RICH})).reply
 
@@ -121,7 +106,7 @@ def test_markdown_becomes_structure(talk: ChatPage, server: LiveServer) -> None:
     reply.get_by_role("button", name="Show source").click()
     expect(reply.get_by_text("A[Start]")).to_be_visible()
     picture = reply.get_by_role("img", name="dots")
-    expect(picture).to_have_js_property("naturalWidth", 2)
+    expect(picture).to_have_js_property("naturalWidth", 1)
     reply.locator("sup a").click()
     expect(reply.locator("[data-note]")).to_be_focused()
     expect(reply.locator("[data-note]")).to_contain_text("Because of this.")
@@ -136,6 +121,15 @@ def test_code_can_be_copied(talk: ChatPage) -> None:
 
     expect(reply.get_by_role("button", name="Copied")).to_be_visible()
     assert talk.page.evaluate("navigator.clipboard.readText()") == "print('hi')\n"
+
+
+def test_the_copy_button_covers_no_code(talk: ChatPage) -> None:
+    talk.ask(script({"text": f"```\n{'long ' * 100}\n```"}))
+    code = talk.turn.reply.locator(".code")
+    text, button = code.locator("pre").bounding_box(), code.get_by_role("button").bounding_box()
+    assert text is not None
+    assert button is not None
+    assert text["x"] + text["width"] <= button["x"]
 
 
 def test_text_that_is_being_written_only_grows(talk: ChatPage) -> None:

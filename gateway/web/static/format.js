@@ -6,7 +6,9 @@ export function formatDuration(duration_ms) {
   if (!Number.isFinite(duration_ms) || duration_ms < 0) return "";
   if (duration_ms < 1000) return `${Math.round(duration_ms)} ms`;
   if (duration_ms < 60_000) return `${(duration_ms / 1000).toFixed(1)} s`;
-  return `${Math.floor(duration_ms / 60_000)} min ${Math.floor((duration_ms % 60_000) / 1000)} s`;
+  const minutes = Math.floor(duration_ms / 60_000);
+  if (minutes < 60) return t("minutes", { minutes, seconds: Math.floor((duration_ms % 60_000) / 1000) });
+  return t("hours", { hours: Math.floor(minutes / 60), minutes: minutes % 60 });
 }
 
 /** A duration that is still running: tenths would only flicker. */

@@ -38,14 +38,20 @@ function processRows(processes) {
     el("span", {}, wordsFor("ops_process", process.state)), el("span", {}, formatDuration(process.age_s * 1000)), el("span", {}, process.memory_bytes ? megabytes(process.memory_bytes) : "–"))));
 }
 
+/** What a part says of itself: in the page's words where its kind or state is known, else in the server's. */
+function detailOf({ message, kind, state, detail }) {
+  if (kind) return t(`wall_${kind}_means`);
+  return message ?? [state && wordsFor("part_state", state), detail].filter(Boolean).join(" · ");
+}
+
 const readinessRows = (parts = {}) => el("ul", { class: "ops-rows", "data-testid": "ops-readiness" }, Object.entries(parts).map(([name, part]) => el("li", {},
-  mark(part.ok), el("span", { class: "ops-name" }, showHidden(name.replaceAll("_", " "))), el("span", { class: "ops-detail" }, showHidden(part.message ?? [part.kind, part.state, part.detail].filter(Boolean).join(" · "))))));
+  mark(part.ok), el("span", { class: "ops-name" }, showHidden(wordsFor("part", name))), el("span", { class: "ops-detail" }, showHidden(detailOf(part))))));
 
 const backendRows = (backends = []) => el("ul", { class: "ops-rows", "data-testid": "ops-backends" }, backends.map((backend) => el("li", {},
-  mark(["ok", "off"].includes(backend.state)), el("span", { class: "ops-name" }, showHidden(backend.name)),
-  el("span", {}, showHidden(backend.state)), backend.state !== "off" && backend.breaker && el("span", {}, wordsFor("breaker", backend.breaker)),
+  mark(["ok", "off"].includes(backend.state)), el("span", { class: "ops-name" }, showHidden(wordsFor("part", backend.name))),
+  el("span", {}, showHidden(wordsFor("part_state", backend.state))), backend.state !== "off" && backend.breaker && el("span", {}, wordsFor("breaker", backend.breaker)),
   backend.lag_s > 0 && el("span", {}, t("ops_lag", { time: formatDuration(backend.lag_s * 1000) })),
-  el("span", { class: "ops-detail" }, showHidden(backend.last_error ?? backend.detail ?? "")))));
+  el("span", { class: "ops-detail" }, showHidden(backend.last_error ?? (backend.state === "off" && backend.name === "vectors" ? t("ops_no_embedder") : backend.detail) ?? "")))));
 
 function delivery(raw, tell) {
   const state = el("span", {}, wordsFor("delivery", raw.status));
@@ -60,7 +66,7 @@ function delivery(raw, tell) {
       tell(error);
     }
   });
-  return el("li", {}, el("span", { class: "ops-name" }, showHidden(`${raw.operation} → ${raw.backend}`)), state, el("span", {}, t("ops_attempts", { count: raw.attempts })),
+  return el("li", {}, el("span", { class: "ops-name" }, showHidden(`${wordsFor("delivery_of", raw.operation)} → ${wordsFor("part", raw.backend)}`)), state, el("span", {}, t("ops_attempts", { count: raw.attempts })),
     el("span", {}, formatFull(raw.created_at)), el("span", { class: "ops-detail" }, showHidden(raw.last_error ?? "")), raw.status === "delivered" ? null : retry);
 }
 
