@@ -1,8 +1,12 @@
-"""The process is killed in the middle of writing: what was acknowledged is there, and whole."""
+"""A store whose process is killed or whose disk is full."""
 
+import json
+import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.streams.text
@@ -12,8 +16,63 @@ from gateway.ids import ConversationId, TurnId
 from tests.conformance.suites.conversation_values import ANN, Stores
 from tests.support.stores import open_file, stores_on
 
-SCRIPT = Path(__file__).with_name("writing_until_killed.py")
+SCRIPT = Path(__file__).with_name("full_disk.py")
 pytestmark = pytest.mark.fault
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[list[str]]:
+    """Return what the script needs for a disk of its own, or a limit where none can be mounted."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1200k", "tmpfs", str(disk)],
+        capture_output=True,
+        check=False,
+    )
+    if mounted.returncode:
+        yield [str(disk), "400000"]
+        return
+    yield [str(disk)]
+    subprocess.run(["umount", str(disk)], check=True, capture_output=True)
+
+
+async def outcome(arguments: list[str]) -> dict[str, Any]:
+    with anyio.fail_after(120):
+        done = await anyio.run_process([sys.executable, str(SCRIPT), *arguments], stderr=None)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def check(found: dict[str, Any], reason: str) -> None:
+    refused = f"The database cannot be written: {reason}."
+    assert found == {
+        "refused": refused,
+        "written": found["written"],
+        "kept": found["written"],
+        "ping_full": refused,
+        "waiting": 51,
+        "events": list(range(1, 52)),
+        "last": "turn.completed",
+        "state": "completed",
+        "ping_after": None,
+        "check": "ok",
+    }
+    assert found["written"] > 0
+
+
+async def test_a_full_disk_refuses_keeps_and_recovers(small_disk: list[str]) -> None:
+    limited = len(small_disk) > 1
+    check(
+        await outcome(small_disk), "the disk failed or is full" if limited else "the disk is full"
+    )
+
+
+async def test_a_file_that_may_not_grow_refuses_keeps_and_recovers(tmp_path: Path) -> None:
+    check(await outcome([str(tmp_path), "400000"]), "the disk failed or is full")
+
+
+KILLED_SCRIPT = Path(__file__).with_name("writing_until_killed.py")
 
 
 async def written_until_killed(directory: Path, lines: int) -> dict[str, set[str]]:
@@ -21,7 +80,7 @@ async def written_until_killed(directory: Path, lines: int) -> dict[str, set[str
     said: dict[str, set[str]] = defaultdict(set)
     text = ""
     async with await anyio.open_process(
-        [sys.executable, str(SCRIPT), str(directory)], stderr=None
+        [sys.executable, str(KILLED_SCRIPT), str(directory)], stderr=None
     ) as process:
         assert process.stdout is not None
         async for chunk in anyio.streams.text.TextReceiveStream(process.stdout):
@@ -40,7 +99,7 @@ async def all_turns(stores: Stores) -> set[str]:
     return {conversation.id.removeprefix("cnv_") for conversation in page.conversations}
 
 
-async def check(stores: Stores, said: dict[str, set[str]]) -> None:
+async def check_killed(stores: Stores, said: dict[str, set[str]]) -> None:
     names = await all_turns(stores)
     assert said["accepted"] <= names
     assert len(names - said["accepted"]) <= 1, "one may be committed and not yet acknowledged"
@@ -72,7 +131,7 @@ async def test_a_kill_in_mid_write_loses_nothing_that_was_acknowledged(tmp_path:
             for what, names in (await written_until_killed(tmp_path, lines)).items():
                 said[what] |= names
             async with open_file(tmp_path) as database:
-                await check(stores_on(database), said)
+                await check_killed(stores_on(database), said)
                 rows = await database.rows("PRAGMA integrity_check")
                 assert rows[0][0] == "ok"
                 last = await stores_on(database).events.last_seq()

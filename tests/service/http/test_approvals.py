@@ -1,11 +1,15 @@
-"""Approvals over HTTP."""
+"""Approvals, tokens and health over HTTP."""
 
 from pathlib import Path
 
+import anyio
+import anyio.lowlevel
 import pytest
 
+from gateway.http.context import HttpLimits
+from gateway.version import VERSION
 from tests.service.http.reading import reading
-from tests.service.http.stage import ASK, Json, assert_error, staged
+from tests.service.http.stage import ASK, HOLD, Json, Stage, assert_error, staged
 
 
 @pytest.mark.parametrize("decision", ["allow", "deny"])
@@ -60,3 +64,141 @@ async def test_an_answer_that_does_not_fit_names_the_field(
     async with staged(tmp_path) as stage:
         answer = await stage.client().post("/approvals/apr_x", json=body)
         assert assert_error(answer, 422, "invalid_request")["details"] == {"field": field}
+
+
+async def take_back(stage: Stage, user: str) -> None:
+    path = anyio.Path(stage.settings.tokens_file or "")
+    lines = (await path.read_text()).splitlines()
+    await path.write_text("\n".join(line for line in lines if not line.startswith(f"{user} ")))
+
+
+async def test_a_token_taken_out_of_the_file_lets_nobody_in_and_ends_its_streams(
+    tmp_path: Path,
+) -> None:
+    async with (
+        staged(tmp_path, users=("ada", "bob"), on_port=True) as stage,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(stage.app.state.tokens.watch)
+        ada, bob = stage.client("ada"), stage.client("bob")
+        async with (
+            reading(ada, "POST", "/chat/stream", json={"message": HOLD}) as lost,
+            reading(bob, "POST", "/chat/stream", json={"message": HOLD}) as kept,
+        ):
+            for stream in (lost, kept):
+                await stream.until("text.delta")
+            await take_back(stage, "ada")
+            (last,) = await lost.rest()
+            assert (last.type, last.data["error"]["code"]) == ("error", "unauthorised")
+            assert_error(await ada.get("/conversations"), 401, "unauthorised")
+            stage.release()
+            assert (await kept.rest())[-1].type == "turn.completed"
+        assert (await bob.get("/conversations")).status_code == 200
+        tasks.cancel_scope.cancel()
+
+
+async def test_unknown_tokens_are_limited_and_a_known_one_is_served_all_the_same(
+    tmp_path: Path,
+) -> None:
+    async with staged(tmp_path, users=("ada",)) as stage:
+        stranger = stage.client()
+        stranger.headers["Authorization"] = "Bearer candor_guess"
+        for _ in range(10):
+            assert_error(await stranger.get("/conversations"), 401, "unauthorised")
+        limited = await stranger.get("/conversations")
+        assert_error(limited, 429, "too_many_attempts")
+        assert int(limited.headers["retry-after"]) > 0
+        assert (await stage.client("ada").get("/conversations")).status_code == 200
+        assert_error(await stage.client().get("/conversations"), 401, "unauthorised")
+
+
+async def fine() -> str | None:
+    await anyio.lowlevel.checkpoint()
+    return None
+
+
+async def at_fault() -> str | None:
+    await anyio.lowlevel.checkpoint()
+    return "There is no agent binary."
+
+
+async def silent() -> str | None:
+    await anyio.sleep_forever()
+    return None
+
+
+async def broken() -> str | None:
+    await anyio.lowlevel.checkpoint()
+    raise RuntimeError("secret of /etc")
+
+
+async def test_a_server_is_alive_whatever_its_parts_say(tmp_path: Path) -> None:
+    async with staged(tmp_path, pings={"agent": at_fault}) as stage:
+        answer = await stage.client().get("/healthz")
+        assert (answer.status_code, answer.json()) == (200, {"ok": True})
+        assert (await stage.client().head("/healthz")).status_code == 200
+
+
+async def test_a_server_is_ready_when_each_part_is(tmp_path: Path) -> None:
+    async with staged(tmp_path, pings={"agent": fine, "database": fine}) as stage:
+        answer = await stage.client().get("/readyz")
+        assert answer.status_code == 200
+        body = answer.json()
+        assert body.pop("version") == VERSION
+        assert body == {
+            "ready": True,
+            "demo": True,
+            "model": "candor-demo",
+            "parts": {"agent": {"ok": True}, "database": {"ok": True}},
+        }
+
+
+async def test_the_part_at_fault_is_named_and_the_others_are_asked_all_the_same(
+    tmp_path: Path,
+) -> None:
+    pings = {"agent": at_fault, "slow": silent, "broken": broken, "database": fine}
+    quick = HttpLimits(ping_deadline_s=0.05)
+    async with staged(tmp_path, pings=pings, limits=quick) as stage:
+        answer = await stage.client().get("/readyz")
+        assert answer.status_code == 503
+        assert answer.json()["ready"] is False
+        parts = answer.json()["parts"]
+        assert list(parts) == list(pings)
+        assert parts["agent"] == {"ok": False, "message": "There is no agent binary."}
+        assert parts["slow"]["ok"] is False
+        assert "secret" not in parts["broken"]["message"]
+        assert parts["database"] == {"ok": True}
+
+
+async def test_a_part_that_turns_can_do_without_is_told_and_keeps_nobody_from_serving(
+    tmp_path: Path,
+) -> None:
+    async def gone() -> dict[str, str]:
+        await anyio.lowlevel.checkpoint()
+        return {"state": "unavailable", "detail": "It is damaged."}
+
+    async def tells() -> dict[str, str]:
+        await anyio.lowlevel.checkpoint()
+        return {"kind": "off", "message": "No kernel sandbox."}
+
+    async with staged(tmp_path, pings={"memory": gone, "sandbox": tells}) as stage:
+        answer = await stage.client().get("/readyz")
+        assert (answer.status_code, answer.json()["ready"]) == (200, True)
+        assert answer.json()["parts"] == {
+            "memory": {"ok": False, "state": "unavailable", "detail": "It is damaged."},
+            "sandbox": {"ok": True, "kind": "off", "message": "No kernel sandbox."},
+        }
+
+
+async def test_a_server_that_goes_down_is_not_ready(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        await stage.chat.intake.shut_down(grace_s=0)
+        assert (await stage.client().get("/readyz")).status_code == 503
+        assert (await stage.client().get("/healthz")).status_code == 200
+
+
+async def test_metrics_are_given_as_text(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        answer = await stage.client().get("/metrics")
+        assert answer.headers["content-type"].startswith("text/plain; version=")
+        assert "candor_sse_readers 0.0" in answer.text

@@ -1,9 +1,14 @@
-"""Every route that reads a body refuses one that is too large, broken or not called JSON."""
+"""Bodies and callers that each route refuses."""
 
+import json
 from pathlib import Path
+from typing import Any
 
-from tests.service.http.every_route import ROUTES, UNKNOWN, WITH_BODY, send
-from tests.service.http.stage import assert_error, staged
+import anyio
+import anyio.abc
+
+from tests.service.http.every_route import OPEN, ROUTES, UNKNOWN, WITH_BODY, WITH_IDS, send
+from tests.service.http.stage import LIMIT_S, Stage, assert_error, staged
 
 
 async def test_every_route_refuses_a_body_that_says_it_is_too_large(tmp_path: Path) -> None:
@@ -67,3 +72,121 @@ async def test_json_may_name_its_charset(tmp_path: Path) -> None:
             headers={"Content-Type": "Application/JSON; charset=utf-8"},
         )
         assert answer.json()["reply"] == "You said: é"
+
+
+FOREIGN = [
+    {"Host": "evil.example"},
+    {"Host": "192.168.1.1"},
+    {"Origin": "https://evil.example"},
+    {"Origin": "null"},
+]
+OWN_HOSTS = ["localhost", "LOCALHOST:8000", "127.0.0.1:8000", "127.0.0.1:", "[::1]", "[::1]:9"]
+
+
+async def test_every_route_refuses_a_host_or_page_that_is_not_ours(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        for method, template in ROUTES:
+            for headers in FOREIGN:
+                answer = await send(client, method, template, UNKNOWN, headers=headers)
+                assert_error(answer, 403, "forbidden")
+        for host in OWN_HOSTS:
+            answer = await client.get("/conversations", headers={"Host": host})
+            assert answer.status_code == 200
+
+
+async def test_what_changes_something_is_refused_to_another_site_that_names_no_page(
+    tmp_path: Path,
+) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        for method, template in ROUTES:
+            headers = {"Sec-Fetch-Site": "cross-site"}
+            if not template.endswith("/events"):
+                answer = await send(client, method, template, UNKNOWN, headers=headers)
+                assert (answer.status_code == 403) == (method != "GET"), template
+
+
+async def test_every_route_but_the_page_and_its_pulse_needs_a_token(tmp_path: Path) -> None:
+    async with staged(tmp_path, users=("ada",)) as stage:
+        token = stage.tokens["ada"]
+        given = [None, "", "Bearer", "Bearer wrong", f"Basic {token}", f"Bearer {token}x", token]
+        client = stage.client()
+        for method, template in ROUTES:
+            for credentials in given:
+                headers = {} if credentials is None else {"Authorization": credentials}
+                answer = await send(client, method, template, UNKNOWN, headers=headers)
+                if template in OPEN:
+                    assert answer.status_code != 401
+                elif answer.status_code == 429:  # one more of many unknown tokens
+                    assert_error(answer, 429, "too_many_attempts")
+                    assert credentials not in {None, "", "Bearer"}
+                else:
+                    assert_error(answer, 401, "unauthorised")
+                    assert answer.headers["www-authenticate"] == "Bearer"
+        assert_error(await client.get("/no-such-route"), 401, "unauthorised")
+        twice = [("Authorization", f"Bearer {token}"), ("Authorization", "Bearer other")]
+        assert_error(await client.get("/conversations", headers=twice), 401, "unauthorised")
+
+
+async def test_no_token_is_asked_for_before_the_size_of_a_body_is_known(tmp_path: Path) -> None:
+    async with staged(tmp_path, users=("ada",), max_body_bytes=1024) as stage:
+        answer = await stage.client().post("/chat", content=b"x" * 1025)
+        assert_error(answer, 413, "body_too_large")
+
+
+async def test_an_id_that_never_was_is_not_found(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        for method, template in WITH_IDS:
+            assert_error(await send(stage.client(), method, template, UNKNOWN), 404, "not_found")
+
+
+HEAD = (
+    b"POST /chat HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    b"Connection: close\r\n"
+)
+
+
+async def _all(stream: anyio.abc.ByteStream) -> tuple[int, dict[str, Any]]:
+    received = b""
+    with anyio.fail_after(LIMIT_S):
+        try:
+            while True:
+                received += await stream.receive()
+        except anyio.EndOfStream:
+            head, _, body = received.partition(b"\r\n\r\n")
+            return int(head.split()[1]), json.loads(body)
+
+
+async def _exchange(stage: Stage, sent: bytes) -> tuple[int, dict[str, Any]]:
+    assert stage.port is not None
+    async with await anyio.connect_tcp("127.0.0.1", stage.port) as stream:
+        await stream.send(sent)
+        return await _all(stream)
+
+
+async def test_a_body_in_pieces_is_counted_as_it_comes(tmp_path: Path) -> None:
+    async with staged(tmp_path, on_port=True, max_body_bytes=1024) as stage:
+        piece = b"200\r\n" + b"x" * 512 + b"\r\n"
+        sent = HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + 3 * piece
+        status, body = await _exchange(stage, sent)  # its end is never sent
+        assert (status, body["error"]["code"]) == (413, "body_too_large")
+
+
+async def test_a_client_that_sends_far_too_much_still_gets_to_read_why(tmp_path: Path) -> None:
+    async with staged(tmp_path, on_port=True) as stage:
+        answer = await stage.client().post("/chat", content=b"x" * 20_000_000)
+        assert_error(answer, 413, "body_too_large")
+
+
+async def test_a_client_that_leaves_in_the_middle_of_its_body_does_no_harm(
+    tmp_path: Path,
+) -> None:
+    async with staged(tmp_path, on_port=True) as stage:
+        assert stage.port is not None
+        async with await anyio.connect_tcp("127.0.0.1", stage.port) as stream:
+            await stream.send(HEAD + b'Content-Length: 20\r\n\r\n{"mess')
+        answer = await stage.client().post("/chat", json={"message": "hi"})
+        assert answer.status_code == 200
+        conversations = (await stage.client().get("/conversations")).json()["conversations"]
+        assert len(conversations) == 1

@@ -1,20 +1,27 @@
-"""Case memory in turns, with the real memory and the scripted engine."""
+"""Case memory, recalled memory and a person's own rules in a turn."""
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gateway.assemble import Services
 from gateway.conversations.model import ConversationChange
+from gateway.errors import StartError
+from gateway.ids import LOCAL_USER, ConversationId
 from gateway.ids import LOCAL_USER as ME
-from gateway.ids import ConversationId
 from gateway.turns.case_tools import CASE_SERVER
 from gateway.turns.memory_tools import MEMORY_SERVER
-from memory.scope import Scope
+from memory.recall.query import RECALLED_KINDS, QueryPack
+from memory.scope import Scope, SearchScope
+from tests.support.builders import REMEMBERED, Memory
 from tests.support.services import (
     ask,
     events_of,
+    journal_of,
+    of_kind,
     result_of,
     running_services,
     script,
@@ -119,3 +126,81 @@ async def test_the_servers_switch_takes_case_memory_from_every_agent(tmp_path: P
         assert result["tools"][0]["status"] == "failed"
         (client,) = scripted_engine(services).clients
         assert client._spec.servers == (MEMORY_SERVER,)  # noqa: SLF001
+
+
+async def test_what_memory_gives_reaches_the_model_the_client_and_the_journal(
+    tmp_path: Path,
+) -> None:
+    memory = Memory(REMEMBERED)
+    async with running_services(tmp_path, memory=memory, recall_deadline_ms=300) as services:
+        accepted = await send(services, script({"echo": "context"}))
+        result = await result_of(services, accepted)
+        events = await events_of(services, accepted)
+        lines = await journal_of(services, result)
+    assert result["reply"] == "Ann likes tea."
+    assert result["memory"]["injected"][0]["id"] == "epi_1"
+    told = of_kind(events, "memory.injected")[0]
+    assert {key: told[key] for key in result["memory"]} == result["memory"]
+    context = lines[1]
+    assert (context["kind"], context["text"]) == ("context", "Ann likes tea.")
+    (asked,) = memory.asked
+    assert asked.deadline_s is not None
+    assert 0 < asked.deadline_s <= 0.24
+    assert asked == QueryPack(
+        queries=(script({"echo": "context"}),),
+        scope=SearchScope(owner_id=ME, or_without=("project_id",)),
+        kinds=RECALLED_KINDS,
+        conversation_id=result["conversation_id"],
+        deadline_s=asked.deadline_s,
+    )
+
+
+READ = {"tool": "Read", "input": {"file_path": "a.txt"}}
+DONE = {"text": "done"}
+
+
+def _rules(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "rules.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+async def test_a_rule_asks_a_person_also_about_a_call_that_changes_nothing(tmp_path: Path) -> None:
+    file = _rules(tmp_path, '[[ask]]\ntools = ["Read"]\n')
+    async with running_services(tmp_path, approvals="on", policy_file=file) as services:
+        accepted = await send(services, script(READ, DONE))
+        events = await events_of(services, accepted, until="approval.requested")
+        question = of_kind(events, "approval.requested")[0]
+        services.chat.approvals.answer(LOCAL_USER, question["approval_id"], "allow")
+        result = await result_of(services, accepted)
+    assert question["name"] == "Read"
+    assert result["outcome"] == "answered"
+
+
+async def test_what_a_file_takes_away_or_adds_holds_for_the_turns(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "s.txt").write_text("s", encoding="utf-8")
+    file = _rules(
+        tmp_path,
+        f'[commands]\nforbid = ["ls"]\n[directories]\nread_only = ["{tmp_path}/shared"]\n',
+    )
+    calls = [
+        {"tool": "Bash", "input": {"command": "ls"}},
+        {"tool": "Bash", "input": {"command": f"cp a.txt {tmp_path}/shared/a.txt"}},
+        {"tool": "Read", "input": {"file_path": f"{tmp_path}/shared/s.txt"}},
+    ]
+    statuses = []
+    for given in (file, None):
+        async with running_services(tmp_path, policy_file=given) as services:
+            result = await ask(services, script(*calls, DONE))
+        statuses.append([tool["status"] for tool in result["tools"]])
+    assert statuses == [["denied", "denied", "ok"], ["ok", "denied", "denied"]]
+    assert [path.name for path in (tmp_path / "shared").iterdir()] == ["s.txt"]
+
+
+async def test_nothing_is_opened_on_a_file_with_a_mistake(tmp_path: Path) -> None:
+    file = _rules(tmp_path, '[commands]\nallow = ["gerp"]\n')
+    with pytest.raises(StartError, match=r"rules\.toml, line 2: .*did you mean grep\.$"):
+        async with running_services(tmp_path, policy_file=file):
+            pass
+    assert not list((tmp_path / "data").iterdir())

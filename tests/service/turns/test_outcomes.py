@@ -1,5 +1,7 @@
-"""What a turn ends with, and what is told of it on the way, with the scripted engine."""
+"""Outcomes, steps and forced summaries of turns."""
 
+import sqlite3
+from contextlib import closing
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
@@ -9,6 +11,9 @@ import anyio
 import pytest
 
 from gateway.engine.events import RunFinished
+from gateway.errors import NotFound
+from gateway.ids import LOCAL_USER as ME
+from gateway.ids import UserId
 from gateway.turns.gate import TurnGate
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Allow, Deny, Verdict
@@ -24,6 +29,7 @@ from tests.support.services import (
     result_of,
     running_services,
     script,
+    scripted_engine,
     send,
 )
 
@@ -194,3 +200,95 @@ async def test_text_that_may_not_be_whole_is_told_as_such(
         result = await ask(services, "hello")
     assert (result["outcome"], result["stop_reason"]) == ("answered", reason)
     assert codes(result["notices"]) == [notice]
+
+
+STORED = "SELECT sum(length(data)) FROM events WHERE type = 'turn.completed'"
+STEPS = (
+    {"thinking": "Look first.", "text": "I look."},
+    {"tool": "Bash", "input": {"command": "cat   a.txt"}},
+    {"text": "Now I write."},
+    {"tool": "Write", "input": {"file_path": "b.txt", "content": "known-secret-4711"}},
+    {"text": "Done."},
+)
+
+
+async def test_the_calls_of_a_finished_turn_open_to_their_input_and_output(tmp_path: Path) -> None:
+    async with running_services(tmp_path, approvals="on") as services:
+        reader, conversations = services.chat.reader, services.chat.conversations
+        accepted = await send(services, script(*STEPS))
+        events = await events_of(services, accepted, until="approval.requested")
+        question = of_kind(events, "approval.requested")[0]
+        place = (accepted.conversation_id, accepted.turn_id)
+        assert (await reader.tool_call(ME, *place, 2))["status"] is None
+        services.chat.approvals.answer(ME, question["approval_id"], "allow")
+        result = await result_of(services, accepted)
+        assert [step.get("text") or step.get("index") for step in result["steps"]] == [
+            *("Look first.", "I look.", 1, "Now I write.", 2, 2, "Done.")
+        ]
+        assert result["steps"][5] == {
+            "type": "approval",
+            "approval_id": question["approval_id"],
+            "index": 2,
+            "decision": "allow",
+            "by": "user",
+        }
+        read, write = [await reader.tool_call(ME, *place, index) for index in (1, 2)]
+        assert (read["input"], read["output"]) == ({"command": "cat   a.txt"}, "alpha")
+        assert read["ran"] == {"command": "cat -- a.txt"}
+        assert {key: read[key] for key in result["tools"][0]} == result["tools"][0]
+        assert "4711" not in str(write)
+        for user, index in ((UserId("bob"), 1), (ME, 3), (ME, 0)):
+            with pytest.raises(NotFound):
+                await reader.tool_call(user, *place, index)
+        ended = of_kind(await events_of(services, accepted), "turn.completed")
+        assert ended == [result], (
+            "it is stored once, and read with the turn and with its last event"
+        )
+        with closing(sqlite3.connect(services.settings.data_dir / "candor.sqlite3")) as database:
+            assert database.execute(STORED).fetchone() == (0,)
+        fork = await conversations.fork(ME, *place)
+        (copy,) = await conversations.messages(ME, fork, limit=9, before_seq=None)
+        assert (await reader.tool_call(ME, fork, copy.id, 1))["output"] == "alpha"
+        await conversations.delete(ME, accepted.conversation_id)
+        with pytest.raises(NotFound) as gone:
+            await reader.tool_call(ME, fork, copy.id, 1)
+        assert gone.value.specific_code == "call_deleted"
+
+
+async def test_a_summary_that_only_calls_tools_is_broken_off(tmp_path: Path) -> None:
+    calling = {"tools": [LS] * 50}
+    async with running_services(tmp_path) as services:
+        result = await ask(services, script(LS, SILENT, {"on_followup": [calling]}))
+        lines = await journal_of(services, result)
+    forbidden = [
+        line for line in lines if line["kind"] == "permission" and line["verdict"] == "deny"
+    ]
+    assert len(forbidden) == 3, "fifty were to come"
+    assert result["outcome"] == "tool_failed"
+    assert [tool["status"] for tool in result["tools"]] == ["ok", *["denied"] * 3]
+    assert result["reply"].startswith("Until then: Bash: ls succeeded. This was not carried out. ")
+    assert codes(result["notices"]) == ["forced_summary", "summary_failed", "tools_failed"]
+
+
+async def test_a_summary_that_fails_leaves_the_tool_outcomes_as_the_reply(tmp_path: Path) -> None:
+    failure = {"drop": True, "times": 20}
+    async with running_services(tmp_path) as services:
+        result = await ask(services, script(CURL, SILENT, {"on_followup": [failure]}))
+    assert (result["outcome"], result["stop_reason"]) == ("tool_failed", "end_turn")
+    assert "curl http://x was denied" in result["reply"]
+    assert {"forced_summary", "summary_failed", "tools_failed"} <= set(codes(result["notices"]))
+
+
+async def test_a_process_that_dies_in_the_summary_leaves_the_outcomes_and_a_fresh_start(
+    tmp_path: Path,
+) -> None:
+    dying = {"text": "half a sum", "delta_delay_ms": 60_000}
+    async with running_services(tmp_path) as services:
+        accepted = await send(services, script(LS, SILENT, {"on_followup": [dying]}))
+        await events_of(services, accepted, until="text.delta")
+        await scripted_engine(services).clients[0].kill()
+        result = await result_of(services, accepted)
+        after = await ask(services, "hello", accepted.conversation_id)
+    assert result["outcome"] == "empty"
+    assert result["reply"].endswith("What it did: Bash: ls succeeded.")
+    assert after["outcome"] == "answered"

@@ -1,11 +1,19 @@
-"""What a scrape shows."""
+"""Metrics, rate limits, and databases of something else."""
 
 import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import get_args
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from gateway.errors import StartError
+from gateway.lost_data import DATABASE, refuse_lost_database_blocking
 from gateway.observability.metrics import OTHER, GaugeName, Metrics
+from gateway.rate_limit import RateLimit
+from tests.support.services import settings_below
 
 PROMISED = {
     "turns_total",
@@ -124,3 +132,43 @@ def test_a_gauge_that_fails_spoils_itself_alone() -> None:
     found = samples(metrics)
     assert found["live_clients"] != found["live_clients"]
     assert found["warm_clients"] == 2
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_burst_is_allowed_and_then_one_in_a_while_and_in_time_a_burst_again() -> None:
+    clock = Clock()
+    limit: RateLimit[str] = RateLimit(burst=3, every_s=2, max_keys=9, clock=clock)
+    assert [limit.take("a") for _ in range(5)] == [True, True, True, False, False]
+    assert limit.wait_s("a") == 2
+    clock.now += 2
+    assert [limit.take("a") for _ in range(2)] == [True, False]
+    clock.now += 60
+    assert [limit.take("a") for _ in range(4)] == [True, True, True, False]
+
+
+def test_keys_do_not_share_and_the_oldest_is_forgotten_first() -> None:
+    limit: RateLimit[int] = RateLimit(burst=1, every_s=2, max_keys=10, clock=Clock())
+    assert all(limit.take(n) for n in range(20))
+    assert [limit.take(n) for n in (19, 10, 0)] == [False, False, True]
+
+
+def test_a_database_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    settings = settings_below(tmp_path)
+    settings.data_dir.mkdir()
+    file = settings.data_dir / DATABASE
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE items (id TEXT)")
+    before = file.read_bytes()
+    with pytest.raises(StartError, match="without conversations"):
+        refuse_lost_database_blocking(settings)
+    assert file.read_bytes() == before
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("ALTER TABLE items RENAME TO conversations")
+    refuse_lost_database_blocking(settings)

@@ -1,9 +1,14 @@
-"""The words of mixed text."""
+"""Words and periods of a text, and loops that are started again."""
 
+from datetime import UTC, datetime
+
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory.background import keep_running
+from memory.periods import asked_time, date_in
 from memory.terms import characters, is_character, terms
 
 
@@ -68,3 +73,86 @@ def test_words_are_letters_and_digits_alone(text: str) -> None:
 def test_every_two_neighbours_are_a_word(text: str) -> None:
     words = terms(text)
     assert words == [text[n : n + 2] for n in range(len(text) - 1)]
+
+
+NOW = datetime(2026, 11, 23, 9, tzinfo=UTC)  # a Monday
+ASKED = """
+What did I do last week about Halden? | 2026-11-16 | 2026-11-22
+what happened in June last year | 2025-06-01 | 2025-06-30
+which incident was in September? | 2026-09-01 | 2026-09-30
+what was on 12 November | 2026-11-12 | 2026-11-12
+March 3, 2025 | 2025-03-03 | 2025-03-03
+last Thursday | 2026-11-19 | 2026-11-19
+two weeks ago | 2026-11-09 | 2026-11-15
+1999年前 | 1999-01-01 | 1999-12-31
+the day before yesterday | 2026-11-21 | 2026-11-21
+in the past 3 days | 2026-11-20 | 2026-11-23
+in 2025 | 2025-01-01 | 2025-12-31
+上周我们谈了什么 | 2026-11-16 | 2026-11-22
+上周三开了什么会 | 2026-11-18 | 2026-11-18
+去年八月签了谁 | 2025-08-01 | 2025-08-31
+十二月的计划 | 2025-12-01 | 2025-12-31
+三天前 | 2026-11-20 | 2026-11-20
+两个月前 | 2026-09-01 | 2026-09-30
+2026年3月5日 | 2026-03-05 | 2026-03-05
+May I use this? | None | None
+合同三个月 | None | None
+30 February 2026 | None | None
+2026年2月30日 | None | None
+2月30号的会，还有三月的 | 2026-03-01 | 2026-03-31
+"""
+
+
+def test_periods_are_read_in_both_languages() -> None:
+    wrong = []
+    for line in ASKED.strip().splitlines():
+        question, first, last = line.split(" | ")
+        period = asked_time(question, NOW).period
+        read = (str(period.first), str(period.last)) if period else ("None", "None")
+        wrong += [(question, read)] if read != (first, last) else []
+    assert not wrong
+
+
+def test_words_for_time_are_left_out_of_the_rest() -> None:
+    asked = asked_time("The latest invoice of last month", NOW)
+    assert asked.rest.split() == ["the", "invoice", "of"]
+    assert asked.is_newest
+    assert asked_time("最近一次周报", NOW).is_newest
+    assert not asked_time("周报", NOW).is_newest
+
+
+def test_a_date_in_a_text_needs_its_year() -> None:
+    assert date_in("日期：2026年3月5日") == datetime(2026, 3, 5, tzinfo=UTC)
+    assert date_in("## 2026-11 and later") == datetime(2026, 11, 1, tzinfo=UTC)
+    assert date_in("on 5 March") is None
+
+
+async def test_a_loop_that_raises_is_started_again_and_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    faults = [OSError("no descriptor is left"), ExceptionGroup("two", [ValueError(), OSError()])]
+    failed: list[str] = []
+
+    async def run() -> None:
+        await anyio.lowlevel.checkpoint()
+        if faults:
+            raise faults.pop()
+
+    with anyio.fail_after(30):
+        await keep_running("files", run, failed.append, pause_s=0)
+    assert failed == ["files", "files"]
+    assert [record.message for record in caplog.records] == ["background_loop_failed"] * 2
+
+
+async def test_a_cancelled_loop_is_not_started_again() -> None:
+    starts: list[int] = []
+
+    async def run() -> None:
+        starts.append(1)
+        await anyio.sleep_forever()
+
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(keep_running, "files", run)
+        assert starts == [1]  # it has started when the task has
+        tasks.cancel_scope.cancel()
+    assert starts == [1]

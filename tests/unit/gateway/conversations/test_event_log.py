@@ -1,16 +1,18 @@
-"""The event log on real stores: stored before shown, each once, in order, with an ending that is told last."""
+"""The event log: numbering, commits, readers, and deletions."""
 
 import json
 from pathlib import Path
 
 import anyio
 import anyio.lowlevel
+import pytest
 
 from gateway.conversations.event_log import open_event_log
-from gateway.conversations.model import COMPLETED
-from tests.conformance.suites.conversation_values import ended
+from gateway.conversations.model import COMPLETED, TurnEvent
+from gateway.ids import ConversationId
+from tests.conformance.suites.conversation_values import AT, ended
 from tests.support.stores import open_file, stores_on
-from tests.unit.gateway.conversations.faulty_log import WAIT_S, numbers, running, take
+from tests.unit.gateway.conversations.faulty_log import LONG_S, WAIT_S, numbers, running, take
 
 
 async def test_events_are_numbered_from_one_without_gaps_and_carry_their_ids(
@@ -123,3 +125,146 @@ async def test_what_waits_when_the_log_is_stopped_is_stored_first(tmp_path: Path
         bench.disk.full = False
     async with running(tmp_path) as bench:
         assert numbers(await bench.stored()) == [1, 2]
+
+
+async def test_a_reader_beside_the_writer_needs_no_store(tmp_path: Path) -> None:
+    async with running(tmp_path) as bench:
+        one, events = await bench.begin("a1", "a")
+        async with bench.log.subscribe(one.conversation_id, 0) as reader:
+            for k in range(20):
+                events.emit("notice", text=str(k))
+                await take(reader, 1)
+        assert bench.events.reads == 0
+
+
+async def test_a_reader_of_one_turn_hears_nothing_of_the_next(tmp_path: Path) -> None:
+    async with running(tmp_path, window=4) as bench:
+        one, first = await bench.begin("a1", "a")
+        two, second = await bench.begin("a2", "a", create=False)
+        got: list[TurnEvent] = []
+
+        async def read() -> None:
+            async with bench.log.subscribe(one.conversation_id, 0, turn_id=two.id) as reader:
+                async for batch in reader.until_completed(LONG_S):
+                    assert batch, "other turns' events woke it"
+                    got.extend(batch)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read)
+            for k in range(10):
+                first.emit("notice", text=str(k))
+                if k % 2:
+                    second.emit("notice", text=str(k))
+                await bench.until_stored()
+                await anyio.wait_all_tasks_blocked()
+            await first.complete(ended(one), {})
+            await second.complete(ended(two), {})
+        assert numbers(got) == [1, 2, 3, 4, 5, 6]
+        assert {each.turn_id for each in got} == {two.id}
+
+
+async def test_what_is_shown_while_the_store_is_read_is_not_skipped(tmp_path: Path) -> None:
+    """The window may run over between the store's answer, "nothing", and the reader's next step."""
+    async with running(tmp_path, window=2) as bench:
+        _, others = await bench.begin("b1", "b")
+        others.emit("notice", text="so that a new reader begins by asking the store")
+        await bench.until_stored()
+        one, events = await bench.begin("a1", "a")
+
+        async def overflow() -> None:
+            bench.events.before_answer = None
+            for k in range(9):
+                events.emit("notice", text=str(k))
+            await bench.until_stored()
+
+        async with bench.log.subscribe(one.conversation_id, 0) as reader:
+            bench.events.before_answer = overflow
+            assert numbers(await take(reader, 9)) == list(range(1, 10))
+
+
+async def test_leaving_frees_the_channel_whatever_ended_the_reading(tmp_path: Path) -> None:
+    async with running(tmp_path) as bench:
+        one, events = await bench.begin("a1", "a")
+        with pytest.raises(LookupError):
+            async with bench.log.subscribe(one.conversation_id, 0):
+                raise LookupError
+        with anyio.CancelScope() as scope:
+            async with bench.log.subscribe(one.conversation_id, 0) as reader:
+                scope.cancel()
+                await reader.next(LONG_S)
+        assert bench.log.feed.readers_of() == 0
+        events.emit("notice", text="nobody reads")
+        await bench.until_stored()
+        assert bench.log.feed.readers_of() == 0
+
+
+async def test_a_call_that_is_cancelled_takes_nothing(tmp_path: Path) -> None:
+    async with running(tmp_path, window=3) as bench:
+        one, events = await bench.begin("a1", "a")
+        got: list[int] = []
+        async with bench.log.subscribe(one.conversation_id, 0) as reader:
+            for k in range(60):
+                events.emit("notice", text=str(k))
+                with anyio.CancelScope() as scope:
+                    if k % 3 == 0:
+                        scope.cancel()
+                    async with anyio.create_task_group() as tasks:
+
+                        async def soon(depth: int = k % 5) -> None:
+                            for _ in range(depth):
+                                await anyio.lowlevel.checkpoint()
+                            scope.cancel()
+
+                        tasks.start_soon(soon)
+                        got += numbers(await reader.next(LONG_S))
+                        tasks.cancel_scope.cancel()
+            await bench.until_stored()
+            while found := await reader.next(0):
+                got += numbers(found)
+        assert got == list(range(1, 61))
+
+
+async def test_a_deletion_wakes_each_reader_once(tmp_path: Path) -> None:
+    async with running(tmp_path) as bench:
+        one, _ = await bench.begin("a1", "a")
+        woken: list[list[TurnEvent]] = []
+
+        async def read() -> None:
+            async with bench.log.subscribe(one.conversation_id, 0) as reader:
+                woken.append(await reader.next(LONG_S))
+                assert await reader.next(0.001) == []
+
+        async with (
+            bench.log.subscribe(one.conversation_id, 0) as busy,
+            anyio.create_task_group() as tasks,
+        ):
+            for _ in range(3):
+                tasks.start_soon(read)
+            await anyio.wait_all_tasks_blocked()
+            await bench.stores.conversations.delete(one.conversation_id, AT)
+            bench.log.end_conversation(one.conversation_id)
+            bench.log.end_conversation(ConversationId("cnv_none"))
+            assert await busy.next(LONG_S) == [], "it was not waiting just then"
+        assert woken == [[], [], []]
+
+
+async def test_a_reader_is_given_no_more_at_once_than_it_may_hold(tmp_path: Path) -> None:
+    """From the window and from the store alike; an event that is larger comes alone."""
+    async with running(tmp_path) as bench:
+        one, events = await bench.begin("a1", "a")
+        async with (
+            bench.log.subscribe(one.conversation_id, 0) as beside,
+            bench.log.subscribe(one.conversation_id, 0) as behind,
+        ):
+            for size in [30_000, 30_000, 30_000, 200_000, 1, 1, *[90_000] * 20]:
+                events.emit("notice", text="x" * size)
+            await bench.until_stored()
+            reads = bench.events.reads
+            for reader in (beside, behind):
+                got: list[TurnEvent] = []
+                while len(got) < 26:
+                    some = await reader.next(0)
+                    assert len(some) == 1 or sum(len(event.data) for event in some) <= 65_536
+                    got += some
+                assert numbers(got) == list(range(1, 27))
+            assert bench.events.reads > reads  # the window holds a million characters, not all

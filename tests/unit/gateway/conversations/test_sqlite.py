@@ -1,23 +1,35 @@
-"""What the SQLite stores promise beyond the contracts that every store has."""
+"""Conversations in SQLite: plans, deleted words, older databases, and the queue for memory."""
 
+import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.conversations.model import Conversation, title_of
+from gateway.conversations.model import Conversation, ConversationChange, Turn, title_of
 from gateway.conversations.sqlite import search
+from gateway.conversations.sqlite.conversations import SqliteConversationStore
+from gateway.conversations.sqlite.record_queue import SqliteRecordQueue
+from gateway.conversations.store import KeyedTurn, QueuedChange
+from gateway.ids import ConversationId, TurnId
+from memory.clock import rfc3339
+from memory.record.turn_item import RecordedTurn
+from memory.stores.sqlite.database import open_database
 from memory.stores.sqlite.grams import gram_query, grams
 from tests.conformance.suites.conversation_values import (
     ANN,
+    AT,
     Stores,
     conversation,
     ended,
     event,
     turn,
 )
-from tests.support.stores import open_file, stores_on
+from tests.support.stores import FILE, MIGRATIONS, open_file, stores_on
 
 
 async def test_no_query_of_a_busy_server_reads_a_whole_table_or_sorts(tmp_path: Path) -> None:
@@ -128,3 +140,198 @@ def test_a_title_is_one_short_line(message: str) -> None:
     assert len(title) <= 80
     assert title == " ".join(title.split())
     assert title.rstrip("…") in " ".join(message.split())
+
+
+SECRET = "Nachtfalke 甲乙丙"
+
+
+async def on_disk(directory: Path) -> bytes:
+    files = [path async for path in anyio.Path(directory).iterdir()]
+    return b"".join([await file.read_bytes() for file in files])
+
+
+async def test_nothing_of_a_deleted_conversation_is_on_the_disk_while_the_server_runs(
+    tmp_path: Path,
+) -> None:
+    async with open_file(tmp_path) as database:
+        stores = stores_on(database)
+        one = await stores.turns.accept(
+            turn(message=SECRET), create=conversation(title=SECRET), key=None
+        )
+        await stores.events.append([event(1, one, 1)])
+        assert SECRET.encode() in await on_disk(tmp_path), "else there is nothing to show here"
+        await stores.conversations.delete(one.conversation_id, one.created_at)
+        assert SECRET.encode() not in await on_disk(tmp_path)
+
+
+async def test_its_words_leave_the_search_index_too(tmp_path: Path) -> None:
+    """The index marks what was deleted; merging its segments takes the words out."""
+    async with open_file(tmp_path) as database:
+        stores = stores_on(database)
+        gone = await stores.turns.accept(turn(message=SECRET), create=conversation())
+        kept = await stores.turns.accept(turn("b1", "b", message="kept"), create=conversation("b"))
+        await stores.turns.finish([ended(gone), ended(kept)], [])
+        await stores.conversations.delete(gone.conversation_id, gone.created_at)
+        assert "甲乙".encode() in await on_disk(tmp_path), "else there is nothing to show here"
+        assert await SqliteConversationStore(database).vacuum.vacuum()
+        assert "甲乙".encode() not in await on_disk(tmp_path)
+        found = await stores.conversations.page(ANN, limit=9, query="kept")
+        assert [each_conversation.id for each_conversation in found.conversations] == [
+            kept.conversation_id
+        ]
+        await database.write(
+            lambda writer: writer.execute(
+                "INSERT INTO search_words (search_words) VALUES ('integrity-check')"
+            )
+        )
+
+
+_AT = "'2026-11-20T12:00:00.000Z'"
+OLDER = (
+    f"INSERT INTO conversations (id, user_id, created_at, last_activity_at) VALUES ('cnv_a', 'ann', {_AT}, {_AT})",
+    f"INSERT INTO turns (id, conversation_id, user_id, seq, state, message, created_at) VALUES ('trn_1', 'cnv_a', 'ann', 1, 'queued', 'm', {_AT})",
+    "INSERT INTO idempotency VALUES ('ann', 'k', 'h', 'trn_1')",
+)
+"""What a server left that let keys go with their turns."""
+
+
+async def test_the_keys_of_an_older_database_are_known_and_outlive_their_turns(
+    tmp_path: Path,
+) -> None:
+    older = await open_database(tmp_path / FILE, MIGRATIONS[:2])
+    await older.write(lambda writer: [writer.execute(statement) for statement in OLDER])
+    await older.close()
+    known = KeyedTurn(turn_id=TurnId("trn_1"), request_hash="h")
+    async with open_file(tmp_path) as database:
+        stores = stores_on(database)
+        assert await stores.turns.find_key(ANN, "k") == known
+        await stores.conversations.delete(ConversationId("cnv_a"), AT)
+        assert await stores.turns.find_key(ANN, "k") == known
+
+
+async def test_the_turns_and_texts_of_an_older_database_are_counted_and_found(
+    tmp_path: Path,
+) -> None:
+    older = await open_database(tmp_path / FILE, MIGRATIONS[:3])
+    turns = ("completed", "部署 done"), ("withdrawn", "taken back"), ("running", "still going")
+    texts = (
+        OLDER[0],
+        "UPDATE conversations SET title = 'An Old Title'",
+        *(
+            "INSERT INTO turns (id, conversation_id, user_id, seq, state, message, created_at)"
+            f" VALUES ('trn_{n}', 'cnv_a', 'ann', {n}, '{state}', '{message}', {_AT})"
+            for n, (state, message) in enumerate(turns, start=1)
+        ),
+    )
+    await older.write(lambda writer: [writer.execute(text) for text in texts])
+    await older.close()
+    async with open_file(tmp_path) as database:
+        stores = stores_on(database)
+        found = await stores.conversations.get(ConversationId("cnv_a"), ANN)
+        assert found is not None
+        assert found.turns == 2
+        for query, is_there in {"部署": 1, "old t": 1, "going": 1, "taken": 0}.items():
+            page = await stores.conversations.page(ANN, limit=9, query=query)
+            assert len(page.conversations) == is_there, query
+
+
+RESULT = {"reply": "Fine.", "outcome": "answered", "memory": {"injected": [{"id": "not_1"}]}}
+
+
+async def said(stores: Stores, name: str, of: str = "a", **fields: Any) -> Turn:
+    """Complete a turn with a message."""
+    accepted = await stores.turns.accept(turn(name, of))
+    done = ended(accepted, **{"result": RESULT, **fields})
+    await stores.turns.finish([done], [])
+    return done
+
+
+async def taken(queue: SqliteRecordQueue) -> dict[str, RecordedTurn | None]:
+    """Return and drop all changes, by turn."""
+    changes: Sequence[QueuedChange] = await queue.newest(limit=99)
+    await queue.done(changes)
+    return {queued.change.turn_id: queued.change.turn for queued in changes}
+
+
+async def test_a_turn_is_noted_when_it_ends_changes_or_goes(tmp_path: Path) -> None:
+    async with open_file(tmp_path) as database:
+        stores, queue = stores_on(database), SqliteRecordQueue(database)
+        await stores.conversations.create(conversation(title="T", project_id="p"))
+        await stores.turns.accept(turn("waiting"))
+        first = await said(stores, "a1")
+        recorded = RecordedTurn(
+            turn_id=first.id,
+            conversation_id=first.conversation_id,
+            owner_id="ann",
+            title="T",
+            position=2,
+            occurred_at=AT,
+            message="message of a1",
+            reply="Fine.",
+            recalled_ids=["not_1"],
+            labels={"project_id": "p"},
+        )
+        assert await taken(queue) == {first.id: recorded}
+        await stores.conversations.change(first.conversation_id, ConversationChange(title="T"))
+        assert await taken(queue) == {}
+        await stores.conversations.change(first.conversation_id, ConversationChange(title="U"))
+        (changed,) = (await taken(queue)).values()
+        assert changed is not None
+        assert changed.title == "U"
+        await stores.conversations.delete(first.conversation_id, AT)
+        (gone,) = await queue.newest(only_deleted=True, limit=9)
+        assert (gone.change.turn_id, gone.change.turn, gone.change.is_deleted) == (first.id, None, True)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"result": {"reply": "no memory"}},
+        {"result": {**RESULT, "outcome": "engine_failed"}},
+        {"started_at": None},
+    ],
+    ids=["damaged", "failed", "never ran"],
+)
+async def test_the_gateways_own_words_and_damaged_rows_are_not_taken(
+    tmp_path: Path, fields: dict[str, Any]
+) -> None:
+    async with open_file(tmp_path) as database:
+        stores, queue = stores_on(database), SqliteRecordQueue(database)
+        await stores.conversations.create(conversation())
+        await said(stores, "a1", **fields)
+        await said(stores, "a2")
+        found = await taken(queue)
+        assert found["trn_a1"] is None or found["trn_a1"].reply == ""
+        assert found["trn_a2"] is not None
+
+
+_COLUMNS = "(id, user_id, created_at, last_activity_at, root_id)"
+_TURN = "(id, conversation_id, user_id, seq, state, message, created_at, started_at)"
+BEFORE_RECORDS = (
+    f"INSERT INTO conversations {_COLUMNS} VALUES (:conversation, 'ann', :at, :at, :root)",
+    f"INSERT INTO turns {_TURN} VALUES (:turn, :conversation, 'ann', 1, 'completed', 'm', :at, :at)",
+)
+
+
+async def test_the_copies_that_an_older_server_made_are_known_as_copies(tmp_path: Path) -> None:
+    older = await open_database(tmp_path / FILE, MIGRATIONS[:4])
+
+    def fill(writer: sqlite3.Connection) -> None:
+        for name, root in [("a", None), ("fork", "cnv_a"), ("other", "cnv_x")]:
+            values = {"conversation": f"cnv_{name}", "turn": f"trn_{name}", "root": root}
+            for sql in BEFORE_RECORDS:
+                writer.execute(sql, values | {"at": rfc3339(AT)})
+
+    await older.write(fill)
+    await older.close()
+    async with open_file(tmp_path) as database:
+        await stores_on(database).turns.copy_history(
+            ConversationId("cnv_fork"), 1, conversation("again")
+        )
+        rows = await database.rows("SELECT conversation_id, copy_of FROM turns")
+        assert {row["conversation_id"]: row["copy_of"] for row in rows} == {
+            "cnv_a": None,
+            "cnv_fork": "trn_a",
+            "cnv_other": None,
+            "cnv_again": "trn_a",
+        }

@@ -1,13 +1,20 @@
+"""The demo model: reading the conversation, plain requests, and answers."""
+
 import pytest
 
+from gateway.demo.respond import find_value, recognise
 from gateway.demo.server import DemoModel
 from tests.unit.gateway.demo.dialogue import (
+    EMPTY_NOTICE,
     HOOK,
     assistant,
     called,
     calls_of,
     read,
+    reminder,
     system,
+    tool_result,
+    tool_use,
     user,
     words_of,
 )
@@ -173,3 +180,180 @@ def test_only_the_first_answer_says_that_it_is_scripted() -> None:
     second = words_of(MODEL.reply(read(user("hi"), assistant("x"), user("my cat is Tom"))))
     assert "scripted" in first
     assert second == "Noted for this conversation: your cat is Tom."
+
+
+def test_reminders_around_the_prompt_are_not_the_prompt() -> None:
+    conversation = read(
+        user(reminder("Attribution for git"), reminder(f"{HOOK}likes green"), "list the files"),
+        assistant(tool_use("t1")),
+        user(
+            tool_result("t1", "notes.md"), reminder("PostToolUse:Bash hook additional context: x")
+        ),
+    )
+    assert [prompt.text for prompt in conversation.prompts] == ["list the files"]
+    assert conversation.memory == "likes green"
+
+
+def test_system_messages_after_the_prompt_carry_the_hooks_context() -> None:
+    """The agent sends hook context this way to models it does not know, `candor-demo` among them."""
+    conversation = read(
+        user("one"),
+        system(f"{HOOK}old"),
+        assistant("a"),
+        user("two"),
+        system(f"# Environment\n\n{HOOK}likes green\n\nToday's date is X."),
+        assistant(tool_use("t1")),
+        user(tool_result("t1", "ok")),
+        system("PostToolUse:Bash hook additional context: later"),
+    )
+    assert conversation.last.text == "two"
+    assert conversation.memory == "likes green"
+    assert "later" not in "".join(conversation.context)
+
+
+def test_an_empty_answer_is_counted_by_the_notice_it_caused() -> None:
+    conversation = read(user("say nothing\n", EMPTY_NOTICE))
+    assert (conversation.last.text, conversation.last.answered_count) == ("say nothing", 1)
+    after_tool = [assistant(tool_use("t1")), user(tool_result("t1", "ok"), EMPTY_NOTICE)]
+    assert read(user("go"), *after_tool).last.answered_count == 2
+
+
+def test_a_notice_after_an_answer_that_left_a_message_is_not_counted_twice() -> None:
+    notice = user("Output token limit hit. Resume directly — no apology.")
+    conversation = read(user("go on"), assistant("cut"), notice)
+    assert (conversation.last.text, conversation.last.answered_count) == ("go on", 1)
+
+
+def test_parallel_calls_and_adjacent_messages_are_one_answer() -> None:
+    conversation = read(
+        user("go"),
+        assistant("words"),
+        assistant(tool_use("t1", command="a"), tool_use("t2", "Read", file_path="b")),
+        user(tool_result("t1", "A"), tool_result("t2", "B", is_error=True)),
+    )
+    assert conversation.last.answered_count == 1
+    outcomes = [(o.name, o.text, o.is_error) for o in conversation.last.outcomes]
+    assert outcomes == [("Bash", "A", False), ("Read", "B", True)]
+
+
+def test_a_prompt_after_an_interruption_is_found_in_the_merged_message() -> None:
+    conversation = read(
+        user("first"),
+        assistant(tool_use("t1")),
+        user(
+            tool_result("t1", "rejected", is_error=True),
+            "[Request interrupted by user for tool use]\n",
+            "second\n",
+            "[Request interrupted by user]\n",
+            "third",
+        ),
+    )
+    assert [prompt.text for prompt in conversation.prompts] == ["first", "second", "third"]
+    assert [prompt.answered_count for prompt in conversation.prompts] == [1, 0, 0]
+
+
+def test_a_reminder_inside_a_failed_result_is_taken_out_of_it() -> None:
+    appended = "denied\n\n<system-reminder>\n5 tokens left\n</system-reminder>"
+    conversation = read(
+        user("go"), assistant(tool_use("t1")), user(tool_result("t1", appended, is_error=True))
+    )
+    assert conversation.last.outcomes[0].text == "denied"
+
+
+def test_what_comes_before_a_compaction_is_not_a_prompt() -> None:
+    continued = (
+        "This session is being continued from a previous conversation that ran out of context."
+    )
+    conversation = read(
+        user(continued),
+        assistant("kept"),
+        user("<local-command-stdout>Compacted </local-command-stdout>\n", "next"),
+    )
+    assert [prompt.text for prompt in conversation.prompts] == ["next"]
+
+
+def test_the_text_of_a_skill_and_the_note_that_it_is_loaded_are_not_prompts() -> None:
+    texts = (
+        "Base directory for this skill: /w/.claude/skills/heron\n\nLook at the water.",
+        "Skill /heron is already loaded above; instructions unchanged.",
+    )
+    for text in texts:
+        conversation = read(
+            user("go"), assistant(tool_use("t1", "Skill")), user(tool_result("t1", "ok"), text)
+        )
+        assert [prompt.text for prompt in conversation.prompts] == ["go"]
+
+
+UNDERSTOOD: dict[str, tuple[str, str, dict[str, str]]] = {
+    "List the files": ("list", "en", {"path": ""}),
+    "please list the files in docs": ("list", "en", {"path": "docs"}),
+    "列出文件": ("list", "zh", {"path": ""}),
+    "你好，请列出文件": ("list", "zh", {"path": ""}),
+    "列出 docs 里的文件": ("list", "zh", {"path": "docs"}),
+    "docs里有哪些文件？": ("list", "zh", {"path": "docs"}),
+    "read notes.md": ("read", "en", {"path": "notes.md"}),
+    'read "my file.txt"': ("read", "en", {"path": "my file.txt"}),
+    "Read the file notes.md please": ("read", "en", {"path": "notes.md"}),
+    "读取文件.txt": ("read", "zh", {"path": "文件.txt"}),
+    "读取《笔记/会议 记录.md》": ("read", "zh", {"path": "笔记/会议 记录.md"}),
+    "write hello to a.txt": ("write", "en", {"path": "a.txt", "text": "hello"}),
+    "write x to '/tmp/a b'": ("write", "en", {"path": "/tmp/a b", "text": "x"}),
+    "Create a file notes.md with a short greeting": (
+        *("write", "en"),
+        {"path": "notes.md", "text": "a short greeting"},
+    ),
+    "把“你好，世界”写入 a.txt": ("write", "zh", {"path": "a.txt", "text": "你好，世界"}),
+    "新建文件 notes.md，写一句问候": ("write", "zh", {"path": "notes.md", "text": "一句问候"}),
+    "rename the file a.txt to b.txt": ("move", "en", {"path": "a.txt", "target": "b.txt"}),
+    "把 旧.txt 重命名为 新.txt": ("move", "zh", {"path": "旧.txt", "target": "新.txt"}),
+    "delete old.txt": ("delete", "en", {"path": "old.txt"}),
+    "删除 文件.txt": ("delete", "zh", {"path": "文件.txt"}),
+    "把 a.txt 删掉": ("delete", "zh", {"path": "a.txt"}),
+    "remember that tea is good": ("remember", "en", {"text": "tea is good"}),
+    "记住我喜欢绿色": ("remember", "zh", {"text": "我喜欢绿色"}),
+    "What do you remember?": ("recall", "en", {}),
+    "你记得什么？": ("recall", "zh", {}),
+    "记忆系统里有什么？": ("recall", "zh", {}),
+    "search cases for disk full": ("cases", "en", {"text": "disk full"}),
+    "搜索案例：磁盘满了": ("cases", "zh", {"text": "磁盘满了"}),
+    "use the memory-revise skill": ("skill", "en", {"name": "memory-revise", "text": ""}),
+    "Use the skill memory-capture: call the Skill tool with this name. It follows.\n\ntea": (
+        *("skill", "en"),
+        {"name": "memory-capture", "text": "tea"},
+    ),
+    "请使用技能 memory-capture：先用这个名称调用 Skill 工具。附在后面。\n\n茶": (
+        *("skill", "zh"),
+        {"name": "memory-capture", "text": "茶"},
+    ),
+    "what is my codeword?": ("what_is_my", "en", {"key": "codeword"}),
+    "我的暗号是什么": ("what_is_my", "zh", {"key": "暗号"}),
+    "my mail is a@b.example. Keep it.": ("tell_my", "en", {"key": "mail", "text": "a@b.example"}),
+    "我的暗号是李子": ("tell_my", "zh", {"key": "暗号", "text": "李子"}),
+}
+NOT_UNDERSTOOD = {
+    "why is the sky blue?": "en",
+    "The agent read notes.md yesterday": "en",
+    "create a folder docs": "en",
+    "hello": "en",
+    "天气怎么样": "zh",
+    "你好": "zh",
+}
+
+
+def test_plain_requests_are_recognised_in_both_languages() -> None:
+    found = {prompt: recognise(prompt) for prompt in UNDERSTOOD}
+    parts = {prompt: (one.kind, one.language, one.fields) for prompt, one in found.items()}
+    assert parts == UNDERSTOOD
+
+
+def test_everything_else_asks_for_help() -> None:
+    found = {prompt: recognise(prompt) for prompt in NOT_UNDERSTOOD}
+    assert {item.kind for item in found.values()} == {"help"}
+    assert {prompt: one.language for prompt, one in found.items()} == NOT_UNDERSTOOD
+    assert recognise(f"read {'x' * 5000}").kind == "help"
+
+
+def test_a_value_is_found_by_its_key() -> None:
+    assert find_value("Codeword", "my codeword is plum") == "plum"
+    assert find_value("暗号", "我的暗号是李子") == "李子"
+    assert find_value("name", "my codeword is plum") is None

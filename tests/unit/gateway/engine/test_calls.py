@@ -1,15 +1,20 @@
-"""Which call of a run is which, whatever ids a model gives its calls."""
+"""Calls, results and messages of a run, matched to what belongs to it."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
+from claude_agent_sdk import Message, SystemMessage, UserMessage
 
 from gateway.engine.calls import RunCalls
 from gateway.engine.events import ToolCalled, ToolReturned
+from gateway.engine.message_filter import MessageFilter
+from gateway.engine.result_text import plain_result
+from gateway.engine.tool_output import shorten
 from policies.tools import ToolCall
 from policies.verdict import Allow, Deny
+from tests.support.engine_fakes import result, says, streams
 
 YES = Allow("yes", "It may.")
 NO = Deny("no", "It may not.", "Do otherwise.")
@@ -212,3 +217,136 @@ def test_the_agent_programs_own_denials_are_read_as_far_as_they_name_one_call() 
     assert run.calls.denied_by_agent([denial]) == (2,)
     for nothing in (None, "odd", [], ["odd", {}], [{"tool_use_id": "t"}], [{"tool_use_id": ["t"]}]):
         assert run.calls.denied_by_agent(nothing) == ()
+
+
+BACKGROUND = {"kind": "task-notification"}
+INIT = SystemMessage(subtype="init", data={})
+
+
+def sorted_by(filter_: MessageFilter, *messages: Message) -> list[bool]:
+    return [filter_.is_solicited(message) for message in messages]
+
+
+def begun(run_uuid: str = "mine") -> MessageFilter:
+    filter_ = MessageFilter()
+    filter_.begin(run_uuid)
+    return filter_
+
+
+def test_a_result_is_taken_by_the_prompts_it_names() -> None:
+    assert begun().is_solicited(result(uuids=["other", "mine"]))
+    assert begun().is_solicited(result(user_message_uuid="mine"))
+    assert not begun().is_solicited(result(uuids=["other"]))
+    assert not begun().is_solicited(result(user_message_uuid="other"))
+    assert begun().is_solicited(result()), "no other turn explains it"
+
+
+def test_an_interrupted_run_may_get_a_result_without_a_name() -> None:
+    filter_ = begun()
+    filter_.interrupt()
+    assert filter_.is_solicited(result(uuids=[]))
+    assert not filter_.is_solicited(result(uuids=["other"]))
+
+
+def test_a_background_turns_result_is_not_taken_even_by_an_interrupted_run() -> None:
+    filter_ = begun()
+    assert not filter_.is_solicited(result(origin=BACKGROUND))
+    filter_.interrupt()
+    assert not filter_.is_solicited(result(origin=BACKGROUND))
+
+
+def test_without_a_run_nothing_is_solicited() -> None:
+    filter_ = MessageFilter()
+    assert sorted_by(filter_, INIT, streams("a"), says("a"), result()) == [False] * 4
+
+
+def test_a_turn_that_began_before_the_run_keeps_its_messages_to_itself() -> None:
+    filter_ = MessageFilter()
+    filter_.is_solicited(streams("background"))
+    filter_.begin("mine")
+    tool_result = cast("Message", UserMessage(content="background"))
+    messages = (streams("background"), tool_result, says("background"), result(origin=BACKGROUND))
+    assert sorted_by(filter_, *messages) == [False] * 4
+    assert sorted_by(filter_, streams("a"), says("a"), result(uuids=["mine"])) == [True] * 3
+
+
+def test_a_turn_that_takes_the_prompt_in_becomes_the_runs_own() -> None:
+    filter_ = MessageFilter()
+    filter_.is_solicited(streams("background"))
+    filter_.begin("mine")
+    messages = (streams("a", uuids=["mine"]), says("a"), result(uuids=["mine"], origin=BACKGROUND))
+    assert sorted_by(filter_, *messages) == [True] * 3
+
+
+def test_the_name_last_told_holds_until_the_next() -> None:
+    filter_ = begun()
+    messages = (
+        streams("a", uuids=["mine"]),
+        says("a"),
+        says("b", uuids=["other"]),
+        streams("b"),
+        says("c", uuids=["other", "mine"]),
+    )
+    assert sorted_by(filter_, *messages) == [True, True, False, False, True]
+
+
+def test_a_new_run_is_not_taken_for_an_interrupted_one() -> None:
+    filter_ = begun()
+    filter_.interrupt()
+    filter_.begin("next")
+    filter_.is_solicited(says("other", uuids=["other"]))
+    assert not filter_.is_solicited(result(uuids=[]))
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("<tool_use_error>File does not exist.</tool_use_error>", "File does not exist."),
+        ("PreToolUse:Bash hook error: Pipes are not allowed.", "Pipes are not allowed."),
+        (
+            (
+                "<persisted-output>\nOutput too large (9KB). Full output saved to: /data/x y.txt\n\n"
+                "Preview (first 2KB):\nline\n...\n</persisted-output>"
+            ),
+            "Output too large (9KB).\n\nPreview (first 2KB):\nline\n...\n",
+        ),
+        ("a <b> hook error: 报告 saved to: x", "a <b> hook error: 报告 saved to: x"),
+    ],
+)
+def test_what_the_agent_program_wraps_around_a_result_is_taken_off(raw: str, shown: str) -> None:
+    assert plain_result(raw) == shown
+
+
+def test_a_short_result_stays_as_it_is() -> None:
+    response = {"stdout": "行\n" * 3_000, "stderr": "", "interrupted": False}
+    assert shorten(response) == response
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        {"stdout": "x" * 30_000, "stderr": "", "persistedOutputPath": "/data/x.txt"},
+        {"stdout": "字" * 17_999, "stderr": "e" * 9_000},
+        {"mode": "content", "content": "1:x\n" * 90_000},
+        {"mode": "files_with_matches", "filenames": [f"src/{i}.py" for i in range(9_000)]},
+        [{"type": "text", "text": "x" * 60_000}],
+    ],
+)
+def test_a_long_result_is_cut_and_says_so(response: Any) -> None:
+    told = "\n".join(strings(shorten(response)))
+    assert len(told) < 19_000
+    assert "left out here" in told
+    assert "/data/x.txt" not in told
+
+
+def strings(value: Any) -> list[str]:
+    """List the texts in a result."""
+    if isinstance(value, str):
+        return [value]
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+    return [text for part in parts for text in strings(part)]
+
+
+def test_an_image_is_not_cut() -> None:
+    image = [{"type": "image", "source": {"data": "x" * 90_000}}]
+    assert shorten(image) == image

@@ -1,19 +1,33 @@
-"""What is frozen when an agent process starts: each line here keeps a door shut."""
+"""Options and environment of the agent process, and what is used of the SDK."""
 
+import inspect
 import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import jsonschema  # type: ignore[import-untyped]
-from claude_agent_sdk import ClaudeAgentOptions
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
+from claude_agent_sdk._internal.query import Query
 
-from gateway.engine.environment import KEEPS
+from gateway.engine.environment import (
+    DEFAULT_BASE_URL,
+    KEEPS,
+    PROVIDERS,
+    agent_environment,
+    kept_names,
+    pins,
+)
 from gateway.engine.hooks import RunHooks
 from gateway.engine.options import HOST_ROUTES, AgentSetup, advisory_schema, build_options
 from gateway.engine.own_tools import OwnServer, OwnTool
+from gateway.engine.private_sdk import MessageParseError, SubprocessCLITransport, parse_message
 from gateway.engine.processes import MARK
-from gateway.engine.protocol import ClientSpec, SessionOrigin
+from gateway.engine.protocol import ClientSpec, EngineUnavailable, SessionOrigin, WorkspaceUntrusted
+from gateway.engine.sdk import SdkEngine
+from gateway.trust import TrustReport
 from memory.cases import tools
 
 SETUP = AgentSetup(
@@ -179,3 +193,154 @@ def test_temporary_files_go_where_no_other_user_can_foresee_their_names() -> Non
     made = options(temp_dir=Path("/data/tmp")).env
     assert (made["TMPDIR"], made["CLAUDE_CODE_TMPDIR"]) == ("/data/tmp", "/data/tmp")
     assert {"TMPDIR", "CLAUDE_CODE_TMPDIR"} <= set(made[KEEPS].split(" "))
+
+
+SECRETS = {
+    "OPENAI_API_KEY": "x",
+    "DATABASE_URL": "postgres://u:p@h/d",
+    "GITHUB_TOKEN": "x",
+    "AWS_SECRET_ACCESS_KEY": "x",
+    "GOOGLE_APPLICATION_CREDENTIALS": "/x",
+    "AZURE_CLIENT_SECRET": "x",
+    "CANDOR_TOKENS_FILE": "/x",
+    "SSH_AUTH_SOCK": "/x",
+    "PYTHONPATH": "/x",
+    "LD_PRELOAD": "/x",
+    "BASH_ENV": "/x",
+    "NODE_OPTIONS": "--require /x",
+    "XDG_CONFIG_HOME": "/x",
+    "GIT_CONFIG_GLOBAL": "/x",
+    "CLAUDE_CODE_SHELL_PREFIX": "/x",
+    "CLAUDE_CODE_EVEN_MORE_DANGEROUSLY_SKIP_PERMISSIONS": "1",
+    "PATH": "/x",
+    "HOME": "/x",
+}
+WANTED = {
+    "ANTHROPIC_API_KEY": "k",
+    "ANTHROPIC_BASE_URL": "u",
+    "ANTHROPIC_CUSTOM_HEADERS": "h",
+    "CLAUDE_CODE_OAUTH_TOKEN": "t",
+    "CLAUDE_CODE_MAX_RETRIES": "1",
+    "HTTPS_PROXY": "p",
+    "no_proxy": "n",
+    "NODE_EXTRA_CA_CERTS": "c",
+    "LANG": "zh_CN.UTF-8",
+    "LC_ALL": "C",
+    "TZ": "UTC",
+    "TERM": "xterm",
+    "TMPDIR": "/tmp",
+}
+
+
+def test_what_is_on_the_list_is_kept_and_nothing_else() -> None:
+    assert agent_environment({**SECRETS, **WANTED}) == WANTED
+
+
+@pytest.mark.parametrize("switch", PROVIDERS)
+def test_a_clouds_own_variables_come_with_its_switch(switch: str) -> None:
+    other = {"bedrock": "AWS_PROFILE"}
+    named = {f"{prefix}X": "x" for prefix in PROVIDERS[switch]}
+    environ = {switch: "1", **named, "OPENAI_API_KEY": "x", "DATABASE_URL": "x", **other}
+    kept = agent_environment(environ)
+    assert kept.keys() == {switch, *named}
+    for off in ("", "0", "false"):
+        assert not named.keys() & agent_environment({**environ, switch: off}).keys()
+
+
+def test_the_demo_model_needs_none_of_it() -> None:
+    kept = agent_environment({**WANTED, "CLAUDE_CODE_USE_BEDROCK": "1"}, demo=True)
+    assert kept.keys() == {"LANG", "LC_ALL", "TZ", "TERM", "TMPDIR"}
+
+
+def test_keys_are_not_put_where_others_can_read_them() -> None:
+    env = {"ANTHROPIC_API_KEY": "secret", "HTTPS_PROXY": "http://u:secret@p", "PATH": "/bin"}
+    held = pins(env, ["ls"])
+    assert "secret" not in json.dumps(held)
+    assert "ANTHROPIC_API_KEY" not in held
+    assert held["ANTHROPIC_AUTH_TOKEN"] == ""
+    assert held["ANTHROPIC_BASE_URL"] == DEFAULT_BASE_URL
+    assert held["PATH"] == "/bin"
+    assert held["BASH_FUNC_ls%%"] == ""
+    assert {"BASH_ENV", "ENV", "LD_PRELOAD", "NODE_OPTIONS", "CLAUDE_ENV_FILE"} <= held.keys()
+    assert pins({"ANTHROPIC_BASE_URL": "http://own"}, [])["ANTHROPIC_BASE_URL"] == "http://own"
+
+
+def test_the_list_for_the_launcher_holds_what_is_set_and_inherited() -> None:
+    kept = kept_names(["WANTED"], ["LC_ALL"]).split(" ")
+    assert {"WANTED", "LC_ALL", "HOME", "PWD"} <= set(kept)
+    assert KEEPS not in kept
+
+
+def test_a_client_sends_control_requests_through_its_query() -> None:
+    assert ClaudeSDKClient()._query is None  # noqa: SLF001
+    assert "self._query = Query(" in inspect.getsource(ClaudeSDKClient)
+    send = Query._send_control_request  # noqa: SLF001
+    assert inspect.iscoroutinefunction(send)
+    assert list(inspect.signature(send).parameters) == ["self", "request", "timeout"]
+
+
+def test_the_transport_is_what_is_wrapped() -> None:
+    source = inspect.getsource(SubprocessCLITransport)
+    assert "self._stdout_stream = TextReceiveStream(" in source
+    assert "self._max_buffer_size" in source
+    assert list(inspect.signature(SubprocessCLITransport).parameters)[:2] == ["prompt", "options"]
+
+
+def test_the_parser_names_what_it_refused() -> None:
+    assert list(inspect.signature(parse_message).parameters) == ["data"]
+    assert MessageParseError("x", {"a": 1}).data == {"a": 1}
+
+
+ATTACK = '{"mcpServers": {"x": {"command": "x"}}}'
+
+
+def setup_below(root: Path) -> AgentSetup:
+    workspace, program = root / "ws", root / "agent"
+    workspace.mkdir()
+    program.touch()
+    return AgentSetup(
+        cli_path=program,
+        workspace=workspace,
+        config_dir=root,
+        tools=(),
+        shell_commands=(),
+        owner="o",
+        approvals_file=root / "trusted.json",
+    )
+
+
+async def test_it_is_well_until_something_acts_that_nobody_approved(tmp_path: Path) -> None:
+    setup = await anyio.to_thread.run_sync(setup_below, tmp_path)
+    async with anyio.create_task_group() as tasks:
+        engine = SdkEngine(setup, tasks)
+        assert await engine.ping() is None
+        await anyio.Path(setup.workspace / ".mcp.json").write_text(ATTACK)
+        assert "python app.py policy trust" in (await engine.ping() or "")
+        with pytest.raises(WorkspaceUntrusted) as refused:
+            await engine.connect(ClientSpec(), SessionOrigin())
+        assert refused.value.detail == ".mcp.json: mcpServers"
+
+
+async def test_a_folder_that_cannot_be_looked_at_is_no_place_to_start(tmp_path: Path) -> None:
+    setup = await anyio.to_thread.run_sync(setup_below, tmp_path)
+
+    def fail(_workspace: Path, _approvals: Path | None) -> TrustReport:
+        raise PermissionError(13, "Permission denied")
+
+    async with anyio.create_task_group() as tasks:
+        engine = SdkEngine(setup, tasks, review=fail)
+        assert await engine.ping() == "The workspace's configuration could not be read."
+        with pytest.raises(EngineUnavailable, match="could not be read"):
+            await engine.connect(ClientSpec(), SessionOrigin())
+        missing = SdkEngine(replace(setup, cli_path=tmp_path / "gone"), tasks)
+        assert "agent program is missing" in (await missing.ping() or "")
+
+
+async def test_the_failure_of_the_last_start_is_told(tmp_path: Path) -> None:
+    setup = await anyio.to_thread.run_sync(setup_below, tmp_path)  # its program cannot be run
+    async with anyio.create_task_group() as tasks:
+        engine = SdkEngine(setup, tasks)
+        assert await engine.ping() is None
+        with pytest.raises(EngineUnavailable) as failed:
+            await engine.connect(ClientSpec(), SessionOrigin())
+        assert await engine.ping() == str(failed.value)

@@ -1,7 +1,8 @@
-"""What the agent program writes is readable for the SDK, however a model formed its calls."""
+"""Events, transport and transcripts of a run."""
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -12,8 +13,123 @@ from claude_agent_sdk import AssistantMessage, ToolResultBlock, ToolUseBlock, Us
 from claude_agent_sdk._errors import MessageParseError
 from claude_agent_sdk._internal.message_parser import parse_message
 
+from gateway.engine import runs, sdk
+from gateway.engine.events import (
+    ClientLost,
+    EngineEvent,
+    MessageBegun,
+    RunFinished,
+    TextDelta,
+    ThinkingDelta,
+)
+from gateway.engine.runs import EventQueue
 from gateway.engine.transport import BoundedLines, repair
 from gateway.nesting import depth_of
+
+LOST = ClientLost(exit_code=None)
+
+
+async def read(queue: EventQueue) -> list[EngineEvent]:
+    with anyio.fail_after(30):
+        return [event async for event in queue.read()]
+
+
+async def test_what_came_before_the_reader_is_kept_in_order() -> None:
+    queue = EventQueue()
+    events = [MessageBegun(context_tokens=number) for number in range(1000)]
+    for event in events:
+        queue.put(event)
+    ended = [queue.is_ended]
+    queue.put(LOST)
+    assert [*ended, queue.is_ended] == [False, True]
+    assert await read(queue) == [*events, LOST]
+    assert await read(queue) == []
+
+
+async def test_pieces_that_wait_are_joined_by_kind() -> None:
+    queue = EventQueue()
+    events: list[EngineEvent] = [
+        *(ThinkingDelta(text=text) for text in ("想", "一想")),
+        *(TextDelta(text=text) for text in "abc"),
+        MessageBegun(),
+        TextDelta(text="d"),
+        LOST,
+    ]
+    for event in events:
+        queue.put(event)
+    assert await read(queue) == [
+        ThinkingDelta(text="想一想"),
+        TextDelta(text="abc"),
+        MessageBegun(),
+        TextDelta(text="d"),
+        LOST,
+    ]
+
+
+async def test_the_first_piece_comes_at_once_and_later_ones_with_the_tick_or_the_next_event(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runs, "_GROUP_S", 1000)
+    queue = EventQueue()
+    got: list[EngineEvent] = []
+
+    async def collect() -> None:
+        async for event in queue.read():
+            got.append(event)  # noqa: PERF401  what was got before the end counts
+
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(collect)
+            for text in "abc":
+                queue.put(TextDelta(text=text))
+                await anyio.wait_all_tasks_blocked()
+            assert got == [TextDelta(text="a")]
+            queue.put(LOST)
+    assert got == [TextDelta(text="a"), TextDelta(text="bc"), LOST]
+
+
+async def test_the_tick_wakes_the_reader() -> None:
+    queue = EventQueue()
+    reading = queue.read()
+    with anyio.fail_after(10):
+        queue.put(TextDelta(text="a"))
+        assert await anext(reading) == TextDelta(text="a")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(put_when_all_wait, queue, TextDelta(text="b"))
+            assert await anext(reading) == TextDelta(text="b")
+
+
+async def put_when_all_wait(queue: EventQueue, event: EngineEvent) -> None:
+    await anyio.wait_all_tasks_blocked()
+    queue.put(event)
+
+
+async def test_the_last_event_is_the_last() -> None:
+    queue = EventQueue()
+    finished = RunFinished(subtype="success", is_error=False, result="")
+    queue.put(finished)
+    queue.put(LOST)
+    assert await read(queue) == [finished]
+
+
+async def test_a_waiting_reader_gets_each_event_and_a_cancelled_one_loses_none() -> None:
+    queue = EventQueue()
+    got: list[EngineEvent] = []
+
+    async def collect() -> None:
+        async for event in queue.read():
+            got.append(event)  # noqa: PERF401  what was got before the end counts
+
+    with anyio.fail_after(30):
+        for number in range(3):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(collect)
+                await anyio.wait_all_tasks_blocked()
+                queue.put(MessageBegun(context_tokens=number))
+                tasks.cancel_scope.cancel()
+        queue.put(LOST)
+        await collect()
+    assert got == [*[MessageBegun(context_tokens=number) for number in range(3)], LOST]
 
 
 class Chunks(ByteReceiveStream):
@@ -30,7 +146,7 @@ class Chunks(ByteReceiveStream):
         await anyio.lowlevel.checkpoint()
 
 
-async def read(*chunks: bytes, max_chars: int = 1_000_000) -> list[str]:
+async def read_lines(*chunks: bytes, max_chars: int = 1_000_000) -> list[str]:
     return [text async for text in BoundedLines(TextReceiveStream(Chunks(chunks)), max_chars)]
 
 
@@ -39,18 +155,18 @@ async def test_lines_come_whole_and_unchanged_however_they_are_cut(size: int) ->
     text = '{"a": "你好\u2028[["}\r\n\n{"b": [1, 2]}\n{"unfinished'
     data = text.encode()
     pieces = [data[at : at + size] for at in range(0, len(data), size)]
-    assert "".join(await read(*pieces)) == text
+    assert "".join(await read_lines(*pieces)) == text
 
 
 async def test_a_line_that_is_nested_too_deep_is_cut_and_the_others_are_not() -> None:
     deep = "[" * 5000 + "]" * 5000
-    lines = "".join(await read(f'{{"a": {deep}}}\n{{"b": 1}}\n'.encode())).split("\n")
+    lines = "".join(await read_lines(f'{{"a": {deep}}}\n{{"b": 1}}\n'.encode())).split("\n")
     assert depth_of(lines[0]) == 100
     assert json.loads(lines[1]) == {"b": 1}
 
 
 async def test_a_line_that_is_too_long_is_handed_on_for_the_reader_to_refuse() -> None:
-    assert len(await read(b"x" * 60, b"x" * 60, b"x" * 60, max_chars=100)) == 2
+    assert len(await read_lines(b"x" * 60, b"x" * 60, b"x" * 60, max_chars=100)) == 2
 
 
 def refused(kind: str, content: object) -> MessageParseError:
@@ -77,3 +193,48 @@ def _any(value: object) -> Any:
 @pytest.mark.parametrize("data", [None, {}, {"message": 1}, {"message": {"content": "text"}}])
 def test_what_holds_no_blocks_is_not_repaired(data: dict[str, Any] | None) -> None:
     assert repair(MessageParseError("odd", data)) is None
+
+
+ONE = "11111111-1111-4111-8111-111111111111"
+OTHER = "22222222-2222-4222-8222-222222222222"
+
+
+def write(root: Path, session_id: str, *entries: object) -> Path:
+    path = root / "projects" / "-ws" / f"{session_id}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [entry if isinstance(entry, str) else json.dumps(entry) for entry in entries]
+    path.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return path
+
+
+def cost(usd: object) -> dict[str, object]:
+    return {"type": "cost-state", "sessionId": ONE, "totalCostUSD": usd}
+
+
+@pytest.mark.parametrize("padding", [0, 10, 1 << 16, 300_000])
+def test_the_last_cost_counts_wherever_blocks_end(tmp_path: Path, padding: int) -> None:
+    text = {"type": "user", "text": "x" * padding}
+    write(tmp_path, ONE, cost(1), text, cost(2.5), text, text)
+    assert sdk.spent_usd_blocking(tmp_path, ONE) == 2.5
+
+
+def test_what_only_looks_like_a_cost_is_none(tmp_path: Path) -> None:
+    write(tmp_path, ONE, cost(1), {"text": '"cost-state"'}, '{"type":"cost-state"', cost("much"))
+    assert sdk.spent_usd_blocking(tmp_path, ONE) == 1
+
+
+def test_without_a_cost_or_a_session_nothing_was_spent(tmp_path: Path) -> None:
+    write(tmp_path, ONE)
+    for session_id in (ONE, OTHER, "*", "../x", ""):
+        assert sdk.spent_usd_blocking(tmp_path, session_id) == 0
+
+
+def test_only_the_session_is_forgotten(tmp_path: Path) -> None:
+    gone, kept = write(tmp_path, ONE, cost(1)), write(tmp_path, OTHER, cost(1))
+    for transcript in (gone, kept):
+        beside = transcript.with_suffix("") / "tool-results"
+        beside.mkdir(parents=True)
+        (beside / "a.txt").write_text("a", encoding="utf-8")
+    for session_id in (ONE, "*", "..", "", "?" * 36):
+        sdk.forget_blocking(tmp_path, session_id)
+    assert sorted(entry.name for entry in gone.parent.iterdir()) == [OTHER, f"{OTHER}.jsonl"]

@@ -1,7 +1,9 @@
-"""How events are written."""
+"""Event streams and views of turns."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, Self, cast
 
 import anyio
@@ -13,10 +15,11 @@ from prometheus_client import Gauge
 from starlette.types import Receive
 
 from gateway.conversations.feed import Subscription
-from gateway.conversations.model import TurnEvent
+from gateway.conversations.model import Turn, TurnEvent
 from gateway.errors import ShuttingDown
 from gateway.http.sse import EventStream, StreamPlan, error_event, stream_pieces
-from gateway.ids import ConversationId, TurnId
+from gateway.http.views import MessagePage
+from gateway.ids import ConversationId, TurnId, UserId
 from gateway.jsonsafe import json_text
 
 
@@ -116,3 +119,44 @@ async def test_a_stream_that_is_woken_for_nothing_checks_at_most_once_a_second(
     assert checked == [100.5, 101.5, 110.0]
     assert woken.waits == [10, 9.5, 0.75, 8.5, 10]
     assert sent.count(b": keep-alive\n\n") == 1
+
+
+AT = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+def _turns(seqs: Sequence[int]) -> list[Turn]:
+    return [
+        Turn(
+            id=TurnId(f"trn_{seq}"),
+            conversation_id=ConversationId("cnv_1"),
+            user_id=UserId("ada"),
+            seq=seq,
+            state="completed",
+            message=str(seq),
+            created_at=AT,
+        )
+        for seq in seqs
+    ]
+
+
+@given(seqs=st.sets(st.integers(1, 40)), limit=st.integers(1, 9))
+def test_pages_put_together_are_all_messages_each_once(seqs: set[int], limit: int) -> None:
+    stored = _turns(sorted(seqs))
+    found: list[tuple[str, str]] = []
+    before: int | None = None
+    while True:
+        page = MessagePage(limit, before)
+        end = page.before_seq
+        known = [turn for turn in stored if end is None or turn.seq < end]
+        messages, cursor = page.cut(known[-page.max_turns :])
+        assert len(messages) <= limit
+        found = [(message["turn_id"], message["role"]) for message in messages] + found
+        if cursor is None:
+            break
+        assert messages
+        before = int(cursor)
+    assert found == [(turn.id, role) for turn in stored for role in ("user", "assistant")]
+
+
+def test_a_conversation_without_turns_has_no_messages() -> None:
+    assert MessagePage(50, None).cut([]) == ([], None)

@@ -1,7 +1,20 @@
-from http import HTTPStatus
+"""Errors, clock, ids and version."""
 
-from gateway import errors
+import re
+import runpy
+import shutil
+from datetime import UTC, datetime, timedelta, timezone
+from http import HTTPStatus
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway import errors, version
 from gateway.errors import Busy, GatewayError, NotFound, Overloaded, StartError
+from gateway.ids import new_approval_id, new_conversation_id, new_request_id, new_turn_id
+from memory.clock import elapsed_ms, from_rfc3339, rfc3339, utc_now
 
 KINDS = {
     "UnprocessableEntity": ("invalid_request", 422, False),
@@ -51,3 +64,75 @@ def test_the_body_is_the_one_shape() -> None:
 
 def test_a_server_that_cannot_start_is_no_answer_to_a_request() -> None:
     assert not issubclass(StartError, GatewayError)
+
+
+MOMENTS = st.datetimes(
+    min_value=datetime(1, 1, 3),  # noqa: DTZ001  hypothesis adds the zone
+    max_value=datetime(9999, 12, 29),  # noqa: DTZ001
+    timezones=st.sampled_from([UTC, timezone(timedelta(hours=8)), timezone(timedelta(hours=-11))]),
+)
+
+
+def test_a_moment_is_written_as_the_contract_says() -> None:
+    moment = datetime(2026, 11, 20, 20, 0, 1, 999_999, timezone(timedelta(hours=8)))
+    assert rfc3339(moment) == "2026-11-20T12:00:01.999Z"
+    assert rfc3339(datetime(2026, 1, 2, tzinfo=UTC)) == "2026-01-02T00:00:00.000Z"
+
+
+def test_a_moment_without_a_zone_is_refused() -> None:
+    with pytest.raises(AssertionError):
+        rfc3339(datetime(2026, 11, 20))  # noqa: DTZ001  the fault that is tested
+
+
+@given(MOMENTS)
+def test_what_was_written_is_read_to_the_millisecond(moment: datetime) -> None:
+    read = from_rfc3339(rfc3339(moment))
+    assert read.utcoffset() == timedelta(0)
+    assert timedelta(0) <= moment - read < timedelta(milliseconds=1)
+    assert rfc3339(read) == rfc3339(moment)
+
+
+@given(MOMENTS, MOMENTS)
+def test_texts_sort_as_moments_do(one: datetime, other: datetime) -> None:
+    if rfc3339(one) < rfc3339(other):
+        assert one < other
+
+
+def test_elapsed_time_is_never_negative() -> None:
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    assert elapsed_ms(begin, begin + timedelta(seconds=1.2346)) == 1235
+    assert elapsed_ms(begin, begin - timedelta(days=1)) == 0
+
+
+def test_now_is_aware_and_in_utc() -> None:
+    assert utc_now().utcoffset() == timedelta(0)
+
+
+PREFIXES = [
+    (new_conversation_id, "cnv"),
+    (new_turn_id, "trn"),
+    (new_approval_id, "apr"),
+    (new_request_id, "req"),
+]
+
+
+def test_an_id_is_its_prefix_and_128_random_bits() -> None:
+    for make, prefix in PREFIXES:
+        assert re.fullmatch(rf"{prefix}_[a-z2-7]{{26}}", make())
+        made = [make().removeprefix(f"{prefix}_") for _ in range(2000)]
+        assert len(set(made)) == 2000
+        for place in range(25):
+            assert len({text[place] for text in made}) == 32, "each character is free"
+
+
+def test_the_command_is_named_as_a_person_types_it(tmp_path: Path) -> None:
+    """A checkout has `app.py`; an installed package does not."""
+    package = tmp_path / "gateway"
+    package.mkdir()
+    installed = runpy.run_path(str(shutil.copy(version.__file__, package)))
+
+    assert (version.COMMAND, installed["COMMAND"]) == ("python app.py", "candor")
+
+
+def test_the_version_is_a_release_number() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+", version.VERSION)

@@ -1,16 +1,35 @@
+"""Sentences, sanitized text, and typed commands."""
+
+import threading
+from functools import partial
 from pathlib import Path
 from string import Formatter
 
 import pytest
 
+from gateway.observability.paths import HIDDEN, PathView, make_path_view_blocking
 from gateway.turns import sentences
+from gateway.turns.sanitizer import (
+    OUTPUT_CHARS,
+    SUMMARY_CHARS,
+    OutputSanitizer,
+    off_loop,
+)
 from gateway.turns.sentences import (
     PROMPTS,
     SENTENCES,
     describe_concerns,
     language_of,
 )
+from gateway.turns.typed_commands import (
+    GatewayAnswer,
+    SkillRequest,
+    list_skills_blocking,
+    read_command,
+    starts_afresh,
+)
 from policies.configuration import Concern
+from policies.secrets import mask_secrets
 
 MADE_OF_PARTS = {
     *(f"tool_line_{item}" for item in ("ok", "failed", "denied", "interrupted", "unknown")),
@@ -87,3 +106,148 @@ def test_a_name_that_somebody_hostile_chose_is_shown_plainly() -> None:
     assert told.isprintable()
     assert "`" not in told
     assert len(told) < 160
+
+
+KEY = "sk-ant-api03-abcdefghijklmnop0123456789"
+PATHS = PathView(["/srv/app/ws"], ["/srv/app", "/var/candor data"])
+SANITIZER = OutputSanitizer(PATHS, partial(mask_secrets, known=("known-secret-4711",)))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("/srv/app/ws/a.txt", "a.txt"),
+        ("rm '/srv/app/ws/a b.txt'", "rm 'a b.txt'"),
+        ("/srv/app/ws", "."),
+        ("/srv/app/ws/", "."),
+        ("look into /srv/app/ws.", "look into the workspace."),
+        ("'/srv/app/ws/'", "'.'"),
+        ("file:///srv/app/ws/a.txt", "file://a.txt"),
+        ("/srv/app/ws/.env and /srv/app/ws/记忆.md", ".env and 记忆.md"),
+        ("/srv/app/ws2/a.txt", HIDDEN),
+        ("/srv/app/ws-old, gone", f"{HIDDEN}, gone"),
+        ("saved to: /srv/app/.candor/记录/x.txt\nText", f"saved to: {HIDDEN}\nText"),
+        ("'/var/candor data/a'", f"'{HIDDEN}'"),
+        ("in /srv/app.", f"in {HIDDEN}."),
+        ("/srv/apple and /mnt/srv/app2", "/srv/apple and /mnt/srv/app2"),
+        ("nothing here", "nothing here"),
+        ("", ""),
+    ],
+)
+def test_paths_are_told_from_the_workspace_and_the_servers_not_at_all(
+    text: str, shown: str
+) -> None:
+    assert SANITIZER.text(text) == shown
+
+
+def test_a_workspace_behind_a_link_is_known_by_both_its_names(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    paths = make_path_view_blocking(tmp_path / "link")
+    assert paths.shown(f"{tmp_path}/link/a {tmp_path}/real/b") == "a b"
+
+
+def test_secrets_are_masked_and_surrogates_replaced() -> None:
+    assert "known-secret-4711" not in SANITIZER.text("it is known-secret-4711.")
+    assert KEY not in SANITIZER.text(f"key {KEY}")
+    assert SANITIZER.text("a\ud800b") == "a\ufffdb"
+
+
+def test_a_secret_at_the_cut_is_masked_before_the_text_is_cut() -> None:
+    for before in range(OUTPUT_CHARS // 2 - 30, OUTPUT_CHARS // 2 + 4, 3):
+        shown = SANITIZER.clipped(f"{'x' * before} known-secret-4711 {'y ' * OUTPUT_CHARS}")
+        assert "known-" not in shown, before
+        assert "characters left out" in shown
+
+
+@pytest.mark.parametrize(
+    ("tool_input", "summary"),
+    [
+        ({"command": "mv a.txt b.txt", "description": "Move"}, "mv a.txt b.txt"),
+        ({"file_path": "/srv/app/ws/notes/a.md"}, "notes/a.md"),
+        ({"pattern": "*.md", "path": "/srv/app/ws"}, "*.md"),
+        ({"command": "ls\n  -l"}, "ls -l"),
+        ({"command": "  ", "file_path": "a"}, "a"),
+        ({"todos": [{"content": "写"}]}, '{"todos":[{"content":"写"}]}'),
+        ({}, ""),
+        ({"command": "x" * 900}, "x" * (SUMMARY_CHARS - 1) + "…"),
+    ],
+)
+def test_a_call_is_told_in_one_line(tool_input: dict[str, object], summary: str) -> None:
+    assert SANITIZER.summary(tool_input) == summary
+
+
+def test_a_tools_input_is_shown_without_secrets_server_paths_and_endless_texts() -> None:
+    shown = SANITIZER.input(
+        {
+            "file_path": "/srv/app/ws/a.txt",
+            "edits": [{"new": f"key={KEY}", "at": {"path": "/srv/app/ws/b"}}],
+            "content": "z" * 50_000,
+            "count": 3,
+            "flag": True,
+        }
+    )
+    assert shown["file_path"] == "a.txt"
+    assert KEY not in str(shown)
+    assert shown["edits"][0]["at"] == {"path": "b"}
+    assert len(shown["content"]) < OUTPUT_CHARS + 100
+    assert (shown["count"], shown["flag"]) == (3, True)
+
+
+@pytest.mark.anyio
+async def test_a_long_text_is_masked_in_a_worker_thread_and_a_short_one_at_once() -> None:
+    loop_thread = threading.get_ident()
+
+    def where(_: object) -> int:
+        return threading.get_ident()
+
+    assert await off_loop(where, "短 short") == loop_thread
+    assert await off_loop(where, "x" * 2_000) != loop_thread
+    assert await off_loop(where, {"edits": [{"new": "x" * 500, "x" * 600: 1}]}) != loop_thread
+    assert await off_loop(where, {"items": [0] * 2_000}) != loop_thread
+
+
+SKILLS = ("memory-capture", "deploy_it")
+
+
+@pytest.mark.parametrize(
+    ("message", "asked"),
+    [
+        ("/memory-capture", SkillRequest("memory-capture", "")),
+        (" /memory-capture\n", SkillRequest("memory-capture", "")),
+        ("/memory-capture the\nport  is 1", SkillRequest("memory-capture", "the\nport  is 1")),
+        ("/deploy_it 到测试环境", SkillRequest("deploy_it", "到测试环境")),
+        ("/clear", GatewayAnswer("command_clear", "clear")),
+        ("/CLEAR", GatewayAnswer("command_clear", "CLEAR")),
+        ("／clear", GatewayAnswer("command_clear", "clear")),
+        ("/compact", GatewayAnswer("command_compact", "compact")),
+        ("/compact keep the names", GatewayAnswer("command_compact", "compact")),
+        ("/Memory-Capture", GatewayAnswer("command_unknown", "Memory-Capture")),
+        ("/nonsense", GatewayAnswer("command_unknown", "nonsense")),
+        ("/etc/hosts is wrong", None),
+        ("/etc/hosts", None),
+        ("/tmp is full", None),
+        ("/clear the table", None),
+        ("use /memory-capture", None),
+        ("//memory-capture", None),
+        ("/", None),
+        ("/ clear", None),
+        ("/你好", None),
+        ("", None),
+    ],
+)
+def test_a_command_is_one_word_after_a_slash(
+    message: str, asked: SkillRequest | GatewayAnswer | None
+) -> None:
+    assert read_command(message, SKILLS) == asked
+    assert starts_afresh(message) is (asked is not None and asked.name.lower() == "clear")
+
+
+def test_the_skills_are_those_of_the_workspace(tmp_path: Path) -> None:
+    assert list_skills_blocking(tmp_path) == ()
+    for name in ("zeta", "alpha"):
+        folder = tmp_path / ".claude/skills" / name
+        folder.mkdir(parents=True)
+        (folder / "SKILL.md").write_text("x", encoding="utf-8")
+    (tmp_path / ".claude/skills/empty").mkdir()
+    assert list_skills_blocking(tmp_path) == ("alpha", "zeta")

@@ -1,11 +1,27 @@
-"""The book of cases: the same that is told again is one case, and only the same."""
+"""Which cases become one, which are related, and which stay hidden."""
 
+import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+import anyio
+import anyio.to_thread
+import pytest
+
+from memory.cases import case_dedup, changes, similarity
+from memory.cases.case import CaseContent
+from memory.cases.relations import Nearby
+from memory.scope import Scope
 from tests.support.cases import (
     INCIDENT,
+    INCIDENT_ZH,
+    OTHER_INCIDENT,
+    CaseWorld,
+    Listed,
     caller,
     case_world,
+    retold,
 )
 
 
@@ -89,3 +105,243 @@ async def test_what_a_report_adds_is_searched_with_the_case_whatever_happens_the
             again = {**INCIDENT, "symptom_summary": "checkout is down", "resolution": steps}
             assert (await world.upsert(caller(f"cnv_r{n}"), **again)).status == "merged"
         assert "pgbouncer-reload" not in await body(), "the newest five are searched"
+
+
+async def test_what_was_found_wrong_does_not_come_back_by_being_told_again(
+    tmp_path: Path,
+) -> None:
+    async with case_world(tmp_path) as world:
+        created = (await world.upsert(caller(), **{**INCIDENT, "confidence": 0.5})).case
+        for n in range(3):
+            await world.vote(caller(f"cnv_v{n}"), created.case_id, helpful=False)
+        assert (await world.case(created.case_id)).lifecycle == "rejected"
+        again = await world.upsert(caller("cnv_9"), **{**INCIDENT, "confidence": 1})
+        assert (again.status, again.case.case_id) == ("merged", created.case_id)
+        assert again.case.lifecycle == "rejected"
+        assert "found wrong" in again.notes[-1]
+        told_more = {**INCIDENT, "metadata": {**INCIDENT["metadata"], "tags": ["once more"]}}
+        again = await world.upsert(caller("cnv_10"), **told_more)
+        assert (again.status, again.case.case_id) == ("merged", created.case_id)
+        rewritten = await world.upsert(
+            caller(), case_id=created.case_id, diagnosis="looked at once more"
+        )
+        assert rewritten.case.lifecycle == "rejected", "an agent does not bring it back"
+        by_hand = caller(None, by="person")
+        revised = await world.upsert(by_hand, case_id=created.case_id, diagnosis="by hand")
+        assert revised.case.lifecycle == "draft"
+
+
+@pytest.mark.parametrize("incident", [INCIDENT, INCIDENT_ZH], ids=["en", "zh"])
+@pytest.mark.parametrize("lifecycle", ["rejected", "stale"])
+@pytest.mark.parametrize("left_out", ["region", "root_cause"], ids=["with-a-cause", "without"])
+async def test_what_search_hides_does_not_come_back_by_another_number(
+    tmp_path: Path, incident: Mapping[str, Any], lifecycle: str, left_out: str
+) -> None:
+    told = {name: text for name, text in incident.items() if name != left_out}
+    confidence = {"rejected": 0.3, "stale": 0.8}[lifecycle]
+    async with case_world(tmp_path) as world:
+        one = (await world.upsert(caller(), **{**told, "confidence": confidence})).case.case_id
+        if lifecycle == "rejected":
+            await world.vote(caller("cnv_2"), one, helpful=False)
+        elif lifecycle == "stale":
+            await world.vote(caller("cnv_2"), one, signal="stale")
+        answer = await world.upsert(caller("cnv_3"), **{**retold(told), "confidence": 1})
+        assert (answer.status, answer.case.case_id) == ("merged", one)
+        assert answer.case.lifecycle == lifecycle
+        assert await world.count() == 1
+        assert not await world.database.rows("SELECT id FROM items")
+        assert "search does not show it" in answer.notes[-1]
+        assert one in answer.notes[-1]
+        assert lifecycle == "stale" or "found wrong" in answer.notes[-1]
+
+
+async def test_what_is_hidden_takes_in_neither_another_cause_nor_another_scope(
+    tmp_path: Path,
+) -> None:
+    async with case_world(tmp_path) as world:
+        one = (await world.upsert(caller(), **INCIDENT)).case.case_id
+        await world.vote(caller("cnv_2"), one, signal="stale")
+        other_cause = {**retold(INCIDENT), "root_cause": "the price import opens too few threads"}
+        elsewhere = {**INCIDENT, "metadata": {"related_services": ["ledger"]}}
+        for who, told in (
+            (caller("cnv_3"), other_cause),
+            (caller("cnv_4", environment="staging"), retold(INCIDENT)),
+            (caller("cnv_5", app=None), retold(INCIDENT)),
+            (caller("cnv_6", owner="bob"), retold(INCIDENT)),
+            (caller("cnv_7"), {**retold(INCIDENT), "metadata": elsewhere["metadata"]}),
+        ):
+            answer = await world.upsert(who, **told)
+            assert answer.status == "created", told
+            assert one not in {known.case_id for known in answer.similar_cases}
+        assert (await world.case(one)).reports == 0
+
+
+async def test_of_the_same_told_twice_the_one_that_can_be_found_takes_it(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        hidden = (await world.upsert(caller(), **INCIDENT)).case.case_id
+        shown = (await world.upsert(caller("cnv_2"), **OTHER_INCIDENT)).case.case_id
+        await world.upsert(caller("cnv_2"), **retold(INCIDENT), case_id=shown)
+        await world.vote(caller("cnv_3"), hidden, signal="stale")
+        told = {**INCIDENT, "symptom_summary": f"{INCIDENT['symptom_summary']} (11:11)"}
+        answer = await world.upsert(caller("cnv_4"), **told)
+        assert (answer.status, answer.case.case_id) == ("merged", shown)
+
+
+async def test_relations_to_another_apps_case_or_a_stale_one_are_not_told(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        common = (await world.upsert(caller("cnv_0", app=None), **INCIDENT)).case.case_id
+        bank = (await world.upsert(caller("cnv_1", app="bank"), **INCIDENT)).case.case_id
+        stale = (await world.upsert(caller("cnv_2", environment="e"), **INCIDENT)).case.case_id
+        mine = (await world.upsert(caller("cnv_3"), **INCIDENT)).case.case_id
+        everywhere = caller("cnv_4", app=None)
+        told = await world.upsert(everywhere, case_id=common, **INCIDENT)
+        assert {case.case_id for case in told.similar_cases} == {bank, stale, mine}
+        await world.vote(caller("cnv_5"), stale, signal="stale")
+        by_person = caller(None, by="person")
+        unchanged = await world.upsert(caller("cnv_6"), case_id=common, **INCIDENT)
+        updated = await world.upsert(by_person, case_id=common, resolution="close them")
+        stored = {relation.case_id for relation in (await world.store.related([common]))[common]}
+        assert stored == {bank, stale, mine}
+        assert (unchanged.status, updated.status) == ("unchanged", "updated")
+        for answer in (unchanged, updated):
+            assert [case.case_id for case in answer.similar_cases] == [mine]
+        merged = await world.upsert(caller("cnv_7"), **retold(INCIDENT))
+        assert (merged.status, merged.case.case_id) == ("merged", mine)
+        assert [case.case_id for case in merged.similar_cases] == [common]
+
+
+async def test_both_ends_know_of_a_relation_also_after_a_rewriting(tmp_path: Path) -> None:
+    async with case_world(tmp_path) as world:
+        first = (await world.upsert(caller(), **INCIDENT)).case.case_id
+        second = await world.upsert(caller("cnv_2", environment="staging"), **INCIDENT)
+        (relation,) = second.similar_cases
+        assert (relation.case_id, relation.relation) == (first, "same_root_cause")
+        known = await world.store.related([first])
+        assert [relation.case_id for relation in known[first]] == [second.case.case_id]
+        rewritten = {**OTHER_INCIDENT, "case_id": first, "metadata": {"failure_layer": "os"}}
+        assert (await world.upsert(caller(), **rewritten)).similar_cases == ()
+        assert (await world.store.related([second.case.case_id]))[second.case.case_id] == []
+
+
+class Forgetful(Listed):
+    """Candidates that bring nothing any more once they are tired."""
+
+    tired = False
+
+    async def candidates(self, content: CaseContent, scope: Scope, limit: int) -> Nearby:
+        nothing = Nearby(cases=())
+        return nothing if self.tired else await super().candidates(content, scope, limit)
+
+
+async def test_what_was_related_stays_so_where_the_search_does_not_bring_it(
+    tmp_path: Path,
+) -> None:
+    async with case_world(tmp_path) as first:
+        candidates = Forgetful(first.database, first.store)
+        async with case_world(tmp_path, candidates=candidates) as world:
+            one = (await world.upsert(caller(), **INCIDENT)).case.case_id
+            other = await world.upsert(caller("cnv_2", environment="staging"), **INCIDENT)
+            candidates.tired = True
+            answer = await world.upsert(caller(), case_id=one, resolution="close them at once")
+            assert [known.case_id for known in answer.similar_cases] == [other.case.case_id]
+
+
+async def test_a_case_that_many_name_keeps_them_all_when_it_is_rewritten(tmp_path: Path) -> None:
+    ids = (f"cas_{n}" for n in range(9))  # of equally near ones the lesser ids are named
+    async with case_world(tmp_path, new_id=lambda: next(ids)) as world:
+        for n in range(9):
+            await world.upsert(caller(f"cnv_{n}", environment=f"e{n}"), **INCIDENT)
+        before = {relation.case_id for relation in (await world.store.related(["cas_0"]))["cas_0"]}
+        assert before == {f"cas_{n}" for n in range(1, 9)}
+        answer = await world.upsert(caller("cnv_0"), case_id="cas_0", resolution="close them")
+        assert {case.case_id for case in answer.similar_cases} == before
+        after = (await world.store.related(["cas_0"]))["cas_0"]
+        assert list(answer.similar_cases) == list(after)
+
+
+AGAIN = {**INCIDENT, "symptom_summary": "checkout answers 503 after the deploy (10:42)"}
+
+
+_AT_MOST_S = 20
+"""So long a thread that nobody lets go is there at most."""
+
+
+class Slow:
+    """A decision that takes until it is let go, and says when it began."""
+
+    def __init__(self, decide: Callable[..., Any]) -> None:
+        self._decide = decide
+        self.began, self._let_go = threading.Event(), threading.Event()
+        self.was_on_loop = False
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        self.began.set()
+        if threading.current_thread() is threading.main_thread():
+            self.was_on_loop = True  # waiting here would hang for good
+        else:
+            self._let_go.wait(_AT_MOST_S)
+        return self._decide(*args, **named)
+
+    def let_go(self) -> None:
+        self._let_go.set()
+
+
+async def begun(slow: Slow) -> None:
+    """Wait for it to begin; the loop has to turn for this to end."""
+    await anyio.to_thread.run_sync(slow.began.wait, abandon_on_cancel=True)
+
+
+async def again(world: CaseWorld, case_id: str) -> None:
+    del case_id
+    await world.upsert(caller("cnv_2"), **AGAIN)
+
+
+async def anew(world: CaseWorld, case_id: str) -> None:
+    del case_id
+    await world.upsert(caller("cnv_2"), **{**INCIDENT, "root_cause": "a broken disk"})
+
+
+async def rewrite(world: CaseWorld, case_id: str) -> None:
+    await world.upsert(caller(), case_id=case_id, resolution="use another pool")
+
+
+async def vote(world: CaseWorld, case_id: str) -> None:
+    await world.vote(caller("cnv_2"), case_id, helpful=True)
+
+
+@pytest.mark.parametrize(
+    ("room", "name", "work"),
+    [
+        (case_dedup, "fingerprint_of", again),
+        (similarity, "numbers", anew),
+        (changes, "to_item", again),
+        (changes, "to_item", anew),
+        (changes, "to_item", rewrite),
+        (changes, "to_item", vote),
+        (case_dedup, "fingerprint_of", rewrite),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)).rpartition(".")[2],
+)
+async def test_the_loop_goes_on_turning_while_it_is_decided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: Any, name: str, work: Any
+) -> None:
+    async with case_world(tmp_path) as world:
+        case_id = (await world.upsert(caller(), **INCIDENT)).case.case_id
+        await world.upsert(caller("cnv_0"), **OTHER_INCIDENT)
+        for n in range(2):
+            await world.upsert(
+                caller(f"cnv_r{n}"), **{**AGAIN, "diagnosis": f"{INCIDENT['diagnosis']} {n}"}
+            )
+        slow = Slow(getattr(room, name))
+        monkeypatch.setattr(room, name, slow)
+        try:
+            with anyio.fail_after(30):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(work, world, case_id)
+                    await begun(slow)
+                    assert not slow.was_on_loop
+                    assert (await world.case(case_id)).case_id == case_id
+                    slow.let_go()
+        finally:
+            slow.let_go()
+        assert not slow.was_on_loop

@@ -1,12 +1,26 @@
-"""Which relation two cases have, from how alike their sections and surroundings are."""
+"""How alike two cases are, and which relation follows."""
+
+import string
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.cases.relations import FLOOR, classify, weighted
-from memory.cases.similarity import SectionSimilarity
-from memory.cases.structure import Structure
+from memory.cases.case import CaseContent, CaseMetadata, RelatedCase
+from memory.cases.ranking import RankedCase, varied
+from memory.cases.relations import FLOOR, classify, relate, weighted
+from memory.cases.similarity import (
+    MAX_CHARS,
+    MAX_COMPARED_CHARS,
+    NOT_SIMILAR,
+    SectionComparer,
+    SectionSimilarity,
+)
+from memory.cases.structure import Structure, compare_structure
+from memory.embeddings.hashed import HashedEmbedder
+from tests.unit.memory.cases.judged import make_case, make_content
 
 NO_CONFLICT = Structure()
 CONFLICT = Structure(matches=("runtime",), conflicts=("failure_layer",))
@@ -90,3 +104,265 @@ def test_root_causes_that_differ_are_never_more_than_surface(
     judged = classify(similarity, NO_CONFLICT)
     if similarity.root_cause is not None and similarity.root_cause < 0.4 and judged is not None:
         assert judged[0] == "surface_similar"
+
+
+def scored(value: float, root_cause: float | None = None) -> SectionSimilarity:
+    return SectionSimilarity(
+        symptom=value, diagnosis=value, root_cause=value if root_cause is None else root_cause
+    )
+
+
+def test_same_causes_come_first_then_the_higher_scores_then_the_lesser_ids() -> None:
+    cases = [make_case(case_id=f"cas_{name}") for name in "adcbe"]
+    values = [
+        scored(1.0, 0.39),
+        scored(0.82),
+        scored(0.9),
+        scored(0.82),
+        scored(0.75),
+    ]
+    assert relate(make_content(), list(zip(cases, values, strict=True))) == [
+        RelatedCase(case_id="cas_c", relation="same_root_cause", score=0.9),
+        RelatedCase(case_id="cas_b", relation="same_root_cause", score=0.82),
+        RelatedCase(case_id="cas_d", relation="same_root_cause", score=0.82),
+        RelatedCase(case_id="cas_e", relation="similar_diagnosis", score=0.75),
+        RelatedCase(case_id="cas_a", relation="surface_similar", score=0.756),
+    ]
+
+
+def test_at_most_five_are_kept_and_the_best_of_them() -> None:
+    cases = [make_case(case_id=f"cas_{number:02}") for number in range(20)]
+    values = [scored(0.8 + number / 100) for number in range(20)]
+    related = relate(make_content(), list(zip(cases, values, strict=True)))
+    assert [relation.case_id for relation in related] == [
+        "cas_19",
+        "cas_18",
+        "cas_17",
+        "cas_16",
+        "cas_15",
+    ]
+
+
+def test_what_surrounds_both_is_laid_side_by_side() -> None:
+    mine = make_content(metadata=CaseMetadata(failure_layer="db"))
+    other = make_case(content=make_content(metadata=CaseMetadata(failure_layer="network")))
+    (related,) = relate(mine, [(other, scored(1.0))])
+    assert related == RelatedCase(
+        case_id="cas_1", relation="surface_similar", score=1.0, struct_match=False
+    )
+
+
+def test_what_is_not_alike_is_not_related() -> None:
+    assert relate(make_content(), [(make_case(), scored(0.5))]) == []
+    assert relate(make_content(), []) == []
+
+
+def compared(one: dict[str, Any], other: dict[str, Any]) -> Structure:
+    return compare_structure(CaseMetadata(**one), CaseMetadata(**other))
+
+
+def test_what_both_say_alike_matches_and_what_they_say_differently_conflicts() -> None:
+    one = CaseMetadata(failure_layer="db", runtime="java", related_services=("orders", "stock"))
+    other = CaseMetadata(failure_layer="jvm", runtime="java", related_services=("stock",))
+    assert compare_structure(one, other) == Structure(
+        matches=("runtime", "related_services"), conflicts=("failure_layer",)
+    )
+
+
+@pytest.mark.parametrize("missing", [None, "unknown"])
+def test_what_one_does_not_say_speaks_for_nothing_and_against_nothing(missing: Any) -> None:
+    full = {"failure_layer": "db", "runtime": "java", "related_services": ("orders",)}
+    assert compared(full, {"failure_layer": missing}) == Structure()
+    assert compared({"runtime": " ", "related_services": ("", "-")}, full) == Structure()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Java 17", "openjdk-11"),
+        ("JVM", "java"),
+        ("python3.11", "CPython 3.12"),
+        ("Node.js v18", "nodejs"),
+        ("Kubernetes 1.29", "k8s"),
+        ("go1.21", "Golang"),
+        ("java 17 on Kubernetes", "k8s"),
+        ("Java", "java"),
+    ],
+)
+def test_versions_and_other_names_of_a_runtime_are_no_conflict(one: str, other: str) -> None:
+    assert compared({"runtime": one}, {"runtime": other}) == Structure(matches=("runtime",))
+
+
+@pytest.mark.parametrize(("one", "other"), [("java", "python"), ("go", "node"), ("rust", "zig")])
+def test_other_runtimes_are_a_conflict(one: str, other: str) -> None:
+    assert compared({"runtime": one}, {"runtime": other}) == Structure(conflicts=("runtime",))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("order-svc", "order_service"),
+        ("Orders", "orders"),
+        ("支付", "支付"),
+        ("service", "Service"),
+    ],
+)
+def test_a_service_is_known_by_its_name_however_it_is_written(one: str, other: str) -> None:
+    found = compared({"related_services": (one,)}, {"related_services": ("x", other)})
+    assert found == Structure(matches=("related_services",))
+
+
+@pytest.mark.parametrize(("one", "other"), [("order-svc", "payment-svc"), ("service", "api")])
+def test_services_without_one_in_common_are_a_conflict(one: str, other: str) -> None:
+    found = compared({"related_services": (one,)}, {"related_services": (other,)})
+    assert found == Structure(conflicts=("related_services",))
+
+
+IDENTICAL = SectionSimilarity(symptom=1.0, diagnosis=1.0, root_cause=1.0)
+LONGEST = {"symptom_summary": 1_000, "diagnosis": 20_000, "root_cause": 4_000, "resolution": 10_000}
+AT_ONCE = MAX_COMPARED_CHARS // (1_000 + 2 * MAX_CHARS)
+"""As many cases of the longest allowed length are compared with one."""
+
+
+def longest(mark: str = "") -> CaseContent:
+    text = "the pool leaks, 连接池未释放; error code 7. "
+    return make_content(
+        **{name: (mark + text * (size // len(text) + 1))[:size] for name, size in LONGEST.items()}
+    )
+
+
+class Counting:
+    """An embedder that counts what it is asked, and takes all texts for the same."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    @property
+    def model_id(self) -> str:
+        return "meaning-1"
+
+    @property
+    def dimension(self) -> int:
+        return 2
+
+    def embed_blocking(self, texts: Sequence[str]) -> list[list[float]]:
+        self.asked += texts
+        return [[0.8, 0.6] for _ in texts]
+
+
+async def similarity(one: CaseContent, other: CaseContent, **fields: Any) -> SectionSimilarity:
+    comparer = SectionComparer(fields.get("embedder", HashedEmbedder()))
+    (found,) = await comparer.compare(one, [make_case(content=other)])
+    return found
+
+
+async def test_each_section_is_compared_with_its_own_kind() -> None:
+    assert await similarity(make_content(), make_content()) == IDENTICAL
+    mine = make_content(symptom_summary="disk full", diagnosis="heap leak", root_cause="race")
+    other = make_content(symptom_summary="disk full", diagnosis="cert expired", root_cause="race")
+    found = await similarity(mine, other)
+    assert (found.symptom, found.root_cause) == (1.0, 1.0)
+    assert found.diagnosis is not None
+    assert found.diagnosis < 0.4
+
+
+@pytest.mark.parametrize("empty", ["", "  \n"])
+async def test_a_section_that_either_lacks_has_no_similarity(empty: str) -> None:
+    found = await similarity(make_content(), make_content(root_cause=empty))
+    assert found.root_cause is None
+    assert await similarity(make_content(root_cause=empty), make_content()) == found
+
+
+async def test_others_are_answered_in_their_order_and_both_ways_the_same() -> None:
+    texts = ["Container logs filled the disk", "The certificate expired", "磁盘写满"]
+    contents = [make_content(root_cause=text, diagnosis=text) for text in texts]
+    comparer = SectionComparer(HashedEmbedder())
+    found = await comparer.compare(contents[0], [make_case(content=other) for other in contents])
+    assert found == [await similarity(contents[0], other) for other in contents]
+    assert found == [await similarity(other, contents[0]) for other in contents]
+    assert await comparer.compare(contents[0], []) == []
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "is_capped"),
+    [
+        ("exit code 137 of the worker", "exit code 139 of the worker", True),
+        ("工作进程退出码 137", "工作进程退出码 139", True),
+        ("blocked by ORA-00060 in the ledger", "blocked by ORA-01555 in the ledger", True),
+        ("the import took 300 ms at 10:42", "the import took 5 s at 11:07", False),
+        ("the worker was killed, exit code 137", "the worker was killed", False),
+    ],
+)
+async def test_root_causes_that_name_other_codes_are_not_the_same(
+    mine: str, theirs: str, *, is_capped: bool
+) -> None:
+    found = await similarity(
+        make_content(root_cause=mine), make_content(root_cause=theirs), embedder=Counting()
+    )
+    assert found.root_cause == (0.6 if is_capped else 1.0)
+
+
+async def test_of_very_long_cases_the_first_are_compared_however_many_there_are() -> None:
+    asked = []
+    for count in (AT_ONCE, 20, 50):
+        embedder = Counting()
+        cases = [
+            make_case(content=longest(f"{mark * 3} ")) for mark in string.ascii_letters[:count]
+        ]
+        found = await SectionComparer(embedder).compare(longest(), cases)
+        assert found[AT_ONCE:] == [NOT_SIMILAR] * (count - AT_ONCE)
+        assert NOT_SIMILAR not in found[:AT_ONCE]
+        asked.append(len(embedder.asked))
+    assert asked == [asked[0]] * 3, "no more is embedded among more cases"
+    behind = [*[make_case(content=longest())] * (AT_ONCE + 3), make_case()]
+    found = await SectionComparer(HashedEmbedder()).compare(make_content(), behind)
+    assert found[-1] == IDENTICAL, "a short case is compared behind long ones too"
+
+
+POOL = "The connection pool of checkout is too small for the traffic."
+DNS = "CoreDNS throttles the resolver after a restart."
+INDEX_ZH = "订单表缺少 user_id 索引，全表扫描。"
+
+
+def ranked(*given_: tuple[str, float]) -> list[RankedCase]:
+    return [
+        RankedCase(
+            case=make_case(case_id=f"cas_{number}", content=make_content(root_cause=cause)),
+            score=score,
+            why=f"place {number}",
+        )
+        for number, (cause, score) in enumerate(given_)
+    ]
+
+
+def ids(found: list[RankedCase]) -> list[str]:
+    return [hit.case.case_id for hit in found]
+
+
+def test_another_cause_passes_the_second_telling_of_the_first() -> None:
+    found = varied(ranked((POOL, 1.0), (POOL, 0.95), (POOL, 0.9), (DNS, 0.6), (INDEX_ZH, 0.5)), 3)
+    assert ids(found) == ["cas_0", "cas_3", "cas_4"]
+    assert [hit.score for hit in found] == [1.0, 0.6, 0.5]
+
+
+def test_a_cause_that_is_told_again_says_so_and_scores_less() -> None:
+    found = varied(ranked((INDEX_ZH, 1.0), (INDEX_ZH, 0.9)), 5)
+    assert ids(found) == ["cas_0", "cas_1"]
+    assert found[0].why == "place 0"
+    assert found[1].score == 0.45
+    assert found[1].why.endswith("its cause is told above")
+
+
+def test_cases_without_a_root_cause_are_like_none() -> None:
+    given_ = ranked(("", 1.0), ("", 0.9), (POOL, 0.8))
+    assert varied(given_, 3) == given_
+
+
+@given(st.lists(st.sampled_from([POOL, DNS, INDEX_ZH, ""]), max_size=12), st.integers(1, 12))
+def test_the_best_stays_the_best_and_scores_only_fall(causes: list[str], count: int) -> None:
+    given_ = ranked(*((cause, 1 - place / 20) for place, cause in enumerate(causes)))
+    found = varied(given_, count)
+    assert ids(found[:1]) == ids(given_[:1])
+    scores = [hit.score for hit in found]
+    assert scores == sorted(scores, reverse=True)
+    assert len(set(ids(found))) == len(found) == min(count, len(causes))

@@ -1,12 +1,25 @@
-"""A disk that is full, held by somebody or damaged is told in our words."""
+"""Damaged and locked files, integrity checks, and migrations."""
 
 import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
+import anyio
 import pytest
 
+from gateway.conversations import migrations
 from memory.errors import StoreDamaged, StoreUnavailable
-from tests.unit.memory.database.words_file import TABLE, insert, opened, peek, words_of
+from memory.stores.sqlite import database as module
+from memory.stores.sqlite import integrity
+from memory.stores.sqlite.database import migrations_of
+from memory.stores.sqlite.integrity import (
+    check_blocking,
+    check_integrity,
+    holds_nothing_blocking,
+)
+from tests.unit.memory.database.words_file import TABLE, WAIT_S, insert, opened, peek, words_of
 
 
 async def test_ping_is_silent_while_all_is_well_and_really_writes(tmp_path: Path) -> None:
@@ -118,3 +131,173 @@ async def test_a_table_or_column_that_is_gone_is_damage(tmp_path: Path, sql: str
     with pytest.raises(StoreDamaged):
         await database.rows(sql)
     await database.close()
+
+
+def garble_pages(file: Path) -> None:
+    whole = file.read_bytes()
+    file.write_bytes(whole[:8192] + b"\xaa" * 4096 + whole[12288:])
+
+
+def rename_a_column(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("ALTER TABLE words RENAME COLUMN word TO wor_")
+
+
+async def checked(file: Path) -> str | None:
+    """Open a file, run the check's first part, and return what `ping` says then."""
+    database = await opened(file, [TABLE])
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(lambda task_status: check_integrity(database, [TABLE], task_status=task_status))  # fmt: skip
+        told = await database.ping()
+        tasks.cancel_scope.cancel()
+    await database.close()
+    return told
+
+
+async def filled(file: Path) -> None:
+    database = await opened(file, [TABLE])
+    await insert(database, *[f"{n:0200}" for n in range(500)])
+    await database.close()
+
+
+@pytest.mark.parametrize("damage", [garble_pages, rename_a_column])
+async def test_damage_is_told_after_the_start(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    await filled(tmp_path / "d")
+    assert await checked(tmp_path / "d") is None
+    await anyio.to_thread.run_sync(damage, tmp_path / "d")
+    told = await checked(tmp_path / "d")
+    assert told is not None
+    assert told.startswith("The database is damaged")
+
+
+async def test_a_start_does_not_wait_for_a_long_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check goes on meanwhile, and its result is told when it comes."""
+    go_on = threading.Event()
+
+    def slowly(*given: object) -> None:
+        assert go_on.wait(WAIT_S)
+        check_blocking(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(integrity, "check_blocking", slowly)
+    await filled(tmp_path / "d")
+    garble_pages(tmp_path / "d")
+    database = await opened(tmp_path / "d", [TABLE])
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(lambda task_status: check_integrity(database, [TABLE], start_s=0.01, task_status=task_status))  # fmt: skip
+        assert await database.ping() is None
+        go_on.set()
+        with anyio.fail_after(WAIT_S):
+            while await database.ping() is None:  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+    await database.close()
+
+
+def test_a_check_that_is_given_up_stops(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "d")) as connection, connection:
+        connection.executescript(
+            f"{TABLE} WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 20000)"
+            " INSERT INTO words SELECT 'w' || i FROM n"
+        )
+    check_blocking(tmp_path / "d", [TABLE])
+    given_up = threading.Event()
+    given_up.set()
+    with pytest.raises(StoreUnavailable):
+        check_blocking(tmp_path / "d", [TABLE], given_up)
+
+
+def test_which_file_holds_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "d"
+    assert holds_nothing_blocking(file)
+    file.touch()
+    assert holds_nothing_blocking(file)
+    peek(file, "PRAGMA journal_mode=WAL")
+    assert file.stat().st_size > 0
+    assert holds_nothing_blocking(file)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.executescript(TABLE)
+    assert not holds_nothing_blocking(file)
+    file.write_bytes(b"no database " * 100)
+    assert not holds_nothing_blocking(file)
+
+
+GATEWAY = migrations_of(migrations.__name__)
+SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
+
+
+async def test_a_fresh_file_equals_one_that_took_every_step(tmp_path: Path) -> None:
+    steps = [
+        *GATEWAY,
+        "CREATE TABLE more (x)",
+        "ALTER TABLE more ADD COLUMN y; CREATE INDEX i ON more (y)",
+    ]
+    for known in range(1, len(steps) + 1):
+        await (await opened(tmp_path / "old", steps[:known])).close()
+    await (await opened(tmp_path / "fresh", steps)).close()
+    assert peek(tmp_path / "old", SCHEMA) == peek(tmp_path / "fresh", SCHEMA)
+    for name in ("old", "fresh"):
+        assert peek(tmp_path / name, "PRAGMA user_version") == [(len(steps),)]
+
+
+async def test_a_file_of_a_newer_program_is_refused_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "d"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("CREATE TABLE theirs (x); PRAGMA user_version=2")
+    before = path.read_bytes()
+    with pytest.raises(StoreUnavailable, match="newer"):
+        await opened(path, [TABLE])
+    assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["d"]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    ["CREATE TABLE half (x); CREATE TABLE words (x);", "CREATE TABLE half (x); nonsense", "'"],
+)
+async def test_a_failing_migration_leaves_the_version_before_it(
+    tmp_path: Path, broken: str
+) -> None:
+    path = tmp_path / "d"
+    with pytest.raises(StoreUnavailable):
+        await opened(path, [TABLE, broken])
+    assert peek(path, "PRAGMA user_version") == [(1,)]
+    assert [name for _, name, *_ in peek(path, SCHEMA)] == ["sqlite_autoindex_words_1", "words"]
+    database = await opened(path, [TABLE, "CREATE TABLE half (x)"])
+    await insert(database, "still works")
+    await database.close()
+
+
+async def test_a_semicolon_ends_a_statement_only_where_sql_says_so(tmp_path: Path) -> None:
+    tricky = """
+    -- a comment; with a semicolon, and an apostrophe's
+    CREATE TABLE words (word TEXT PRIMARY KEY) STRICT; /* one; more */
+    INSERT INTO words VALUES ('a;b'), ('-- not a comment'), ('it''s;');
+    CREATE TRIGGER doubling AFTER INSERT ON words WHEN length(new.word) = 1 BEGIN
+      INSERT INTO words VALUES (new.word || ';');
+      INSERT INTO words VALUES (new.word || new.word);
+    END;
+    INSERT INTO words VALUES ('c') -- and no end"""
+    database = await opened(tmp_path / "d", [tricky])
+    assert await words_of(database) == ["a;b", "-- not a comment", "it's;", "c", "c;", "cc"]
+    await database.close()
+
+
+async def test_a_comment_that_never_ends_does_not_swallow_the_version(tmp_path: Path) -> None:
+    await (await opened(tmp_path / "d", [f"{TABLE} /* to be continued"])).close()
+    assert peek(tmp_path / "d", "PRAGMA user_version") == [(1,)]
+
+
+def test_migrations_are_read_in_order_and_without_gaps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "files", lambda _package: tmp_path)
+    (tmp_path / "0002_b.sql").write_text("B", encoding="utf-8")
+    (tmp_path / "0001_a.sql").write_text("A", encoding="utf-8")
+    (tmp_path / "notes.md").write_text("C", encoding="utf-8")
+    assert migrations_of("any") == ["A", "B"]
+    (tmp_path / "0004_d.sql").write_text("D", encoding="utf-8")
+    with pytest.raises(AssertionError):
+        migrations_of("any")

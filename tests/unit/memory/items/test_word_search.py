@@ -1,18 +1,20 @@
-"""A question becomes an expression of the index's language that is always a right one, at a bounded cost."""
+"""Full-text search: words of the question, bounds, weights, and labels."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from memory.items import KINDS, ItemKind
 from memory.itemstore import WordHit
 from memory.recall.confidence import LEAST_CONFIDENCE
-from memory.recall.question_words import QuestionWords
-from memory.scope import Scope
+from memory.recall.question_words import MAX_CHARACTERS, MAX_TERMS, QuestionWords
+from memory.scope import Scope, SearchScope
 from memory.stores.sqlite import fulltext_search, owner_index
 from memory.stores.sqlite.fulltext_search import FulltextSearch
 from memory.stores.sqlite.items import put_item_blocking
@@ -143,3 +145,80 @@ def test_what_shares_little_with_the_question_is_no_likely_answer() -> None:
         hits = search(connection, asked)
         assert [row.item_id for row in hits if row.confidence >= LEAST_CONFIDENCE] == ["it"]
         assert len(hits) == 9
+
+
+def test_words_that_say_nothing_are_not_asked_for() -> None:
+    asked = QuestionWords.of("What is the state of our deployment? 我们的部署是什么情况")
+    assert {"deployment", "部署", "情况", "state"} <= set(asked.weights)
+    assert not set(asked.weights) & {"what", "is", "the", "of", "our", "我们", "什么"}
+    assert not set(asked.characters) & set("我的是")
+
+
+def test_a_question_of_nothing_but_such_words_asks_for_nothing() -> None:
+    for text in ("", "the", "what is it", "是什么", "的", "？！"):
+        asked = QuestionWords.of(text)
+        assert (asked.weights, asked.characters) == ({}, ()), text
+
+
+def test_what_was_said_last_weighs_more() -> None:
+    filler = " ".join(f"word{n}" for n in range(200))
+    weights = QuestionWords.of(f"lighthouse {filler} cello").weights
+    assert "lighthouse" not in weights
+    assert weights["cello"] == max(weights.values())
+    short = QuestionWords.of(
+        f"灯塔，{'，'.join('甲乙丙丁戊己庚辛'[n % 8] * 2 for n in range(30))}，大提琴"
+    ).weights
+    assert short["提琴"] > short["灯塔"]
+
+
+@given(st.text(max_size=3000))
+def test_what_is_asked_for_is_bounded(text: str) -> None:
+    asked = QuestionWords.of(text * 3)
+    assert len(asked.weights) <= MAX_TERMS
+    assert len(asked.characters) <= MAX_CHARACTERS
+    assert all(weight > 0 for weight in asked.weights.values())
+    assert list(asked.weights.values()) == sorted(asked.weights.values(), reverse=True)
+
+
+SHOP = Scope(owner_id="ann", app_code="shop")
+BANK = Scope(owner_id="ann", app_code="bank")
+SHOP_OR_NONE = SearchScope(owner_id="ann", app_code="shop", or_without=("app_code",))
+
+
+def found(
+    rows: Sequence[tuple[str, str, Scope, ItemKind]], text: str, scope: Scope, limit: int = 3
+) -> list[str]:
+    with closing(opened()) as connection:
+        for name, body, theirs, kind in rows:
+            put_item_blocking(connection, replace(item(name, body, scope=theirs), kind=kind))
+        asked = FulltextSearch(QuestionWords.of(text), scope, KINDS, limit)
+        return [row.item_id for row in asked.run_blocking(connection)]
+
+
+@pytest.mark.parametrize("others", [0, 3, 7, 200])
+def test_what_carries_the_label_is_found_however_many_fit_better(others: int) -> None:
+    best = [(f"b{n}", "kafka lag kafka lag", BANK, KINDS[0]) for n in range(others)]
+    mine = [(f"s{n}", f"kafka and number{n}", SHOP, KINDS[0]) for n in range(3)]
+    assert found([*best, *mine], "kafka lag", SHOP) == ["s0", "s1", "s2"]
+
+
+def test_a_case_may_lack_it_and_nothing_else() -> None:
+    ann = Scope(owner_id="ann")
+    rows: list[tuple[str, str, Scope, ItemKind]] = [
+        *((f"{kind}", "kafka lag", ann, kind) for kind in KINDS),
+        *((f"shop_{kind}", "kafka lag", SHOP, kind) for kind in KINDS),
+        *((f"bank_{kind}", "kafka lag", BANK, kind) for kind in KINDS),
+    ]
+    shops = [f"shop_{kind}" for kind in KINDS]
+    assert sorted(found(rows, "kafka", SHOP_OR_NONE, limit=9)) == sorted(["case", *shops])
+    assert sorted(found(rows, "kafka", SHOP, limit=9)) == sorted(shops)
+
+
+def test_of_a_word_in_very_many_rows_the_newest_with_the_label_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(owner_index, "MAX_COUNTED", 4)
+    monkeypatch.setattr(fulltext_search, "MAX_COUNTED", 4)
+    rows = [(f"s{n}", "kafka", SHOP, KINDS[0]) for n in range(6)]
+    rows += [(f"b{n}", "kafka", BANK, KINDS[0]) for n in range(20)]
+    assert sorted(found(rows, "kafka", SHOP, limit=9)) == ["s2", "s3", "s4", "s5"]

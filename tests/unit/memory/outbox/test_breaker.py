@@ -1,13 +1,21 @@
-"""The breaker: closed, open, half-open with one probe."""
+"""Circuit breaker, back-off, and calls of JSON services."""
 
+import threading
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
-from hypothesis import settings
+import anyio
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from memory.outbox.backend import BackendUnavailable
 from memory.outbox.breaker import Breaker, BreakerLimits, BreakerState
+from memory.outbox.json_service import Answer, JsonService
+from memory.outbox.worker import Backoff
+from tests.unit.memory.backends.memu_services import Reply, served
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 OPEN_S = 60
@@ -116,3 +124,70 @@ class AnyOrder(RuleBasedStateMachine):
 
 AnyOrder.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
 TestAnyOrder = AnyOrder.TestCase
+
+
+BACKOFF = Backoff(first_s=2, most_s=60, least_s=0.5, max_attempts=8)
+
+
+def test_the_bound_doubles_with_each_attempt_up_to_the_longest_and_the_last_gives_up() -> None:
+    waits = [BACKOFF.wait(attempts, lambda: 0.5) for attempts in (*range(1, 10), 1000)]
+    halves = [timedelta(seconds=bound_s / 2) for bound_s in (2, 4, 8, 16, 32, 60, 60)]
+    assert waits == [*halves, None, None, None]
+
+
+def test_the_draw_spreads_the_wait_over_the_whole_bound_but_the_least() -> None:
+    waits = [BACKOFF.wait(3, lambda part=part: part / 16) for part in range(16)]  # type: ignore[misc]
+    assert waits[0] == timedelta(seconds=0.5)
+    assert waits[1:] == [timedelta(seconds=part / 2) for part in range(1, 16)]
+
+
+@given(st.integers(1, 10_000), st.floats(0, 1, exclude_max=True))
+def test_a_wait_is_always_within_its_bounds(attempts: int, part: float) -> None:
+    wait = Backoff(max_attempts=10**6).wait(attempts, lambda: part)
+    assert wait is not None
+    assert timedelta(seconds=0.5) <= wait <= timedelta(hours=1)
+
+
+WAIT_S = 20
+
+
+def service(address: str, *, timeout_s: float = WAIT_S) -> JsonService:
+    return JsonService(address, name="It", timeout_s=timeout_s, max_bytes=1000, api_key="k")
+
+
+@pytest.mark.parametrize("chars", [0, 1, 1000 - len('""')])
+async def test_an_answer_within_the_bound_is_read(chars: int) -> None:
+    with served(lambda *_: (200, "x" * chars)) as address:
+        one = service(address)
+        assert await one.call("GET", "/") == Answer(status=200, body="x" * chars)
+        await one.close()
+
+
+@pytest.mark.parametrize("chars", [1000 - len('""') + 1, 5_000_000])
+async def test_an_answer_beyond_it_is_not(chars: int) -> None:
+    with served(lambda *_: (200, "x" * chars)) as address:
+        one = service(address)
+        with pytest.raises(BackendUnavailable, match="too much"):
+            await one.call("GET", "/")
+        await one.close()
+
+
+async def test_a_service_that_does_not_answer_is_given_up() -> None:
+    given_up = threading.Event()
+
+    def wait(*_: Any) -> Reply:
+        given_up.wait(WAIT_S)
+        return 200, {}
+
+    with served(wait) as address, anyio.fail_after(WAIT_S):
+        one = service(address, timeout_s=0.1)
+        with pytest.raises(BackendUnavailable, match="in time"):
+            await one.call("GET", "/")
+        given_up.set()
+        await one.close()
+
+
+async def test_a_closed_service_can_be_closed_again() -> None:
+    one = service("http://127.0.0.1:9")
+    await one.close()
+    await one.close()

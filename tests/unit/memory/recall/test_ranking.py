@@ -1,13 +1,26 @@
-"""The order of found items, and why each was found."""
+"""Fusion and ranking of what the retrievers found, and what of it is shown."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from memory.items import Item
-from memory.recall.fuse import Fused, Place
+from memory.periods import asked_time
+from memory.recall.confidence import LEAST_CONFIDENCE, Expectation
+from memory.recall.fuse import Fused, Fusion, Place, fuse
+from memory.recall.query import Found, Hit, QueryPack
+from memory.recall.question_words import QuestionWords
 from memory.recall.ranking import rank
+from memory.recall.reader import RecallReader
+from memory.recall.retrievers import Candidate, Ranked, Retriever, RetrieverAnswer, RetrieverName
+from memory.recall.search import MemorySearch
+from memory.recall.shown import worth_showing
 from memory.scope import Scope
+from tests.support.recall import ANN, AT, GivingRetriever, Shelf, make_hit, make_item
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 WORDS = Place(retriever="fulltext", rank=3, strength=0.75)
@@ -63,3 +76,277 @@ def test_why_says_which_arm_had_it_where_and_how_old_it_is() -> None:
 )
 def test_the_age_is_said_in_days(days: float, said: str) -> None:
     assert rank([found("a", 1, days=days)], NOW)[0].why.endswith(f"; {said}")
+
+
+def ranked(retriever: RetrieverName, *ids: str) -> Ranked:
+    return Ranked(
+        retriever=retriever,
+        candidates=[Candidate(item_id=one, strength=1 / (n + 2)) for n, one in enumerate(ids)],
+    )
+
+
+def order(fused: list[Fused]) -> list[str]:
+    return [place.item_id for place in fused]
+
+
+def test_what_both_arms_found_comes_before_what_one_found() -> None:
+    fused = fuse([ranked("fulltext", "a", "both"), ranked("vector", "b", "both")], Fusion())
+    assert order(fused)[0] == "both"
+
+
+def test_the_score_is_the_sum_of_weights_by_place() -> None:
+    fusion = Fusion(k=60, weights={"fulltext": 1.0, "vector": 2.0})
+    fused = fuse([ranked("fulltext", "a", "b"), ranked("vector", "b", "c")], fusion)
+    assert {place.item_id: place.score for place in fused} == pytest.approx(
+        {"a": 1 / 61, "b": 1 / 62 + 2 / 61, "c": 2 / 62}
+    )
+
+
+def test_an_item_counts_once_for_several_queries_with_its_best_place() -> None:
+    once = fuse([ranked("fulltext", "a", "b")], Fusion())
+    twice = fuse([ranked("fulltext", "a", "b"), ranked("fulltext", "b", "a")], Fusion())
+    assert {place.item_id: place.places[0].rank for place in twice} == {"a": 1, "b": 1}
+    assert twice[0].score == once[0].score
+
+
+def near(retriever: RetrieverName, **nearness: float | None) -> Ranked:
+    return Ranked(
+        retriever=retriever,
+        candidates=[
+            Candidate(item_id=name, strength=0.25, nearness=one) for name, one in nearness.items()
+        ],
+    )
+
+
+def fits(*lists: Ranked) -> dict[str, float]:
+    fusion = Fusion(fit_weights={"fulltext": 0.6, "vector": 0.4})
+    return {place.item_id: place.fit for place in fuse(lists, fusion)}
+
+
+def test_the_fit_is_the_weighted_sum_of_what_the_arms_measured() -> None:
+    found = fits(near("fulltext", a=1.0, b=0.5), near("vector", b=0.75, c=0.5))
+    assert found == pytest.approx({"a": 0.76, "b": 0.6, "c": 0.44}), (
+        "what a retriever lacks is not far off"
+    )
+
+
+def test_an_arm_that_found_nothing_lowers_no_fit() -> None:
+    assert fits(near("fulltext", a=1.0), near("vector")) == pytest.approx({"a": 1.0})
+    assert fits(near("vector", a=0.5)) == pytest.approx({"a": 0.5})
+
+
+def test_of_several_queries_the_one_that_fits_best_counts() -> None:
+    found = fits(near("fulltext", a=0.2, b=1.0), near("fulltext", a=0.9))
+    assert found == pytest.approx({"a": 0.9, "b": 1.0})
+
+
+def test_equal_ones_stand_in_the_order_of_their_ids() -> None:
+    assert order(fuse([ranked("fulltext", "b"), ranked("fulltext", "a")], Fusion())) == ["a", "b"]
+
+
+IDS = st.lists(st.sampled_from("abcdefghij"), unique=True)
+
+
+@settings(max_examples=25, deadline=None)
+@given(IDS, IDS)
+def test_everything_found_is_there_once_and_best_first(
+    words: list[str], vectors: list[str]
+) -> None:
+    fused = fuse([ranked("fulltext", *words), ranked("vector", *vectors)], Fusion())
+    assert sorted(order(fused)) == sorted({*words, *vectors})
+    assert [place.score for place in fused] == sorted(
+        (place.score for place in fused), reverse=True
+    )
+
+
+NUMBERED = [f"not_{n:02}" for n in range(1, 41)]
+TWENTY = NUMBERED[:20]
+SHELF = Shelf.of(*(make_item(item_id, "tea 茶") for item_id in NUMBERED))
+
+
+def naming(*ids: str) -> GivingRetriever:
+    """A retriever that names ids, as memU does."""
+    return GivingRetriever("memu", RetrieverAnswer(seconded=_unmeasured(ids)))
+
+
+def _unmeasured(ids: Sequence[str]) -> list[Candidate]:
+    return [Candidate(item_id=item_id, strength=None) for item_id in ids]
+
+
+def search_on(*retrievers: Retriever, shelf: Shelf = SHELF) -> MemorySearch:
+    return MemorySearch(shelf, retrievers, now=lambda: AT)
+
+
+async def seconded(*retrievers: Retriever, shelf: Shelf = SHELF) -> tuple[list[str], list[str]]:
+    """Return the ids of the likely hits, and of the others."""
+    answer = await search_on(*retrievers, shelf=shelf).search("tea", scope=ANN, limit=40)
+    likely = [hit.item.id for hit in answer.hits if hit.confidence >= LEAST_CONFIDENCE]
+    return likely, [hit.item.id for hit in answer.hits if hit.item.id not in likely]
+
+
+async def test_why_says_that_memu_found_it_and_claims_no_measure() -> None:
+    search = search_on(GivingRetriever.of("not_01"), naming("not_07", "not_01"))
+    answer = await search.search("tea", scope=ANN)
+    assert answer.hits[0].why == "found by its words (place 1, fit 90%) and memU (place 1); today"
+    assert answer.hits[1].why == "found by memU (place 2); today"
+    assert answer.hits[0].fit == pytest.approx(0.9)
+    assert (answer.hits[1].fit, answer.hits[1].confidence) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "words", [GivingRetriever.of(), GivingRetriever.of(weak=["not_01", "not_02"])]
+)
+async def test_where_nothing_fits_five_names_show_nothing(words: GivingRetriever) -> None:
+    """An embedding always has a nearest: to show it would answer every question with something."""
+    five = naming("not_01", "not_05", "not_06", "not_07", "not_08")
+    hits, weak = await seconded(words, five)
+    assert hits == []
+    assert set(weak) == {"not_01", "not_05", "not_06", "not_07", "not_08"} | {
+        candidate.item_id for candidate in words.answer.candidates
+    }
+    pack = await RecallReader(search_on(words, five)).recall(QueryPack(queries=["x"], scope=ANN))
+    assert (pack.text, list(pack.items)) == ("", [])
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.sampled_from(NUMBERED), unique=True),
+    st.lists(st.sampled_from(NUMBERED), unique=True),
+    st.lists(st.sampled_from(NUMBERED), unique=True, max_size=5),
+)
+async def test_whatever_is_named_just_the_same_items_are_shown(
+    words: list[str], vectors: list[str], named: list[str]
+) -> None:
+    retrievers = [GivingRetriever.of(*words), GivingRetriever.of(*vectors, name="vector")]
+    without, _ = await seconded(*retrievers)
+    with_names, weak = await seconded(*retrievers, naming(*named))
+    assert sorted(with_names) == sorted(without)
+    assert set(named) <= {*with_names, *weak}
+
+
+def fused(named: Sequence[str]) -> list[str]:
+    words = [Candidate(item_id=item, strength=0.9) for item in TWENTY]
+    lists = [
+        Ranked(retriever="fulltext", candidates=words),
+        Ranked(retriever="memu", candidates=_unmeasured(named)),
+    ]
+    return [place.item_id for place in fuse(lists, Fusion())]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.sampled_from(TWENTY[10:]), unique=True, max_size=5))
+def test_useless_names_from_far_down_push_nothing_out_of_the_first_five(named: list[str]) -> None:
+    assert fused(named)[:5] == TWENTY[:5]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.sampled_from(TWENTY), unique=True, max_size=5))
+def test_whatever_five_are_named_the_best_by_words_stay_near_the_top(named: list[str]) -> None:
+    order = fused(named)
+    assert order.index(TWENTY[0]) < 3
+    assert order.index(TWENTY[1]) < 5
+
+
+def hit(item: Item, confidence: float, fit: float = 1.0) -> Hit:
+    return replace(make_hit(item), confidence=confidence, fit=fit)
+
+
+def noted(name: str, title: str, body: str, days: int) -> Item:
+    return replace(
+        make_item(name, body), title=title, body=body, occurred_at=AT - timedelta(days=days)
+    )
+
+
+def ids(found: Found) -> list[str]:
+    return [shown.item.id for shown in found.hits]
+
+
+def test_nothing_is_shown_unless_one_is_likely_and_then_no_long_tail() -> None:
+    hits = [hit(make_item(f"not_{n}", f"text {n}"), 0.9, fit=1 - n / 10) for n in range(9)]
+    shown = worth_showing(Found(hits=hits))
+    assert (ids(shown), len(shown.more)) == ([f"not_{n}" for n in range(5)], 1)
+    assert ids(worth_showing(Found(hits=[replace(one, confidence=0.01) for one in hits]))) == []
+
+
+OLD = noted("not_old", "Data retention", "Positions are kept for 18 months.", 90)
+NEW = noted("not_new", "Data retention, after the audit", "Positions are kept 12 months now.", 3)
+CHANGED = noted("not_chg", "Stand-up", "It is at 9:15 instead of 9:40, the stand-up.", 2)
+MEETINGS = noted("not_mee", "Regular meetings", "Stand-up at 9:40, ten minutes.", 60)
+OTHER = noted("not_oth", "Shop 26", "Positions are kept by shop 26 for months.", 1)
+SHOP = noted("not_shp", "Shop 13", "Positions are kept by shop 13 for months.", 5)
+
+
+def test_a_newer_note_about_the_same_thing_replaces_the_older_one_and_says_so() -> None:
+    for older, newer in ((OLD, NEW), (MEETINGS, CHANGED)):
+        shown = worth_showing(Found(hits=[hit(older, 0.9), hit(newer, 0.3)]))
+        assert ids(shown) == [newer.id]
+        assert older.title in shown.hits[0].why
+        assert [(held.id, held.reason) for held in shown.held_back] == [(older.id, "superseded")]
+
+
+def test_things_with_other_numbers_and_other_kinds_replace_nothing() -> None:
+    assert len(ids(worth_showing(Found(hits=[hit(SHOP, 0.9), hit(OTHER, 0.9)])))) == 2
+    turns = [hit(replace(item, kind="turn"), 0.9) for item in (OLD, NEW)]
+    assert len(ids(worth_showing(Found(hits=turns)))) == 2
+
+
+def test_what_held_in_the_asked_period_is_shown() -> None:
+    asked = asked_time("what was it three months ago", AT)
+    assert asked.period is not None
+    shown = worth_showing(Found(hits=[hit(OLD, 0.9), hit(NEW, 0.9)], times=[asked]))
+    assert ids(shown) == ["not_old", "not_new"]
+
+
+def test_the_newest_comes_first_where_it_is_asked_for() -> None:
+    times = [asked_time("the latest shop", AT)]
+    shown = worth_showing(Found(hits=[hit(SHOP, 0.9), hit(OTHER, 0.8)], times=times))
+    assert ids(shown) == ["not_oth", "not_shp"]
+
+
+def test_confidence_grows_with_the_share_of_the_question_and_with_its_length() -> None:
+    counts = {"kafka": 1, "lag": 3, "service": 900}
+    expected = Expectation.of([*counts, "zeppelin"], lambda term: counts.get(term, 0), 1000)
+    all_of_it, kafka, service = (
+        expected.measures(having, "", None).confidence
+        for having in ({"kafka", "lag", "service"}, {"kafka"}, {"service"})
+    )
+    assert all_of_it > kafka > service
+    assert expected.share({"kafka", "lag", "service"}) < 1
+    shorter = Expectation.of(["kafka"], lambda term: counts.get(term, 0), 1000)
+    longer = Expectation.of(["kafka", "lag"], lambda term: counts.get(term, 0), 1000)
+    assert (
+        shorter.measures({"kafka"}, "", None).confidence
+        < longer.measures({"kafka", "lag"}, "", None).confidence
+    )
+    spanning = Expectation.of(["周报", "报写", "写了"], lambda term: int(term == "周报"), 1000)
+    assert spanning.share({"周报"}) == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "other"),
+    [
+        ("What is Ann's phone number?", "Ann: 020 7946", "Ann has a new phone."),
+        ("How much is the rent?", "The rent is 900 euros.", "The rent is paid by Ann."),
+        ("When is the demo?", "The demo is on Friday.", "The demo is Ann's."),
+        ("How many boxes are left?", "Twelve boxes are left.", "Boxes are in the shed."),
+        ("老王的手机号是多少？", "老王 13800138000", "老王换手机了"),
+        ("房租多少钱？", "房租三千块", "房租由小李付"),
+        ("演示是几号？", "演示改到二十七号", "演示由小李做"),
+        ("还有几个箱子？", "箱子还有十二个", "箱子放在车库"),
+    ],
+)
+def test_an_item_without_what_is_asked_for_is_less_likely(
+    question: str, answer: str, other: str
+) -> None:
+    wording = QuestionWords.of(question)
+    expected = Expectation.of(wording.of_the_matter, lambda _: 1, 1000)
+    having = {*wording.of_the_matter}
+    assert expected.measures(having, answer, wording.form).lacks == 0
+    assert expected.measures(having, other, wording.form).lacks == 1
+
+
+def test_what_is_asked_for_counts_where_most_of_the_words_stand() -> None:
+    wording = QuestionWords.of("How much is the rent?")
+    expected = Expectation.of(wording.of_the_matter, lambda _: 1, 1000)
+    body = "The rent is paid by Ann.\nShe said so.\nTickets: 900 euros."
+    assert expected.measures({"rent"}, body, wording.form).lacks == 1

@@ -1,6 +1,7 @@
-"""Search: the retrievers side by side, the filter before the order."""
+"""Search: parts of a question, retrievers side by side, and what is left out or named."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,10 +10,20 @@ import anyio.lowlevel
 import pytest
 
 from memory.errors import StoreUnavailable
-from memory.items import Item, ItemKind
+from memory.items import KINDS, Item, ItemKind
+from memory.itemstore import WordHit
 from memory.recall.confidence import LEAST_CONFIDENCE
 from memory.recall.query import HeldBack
-from memory.recall.retrievers import Retriever
+from memory.recall.question_parts import question_parts
+from memory.recall.retrievers import (
+    Candidate,
+    FulltextRetriever,
+    Question,
+    Retriever,
+    RetrieverAnswer,
+    RetrieverName,
+    gather,
+)
 from memory.recall.search import MemorySearch
 from memory.scope import WORKSPACE_OWNER, Scope
 from tests.support.recall import (
@@ -176,3 +187,136 @@ async def test_items_that_are_read_too_slowly_are_given_up_at_the_deadline() -> 
             "tea", scope=ANN, deadline_s=0.5
         )
     assert (found.hits, found.degraded) == ((), ("fulltext_timeout",))
+
+
+GREEN_TEA, MILK, BREAD = (make_item(f"not_{name}", name) for name in ("tea", "milk", "bread"))
+
+
+def telling(
+    told: list[Sequence[str]], *retrievers: GivingRetriever | StuckRetriever
+) -> MemorySearch:
+    return MemorySearch(
+        Shelf.of(GREEN_TEA, MILK),
+        retrievers,
+        now=lambda: AT + timedelta(days=1),
+        on_words_alone=told.append,
+    )
+
+
+async def test_what_meaning_did_not_find_is_told() -> None:
+    told: list[Sequence[str]] = []
+    search = telling(
+        told,
+        GivingRetriever.of("not_tea", "not_milk"),
+        GivingRetriever.of("not_tea", name="vector"),
+    )
+    await search.search("tea and milk", scope=ANN)
+    assert told == [["not_milk"]]
+
+
+async def test_nothing_is_told_of_what_both_found_or_is_not_the_callers() -> None:
+    told: list[Sequence[str]] = []
+    search = telling(
+        told, GivingRetriever.of("not_tea", BREAD.id), GivingRetriever.of("not_tea", name="vector")
+    )
+    await search.search("tea and bread", scope=ANN)
+    assert told == []
+
+
+ASKED = "which server is the primary"
+LOG = "\n".join(f"12:00:{n:02} INFO pool: connection {n} acquired" for n in range(60)) * 6
+
+
+@pytest.mark.parametrize("gap", ["\n", "\n\n"])
+@pytest.mark.parametrize("pasted", [LOG, LOG.replace("\n", "\n\n"), "长文。" * 2000])
+def test_what_stands_before_or_after_what_was_pasted_is_asked_by_itself(
+    pasted: str, gap: str
+) -> None:
+    for message in (f"{ASKED}{gap}{pasted}", f"{pasted}{gap}{ASKED}"):
+        parts = question_parts(message)
+        assert ASKED in parts
+        assert sum(map(len, parts)) < 2000
+
+
+@pytest.mark.parametrize("question", ["Why is the primary slow?", "主库为什么慢？"])
+def test_a_question_amid_a_long_message_is_asked(question: str) -> None:
+    assert question in question_parts(f"{LOG}\n{question}\n{LOG}")
+
+
+@pytest.mark.parametrize("quoted", ["```\nKeyError: 'x'\n```", "> KeyError: 'x'"])
+def test_a_short_message_is_asked_whole_and_without_what_it_quotes(quoted: str) -> None:
+    message = f"{ASKED}\n\n{quoted}"
+    assert question_parts(message) == [ASKED, message]
+    assert question_parts(ASKED) == [ASKED]
+
+
+@dataclass
+class MeetingRetriever:
+    """Answers once the other one has been asked, too."""
+
+    name: RetrieverName
+    arrived: anyio.Event
+    other: anyio.Event
+    found: list[Candidate] = field(default_factory=list)
+
+    async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
+        self.arrived.set()
+        await self.other.wait()
+        return RetrieverAnswer(candidates=self.found)
+
+
+def question(text: str = "tea") -> Question:
+    return Question(text=text, scope=ANN, kinds=KINDS)
+
+
+async def test_no_arm_waits_for_another() -> None:
+    here, there = anyio.Event(), anyio.Event()
+    retrievers = [
+        MeetingRetriever("fulltext", here, there),
+        MeetingRetriever("vector", there, here),
+    ]
+    with anyio.fail_after(30):
+        gathered = await gather(retrievers, [question()], bound_s=30)
+    assert gathered.degraded == ()
+
+
+async def test_the_order_is_that_of_the_questions_and_arms_whoever_answers_first() -> None:
+    done = anyio.Event()
+    done.set()
+    late = MeetingRetriever("fulltext", done, done, [Candidate(item_id="late", strength=1)])
+    gathered = await gather(
+        [late, GivingRetriever.of("soon", name="vector")],
+        [question("a"), question("b")],
+        bound_s=30,
+    )
+    assert [hit.retriever for hit in gathered.found] == ["fulltext", "vector"] * 2
+
+
+async def test_a_slow_arm_is_named_once_for_all_questions() -> None:
+    with anyio.fail_after(30):
+        gathered = await gather([StuckRetriever()], [question("a"), question("b")], bound_s=0.01)
+    assert gathered.degraded == ("vector_timeout",)
+
+
+@dataclass
+class WordStore:
+    """Gives one good hit and one that is not about the question."""
+
+    asked: list[tuple[str, int]] = field(default_factory=list)
+
+    async def search(self, text: str, *_: object, limit: int, **__: object) -> list[WordHit]:
+        self.asked.append((text, limit))
+        return [
+            WordHit(item_id="not_good", score=2, coverage=0.8, confidence=0.7),
+            WordHit(item_id="not_far", score=1, coverage=0.1, confidence=0.01),
+        ]
+
+
+async def test_full_text_says_how_well_and_how_likely_each_item_fits() -> None:
+    store = WordStore()
+    answer = await FulltextRetriever(store).find(question(), limit=7)
+    assert answer.candidates == [
+        Candidate(item_id="not_good", strength=0.8, nearness=1.0, confidence=0.7),
+        Candidate(item_id="not_far", strength=0.1, nearness=0.5, confidence=0.01),
+    ]
+    assert store.asked == [("tea", 7)]

@@ -1,0 +1,303 @@
+"""Facts, notes, deliveries, lists and exports of memory over HTTP."""
+
+import json
+from pathlib import Path
+
+import anyio
+import httpx
+
+from memory.clock import utc_now
+from tests.service.http.stage import Json, Stage, assert_error, staged
+
+
+async def context_of(client: httpx.AsyncClient, query: str) -> str:
+    answer = await client.post("/memory/context", json={"queries": [query]})
+    return str(answer.json()["text"])
+
+
+async def keep(client: httpx.AsyncClient, text: str, **more: object) -> Json:
+    answer = await client.post("/memory/facts", json={"text": text, **more})
+    assert answer.status_code == 201, answer.text
+    fact: Json = answer.json()
+    return fact
+
+
+async def test_a_fact_is_kept_changed_found_and_forgotten(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        fact = await keep(client, "my locker is number 12", project_id="gym")
+        assert (fact["kind"], fact["origin"], fact["scope"]) == (
+            "fact",
+            "person",
+            {"project_id": "gym"},
+        )
+        same = await keep(client, "My locker is number 12.", project_id="gym")
+        assert same["id"] == fact["id"]
+        path = f"/memory/items/{fact['id']}"
+        changed = await client.patch(path, json={"text": "my locker is number 13"})
+        assert (changed.status_code, changed.json()["revision"]) == (200, 2)
+        assert (await client.get(path)).json()["body"] == "my locker is number 13"
+        newer = await keep(client, "my locker is number 14", project_id="gym")
+        older = (await client.get(path)).json()
+        assert (older["superseded_by"], older["valid_until"]) == (newer["id"], newer["valid_from"])
+        text = await context_of(client, "which number has my locker?")
+        assert "number 14" in text
+        assert "number 13" not in text
+        assert (await client.delete(f"/memory/items/{newer['id']}")).status_code == 204
+        assert "number 13" in await context_of(client, "which number has my locker?")
+
+
+async def test_only_facts_can_be_changed(tmp_path: Path) -> None:
+    episode = {"episode_type": "howto", "title": "t", "sections": {"recipe": "run make twice"}}
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        written = (await client.post("/memory/episodes", json=episode)).json()
+        path = f"/memory/items/{written['episode_id']}"
+        assert_error(await client.patch(path, json={"text": "x"}), 409, "conflict")
+        assert (await client.patch(path, json={})).status_code == 422
+        assert (await client.post("/memory/facts", json={"text": "…"})).status_code == 422
+
+
+async def test_a_profile_comes_first_in_every_context_of_its_person_alone(tmp_path: Path) -> None:
+    async with staged(tmp_path, on_port=True, users=("ada", "bob")) as stage:
+        ada, bob = stage.client("ada"), stage.client("bob")
+        assert (await ada.get("/memory/profile")).json() == {"text": "", "updated_at": None}
+        put = await ada.put(
+            "/memory/profile", json={"text": "I am Ada; the key is sk-ant-api03-" + "x" * 90}
+        )
+        assert put.status_code == 200
+        assert "sk-ant" not in put.json()["text"]
+        fact = await keep(ada, "I like short answers", lasting=True)
+        text = await context_of(ada, "anything at all")
+        assert text.index("I am Ada") < text.index("> - I like short answers")
+        assert await context_of(bob, "anything at all") == ""
+        await ada.patch(f"/memory/items/{fact['id']}", json={"text": "I like long answers"})
+        profile = (await ada.get("/memory/profile")).json()["text"]
+        assert ("short" in profile, "- I like long answers" in profile) == (False, True)
+        await ada.delete(f"/memory/items/{fact['id']}")
+        assert "answers" not in (await ada.get("/memory/profile")).json()["text"]
+        too_long = await ada.put("/memory/profile", json={"text": "x" * 2001})
+        assert_error(too_long, 422, "invalid_request")
+
+
+async def test_what_was_tidied_is_listed_and_undone_by_its_owner_alone(tmp_path: Path) -> None:
+    async with staged(tmp_path, on_port=True, users=("ada", "bob")) as stage:
+        ada, bob = stage.client("ada"), stage.client("bob")
+        words = "the summary of a long report stands always at the very top of the page"
+        first = await keep(ada, words)
+        await keep(ada, words.replace("stands always", "really stands always"))
+        await stage.memory.fact_tidier.tidy()
+        (step,) = (await ada.get("/memory/tidied")).json()["tidied"]
+        assert (step["action"], step["fact_id"]) == ("merged", first["id"])
+        undo = f"/memory/tidied/{step['id']}/undo"
+        assert_error(await bob.post(undo), 404, "not_found")
+        assert (await ada.post(undo)).json()["undone_at"] is not None
+        assert (await ada.get(f"/memory/items/{first['id']}")).json()["valid_until"] is None
+
+
+QUESTION = "what do you remember?"
+NOTES = {
+    "tea.md": "# Tea\n\nAnn likes green tea. 绿茶。\n",
+    "schema.md": "# article-list-query\n\nParameter schema: topic, SENTINEL.\n",
+    "格式.md": "# article-list-query\n\n参数格式：topic，SENTINEL。\n",
+}
+
+
+async def write_notes(stage: Stage, notes: dict[str, str]) -> None:
+    folder = anyio.Path(stage.settings.workspace) / "memory"
+    await folder.mkdir(parents=True, exist_ok=True)
+    for name, text in notes.items():
+        await (folder / name).write_text(text, encoding="utf-8")
+    await stage.memory.notes.scan()
+
+
+async def context(stage: Stage, asked: Json) -> Json:
+    answer = await stage.client().post("/memory/context", json=asked)
+    assert answer.status_code == 200, answer.text
+    pack: Json = answer.json()
+    return pack
+
+
+async def test_the_notes_that_go_in_are_items_and_those_held_back_are_named(
+    tmp_path: Path,
+) -> None:
+    async with staged(tmp_path) as stage:
+        chat = (await stage.client().post("/chat", json={"message": "hello"})).json()
+        stage.tools.note(chat["conversation_id"], "mcp__ata__article-list-query")
+        await write_notes(stage, NOTES)
+        asked: Json = {"queries": [QUESTION]}
+        open_pack = await context(stage, asked)
+        pack = await context(stage, asked | {"conversation_id": chat["conversation_id"]})
+        ids = {item["id"]: item["source"] for item in open_pack["items"]}
+        for item_id, source in ids.items():
+            item = (await stage.client().get(f"/memory/items/{item_id}")).json()
+            assert item["source"] == source
+    assert set(ids.values()) == {f"memory/{name}" for name in NOTES}
+    assert "SENTINEL" in open_pack["text"]
+    assert [(item["title"], item["kind"]) for item in pack["items"]] == [("Tea", "note")]
+    assert pack["items"][0]["why"] == "asked about memory"
+    assert pack["items"][0]["line"] in pack["text"].splitlines()
+    assert {item["id"] for item in pack["held_back"]} == {
+        one for one, source in ids.items() if source != "memory/tea.md"
+    }
+    assert {item["reason"] for item in pack["held_back"]} == {"stale_tool_schema"}
+    assert "SENTINEL" not in pack["text"]
+
+
+async def test_a_query_with_a_label_is_given_no_notes_as_in_search(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        await write_notes(stage, NOTES)
+        pack = await context(stage, {"queries": [QUESTION], "scope": {"project_id": "billing"}})
+    assert (pack["items"], pack["text"]) == ([], "")
+
+
+async def test_a_notes_delivery_that_was_given_up_is_listed_and_retried(tmp_path: Path) -> None:
+    async with staged(tmp_path, users=("ada", "bob")) as stage:
+        folder = anyio.Path(stage.settings.workspace) / "memory"
+        await folder.mkdir(parents=True, exist_ok=True)
+        await (folder / "tea.md").write_text("# Tea\n\ngreen\n", encoding="utf-8")
+        await stage.memory.notes.scan()
+        now = utc_now()
+        (taken,) = await stage.memory.outbox.due("vectors", now, limit=9, until=now)
+        await stage.memory.outbox.failed(taken, "It is full.", now, due_at=None)
+        for user in ("ada", "bob"):
+            client = stage.client(user)
+            (dead,) = (await client.get("/memory/outbox?status=dead")).json()["deliveries"]
+            assert (dead["item_id"], dead["last_error"]) == (taken.item_id, "It is full.")
+            again = await client.post(f"/memory/outbox/{dead['id']}/retry")
+            assert (again.status_code, again.json()["status"]) == (200, "pending")
+            await stage.memory.outbox.failed(taken, "It is full.", now, due_at=None)
+
+
+CASE: Json = {
+    "symptom_summary": "Checkout answers 503",
+    "diagnosis": "Its pool is exhausted.",
+    "resolution": "Raise the pool.",
+    "confidence": 0.1,
+}
+
+
+async def write(client: httpx.AsyncClient, title: str, day: int) -> None:
+    written = await client.post(
+        "/memory/episodes",
+        json={
+            "episode_type": "howto",
+            "title": title,
+            "tags": [title],
+            "sections": {"recipe": f"Öl and 部署 for {title} number {day}."},
+            "occurred_at": f"2026-11-{day:02}T10:00:00Z",
+        },
+    )
+    assert written.json()["status"] == "stored"
+
+
+async def titles(client: httpx.AsyncClient, **params: str | int) -> list[str]:
+    """Return the titles of all pages."""
+    found: list[str] = []
+    while True:
+        page = (await client.get("/memory/items", params=params)).json()
+        found += [item["title"] for item in page["items"]]
+        if page["next_cursor"] is None:
+            return found
+        params["cursor"] = page["next_cursor"]
+
+
+async def test_what_a_user_has_is_listed_latest_first_and_found_by_its_words(
+    tmp_path: Path,
+) -> None:
+    async with staged(tmp_path, users=("ada", "bob")) as stage:
+        ada, bob = stage.client("ada"), stage.client("bob")
+        for day, title in ((3, "Pump"), (5, "Valve"), (4, "Kiln"), (5, "Lathe")):
+            await write(ada, title, day)
+        await write(bob, "Anvil", 6)
+        hidden = (await ada.post("/memory/cases", json={"case": CASE})).json()["case_id"]
+        await ada.post(f"/memory/cases/{hidden}/feedback", json={"helpful": False})
+        note = stage.settings.workspace / "memory" / "oil.md"
+        await anyio.Path(note.parent).mkdir(parents=True)
+        await anyio.Path(note).write_text("# Oil\nThe oil stands in the cellar.\n")
+        await stage.memory.notes.scan()
+        mine = ["Lathe", "Valve", "Kiln", "Pump"]
+        assert await titles(ada, kind="episode") == mine
+        assert await titles(ada, kind="episode", limit=1) == mine
+        everything = await titles(ada, limit=2)
+        assert sorted(everything) == sorted([*mine, "Oil", CASE["symptom_summary"]])
+        assert await titles(ada, q="öL 部署 PUMP") == ["Pump"]
+        assert await titles(bob) == ["Oil", "Anvil"]
+        (shown,) = (await ada.get("/memory/items?kind=case")).json()["items"]
+        assert (shown["id"], shown["why"]) == (hidden, "hidden: rejected")
+        (found,) = (await ada.get("/memory/items?q=cellar")).json()["items"]
+        assert found["why"] == "remembered, contains cellar"
+        for params, field in (({"kind": "novel"}, "kind"), ({"cursor": "x"}, "cursor")):
+            answer = await ada.get("/memory/items", params=params)
+            assert assert_error(answer, 422, "invalid_request")["details"]["field"] == field
+
+
+async def test_a_page_begins_where_the_last_one_ended_whatever_went_meanwhile(
+    tmp_path: Path,
+) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        for day in (1, 2, 3):
+            await write(client, f"Day {day}", day)
+        first = (await client.get("/memory/items?limit=1")).json()
+        await client.delete(f"/memory/items/{first['items'][0]['id']}")
+        await write(client, "Day 4", 4)
+        assert await titles(client, cursor=first["next_cursor"]) == ["Day 2", "Day 1"]
+
+
+async def test_an_export_has_everything_of_the_user_and_nothing_of_others(tmp_path: Path) -> None:
+    async with staged(tmp_path, users=("ada", "bob")) as stage:
+        ada, bob = stage.client("ada"), stage.client("bob")
+        await write(ada, "Pump", 3)
+        await write(bob, "Anvil", 4)
+        shown = (await ada.post("/memory/cases", json={"case": CASE | {"confidence": 0.8}})).json()
+        other = CASE | {"symptom_summary": "The kiln stays cold", "diagnosis": "No gas at all."}
+        hidden = (await ada.post("/memory/cases", json={"case": other})).json()
+        await ada.post(f"/memory/cases/{hidden['case_id']}/feedback", json={"helpful": False})
+        await ada.post("/memory/facts", json={"text": "My locker is number 12."})
+        await ada.put("/memory/profile", json={"text": "Prefers short answers."})
+        await bob.put("/memory/profile", json={"text": "Prefers long ones."})
+        exported = await ada.get("/memory/export")
+        assert exported.headers["content-type"].startswith("application/x-ndjson")
+        lines = [json.loads(line) for line in exported.text.splitlines()]
+        assert [(line["format"], line["owner_id"]) for line in lines] == [
+            ("candor-episode-1", "ada"),
+            ("candor-case-1", "ada"),
+            ("candor-item-1", "ada"),
+            ("candor-case-1", "ada"),
+            ("candor-profile-1", "ada"),
+        ]
+        assert lines[0]["sections"]["recipe"].startswith("Öl and 部署")
+        cases = [line["case_id"] for line in lines if "case_id" in line]
+        assert cases == [shown["case_id"], hidden["case_id"]]
+        assert "locker" in lines[2]["body"]
+        assert lines[-1]["text"] == "Prefers short answers."
+
+
+async def test_an_export_is_imported_by_its_person_elsewhere_and_yields_to_what_is_newer(
+    tmp_path: Path,
+) -> None:
+    async with staged(tmp_path, users=("ada", "bob")) as stage:
+        ada, bob = stage.client("ada"), stage.client("bob")
+        await write(ada, "backup", 2)
+        for text in ("my locker is number 12", "the gate code changes on Mondays"):
+            await ada.post("/memory/facts", json={"text": text})
+        await ada.put("/memory/profile", json={"text": "I am Ada."})
+        lines = (await ada.get("/memory/export")).text.splitlines()
+        await bob.post("/memory/facts", json={"text": "my locker is number 31"})
+
+        broken = await bob.post("/memory/import", json={"lines": [*lines, "{}"]})
+        assert_error(broken, 422, "invalid_request")
+        assert await titles(bob) == ["my locker is number 31"], "all is read before one is written"
+        counts = [
+            (await bob.post("/memory/import", json={"lines": lines})).json() for _ in range(2)
+        ]
+
+        first, again = ({name: n for name, n in answer.items() if n} for answer in counts)
+        assert (first, again) == ({"stored": 3, "there": 1}, {"there": 4})
+        assert set(await titles(bob)) == {
+            "backup",
+            "my locker is number 31",
+            "the gate code changes on Mondays",
+        }
+        assert (await bob.get("/memory/profile")).json()["text"] == "I am Ada."
