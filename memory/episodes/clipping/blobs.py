@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from itertools import groupby
 from typing import Final
 
 from policies.patterns import read_patterns
@@ -26,7 +27,7 @@ _UNREADABLE_SHARE = 10
 def drop_blobs(text: str) -> str:
     """Replace data with remarks. Call it before control characters are removed."""
     if "base64," in text:
-        text = _DATA_URI.sub(_named_uri, text)
+        text = _DATA_URI.sub(lambda match: f"{match[1]}{_remark(len(match[2]), 'data')}", text)
     text = _ENCODED.sub(_named_if_encoded, text)
     text = _HEX.sub(lambda match: _remark(len(match[0]), "hexadecimal"), text)
     text = _drop_lines(text, is_encoded_line, "encoded data")
@@ -37,10 +38,6 @@ def drop_blobs(text: str) -> str:
 
 def _remark(chars: int, what: str) -> str:
     return f"[{chars} characters of {what}]"
-
-
-def _named_uri(match: re.Match[str]) -> str:
-    return f"{match[1]}{_remark(len(match[2]), 'data')}"
 
 
 def _named_if_encoded(match: re.Match[str]) -> str:
@@ -63,25 +60,14 @@ def is_encoded_line(line: str) -> bool:
 def _drop_lines(text: str, fits: Callable[[str], bool], what: str) -> str:
     """Replace each run of at least three matching lines with one remark."""
     kept: list[str] = []
-    block: list[str] = []
-
-    def close() -> None:
-        if len(block) >= _MIN_BLOCK_LINES:
-            kept.append(_remark(sum(map(len, block)) + len(block) - 1, what))
-        else:
-            kept.extend(block)
-        block.clear()
-
-    for line in text.split("\n"):
-        if fits(line):
-            block.append(line)
-        elif len(block) >= _MIN_BLOCK_LINES and _ends_block(line, what):
-            block.append(line)
-            close()
-        else:
-            close()
-            kept.append(line)
-    close()
+    runs = [(is_fit, list(run)) for is_fit, run in groupby(text.split("\n"), fits)]
+    for (is_fit, run), (_, after) in zip(runs, [*runs[1:], (False, [])], strict=True):
+        if not is_fit or len(run) < _MIN_BLOCK_LINES:
+            kept += run
+            continue
+        if after and _ends_block(after[0], what):
+            run.append(after.pop(0))
+        kept.append(_remark(len("\n".join(run)), what))
     return "\n".join(kept)
 
 
@@ -94,17 +80,15 @@ def _drop_binary(text: str) -> str:
     if not _UNREADABLE.search(text):
         return text
     kept: list[str] = []
-    binary: list[str] = []
-    for line in [*text.split("\n"), None]:
-        if line is not None and len(_UNREADABLE.findall(line)) * _UNREADABLE_SHARE > len(line):
-            binary.append(line)
-            continue
-        remark = _remark(sum(map(len, binary)) + len(binary), "binary")
-        kept.extend([remark] if len(remark) < len("\n".join(binary)) else binary)
-        binary.clear()
-        if line is not None:
-            kept.append(line)
+    for is_binary, run in groupby(text.split("\n"), _is_binary):
+        lines = "\n".join(run)
+        remark = _remark(len(lines) + 1, "binary")
+        kept.append(remark if is_binary and len(remark) < len(lines) else lines)
     return "\n".join(kept)
+
+
+def _is_binary(line: str) -> bool:
+    return len(_UNREADABLE.findall(line)) * _UNREADABLE_SHARE > len(line)
 
 
 def _shortened(line: str) -> str:

@@ -65,30 +65,21 @@ def _read_diff(lines: Sequence[str], at: int) -> tuple[int, list[_Changed]]:
 
 
 def _read_file(lines: Sequence[str], begin: int) -> tuple[int, _Changed | None]:
-    at, name, told = begin, "", False
-    while at < len(lines):
-        line = lines[at]
-        named = _GIT.match(line)
-        if named and at > begin:
-            break
-        if named:
-            name, told = named["new"] or named["old"], True
-        elif told and _HEADER.match(line):
-            pass
-        elif told and line == _BINARY_PATCH:
-            return _end_of_binary(lines, at), _Changed(name.strip())
-        elif _OLD.match(line) and at + 1 < len(lines) and (new := _NEW.match(lines[at + 1])):
-            old = _OLD.match(line)
-            assert old is not None, "it was matched just now"
-            name = name or (old["old"] if new["new"] == "/dev/null" else new["new"])
-            at += 1
-            told = at + 1 < len(lines) and bool(_HUNK.match(lines[at + 1]))
-            at += 1
-            break
-        else:
-            break
+    at, named = begin, _GIT.match(lines[begin])
+    name = named["new"] or named["old"] if named else ""
+    if named:
         at += 1
-    if not told:
+        while at < len(lines) and _HEADER.match(lines[at]):
+            at += 1
+        if lines[at : at + 1] == [_BINARY_PATCH]:
+            return _end_of_binary(lines, at), _Changed(name.strip())
+    old, new, hunk = (*lines[at : at + 3], "", "", "")[:3]
+    if (was := _OLD.match(old)) and (now := _NEW.match(new)):
+        if not _HUNK.match(hunk):
+            return begin, None
+        name = name or (was["old"] if now["new"] == "/dev/null" else now["new"])
+        at += 2
+    elif not named:
         return begin, None
     return _read_hunks(lines, at, _Changed(name.strip()))
 
@@ -107,18 +98,14 @@ def _read_hunks(lines: Sequence[str], at: int, changed: _Changed) -> tuple[int, 
     while at < len(lines) and (hunk := _HUNK.match(lines[at])):
         old, new = int(hunk["old"] or 1), int(hunk["new"] or 1)
         at += 1
-        while at < len(lines) and (old > 0 or new > 0):
+        while at < len(lines) and not _HUNK.match(lines[at]):
             mark = lines[at][:1]
-            if mark not in {"+", "-", " ", "\\", ""} or _HUNK.match(lines[at]):
+            # the header may count too few lines: what goes on like a diff belongs to it
+            if mark not in {"+", "-", " ", "\\"} and (mark or (old <= 0 and new <= 0)):
                 break
             changed.added += mark == "+"
             changed.removed += mark == "-"
             old -= mark in {"-", " ", ""}
             new -= mark in {"+", " ", ""}
-            at += 1
-        # the header may count too few lines: what goes on like a diff belongs to it
-        while at < len(lines) and lines[at][:1] in {"+", "-", " ", "\\"}:
-            changed.added += lines[at][:1] == "+"
-            changed.removed += lines[at][:1] == "-"
             at += 1
     return at, changed

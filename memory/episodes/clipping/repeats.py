@@ -2,6 +2,8 @@
 
 import re
 from collections import Counter
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 from policies.patterns import read_patterns
@@ -24,26 +26,22 @@ def drop_repeated_lines(text: str) -> str:
 
 def _drop_same(text: str) -> str:
     """Equal but for time and chance: anywhere where it is a log's line, else only one after another."""
-    lines = text.split("\n")
-    forms = [_form(line) for line in lines]
-    logged = Counter(form for form in forms if form.startswith("\0"))
+    formed = [(_form(line), line) for line in text.split("\n")]
+    logged = Counter(form for form, _ in formed if form.startswith("\0"))
     kept: list[str] = []
     seen: set[str] = set()
-    at = 0
-    while at < len(lines):
-        form, run = forms[at], 1
-        while at + run < len(lines) and forms[at + run] == form:
-            run += 1
-        if form not in seen:
-            count = max(logged[form], run)
-            remark = f" [{count} times]" if form else ""
-            if count < _MIN_SAME or (count - 1) * (len(lines[at]) + 1) <= len(remark):
-                kept.extend(lines[at : at + run])
-            else:
-                kept.append(lines[at] + remark)
-                if logged[form] == count:
-                    seen.add(form)
-        at += run
+    for form, run in groupby(formed, itemgetter(0)):
+        same = [line for _, line in run]
+        count = max(logged[form], len(same))
+        remark = f" [{count} times]" if form else ""
+        if form in seen:
+            continue
+        if count < _MIN_SAME or (count - 1) * (len(same[0]) + 1) <= len(remark):
+            kept += same
+            continue
+        kept.append(same[0] + remark)
+        if logged[form] == count:
+            seen.add(form)
     return "\n".join(kept)
 
 
@@ -61,20 +59,15 @@ def _drop_alike(text: str) -> str:
 
     Lines that speak of failures are left: there the number may be what matters.
     """
-    lines = text.split("\n")
     kept: list[str] = []
-    at = 0
-    while at < len(lines):
-        form, run = _numberless(lines[at]), 1
-        while form and at + run < len(lines) and _numberless(lines[at + run]) == form:
-            run += 1
-        middle = lines[at + _ALIKE_HEAD : at + run - 1]
+    for form, run in groupby(text.split("\n"), _numberless):
+        lines = list(run)
+        middle = lines[_ALIKE_HEAD:-1]
         remark = f"[… {len(middle)} lines like these]"
-        if run < _MIN_ALIKE or sum(map(len, middle)) + len(middle) <= len(remark) + 1:
-            kept.extend(lines[at : at + run])
-        else:
-            kept.extend([*lines[at : at + _ALIKE_HEAD], remark, lines[at + run - 1]])
-        at += run
+        is_long = sum(map(len, middle)) + len(middle) > len(remark) + 1
+        if form and len(lines) >= _MIN_ALIKE and is_long:
+            lines[_ALIKE_HEAD:-1] = [remark]
+        kept += lines
     return "\n".join(kept)
 
 
