@@ -56,13 +56,11 @@ class PlainRequest:
 
     def sentence(self, key: str, **further: str) -> str:
         """Return a sentence of the answer in the request's language."""
-        told: str = _PHRASES[self.language][key]
-        return told.format(**self.fields, **further)
+        return str(_PHRASES[self.language][key]).format(**self.fields, **further)
 
     def done(self) -> str:
         """Return what is said when the request was carried out."""
-        told: str = _PHRASES[self.language]["done"][self.kind]
-        return told.format(**self.fields)
+        return str(_PHRASES[self.language]["done"][self.kind]).format(**self.fields)
 
 
 def _compile(pattern: str) -> re.Pattern[str]:
@@ -217,8 +215,8 @@ def _closing_words(request: PlainRequest, conversation: Conversation) -> str:
     if request.kind == "what_is_my":
         lines = [line.strip("> -") for line in shown.splitlines()]
         told = [*lines, *(prompt.text for prompt in conversation.prompts[:-1])]
-        value = _find_told(request.fields["key"], told)
-        if value is not None:
+        values = (find_value(request.fields["key"], text) for text in reversed(told))
+        if (value := next(filter(None, values), None)) is not None:
             return request.sentence("value", value=value)
         return "\n\n".join(filter(None, [request.sentence("no_value"), memory]))
     if not outcomes:
@@ -233,12 +231,6 @@ def _closing_words(request: PlainRequest, conversation: Conversation) -> str:
     has_failed = any(outcome.is_error for outcome in reported)
     lead = request.sentence("failed") if has_failed else request.done()
     return "\n\n".join([lead, *(_quote(outcome, request) for outcome in reported)])
-
-
-def _find_told(key: str, texts: Sequence[str]) -> str | None:
-    """Return the value that the last of the texts with one gives."""
-    values = (find_value(key, text) for text in reversed(texts))
-    return next((value for value in values if value is not None), None)
 
 
 def _quote_memory(memory: str) -> str:

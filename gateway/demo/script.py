@@ -31,7 +31,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from gateway.demo.answer import (
     NEW_ID,
@@ -172,12 +172,10 @@ def play(step: Step | None, conversation: Conversation) -> Reply:
 
 def _echo(part: str, conversation: Conversation) -> str:
     match part:
-        case "system":
-            return conversation.system
+        case "system" | "memory":
+            return str(getattr(conversation, part))
         case "context":
             return "\n\n".join(conversation.context)
-        case "memory":
-            return conversation.memory
         case "prompt":
             return conversation.last.text
         case "tools":
@@ -213,10 +211,9 @@ def _step(fields: _Fields) -> Step:
 def _failing_reply(fields: _Fields, pace: Pace) -> Reply | None:
     after_chars = fields.get("after_chars")
     text = fields.get("text", "This answer will be cut off in the middle of a sentence. " * 4)
-    if fields.get("drop"):
-        return Broken(ending="drop", after_chars=after_chars, text=text, pace=pace)
-    if fields.get("hang"):
-        return Broken(ending="hang", after_chars=after_chars, text=text, pace=pace)
+    if fields.get("drop") or fields.get("hang"):
+        ending: Literal["drop", "hang"] = "drop" if fields.get("drop") else "hang"
+        return Broken(ending=ending, after_chars=after_chars, text=text, pace=pace)
     if "raw" in fields:
         content_type = fields.get("content_type", "application/json")
         status = fields.get("status", 200)

@@ -10,7 +10,7 @@ import math
 import socket
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Hashable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -26,19 +26,25 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from gateway.demo.answer import Answer, Broken, Failure, Raw, Reply, Text, say
-from gateway.demo.conversation import Conversation, read_conversation
-from gateway.demo.respond import answer_plainly
-from gateway.demo.script import Script, ScriptError, Step, choose_step, find_script, play
-from gateway.demo.wire import (
+from gateway.demo.answer import (
     DEMO_MODEL,
+    Answer,
+    Broken,
     Event,
+    Failure,
+    Raw,
+    Reply,
+    Text,
     answer_body,
     encode_json,
     error_body,
     estimate_tokens,
+    say,
     stream_answer,
 )
+from gateway.demo.conversation import Conversation, read_conversation
+from gateway.demo.respond import answer_plainly
+from gateway.demo.script import ScriptError, Step, choose_step, find_script, play
 from gateway.nesting import bound_depth
 
 _MAX_COUNTED = 4096
@@ -59,14 +65,14 @@ class DemoModel:
 
     def _scripted(self, conversation: Conversation) -> Reply | None:
         """Return the reply of the prompt's own script, or of the last script's steps for followups."""
-        own = find_script(conversation.last.text)
+        own, answered = find_script(conversation.last.text), conversation.last.answered_count
         if own is not None:
             index = len(conversation.prompts) - 1
-            step = self._choose(own.steps, conversation.last.answered_count, conversation, index)
-            return play(step, conversation)
-        answered = conversation.last.answered_count
+            return play(self._choose(own.steps, answered, conversation, index), conversation)
         for index in range(len(conversation.prompts) - 2, -1, -1):
-            script = _find_past_script(conversation.prompts[index].text)
+            script = None
+            with suppress(ScriptError):
+                script = find_script(conversation.prompts[index].text)
             if script is not None:
                 step = self._choose(script.on_followup, answered, conversation, index)
                 return None if step is None else play(step, conversation)
@@ -88,13 +94,6 @@ class DemoModel:
         if len(self._attempts) > _MAX_COUNTED:
             self._attempts.popitem(last=False)
         return before
-
-
-def _find_past_script(prompt: str) -> Script | None:
-    try:
-        return find_script(prompt)
-    except ScriptError:
-        return None
 
 
 _TRANSPORT = "demo_transport"
@@ -199,18 +198,11 @@ class _Call:
 
     request: Request
     body: Mapping[str, object]
+    model: str
     input_tokens: int
-
-    @property
-    def is_streaming(self) -> bool:
-        return self.body.get("stream") is True
 
     def stream(self, answer: Answer) -> Iterator[Event]:
         return stream_answer(answer, model=self.model, input_tokens=self.input_tokens)
-
-    @property
-    def model(self) -> str:
-        return str(self.body.get("model", DEMO_MODEL))
 
 
 class _Demo:
@@ -233,19 +225,18 @@ class _Demo:
         return Response(encode_json({"input_tokens": call.input_tokens}))
 
     async def _send(self, call: _Call, reply: Reply) -> Response:
+        is_streaming = call.body.get("stream") is True
         match reply:
-            case Answer() if call.is_streaming:
+            case Answer() if is_streaming:
                 return _stream(self._answer_stream(call, reply))
             case Answer():
                 body = answer_body(reply, model=call.model, input_tokens=call.input_tokens)
                 return Response(encode_json(body), media_type="application/json")
             case Raw():
                 return Response(reply.body, reply.status, media_type=reply.content_type)
-            case Broken(after_chars=int()) if call.is_streaming:
+            case Broken(after_chars=int()) if is_streaming:
                 return _stream(self._broken_stream(call, reply))
-            case Failure() as failure:
-                return _error(failure)
-            case Broken(ending=Failure() as failure):
+            case (Failure() as failure) | Broken(ending=Failure() as failure):
                 return _error(failure)
             case Broken(ending="hang"):
                 await _client_leaves_within(call.request, math.inf)
@@ -271,8 +262,7 @@ class _Demo:
         elif broken.ending == "hang":
             await anyio.sleep_forever()  # cancelled when the client goes away
         else:
-            failure = broken.ending
-            yield Event(data=error_body(failure.error_type, failure.message)).encode()
+            yield Event(data=error_body(broken.ending.error_type, broken.ending.message)).encode()
 
     async def _pause(self, delta_delay_ms: int | None) -> None:
         await anyio.sleep((self._cadence_ms if delta_delay_ms is None else delta_delay_ms) / 1000)
@@ -291,6 +281,7 @@ async def _read_call(request: Request) -> _Call:
     return _Call(
         request=request,
         body=body,
+        model=str(body.get("model", DEMO_MODEL)),
         input_tokens=estimate_tokens([messages, body.get("system", ""), body.get("tools", [])]),
     )
 

@@ -8,9 +8,8 @@ import httpx
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from gateway.demo.answer import Answer, Text, Thinking, ToolCall
+from gateway.demo.answer import Answer, Text, Thinking, ToolCall, cut_chunks, stream_answer
 from gateway.demo.server import create_demo_app, run_server, serve_demo
-from gateway.demo.wire import cut_chunks, stream_answer
 
 BOUND_S = 20
 
