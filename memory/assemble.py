@@ -283,11 +283,10 @@ async def _build(
         vacuum.wake()
         wake_deliveries()
 
-    backfill = (
-        VectorBackfill(vectors, SqliteVectorDeliveries(database, now), wake=wake_deliveries)
-        if vectors is not None
-        else None
-    )
+    again, backfill = SqliteVectorDeliveries(database, now).again, None
+    if vectors is not None:
+        backfill = VectorBackfill(vectors.missing, again, wake=wake_deliveries)
+    note_found = backfill.note if backfill is not None else lambda _: None
     episodes = SqliteEpisodeStore(database, now)
 
     def announce(written: Sequence[Written]) -> None:
@@ -324,10 +323,10 @@ async def _build(
         MeasuredItems(items, told.searches),
         [MeasuredRetriever(retriever, told.searches) for retriever in retrievers],
         now=now,
-        on_words_alone=backfill.note if backfill is not None else lambda _: None,
+        on_words_alone=note_found,
     )
     cases = SqliteCaseStore(database, now, deliver_to=deliver_to)
-    finder = CaseFinder(search, cases, now=now, backfill=backfill)
+    finder = CaseFinder(search, cases, now=now, on_found=note_found)
     book = CaseBook(
         cases,
         finder,

@@ -136,7 +136,6 @@ _Kind = Literal["settings", "servers", "skill", "agent", "inert", "plugin", "unk
 
 
 def _acting(file: Found) -> Iterable[str]:
-    """Return what acts in a file."""
     match _kind(file.path):
         case "settings":
             return _acting_settings(file.content)

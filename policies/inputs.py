@@ -40,7 +40,6 @@ class _Inputs:
 
 
 def _read_inputs(told: Mapping[str, str]) -> _Inputs:
-    """Read a tool's entry of `inputs.toml`."""
     named = [(name, kind) for kind, names in told.items() for name in names.split()]
     return _Inputs(
         required=tuple(name.removesuffix("*") for name, _ in named if name.endswith("*")),

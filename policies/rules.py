@@ -129,7 +129,6 @@ def load_rules(
 
 
 def _read_rules(file: RuleFile, base: Rules) -> Rules:
-    """Read a file on top of other rules."""
     for name in file.values:
         if name not in _TABLES:
             raise file.fault(

@@ -148,7 +148,6 @@ class Intake:
             raise ShuttingDown("The server is shutting down.", retry_after_s=RETRY_AFTER_S)
 
     async def _repeated(self, user_id: UserId, request: ChatRequest) -> Accepted | None:
-        """Return the turn of an idempotency key that was used before."""
         if request.idempotency_key is None:
             return None
         known = await self._parts.turns.find_key(user_id, request.idempotency_key)

@@ -94,7 +94,6 @@ def find_value(key: str, message: str) -> str | None:
 
 
 def _fields(groups: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the named parts, without quotation marks around them."""
     return {
         key: groups.get(f"{key}_quoted") or (value or "").strip().strip(_QUOTES)
         for key, value in groups.items()

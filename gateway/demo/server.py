@@ -194,8 +194,6 @@ async def serve_demo(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    """A Messages call in progress."""
-
     request: Request
     body: Mapping[str, object]
     model: str
@@ -206,8 +204,6 @@ class _Call:
 
 
 class _Demo:
-    """The routes that need the model."""
-
     def __init__(self, cadence_ms: int) -> None:
         self._cadence_ms = cadence_ms
         self._model = DemoModel()

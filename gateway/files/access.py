@@ -205,7 +205,6 @@ class WorkspaceAccess:
         )
 
     def _found(self, parts: Sequence[str]) -> Entry | None:
-        """Return a file that a search found, if it may be read."""
         try:
             with opened_folder(self.root, parts[:-1]) as folder:
                 status = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)

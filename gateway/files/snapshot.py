@@ -35,8 +35,6 @@ Unread = Literal["binary", "too_large", "secret", "unknown_before"]
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What is at a path."""
-
     is_folder: bool
     is_file: bool
     inode: int

@@ -104,7 +104,6 @@ class TokenFile:
 
 
 def _signature(path: Path) -> tuple[int, ...]:
-    """Return values that change when the file does."""
     try:
         found = path.stat()
     except OSError as exc:

@@ -184,8 +184,6 @@ class MemuServerBackend:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A task that may still run, and its delivery."""
-
     task: str
     delivery_id: str
 
@@ -198,7 +196,6 @@ def _begun(links: Sequence[Link]) -> _Begun | None:
 
 
 def _links(item_id: str, task: str) -> list[Link]:
-    """Return where an item stands at the server."""
     return [
         Link(item_id=item_id, backend=NAME, remote_kind=_SCOPE, remote_id=item_id),
         Link(item_id=item_id, backend=NAME, remote_kind=_TASK, remote_id=task),

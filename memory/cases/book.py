@@ -150,7 +150,6 @@ class CaseBook:
     async def _merge(
         self, caller: CaseCaller, case: Case, content: CaseContent, stated: float
     ) -> UpsertAnswer:
-        """Merge a report into the case that it repeats."""
         votes = await self._work.votes(case)
         usable = content
         if not may_change(caller, case, votes):

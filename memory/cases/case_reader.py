@@ -61,7 +61,6 @@ class CaseReader:
     async def _related(
         self, caller: CaseCaller, case_ids: Sequence[str]
     ) -> dict[str, list[tuple[RelatedCase, Case]]]:
-        """Return the visible relations of each case, with the related cases."""
         known = await self._store.related(case_ids)
         others = {relation.case_id for relations in known.values() for relation in relations}
         found = await self._store.get(sorted(others), caller.scope.owner_id)

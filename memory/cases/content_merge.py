@@ -53,15 +53,12 @@ def not_replaced(content: CaseContent, sent: SentCase) -> tuple[str, ...]:
 
 def united(one: CaseMetadata, other: CaseMetadata) -> CaseMetadata:
     """Return what both know together; on a contradiction the first one's value."""
-    return CaseMetadata(
-        failure_layer=one.failure_layer or other.failure_layer,
-        runtime=one.runtime or other.runtime,
-        related_services=_united(one.related_services, other.related_services),
-        middleware=one.middleware or other.middleware,
-        application_name=one.application_name or other.application_name,
-        region=one.region or other.region,
-        tags=_united(one.tags, other.tags),
-    )
+    known = {
+        field.name: getattr(one, field.name) or getattr(other, field.name)
+        for field in fields(CaseMetadata)
+    }
+    lists = {name: _united(getattr(one, name), getattr(other, name)) for name in _LISTS}
+    return CaseMetadata(**(known | lists))
 
 
 def absorbed(own: CaseMetadata, reported: CaseMetadata) -> CaseMetadata:
@@ -75,13 +72,11 @@ def absorbed(own: CaseMetadata, reported: CaseMetadata) -> CaseMetadata:
 
 def changed_fields(before: CaseContent, after: CaseContent) -> list[str]:
     """Return the names of the fields in which two contents differ."""
-    texts: list[str] = [
-        name for name in TEXT_FIELDS if getattr(before, name) != getattr(after, name)
-    ]
-    return texts + [
-        f"metadata.{field.name}"
-        for field in fields(CaseMetadata)
-        if getattr(before.metadata, field.name) != getattr(after.metadata, field.name)
+    old, new = before.metadata, after.metadata
+    around = [field.name for field in fields(CaseMetadata)]
+    return [
+        *(name for name in TEXT_FIELDS if getattr(before, name) != getattr(after, name)),
+        *(f"metadata.{name}" for name in around if getattr(old, name) != getattr(new, name)),
     ]
 
 

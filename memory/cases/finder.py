@@ -3,9 +3,9 @@
 An app's callers find what was recorded for their app and for no app; the search itself leaves out the rest.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final
 
 from memory.cases.case import Case, CaseCaller, CaseContent
 from memory.cases.ranking import Candidate, rank, summarize, varied
@@ -29,13 +29,6 @@ even the right words are common. Of the questions of `bench/cases_finding.py` 96
 NOTHING_FITS: Final = "No recorded case fits. Ask with the exact error or the component's name if you have not; else go on without."
 
 
-class Backfilling(Protocol):
-    """Completes the vector index."""
-
-    def note(self, item_ids: Iterable[str]) -> None:
-        """Have items checked soon; never waits."""
-
-
 class CaseFinder:
     """Finds cases."""
 
@@ -45,12 +38,12 @@ class CaseFinder:
         store: CaseStore,
         *,
         now: Now,
-        backfill: Backfilling | None = None,
+        on_found: Callable[[Iterable[str]], None] = lambda _: None,
     ) -> None:
         self._search = search
         self._store = store
         self._now = now
-        self._backfill = backfill
+        self._on_found = on_found
         self._threads = DecisionThreads()
 
     async def find(
@@ -100,8 +93,8 @@ class CaseFinder:
         ids = [ranked.case.case_id for ranked in best]
         related = await self._store.count_related(ids, app_code=caller.scope.app_code)
         await note_shown(self._store, caller, [ranked.case for ranked in best])
-        if self._backfill is not None:  # last, because the work it starts would delay this search
-            self._backfill.note(hit.item.id for hit in found.hits)
+        # last, because the work it starts would delay this search
+        self._on_found(hit.item.id for hit in found.hits)
         return SearchAnswer(
             cases=[
                 summarize(

@@ -113,8 +113,6 @@ def new_content(sent: SentCase) -> tuple[CaseContent, float]:
 
 
 class _Reading:
-    """Reads one case; counts masked secrets and collects notes."""
-
     def __init__(self, known_secrets: Sequence[str]) -> None:
         self._known_secrets = known_secrets
         self._redacted = 0

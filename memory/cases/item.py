@@ -52,7 +52,6 @@ def whole_item(case: Case, reports: Sequence[Report] = ()) -> Item:
 
 
 def _summary(content: CaseContent) -> str:
-    """Return the cause and the resolution in one line."""
     told = (
         ("Cause", content.root_cause or content.diagnosis),
         ("Resolution", content.resolution),

@@ -190,7 +190,6 @@ def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _checked(answer: Answer) -> Any:
-    """Return the body of a successful answer."""
     status = answer.status
     if status in _REFUSED:
         raise DeliveryRefused(f"{NAME} refused it (HTTP {status}).")

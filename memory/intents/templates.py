@@ -99,7 +99,6 @@ def render_payload(
 
 
 def _place(value: Any) -> str:
-    """Return a masked value as text."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -173,7 +173,6 @@ class NoteIndex:
     def _compare_blocking(
         self, indexed: Mapping[str, IndexedNote]
     ) -> tuple[list[NoteFile], list[str]]:
-        """Return the changed files, and the names of removed ones."""
         listed = list_notes_blocking(self._workspace)
         changed = [file for file in listed if _is_changed(file, indexed.get(file.name))]
         return changed, sorted(indexed.keys() - {file.name for file in listed})

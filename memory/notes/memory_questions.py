@@ -19,7 +19,6 @@ _NAME: Final = re.compile("<<([a-z_]+)>>")
 
 
 def _pattern(*names: str) -> re.Pattern[str]:
-    """Return the expression of lists of phrases."""
     text = "|".join("|".join(_PHRASES[name]) for name in names)
     return re.compile(_NAME.sub(lambda named: "|".join(_PHRASES[named[1]]), text))
 

@@ -85,7 +85,6 @@ def quote(name: str, pieces: Iterable[Piece], bounds: Bounds, stale: StaleSchema
 
 
 def _trimmed(lines: Sequence[_Line]) -> list[_Line]:
-    """Remove empty lines and blanks at both ends."""
     filled = [index for index, (text, _) in enumerate(lines) if _content(text)]
     if not filled:
         return []
@@ -306,7 +305,6 @@ class _Quoter:
         yield from pieces_of(whole)[max(0, len(pieces) - 1) :] if whole is not None else ()
 
     def _named(self, names: Sequence[str], room: int) -> str:
-        """Return the names of the remaining files that fit."""
         shown = [name for name in names if not self._stale.is_stale_name(name)]
         text = f"\n\nAlso there, {len(shown)} more: "
         if not shown or len(text) + LEAST_LINE > room:

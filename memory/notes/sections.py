@@ -123,7 +123,6 @@ def _of_markdown(
 
 
 def _of_yaml(stem: str, lines: Sequence[str], dated: datetime | None) -> Iterator[_Section]:
-    """Yield a section for each top-level key, with the comments above it."""
     keys = [place for place, line in enumerate(lines) if _KEY.match(line)][:_MAX_SECTIONS]
     if len(keys) < 2:  # noqa: PLR2004  one key or none: the file as a whole
         yield _Section(stem, (), lines, lines, (), dated or _dated(lines))
@@ -136,7 +135,6 @@ def _of_yaml(stem: str, lines: Sequence[str], dated: datetime | None) -> Iterato
 
 
 def _above(lines: Sequence[str], place: int) -> int:
-    """Return where the comments above a line begin."""
     above = takewhile(lambda line: line.startswith("#"), reversed(lines[:place]))
     return place - sum(1 for _ in above)
 
@@ -170,7 +168,6 @@ def _is_table_of_contents(lines: Sequence[str]) -> bool:
 
 
 def _without_front(lines: Sequence[str]) -> Sequence[str]:
-    """Return the lines after the front matter."""
     if lines and lines[0].rstrip() == _FRONT:
         for place, line in enumerate(lines[1:], start=1):
             if line.rstrip() == _FRONT:
@@ -185,6 +182,5 @@ def _level(line: str) -> int:
 
 
 def _title(line: str) -> str:
-    """Return the text of a heading."""
     bare = line.strip().lstrip("#").strip()
     return one_line(bare.rstrip("#").rstrip() or bare, _MAX_TITLE_CHARS)

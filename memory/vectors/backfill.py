@@ -6,8 +6,8 @@ lost if it is skipped: the next search finds the gap again.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final
 
 import anyio
 from anyio.abc import TaskStatus
@@ -23,32 +23,24 @@ _PAUSE_S: Final = 0.1
 """Before each look-up, so that searches come first."""
 
 
-class Index(Protocol):
-    """The index, as far as it is asked here."""
-
-    async def missing(self, item_ids: Sequence[str]) -> set[str]:
-        """Return which of these items the index lacks; none unless it is complete."""
-
-
-class Deliveries(Protocol):
-    """Delivers items again."""
-
-    async def again(self, item_ids: Sequence[str]) -> int:
-        """Enqueue items for the index; return how many were not waiting already.
-
-        Raises:
-            StoreUnavailable: nothing was changed.
-        """
+Missing = Callable[[Sequence[str]], Awaitable[set[str]]]
+"""Returns which of these items the index lacks; none unless it is complete."""
+DeliverAgain = Callable[[Sequence[str]], Awaitable[int]]
+"""Enqueues items for the index and returns how many did not wait already; may raise `StoreUnavailable`."""
 
 
 class VectorBackfill:
     """Looks up found items in the index. `run` it in a task group."""
 
     def __init__(
-        self, index: Index, deliveries: Deliveries, *, wake: Callable[[], None] = lambda: None
+        self,
+        missing: Missing,
+        deliver_again: DeliverAgain,
+        *,
+        wake: Callable[[], None] = lambda: None,
     ) -> None:
-        self._index = index
-        self._deliveries = deliveries
+        self._missing = missing
+        self._deliver_again = deliver_again
         self._wake = wake
         self._waiting: dict[str, None] = {}
         self._noted = anyio.Event()
@@ -77,11 +69,11 @@ class VectorBackfill:
             del self._waiting[entry]
         if not self._waiting:
             self._noted = anyio.Event()
-        missing = await self._index.missing(some)
+        missing = await self._missing(some)
         if not missing:
             return 0
         try:
-            count = await self._deliveries.again([entry for entry in some if entry in missing])
+            count = await self._deliver_again([entry for entry in some if entry in missing])
         except StoreUnavailable:
             _log.warning("vectors_not_backfilled", exc_info=True)
             return 0

@@ -65,8 +65,6 @@ class ExtraDirectory:
 
 @dataclass(frozen=True, slots=True)
 class _Root:
-    """A folder that paths may lie in."""
-
     spelled: str
     real: str
     writable: bool

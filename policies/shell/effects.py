@@ -79,8 +79,6 @@ _KEEPS_LINKS = ("recursive", "no-dereference", "P", "d")
 
 @dataclass(frozen=True, slots=True)
 class _Transfer:
-    """The sources and the target of `mv` or `cp`."""
-
     sources: tuple[str, ...]
     target: str
     into: bool
@@ -101,7 +99,6 @@ def _read_transfer(workspace: Workspace, invocation: Invocation) -> _Transfer:
 
 
 def _locate_landing(workspace: Workspace, transfer: _Transfer, source: Place) -> Place:
-    """Locate where one source will stand afterwards."""
     name = source.given.rstrip("/").rpartition("/")[2]
     if not transfer.into or name == ".":
         return locate_written(workspace, transfer.target)

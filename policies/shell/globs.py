@@ -20,9 +20,9 @@ MAX_HITS = 500
 MAX_EXAMINED = 20_000
 MAX_WILDCARDS = 16
 
-_BRACKET = re.compile(r"[\w\-]+")
-_Chars = Sequence[tuple[str, bool]]
-"""Characters, each with whether it was quoted."""
+_SPECIAL = "*?["
+_SIGN = re.compile(r"\[[^\]]*\]?|.", re.DOTALL)
+_BRACKET = re.compile(r"\[[\w\-]+\]")
 
 
 @dataclass(slots=True)
@@ -59,52 +59,36 @@ class Expansion:
     """From the first wildcard on, the pattern consists of wildcards alone."""
 
 
-def _translate(chars: _Chars) -> str:
+def _translate(text: str, unquoted: str) -> str:
     """Return a component as a pattern of `fnmatch`."""
-    out: list[str] = []
-    i = 0
-    while i < len(chars):
-        char, quoted = chars[i]
-        if quoted or char not in "*?[":
-            out.append(f"[{char}]" if char in "*?[" else char)
-        elif char == "[":
-            end = next((j for j in range(i + 1, len(chars)) if chars[j] == ("]", False)), None)
-            inner = chars[i + 1 : end]
-            text = "".join(c for c, _ in inner)
-            if end is None or any(q for _, q in inner) or not _BRACKET.fullmatch(text):
-                raise denied("glob_bracket")
-            out.append(f"[{text}]")
-            i = end
-        else:
-            out.append(char)
-        i += 1
-    return "".join(out)
+
+    def write(sign: re.Match[str]) -> str:
+        if sign[0][0] == "[" and not _BRACKET.fullmatch(sign[0]):
+            raise denied("glob_bracket")
+        char = text[sign.start()]
+        return sign[0] if sign[0][0] in _SPECIAL else f"[{char}]" if char in _SPECIAL else char
+
+    return _SIGN.sub(write, unquoted)
 
 
-def _read_component(chars: _Chars) -> _Component:
-    text = "".join(c for c, _ in chars)
-    if not any(c in "*?[" and not q for c, q in chars):
+def _read_component(text: str, unquoted: str) -> _Component:
+    """Read a component; `unquoted` has a NUL in place of each quoted character."""
+    if not any(char in _SPECIAL for char in unquoted):
         return _Component(text, None, has_literal=True)
-    if chars[0][0] == ".":
+    if text[0] == ".":
         raise denied("glob_hidden")
-    if sum(c in "*?[" for c in text) > MAX_WILDCARDS:
+    if sum(char in _SPECIAL for char in text) > MAX_WILDCARDS:
         raise denied("glob_too_wide")
-    translated = _translate(chars)
+    translated = _translate(text, unquoted)
     outside_brackets = re.sub(r"\[[^\]]*\]", "", translated)
     literal = not set(outside_brackets) <= set("*?.")
     return _Component(text, re.compile(fnmatch.translate(translated)), has_literal=literal)
 
 
 def _read_components(word: Word) -> list[_Component]:
-    components: list[_Component] = []
-    chars: list[tuple[str, bool]] = []
-    for pair in [*zip(word.text, word.quoted, strict=True), ("/", False)]:
-        if pair[0] != "/":
-            chars.append(pair)
-        else:
-            components.append(_read_component(chars))
-            chars = []
-    return components
+    chars = zip(word.text, word.quoted, strict=True)
+    unquoted = "".join("\0" if quoted and char != "/" else char for char, quoted in chars)
+    return list(map(_read_component, word.text.split("/"), unquoted.split("/")))
 
 
 def _list_folder(

@@ -75,8 +75,6 @@ def _check_plain_name(word: str, workspace: WindowsWorkspace) -> None:
 
 
 class _Judge:
-    """The judging of one line."""
-
     def __init__(self, verb: str, text: str, workspace: WindowsWorkspace) -> None:
         self.verb = verb
         self.workspace = workspace

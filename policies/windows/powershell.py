@@ -29,8 +29,6 @@ _SPELLED = {
 
 
 class _Judge:
-    """The judging of one line."""
-
     def __init__(self, bound: Bound, workspace: WindowsWorkspace) -> None:
         self.bound = bound
         self.inspector = WindowsTreeInspector(workspace)
@@ -50,7 +48,6 @@ class _Judge:
         )
 
     def _check_filter(self) -> None:
-        """Refuse a path where a pattern of names is wanted."""
         text = self.bound.text("filter") or ""
         if any(sign in text for sign in ("\\", "/", ":", "~", "..")):
             raise denied("filter_path", show(text))

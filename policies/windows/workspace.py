@@ -232,7 +232,6 @@ class WindowsWorkspace(Workspace):
     def _locate_below(
         self, path: str, index: int, base: tuple[str, ...], parts: tuple[str, ...], *, follow: bool
     ) -> Place:
-        """Find a place below one root."""
         tidy = _tidy((*base, *parts))
         climbs = not self.is_entered and _tidy(parts) is None
         if tidy is None or climbs:

@@ -131,5 +131,5 @@ async def open_finder(directory: Path, *retrievers: Retriever) -> AsyncIterator[
     async with open_memory(directory) as database:
         items, store, noted = SqliteItemStore(database), WatchedCaseStore(database), Noted()
         search = MemorySearch(items, [FulltextRetriever(items), *retrievers], now=lambda: AT)
-        finder = CaseFinder(search, store, now=lambda: AT, backfill=noted)
+        finder = CaseFinder(search, store, now=lambda: AT, on_found=noted.note)
         yield FoundCases(finder=finder, store=store, backfill=noted)

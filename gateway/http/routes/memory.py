@@ -314,7 +314,6 @@ def _check_key(key: str) -> None:
 
 
 async def _refuse_unknown(context: RequestContext, conversation_id: str) -> None:
-    """Refuse a conversation that neither exists nor has records."""
     page = await context.memory.chronicle.page(
         context.user_id, conversation_id=conversation_id, limit=1
     )

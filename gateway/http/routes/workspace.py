@@ -129,7 +129,6 @@ async def download_file(context: Context, path: FilePath) -> Response:
 
 
 def _type_of(head: bytes) -> str:
-    """Return the media type of a file that begins so: text, or anything."""
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError:

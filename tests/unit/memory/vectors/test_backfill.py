@@ -63,7 +63,7 @@ async def running(one: VectorBackfill) -> AsyncIterator[None]:
 
 async def test_what_the_index_lacks_is_delivered_again_and_nothing_else() -> None:
     again, woken = Again(), anyio.Event()
-    one = VectorBackfill(Index("b"), again, wake=woken.set)
+    one = VectorBackfill(Index("b").missing, again.again, wake=woken.set)
     async with running(one):
         one.note(["a", "b", "c"])
         with anyio.fail_after(30):
@@ -73,7 +73,7 @@ async def test_what_the_index_lacks_is_delivered_again_and_nothing_else() -> Non
 
 async def test_what_is_noted_later_is_looked_up_too() -> None:
     again, index = Again(), Index("a", "b")
-    one = VectorBackfill(index, again)
+    one = VectorBackfill(index.missing, again.again)
     async with running(one):
         for name in ("a", "b"):
             again.made = anyio.Event()
@@ -85,7 +85,7 @@ async def test_what_is_noted_later_is_looked_up_too() -> None:
 
 async def test_an_item_that_waits_is_looked_up_once_and_many_in_batches() -> None:
     index = Index()
-    one = VectorBackfill(index, Again())
+    one = VectorBackfill(index.missing, Again().again)
     ids = [f"i{n}" for n in range(120)]
     one.note(ids)
     one.note(ids)
@@ -97,7 +97,7 @@ async def test_an_item_that_waits_is_looked_up_once_and_many_in_batches() -> Non
 
 async def test_no_more_than_a_bound_wait() -> None:
     index = Index()
-    one = VectorBackfill(index, Again())
+    one = VectorBackfill(index.missing, Again().again)
     one.note(f"i{n}" for n in range(3 * backfill.MAX_WAITING))
     for _ in range(60):
         await one.look_up()
@@ -107,7 +107,7 @@ async def test_no_more_than_a_bound_wait() -> None:
 async def test_a_store_that_fails_ends_nothing() -> None:
     again, index = Again(), Index("a")
     again.is_broken = True
-    one = VectorBackfill(index, again)
+    one = VectorBackfill(index.missing, again.again)
     async with running(one):
         one.note(["a"])
         with anyio.fail_after(30):
