@@ -17,8 +17,7 @@ from pathlib import Path
 from gateway.errors import StartError
 from gateway.settings import Settings
 from policies.configuration import FOLDER, Concern, Found, digest_of, find_concerns, is_content
-from policies.paths.protected import fold
-from policies.paths.protected_names import INSTRUCTIONS
+from policies.paths.protected import INSTRUCTIONS, fold
 
 MAX_FILES = 5000
 MAX_ENTRIES = 10_000

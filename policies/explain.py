@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from policies.check import SHELL_TOOLS, Request, read_runs
-from policies.paths.protected_names import (
+from policies.paths.protected import (
     READABLE,
     SECRET_BELOW,
     SECRET_IN_REPOSITORY,

@@ -23,7 +23,7 @@ from gateway.journal.reader import (
     read_log,
 )
 from gateway.jsonsafe import json_text
-from gateway.observability.terminal import spell_out
+from gateway.observability.masking import spell_out
 
 _DIM = "2"
 _COLOURS: Mapping[str, str] = {

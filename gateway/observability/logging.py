@@ -18,8 +18,7 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from gateway.jsonsafe import clean_text, json_safe, json_text
-from gateway.observability.masking import Mask, clip, mask_leaves
-from gateway.observability.terminal import spell_out
+from gateway.observability.masking import Mask, clip, mask_leaves, spell_out
 from gateway.rate_limit import RateLimit
 from policies.secrets import mask_secrets
 

@@ -95,3 +95,14 @@ def names_secret(key: str) -> bool:
     if len(key) > _MAX_KEY_CHARS:
         return False
     return _SECRET_NAME.fullmatch(_WORD_BORDER.sub("_", key).lower()) is not None
+
+
+def spell_out(text: str, *, keep: str = "") -> str:
+    """Escape every character that is not printable, except those in `keep`."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in keep else _escape(char) for char in text)
+
+
+def _escape(char: str) -> str:
+    return char.encode("unicode_escape", "backslashreplace").decode()

@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Final
 from zlib import crc32
 
-from policies.content.normalize import normalize
-from policies.content.tool_names import TOOL, WORD, ToolNames, mark_agent_tools
+from policies.content.tool_names import TOOL, WORD, ToolNames, mark_agent_tools, normalize
 from policies.patterns import read_patterns
 
 JOINT: Final = " § "

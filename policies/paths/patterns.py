@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator
 
 from policies.denials import denied
-from policies.paths.protected import find_secret, fold
-from policies.paths.protected_names import SECRET_PATTERNS
+from policies.paths.protected import SECRET_PATTERNS, find_secret, fold
 from policies.paths.workspace import Workspace, find_form_fault
 from policies.visible_text import show
 

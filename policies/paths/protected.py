@@ -3,25 +3,42 @@
 *Secrets* (`.env`, keys, credential files) are neither read nor written. *Configuration that acts* (`.claude`,
 `.git`, `CLAUDE.md`, start-up files of shells and editors) may be read, but not written, renamed or deleted.
 Names are compared by path component and without regard to case, because some file systems disregard it. This
-module does not access the disk.
+module accesses no file of a workspace. The names themselves are in `protected_names.toml`.
 """
 
 import fnmatch
 import functools
 import re
+import tomllib
 import unicodedata
 from collections.abc import Collection, Sequence
+from pathlib import Path
 
-from policies.paths.protected_names import (
-    ACTING,
-    ACTING_AT_ROOT,
-    ACTING_BELOW,
-    ACTING_ENDINGS,
-    READABLE,
-    SECRET_BELOW,
-    SECRET_IN_REPOSITORY,
-    SECRET_PATTERNS,
+_TOLD = tomllib.loads(Path(__file__).with_name("protected_names.toml").read_text(encoding="utf-8"))
+
+
+def _words(key: str) -> tuple[str, ...]:
+    return tuple(_TOLD[key].split())
+
+
+def _pairs(key: str) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (folder, name) for folder, _, name in (word.partition("/") for word in _words(key))
+    )
+
+
+READABLE = frozenset(_words("readable"))
+SECRET_PATTERNS = _words("secret_patterns")
+SECRET_IN_REPOSITORY = _words("secret_in_repository")
+SECRET_BELOW = _pairs("secret_below")
+INSTRUCTIONS = _words("instructions")
+ACTING = frozenset(
+    (*INSTRUCTIONS, *(n for names in _TOLD["acting"].values() for n in names.split()))
 )
+ACTING_ENDINGS = _words("acting_endings")
+ACTING_BELOW = _pairs("acting_below")
+ACTING_AT_ROOT = frozenset(_words("acting_at_root"))
+
 
 Parts = Sequence[str]
 """A path below the workspace's root, component by component."""

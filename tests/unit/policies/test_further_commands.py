@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from policies.paths.protected import secret_folders_any_case
-from policies.paths.protected_names import SECRET_PATTERNS
+from policies.paths.protected import SECRET_PATTERNS, secret_folders_any_case
 from policies.rules import Rules, shipped_rules
 from policies.shell.commands import GRAMMARS
 from policies.shell.judge import MAX_RUN_CHARS

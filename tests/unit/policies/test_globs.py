@@ -7,8 +7,12 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from policies.paths.protected import secret_exclusions
-from policies.paths.protected_names import SECRET_BELOW, SECRET_IN_REPOSITORY, SECRET_PATTERNS
+from policies.paths.protected import (
+    SECRET_BELOW,
+    SECRET_IN_REPOSITORY,
+    SECRET_PATTERNS,
+    secret_exclusions,
+)
 from policies.paths.workspace import Workspace
 from policies.shell.globs import Budget, expand
 from policies.shell.words import Word, split_words
