@@ -1,12 +1,15 @@
 """Trains the model that finds what a message asks of memory, and measures it on held-out messages.
 
 `python -m bench.train_wishes` writes `memory/facts/sentence_model.json`. The training messages are
-`wishes/train_*.jsonl`: `message`, and `marks`, the sentences that ask something, each with its label. With
-`--folds N` nothing is written: each message is judged by a model that has not seen it.
+`wishes/train_*.jsonl`: `message`, and `marks`, the sentences that ask something, each with its label; and
+`wishes/templates.txt`, expanded here with a fixed seed. With `--folds N` nothing is written: each message is
+judged by a model that has not seen it or another one of its template.
 """
 
 import argparse
 import json
+import random
+import re
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,30 +20,123 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.train_tool_usage import expand
 from memory.facts import sentence_model
 from memory.facts.sentence_model import LABELS, features_of
 from memory.own_words import SentenceInContext, own_sentences
 
 FOLDER = Path(__file__).with_name("wishes")
 MODEL_FILE = Path(sentence_model.__file__).with_name("sentence_model.json")
-BUCKETS = 1 << 14
+BUCKETS = 1 << 15
 PENALTY = 2e-6
 STEPS = 600
 RATE = 20.0
 COSTS = {"none": 1.2}
 """A sentence that asks nothing must not become a fact, so this mistake costs more."""
 LARGEST = 127
+ROWS_EACH_TEMPLATE = 12
+TEMPLATE_WEIGHT = 0.15
+FILLERS = {
+    name: lines.strip().split("\n")
+    for name, lines in {
+        "X": """
+my bike is the green one by the gate
+I'm vegetarian
+we meet on Mondays at nine
+her surname is spelled Meyer
+I live in Graz
+the invoice goes to Hartwell Ltd
+I like long explanations
+my son starts school in August
+I take my tea without milk
+the rehearsal was moved to Hall 3
+my shift begins at six
+I can't eat shellfish
+the plumber's number is 555 0132
+Anna is my manager
+I use zsh
+I'm scared of dogs
+""",
+        "T": """
+my shoe size
+the alarm code
+my sister's birthday
+our landlord's name
+my home address
+the price we agreed on
+my diet
+the bit about my knee
+his phone number
+my favourite colour
+the train times
+my job title
+where I parked
+the name of that tool
+""",
+        "V": """
+lock the door
+push the branch
+add a test for empty input
+update the changelog
+call Ben
+close the file handle
+water the plants
+run the linter
+""",
+        "XZ": """
+我的自行车是绿色的
+我吃素
+周一九点开会
+我住在南京
+发票抬头是华星公司
+我喜欢详细的解释
+儿子八月上学
+我喝茶不加糖
+排练改到三号厅
+我六点上班
+我不能吃虾
+经理叫安娜
+""",
+        "TZ": """
+我的鞋码
+报警器密码
+我姐姐的生日
+房东的名字
+我的家庭住址
+谈好的价格
+我的饮食习惯
+膝盖受伤那件事
+他的手机号
+我最喜欢的颜色
+火车时间
+我住的地方
+""",
+        "VZ": """
+锁门
+提交代码
+给空输入加测试
+更新变更记录
+给小本打电话
+关闭文件句柄
+浇花
+交水电费
+""",
+    }.items()
+}
+_SLOT = re.compile(r"(?<![A-Za-z])[XTV]Z?(?![A-Za-z])")
+_MARKED = re.compile(r"\[\[(.*?)\]\]")
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Example:
-    """A sentence with its label and the number of its message."""
+    """A sentence with its label and the number of its message, or of its template."""
 
     sentence: SentenceInContext
     label: str
     message: int
+    weight: float = 1.0
 
 
 def read_examples() -> list[Example]:
@@ -50,13 +146,34 @@ def read_examples() -> list[Example]:
         for file in sorted(FOLDER.glob("train_*.jsonl"))
         for line in file.read_text(encoding="utf-8").splitlines()
     ]
-    return [example for number, row in enumerate(rows) for example in _examples(row, number)]
+    found = [example for number, row in enumerate(rows) for example in _examples(row, number)]
+    return [*found, *_template_examples(len(rows))]
 
 
-def _examples(row: Mapping[str, Any], number: int) -> Iterator[Example]:
+def _template_examples(first: int) -> Iterator[Example]:
+    label = ""
+    lines = (FOLDER / "templates.txt").read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, start=first):
+        if line.startswith("[") and not line.startswith("[["):
+            label = line.strip("[]")
+        elif line and not line.startswith("#"):
+            # its own: a further template changes no other's messages
+            rng = random.Random(line)
+            for text in sorted({expand(line, rng) for _ in range(ROWS_EACH_TEMPLATE)}):
+                yield from _examples(_filled(text, label, rng), number, TEMPLATE_WEIGHT)
+
+
+def _filled(text: str, label: str, rng: random.Random) -> Mapping[str, Any]:
+    text = _SLOT.sub(lambda slot: rng.choice(FILLERS[slot[0]]), text)
+    mark = _MARKED.search(text)
+    marks = [{"text": mark[1] if mark else text, "label": label}] if label != "none" else []
+    return {"message": _MARKED.sub(r"\1", text), "marks": marks}
+
+
+def _examples(row: Mapping[str, Any], number: int, weight: float = 1.0) -> Iterator[Example]:
     for own in own_sentences(row["message"]):
         marks = [mark for mark in row["marks"] if _overlap(mark["text"], own.text)]
-        yield Example(own.context, marks[0]["label"] if marks else "none", number)
+        yield Example(own.context, marks[0]["label"] if marks else "none", number, weight)
 
 
 def _overlap(mark: str, sentence: str) -> bool:
@@ -94,13 +211,14 @@ def fit(examples: Sequence[Example]) -> tuple[Floats, Floats]:
     """Return the weights and biases of a multinomial logistic regression."""
     rows = Sparse([example.sentence for example in examples])
     truth = np.array([[example.label == label for label in LABELS] for example in examples], float)
-    costs = np.array([[COSTS.get(example.label, 1.0)] for example in examples])
+    costs = np.array([[e.weight * COSTS.get(e.label, 1.0)] for e in examples])
+    total = sum(example.weight for example in examples)
     weights, biases = np.zeros((BUCKETS, len(LABELS))), np.zeros(len(LABELS))
     speed, bias_speed = np.zeros_like(weights), np.zeros_like(biases)
     for _ in range(STEPS):
         errors = costs * (softmax(rows.score(weights, biases)) - truth)
-        speed = 0.9 * speed + rows.gradient(errors) / len(examples) + PENALTY * weights
-        bias_speed = 0.9 * bias_speed + errors.mean(axis=0)
+        speed = 0.9 * speed + rows.gradient(errors) / total + PENALTY * weights
+        bias_speed = 0.9 * bias_speed + errors.sum(axis=0) / total
         weights, biases = weights - RATE * speed, biases - RATE * bias_speed
     return weights, biases
 

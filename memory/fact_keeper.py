@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from typing import Final
 
 import anyio.to_thread
 
@@ -35,6 +36,13 @@ from memory.stores.sqlite.facts import (
     put_profile_blocking,
 )
 from memory.text_lines import flat
+
+_MADE_OF_TURN_BEFORE: Final = """
+    SELECT id FROM items WHERE owner_id = ?1 AND kind IN ('fact', 'turn', 'episode') AND turn_id = (
+      SELECT turn_id FROM intents WHERE owner_id = ?1 AND conversation_id = ?2 AND turn_id != ?3
+      ORDER BY seq DESC LIMIT 1
+    ) AND (kind != 'episode' OR revision = 1)
+"""  # a later revision of an episode is of other turns as well
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +96,16 @@ class FactKeeper:
         """
         if self._learns == "off":
             return ()
-        wishes = await anyio.to_thread.run_sync(_wishes_blocking, turn)
-        for wish in wishes:
+        new: list[NewFact] = []
+        for wish in await anyio.to_thread.run_sync(_wishes_blocking, turn):
             if wish.wish == "forget":
                 await self._forget_meant(wish.text, turn.scope)
-        new = [_new_fact(wish) for wish in wishes if wish.wish != "forget"]
+            elif wish.wish != "undo":
+                new.append(_new_fact(wish))
+            elif new:
+                del new[-1]
+            else:
+                await self._forget_turn_before(turn)
         return await self.keep(new, turn) if new else ()
 
     async def keep(self, new: Sequence[NewFact], turn: ToldTurn) -> Sequence[Fact]:
@@ -172,6 +185,13 @@ class FactKeeper:
                 if told.turn_id is not None:
                     await self._forget(told.turn_id, scope)
             self._on_written([])
+
+    async def _forget_turn_before(self, turn: ToldTurn) -> None:
+        """Forget what was made of the turn before this one in its conversation."""
+        rows = await self._database.rows(_MADE_OF_TURN_BEFORE, (turn.scope.owner_id, turn.conversation_id, turn.turn_id))  # fmt: skip
+        for row in rows:
+            await self._forget(row["id"], turn.scope)
+        self._on_written([])
 
     async def _write(self, new: Sequence[NewFact], source: _Source) -> Sequence[Fact]:
         written = await self._database.write(

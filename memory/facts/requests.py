@@ -15,7 +15,7 @@ from memory.own_words import OwnSentence, own_sentences
 from memory.terms import terms
 from policies.patterns import read_patterns
 
-Wish = Literal["request", "statement", "correction", "forget"]
+Wish = Literal["request", "statement", "correction", "forget", "undo"]
 
 MAX_WISHES: Final = 10
 """Of one message; more are a list that was pasted."""
@@ -25,6 +25,7 @@ _WISHES: Final[dict[Label, Wish]] = {
     "self": "statement",
     "correction": "correction",
     "forget": "forget",
+    "undo": "undo",
 }
 _MIN_PROBABILITY: Final = 0.5
 _MIN_PROBABILITY_ABOUT_FACT: Final = 0.15
@@ -34,6 +35,7 @@ _SHORT: Final = 8
 _POINTS_BACK: Final = re.compile(r"\b(?:that|this|it|those|these)\b|[这這那它此]", re.IGNORECASE)
 _PATTERNS = read_patterns(__file__)
 _INTRODUCTION: Final = re.compile(_PATTERNS["introduction"], re.IGNORECASE)
+_DENIAL: Final = re.compile(_PATTERNS["denial"], re.IGNORECASE)
 _DENIES: Final = re.compile(_PATTERNS["denies"], re.IGNORECASE)
 _QUESTION: Final = re.compile(r"[?？吗嗎][\s\"'”’]*$")
 _POLITE: Final = re.compile(_PATTERNS["polite"], re.IGNORECASE)
@@ -79,13 +81,20 @@ def _wished(sentences: Sequence[OwnSentence], at: int) -> Wished | None:
     sentence = sentences[at]
     likely = probabilities(sentence.context)
     label = max(likely, key=lambda name: likely[name])
+    of_forgetting = likely["forget"] + likely["undo"]
+    if of_forgetting >= _MIN_PROBABILITY:
+        label = "forget" if likely["forget"] >= likely["undo"] else "undo"
+        likely[label] = of_forgetting
     if _QUESTION.search(sentence.text) and not _POLITE.match(sentence.text):
         return None
-    content = _without_introduction(sentence.text)
-    if not content and likely["keep"] >= _MIN_PROBABILITY_ABOUT_FACT:
+    introduced = _INTRODUCTION.match(sentence.text)
+    found = introduced or _DENIAL.match(sentence.text)
+    content = (sentence.text[found.end() :] if found else sentence.text).strip(_EDGES)
+    is_introduced = introduced is not None and likely["keep"] >= _MIN_PROBABILITY_ABOUT_FACT
+    if is_introduced and label in ("none", "keep", "correction"):
         label = "keep"
     elif label == "none" or likely[label] < _MIN_PROBABILITY:
-        if likely["none"] > 1 - _MIN_PROBABILITY_ABOUT_FACT:
+        if likely["none"] > 1 - _MIN_PROBABILITY_ABOUT_FACT or label in ("forget", "undo"):
             return None
         return Wished("correction", content, is_firm=False, stands_alone=False)
     if label == "keep":
@@ -107,8 +116,3 @@ def _kept(sentences: Sequence[OwnSentence], at: int, content: str) -> str:
     if words < _LITTLE:
         return before
     return f"{before}; {content}" if words < _SHORT and _POINTS_BACK.search(content) else content
-
-
-def _without_introduction(sentence: str) -> str:
-    found = _INTRODUCTION.match(sentence)
-    return (sentence[found.end() :] if found is not None else sentence).strip(_EDGES)

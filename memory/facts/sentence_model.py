@@ -21,8 +21,9 @@ from zlib import crc32
 
 from memory.own_words import SentenceInContext
 
-Label = Literal["none", "keep", "self", "correction", "forget"]
-LABELS: Final[Sequence[Label]] = ("none", "keep", "self", "correction", "forget")
+Label = Literal["none", "keep", "self", "correction", "forget", "undo"]
+"""`undo` is a request to forget that names nothing: "don't save that"."""
+LABELS: Final[Sequence[Label]] = ("none", "keep", "self", "correction", "forget", "undo")
 
 _MODEL_FILE: Final = Path(__file__).with_name("sentence_model.json")
 _CJK: Final = r"\u3040-\u30ff\u3400-\u9fff"

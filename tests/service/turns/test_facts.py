@@ -88,6 +88,21 @@ async def test_a_correction_supersedes_and_its_undo_restores(tmp_path: Path) -> 
         assert await held(services) == ["the demo is on Thursday"]
 
 
+async def test_a_request_that_names_nothing_forgets_the_turn_before(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        first = await ask(services, "remember that my locker is number 12")
+        chat = first["conversation_id"]
+        await ask(services, "记住我的车牌是沪A12345", conversation_id=chat)
+        await ask(services, "把刚才记的那条删掉", conversation_id=chat)
+        assert await held(services) == ["my locker is number 12"]
+        await ask(services, "Don't remember that.", conversation_id=chat)
+        assert await held(services) == ["my locker is number 12"], "it means the turn before alone"
+        result = await ask(services, "Remember that my shoe size is 43. No, don't save that.")
+        assert result["memory"]["saved"] == []
+        found = await memory_of(services).items.newest(MINE, kinds=["turn"], limit=50)
+        assert not [item for item in found if "沪A12345" in item.body]
+
+
 async def test_forgetting_in_words_forgets_what_was_superseded_too(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         await ask(services, "remember that my locker is number 12")

@@ -34,7 +34,7 @@ def kept(row: dict[str, Any]) -> list[str]:
 
     def is_kept(wish: Wished) -> bool:
         about = corrected(wish.text, facts, is_firm=wish.is_firm)
-        return wish.wish != "forget" and (wish.stands_alone or about is not None)
+        return wish.wish not in ("forget", "undo") and (wish.stands_alone or about is not None)
 
     return [wish.text for wish in read_wishes(row["message"]) if is_kept(wish)]
 
