@@ -8,7 +8,7 @@ from typing import Final
 
 from gateway.errors import StartError
 from gateway.settings import Settings
-from memory.stores.sqlite.integrity import holds_nothing_blocking
+from memory.stores.sqlite.integrity import holds_nothing_blocking, look_at_blocking
 
 _log = logging.getLogger(__name__)
 
@@ -56,9 +56,7 @@ def _is_foreign(path: Path) -> bool:
     if not path.exists():
         return False
     try:
-        with closing(
-            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        ) as connection:
+        with closing(look_at_blocking(path)) as connection:
             rows = connection.execute(
                 "SELECT name FROM sqlite_master WHERE type = 'table'"
             ).fetchall()

@@ -107,7 +107,13 @@ class ServerMemory:
             healths = await self.memory.health()
         except StoreUnavailable as exc:
             return {"state": "unavailable", "detail": str(exc)}
-        return {"state": "ok", **{health.backend.name: health.backend.state for health in healths}}
+        loss = self.memory.database.loss
+        told = {} if loss is None else {"detail": loss}
+        return {
+            "state": "ok",
+            **told,
+            **{health.backend.name: health.backend.state for health in healths},
+        }
 
     def for_turns(
         self,

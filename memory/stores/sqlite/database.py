@@ -5,11 +5,12 @@ statements are read on one connection of their own; longer work reads on a pool 
 """
 
 import errno
+import logging
 import os
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -40,6 +41,12 @@ _REPLACED: Final = (
     "The database's file was removed or replaced while the server was running, so that what is stored now"
     " is lost at the next start. Stop the server and put the file back."
 )
+_LOG_LOST: Final = (
+    "{name} was not closed at the last end, and the log {name}-wal is gone: unless another program has merged it,"
+    " what was stored last is lost. Restore both files from a backup if that matters."
+)
+_log = logging.getLogger(__name__)
+
 FileIdentity = tuple[int, int] | None
 
 
@@ -69,6 +76,8 @@ class Database:
         self._writing = anyio.Lock()
         self._closed = False
         self._damage: str | None = None
+        self.loss: str | None = None
+        """What was lost before it was opened, in words for the operator."""
 
     async def write(self, work: Callable[[sqlite3.Connection], T], *, is_synced: bool = True) -> T:
         """Run `work` in one transaction and commit it; on any exception nothing is written.
@@ -171,6 +180,7 @@ class Database:
                     await self._reader.close()
                 finally:
                     await self._writer.close()
+                    await anyio.to_thread.run_sync(_unmark_blocking, self.path)
 
     def note_damage(self, damage: StoreDamaged) -> None:
         """Have `ping` report damage that was found in the file."""
@@ -229,14 +239,45 @@ async def open_database(path: Path, migrations: Sequence[str]) -> Database:
     writer = Writer(path)
     with translating_errors("opened"):
         try:
+            is_short = await anyio.to_thread.run_sync(_has_lost_log_blocking, path)
             identity = await anyio.to_thread.run_sync(_touch_blocking, path)
             await writer.run(partial(_prepare_blocking, migrations=migrations))
             reader = await _open_reader(path)
+            await anyio.to_thread.run_sync(_mark_in_use_blocking, path)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await writer.close()
             raise
-    return Database(path, writer, reader, identity)
+    database = Database(path, writer, reader, identity)
+    if is_short:
+        database.loss = _LOG_LOST.format(name=path.name)
+        _log.error("database_log_lost", extra={"reason": database.loss})
+    return database
+
+
+def _has_lost_log_blocking(path: Path) -> bool:
+    """Return whether the file was not closed and the log beside it is gone."""
+    return _mark_of(path).exists() and not _log_of(path).exists()
+
+
+def _mark_in_use_blocking(path: Path) -> None:
+    with suppress(OSError):  # a disk that is full is reported by what needs more room
+        _mark_of(path).touch(mode=0o600)
+
+
+def _unmark_blocking(path: Path) -> None:
+    """Remove the mark, unless another process still has the file open."""
+    with suppress(OSError):
+        if not _log_of(path).exists():
+            _mark_of(path).unlink(missing_ok=True)
+
+
+def _mark_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-open")
+
+
+def _log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
 
 
 def _touch_blocking(path: Path) -> FileIdentity:

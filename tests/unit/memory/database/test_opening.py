@@ -1,15 +1,19 @@
 """A database is opened: as it promises, for its user alone, or refused in words."""
 
+import shutil
 import sqlite3
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from gateway.conversations import migrations
 from memory.errors import StoreUnavailable
 from memory.stores.sqlite.database import migrations_of
+from memory.stores.sqlite.integrity import holds_nothing_blocking
 from tests.unit.memory.database.words_file import TABLE, insert, opened, threads_left
 
 GATEWAY = migrations_of(migrations.__name__)
@@ -109,3 +113,23 @@ async def test_a_file_that_opens_for_reading_alone_is_refused(
     )
     with pytest.raises(StoreUnavailable, match="opened: it is read-only"):
         await opened(tmp_path / "d", [TABLE])
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+async def test_a_log_that_is_gone_after_a_kill_is_reported_once(
+    tmp_path: Path, *, is_gone: bool
+) -> None:
+    await anyio.Path(tmp_path / "live").mkdir()
+    database = await opened(tmp_path / "live" / "d", [TABLE])
+    await insert(database, "a")
+    await anyio.to_thread.run_sync(shutil.copytree, tmp_path / "live", tmp_path / "killed")
+    await database.close()
+    killed = tmp_path / "killed" / "d"
+    if is_gone:
+        await anyio.Path(tmp_path / "killed" / "d-wal").unlink()
+    assert await anyio.to_thread.run_sync(holds_nothing_blocking, killed) == is_gone
+    for file, is_told in ((killed, is_gone), (killed, False), (tmp_path / "live" / "d", False)):
+        database = await opened(file, [TABLE])
+        assert (database.loss is not None) == is_told
+        await database.close()
+        assert [path.name async for path in anyio.Path(file.parent).iterdir()] == ["d"]
