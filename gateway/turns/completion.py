@@ -60,7 +60,9 @@ class TurnCompletion:
         noted = len(result["notices"])
         context.chronicle.completed(result, context.evidence.text, finished_at)
         if not await context.chronicle.record():
-            self._add_late(Notice("memory_not_written", context.say("memory_not_written")), result)
+            self._add_late(
+                Notice("memory_not_written", context.say(context.chronicle.failure)), result
+            )
         context.is_over = True
         context.journal.write("response", **result)
         await self._close_journal(result)

@@ -171,6 +171,7 @@ class TurnWork:
             "request",
             message=context.turn.message,
             user_id=context.turn.user_id,
+            memory=context.chronicle.state,
             **({} if self._prompt_text == context.turn.message else {"prompt": self._prompt_text}),
             **shown,
             **noted,

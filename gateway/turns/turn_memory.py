@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from gateway.conversations.model import Conversation, Turn
 from gateway.turns.conversation_memory import CAME_BACK, ConversationTools, do_nothing
@@ -50,6 +50,8 @@ _OUTCOMES: Final[Mapping[ToolStatus | None, ToolOutcome]] = {
     "unknown": "interrupted",
 }
 _NOTE: Final = re.compile(r"(?:^|[\s/'\"])memory/[^\s'\"]+\.(?:md|ya?ml)\b")
+MemoryState = Literal["on", "off", "missing"]
+"""Of a turn: recalled and recorded; switched off for the conversation; or memory could not be opened."""
 _CUT_OFF: Final = frozenset({"interrupted", "stopped", "engine_failed"})
 
 
@@ -87,7 +89,7 @@ class TurnChronicle:
         self._memory = memory
         self._turn = turn
         self._recorder = memory.recorder if is_on else None
-        self._is_lost = is_on and memory.is_missing
+        self.state: MemoryState = "off" if not is_on else "missing" if memory.is_missing else "on"
         self._intents: list[MemoryIntent] = []
 
     def received(self, conversation: Conversation | None, at: datetime) -> dict[str, str]:
@@ -190,9 +192,14 @@ class TurnChronicle:
             return []
         return [saved_fields(fact) for fact in facts]
 
+    @property
+    def failure(self) -> str:
+        """The sentence about a turn that `record` could not write."""
+        return "memory_missing" if self.state == "missing" else "memory_not_written"
+
     async def record(self) -> bool:
         """Record everything in one transaction; return False if that failed."""
-        if self._is_lost:
+        if self.state == "missing":
             self._memory.on_not_recorded()
             return False
         if self._recorder is None or not self._intents:

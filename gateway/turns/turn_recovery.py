@@ -124,7 +124,7 @@ async def close_crashed(
     chronicle.completed(result, evidence.text, now)
     if not await chronicle.record():
         lost = asdict(
-            Notice("memory_not_written", say(language_of(turn.message), "memory_not_written"))
+            Notice("memory_not_written", say(language_of(turn.message), chronicle.failure))
         )
         events.emit("notice", **lost)
         result = {**result, "notices": [*result["notices"], lost]}

@@ -16,7 +16,7 @@ from gateway.http.context import AppState, HttpLimits, RequestContext
 from gateway.ids import LOCAL_USER as ME
 from memory.assemble import FILE
 from tests.service.http.stage import assert_error
-from tests.support.services import ask, running_services, script
+from tests.support.services import ask, journal_of, running_services, script
 
 WROTE = script({"tool": "Bash", "input": {"command": "cat a.txt"}}, {"text": "Done."})
 
@@ -76,9 +76,12 @@ async def test_the_health_of_each_backend_is_told(tmp_path: Path) -> None:
 async def test_a_turn_is_answered_and_says_that_it_will_not_be_remembered(tmp_path: Path) -> None:
     async with damaged(tmp_path) as (services, _):
         result = await ask(services, WROTE)
+        lines = await journal_of(services, result)
         counted, _type = services.metrics.render()
     assert (result["outcome"], result["reply"]) == ("answered", "Done.")
-    assert "memory_not_written" in [notice["code"] for notice in result["notices"]]
+    told = {notice["code"]: notice["message"] for notice in result["notices"]}
+    assert "/readyz says why" in told["memory_not_written"]
+    assert lines[0]["memory"] == "missing"
     assert result["memory"]["degraded"] == ["memory_failed"]
     assert b"candor_turns_not_recorded_total 1.0" in counted
 
