@@ -32,11 +32,11 @@ FOLDER = Path(__file__).with_name("tool_usage")
 MODEL_FILE = Path(tool_usage.__file__).with_name("tool_usage.json")
 BUCKETS = 8192
 ROWS_EACH_TEMPLATE = 60
-ROW_WEIGHT = 5.0
+ROW_WEIGHT = 8.0
 PENALTY = 5e-5
 STEPS = 2000
 RATE = 8.0
-THRESHOLDS = {"min_call": 0.15, "min_durable": 0.25, "max_durable": -0.5}
+THRESHOLDS = {"min_call": -0.3, "min_durable": 0.4, "max_durable": -0.5}
 COSTS = {"call": {"other": 1.5}, "durable": {"durable": 3.0}}
 """What is ordinary or of lasting use must not be lost, so these mistakes cost more."""
 LARGEST = 127

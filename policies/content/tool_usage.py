@@ -56,6 +56,8 @@ _MARKED_TOOL: Final = re.compile(
 """The plainest descriptions: a word for them right at the name."""
 _MARKED_BONUS: Final = 3.0
 _MARKED_MALUS: Final = 1.0
+_HEADING_MALUS: Final = 0.5
+"""A heading has few words, the name of a tool often alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,20 +116,21 @@ def features_of(text: str, buckets: int) -> set[int]:
     return found
 
 
-def _judge(text: str) -> tuple[bool, bool]:
+def _judge(text: str, *, is_heading: bool = False) -> tuple[bool, bool]:
     """Return whether a marked sentence describes a call, and whether it is of lasting use."""
     call_model, durable_model, least = _load_models()
     features = features_of(text, len(call_model.weights))
     call, durable = call_model.score(features), durable_model.score(features)
     if _MARKED_TOOL.search(text) is not None:
         call, durable = call + _MARKED_BONUS, durable - _MARKED_MALUS
-    describes = call > least["min_call"] and durable < least["max_durable"]
+    least_call = least["min_call"] + _HEADING_MALUS * is_heading
+    describes = call > least_call and durable < least["max_durable"]
     return describes, durable >= least["min_durable"]
 
 
-def describes_call(text: str) -> bool:
+def describes_call(text: str, *, is_heading: bool = False) -> bool:
     """Return whether a marked sentence describes a call and nothing of lasting use."""
-    return _judge(text)[0]
+    return _judge(text, is_heading=is_heading)[0]
 
 
 def is_durable(text: str) -> bool:
@@ -199,7 +202,7 @@ class ActiveTools:
         heading = reader.mark(title)
         sentences = [(heading, heading), *read_sentences(reader, text)]
         named = [joint for _, joint in sentences if _names_tool(joint)]
-        if not any(map(describes_call, named)):
+        if not any(describes_call(joint, is_heading=joint is heading) for joint in named):
             return False
         return not any(is_durable(alone) or is_durable(joint) for alone, joint in sentences)
 
