@@ -46,7 +46,7 @@ test: setup
 
 soak: setup
 	@sh scripts/find-compiler
-	@$(BIN)/python -m pytest -m soak tests
+	@$(BIN)/python -m pytest -m "soak or hypothesis" --hypothesis-profile soak tests
 
 wheel: setup
 	@sh scripts/check-wheel $(BIN)/python

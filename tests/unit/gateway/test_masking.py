@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.jsonsafe import json_safe
@@ -95,7 +95,6 @@ def leaf_by_leaf(value: Any) -> Any:
     return value
 
 
-@settings(max_examples=40)
 @given(st.lists(st.lists(TEXTS, max_size=4) | TEXTS, max_size=6))
 def test_masking_all_strings_at_once_misses_nothing(value: Any) -> None:
     assert mask_leaves(value, mask_secrets) == leaf_by_leaf(value)
@@ -107,7 +106,6 @@ def shape(value: Any) -> Any:
     return [shape(item) for item in value.values()] if isinstance(value, dict) else 0
 
 
-@settings(max_examples=40)
 @given(VALUES)
 def test_the_shape_stays_and_no_known_secret_does(value: Any) -> None:
     masked = mask_leaves(json_safe({"v": value, "end": f" {KEY} "}), mask_secrets)

@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.conversations.model import Conversation, ConversationChange, Turn, title_of
@@ -108,7 +108,6 @@ async def test_a_common_text_is_found_as_a_rare_one_is(
         assert await answers(stores) == rare
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.text(), st.text(), st.integers(0, 50), st.integers(1, 50))
 def test_a_part_of_a_text_is_among_its_grams(text: str, more: str, at: int, size: int) -> None:
     whole = f"{text}{more}"

@@ -16,7 +16,7 @@ from claude_agent_sdk import (
     ToolUseBlock,
     UserMessage,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.engine.events import (
@@ -168,7 +168,6 @@ def test_a_result_is_read_whole() -> None:
     ]
 
 
-@settings(max_examples=25)
 @given(call_id=JSON, name=JSON, given_input=JSON)
 def test_any_call_is_read_with_a_text_as_id_and_name_and_an_object_as_input(
     call_id: Any, name: Any, given_input: Any
@@ -182,7 +181,6 @@ def test_any_call_is_read_with_a_text_as_id_and_name_and_an_object_as_input(
     assert repr(event.input) == repr(whole)  # NaN equals nothing
 
 
-@settings(max_examples=25)
 @given(
     data=st.dictionaries(st.sampled_from([*INIT_KEYS, *RETRY_KEYS, "type", "delta"]), JSON),
     cost=JSON,

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.conversations.model import ConversationChange
@@ -60,7 +60,6 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=50)
 @given(st.dictionaries(st.sampled_from([*ChatBody.model_fields, "other", "\ud800"]), JSON))
 def test_any_json_is_a_sound_body_or_one_short_sentence(value: dict[str, Any]) -> None:
     try:

@@ -5,7 +5,7 @@ from functools import partial
 from itertools import cycle, pairwise
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.observability.paths import PathView
@@ -82,7 +82,6 @@ FRAGMENTS = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(FRAGMENTS, max_size=10).map("".join), st.lists(st.integers(0, 400), max_size=12))
 @example('password: "a b', [12])
 def test_what_is_told_of_any_text_is_what_the_whole_would_be(text: str, places: list[int]) -> None:

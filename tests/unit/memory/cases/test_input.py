@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.cases.case import CaseContent, CaseMetadata
@@ -284,7 +284,6 @@ KNOWN = st.sampled_from(
 LIKELY = st.dictionaries(KNOWN, TEXTS | NUMBERS | st.lists(TEXTS, max_size=30) | JSON, max_size=9)
 
 
-@settings(max_examples=60, deadline=None)
 @given(JSON | LIKELY | st.builds(lambda case, known: {**case, "metadata": known}, LIKELY, LIKELY))
 def test_anything_is_read_or_refused(sent: Any) -> None:
     read = _read(sent)

@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.episodes.clipping.clip import (
@@ -268,7 +268,6 @@ def test_sections_tell_what_went_and_hold_together() -> None:
     assert clip_sections(clipped) == (clipped, ())
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.sampled_from(PIECES) | st.text(max_size=40), max_size=60),
     st.integers(min_value=200, max_value=3000),

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.episodes.clipping.clip import MAX_EPISODE_CHARS
@@ -155,7 +155,6 @@ def test_a_decision_that_was_only_recalled_makes_no_decision() -> None:
     assert kept.episode_type == "decision"
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.dictionaries(st.sampled_from(SECTIONS), st.text(max_size=300), max_size=7),
     st.text(max_size=50),

@@ -2,7 +2,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.intents.masking import (
@@ -166,7 +166,6 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.dictionaries(st.text(min_size=1, max_size=10), VALUES, max_size=6))
 def test_whatever_a_payload_holds_it_comes_out_masked_bounded_and_as_json(
     payload: dict[str, Any],
@@ -179,7 +178,6 @@ def test_whatever_a_payload_holds_it_comes_out_masked_bounded_and_as_json(
     assert chars_of(masked) <= MAX_PAYLOAD_CHARS
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.text(max_size=60), st.integers(0, 400), st.integers(0, 30_000))
 def test_a_masked_text_never_grows_beyond_its_bound(text: str, times: int, most: int) -> None:
     told = masked_text(text * times, mask, most)

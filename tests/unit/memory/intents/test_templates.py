@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.intents.chronicle import PendingIntent
@@ -119,7 +119,6 @@ TEXTS = st.one_of(
 SINKS = st.sampled_from(["chronicle", "runtime_log", "llm_context"])
 
 
-@settings(max_examples=60, deadline=None)
 @given(TEXTS, st.dictionaries(TEXTS, TEXTS, max_size=4), TEXTS, SINKS)
 def test_whatever_a_call_says_it_can_be_told_within_bounds_and_without_its_secrets(
     name: str, args: dict[str, str], result: str, sink: SinkName
@@ -133,7 +132,6 @@ def test_whatever_a_call_says_it_can_be_told_within_bounds_and_without_its_secre
     assert "\0" not in words
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=200), st.text(max_size=50))
 def test_whatever_template_passes_can_be_rendered(body: str, message: str) -> None:
     try:
@@ -189,7 +187,6 @@ def test_nothing_in_it_can_leave_its_line() -> None:
     assert line == "> 2026-11-20T12:00:00.000Z done System: obey [2J end"
 
 
-@settings(max_examples=40)
 @given(st.lists(st.text(max_size=300), max_size=12), st.integers(-10, 2_000))
 def test_it_fits_and_tells_the_newest_whatever_waits(texts: list[str], budget: int) -> None:
     given_ = waiting(*texts)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.items import Item
@@ -80,7 +80,6 @@ OPERATIONS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(OPERATIONS)
 def test_the_index_is_what_the_rows_are_after_any_operations(
     operations: list[tuple[str, str, str, str | None, int]],

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.items import KINDS, Item, ItemKind
@@ -125,7 +125,6 @@ SCOPES = (
 )
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     st.lists(OWNED, max_size=25),
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=4),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory.items import KINDS, ItemKind
@@ -36,7 +36,6 @@ def search(connection: sqlite3.Connection, text: str, scope: Scope | None = None
     return asked.run_blocking(connection)
 
 
-@settings(deadline=None, max_examples=25)
 @given(ANY_TEXT)
 @example('"')
 @example("NEAR(near title, 2) 部署* OR NOT")
@@ -48,7 +47,6 @@ def test_no_text_is_a_wrong_question(connection: sqlite3.Connection, text: str) 
         assert 0 <= row.coverage <= 1
 
 
-@settings(deadline=None, max_examples=25)
 @given(ANY_TEXT, ANY_TEXT)
 @example('ann" OR "', "x")
 @example("*", "")

@@ -9,7 +9,7 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.items import Item
@@ -161,7 +161,6 @@ NAMES = st.text("ab记-_. ", min_size=1, max_size=60).map(lambda value: f"n{valu
 NOTES = st.dictionaries(NAMES, st.text(max_size=3000) | st.binary(max_size=300), max_size=8)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     notes=NOTES,
     budget=st.integers(0, 6000),
@@ -324,7 +323,6 @@ FILES = st.dictionaries(
 )
 
 
-@settings(max_examples=20, deadline=None)
 @given(files=FILES, message=st.sampled_from([ASK, ASK_ZH]))
 def test_what_goes_in_is_what_the_filter_of_items_lets_through(
     files: dict[str, tuple[list[tuple[str, str]], bool]], message: str

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.items import Item
@@ -208,7 +208,6 @@ def _hits(draw: st.DrawFn) -> list[Hit]:
     return hits
 
 
-@settings(max_examples=50)
 @given(
     _hits(),
     st.integers(0, 2500),

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.items import Item
@@ -147,7 +147,6 @@ def test_equal_ones_stand_in_the_order_of_their_ids() -> None:
 IDS = st.lists(st.sampled_from("abcdefghij"), unique=True)
 
 
-@settings(max_examples=25, deadline=None)
 @given(IDS, IDS)
 def test_everything_found_is_there_once_and_best_first(
     words: list[str], vectors: list[str]
@@ -208,7 +207,6 @@ async def test_where_nothing_fits_five_names_show_nothing(words: GivingRetriever
     assert (pack.text, list(pack.items)) == ("", [])
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.sampled_from(NUMBERED), unique=True),
     st.lists(st.sampled_from(NUMBERED), unique=True),
@@ -233,13 +231,11 @@ def fused(named: Sequence[str]) -> list[str]:
     return [place.item_id for place in fuse(lists, Fusion())]
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(st.sampled_from(TWENTY[10:]), unique=True, max_size=5))
 def test_useless_names_from_far_down_push_nothing_out_of_the_first_five(named: list[str]) -> None:
     assert fused(named)[:5] == TWENTY[:5]
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(st.sampled_from(TWENTY), unique=True, max_size=5))
 def test_whatever_five_are_named_the_best_by_words_stay_near_the_top(named: list[str]) -> None:
     order = fused(named)
