@@ -123,7 +123,10 @@ class TurnRecall:
         context = self._context
         noted = context.chronicle.recalled(self.fields, context.parts.now())
         intent = {"intent": noted["intent"]} if "intent" in noted else {}
-        context.journal.write("context", **self.fields, text=self._text, **intent)
+        is_on = context.conversation.memory_enabled
+        context.journal.write(
+            "context", memory_enabled=is_on, **self.fields, text=self._text, **intent
+        )
         if any(self.fields.values()):
             context.events.emit("memory.injected", **self.fields)
         context.parts.metrics.count_recall(

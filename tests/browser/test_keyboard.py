@@ -187,6 +187,10 @@ def test_the_end_of_a_turn_is_told_to_who_cannot_see_it(talk: ChatPage) -> None:
     talk.ask(script({"text": "The **lamp** is lit."}))
 
     expect(talk.page.locator("#announcer")).to_have_text("Reply: The lamp is lit.")
+    talk.ask(script(bash("cat nowhere.txt"), {"text": "It is not there."}))
+    expect(talk.page.locator("#announcer")).to_have_text(
+        "Answered, though not everything worked. Reply: It is not there."
+    )
 
 
 def test_everything_that_can_be_used_has_a_name(talk: ChatPage) -> None:

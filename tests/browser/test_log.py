@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import httpx
 import pytest
 from playwright.sync_api import expect
 
@@ -62,3 +63,29 @@ def test_the_log_shows_every_line_of_the_file_and_gives_it_away(
 
     expect(dialog).to_have_count(0)
     expect(link).to_be_focused()
+
+
+def test_lines_are_searched_and_say_whether_memory_was_on(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    chat.ask("my lamp is green")
+    body = {"memory": {"enabled": False}}
+    path = f"/conversations/{chat.conversation_id}"
+    httpx.patch(f"{server.url}{path}", json=body, trust_env=False).raise_for_status()
+    turn = chat.ask("what is my lamp?")
+    turn.at.get_by_test_id("log-link").click()
+    shown = chat.get("log-dialog").locator(".log-line")
+    memory = chat.get("log-dialog").locator(".log-step[data-kind=memory]")
+    expect(memory).to_contain_text("Memory is off")
+
+    chat.get("log-search").fill("WHAT is my lamp")
+
+    expect(shown.first).to_have_attribute("data-kind", "request")
+    expect(chat.get("log-dialog").get_by_role("status")).to_have_text(f"{shown.count()} lines")
+    expect(shown.filter(has=chat.page.locator("[data-kind=context]"))).to_have_count(0)
+    memory.click()
+    expect(chat.get("log-search")).to_have_value("")
+    expect(chat.get("log-dialog").locator(".log-line[open]")).to_have_attribute(
+        "data-kind", "context"
+    )
+    chat.page.keyboard.press("Escape")

@@ -68,6 +68,28 @@ WRITE = """async (text) => {
   return { states: [...new Set(states)], isKept };
 }"""
 
+# Gives the text to the page in pieces; returns what became of it, and how often nodes were compared.
+PIECES = """async ([text, size]) => {
+  const { LiveText } = await import("/static/live-text.js");
+  const { renderProse } = await import("/static/prose.js");
+  const live = new LiveText();
+  const count = (root) => ["li", "ul", "sup"].map((name) => root.querySelectorAll(name).length);
+  document.getElementById("transcript").append(live.element);
+  const { isEqualNode } = Node.prototype;
+  let compared = 0;
+  Node.prototype.isEqualNode = function (other) { compared += 1; return isEqualNode.call(this, other); };
+  for (let length = size; length < text.length + size; length += size) {
+    live.update(text.slice(0, length));
+    const wanted = length < text.length ? performance.now() + 60 : 0;
+    while (performance.now() < wanted) await new Promise(requestAnimationFrame);
+  }
+  const host = document.createElement("div");
+  host.append(renderProse(text));
+  live.element.remove();
+  Node.prototype.isEqualNode = isEqualNode;
+  return { whole: count(host), compared };
+}"""
+
 # Renders a long text at once; returns how much of it is there at first, and how much in the end.
 RENDER = """async (text) => {
   const { renderProse } = await import("/static/prose.js");
@@ -157,3 +179,21 @@ def test_a_long_text_is_rendered_in_parts_that_are_one_text(talk: ChatPage) -> N
 
     assert rendered.pop("first") < rows / 2
     assert rendered == {"count": 3 * rows + 1, "lists": 1, "tables": 1, "tops": 3}
+
+
+def test_a_long_list_that_is_being_written_is_settled_item_by_item(talk: ChatPage) -> None:
+    items = 600
+    text = "".join(f"- item {n}\n  - inner {n}\n" for n in range(items))
+
+    found = talk.page.evaluate(PIECES, [text, len(text) // 20])
+
+    assert found["whole"] == [2 * items, items + 1, 0]
+    assert found["compared"] < items
+
+
+def test_a_note_that_is_defined_last_is_referred_to(talk: ChatPage) -> None:
+    text = "A word[^n] here.\n\nMore words.\n\n[^n]: The note."
+
+    found = talk.page.evaluate(PIECES, [text, 24])
+
+    assert found["whole"] == [0, 0, 1]

@@ -2,7 +2,7 @@
 
 import { extendCode } from "/static/code-block.js";
 import { el } from "/static/dom.js";
-import { normalized, parseBlocks } from "/static/markdown.js";
+import { earlierItems, normalized, parseBlocks } from "/static/markdown.js";
 import { enliven, keepWritten, renderOpenBlock } from "/static/prose.js";
 
 const MIN_INTERVAL_MS = 40;
@@ -11,6 +11,8 @@ const SLICE_MS = 20;
 const MAX_LOAD_RATIO = 0.25;
 
 const MAX_REST_CHARS = 20_000;
+// The items of a longer list are settled although it goes on.
+const MAX_LIST_TOKENS = 400;
 
 const isCode = (node) => node.nodeType === Node.ELEMENT_NODE && node.classList.contains("code");
 
@@ -36,6 +38,9 @@ export class LiveText {
   #end = document.createComment("");
   #env = {};
   #tail = 0;
+  // The list that goes on, and how many of its nodes are settled.
+  #list = null;
+  #items = 0;
   #settled = 0;
   #text = "";
   #isScheduled = false;
@@ -59,15 +64,14 @@ export class LiveText {
   /** Give the whole text's elements away; null where too much is left to render, or what is defined late changes what came before. */
   take() {
     const rest = normalized(this.#text).slice(this.#settled);
-    if (rest.length > MAX_REST_CHARS || this.#env.notes || this.#env.references) return null;
-    for (const { tokens } of parseBlocks(rest, this.#env)) {
-      this.#patchTail(tokens, false);
-      this.#tail = this.element.childNodes.length - 1;
-    }
+    if (rest.length > MAX_REST_CHARS) return null;
+    const blocks = parseBlocks(rest, this.#env);
+    if (this.#env.notes || this.#env.references) return null;
+    for (const { tokens } of blocks) this.#settle(tokens);
     const fragment = document.createDocumentFragment();
     fragment.append(...[...this.element.childNodes].slice(0, -1));
     // If more text comes after all, it is drawn anew.
-    [this.#settled, this.#tail, this.#env] = [0, 0, {}];
+    [this.#settled, this.#tail, this.#list, this.#env] = [0, 0, null, {}];
     return fragment;
   }
 
@@ -89,21 +93,41 @@ export class LiveText {
     const last = blocks.pop();
     let settled = 0;
     for (const [index, { tokens }] of blocks.entries()) {
-      this.#patchTail(tokens, false);
-      this.#tail = this.element.childNodes.length - 1;
+      this.#settle(tokens);
       settled = blocks[index + 1]?.start ?? last.start;
       if (performance.now() - started_ms > SLICE_MS) break;
     }
     this.#settled += settled;
-    if (last && settled === (blocks.length ? last.start : 0)) this.#patchTail(last.tokens, true);
+    if (last && settled === (blocks.length ? last.start : 0)) this.#drawLast(last, settled);
     else if (blocks.length) this.#schedule();
     const now_ms = performance.now();
     this.#next_ms = now_ms + Math.max(MIN_INTERVAL_MS, (now_ms - started_ms) / MAX_LOAD_RATIO);
   }
 
+  /** The last block may go on; of a long list only its last item. */
+  #drawLast(last, settled) {
+    const items = last.tokens.length > MAX_LIST_TOKENS && earlierItems(last);
+    this.#patchTail(items ? items.tokens : last.tokens, !items);
+    if (!items) return;
+    this.#list ??= this.element.childNodes[this.#tail];
+    this.#items = this.#list.childNodes.length;
+    this.#settled += items.end - settled;
+    this.#schedule();
+  }
+
+  #settle(tokens) {
+    this.#patchTail(tokens, false);
+    this.#list = null;
+    this.#tail = this.element.childNodes.length - 1;
+  }
+
   #patchTail(tokens, isOpen) {
-    const next = [...renderOpenBlock(tokens, this.#env, isOpen).childNodes];
-    patchAll([...this.element.childNodes].slice(this.#tail, -1), next, this.element, this.#end);
-    for (const node of [...this.element.childNodes].slice(this.#tail, -1)) enliven(node, { isOpen });
+    const fragment = renderOpenBlock(tokens, this.#env, isOpen);
+    const [parent, next, from, end] = this.#list
+      ? [this.#list, fragment.firstElementChild, this.#items, null]
+      : [this.element, fragment, this.#tail, this.#end];
+    const old = () => [...parent.childNodes].slice(from, end ? -1 : undefined);
+    patchAll(old(), [...next.childNodes], parent, end);
+    for (const node of old()) enliven(node, { isOpen });
   }
 }

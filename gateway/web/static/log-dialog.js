@@ -55,29 +55,42 @@ class Lines {
   #list;
   #lines;
   #values;
-  #views = [];
-  #more = el("button", { class: "button", type: "button", onclick: () => this.#show(this.#views.length + PAGE_LINES) }, t("show_more"));
+  #texts = null;
+  #found = [];
+  #views = new Map();
+  #more = el("button", { class: "button", type: "button", onclick: () => this.#show(this.#views.size + PAGE_LINES) }, t("show_more"));
 
   constructor(list, lines, values) {
     this.#list = list;
     this.#lines = lines;
     this.#values = values;
+    this.filter("");
+  }
+
+  /** Show the lines that hold `query`, in any case of letters; returns their number. */
+  filter(query) {
+    const wanted = query.trim().toLowerCase();
+    if (wanted) this.#texts ??= this.#lines.map((line, index) => (this.#values[index] ? JSON.stringify(this.#values[index]) : line).toLowerCase());
+    this.#found = [...this.#lines.keys()].filter((index) => !wanted || this.#texts[index].includes(wanted));
+    this.#views.clear();
+    this.#list.replaceChildren();
     this.#show(PAGE_LINES);
+    return this.#found.length;
   }
 
   #show(count) {
-    const from = this.#views.length;
-    const fresh = this.#lines.slice(from, count).map((line, index) => lineView(line, this.#values[from + index], from + index));
-    this.#views.push(...fresh);
     this.#more.remove();
-    this.#list.append(...fresh);
-    if (this.#views.length < this.#lines.length) this.#list.append(this.#more);
+    for (const index of this.#found.slice(this.#views.size, count)) {
+      this.#views.set(index, lineView(this.#lines[index], this.#values[index], index));
+      this.#list.append(this.#views.get(index));
+    }
+    if (this.#views.size < this.#found.length) this.#list.append(this.#more);
   }
 
-  /** Open a line and lead the reader there. */
+  /** Open a line that is among those found, and lead the reader there. */
   open(index) {
-    if (index >= this.#views.length) this.#show(index + 1);
-    const view = this.#views[index];
+    if (!this.#views.has(index)) this.#show(this.#found.indexOf(index) + 1);
+    const view = this.#views.get(index);
     view.open = true;
     view.scrollIntoView({ block: "start" });
     view.querySelector("summary").focus();
@@ -88,11 +101,18 @@ async function fill(parts, logFile, signal) {
   try {
     const text = await readLog(logFile, signal);
     const lines = text.split("\n").filter((line) => line.trim());
-    parts.count.textContent = t("log_lines", { count: formatCount(lines.length) });
+    const count = (number) => { parts.count.textContent = t("log_lines", { count: formatCount(number) }); };
+    count(lines.length);
     const values = lines.map(parseLine);
     parts.list.replaceChildren();
     const shown = new Lines(parts.list, lines, values);
-    const steps = timeline(values, (line) => shown.open(line));
+    const search = (query) => { parts.search.value = query; count(shown.filter(query)); };
+    parts.search.addEventListener("input", () => search(parts.search.value));
+    const steps = timeline(values, (line) => {
+      if (parts.search.value) search("");
+      shown.open(line);
+    });
+    parts.search.disabled = false;
     if (steps) parts.list.before(steps);
     parts.save.disabled = false;
     parts.save.addEventListener("click", () => download(logFile.split("/").at(-1), text, "application/x-ndjson"));
@@ -107,14 +127,15 @@ async function fill(parts, logFile, signal) {
 export function openLog(logFile) {
   const reading = new AbortController();
   const parts = {
-    count: el("span", { class: "log-count" }),
+    count: el("span", { class: "log-count", role: "status" }),
+    search: el("input", { type: "search", class: "log-search", disabled: true, "aria-label": t("log_search"), placeholder: t("log_search"), "data-testid": "log-search" }),
     list: el("div", { class: "log-lines", "data-testid": "log-lines" }, el("p", { class: "quiet" }, t("loading"))),
     save: el("button", { class: "button", type: "button", disabled: true, "data-testid": "log-download" }, icon("download"), t("download")),
   };
   const close = el("button", { class: "icon-button", type: "button", "aria-label": t("close"), title: t("close"), autofocus: true }, icon("close"));
   const head = el("header", { class: "log-head" },
     el("div", { class: "log-title" }, el("h2", {}, t("log_title")), el("p", {}, el("code", {}, showHidden(logFile)), parts.count)),
-    parts.save, close);
+    parts.search, parts.save, close);
   const content = el("div", { class: "log-frame", "data-testid": "log-dialog" }, head, parts.list);
   const dialog = openDialog({ label: t("log_title"), className: "log", content, onClose: () => reading.abort() });
   close.addEventListener("click", () => dialog.close());

@@ -42,7 +42,7 @@ class Steps {
 
   #takers = {
     request: (value, line, at_ms) => this.add("request", line, at_ms, at_ms, value.message),
-    context: (value, line, at_ms) => this.add("memory", line, this.#last_ms, at_ms, value.injected?.length ? t("memory_injected", { count: value.injected.length }) : ""),
+    context: (value, line, at_ms) => this.add("memory", line, this.#last_ms, at_ms, value.memory_enabled === false ? t("memory_is_off") : value.injected?.length ? t("memory_injected", { count: value.injected.length }) : ""),
     message: (value, line, at_ms) => this.#takeMessage(value.message ?? {}, line, at_ms),
     permission: (value, line, at_ms) => this.add("permission", line, this.#called_ms.get(value.tool_use_id) ?? at_ms, at_ms, `${value.tool} · ${value.rule}`, value.verdict === "deny" ? "denied" : "ok"),
     tool: (value, line, at_ms) => Object.assign(this.add("tool", line, at_ms - (value.duration_ms ?? 0), at_ms, value.summary, value.status), { name: value.name }),

@@ -96,14 +96,21 @@ function startsOfLines(text) {
 }
 
 /**
- * The blocks of a normalized text in order: `{tokens, start}` with the place of the first character. `env` is one
+ * The blocks of a normalized text in order: `{tokens, start, startOf(token)}` with the places of first characters. `env` is one
  * object for the whole of a text: it takes the definitions of links and notes. With `isOpen`, more text will come.
  */
 export function parseBlocks(text, env, { isOpen = false } = {}) {
   const tokens = [];
   markdown.block.parse(isOpen ? withoutHalfBlock(text) : text, markdown, env, tokens);
   const starts = startsOfLines(text);
-  return [...groups(tokens)].map((group) => ({ tokens: group, start: starts[group[0].map[0]] }));
+  return [...groups(tokens)].map((group) => ({ tokens: group, start: starts[group[0].map[0]], startOf: (token) => starts[token.map[0]] }));
+}
+
+/** A list without its last item, which may go on, and the `end` before that item; null where there is nothing before it. */
+export function earlierItems({ tokens, startOf, isFurther }) {
+  const last = tokens.findLastIndex(({ type, level }) => type === "list_item_open" && level === 1);
+  if (last < 2 || !/list_open$/.test(tokens[0].type)) return null;
+  return { tokens: [...tokens.slice(0, last), tokens.at(-1)], end: startOf(tokens[last]), isFurther };
 }
 
 function prepare(tokens) {

@@ -6,6 +6,7 @@ import { el } from "/static/dom.js";
 import { formatDuration, formatFull } from "/static/format.js";
 import { t, wordsFor } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
+import { plainText } from "/static/markdown.js";
 import { turnUsage } from "/static/usage.js";
 import { showHidden } from "/static/visible.js";
 
@@ -26,12 +27,18 @@ export function noticeLine(notice) {
   return el("p", { class: "notice", "data-testid": "notice", "data-code": notice.code }, icon("info"), el("span", { dir: "auto" }, showHidden(notice.message)));
 }
 
+const reasonOf = (result) => (TELLING_REASONS.has(result.stop_reason) ? wordsFor("stop", result.stop_reason) : "");
+const isWhole = (result) => result.outcome === "answered" && !reasonOf(result);
+
+// A cause says who ended the turn where the stop reason alone would name somebody else.
+const wordsOf = (result) => (result.cause ? wordsFor("cause", result.cause) : [wordsFor("outcome", result.outcome), reasonOf(result)].filter(Boolean).join(" · "));
+
+/** What is read aloud at the end of a turn: how it ended, unless all went well, and the reply. */
+export const spokenEnd = (result) => [isWhole(result) ? "" : wordsOf(result), t("reply_ready", { text: plainText(result.reply ?? "") })].filter(Boolean).join(". ");
+
 function badge(result) {
-  const reason = TELLING_REASONS.has(result.stop_reason) ? wordsFor("stop", result.stop_reason) : "";
-  const isWhole = result.outcome === "answered" && !reason;
-  const [look, shape] = isWhole ? ["ok", "check"] : LOOKS[result.outcome] ?? ["calm", "info"];
-  // A cause says who ended the turn where the stop reason alone would name somebody else.
-  const words = result.cause ? wordsFor("cause", result.cause) : [wordsFor("outcome", result.outcome), reason].filter(Boolean).join(" · ");
+  const [look, shape] = isWhole(result) ? ["ok", "check"] : LOOKS[result.outcome] ?? ["calm", "info"];
+  const words = wordsOf(result);
   return el("span", { class: `outcome is-${look}`, "data-testid": "outcome", "data-outcome": result.outcome, "data-stop-reason": result.stop_reason }, icon(shape), el("span", {}, showHidden(words)));
 }
 

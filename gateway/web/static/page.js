@@ -14,9 +14,9 @@ import { Drawer } from "/static/drawer.js";
 import { ErrorLine } from "/static/error-line.js";
 import { t } from "/static/i18n.js";
 import { Inbox } from "/static/inbox.js";
-import { plainText } from "/static/markdown.js";
 import { openLog } from "/static/log-dialog.js";
 import { MemoryButton } from "/static/memory-button.js";
+import { spokenEnd } from "/static/outcome.js";
 import { deleteConversation, forkConversation, listBranches, pinConversation, renameConversation } from "/static/routes.js";
 import { Scroll } from "/static/scroll.js";
 import { USUAL_START, keepStart, recallStart } from "/static/start.js";
@@ -204,7 +204,7 @@ export class Page {
         this.#details.draw();
       }),
       activity: () => this.#changed(),
-      completed: whileOpen((turn) => announce(t("reply_ready", { text: plainText(turn.result.reply ?? "") }))),
+      completed: whileOpen((turn) => announce(spokenEnd(turn.result))),
       approvalAsked: () => this.#inbox.refresh(),
       failed: whileOpen((error, retry) => this.#error.show(error, retry)),
       gone: whileOpen(() => this.#gone()),

@@ -5,7 +5,7 @@ import { drawDiagram } from "/static/diagram.js";
 import { el } from "/static/dom.js";
 import { t } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
-import { normalized, parseBlocks, renderBlock } from "/static/markdown.js";
+import { earlierItems, normalized, parseBlocks, renderBlock } from "/static/markdown.js";
 import { drawMath } from "/static/math.js";
 import { linkFile, showImage } from "/static/workspace-links.js";
 
@@ -145,15 +145,22 @@ function writeFor(mark, steps) {
 /** The blocks of a text, parsed a stretch at a time; all at once where links or notes are defined, perhaps at its end. */
 function* blocksOf(text, env) {
   const step = DEFINITION.test(text) ? text.length : STRETCH_CHARS;
-  let [start, size] = [0, step];
+  let [start, size, isFurther] = [0, step, false];
   for (;;) {
     const end = text.indexOf("\n", start + size) + 1 || text.length;
     const blocks = parseBlocks(text.slice(start, end), env);
-    // The last block may go on behind the stretch.
+    if (isFurther && blocks.length) blocks[0].isFurther = true;
+    // The last block may go on behind the stretch, and so may the last item of a list.
     const open = end < text.length ? blocks.pop() : null;
     yield* blocks;
     if (end === text.length) return;
-    [start, size] = blocks.length ? [start + open.start, step] : [start, size * 2];
+    const items = open && earlierItems(open);
+    if (items) {
+      yield items;
+      [start, size, isFurther] = [start + items.end, step, true];
+    } else {
+      [start, size, isFurther] = blocks.length ? [start + open.start, step, false] : [start, size * 2, isFurther];
+    }
   }
 }
 
@@ -166,15 +173,15 @@ function* stepsOf(blocks, env) {
     [batch, weight] = [[], 0];
     return { render: () => renderBlock(tokens, env), isFurther: false };
   };
-  for (const { tokens } of blocks) {
-    if (tokens.length <= MAX_TOKENS) {
+  for (const { tokens, isFurther: goesOn } of blocks) {
+    if (tokens.length <= MAX_TOKENS && !goesOn) {
       batch.push(...tokens);
       weight += tokens.reduce((sum, token) => sum + 1 + token.content.length / 100, 0);
       if (weight >= BATCH_TOKENS) yield take();
       continue;
     }
     if (batch.length) yield take();
-    let isFurther = false;
+    let isFurther = Boolean(goesOn);
     for (const part of slicesOf(tokens)) {
       yield { render: () => renderBlock(part, env), isFurther };
       isFurther = true;

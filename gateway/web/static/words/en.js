@@ -389,6 +389,7 @@ export default {
   copy_conversation: "Copy as Markdown",
   usage: "{input} tokens in, {output} out",
   log: "Log",
+  log_search: "Search the lines",
   log_title: "Log of this turn",
   log_lines: "{count} lines",
   log_timeline: "Timeline",

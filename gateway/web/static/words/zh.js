@@ -384,6 +384,7 @@ export default {
   copy_conversation: "复制为 Markdown",
   usage: "输入 {input}，输出 {output} 个 token",
   log: "日志",
+  log_search: "搜索日志行",
   log_title: "本回合的日志",
   log_lines: "{count} 行",
   log_timeline: "时间线",
