@@ -8,18 +8,20 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import psutil
-import uvicorn
 
 from bench.report import percentile, save, show
 from bench.stand_in import ROOT, clean_environ
-from gateway.assemble import ModelAccess, make_directories_blocking, open_services
+from gateway import serve
+from gateway.assemble import MakeEngine, ModelAccess
 from gateway.engine.events import MessageBegun, RunFinished, SessionReady, TextDelta, TextDone
-from gateway.http.application import create_app
 from gateway.settings import Settings
+from tests.support import scripted_engine
 from tests.support.scripted_engine import ScriptedEngine, ScriptedRun
 
 STREAMS = 60
@@ -116,29 +118,28 @@ class _ClockRun(ScriptedRun):
 
 
 async def _serve(directory: Path) -> None:
-    from tests.support import scripted_engine  # noqa: PLC0415
-
+    """Serve as `python app.py` does (connections, threads, garbage collection), but for the agents."""
     scripted_engine.ScriptedRun = _ClockRun  # type: ignore[misc]
     settings = Settings(
         workspace=directory / "workspace",
         data_dir=directory / "data",
         log_dir=directory / "logs",
         max_live_clients=STREAMS + 1,
+        port=0,
+        demo="on",
     )
-    make_directories_blocking(settings)
-    settings.workspace.mkdir()
-    async with open_services(
-        settings,
-        lambda _tasks: ScriptedEngine(settings.workspace),
-        ModelAccess(demo=True, model="clock"),
-    ) as services:
-        config = uvicorn.Config(create_app(services), port=0, log_config=None, lifespan="off")
-        server = uvicorn.Server(config)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(server.serve)
-            while not server.started:  # noqa: ASYNC110  uvicorn tells it by no event
-                await anyio.sleep(0.01)
-            print(server.servers[0].sockets[0].getsockname()[1], flush=True)
+
+    @asynccontextmanager
+    async def scripted_agents(*_: object) -> AsyncIterator[tuple[MakeEngine, ModelAccess]]:
+        yield (
+            lambda _tasks: ScriptedEngine(settings.workspace),
+            ModelAccess(demo=True, model="clock"),
+        )
+
+    serve.open_agents = scripted_agents  # type: ignore[assignment]
+    await serve.serve(
+        settings, {}, announce=lambda address, _: print(address.rsplit(":", 1)[1], flush=True)
+    )
 
 
 if __name__ == "__main__":
