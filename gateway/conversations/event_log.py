@@ -9,6 +9,7 @@ shown: events wait in order. What waits is bounded by what the running turns pro
 accepted because storing them fails, and a turn that ends keeps its lane until it is stored.
 """
 
+import asyncio
 import json
 import logging
 from collections import deque
@@ -45,7 +46,8 @@ class _Entry:
     ending: Turn | None = None
     is_synced: bool = True
     """False: a cut of the power may lose it until a synced entry is stored."""
-    stored: anyio.Event = field(default_factory=anyio.Event)
+    stored: anyio.Event | None = None
+    """Set when it is stored, if a task waits for that."""
     more: list[str] = field(default_factory=list)
     """Texts of later deltas that were joined to this one."""
     sealed: bool = False
@@ -76,14 +78,14 @@ class TurnEvents:
         self.is_refused = False
         """True if the turn could not be stored: it must not go on."""
         self._last: _Entry | None = None
-        self._ending: _Entry | None = None
+        self._completed: anyio.Event | None = None
 
     def emit(self, kind: str, **fields: Any) -> None:
         """Add an event; it is stored and shown soon, in order. Never blocks, never raises.
 
         The fields are copied. After `complete` nothing is added.
         """
-        if self._ending is not None:
+        if self._completed is not None:
             _log.error("event_after_end", extra={"turn_id": self._turn.id, "type": kind})
             return
         if kind in DELTAS and self._join(kind, fields):
@@ -147,6 +149,7 @@ class TurnEvents:
         await self._store(_Entry(None, replace(turn, state="running")))
 
     async def _store(self, entry: _Entry) -> None:
+        entry.stored = anyio.Event()
         self._enqueue(entry)
         await entry.stored.wait()
 
@@ -156,12 +159,13 @@ class TurnEvents:
         Waits until it is stored, however long the store cannot be written; cancelling the wait
         does not take it back. A second call waits for the first one's.
         """
-        if self._ending is None:
-            self._ending = _Entry(self.make_event(COMPLETED, fields), turn, is_synced)
-            self._enqueue(self._ending)
+        if self._completed is None:
+            self._completed = anyio.Event()
+            event = self.make_event(COMPLETED, fields)
+            self._enqueue(_Entry(event, turn, is_synced, self._completed))
         else:
             _log.error("turn_completed_twice", extra={"turn_id": self._turn.id})
-        await self._ending.stored.wait()
+        await self._completed.wait()
 
     def make_event(self, kind: str, fields: dict[str, Any]) -> TurnEvent:
         """Return the turn's next event, without its `seq`."""
@@ -205,7 +209,7 @@ class EventLog:
         self._retry_s = retry_s
         self._patience_s = patience_s
         self._queue: deque[_Entry] = deque()
-        self._work = anyio.Event()
+        self._work = asyncio.Event()
         self._storing = anyio.Lock()
         """Held from the choice of `seq` numbers until what carries them is stored."""
         self._failing_since: float | None = None
@@ -278,7 +282,7 @@ class EventLog:
         try:
             while True:
                 await self._work.wait()
-                self._work = anyio.Event()
+                self._work.clear()
                 while not await self._store_queued():  # noqa: ASYNC110  a disk signals nothing
                     await anyio.sleep(self._retry_s)
         finally:
@@ -300,7 +304,8 @@ class EventLog:
                 return False
             for entry in batch:
                 self._queue.popleft()
-                entry.stored.set()
+                if entry.stored is not None:
+                    entry.stored.set()
             if self._failing_since is not None:
                 self._failing_since = None
                 if self._stuck.is_set():

@@ -3,11 +3,10 @@
 Each conversation that is being read has a channel with a window of its last events.
 """
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from typing import Self
-
-import anyio
 
 from gateway.conversations.model import COMPLETED, TurnEvent
 from gateway.conversations.store import EventStore
@@ -28,7 +27,7 @@ class Channel:
         self._chars = 0
         self.floor = floor
         """Every stored event with a higher `seq` is in the window."""
-        self.alarm = anyio.Event()
+        self.alarm = asyncio.Event()
         self.calls = 0
         """How often readers were woken without an event."""
         self.readers = 0
@@ -41,16 +40,17 @@ class Channel:
             oldest = self._window.popleft()
             self._chars -= len(oldest.data)
             self.floor = oldest.seq
-        self._ring()
+        self.ring()
 
     def call(self) -> None:
         """Wake the readers without an event."""
         self.calls += 1
-        self._ring()
+        self.ring()
 
-    def _ring(self) -> None:
+    def ring(self) -> None:
+        """Let every reader that waits for the alarm look again."""
         self.alarm.set()
-        self.alarm = anyio.Event()
+        self.alarm.clear()
 
     def after(self, seq: int) -> list[TurnEvent]:
         """Return the window's events after a `seq` that is not below `floor`."""
@@ -137,6 +137,7 @@ class Subscription:
         self._seq = after_seq
         self._channel: Channel | None = None
         self._calls = 0
+        self._timer: asyncio.TimerHandle | None = None
         self._read_limit = _FIRST_READ
         """How many events to read from the store: about `_READ_CHARS`, judged by the last ones."""
 
@@ -146,6 +147,8 @@ class Subscription:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         self._channel = None
         self._feed.leave(self._conversation_id)
 
@@ -161,16 +164,27 @@ class Subscription:
         """
         channel = self._channel
         assert channel is not None, "enter the subscription first"
-        alarm = channel.alarm
-        found = await self._take(channel)
-        if not found:
-            with anyio.move_on_after(wait_s):
-                while not found and self._calls == channel.calls:
-                    await alarm.wait()
-                    alarm = channel.alarm
-                    found = await self._take(channel)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + wait_s
+        while not (found := await self._take(channel)) and self._calls == channel.calls:
+            if loop.time() >= until:
+                break
+            self._ring_by(until, channel)
+            await channel.alarm.wait()  # nothing was awaited since the look
         self._calls = channel.calls
         return found
+
+    def _ring_by(self, at: float, channel: Channel) -> None:
+        """Ring the alarm at a time of the loop, or earlier: a timer each time costs more than the reading."""
+        if self._timer is not None and self._timer.when() > at:
+            self._timer.cancel()
+            self._timer = None
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_at(at, self._time_out, channel)
+
+    def _time_out(self, channel: Channel) -> None:
+        self._timer = None
+        channel.ring()
 
     async def _take(self, channel: Channel) -> list[TurnEvent]:
         while True:

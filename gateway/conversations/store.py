@@ -124,7 +124,10 @@ class ConversationStore(Protocol):
         """Apply a change; no error if the conversation is gone."""
 
     async def bind_session(self, conversation_id: ConversationId, session_id: str | None) -> None:
-        """Set the agent session that the model's memory is in; clears a pending fork."""
+        """Set the agent session that the model's memory is in; clears a pending fork.
+
+        A cut of the power may lose it until a synced write follows, as that of the turn's ending does.
+        """
 
     async def own_sessions(self, conversation_id: ConversationId) -> Sequence[str]:
         """Return the agent sessions that only this conversation and its turns refer to."""

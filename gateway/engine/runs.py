@@ -7,6 +7,7 @@ from base64 import b64encode
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
+from weakref import WeakKeyDictionary
 
 import anyio
 import anyio.lowlevel
@@ -36,11 +37,11 @@ class EventQueue:
 
     def __init__(self) -> None:
         self._kept: deque[EngineEvent] = deque()
-        self._more = anyio.Event()
+        self._more = asyncio.Event()
         self._ended = False
         self._in_text = False
         """The reader's last event was a piece of text."""
-        self._tick: asyncio.TimerHandle | None = None
+        self._waits_for_tick = False
 
     @property
     def is_ended(self) -> bool:
@@ -55,13 +56,13 @@ class EventQueue:
         self._kept.append(event)
         if not (self._in_text and isinstance(event, TextDelta | ThinkingDelta)):
             self._more.set()
-        elif self._tick is None:
-            loop = asyncio.get_running_loop()
-            at = math.ceil(loop.time() / _GROUP_S) * _GROUP_S
-            self._tick = loop.call_at(at, self._wake)
+        elif not self._waits_for_tick:
+            self._waits_for_tick = True
+            _wake_at_tick(self)
 
-    def _wake(self) -> None:
-        self._tick = None
+    def wake(self) -> None:
+        """Let the reader have the pieces that wait: it is the tick."""
+        self._waits_for_tick = False
         self._more.set()
 
     async def read(self) -> AsyncIterator[EngineEvent]:
@@ -72,10 +73,11 @@ class EventQueue:
                 event = self._take()
                 self._in_text = isinstance(event, TextDelta | ThinkingDelta)
                 yield event
-                await anyio.lowlevel.checkpoint()
+                if self._kept:
+                    await anyio.lowlevel.checkpoint()
             if self._ended:
                 return
-            self._more = anyio.Event()
+            self._more.clear()
 
     def _take(self) -> EngineEvent:
         """Take the next event, with the pieces of its kind that follow it."""
@@ -88,6 +90,24 @@ class EventQueue:
             if more:
                 event = replace(event, text="".join([event.text, *more]))
         return event
+
+
+_waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, list[EventQueue]] = WeakKeyDictionary()
+"""The queues whose readers wait for the loop's next tick."""
+
+
+def _wake_at_tick(queue: EventQueue) -> None:
+    loop = asyncio.get_running_loop()
+    queues = _waiting.setdefault(loop, [])
+    if not queues:
+        loop.call_at(math.ceil(loop.time() / _GROUP_S) * _GROUP_S, _wake_all, queues)
+    queues.append(queue)
+
+
+def _wake_all(queues: list[EventQueue]) -> None:
+    for queue in queues:
+        queue.wake()
+    queues.clear()
 
 
 class SdkRun:

@@ -4,6 +4,7 @@ A stream is one ASGI response with four tasks: one sends, the others wait for th
 server to stop and the token to be revoked. Its end closes the subscription and never touches the turn.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import inf
@@ -97,19 +98,20 @@ class EventStream(Response):
 
     async def _follow(self, send: Send) -> None:
         plan = self._plan
-        now = anyio.current_time()
+        clock = asyncio.get_running_loop().time
+        now = clock()
         keep_alive_at, check_at, checked_at = now + plan.keep_alive_s, inf, -inf
         while True:
             stopped = self._stopped
             wait_s = 0 if stopped or self._revoked else min(keep_alive_at, check_at) - now
             events = await plan.subscription.next(max(0, wait_s))
-            now = anyio.current_time()
+            now = clock()
             if self._revoked:
                 raise Unauthorized("The token of this stream is no longer valid.")
             if events:
                 for piece in stream_pieces(events):
                     await _send(send, piece)
-                now = anyio.current_time()
+                now = clock()
                 keep_alive_at = now + plan.keep_alive_s
                 if plan.until_completed and any(event.type == COMPLETED for event in events):
                     return

@@ -51,7 +51,7 @@ def mask_leaves(value: Any, mask: Mask) -> Any:
     strings: list[str] = []
     if _collect(value, strings):
         return _mask(value, mask)
-    together = "\n".join(strings)
+    together = "\n".join(dict.fromkeys(strings))
     return value if mask_text(together, mask) == together else _mask(value, mask)
 
 

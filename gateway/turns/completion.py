@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from gateway.engine.events import RunFinished
@@ -99,7 +99,7 @@ class TurnCompletion:
             finished_at=finished_at,
             duration_ms=round(context.elapsed_s * 1000),
         )
-        clean = context.sanitizer.streamed
+        clean = cache(context.sanitizer.streamed)  # a reply of one step is masked once
         reply = result["reply"] = await off_loop(clean, result["reply"])
         steps = partial(clean_steps, reply=reply, clean=clean)
         result["steps"] = await off_loop(steps, result["steps"], more_chars=len(reply))

@@ -112,6 +112,7 @@ class EventEmitter:
             return
         if self.first_text_s is None:
             self.first_text_s = self._context.elapsed_s
+            self._context.parts.pool.text_began()
         self._context.events.emit("text.delta", text=self._apart + text)
         self._apart = ""
 

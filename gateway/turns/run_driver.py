@@ -16,7 +16,6 @@ from gateway.engine.events import (
     EngineEvent,
     ModelRetrying,
     SessionReady,
-    TextDelta,
     TextDone,
     ToolCalled,
     ToolReturned,
@@ -196,8 +195,6 @@ class RunDriver:
             await self._judge_if_unasked(event)
         self._service.take(event)
         await self._emitter.emit(event)
-        if isinstance(event, TextDelta):
-            self._context.parts.pool.text_began()
         evidence.take(event, anyio.current_time())
         if isinstance(event, ToolReturned):
             use = evidence.tools.get(event.index or 0)

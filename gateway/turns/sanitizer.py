@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+import anyio
 import anyio.to_thread
 
 from gateway.jsonsafe import clean_text, estimate_chars, json_safe, json_text
@@ -40,6 +41,10 @@ _SUMMARY_KEYS = (
 
 Mask = Callable[[str], str]
 _T = TypeVar("_T")
+
+_THREADS = anyio.CapacityLimiter(2)
+"""Masking computes all the time: more threads at once only take the interpreter from the loop, so that
+all streams stall when many turns end together. Two, because one hostile text takes long."""
 
 
 class OutputSanitizer:
@@ -133,4 +138,4 @@ async def off_loop(work: Callable[[Any], _T], value: Any, *, more_chars: int = 0
     chars = len(value) if isinstance(value, str) else estimate_chars(value)
     if more_chars + chars <= _INLINE_CHARS:
         return work(value)
-    return await anyio.to_thread.run_sync(work, value)
+    return await anyio.to_thread.run_sync(work, value, limiter=_THREADS)

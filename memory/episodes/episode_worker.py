@@ -122,7 +122,7 @@ class EpisodeWorker:
         turn = await self._turns.turn(turn_id)
         if turn is not None and self._learn is not None and not turn.was_shown_forgotten:
             await self._learn(turn)
-        draft = draft_of(turn) if turn is not None else None
+        draft = None if turn is None else await anyio.to_thread.run_sync(draft_of, turn)
         if turn is None or draft is None:
             await self._mark(turn_id)
             return

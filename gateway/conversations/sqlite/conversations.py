@@ -155,7 +155,8 @@ class SqliteConversationStore:
             lambda writer: writer.execute(
                 "UPDATE conversations SET session_id = ?, fork_at = NULL WHERE id = ?",
                 (session_id, conversation_id),
-            )
+            ),
+            is_synced=False,
         )
 
     async def own_sessions(self, conversation_id: ConversationId) -> Sequence[str]:
