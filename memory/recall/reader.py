@@ -24,6 +24,7 @@ from memory.recall.query import (
     QueryPack,
     QuotedNotes,
 )
+from memory.recall.question_words import QuestionWords
 from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
 from memory.recall.shown import worth_showing
@@ -42,6 +43,7 @@ _SELECTABLE: Final = 60
 _LISTED: Final = "among the newest; nothing fits the question about memory better"
 _UNSEARCHED: Final = "among the newest; memory could not be searched"
 _NO_ANSWER: Final = frozenset({"fulltext_error", "fulltext_timeout"})
+_OF_MEMORY: Final = frozenset({"memory", "memories"})
 _OF_NOTES: Final = Scope(owner_id=WORKSPACE_OWNER)
 
 
@@ -146,7 +148,8 @@ class RecallReader:
     async def _find(self, query: QueryPack, ends_at: float | None) -> Found:
         """Search; let a model choose if the query asks for it.
 
-        List the newest where nothing fits a question about memory, and where no search answered.
+        List the newest, facts first, where nothing fits a question about memory or it is about all of it; and
+        the newest episodes where no search answered.
         """
         found = Found()
         try:
@@ -159,8 +162,10 @@ class RecallReader:
                 deadline_s=_left_s(ends_at),
                 seen=query.seen,
             )
-            if self._asked(query) is not None and not (likely := worth_showing(found)).hits:
-                return await self._newest(query, likely, query.kinds, _LISTED)
+            if (asked := self._asked(query)) is not None:
+                likely = worth_showing(found)
+                if not likely.hits or (self._items is not None and _names_nothing(asked)):
+                    return await self._newest(query, likely, query.kinds, _LISTED)
             if not found.hits and not _NO_ANSWER.isdisjoint(found.degraded):
                 with anyio.move_on_after(_left_s(ends_at)):
                     return await self._newest(query, found, ("episode",), _UNSEARCHED)
@@ -190,7 +195,13 @@ class RecallReader:
     ) -> Found:
         if self._items is None or not (wanted := [kind for kind in kinds if kind in query.kinds]):
             return found
-        newest = await self._items.newest(query.scope, kinds=wanted, limit=_NEWEST)
+        facts = [kind for kind in wanted if kind == "fact"]
+        newest = [
+            item
+            for some in (facts, [kind for kind in wanted if kind != "fact"])
+            if some
+            for item in await self._items.newest(query.scope, kinds=some, limit=_NEWEST // 2)
+        ]
         unseen = [item for item in newest if item.turn_id not in query.seen.turns]
         shown, held = await split_stale(unseen, query.active_tools)
         hits = [Hit(item=item, score=1 / n, why=why) for n, item in enumerate(shown, start=1)]
@@ -256,6 +267,11 @@ class RecallReader:
 def _may_have_notes(query: QueryPack) -> bool:
     """Return whether the query covers notes, which have no labels."""
     return "note" in query.kinds and query.scope.covers(_OF_NOTES)
+
+
+def _names_nothing(question: str) -> bool:
+    """Return whether a question about memory has no word of what it is about."""
+    return set(QuestionWords.of(question).of_the_matter) <= _OF_MEMORY
 
 
 def _ends_at(query: QueryPack) -> float | None:

@@ -88,6 +88,18 @@ async def test_a_correction_supersedes_and_its_undo_restores(tmp_path: Path) -> 
         assert await held(services) == ["the demo is on Thursday"]
 
 
+async def test_a_question_about_all_of_memory_lists_facts_before_other_items(
+    tmp_path: Path,
+) -> None:
+    async with running_services(tmp_path) as services:
+        await ask(services, "remember that my locker is number 12")
+        for number in range(12):
+            await ask(services, f"Please compare draft {number} with the one before.")
+        asked = await ask(services, "What do you remember about me?")
+        assert asked["memory"]["injected"][0]["title"] == "my locker is number 12"
+        assert len(asked["memory"]["injected"]) > 1
+
+
 async def test_a_request_that_names_nothing_forgets_the_turn_before(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         first = await ask(services, "remember that my locker is number 12")
