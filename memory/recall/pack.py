@@ -4,17 +4,15 @@ Everything remembered is quoted line by line, so that nothing in it can end the 
 becomes a query for later.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from memory.items import BETWEEN_HEADINGS, Item
+from memory.recall.categories import categories_of
 from memory.recall.query import (
-    MAX_CATEGORIES,
     MAX_ITEMS,
     MAX_RESOURCES,
-    Category,
     ContextItem,
     ContextPack,
     Degradation,
@@ -46,8 +44,6 @@ _SOURCE_CHARS: Final = 200
 _MIN_EXTRACT_SCORE: Final = 0.5
 """Of the best score; items below get no extract."""
 _ASKED: Final = "asked about memory"
-_MAX_SUBJECTS: Final = 3
-_MIN_MEMBERS: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +83,7 @@ def pack(pieces: Pieces) -> ContextPack:
     items, context_items = notes.joined(lines.kept)
     left_out = [hit for hit in (*hits, *pieces.found.more) if hit not in shown]
     made = ContextPack(
-        categories=_categories(items),
+        categories=categories_of(items),
         items=context_items,
         resources=resources,
         held_back=notes.held_back(pieces.found.held_back),
@@ -261,28 +257,6 @@ def _context_item(hit: Hit, line: str) -> ContextItem:
         revision=hit.item.revision,
         conversation_id=hit.item.conversation_id,
         turn_id=hit.item.turn_id,
-    )
-
-
-def _categories(items: Sequence[Item]) -> list[Category]:
-    """Return the kinds and tags that several items share, the most common first."""
-    counts = Counter(name for item in items for name in _names(item))
-    common = [name for name, count in counts.most_common() if count >= _MIN_MEMBERS]
-    return [_category(name, items) for name in common[:MAX_CATEGORIES]]
-
-
-def _names(item: Item) -> Iterator[str]:
-    yield f"{item.kind}s"
-    yield from dict.fromkeys(item.tags)
-
-
-def _category(name: str, items: Sequence[Item]) -> Category:
-    members = [item for item in items if name in _names(item)]
-    titles = "; ".join(item.title for item in members[:_MAX_SUBJECTS])
-    return Category(
-        name=name,
-        summary=f"{len(members)} of what was found: {titles}",
-        item_ids=tuple(item.id for item in members),
     )
 
 

@@ -88,6 +88,26 @@ def test_categories_are_what_several_items_share() -> None:
     assert named == {"notes": ("not_0", "not_1", "not_2"), "deploy": ("not_0", "not_1")}
 
 
+def test_categories_name_the_topics_of_titles() -> None:
+    titles = [
+        "The payment gateway times out",
+        "Why the payment gateway lost ERR_CONN_RESET",
+        "ERR_CONN_RESET in the payment run of 2025",
+        "数据库连接池太小",
+        "升级之后数据库连接失败",
+        "Lunch",
+    ]
+    items = [replace(make_item(f"not_{n}", "x"), title=title) for n, title in enumerate(titles)]
+    named = {category.name: category.item_ids for category in packed(items).categories}
+    assert named == {
+        "notes": tuple(f"not_{n}" for n in range(6)),
+        "payment": ("not_0", "not_1", "not_2"),
+        "payment gateway": ("not_0", "not_1"),
+        "err conn reset": ("not_1", "not_2"),
+        "数据库连接": ("not_3", "not_4"),
+    }
+
+
 def test_an_extract_says_more_than_its_line() -> None:
     long = make_item("not_long", "first line\n" + "and more of it\n" * 30)
     short = make_item("not_short", "only this")
