@@ -124,6 +124,7 @@ class Memory:
     now: Now
     _writer: MemoryWriter
     _case_store: CaseStore
+    _case_book: CaseBook
     _forgetting: Forgetting
 
     async def write(self, draft: EpisodeDraft) -> Written:
@@ -150,7 +151,13 @@ class Memory:
 
     async def restore(self, lines: Iterable[str], owner_id: str | None = None) -> Counter[str]:
         """Restore exported lines; see `restore_lines`."""
-        return await restore_lines(lines, owner_id, write_all=self.write_all, facts=self.facts)
+        return await restore_lines(
+            lines,
+            owner_id,
+            write_all=self.write_all,
+            facts=self.facts,
+            restore_case=self._case_book.restore,
+        )
 
     async def retry(self, delivery_id: int, owner_id: str) -> Delivery | None:
         """Make a delivery due now; return None if the owner has no such delivery."""
@@ -401,6 +408,7 @@ async def _build(
         now=now,
         _writer=writer,
         _case_store=cases,
+        _case_book=book,
         _forgetting=forgetting,
     )
 

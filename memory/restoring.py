@@ -1,4 +1,4 @@
-"""Restores exported episodes, facts and profiles.
+"""Restores exported episodes, facts, cases and profiles.
 
 Restoring the same lines twice changes nothing. What was written since is newer: a statement is left out where
 one in its place is held, and a profile where the person has one.
@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 
+from memory.cases.case import ExportedCase
+from memory.cases.results import CaseRefused
 from memory.episodes.episode import EpisodeDraft, Written
 from memory.fact_keeper import FactKeeper
 from memory.transfer import ToldFact, ToldProfile, read_entries
@@ -15,10 +17,16 @@ from memory.transfer import ToldFact, ToldProfile, read_entries
 _BATCH: Final = 100
 
 WriteAll = Callable[[Sequence[EpisodeDraft]], Awaitable[Sequence[Written]]]
+RestoreCase = Callable[[ExportedCase], Awaitable[bool]]
 
 
 async def restore_lines(
-    lines: Iterable[str], owner_id: str | None, *, write_all: WriteAll, facts: FactKeeper
+    lines: Iterable[str],
+    owner_id: str | None,
+    *,
+    write_all: WriteAll,
+    facts: FactKeeper,
+    restore_case: RestoreCase,
 ) -> Counter[str]:
     """Restore lines for a person, or for the owners that they name; return how many went which way.
 
@@ -40,6 +48,11 @@ async def restore_lines(
         if isinstance(entry, ToldFact):
             is_new = await facts.restore(entry.text, entry.scope, told_at=entry.told_at)
             counts["stored" if is_new else "there"] += 1
+        elif isinstance(entry, ExportedCase):
+            try:
+                counts["stored" if await restore_case(entry) else "there"] += 1
+            except CaseRefused:
+                counts["refused"] += 1
         elif isinstance(entry, ToldProfile):
             is_new = not await facts.profile_text(entry.owner_id) and bool(entry.text)
             if is_new:

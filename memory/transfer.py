@@ -1,4 +1,4 @@
-"""Exports what is remembered as JSON lines, and reads episodes, facts and profiles from such lines.
+"""Exports what is remembered as JSON lines, and reads episodes, facts, cases and profiles from such lines.
 
 The lines hold no secrets: these were masked before anything was stored. An episode is read with its id and
 with what was merged into it. The lines of other kinds are for readers: notes are copied as files.
@@ -9,9 +9,9 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_args
 
-from memory.cases.case import Case
+from memory.cases.case import Case, ExportedCase, Lifecycle
 from memory.cases.store import CaseStore
 from memory.clock import from_rfc3339, rfc3339
 from memory.episodes.episode import (
@@ -35,6 +35,7 @@ ITEM_FORMAT: Final = "candor-item-1"
 PROFILE_FORMAT: Final = "candor-profile-1"
 _BATCH: Final = 100
 _ID: Final = re.compile(r"epi_[0-9A-Za-z]{1,100}")
+_CASE_ID: Final = re.compile(r"cas_[0-9A-Za-z]{1,100}")
 _MAX_NUMBER: Final = 2**53
 
 
@@ -55,7 +56,7 @@ class ToldProfile:
     text: str
 
 
-Entry = EpisodeDraft | ToldFact | ToldProfile
+Entry = EpisodeDraft | ToldFact | ToldProfile | ExportedCase
 
 
 class NotTransferable(ValueError):
@@ -169,11 +170,28 @@ def _profile(value: Any) -> ToldProfile:
     return ToldProfile(owner_id=_owner(value["owner_id"]), text=_text(value["text"]))
 
 
+def _case(value: Any) -> ExportedCase:
+    """Read a case; what it says is checked when it is restored."""
+    content = value["content"]
+    lifecycle = value["lifecycle"]
+    if lifecycle not in get_args(Lifecycle):
+        raise ValueError("another lifecycle")
+    if not isinstance(content, dict) or not _CASE_ID.fullmatch(_text(value["case_id"])):
+        raise TypeError("not a case")
+    return ExportedCase(
+        case_id=value["case_id"],
+        scope=_scope(value),
+        sent=content | {"confidence": value["confidence"]},
+        lifecycle="draft" if lifecycle == "accepted" else lifecycle,
+        told_at=_moment(value["created_at"]),
+    )
+
+
 _READERS: Final[Mapping[str, Callable[[Any], Entry | None]]] = {
     FORMAT: _draft,
     ITEM_FORMAT: _fact,
     PROFILE_FORMAT: _profile,
-    CASE_FORMAT: lambda _: None,
+    CASE_FORMAT: _case,
 }
 
 

@@ -5,6 +5,7 @@ It reads what a decision needs, has the pure modules decide, and writes the deci
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -13,7 +14,15 @@ import anyio
 
 from memory.cases.answer_notes import of_full, of_merged, of_new, of_updated, of_vote
 from memory.cases.caller import may_change, owns
-from memory.cases.case import Case, CaseCaller, CaseContent, RelatedCase, Signal, Vote
+from memory.cases.case import (
+    Case,
+    CaseCaller,
+    CaseContent,
+    ExportedCase,
+    RelatedCase,
+    Signal,
+    Vote,
+)
 from memory.cases.case_dedup import CaseDedup
 from memory.cases.changes import (
     create_change,
@@ -28,12 +37,13 @@ from memory.cases.lifecycle import raised
 from memory.cases.relations import Candidates, relate
 from memory.cases.results import MAX_UNREVIEWED, CaseRefused, FeedbackAnswer, UpsertAnswer
 from memory.cases.similarity import SectionComparer
-from memory.cases.store import CaseStore
+from memory.cases.store import CaseChange, CaseStore
 from memory.cases.unit_of_work import DecisionThreads, UnitOfWork, retry_on_conflict
 from memory.cases.votes import tally, with_vote
 from memory.clock import Now
-from memory.errors import StoreUnavailable
+from memory.errors import StoreConflict, StoreUnavailable
 from memory.ids import new_case_id
+from memory.scope import Scope
 
 _CANDIDATES: Final = 20
 """Stored cases that a new one is compared with, section by section."""
@@ -112,6 +122,33 @@ class CaseBook:
             answer = await retry_on_conflict(partial(self._vote, caller, vote))
         return replace(answer, unreviewed_cases=await self._unreviewed(caller))
 
+    async def restore(self, exported: ExportedCase) -> bool:
+        """Record an exported case under its id; return False if it is there, or one that says the same.
+
+        If the id belongs to somebody else the case gets a new one.
+
+        Raises:
+            CaseRefused: it is not valid.
+            StoreUnavailable: nothing was written.
+        """
+        sent = await self._threads.run(
+            partial(read_case, exported.sent, known_secrets=self._known_secrets)
+        )
+        content, stated = new_content(sent)
+        caller = CaseCaller(scope=exported.scope, by="person")
+        owner_id = exported.scope.owner_id
+        async with self._work.turn_of(owner_id):
+            known = await self._store.get([exported.case_id], owner_id)
+            if known or await self._dedup.same(content, exported.scope) is not None:
+                return False
+            for case_id in (exported.case_id, self._new_id()):
+                create = partial(create_change, caller, case_id, content, stated)
+                create = partial(create, at=exported.told_at, lifecycle=exported.lifecycle)
+                with suppress(StoreConflict):
+                    await self._create(create, content, exported.scope)
+                    return True
+        raise CaseRefused("STORE_UNAVAILABLE", "The case could not be restored; try again.")
+
     async def absorb(self, caller: CaseCaller, case_id: str, other_id: str) -> UpsertAnswer:
         """Merge the content of another case into a case, as a report; the other stays as it is.
 
@@ -133,12 +170,16 @@ class CaseBook:
         same = await self._dedup.same(content, caller.scope)
         if same is not None:
             return await self._merge(caller, same, content, stated)
-        nearby = await self._candidates.candidates(content, caller.scope, _CANDIDATES)
-        relations = await self._relations(content, nearby.cases)
         create = partial(create_change, caller, self._new_id(), content, stated)
-        change = await self._threads.run(
-            partial(create, at=self._work.present(), relations=relations)
-        )
+        create = partial(create, at=self._work.present())
+        return await self._create(create, content, caller.scope)
+
+    async def _create(
+        self, create: Callable[..., CaseChange], content: CaseContent, scope: Scope
+    ) -> UpsertAnswer:
+        nearby = await self._candidates.candidates(content, scope, _CANDIDATES)
+        relations = await self._relations(content, nearby.cases)
+        change = await self._threads.run(partial(create, relations=relations))
         await self._work.write(change)
         return UpsertAnswer(
             status="created",

@@ -127,6 +127,19 @@ class Vote:
     """The content revision that the warning is about."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedCase:
+    """A case as it was exported; the votes on it were not."""
+
+    case_id: str
+    scope: Scope
+    sent: Mapping[str, object]
+    """What it says, in the form in which a case is sent; not checked."""
+    lifecycle: Lifecycle
+    """Never accepted: confirmation is not taken from a file."""
+    told_at: datetime
+
+
 Relation = Literal["same_root_cause", "similar_diagnosis", "surface_similar"]
 RELATIONS: Final[tuple[Relation, ...]] = get_args(Relation)
 """Nearest first."""

@@ -16,6 +16,7 @@ from memory.cases.case import (
     CaseContent,
     Event,
     HistoryEntry,
+    Lifecycle,
     RelatedCase,
     Report,
     Vote,
@@ -68,14 +69,16 @@ def create_change(
     *,
     at: datetime,
     relations: Sequence[RelatedCase],
+    lifecycle: Lifecycle = "draft",
 ) -> CaseChange:
-    """Return the change that records a new case: a draft in the caller's scope."""
+    """Return the change that records a new case in the caller's scope."""
     case = Case(
         case_id=case_id,
         scope=caller.scope,
         content=content,
         stated_confidence=stated,
         confidence=stated,
+        lifecycle=lifecycle,
         source_conversation_id=caller.conversation_id,
         authors=(caller.voter,),
         review_reasons=review_reasons_of(stated),

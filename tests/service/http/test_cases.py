@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
 
 from tests.service.http.stage import Json, assert_error, staged
@@ -186,3 +187,29 @@ async def test_a_vote_is_answered_without_the_length_of_what_was_reported(tmp_pa
         (short,) = voted.json()["reports"]
         assert len(short["resolution"]) < 600
         assert voted.json()["history_left_out"] == 0
+
+
+async def test_exported_cases_are_restored_once_but_not_their_confirmation(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        await anyio.Path(tmp_path / name).mkdir()
+    async with staged(tmp_path / "old") as stage, stage.client() as client:
+        kept = (await record(client))["case_id"]
+        wrong = (await record(client, CHINESE, environment="prod"))["case_id"]
+        await client.post(f"/memory/cases/{kept}/feedback", json={"helpful": True})
+        await client.post(f"/memory/cases/{wrong}/feedback", json={"signal": "stale"})
+        before = (await client.get(f"/memory/cases/{wrong}")).json()
+        lines = (await client.get("/memory/export")).text.splitlines()
+    async with staged(tmp_path / "new") as stage, stage.client() as client:
+        twice = [
+            (await client.post("/memory/import", json={"lines": lines})).json() for _ in range(2)
+        ]
+        assert [(counts["stored"], counts["there"]) for counts in twice] == [(2, 0), (0, 2)]
+        assert await find(client, "checkout answers 503") == [kept]
+        told = (await client.get(f"/memory/cases/{kept}")).json()
+        assert (told["lifecycle"], told["confidence"]) == ("draft", 0.8)
+        assert told["metadata"]["related_services"] == CASE["metadata"]["related_services"]
+        again = (await client.get(f"/memory/cases/{wrong}")).json()
+        assert {again[name] == before[name] for name in ("lifecycle", "environment")} == {True}
+        broken = json.dumps({**json.loads(lines[0]), "content": {"diagnosis": "?"}})
+        refused = (await client.post("/memory/import", json={"lines": [broken]})).json()
+        assert refused["refused"] + refused["there"] == 1

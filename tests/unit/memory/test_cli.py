@@ -134,8 +134,8 @@ def test_what_was_exported_is_read_elsewhere_once(shell: Shell, tmp_path: Path) 
 def test_a_line_that_is_no_episode_is_named_and_nothing_is_written(shell: Shell) -> None:
     shell("write", given=DEPLOY)
     good = shell("export")[1]
-    case, note = '{"format": "candor-case-1"}\n', '{"format": "candor-item-1", "kind": "note"}\n'
-    assert "Read 1: 0 stored, 1 there" in shell("import", given=case + good + note)[1]
+    note = '{"format": "candor-item-1", "kind": "note"}\n'
+    assert "Read 1: 0 stored, 1 there" in shell("import", given=good + note)[1]
     code, out = shell("import", given=good + '{"format": "other"}\n')
     assert (code, out) == (FAILED, "Line 2 is not an exported line.\n")
 
