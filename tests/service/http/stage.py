@@ -175,6 +175,7 @@ class Stage:
             transport=transport,
             timeout=LIMIT_S,
             trust_env=False,
+            verify=False,
         )
         self.clients.append(client)
         return client

@@ -91,7 +91,9 @@ async def _assert_stored_nowhere(client: httpx.AsyncClient, result: dict[str, An
 
 
 def _client(port: int) -> httpx.AsyncClient:
-    return httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False)
+    return httpx.AsyncClient(
+        base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False, verify=False
+    )
 
 
 async def test_an_error_never_repeats_what_was_sent(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ async def served() -> AsyncIterator[httpx.AsyncClient]:
     with anyio.fail_after(BOUND_S):
         async with (
             serve_demo(cadence_ms=0) as base_url,
-            httpx.AsyncClient(base_url=base_url) as client,
+            httpx.AsyncClient(base_url=base_url, verify=False) as client,
         ):
             yield client
 
@@ -135,7 +135,7 @@ async def test_leaving_cuts_streams_and_hanging_calls() -> None:
         await demo(scope, receive, send)
 
     async def ask(base_url: str, prompt: str) -> None:
-        async with httpx.AsyncClient(base_url=base_url, timeout=None) as client:
+        async with httpx.AsyncClient(base_url=base_url, timeout=None, verify=False) as client:
             with pytest.raises(httpx.TransportError):
                 await client.post("/v1/messages", json=request_body(prompt))
             cut.append(prompt)
@@ -157,7 +157,7 @@ async def test_a_cancelled_server_leaves_no_open_port() -> None:
             async with serve_demo() as base_url:
                 scope.cancel()
                 await anyio.sleep_forever()
-        async with httpx.AsyncClient(base_url=base_url) as client:
+        async with httpx.AsyncClient(base_url=base_url, verify=False) as client:
             with pytest.raises(httpx.ConnectError):
                 await client.get("/")
 
