@@ -169,7 +169,7 @@ async def test_an_old_conversation_goes_on_and_tells_that_its_session_is_lost(ol
         result = await client.ask(script({"text": "Here again."}), failed)
         assert (result["outcome"], result["reply"]) == ("answered", "Here again.")
         assert "session_lost" in [notice["code"] for notice in result["notices"]]
-        fresh = await client.ask("remember that the grebe service listens on port 7432")
+        fresh = await client.ask("remember that the grebe service listens on port 7432", failed)
         assert fresh["outcome"] == "answered"
         ready = await client.get("/readyz")
         assert [name for name, part in ready["parts"].items() if not part["ok"]] == []
