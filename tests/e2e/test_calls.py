@@ -85,13 +85,11 @@ async def test_an_allowed_and_a_denied_write_under_one_id_are_told_apart(
             assert not outside.exists()
 
 
-async def test_a_failure_is_not_hidden_by_a_later_success_under_its_id(
-    server: LiveServer, conversation: str
-) -> None:
+async def test_a_failure_is_not_hidden_by_a_later_success_under_its_id(server: LiveServer) -> None:
     async with server.client() as client:
         calls = [run("cat nothere.txt", **SAME), run("ls", **SAME)]
         for steps in ([{"tools": calls}], [{"tools": [call]} for call in calls]):
-            result = await client.ask(script(*steps, DONE), conversation)
+            result = await client.ask(script(*steps, DONE))
             assert await told(server, client, result) == ["failed", "ok"]
             assert result["outcome"] == "answered_with_failures"
             assert "nothere.txt" in result["tools"][0]["error"]
