@@ -46,6 +46,18 @@ def test_an_edited_a_retried_and_a_branched_turn_each_lead_back_to_the_other_bra
     chat.get("branch-end").get_by_test_id("branch-before").click()
     expect(chat.turn.at.get_by_test_id("branch-place")).to_have_text("2 / 3")
 
+    chat.open_item.hover()
+    chat.open_item.get_by_test_id("rename").click()
+    chat.get("rename-input").fill("Stones")
+    first_id = original.rpartition("/")[2]
+    with chat.page.expect_response(
+        lambda answer: answer.request.method == "PATCH" and answer.url.endswith(first_id)
+    ):
+        chat.get("rename-input").press("Enter")
+    expect(chat.open_item).to_contain_text("Stones")
+    chat.go(original.removeprefix(chat.witness.origin))
+    expect(chat.page.locator("#title")).to_have_text("Stones")
+
 
 def test_the_details_show_what_was_used_choose_model_and_project_and_give_the_whole_away(
     chat: ChatPage, server: LiveServer

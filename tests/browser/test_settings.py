@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import OpenPage
 
 pytestmark = pytest.mark.browser
@@ -47,3 +48,10 @@ def test_each_preference_counts_at_once_and_stays(open_page: OpenPage) -> None:
     chat.composer.press("Control+Enter")
     expect(chat.turn.message).to_have_text("my boat is red")
     assert chat.page.evaluate(NOTIFIED) == ["Deploy: May rm run?"]
+
+
+def test_the_browser_would_install_the_page(talk: ChatPage) -> None:
+    browser = talk.page.context.new_cdp_session(talk.page)
+    found = browser.send("Page.getInstallabilityErrors")["installabilityErrors"]
+    browser.detach()
+    assert [error["errorId"] for error in found] == ["in-incognito"]  # as every test's window is

@@ -125,10 +125,11 @@ export class ConversationList {
     }
   }
 
-  /** Change a line at once; the next refresh confirms it. */
+  /** Change a conversation and its branches at once; the next refresh confirms it. */
   amend(conversationId, changes) {
+    const lineId = this.find(conversationId)?.lineId;
     for (const conversation of [...this.#pinned, ...this.#conversations]) {
-      if (conversation.id === conversationId) Object.assign(conversation, changes);
+      if (conversation.lineId === lineId) Object.assign(conversation, changes);
     }
     this.#draw();
   }

@@ -317,6 +317,8 @@ export class Page {
     this.#showTitle();
     try {
       await renameConversation(id, title);
+      // The list shows one name for all branches of a line.
+      for (const branch of await listBranches(id)) await renameConversation(branch.conversationId, title);
       tellOtherTabs();
     } catch (error) {
       this.#list.amend(id, { title: before });

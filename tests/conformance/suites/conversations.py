@@ -197,8 +197,9 @@ class ConversationStoreSuite:
             for state in ("queued", "running"):
                 assert await found("部署") == {"a"}, state
                 await stores.turns.start(one.id, AT)
-            await stores.turns.finish([ended(one)], [])
-            await stores.turns.finish([ended(one)], [])
+            for reply in ("one reply", "another reply"):  # stored again, as after an unclear commit
+                await stores.turns.finish([ended(one, result={"reply": reply})], [])
+            assert (await found("one reply"), await found("another reply")) == (set(), {"a"})
             assert await found("部署") == await found("署 FAIL") == {"a"}
             await stores.turns.copy_history(one.conversation_id, 1, conversation("f", title="枝"))
             assert (await found("部署"), await found("枝")) == ({"a", "f"}, {"f"})
