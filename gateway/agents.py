@@ -285,17 +285,11 @@ def _engine_factory(setup: AgentSetup, wall: Protection) -> MakeEngine:
 
 def _demo_env(url: str) -> dict[str, str]:
     """Point the agent at the demo model, whatever else is in the environment."""
-    cleared = dict.fromkeys(
-        (
-            "ANTHROPIC_AUTH_TOKEN",
-            "CLAUDE_CODE_OAUTH_TOKEN",
-            "CLAUDE_CODE_USE_BEDROCK",
-            "CLAUDE_CODE_USE_VERTEX",
-            "CLAUDE_CODE_USE_FOUNDRY",
-        ),
-        "",
-    )
-    return {**cleared, "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": _DEMO_KEY}
+    clouds = ("BEDROCK", "VERTEX", "FOUNDRY")
+    cleared = ["ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"]
+    cleared += [f"CLAUDE_CODE_USE_{cloud}" for cloud in clouds]
+    reached = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": _DEMO_KEY}
+    return {**dict.fromkeys(cleared, ""), **reached}
 
 
 def base_url(environ: Mapping[str, str]) -> str:

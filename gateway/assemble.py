@@ -41,13 +41,12 @@ from gateway.turns.client_lease import own_servers
 from gateway.turns.lanes import Lanes
 from gateway.turns.record import RecordWorker
 from gateway.turns.runner import TurnLimits, TurnParts, TurnRunner
-from gateway.turns.turn_memory import TurnMemory
-from gateway.turns.turn_recovery import close_crashed
+from gateway.turns.turn_recovery import recover_turns
 from memory.assemble import Memory
 from memory.background import keep_running
 from memory.clock import utc_now
 from memory.context import MemoryReader
-from memory.errors import StoreDamaged, StoreUnavailable
+from memory.errors import StoreUnavailable
 from memory.intents.masking import Mask
 from memory.small_model import AskModel
 from memory.stores.sqlite.database import Database, migrations_of, open_database
@@ -61,7 +60,6 @@ _log = logging.getLogger(__name__)
 _PROGRAM = Path(__file__).resolve().parent.parent
 _MEMORY_SHARE = 0.6
 _MEBIBYTE = 1024 * 1024
-_ALL_EVENTS = 1_000_000
 _STORE_S = 5.0
 """How long storing the last results may take beyond the graces; on a full disk it never ends."""
 _CLOSE_S = 15.0
@@ -298,7 +296,11 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     on_failure = metrics.count_background_failure
     background.start_soon(keep_running, "events", log.run, on_failure)
     background.start_soon(keep_running, "journal", journal.run, on_failure)
-    await _recover(parts, engine, log, journal, chat, turn_memory)
+    orphans = await engine.end_orphans()
+    if orphans:
+        _log.warning("orphaned_agents_ended", extra={"count": orphans})
+    readmit = chat.intake.readmit
+    await recover_turns(turns, events, conversations, log, journal, turn_memory, readmit, utc_now)
     background.start_soon(pool.run, on_failure)
     if record is not None:
         await _start_record(record)
@@ -356,35 +358,6 @@ def _pool_limits(settings: Settings) -> PoolLimits:
         stale_grace_s=settings.stale_client_grace_s,
         max_memory_bytes=bound,
     )
-
-
-async def _recover(
-    parts: _Parts,
-    engine: Engine,
-    log: EventLog,
-    journal: Journal,
-    chat: Chat,
-    memory: TurnMemory,
-) -> None:
-    """Recover from a crash: end orphaned processes, complete or queue unfinished turns."""
-    turns, events = SqliteTurnStore(parts.database), SqliteEventStore(parts.database)
-    conversations = SqliteConversationStore(parts.database)
-    orphans = await engine.end_orphans()
-    if orphans:
-        _log.warning("orphaned_agents_ended", extra={"count": orphans})
-    for turn in await turns.unfinished():
-        try:
-            if turn.state == "running":
-                stored = await events.after(
-                    turn.conversation_id, 0, limit=_ALL_EVENTS, turn_id=turn.id
-                )
-                opened = await log.open_turn(turn)
-                conversation = await conversations.get(turn.conversation_id, turn.user_id)
-                await close_crashed(turn, conversation, stored, opened, journal, utc_now(), memory)
-            else:
-                await chat.intake.readmit(turn)
-        except StoreDamaged:  # the others can be recovered
-            _log.exception("turn_not_recovered", extra={"turn_id": turn.id})
 
 
 def _watch(metrics: Metrics, pool: ClientPool, lanes: Lanes, log: EventLog) -> None:

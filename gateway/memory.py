@@ -20,31 +20,17 @@ from gateway.errors import StartError
 from gateway.ids import LOCAL_USER
 from gateway.observability.metrics import Metrics
 from gateway.settings import Memu, Settings
-from gateway.turns.conversation_memory import (
-    ConversationMemory,
-    ConversationTools,
-    do_nothing,
-)
+from gateway.turns.conversation_memory import ConversationMemory, ConversationTools, do_nothing
 from gateway.turns.record import RecordWorker
 from gateway.turns.turn_memory import TurnMemory
-from memory.assemble import (
-    FILE,
-    NO_EMBEDDER,
-    Memory,
-    open_memory,
-)
+from memory.assemble import FILE, NO_EMBEDDER, Memory, open_memory
 from memory.backends import memu_cli, memu_server
 from memory.backends.memu_cli import MemuCliBackend
 from memory.backends.memu_server import MemuServerBackend
 from memory.cli import MemoryCommand
 from memory.clock import utc_now
 from memory.context import MemoryReader
-from memory.embeddings.choice import (
-    EmbedderChoice,
-    has_embedder_blocking,
-    make_embedder,
-    model_dir,
-)
+from memory.embeddings.choice import EmbedderChoice, has_embedder_blocking, make_embedder, model_dir
 from memory.embeddings.minilm import fetch_model_blocking
 from memory.embeddings.openai import Embeddings
 from memory.episodes.episode import EpisodeDraft

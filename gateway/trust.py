@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from gateway.atomic import write_atomically_blocking
 from gateway.errors import StartError
 from gateway.settings import Settings
 from policies.configuration import FOLDER, Concern, Found, digest_of, find_concerns, is_content
@@ -98,7 +99,9 @@ def trust_blocking(settings: Settings, report: TrustReport | None = None) -> Tru
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             everything = _read_approvals(file)
             key = str(shown.workspace)
-            _write_approvals(file, {**everything, key: {**everything.get(key, {}), **wanted}})
+            approvals = {**everything, key: {**everything.get(key, {}), **wanted}}
+            stored = json.dumps({"workspaces": approvals}, indent=2, sort_keys=True)
+            write_atomically_blocking(file, stored.encode(), mode=0o600)
         except OSError as exc:
             raise _cannot(file, "written", exc) from exc
     return review_blocking(settings)
@@ -179,8 +182,7 @@ def _read(workspace: Path, path: Path) -> Iterator[Found]:
 
 def _read_file(path: Path, name: str) -> Found:
     """Read a file; a link that took its place meanwhile is not followed."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0))
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             return Found(path=name, trouble="unreadable")
@@ -203,22 +205,6 @@ def _read_approvals(file: Path) -> dict[str, _Approved]:
         for workspace, paths in stored.items()
         if isinstance(paths, dict)
     }
-
-
-def _write_approvals(file: Path, approvals: Mapping[str, _Approved]) -> None:
-    """Replace the file as a whole; only this user can read it."""
-    fresh = file.with_name(f".{file.name}.{os.getpid()}.part")
-    fresh.unlink(missing_ok=True)
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
-            json.dump({"workspaces": approvals}, opened, indent=2, sort_keys=True)
-            opened.flush()
-            os.fsync(opened.fileno())
-        fresh.replace(file)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise
 
 
 def _cannot(file: Path, what: str, exc: OSError) -> StartError:

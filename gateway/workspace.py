@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from gateway.atomic import write_atomically_blocking
 from gateway.errors import StartError
 
 MANIFEST = ".candor.json"
@@ -57,7 +58,7 @@ def prepare_workspace_blocking(workspace: Path, skills_source: Path) -> None:
             _probe(folder)
         readme = memory / "README.md"
         if not os.path.lexists(readme):
-            _write_atomically(readme, _README.read_bytes())
+            write_atomically_blocking(readme, _README.read_bytes())
         claude = _make_folder(workspace, ".claude")
         _install(skills, _make_folder(claude, "skills"))
 
@@ -125,16 +126,17 @@ def _install(skills: Mapping[str, bytes], target: Path) -> None:
     written = _read_manifest(manifest)
     states = {name: _state(target / name, text, written) for name, text in skills.items()}
     ours = {
-        name: _noted(written.get(name, []), _digest(text))
+        name: list(dict.fromkeys([*written.get(name, []), _digest(text)]))
         for name, text in skills.items()
         if states[name] != "theirs"
     }
     if any(written.get(name) != hashes for name, hashes in ours.items()):
-        _write_atomically(manifest, _manifest_bytes({**written, **ours}))
+        stored = json.dumps({"skills": {**written, **ours}}, indent=2, sort_keys=True)
+        write_atomically_blocking(manifest, f"{stored}\n".encode())
     for name, text in skills.items():
         if states[name] in {"missing", "earlier"}:
             (target / name).mkdir(exist_ok=True)
-            _write_atomically(target / name / SKILL_FILE, text)
+            write_atomically_blocking(target / name / SKILL_FILE, text)
 
 
 def _state(folder: Path, text: bytes, written: _Written) -> _State:
@@ -147,10 +149,6 @@ def _state(folder: Path, text: bytes, written: _Written) -> _State:
     if digest == _digest(text):
         return "current"
     return "earlier" if digest in written.get(folder.name, []) else "theirs"
-
-
-def _noted(hashes: list[str], digest: str) -> list[str]:
-    return hashes if digest in hashes else [*hashes, digest]
 
 
 def _digest(text: bytes) -> str:
@@ -172,23 +170,3 @@ def _read_manifest(manifest: Path) -> _Written:
         for name, hashes in skills.items()
         if isinstance(hashes, list)
     }
-
-
-def _manifest_bytes(written: _Written) -> bytes:
-    return (json.dumps({"skills": written}, indent=2, sort_keys=True) + "\n").encode()
-
-
-def _write_atomically(path: Path, content: bytes) -> None:
-    """Write a file atomically; a link in its place is replaced, not followed."""
-    # A leftover under our own process id can only be from a process that is gone.
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    part.unlink(missing_ok=True)
-    try:
-        with part.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise

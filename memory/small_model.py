@@ -2,15 +2,14 @@
 
 import json
 import re
-from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
 import anyio
 
 from memory.clock import Now
+from memory.outbox.breaker import Breaker, BreakerLimits
 
-_FAILURES_BEFORE_REST: Final = 3
-_REST: Final = timedelta(minutes=5)
+_LIMITS: Final = BreakerLimits(max_failures=3, open_s=300.0)
 _MAX_ANSWER_CHARS: Final = 20_000
 _FENCED: Final = re.compile(r"\A```(?:json)?\s*\n(?P<inner>.*)\n```\Z", re.DOTALL)
 
@@ -37,13 +36,12 @@ class RestingModel:
         self._ask = ask
         self._now = now
         self._timeout_s = timeout_s
-        self._failures = 0
-        self._rests_until: datetime | None = None
+        self._breaker = Breaker(_LIMITS)
 
     @property
     def rests(self) -> bool:
         """True while nobody is asked."""
-        return self._rests_until is not None and self._now() < self._rests_until
+        return self._breaker.state(self._now()) == "open"
 
     async def answer(self, *, system: str, prompt: str) -> str | None:
         """Return the answer, or None if there is none in time; never raises but cancellation.
@@ -63,11 +61,9 @@ class RestingModel:
     def count(self, *, was_of_use: bool) -> None:
         """Count an answer of the model, which may be missing or of another form than was asked for."""
         if was_of_use:
-            self._failures, self._rests_until = 0, None
-            return
-        self._failures += 1
-        if self._failures >= _FAILURES_BEFORE_REST:
-            self._rests_until = self._now() + _REST
+            self._breaker.succeeded()
+        else:
+            self._breaker.failed(self._now())
 
 
 def read_json(text: str) -> dict[str, Any] | None:

@@ -7,12 +7,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from policies.check import SHELL_TOOLS, Request, read_runs
-from policies.paths.protected import (
-    READABLE,
-    SECRET_BELOW,
-    SECRET_IN_REPOSITORY,
-    SECRET_PATTERNS,
-)
+from policies.paths.protected import READABLE, SECRET_BELOW, SECRET_IN_REPOSITORY, SECRET_PATTERNS
 from policies.rule_file import show_path
 from policies.rules import KNOWN_COMMANDS, KNOWN_WINDOWS_COMMANDS, Rules, shipped_rules
 from policies.verdict import Allow, Ask, Deny, Verdict

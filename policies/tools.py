@@ -70,7 +70,7 @@ class _Passed:
     options: tuple[str, ...] | None = ()
     """The command's options; `None`: not known one by one."""
     is_file: bool = False
-    """Whether the call is about one file, whatever it writes there."""
+    """True if the call is about one file, whatever it writes there."""
     paths: tuple[str, ...] | None = ()
     """What it touches; `None`: unknown."""
 

@@ -7,12 +7,7 @@ from typing import Any
 
 from gateway.conversations.event_log import EventLog
 from gateway.conversations.model import Conversation, Turn
-from gateway.conversations.store import (
-    ConversationStore,
-    EventStore,
-    FileChangeStore,
-    TurnStore,
-)
+from gateway.conversations.store import ConversationStore, EventStore, FileChangeStore, TurnStore
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import Engine
 from gateway.errors import NotFound

@@ -12,12 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from claude_agent_sdk import (
-    ClaudeAgentOptions,
-    SandboxSettings,
-    SdkMcpTool,
-    create_sdk_mcp_server,
-)
+from claude_agent_sdk import ClaudeAgentOptions, SandboxSettings, SdkMcpTool, create_sdk_mcp_server
 from claude_agent_sdk.types import McpSdkServerConfig
 
 from gateway.engine.environment import KEEPS, PATH, SHELL, SWITCHED_OFF, kept_names, pins

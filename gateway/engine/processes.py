@@ -18,6 +18,8 @@ from pathlib import Path
 
 import psutil
 
+from gateway.atomic import write_atomically_blocking
+
 MARK = "AGENT_OF_CANDOR"
 """Not `CANDOR_…`, so that a server started inside an agent does not read it as a setting."""
 
@@ -211,8 +213,5 @@ def launch_script_blocking(directory: Path, agent: Path, wall: Sequence[str] = (
     before, after = shlex.join(_start_of_launcher()), shlex.join([*wall, "--", str(agent)])
     line = f'exec {before} "$PPID" {after} "$@"\n'
     script = directory / "start-agent"
-    fresh = directory / f"start-agent.{os.getpid()}"
-    fresh.write_text(f"#!/bin/sh\n{line}", encoding="utf-8")
-    fresh.chmod(stat.S_IRWXU)
-    fresh.replace(script)
+    write_atomically_blocking(script, f"#!/bin/sh\n{line}".encode(), mode=stat.S_IRWXU)
     return script

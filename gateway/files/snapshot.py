@@ -207,6 +207,7 @@ class ChangeRecorder:
         self, path: str, state: _State | None, contents: Mapping[str, bytes], origin: str | None
     ) -> ChangedFile:
         old_state = self._before.get(path)
+        states = [known for known in (old_state, state) if known is not None]
         kind: Kind = "modified" if old_state and state else "created" if state else "deleted"
         old = _text(old_state, self._contents.get(path))
         new = _text(state, contents.get(path))
@@ -215,11 +216,11 @@ class ChangeRecorder:
             kind, old, new = "moved", "", ""
         elif old is None or new is None:
             is_unknown = old is None and path not in self._contents
-            is_large = any(one and one.size_bytes > MAX_FILE_BYTES for one in (old_state, state))
+            is_large = any(known.size_bytes > MAX_FILE_BYTES for known in states)
             unread = "unknown_before" if is_unknown else "binary"
             unread = "too_large" if is_large else unread
             unread = "secret" if find_secret(path.split("/")) else unread
-        is_folder = any(one is not None and one.is_folder for one in (old_state, state))
+        is_folder = any(known.is_folder for known in states)
         return ChangedFile(
             path=f"{path}/" if is_folder else path,
             kind=kind,

@@ -2,14 +2,7 @@
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from gateway.conversations.model import ConversationChange, Unsettable
 from gateway.turns.requests import ChatRequest, WhenBusy

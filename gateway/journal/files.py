@@ -22,10 +22,6 @@ DATE_DIRECTORY = re.compile(_DATE, re.ASCII)
 TURN_ID = re.compile(_TURN, re.ASCII)
 LOG_FILE = re.compile(rf"({_DATE})/({_TURN})\.jsonl", re.ASCII)
 
-_NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
-_NO_WAIT: int = getattr(os, "O_NONBLOCK", 0)
-_BINARY: int = getattr(os, "O_BINARY", 0)
-
 
 def log_file_name(turn_id: str, at: datetime) -> str:
     """Return a turn's file relative to the journal's directory: `<UTC date>/<turn_id>.jsonl`.
@@ -52,7 +48,7 @@ def _refuse_constant(constant: str) -> None:
 
 def open_for_reading(path: Path) -> int:
     """Open a file for reading, never through a symbolic link at its end."""
-    return os.open(path, os.O_RDONLY | _NO_FOLLOW | _NO_WAIT | _BINARY)
+    return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
 def read_at(descriptor: int, start: int, count: int) -> bytes:
@@ -120,7 +116,7 @@ class LogFile:
         return self._unwritten - before, fault
 
     def _open(self) -> int:
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _NO_FOLLOW | _NO_WAIT | _BINARY
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
         for directory in (self.path.parent.parent, self.path.parent):
             if not directory.is_dir():
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)

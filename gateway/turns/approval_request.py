@@ -8,10 +8,7 @@ import anyio
 from gateway.turns.approvals import Answer, AskedCall, Question
 from gateway.turns.context import TurnContext
 from gateway.turns.sanitizer import off_loop
-from memory.intents.builders import (
-    intent_from_approval_requested,
-    intent_from_approval_resolved,
-)
+from memory.intents.builders import intent_from_approval_requested, intent_from_approval_resolved
 from policies.permits import Effect
 from policies.tools import ToolCall
 

@@ -5,13 +5,15 @@ crash is completed with that end.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from gateway.conversations.event_log import TurnEvents
+from gateway.conversations.event_log import EventLog, TurnEvents
 from gateway.conversations.model import Conversation, Turn, TurnEvent
+from gateway.conversations.store import ConversationStore, EventStore, TurnStore
 from gateway.engine.events import ToolCalled
 from gateway.journal.writer import Journal, TurnJournal
 from gateway.turns.conversation_memory import ConversationTools
@@ -22,8 +24,13 @@ from gateway.turns.result import failure_notice, memory_fields, tool_fields, tur
 from gateway.turns.sentences import language_of, say
 from gateway.turns.steps import Steps, clean_steps, closing_step
 from gateway.turns.turn_memory import TurnChronicle, TurnMemory
-from memory.clock import elapsed_ms
+from memory.clock import Now, elapsed_ms
+from memory.errors import StoreDamaged
 from memory.recall.query import ContextPack
+
+_log = logging.getLogger(__name__)
+
+_ALL_EVENTS = 1_000_000
 
 Withdrawal = Literal["withdrawn", "withdrawn_left"]
 
@@ -90,7 +97,33 @@ def _index_of(evidence: Evidence, data: Mapping[str, Any]) -> int:
     return next((use.index for use in uses if use.status is None), uses[-1].index)
 
 
-async def close_crashed(
+async def recover_turns(
+    turns: TurnStore,
+    events: EventStore,
+    conversations: ConversationStore,
+    log: EventLog,
+    journal: Journal,
+    memory: TurnMemory,
+    readmit: Callable[[Turn], Awaitable[None]],
+    now: Now,
+) -> None:
+    """Complete the turns that ran when the server died, and readmit those that waited."""
+    for turn in await turns.unfinished():
+        try:
+            if turn.state == "running":
+                stored = await events.after(
+                    turn.conversation_id, 0, limit=_ALL_EVENTS, turn_id=turn.id
+                )
+                opened = await log.open_turn(turn)
+                conversation = await conversations.get(turn.conversation_id, turn.user_id)
+                await _close_crashed(turn, conversation, stored, opened, journal, now(), memory)
+            else:
+                await readmit(turn)
+        except StoreDamaged:  # the others can be recovered
+            _log.exception("turn_not_recovered", extra={"turn_id": turn.id})
+
+
+async def _close_crashed(
     turn: Turn,
     conversation: Conversation | None,
     stored: Sequence[TurnEvent],

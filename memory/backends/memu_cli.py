@@ -46,9 +46,7 @@ Memu = Any
 def open_blocking(client: EmbeddingClient, **config: object) -> Memu:
     """Open memU with our client for vectors."""
     from memu.app import MemoryService  # type: ignore[import-untyped]  # noqa: PLC0415  an extra that need not be there
-    from memu.embedding.gateway import (  # type: ignore[import-untyped]  # noqa: PLC0415
-        EMBEDDING_CLIENT_BUILDERS,
-    )
+    from memu.embedding.gateway import EMBEDDING_CLIENT_BUILDERS  # type: ignore[import-untyped]  # noqa: PLC0415
 
     backend = f"{__name__}:{id(client)}"
     EMBEDDING_CLIENT_BUILDERS[backend] = lambda _: client

@@ -90,9 +90,7 @@ def fetch_model_blocking(directory: Path) -> None:
 
 
 def _function(directory: Path) -> Any:
-    from chromadb.utils.embedding_functions.onnx_mini_lm_l6_v2 import (  # noqa: PLC0415  slow
-        ONNXMiniLM_L6_V2,
-    )
+    from chromadb.utils.embedding_functions.onnx_mini_lm_l6_v2 import ONNXMiniLM_L6_V2  # noqa: PLC0415  slow
 
     function = ONNXMiniLM_L6_V2(preferred_providers=["CPUExecutionProvider"])
     function.DOWNLOAD_PATH = directory

@@ -25,12 +25,7 @@ from memory.intents.registry import (
     UnknownIntent,
     form_of,
 )
-from memory.intents.templates import (
-    Templates,
-    check_places,
-    default_templates,
-    validate_template,
-)
+from memory.intents.templates import Templates, check_places, default_templates, validate_template
 
 _SWITCHES: Final = ("to_chronicle", "to_runtime_log", "to_llm_context")
 _MAX_FILE_BYTES: Final = 1_048_576

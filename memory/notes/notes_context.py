@@ -16,13 +16,7 @@ import anyio.to_thread
 
 from memory.intents.masking import Mask
 from memory.items import Item
-from memory.notes.folder import (
-    FOLDER,
-    NoteFile,
-    NoteText,
-    list_notes_blocking,
-    read_note_blocking,
-)
+from memory.notes.folder import FOLDER, NoteFile, NoteText, list_notes_blocking, read_note_blocking
 from memory.notes.memory_questions import asks_about_memory
 from memory.notes.sections import Piece, pieces_of
 from memory.recall.query import MAX_ITEMS, HeldBack, QuotedItem, QuotedNotes

@@ -129,7 +129,7 @@ class TreeInspector:
         self.inspect(place, judge)
 
     def inspect(self, place: Place, judge: Callable[[Entry], None]) -> None:
-        """Let `judge` refuse what is below a place; nothing if it is not a folder."""
+        """Have `judge` refuse what is below a place; nothing if it is not a folder."""
         if is_link(place.real) or not Path(place.real).is_dir():
             return
         try:

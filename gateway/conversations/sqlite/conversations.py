@@ -8,13 +8,7 @@ from dataclasses import asdict, fields
 from datetime import datetime
 from hashlib import sha256
 
-from gateway.conversations.model import (
-    Branch,
-    Conversation,
-    ConversationChange,
-    Page,
-    TextMatch,
-)
+from gateway.conversations.model import Branch, Conversation, ConversationChange, Page, TextMatch
 from gateway.conversations.sqlite.branches import branches_blocking
 from gateway.conversations.sqlite.rows import conversation_of, readable
 from gateway.conversations.sqlite.search import find_blocking, matches_blocking, matching_blocking

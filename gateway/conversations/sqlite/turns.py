@@ -12,12 +12,7 @@ from gateway.conversations.sqlite.conversations import insert_conversation
 from gateway.conversations.sqlite.events import insert_events, without_results
 from gateway.conversations.sqlite.rows import readable, turn_of
 from gateway.conversations.sqlite.search import index_copies_blocking
-from gateway.conversations.store import (
-    MAX_SHOWN_TURNS,
-    IdempotencyKey,
-    KeyedTurn,
-    SessionTurn,
-)
+from gateway.conversations.store import MAX_SHOWN_TURNS, IdempotencyKey, KeyedTurn, SessionTurn
 from gateway.ids import ConversationId, TurnId, UserId, new_turn_id
 from gateway.jsonsafe import json_text
 from memory.clock import rfc3339

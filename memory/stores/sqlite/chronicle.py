@@ -10,12 +10,7 @@ from typing import Any, Final
 
 from memory.clock import from_rfc3339, rfc3339
 from memory.errors import StoreUnavailable
-from memory.intents.chronicle import (
-    IntentPage,
-    IntentRecord,
-    PendingIntent,
-    Recording,
-)
+from memory.intents.chronicle import IntentPage, IntentRecord, PendingIntent, Recording
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.forgotten import forgotten_at_blocking
