@@ -3,7 +3,7 @@
 import ast
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -18,11 +18,13 @@ NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 @cache
-def trees() -> list[ast.Module]:
+def nodes() -> list[ast.AST]:
+    """Return all nodes of the source."""
+    files = (path for top in ("policies", "gateway") for path in sorted((ROOT / top).rglob("*.py")))
     return [
-        ast.parse(path.read_text(encoding="utf-8"))
-        for package in ("policies", "gateway")
-        for path in sorted((ROOT / package).rglob("*.py"))
+        node
+        for text in (path.read_text(encoding="utf-8") for path in files)
+        for node in ast.walk(ast.parse(text))
     ]
 
 
@@ -31,8 +33,8 @@ def rule_argument(call: ast.Call) -> ast.expr:
     return [*named, *call.args][0]
 
 
-def verdict_calls(tree: ast.AST) -> Iterator[ast.Call]:
-    for node in ast.walk(tree):
+def verdict_calls(among: Iterable[ast.AST]) -> Iterator[ast.Call]:
+    for node in among:
         match node:
             case ast.Call(func=ast.Name(id=name)) if name in VERDICTS:
                 yield node
@@ -49,9 +51,9 @@ def texts_in(node: ast.expr) -> Iterator[str]:
         yield node.value
 
 
-def rules_in_tuples(tree: ast.AST) -> Iterator[str]:
+def rules_in_tuples() -> Iterator[str]:
     """Yield the rules of tables: tuples of a rule, a sentence and a hint for `Deny(*rule)`."""
-    for node in ast.walk(tree):
+    for node in nodes():
         match node:
             case ast.Tuple(elts=[ast.Constant(str(rule)), ast.Constant(str(reason)), _]):
                 if NAME.fullmatch(rule) and reason.endswith("."):
@@ -71,28 +73,22 @@ def rules_given_on() -> Iterator[str]:
     """Yield the rules that reach a verdict as a parameter of the function that makes it."""
     places = {
         function.name: [arg.arg for arg in function.args.args].index(name.id)
-        for tree in trees()
-        for function in ast.walk(tree)
+        for function in nodes()
         if isinstance(function, ast.FunctionDef)
-        for call in verdict_calls(function)
+        for call in verdict_calls(ast.walk(function))
         if isinstance(name := rule_argument(call), ast.Name)
     }
-    for tree in trees():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                place = places.get(node.func.id)
-                if place is not None:
-                    yield from texts_in(node.args[place])
+    for node in nodes():
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            place = places.get(node.func.id)
+            if place is not None:
+                yield from texts_in(node.args[place])
 
 
 @cache
 def all_rules() -> set[str]:
-    found = set(rules_given_on()) | set(rules_in_the_table())
-    for tree in trees():
-        found |= set(rules_in_tuples(tree))
-        for call in verdict_calls(tree):
-            found |= set(texts_in(rule_argument(call)))
-    return found
+    found = {*rules_given_on(), *rules_in_the_table(), *rules_in_tuples()}
+    return found.union(*(texts_in(rule_argument(call)) for call in verdict_calls(nodes())))
 
 
 def test_every_rule_is_found() -> None:
@@ -100,8 +96,7 @@ def test_every_rule_is_found() -> None:
     known = (ast.Constant, ast.IfExp, ast.Starred, ast.Name)
     other = {
         ast.unparse(argument)
-        for tree in trees()
-        for call in verdict_calls(tree)
+        for call in verdict_calls(nodes())
         if not isinstance(argument := rule_argument(call), known)
     }
     assert other == {"verdict.rule", "key.partition('.')[0]"}, "of another verdict, or of the table"
