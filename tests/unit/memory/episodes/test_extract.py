@@ -16,6 +16,7 @@ from memory.episodes.turn import ToolCall, Turn
 from memory.errors import StoreUnavailable
 from memory.scope import Scope
 from memory.small_model import ModelUnavailable
+from policies.content.tool_usage import describes_call
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 DRAFT = EpisodeDraft(
@@ -27,6 +28,12 @@ DRAFT = EpisodeDraft(
     ),
     tools=("mcp__ata__article_query",),
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _models_are_read() -> None:
+    """Read the sentence models once: whichever test ran first would do it on its event loop."""
+    describes_call("A sentence.")
 
 
 class Model:
