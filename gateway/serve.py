@@ -61,9 +61,8 @@ whole work for a warm turn."""
 def prepare_blocking(settings: Settings) -> None:
     """Create the directories and check that this server may use them.
 
-    Raises:
-        StartError: the policy file holds a mistake, a directory cannot be made or written, another
-            server uses it, or its database was lost.
+    Raise `StartError` if the policy file holds a mistake, a directory cannot be made or written, another server
+    uses it, or its database was lost.
     """
     load_policy_blocking(settings)
     try:
@@ -103,11 +102,7 @@ def _probe_log_dir(directory: Path) -> None:
 
 
 def listen_blocking(settings: Settings) -> socket.socket:
-    """Open the socket.
-
-    Raises:
-        StartError: the port is taken or not ours to use.
-    """
+    """Open the socket. Raise `StartError` if the port is taken or not ours to use."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         listener = socket.create_server((settings.host, settings.port), family=family)
@@ -146,11 +141,7 @@ async def serve(
     *,
     announce: Callable[[str, AgentPlan], None],
 ) -> None:
-    """Serve until a signal stops the server.
-
-    Raises:
-        StartError: the server cannot start, or not go on.
-    """
+    """Serve until a signal stops the server. Raise `StartError` if the server cannot start, or not go on."""
     sys.setswitchinterval(_SWITCH_S)
     check_exposure(settings)
     plan = plan_agents(settings, environ, home_of(environ))

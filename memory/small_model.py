@@ -22,11 +22,7 @@ class AskModel(Protocol):
     """Asks a small model one question. The answer is not trusted: check it."""
 
     async def __call__(self, *, system: str, prompt: str, timeout_s: float) -> str:
-        """Return the model's answer.
-
-        Raises:
-            ModelUnavailable: there is no answer in time.
-        """
+        """Return the model's answer. Raise `ModelUnavailable` if there is no answer in time."""
 
 
 class RestingModel:

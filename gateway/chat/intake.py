@@ -186,8 +186,7 @@ class Intake:
     async def take_back(self, user_id: UserId, conversation_id: str, turn_id: str) -> None:
         """Withdraw a queued message; its turn ends without having run.
 
-        Raises:
-            NotFound: no such conversation, or no such message waits there.
+        Raise `NotFound` if there is no such conversation, or no such message waits there.
         """
         conversation = await self._access.find(user_id, conversation_id)
         taken = self._parts.lanes.take_back(conversation.id, TurnId(turn_id))

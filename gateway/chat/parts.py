@@ -52,8 +52,7 @@ class ConversationAccess:
     async def find(self, user_id: UserId, conversation_id: str) -> Conversation:
         """Return the conversation.
 
-        Raises:
-            NotFound: no such conversation, or it is another user's.
+        Raise `NotFound` if there is no such conversation, or it is another user's.
         """
         found = await self._conversations.get(ConversationId(conversation_id), user_id)
         if found is None or found.id in self._deleting:

@@ -71,10 +71,8 @@ class TurnReader:
     ) -> dict[str, Any]:
         """Return one tool call of a turn with its input and output; `status` is None while it runs.
 
-        With `log_dir`, the directory of the journal, long texts of a finished turn are not clipped.
-
-        Raises:
-            NotFound: no such conversation, turn or call, or the call's events were deleted.
+        With `log_dir`, the directory of the journal, long texts of a finished turn are not clipped. Raise
+        `NotFound` if there is no such conversation, turn or call, or the call's events were deleted.
         """
         turn = await self._turn_in(user_id, conversation_id, turn_id)
         stored = await self._parts.events.of_call(turn.id, index)
@@ -100,8 +98,7 @@ class TurnReader:
     ) -> dict[str, Any]:
         """Return the files that a turn changed, with unified diffs; none while it runs.
 
-        Raises:
-            NotFound: no such conversation or turn.
+        Raise `NotFound` if there is no such conversation or turn.
         """
         turn = await self._turn_in(user_id, conversation_id, turn_id)
         stored = await self._parts.file_changes.get(turn.id)
@@ -125,10 +122,8 @@ class TurnReader:
     ) -> Subscription:
         """Read a conversation's events after the one with the id `after`; without one, live from now.
 
-        `<turn_id>:0` is the moment before a turn's first event.
-
-        Raises:
-            NotFound: no such conversation, or it has no such event.
+        `<turn_id>:0` is the moment before a turn's first event. Raise `NotFound` if there is no such
+        conversation, or it has no such event.
         """
         conversation = await self._access.find(user_id, conversation_id)
         seq = (

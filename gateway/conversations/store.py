@@ -76,8 +76,7 @@ class ConversationStore(Protocol):
     async def create(self, conversation: Conversation) -> None:
         """Add a conversation. Its `turns` starts at 0 and follows the turns that are written.
 
-        Raises:
-            StoreConflict: its id is taken.
+        Raise `StoreConflict` if its id is taken.
         """
 
     async def get(self, conversation_id: ConversationId, user_id: UserId) -> Conversation | None:
@@ -91,11 +90,8 @@ class ConversationStore(Protocol):
     ) -> Page:
         """List a user's conversations by last activity, newest first; `limit` is at least 1.
 
-        `query` keeps those whose title, messages (withdrawn ones apart) or replies hold it as it stands,
-        letter case ignored in all scripts.
-
-        Raises:
-            UnknownCursor: this user was not given such a cursor.
+        `query` keeps those whose title, messages (withdrawn ones apart) or replies hold it as it stands, letter
+        case ignored in all scripts. Raise `UnknownCursor` if this user was not given such a cursor.
         """
 
     async def pinned(self, user_id: UserId) -> Sequence[Conversation]:
@@ -153,12 +149,9 @@ class TurnStore(Protocol):
     ) -> Turn:
         """Store a queued or running turn with its first events, atomically.
 
-        `create` is stored with it. The turn's `seq` is assigned here, from 1 within its conversation
-        without gaps. The conversation's last activity moves, never back, and an empty title is set
-        from the message.
-
-        Raises:
-            StoreConflict: the key or an id is taken, or there is no such conversation.
+        `create` is stored with it. The turn's `seq` is assigned here, from 1 within its conversation without
+        gaps. The conversation's last activity moves, never back, and an empty title is set from the message.
+        Raise `StoreConflict` if the key or an id is taken, or there is no such conversation.
         """
 
     async def find_key(self, user_id: UserId, key: str) -> KeyedTurn | None:
@@ -175,11 +168,9 @@ class TurnStore(Protocol):
     ) -> None:
         """Store how turns ended (state, times, result, session) and events, all or none.
 
-        The conversations' last activity moves. Idempotent; a turn that is gone is left out. If not
-        `is_synced`, a cut of the power, not the end of the process, may lose it until a synced write follows.
-
-        Raises:
-            StoreConflict: an event's `seq`, or its `n` in its turn, is another's.
+        The conversations' last activity moves. Idempotent; a turn that is gone is left out. If not `is_synced`,
+        a cut of the power, not the end of the process, may lose it until a synced write follows. Raise
+        `StoreConflict` if an event's `seq`, or its `n` in its turn, is another's.
         """
 
     async def unfinished(self) -> Sequence[Turn]:
@@ -213,11 +204,8 @@ class TurnStore(Protocol):
     ) -> None:
         """Create `target` with copies of the completed turns up to `until_seq`, ids their own.
 
-        The copies keep their order, times and sessions, and belong to `target`'s user. Events are
-        not copied.
-
-        Raises:
-            StoreConflict: the target's id is taken.
+        The copies keep their order, times and sessions, and belong to `target`'s user. Events are not copied.
+        Raise `StoreConflict` if the target's id is taken.
         """
 
 
@@ -268,11 +256,9 @@ class EventStore(Protocol):
     async def append(self, events: Sequence[TurnEvent], *, is_synced: bool = True) -> None:
         """Store events, all or none; each carries its `seq`, higher than any stored before.
 
-        Idempotent: an event that is stored already is left as it is. Events of a conversation that
-        is gone are left out. `is_synced` as in `TurnStore.finish`.
-
-        Raises:
-            StoreConflict: an event's `seq`, or its `n` in its turn, is another's.
+        Idempotent: an event that is stored already is left as it is. Events of a conversation that is gone are
+        left out. `is_synced` as in `TurnStore.finish`. Raise `StoreConflict` if an event's `seq`, or its `n` in
+        its turn, is another's.
         """
 
     async def last_n(self, turn_id: TurnId) -> int:

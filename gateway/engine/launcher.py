@@ -50,11 +50,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def _done(result: int, what: str) -> int:
-    """Return the result of a system call.
-
-    Raises:
-        OSError: the call failed.
-    """
+    """Return the result of a system call. Raise `OSError` if the call failed."""
     if result < 0:
         raise OSError(ctypes.get_errno(), what)
     return result

@@ -177,10 +177,8 @@ class ClientPool:
     ) -> Lease:
         """Return the conversation's client: the live one, or a woken, prewarmed or new one.
 
-        Wait while `max_live` clients are busy, in order of arrival. Cancellation leaves nothing behind.
-
-        Raises:
-            EngineUnavailable: no agent could be started, or the pool or the conversation was closed.
+        Wait while `max_live` clients are busy, in order of arrival. Cancellation leaves nothing behind. Raise
+        `EngineUnavailable` if no agent could be started, or the pool or the conversation was closed.
         """
         if self._closing:
             raise EngineUnavailable("The agents are being closed.")

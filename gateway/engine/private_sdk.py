@@ -16,8 +16,7 @@ _REWIND_S = 5.0
 async def rewind(sdk: ClaudeSDKClient, prompt_uuid: str) -> bool:
     """Take the conversation back to before a prompt; return whether the agent program did so.
 
-    Raises:
-        Exception: the request was refused or not answered; the SDK raises bare Exceptions.
+    Raise `Exception` if the request was refused or not answered; the SDK raises bare Exceptions.
     """
     request = {"subtype": "rewind_conversation", "target_message_uuid": prompt_uuid}
     query = sdk._query  # noqa: SLF001

@@ -37,8 +37,7 @@ def owner_of(data_dir: Path) -> str:
 def _mark_of(process: psutil.Process) -> str | None:
     """Return a process's mark; None if it has none, has ended, or belongs to another user.
 
-    Raises:
-        OSError: its environment could not be read for another reason, such as no free descriptor.
+    Raise `OSError` if its environment could not be read for another reason, such as no free descriptor.
     """
     try:
         mark: str | None = process.environ().get(MARK)
@@ -126,10 +125,8 @@ def is_running(pid: int) -> bool:
 def kill_client_blocking(mark: str, known: Iterable[psutil.Process] = ()) -> int:
     """Kill all processes with this mark, including detached children, and those `known` to belong to it.
 
-    Repeats until none is found, because a process can start others meanwhile. Returns their number.
-
-    Raises:
-        OSError: the processes could not be listed; some may be left.
+    Repeats until none is found, because a process can start others meanwhile. Returns their number. Raise
+    `OSError` if the processes could not be listed; some may be left.
     """
     return _kill_all(lambda one: one == mark, known)
 

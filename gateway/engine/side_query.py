@@ -41,8 +41,7 @@ class SideQuery:
     async def __call__(self, *, system: str, prompt: str, timeout_s: float) -> str:
         """Return the model's answer; on cancellation or timeout its process is ended.
 
-        Raises:
-            ModelUnavailable: there is no answer within the time.
+        Raise `ModelUnavailable` if there is no answer within the time.
         """
         try:
             with anyio.fail_after(timeout_s):
@@ -80,11 +79,7 @@ async def _asked(engine: Engine, spec: ClientSpec, text: str) -> str:
 
 
 async def _answer(client: AgentClient, text: str) -> str:
-    """Return the model's text.
-
-    Raises:
-        ModelUnavailable: the run failed or had no text.
-    """
+    """Return the model's text. Raise `ModelUnavailable` if the run failed or had no text."""
     said: list[str] = []
     failed = False
     run = await client.start_run(Prompt(text=text, gatekeeper=NoTools()))

@@ -26,8 +26,7 @@ class WarmUpFailed(EngineUnavailable):
 async def warm_up(client: SdkClient, relay: RelayProcess | None) -> str:
     """Run a client once and return the session whose transcript is to be deleted.
 
-    Raises:
-        WarmUpFailed: something was not as expected.
+    Raise `WarmUpFailed` if something was not as expected.
     """
     mark = f"warm-up {secrets.token_hex(16)}"
     prompt = Prompt(text=mark, gatekeeper=NoTools(), is_blocked=relay is None)

@@ -215,11 +215,7 @@ class ApprovalDesk:
         return self._allowed.get(conversation_id, ())
 
     def withdraw(self, conversation_id: ConversationId, approval_id: str) -> None:
-        """Ask again about what a rule covers.
-
-        Raises:
-            NotFound: the conversation has no such rule.
-        """
+        """Ask again about what a rule covers. Raise `NotFound` if the conversation has no such rule."""
         left = [rule for rule in self.allowed(conversation_id) if rule.id != approval_id]
         if len(left) == len(self.allowed(conversation_id)):
             raise NotFound("There is no such rule.")

@@ -41,8 +41,7 @@ class ConversationTools:
     async def of(self, conversation_id: str) -> tuple[str, ...]:
         """Return a conversation's tools, the last used one at the end.
 
-        Raises:
-            StoreUnavailable: its history cannot be read.
+        Raise `StoreUnavailable` if its history cannot be read.
         """
         if self._turns is not None and not self._recent.known(conversation_id):
             history = await self._turns.history(ConversationId(conversation_id), limit=_TURNS)
@@ -62,8 +61,7 @@ def _calls(history: Sequence[Turn]) -> Iterator[RecordedCall]:
 async def seen_in(turns: TurnStore, conversation: Conversation) -> Seen:
     """Return what the conversation's agent has in its session: turns, and what memory showed in them.
 
-    Raises:
-        StoreUnavailable: its history cannot be read.
+    Raise `StoreUnavailable` if its history cannot be read.
     """
     held = await turns.in_session(conversation)
     shown: dict[str, int] = {}
@@ -117,8 +115,7 @@ class ConversationMemory:
     async def deleted(self, conversation_id: str) -> None:
         """Drop what a deleted conversation's next prompt would have contained.
 
-        Raises:
-            StoreUnavailable: memory cannot be written.
+        Raise `StoreUnavailable` if memory cannot be written.
         """
         self._tools.forget(conversation_id)
         await self._drop_pending(conversation_id)

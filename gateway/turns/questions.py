@@ -26,8 +26,7 @@ def answers_to(
 ) -> dict[str, str]:
     """Return answers by the questions as the agent asked them; people answer them as they are shown.
 
-    Raises:
-        UnprocessableEntity: the call has no such question.
+    Raise `UnprocessableEntity` if the call has no such question.
     """
     texts = dict(zip(question_texts(shown), question_texts(asked), strict=False))
     for text in answers:

@@ -34,8 +34,7 @@ class RecordWorker:
     async def start(self) -> None:
         """Prepare for serving: from here on nothing is found that was deleted or switched off.
 
-        Raises:
-            StoreUnavailable: the record or the conversations cannot be read or written.
+        Raise `StoreUnavailable` if the record or the conversations cannot be read or written.
         """
         if await self._index.store.is_on() != self._is_on:
             await self._queue.add_all()

@@ -92,10 +92,8 @@ class EpisodeWorker:
     async def drain(self) -> int:
         """Write until nothing is left; return how many turns were marked.
 
-        A turn that fails is reported to `on_bad_turn` and tried again after the next start.
-
-        Raises:
-            StoreUnavailable: the store cannot be reached; what was marked before stays marked.
+        A turn that fails is reported to `on_bad_turn` and tried again after the next start. Raise
+        `StoreUnavailable` if the store cannot be reached; what was marked before stays marked.
         """
         done = 0
         while True:

@@ -58,12 +58,10 @@ class EpisodeStore(Protocol):
         new deliveries. A `run` or a `dialogue` merges by its text alone. One with a place in a thread
         is like no other; what comes to the same place again is the same line, in other words perhaps.
 
-        One that comes back is merged with nothing. It is there already where its owner has its id, or
-        the same text under the same labels; that stays as it is and nothing is counted. An id that
-        somebody else has is left to them: it gets one made of its owner and that id, each time the same.
-
-        Raises:
-            StoreConflict: a place in a thread of the same owner is taken under other labels.
+        One that comes back is merged with nothing. It is there already where its owner has its id, or the same
+        text under the same labels; that stays as it is and nothing is counted. An id that somebody else has is
+        left to them: it gets one made of its owner and that id, each time the same. Raise `StoreConflict` if a
+        place in a thread of the same owner is taken under other labels.
         """
 
     async def get(self, episode_id: str, scope: Scope) -> Episode | None:

@@ -198,11 +198,7 @@ def _cursor(last: sqlite3.Row) -> str:
 
 
 def _place_of(cursor: str, user_id: UserId) -> list[str]:
-    """Parse a cursor.
-
-    Raises:
-        UnknownCursor: this user was not given such a cursor.
-    """
+    """Parse a cursor. Raise `UnknownCursor` if this user was not given such a cursor."""
     try:
         text = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
     except ValueError as exc:

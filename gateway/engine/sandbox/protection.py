@@ -85,8 +85,7 @@ class Protection:
 def protect_blocking(mode: WallMode, places: AgentPlaces, scratch: Path) -> Protection:
     """Return the strongest sandbox that works when tried; `scratch` is the server's own directory.
 
-    Raises:
-        EngineUnavailable: `mode` is `require`, and the whole agent process cannot be confined.
+    Raise `EngineUnavailable` if `mode` is `require`, and the whole agent process cannot be confined.
     """
     if mode == "off":
         return Protection(kind="off", sentence=_SWITCHED_OFF)

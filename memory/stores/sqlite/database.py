@@ -96,11 +96,9 @@ class Database:
     async def checkpoint(self) -> bool:
         """Move what was committed from the log into the file, and empty the log.
 
-        Deleted text is in neither afterwards. Returns False if a reader still uses an older state, so that
-        the log stays; writers wait for that a fifth of a second at most.
-
-        Raises:
-            StoreUnavailable: the file cannot be written.
+        Deleted text is in neither afterwards. Returns False if a reader still uses an older state, so that the
+        log stays; writers wait for that a fifth of a second at most. Raise `StoreUnavailable` if the file
+        cannot be written.
         """
         return await self._run_writer(_checkpoint_blocking)
 
@@ -114,8 +112,7 @@ class Database:
     async def rows(self, sql: str, parameters: Parameters = ()) -> list[sqlite3.Row]:
         """Return rows; sees everything that was committed before the call. Never waits for a writer.
 
-        Raises:
-            StoreUnavailable: the file cannot be read, or is closed.
+        Raise `StoreUnavailable` if the file cannot be read, or is closed.
         """
         self._require_open()
         with self._translating_errors("read"):
@@ -142,8 +139,7 @@ class Database:
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run several reading statements on one snapshot, in a worker thread; cancelling stops them.
 
-        Raises:
-            StoreUnavailable: the file cannot be read, or is closed.
+        Raise `StoreUnavailable` if the file cannot be read, or is closed.
         """
         self._require_open()
         with self._translating_errors("read"):
@@ -233,8 +229,7 @@ def _checkpoint_blocking(writer: sqlite3.Connection) -> bool:
 async def open_database(path: Path, migrations: Sequence[str]) -> Database:
     """Open a file, created if missing, and bring it up to the last migration.
 
-    Raises:
-        StoreUnavailable: it cannot be opened, or a newer program has written it.
+    Raise `StoreUnavailable` if it cannot be opened, or a newer program has written it.
     """
     writer = Writer(path)
     with translating_errors("opened"):

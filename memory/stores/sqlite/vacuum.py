@@ -69,8 +69,7 @@ class IndexVacuum:
     async def vacuum(self) -> bool:
         """Vacuum if that was requested; return whether it was.
 
-        Raises:
-            StoreUnavailable: the database cannot be written; the next call continues.
+        Raise `StoreUnavailable` if the database cannot be written; the next call continues.
         """
         row = await self._database.row("SELECT asked FROM word_purge")
         if row is None:
