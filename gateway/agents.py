@@ -136,7 +136,7 @@ async def _open_model(
         target = relay_target(settings, environ, plan, env["ANTHROPIC_BASE_URL"])
         if isinstance(target, Target):
             relay = await stack.enter_async_context(open_relay(target, environ))
-            env |= agent_variables(relay.url, environ)
+            env |= agent_variables(relay.url, {} if plan.demo else environ)
         yield env, model, relay
 
 

@@ -47,6 +47,7 @@ from gateway.engine.runs import Interrupt, Rewind, SdkRun, Send
 from gateway.engine.translate import translate
 from gateway.engine.transport import AgentTransport, read_refusal, repair
 from gateway.relay.reports import ServiceReport
+from gateway.relay.supervisor import RelayProcess
 
 _log = logging.getLogger(__name__)
 
@@ -75,8 +76,10 @@ class SdkClient:
         hooks: RunHooks,
         *,
         on_unsolicited: OnUnsolicited | None = None,
+        relay: RelayProcess | None = None,
     ) -> None:
         self._client_id = client_id
+        self._relay = relay
         self._mark = mark
         self._hooks = hooks
         self._on_unsolicited = on_unsolicited
@@ -127,7 +130,11 @@ class SdkClient:
 
     def report_service(self, report: ServiceReport) -> None:
         """Pass on what the relay saw of the model's service."""
-        if self._run is not None:
+        if self._run is None:
+            return
+        if report.kind in {"silent", "heard"}:
+            self._run.hear_service(report)
+        else:
             self._run.queue.put(ServiceFailed(report=report))
 
     async def rewind(self, run: SdkRun) -> bool:
@@ -166,8 +173,10 @@ class SdkClient:
         if self._run is not None:  # its reader gave up; its later messages must not reach this run
             self._give_up()
             raise ClientDead("The agent is still at work on a run that was given up.")
-        run = SdkRun(self.request_interrupt, prompt.calls_before)
+        run = SdkRun(self.request_interrupt, prompt.calls_before, relayed=self._relay is not None)
         self._run = run
+        if self._relay is not None and prompt.context is not None:
+            self._relay.hold(self._client_id, is_held=True)
         self._filter.begin(run.uuid)
         self._hooks.begin(prompt, run.calls)
         command = Send(run, prompt)

@@ -6,6 +6,7 @@ Without a run in progress everything is denied.
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -68,7 +69,9 @@ _MAX_CALLS = 4096
 class RunHooks:
     """The callbacks of one client, bound to the run in progress."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, on_accepted: Callable[[], None] | None = None) -> None:
+        self._on_accepted = on_accepted
+        """Called when the model may see the prompt."""
         self._prompt: Prompt | None = None
         self._calls: RunCalls | None = None
         self._denied: dict[int, Deny] = {}
@@ -187,6 +190,8 @@ class RunHooks:
         context = await prompt.context()
         if context is None:
             return {"decision": "block", "reason": "The message could not be stored."}
+        if self._prompt is prompt and self._on_accepted is not None:
+            self._on_accepted()
         if not context or self._prompt is not prompt:
             return {}
         return {

@@ -123,10 +123,11 @@ class AgentRun(Protocol):
     """A prompt that the agent works on."""
 
     @property
-    def heard_at(self) -> float:
-        """Clock time of the last message of any kind from the agent process.
+    def silent_since(self) -> float:
+        """Clock time since which the model's service has sent nothing of an answer; infinite if it is not asked.
 
-        Infinite while the agent compacts the session, because it sends nothing meanwhile.
+        Without the relay, the time of the agent process's last message; infinite while it compacts the
+        session, because it sends nothing meanwhile.
         """
 
     def events(self) -> AsyncIterator[EngineEvent]:

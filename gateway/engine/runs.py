@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import anyio
 import anyio.lowlevel
-from claude_agent_sdk import Message, SystemMessage
+from claude_agent_sdk import Message, StreamEvent, SystemMessage
 
 from gateway.engine.calls import RunCalls
 from gateway.engine.events import (
@@ -22,6 +22,7 @@ from gateway.engine.events import (
     ThinkingDelta,
 )
 from gateway.engine.protocol import Prompt
+from gateway.relay.reports import ServiceReport
 
 _GROUP_S = 0.008
 """How long a piece of text that follows another one waits for more at most."""
@@ -114,24 +115,38 @@ class SdkRun:
     """See `AgentRun`: one prompt in the agent process."""
 
     def __init__(
-        self, request_interrupt: Callable[["SdkRun"], None], calls_before: int = 0
+        self,
+        request_interrupt: Callable[["SdkRun"], None],
+        calls_before: int = 0,
+        *,
+        relayed: bool = False,
     ) -> None:
         self.uuid = str(uuid.uuid4())
         """The uuid of the prompt; results name it."""
         self.queue = EventQueue()
         self.calls = RunCalls(self.queue.put, calls_before=calls_before)
         self.interrupt_waits = False
-        self.heard_at = anyio.current_time()
+        self.silent_since = math.inf if relayed else anyio.current_time()
+        self._relayed = relayed
         self._request_interrupt = request_interrupt
 
+    def hear_service(self, report: ServiceReport) -> None:
+        """Record what the relay reports of a pause."""
+        is_silent = report.kind == "silent"
+        self.silent_since = anyio.current_time() - report.silent_s if is_silent else math.inf
+
     def hear(self, message: Message) -> None:
-        """Record the arrival of a message."""
+        """Record the arrival of a message, from which silence is inferred without the relay."""
+        if self._relayed or (
+            isinstance(message, StreamEvent) and message.event.get("type") == "ping"
+        ):
+            return
         compacts = (
             isinstance(message, SystemMessage)
             and message.subtype == "status"
             and message.data.get("status") == "compacting"
         )
-        self.heard_at = math.inf if compacts else anyio.current_time()
+        self.silent_since = math.inf if compacts else anyio.current_time()
 
     def events(self) -> AsyncIterator[EngineEvent]:
         return self.queue.read()

@@ -7,6 +7,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -158,14 +159,16 @@ class SdkEngine:
     async def connect(self, spec: ClientSpec, origin: SessionOrigin) -> SdkClient:
         await self._review_workspace()
         client_id = secrets.token_hex(8)
-        hooks = RunHooks()
+        relay = self._setup.relay
+        free = partial(relay.hold, client_id, is_held=False) if relay else None
+        hooks = RunHooks(on_accepted=free)
         client = SdkClient(
             client_id,
             mark_of(self._setup, client_id),
             hooks,
             on_unsolicited=self._on_unsolicited,
+            relay=relay,
         )
-        relay = self._setup.relay
         token = relay.admit(client_id, client.report_service) if relay else None
         options = build_options(self._setup, spec, origin, hooks, client_id, token)
         options.stderr = client.on_stderr

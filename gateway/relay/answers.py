@@ -6,6 +6,7 @@ on. An incomplete line waits for its end, because no reader of an event stream c
 """
 
 import json
+import re
 from typing import Any
 
 from gateway.relay.reports import Kind
@@ -16,6 +17,19 @@ _MAX_LINE = 1024 * 1024
 _MAX_BODY = 16 * 1024 * 1024
 _TYPES = ("message_start", "ping", "error")
 """How an event stream of the Messages API begins."""
+_PING = re.compile(rb'data:\s*\{\s*"type"\s*:\s*"ping"\s*\}')
+_STATUSES = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+"""The HTTP statuses of the errors that an event stream can report; 500 of any other."""
 
 
 class AnswerReader:
@@ -26,8 +40,13 @@ class AnswerReader:
         self._is_json = content_type.startswith("application/json")
         self._rest = b""
         self._began: bool | None = None if self._is_stream else True
+        self._is_whole = False
         self.fault: Kind | None = None
         """What is wrong with the answer, as far as it is known."""
+        self.status: int | None = None
+        """The HTTP status of an error that the event stream reports."""
+        self.has_content = True
+        """False if the last piece was nothing but a sign of life."""
         if not self._is_stream and not self._is_json:
             self.fault = "not_messages"
 
@@ -48,6 +67,8 @@ class AnswerReader:
             self._is_json, self._rest = False, b""
             return whole
         lines, newline, self._rest = whole.rpartition(b"\n")
+        pings = len(_PING.findall(lines)) if b"ping" in lines else 0
+        self.has_content = lines.count(b"data:") > pings
         if len(self._rest) > _MAX_LINE:
             lines, newline, self._rest = whole, b"", b""
         return self._stream_lines(lines + newline) if lines or newline else b""
@@ -66,6 +87,8 @@ class AnswerReader:
         rest = self._stream_lines(rest) if rest else rest
         if self._is_stream and not self._began:
             self.fault = "not_messages"
+        elif self._is_stream and not self._is_whole and self.fault is None:
+            self.fault = "cut"
         return rest
 
     def _stream_lines(self, lines: bytes) -> bytes:
@@ -74,9 +97,20 @@ class AnswerReader:
             event = _parse(first)
             self._began = isinstance(event, dict) and event.get("type") in _TYPES
             self.fault = None if self._began else "not_messages"
+        self._is_whole = self._is_whole or b'"message_stop"' in lines
+        if b"error" in lines:
+            self._look_for_error(lines)
         if b"content_block_start" not in lines or b"tool_use" not in lines:
             return lines
         return b"\n".join(_repaired(line) for line in lines.split(b"\n"))
+
+    def _look_for_error(self, lines: bytes) -> None:
+        for line in lines.split(b"\n"):
+            event = _parse(line[5:]) if line.startswith(b"data:") and b"error" in line else None
+            if isinstance(event, dict) and event.get("type") == "error":
+                error = event.get("error")
+                kind = error.get("type") if isinstance(error, dict) else None
+                self.fault, self.status = "refused", _STATUSES.get(str(kind), 500)
 
 
 def _repaired(line: bytes) -> bytes:

@@ -13,6 +13,7 @@ CREDENTIALS = (
 """Variables that the relay uses in place of the agents, which do not get them."""
 
 _CERTIFICATES = ("NODE_EXTRA_CA_CERTS", *CREDENTIALS[3:])
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 _OTHER_WAYS = ("ANTHROPIC_UNIX_SOCKET", "ANTHROPIC_PROFILE")
 _NO_KEY = "no-key"
 """Sent to a server without a key; some refuse requests without the header."""
@@ -64,9 +65,16 @@ def proxy_for(url: str, environ: Mapping[str, str]) -> str | None:
 
 
 def agent_variables(url: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that lead an agent to the relay at `url`, past the environment's proxies."""
-    past = {}
+    """Return the variables that lead an agent to the relay at `url`, past the environment's proxies.
+
+    The proxies stay for the agent's commands, without user name and password, which the relay has.
+    """
+    led = {"ANTHROPIC_BASE_URL": url}
     for name in ("NO_PROXY", "no_proxy"):
         kept = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
-        past[name] = ",".join(filter(None, (kept, "127.0.0.1")))
-    return {"ANTHROPIC_BASE_URL": url, **past}
+        led[name] = ",".join(filter(None, (kept, "127.0.0.1")))
+    for name, proxy in environ.items():
+        if name.lower() in _PROXIES and "@" in proxy:
+            scheme, separator, rest = proxy.rpartition("://")
+            led[name] = scheme + separator + rest.rpartition("@")[2]
+    return led

@@ -6,9 +6,13 @@ before any agent is served; the others are one order each:
     {"admit": TOKEN, "client": ID}
     {"revoke": TOKEN}
     {"client": ID, "mark": TEXT or null}
+    {"client": ID, "held": BOOLEAN}
+    {"ping": true}
 
-A request with a token that is not admitted gets 401. One of the client that holds the mark is answered here. The lines written are a `ServiceReport` each, with the
-client's id. The end of standard input, which is the end of the server, ends the process.
+A request with a token that is not admitted gets 401. One of the client that holds the mark is answered here. Requests of a held
+client wait. The orders that were written before a request was sent are carried out before it is served. The lines written are a
+`ServiceReport` each, with the client's id, and `{}` in answer to a ping. The end of standard input, which is the end of the
+server, ends the process.
 """
 
 import asyncio
@@ -18,16 +22,19 @@ import os
 import re
 import signal
 import socket
-import sys
-import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit
 
 import h11
 
 from gateway.relay.answers import AnswerReader
 from gateway.relay.canned import warm_up_answer
+from gateway.relay.reports import Kind
 from gateway.relay.upstream import READ_BYTES, Answer, Headers, Service, ServiceUnreachable, Target
 
 _HOP_BY_HOP = frozenset(
@@ -39,7 +46,12 @@ _HOP_BY_HOP = frozenset(
 _NOT_SENT_ON = _HOP_BY_HOP | {b"x-api-key", b"authorization", b"accept-encoding"}
 _SERVED = re.compile(rb"/v1/messages(?:/count_tokens)?(?:\?[^#\s]*)?")
 """All that the agent program asks for; the key opens more than that at the service."""
+_MESSAGES = re.compile(rb"/v1/messages(?:\?.*)?")
+"""The calls whose failures are reported: a service need not count tokens."""
 _SHORTEST_KEY = 8
+_LOOK_S = 0.5
+_SILENT_S = 1.0
+"""A pause in an answer is reported after so long, so that answers without pauses cost no report."""
 
 
 def _error(kind: str, message: str) -> bytes:
@@ -48,6 +60,7 @@ def _error(kind: str, message: str) -> bytes:
 
 _NO_TOKEN = _error("authentication_error", "This agent is not admitted.")
 _NOT_SERVED = _error("not_found_error", "Agents can only send messages to the model.")
+_REDIRECTED = _error("invalid_request_error", "The model's service redirects.")
 
 
 class _AgentProtocol(asyncio.StreamReaderProtocol):
@@ -71,27 +84,92 @@ class _AgentProtocol(asyncio.StreamReaderProtocol):
             self.serving.cancel()
 
 
+@dataclass(slots=True, eq=False)
+class _Client:
+    """An admitted agent."""
+
+    id: str
+    mark: bytes | None = None
+    """In the warm-up prompt that is answered here."""
+    free: asyncio.Event = field(default_factory=asyncio.Event)
+    """Cleared while its requests must wait."""
+    open_calls: int = 0
+    heard_at: float = 0.0
+    """When the service last sent content, or was asked."""
+    blocked: int = 0
+    """Calls that wait for the agent to read."""
+    is_silent: bool = False
+    """The server knows of a silence."""
+
+
 class Relay:
     """Serves agents."""
 
-    def __init__(self, target: Target) -> None:
-        self._service = Service(target)
-        keys = [value.removeprefix("Bearer ") for _, value in target.headers]
-        self._keys = [key.encode() for key in keys if len(key) >= _SHORTEST_KEY]
-        self._clients: dict[str, str] = {}
-        self.marks: dict[str, bytes] = {}
-        """By client: the warm-up prompt that is answered here."""
+    def __init__(self) -> None:
+        self._service: Service | None = None
+        self._keys: list[bytes] = []
+        self._by_token: dict[str, _Client] = {}
+        self._clients: dict[str, _Client] = {}
+        self._rest = b""
 
-    def obey(self, order: Mapping[str, Any]) -> None:
-        """Carry out an order of the server."""
-        if "admit" in order:
-            self._clients[order["admit"]] = order["client"]
+    def read_target(self) -> None:
+        """Wait for the first line of standard input and carry it out."""
+        while self._service is None:
+            self._take_orders(os.read(0, READ_BYTES))
+        os.set_blocking(0, False)
+
+    def read_orders(self) -> None:
+        """Carry out the orders that were written so far; end the process if no more can come."""
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self._take_orders(os.read(0, READ_BYTES))
+
+    def _take_orders(self, data: bytes) -> None:
+        if not data:
+            os._exit(0)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._obey(json.loads(line))
+
+    def _obey(self, order: Mapping[str, Any]) -> None:
+        if "target" in order:
+            target = Target(**order["target"])
+            self._service = Service(target)
+            keys = [value.removeprefix("Bearer ") for _, value in target.headers]
+            self._keys = [key.encode() for key in keys if len(key) >= _SHORTEST_KEY]
+            for earlier in order["orders"]:
+                self._obey(earlier)
+        elif "ping" in order:
+            _write_line({})
+        elif "admit" in order:
+            client = _Client(order["client"])
+            client.free.set()
+            self._by_token[order["admit"]] = self._clients[client.id] = client
         elif "revoke" in order:
-            self.marks.pop(self._clients.pop(order["revoke"], ""), None)
-        elif order["mark"]:
-            self.marks[order["client"]] = order["mark"].encode()
-        else:
-            self.marks.pop(order["client"], None)
+            revoked = self._by_token.pop(order["revoke"], None)
+            if revoked is not None:
+                self._clients.pop(revoked.id, None)
+        elif (named := self._clients.get(order["client"])) is not None:
+            if "mark" in order:
+                named.mark = order["mark"].encode() if order["mark"] else None
+            elif order["held"]:
+                named.free.clear()
+            else:
+                named.free.set()
+
+    async def watch_silence(self) -> None:
+        """Report when the service stops sending content in a call, and when it goes on. Never returns."""
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            for client in self._clients.values():
+                self._look_at(client)
+
+    def _look_at(self, client: _Client) -> None:
+        silent_s = _now() - client.heard_at if client.open_calls and not client.blocked else 0.0
+        if client.is_silent == (silent_s < _SILENT_S):
+            client.is_silent = not client.is_silent
+            kind: Kind = "silent" if client.is_silent else "heard"
+            self.report(client, kind, silent_s=round(silent_s, 1))
 
     def new_connection(self) -> asyncio.Protocol:
         """Return the protocol of an agent's connection."""
@@ -104,17 +182,18 @@ class Relay:
         protocol = _AgentProtocol(asyncio.StreamReader(), serve)
         return protocol
 
-    def client_of(self, headers: Headers) -> str | None:
+    def client_of(self, headers: Headers) -> _Client | None:
         """Return the client whose token a request has."""
         named = dict(headers)
         bearer = named.get(b"authorization", b"").removeprefix(b"Bearer ")
         token = named.get(b"x-api-key") or bearer
-        return self._clients.get(token.decode("latin-1"))
+        return self._by_token.get(token.decode("latin-1"))
 
     async def ask(self, request: h11.Request, body: bytes) -> Answer:
         """Send a request of an agent on."""
         headers = [(name, value) for name, value in request.headers if name not in _NOT_SENT_ON]
         headers.append((b"accept-encoding", b"identity"))  # so that answers can be read here
+        assert self._service is not None
         return await self._service.ask(request.method, request.target, headers, body)
 
     def hide_keys(self, data: bytes) -> bytes:
@@ -124,11 +203,19 @@ class Relay:
         return data
 
     @staticmethod
-    def report(client: str, kind: str, **fields: Any) -> None:
-        """Report to the server; a server that does not read loses reports and delays nothing."""
-        line = json.dumps({"client": client, "kind": kind, **fields}) + "\n"
-        with contextlib.suppress(BlockingIOError):
-            os.write(1, line.encode())  # whole or not at all: it is short
+    def report(client: _Client, kind: Kind, **fields: Any) -> None:
+        """Report to the server."""
+        _write_line({"client": client.id, "kind": kind, **fields})
+
+
+def _write_line(report: Mapping[str, Any]) -> None:
+    """Write a line to the server; a server that does not read loses lines and delays nothing."""
+    with contextlib.suppress(BlockingIOError):
+        os.write(1, json.dumps(report).encode() + b"\n")  # whole or not at all: it is short
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 class _Conversation:
@@ -152,16 +239,17 @@ class _Conversation:
         try:
             while True:
                 request, body = await self._read()
+                self._relay.read_orders()
                 client = self._relay.client_of(list(request.headers))
-                mark = self._relay.marks.get(client or "")
                 if client is None:
                     await self._answer(HTTPStatus.UNAUTHORIZED, "application/json", _NO_TOKEN)
                 elif request.method != b"POST" or not _SERVED.fullmatch(request.target):
                     await self._answer(HTTPStatus.NOT_FOUND, "application/json", _NOT_SERVED)
-                elif mark is not None and mark in body:
+                elif client.mark is not None and client.mark in body:
                     await self._answer(HTTPStatus.OK, "text/event-stream", warm_up_answer(body))
                 else:
-                    await self._exchange(client, request, body)
+                    await client.free.wait()
+                    await self._exchange(_Call(self._relay, client, request.target), request, body)
                 if not state.our_state is state.their_state is h11.DONE:
                     break
                 state.start_next_cycle()
@@ -198,30 +286,37 @@ class _Conversation:
         head = h11.Response(status_code=status, headers=headers)
         await self._send(head, h11.Data(data=body), h11.EndOfMessage())
 
-    async def _exchange(self, client: str, request: h11.Request, body: bytes) -> None:
-        try:
-            answer = await self._relay.ask(request, body)
-        except ServiceUnreachable as exc:
-            self._relay.report(client, "unreachable", detail=str(exc))
-            self._writer.transport.abort()
-            raise EOFError from exc
-        self._protocol.answer = answer
-        try:
-            await self._pass_on(client, request, answer)
-        except (OSError, h11.ProtocolError) as exc:
-            if not self._writer.is_closing():  # else the agent left
-                self._relay.report(client, "cut", detail="ECONNRESET")
-            raise EOFError from exc
-        finally:
-            self._protocol.answer = None
+    async def _exchange(self, call: "_Call", request: h11.Request, body: bytes) -> None:
+        with call:
+            try:
+                answer = await self._relay.ask(request, body)
+            except ServiceUnreachable as exc:
+                call.report(exc.kind, detail=exc.detail)
+                self._writer.transport.abort()
+                raise EOFError from exc
+            self._protocol.answer = answer
+            try:
+                await self._pass_on(call, answer)
+            except (OSError, h11.ProtocolError) as exc:
+                if not self._writer.is_closing():  # else the agent left
+                    call.report("cut", detail="ECONNRESET")
+                raise EOFError from exc
+            finally:
+                self._protocol.answer = None
 
-    async def _pass_on(self, client: str, request: h11.Request, answer: Answer) -> None:
+    async def _pass_on(self, call: "_Call", answer: Answer) -> None:
         named = {name: value.decode("latin-1") for name, value in answer.headers}
+        if HTTPStatus.MULTIPLE_CHOICES <= answer.status < HTTPStatus.BAD_REQUEST:
+            # the agent would take the conversation there by itself
+            answer.abort()
+            place = _origin(named.get(b"location", ""))
+            call.report("redirected", status=answer.status, detail=place)
+            await self._answer(HTTPStatus.BAD_REQUEST, "application/json", _REDIRECTED)
+            return
         if answer.status >= HTTPStatus.BAD_REQUEST:
-            wait = named.get(b"retry-after", "")
-            wait_s = float(wait) if wait.isdecimal() else None
-            self._relay.report(client, "refused", status=answer.status, retry_after_s=wait_s)
-        is_read = b"/messages" in request.target and answer.status == HTTPStatus.OK
+            wait_s = _seconds_to_wait(named.get(b"retry-after", ""))
+            call.report("refused", status=answer.status, retry_after_s=wait_s)
+        is_read = call.is_message and answer.status == HTTPStatus.OK
         reader = AnswerReader(named.get(b"content-type", "")) if is_read else None
         dropped = _HOP_BY_HOP | ({b"content-length"} if reader and reader.may_change else set())
         headers = [(name, value) for name, value in answer.headers if name not in dropped]
@@ -232,32 +327,98 @@ class _Conversation:
             chunk = self._relay.hide_keys(received)
             if data := reader.take(chunk) if reader else chunk:
                 pending.append(h11.Data(data=data))
-            await self._send(*pending)
+            if reader is None or reader.has_content:
+                call.hear()
+            call.report_fault(reader)
+            await self._send(*pending, call=call)
             pending.clear()
-        await self._send(h11.Data(data=reader.end() if reader else b""), h11.EndOfMessage())
-        if reader is not None and reader.fault is not None:
-            self._relay.report(client, reader.fault)
+        rest = reader.end() if reader else b""
+        call.report_fault(reader)
+        await self._send(h11.Data(data=rest), h11.EndOfMessage())
 
-    async def _send(self, *events: h11.Event) -> None:
+    async def _send(self, *events: h11.Event, call: "_Call | None" = None) -> None:
         self._writer.write(b"".join(self._state.send(event) or b"" for event in events))
-        await self._writer.drain()
+        if call is not None and self._writer.transport.get_write_buffer_size():
+            with call.blocked():
+                await self._writer.drain()
+        else:
+            await self._writer.drain()
 
 
-def _read_orders(relay: Relay, loop: asyncio.AbstractEventLoop) -> None:
-    for line in sys.stdin:
-        loop.call_soon_threadsafe(relay.obey, json.loads(line))
-    os._exit(0)
+class _Call:
+    """A request to the service, while the block runs."""
+
+    def __init__(self, relay: Relay, client: _Client, target: bytes) -> None:
+        self._relay = relay
+        self._client = client
+        self._told = False
+        self.is_message = _MESSAGES.fullmatch(target) is not None
+        """The request is for an answer of the model."""
+
+    def __enter__(self) -> None:
+        self._client.open_calls += self.is_message
+        self.hear()
+
+    def __exit__(self, *_: object) -> None:
+        self._client.open_calls -= self.is_message
+
+    def hear(self) -> None:
+        """Note that the service sent content."""
+        self._client.heard_at = _now()
+
+    @contextlib.contextmanager
+    def blocked(self) -> Iterator[None]:
+        """Count the time of the block as the agent's, which does not read."""
+        began, client = _now(), self._client
+        client.blocked += 1
+        try:
+            yield
+        finally:
+            client.blocked -= 1
+            client.heard_at += _now() - began
+
+    def report(self, kind: Kind, **fields: Any) -> None:
+        """Report a failure of the service; only the first one of a call."""
+        if self.is_message and not self._told:
+            self._told = True
+            self._relay.report(self._client, kind, **fields)
+
+    def report_fault(self, reader: AnswerReader | None) -> None:
+        """Report what is wrong with the answer, once it is known."""
+        if reader is not None and reader.fault is not None:
+            self.report(reader.fault, status=reader.status)
+
+
+def _origin(location: str) -> str:
+    """Return where a redirection leads, without path and password; empty if to the same server."""
+    try:
+        split = urlsplit(location)
+        port = f":{split.port}" if split.port else ""
+    except ValueError:
+        return ""
+    return f"{split.scheme}://{split.hostname}{port}" if split.scheme and split.hostname else ""
+
+
+def _seconds_to_wait(retry_after: str) -> float | None:
+    """Return the seconds of a `Retry-After`, which may be a date; None if it is neither."""
+    try:
+        return max(0.0, float(retry_after))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
+    except ValueError:
+        return None
 
 
 async def _serve(listener: socket.socket) -> None:
     loop = asyncio.get_running_loop()
-    first = json.loads(sys.stdin.readline())
-    relay = Relay(Target(**first["target"]))
-    for order in first["orders"]:
-        relay.obey(order)
-    threading.Thread(target=_read_orders, args=(relay, loop), daemon=True).start()
+    relay = Relay()
+    relay.read_target()
+    loop.add_reader(0, relay.read_orders)
     server = await loop.create_server(relay.new_connection, sock=listener)
-    await server.serve_forever()
+    async with server:
+        await relay.watch_silence()
 
 
 def main(descriptor: int) -> None:

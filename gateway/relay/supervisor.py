@@ -1,13 +1,14 @@
 """Keeps the relay's process running, and tells it which agents it serves."""
 
+import asyncio
 import contextlib
 import json
 import logging
-import math
 import secrets
 import socket
 import subprocess
 import sys
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
@@ -15,9 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from anyio.abc import ByteReceiveStream, ByteSendStream
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from anyio.streams.text import TextReceiveStream
 
 from gateway.relay.reports import OnReport, ServiceReport
 from gateway.relay.upstream import Target
@@ -29,13 +27,31 @@ _RAN_WELL_S = 5.0
 _LONGEST_PAUSE_S = 5.0
 _FIRST_PAUSE_S = 0.1
 _BACKLOG = 512
+_CHECK_S = 2.0
+"""How often the process is asked for a sign of life."""
+_TRY_S = 0.5
+_TRIES = 10
+"""So often it is asked, with a wait of `_TRY_S` each, before it counts as hung: a server that was held up itself has used one."""
+_FIRST_TRIES = 120
 _PRIVATE = ("ANTHROPIC_", "CLAUDE_", "CANDOR_", "PYTHON")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Client:
-    order: Mapping[str, Any]
+    id: str
+    token: str
     on_report: OnReport
+    mark: str | None = None
+    is_held: bool = False
+
+    @property
+    def orders(self) -> list[Mapping[str, Any]]:
+        """The orders that make a new process know the client."""
+        return [
+            {"admit": self.token, "client": self.id},
+            {"client": self.id, "mark": self.mark},
+            {"client": self.id, "held": self.is_held},
+        ]
 
 
 class RelayProcess:
@@ -47,37 +63,48 @@ class RelayProcess:
         """The process id; None while none runs."""
         self._listener = listener
         self._target = target
-        self._environ = {k: v for k, v in environ.items() if not k.startswith(_PRIVATE)}
+        self._environ = {
+            name: value
+            for name, value in environ.items()
+            if not name.startswith(_PRIVATE) and not name.lower().endswith("_proxy")
+        }
         self._clients: dict[str, _Client] = {}
-        self._marks: dict[str, Mapping[str, Any]] = {}
-        self._orders: MemoryObjectSendStream[Mapping[str, Any]] | None = None
+        self._stdin: asyncio.StreamWriter | None = None
+        self._heard = anyio.Event()
 
     def admit(self, client_id: str, on_report: OnReport) -> str:
         """Return the token of a new agent; its calls are served until it is revoked."""
-        token = secrets.token_urlsafe(32)
-        order = {"admit": token, "client": client_id}
-        self._clients[client_id] = _Client(order, on_report)
-        self._send(order)
-        return token
+        client = _Client(client_id, secrets.token_urlsafe(32), on_report)
+        self._clients[client_id] = client
+        self._send(client.orders[0])
+        return client.token
 
     def revoke(self, client_id: str) -> None:
         """Serve an agent no more. Idempotent."""
         client = self._clients.pop(client_id, None)
-        self._marks.pop(client_id, None)
         if client is not None:
-            self._send({"revoke": client.order["admit"]})
+            self._send({"revoke": client.token})
 
     def set_warm_up(self, client_id: str, mark: str | None) -> None:
         """Have the relay itself answer the client's requests that hold a mark; None ends this."""
-        order = {"client": client_id, "mark": mark}
-        self._marks[client_id] = order
-        if mark is None:
-            del self._marks[client_id]
-        self._send(order)
+        if (client := self._clients.get(client_id)) is not None:
+            client.mark = mark
+            self._send({"client": client_id, "mark": mark})
+
+    def hold(self, client_id: str, *, is_held: bool) -> None:
+        """Let the client's requests wait until it is no longer held.
+
+        This holds for each request that the agent makes because of anything that it is sent afterwards.
+        """
+        client = self._clients.get(client_id)
+        if client is not None and client.is_held != is_held:
+            client.is_held = is_held
+            self._send({"client": client_id, "held": is_held})
 
     def _send(self, order: Mapping[str, Any]) -> None:
-        if self._orders is not None:
-            self._orders.send_nowait(order)
+        """Write an order at once; a new process gets all of them."""
+        if self._stdin is not None:
+            self._stdin.write(json.dumps(order).encode() + b"\n")
 
     async def ping(self) -> str | None:
         """Return None if the process runs, else a sentence."""
@@ -105,64 +132,62 @@ class RelayProcess:
             f"import sys; sys.path[:] = {[str(_ROOT), *sys.path]!r}; "
             f"from gateway.relay.program import main; main({self._listener.fileno()})"
         )
-        process = await anyio.open_process(
-            [sys.executable, "-I", "-c", start],
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-c", start),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=self._environ,
             pass_fds=[self._listener.fileno()],
             start_new_session=True,  # Ctrl-C at the server's terminal must not reach it
         )
-        orders: MemoryObjectReceiveStream[Mapping[str, Any]]
-        self._orders, orders = anyio.create_memory_object_stream[Mapping[str, Any]](math.inf)
-        self.pid = process.pid
+        self.pid, self._stdin = process.pid, process.stdin
+        orders = [order for client in self._clients.values() for order in client.orders]
+        self._send({"target": asdict(self._target), "orders": orders})
         try:
-            assert process.stdin is not None
             assert process.stdout is not None
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._write, process.stdin, orders)
-                await self._read(process.stdout)
+                tasks.start_soon(self._check, process)
+                async for line in process.stdout:
+                    self._take(line)
                 tasks.cancel_scope.cancel()
+            for client in list(self._clients.values()):
+                client.on_report(ServiceReport(kind="relay_lost"))
         finally:
-            self._orders.close()
-            orders.close()
-            self.pid, self._orders = None, None
+            self.pid, self._stdin = None, None
             with anyio.CancelScope(shield=True):
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
-                await process.aclose()
+                await process.wait()
 
-    async def _write(
-        self, stdin: ByteSendStream, orders: MemoryObjectReceiveStream[Mapping[str, Any]]
-    ) -> None:
-        clients = [client.order for client in self._clients.values()]
-        first = {"target": asdict(self._target), "orders": [*clients, *self._marks.values()]}
-        try:
-            await stdin.send(_line(first))
-            async for order in orders:
-                await stdin.send(_line(order))
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            return  # it has ended, which the reader notices
+    async def _check(self, process: Process) -> None:
+        """Ask the process for signs of life until it gives none; kill it then."""
+        tries = _FIRST_TRIES  # it is starting
+        while await self._gives_sign(tries):
+            tries = _TRIES
+            await anyio.sleep(_CHECK_S)
+        _log.warning("relay_hung")
+        process.kill()
 
-    async def _read(self, stdout: ByteReceiveStream) -> None:
-        rest = ""
-        async for text in TextReceiveStream(stdout, errors="replace"):
-            *lines, rest = (rest + text).split("\n")
-            for line in lines:
-                self._take(line)
+    async def _gives_sign(self, tries: int) -> bool:
+        self._heard = anyio.Event()
+        for _ in range(tries):
+            self._send({"ping": True})
+            with anyio.move_on_after(_TRY_S):
+                await self._heard.wait()
+                return True
+        return False
 
-    def _take(self, line: str) -> None:
+    def _take(self, line: bytes) -> None:
         """Pass a report on; what is no report is an error of the process."""
+        self._heard.set()
         try:
-            report = json.loads(line)
-            client = self._clients.get(report.pop("client"))
-            if client is not None:
-                client.on_report(ServiceReport(**report))
+            if report := json.loads(line):
+                client = self._clients.get(report.pop("client"))
+                if client is not None:
+                    client.on_report(ServiceReport(**report))
         except (ValueError, TypeError, AttributeError, KeyError):
-            _log.warning("relay_fault", extra={"line": line})
-
-
-def _line(order: Mapping[str, Any]) -> bytes:
-    return json.dumps(order).encode() + b"\n"
+            _log.warning("relay_fault", extra={"line": line.decode(errors="replace").rstrip()})
 
 
 @asynccontextmanager

@@ -14,6 +14,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import certifi
 import h11
 
+from gateway.relay.reports import Kind
+
 READ_BYTES = 65_536
 _CONNECT_S = 30.0
 _PORTS = {"http": 80, "https": 443}
@@ -26,7 +28,13 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class ServiceUnreachable(Exception):
-    """No answer began; the text is the reason."""
+    """No answer began."""
+
+    def __init__(self, exc: Exception, beginning: bytes = b"") -> None:
+        no_http = beginning != b"HTTP/"[: len(beginning)]
+        self.kind: Kind = "not_messages" if no_http else "unreachable"
+        self.detail = "" if no_http else _reason(exc)
+        """Why, such as ECONNREFUSED."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +57,8 @@ class _Connection:
         self.writer = writer
         self.state = h11.Connection(h11.CLIENT, max_incomplete_event_size=READ_BYTES * 4)
         self.kept_at = 0.0
+        self.beginning = b""
+        """The first five bytes of the response."""
 
     @property
     def is_open(self) -> bool:
@@ -61,7 +71,9 @@ class _Connection:
             event = self.state.next_event()
             if event is not h11.NEED_DATA:
                 return event  # type: ignore[return-value]  # never NEED_DATA
-            self.state.receive_data(await self.reader.read(READ_BYTES))
+            data = await self.reader.read(READ_BYTES)
+            self.beginning = (self.beginning + data[:5])[:5]
+            self.state.receive_data(data)
 
     def close(self) -> None:
         self.writer.transport.abort()
@@ -119,11 +131,12 @@ class Service:
             ServiceUnreachable: no answer began.
         """
         connection = await self._connect()
+        connection.beginning = b""
         try:
             return await self._ask(connection, method, path, headers, body)
         except (OSError, h11.ProtocolError, EOFError) as exc:
             connection.close()
-            raise ServiceUnreachable(_reason(exc)) from exc
+            raise ServiceUnreachable(exc, connection.beginning) from exc
         except BaseException:
             connection.close()
             raise
@@ -178,7 +191,7 @@ class Service:
             async with asyncio.timeout(_CONNECT_S):
                 return _Connection(*await self._open())
         except (OSError, EOFError) as exc:  # TimeoutError and SSLError are OSErrors
-            raise ServiceUnreachable(_reason(exc)) from exc
+            raise ServiceUnreachable(exc) from exc
 
     async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         proxy, host = self._proxy, self._url.hostname or ""

@@ -71,7 +71,7 @@ class ServiceWatch:
     def _silent_s(self, run: AgentRun) -> float:
         if self._context.evidence.has_open_calls:
             return 0.0
-        return max(0.0, anyio.current_time() - max(run.heard_at, self._retry_at))
+        return max(0.0, anyio.current_time() - max(run.silent_since, self._retry_at))
 
 
 _GIVE_UP_GRACE_S = 2.0

@@ -211,7 +211,7 @@ class ScriptedRun:
         self._own = {server.full_name(tool) for server in servers for tool in server.tools}
         self._uuid = str(uuid.uuid4())
         self._queue = EventQueue()
-        self.heard_at = anyio.current_time()
+        self.silent_since = anyio.current_time()
         self._begun = False
         self._stop = anyio.Event()
         self._lost = anyio.Event()
@@ -279,7 +279,7 @@ class ScriptedRun:
         )
 
     def _emit(self, event: EngineEvent) -> None:
-        self.heard_at = anyio.current_time()
+        self.silent_since = anyio.current_time()
         self._queue.put(event)
 
     async def _play(self) -> RunFinished:

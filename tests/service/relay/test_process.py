@@ -30,6 +30,10 @@ async def main():
 
 anyio.run(main)
 """
+ANSWER = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 15\r\n\r\n"
+    b'{"content": []}'
+)
 
 
 def kill(agent: Agent) -> int:
@@ -95,3 +99,53 @@ def test_it_ends_when_its_server_is_killed() -> None:
         relay = psutil.Process(int(server.stdout.readline()))
         server.kill()
         relay.wait(10)
+
+
+async def test_a_held_agent_waits_until_it_is_free() -> None:
+    asked: list[str] = []
+
+    async def handle(stream: SocketStream) -> None:
+        while True:
+            asked.append((await read_request(stream))[0])
+            await stream.send(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+
+    async with service(handle) as url, relayed(url) as agent:
+        for _ in range(20):  # what is asked after an order must not overtake it
+            agent.relay.hold("agent-1", is_held=True)
+            with anyio.move_on_after(0.05):
+                async with agent.ask():
+                    pass
+        assert asked == []
+        kill(agent)
+        async with anyio.create_task_group() as tasks:
+            answered = anyio.Event()
+
+            async def ask() -> None:
+                async with agent.ask() as answer:
+                    assert await answer.aread() == b"ok"
+                answered.set()
+
+            tasks.start_soon(ask)
+            with anyio.move_on_after(2):
+                await answered.wait()
+            assert (asked, answered.is_set()) == ([], False), "the new process knows of no hold"
+            agent.relay.hold("agent-1", is_held=False)
+        assert len(asked) == 1
+
+
+async def test_a_hung_relay_is_replaced_and_the_agents_are_told() -> None:
+    async def handle(stream: SocketStream) -> None:
+        while True:
+            await read_request(stream)
+            await stream.send(ANSWER)
+
+    async with service(handle) as url, relayed(url) as agent:
+        async with agent.ask() as answer:
+            await answer.aread()
+        hung = agent.relay.pid
+        assert hung is not None
+        os.kill(hung, signal.SIGSTOP)
+        async with agent.ask() as answer:  # the connection waits for the new process
+            assert await answer.aread() == b'{"content": []}'
+        assert agent.relay.pid not in {None, hung}
+        assert [report.kind for report in agent.reports] == ["relay_lost"]

@@ -301,16 +301,16 @@ async def test_whatever_the_agent_sends_is_heard() -> None:
     piece = {"type": "content_block_delta", "delta": {"type": "input_json_delta"}}
     async with opened() as bench:
         run = await bench.begin()
-        run.heard_at = 0
+        run.silent_since = 0
         bench.sdk.give(StreamEvent(uuid="u", session_id="s", event=piece))
-        await until(lambda: run.heard_at > 0)
-        assert run.heard_at <= anyio.current_time()
+        await until(lambda: run.silent_since > 0)
+        assert run.silent_since <= anyio.current_time()
 
 
 async def test_an_agent_that_compacts_is_not_silent() -> None:
     async with opened() as bench:
         run = await bench.begin()
         bench.sdk.give(SystemMessage(subtype="status", data={"status": "compacting"}))
-        await until(lambda: run.heard_at == math.inf)
+        await until(lambda: run.silent_since == math.inf)
         bench.sdk.give(SystemMessage(subtype="status", data={"status": None}))
-        await until(lambda: run.heard_at < math.inf)
+        await until(lambda: run.silent_since < math.inf)

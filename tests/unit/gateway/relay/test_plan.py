@@ -96,6 +96,8 @@ def start(name: Any, kind: str = "tool_use") -> dict[str, Any]:
 
 
 BEGIN = event({"type": "message_start", "message": {}})
+END = event({"type": "message_stop"})
+PING = event({"type": "ping"})
 
 
 def read(content_type: str, *pieces: bytes) -> tuple[bytes, str | None]:
@@ -107,9 +109,11 @@ def read(content_type: str, *pieces: bytes) -> tuple[bytes, str | None]:
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 def test_an_answer_passes_unchanged_however_it_is_cut(size: int) -> None:
     text = {"type": "content_block_delta", "delta": {"text": 'tool_use "content_block_start" 你'}}
-    whole = (
-        BEGIN + event(start("Bash")) + event(text) + event(start(5, "server")) + b": end\r\n\r\nx"
+    parts = (
+        *(BEGIN, event(start("Bash")), event(text), event(start(5, "server")), END),
+        b": end\r\n\r\nx",
     )
+    whole = b"".join(parts)
     pieces = [whole[n : n + size] for n in range(0, len(whole), size)]
     assert read(STREAM, *pieces) == (whole, None)
 
@@ -153,3 +157,29 @@ def test_what_is_no_answer_is_noticed_and_passes(content_type: str, body: bytes)
 def test_an_endless_line_is_passed_on() -> None:
     line = b"data: " + b"x" * 3_000_000
     assert read(STREAM, line, line)[0] == line * 2
+
+
+def test_a_stream_that_ends_early_is_noticed() -> None:
+    assert read(STREAM, BEGIN + event(start("Bash"))) == (BEGIN + event(start("Bash")), "cut")
+
+
+def test_an_error_in_the_stream_is_noticed_at_once() -> None:
+    reader = AnswerReader(STREAM)
+    text = {"type": "content_block_delta", "delta": {"text": '{"type": "error"}'}}
+    reader.take(BEGIN + event(text))
+    before = reader.fault
+    reader.take(event({"type": "error", "error": {"type": "rate_limit_error"}}))
+    assert (before, reader.fault, reader.status) == (None, "refused", 429)
+
+
+@pytest.mark.parametrize(
+    ("piece", "pieces"),
+    [
+        *((PING, 0), (PING + PING, 0), (b": alive\n\n", 0), (b"data: {", 0)),
+        *((BEGIN, 1), (PING + event({"type": "x", "text": "ping"}), 1)),
+    ],
+)
+def test_a_sign_of_life_is_no_content(piece: bytes, pieces: int) -> None:
+    reader = AnswerReader(STREAM)
+    reader.take(piece)
+    assert reader.has_content == bool(pieces)
