@@ -1,8 +1,11 @@
 """One turn in progress: what all turns share, and what is known of this one."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path, PurePath
+from types import MappingProxyType
+from typing import Final
 
 import anyio
 
@@ -23,6 +26,8 @@ from gateway.turns.sanitizer import Mask, OutputSanitizer
 from gateway.turns.sentences import Language, language_of, say
 from gateway.turns.turn_memory import TurnChronicle, TurnMemory
 from memory.clock import Now
+
+_NO_FIELDS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,11 +113,14 @@ class TurnContext:
         """Return a sentence in the person's language."""
         return say(self.language, key, **values)
 
-    def notice(self, code: str, **values: object) -> None:
-        """Report something to the person, now and in the turn result, in the sentence `code`."""
-        self.add_notice(Notice(code, self.say(code, **values)))
+    def notice(self, code: str, fields: Mapping[str, int] = _NO_FIELDS, **values: object) -> None:
+        """Report something to the person, now and in the turn result, in the sentence `code`.
 
-    def add_notice(self, notice: Notice) -> None:
+        `fields` are further fields of the event.
+        """
+        self.add_notice(Notice(code, self.say(code, **values)), fields)
+
+    def add_notice(self, notice: Notice, fields: Mapping[str, int] = _NO_FIELDS) -> None:
         """Report a notice, now and in the turn result."""
         self.evidence.notices.append(notice)
-        self.events.emit("notice", code=notice.code, message=notice.message)
+        self.events.emit("notice", code=notice.code, message=notice.message, **fields)

@@ -23,13 +23,13 @@ from gateway.observability.masking import clip
 from gateway.turns.context import TurnContext
 from gateway.turns.evidence import ToolUse
 from gateway.turns.guards import DoomLoop
+from gateway.turns.reply import describe_failure, report_of
 from gateway.turns.result import tool_fields
 from gateway.turns.sanitizer import StreamMasker, off_loop
 
 HOPELESS = frozenset({400, 401, 403, 404})
 """HTTP statuses of the model's service that retrying does not change."""
 
-_NAMED_STATUSES = frozenset({429, 529})
 _ADDED_CHARS = 200
 """Kept of what the gate added to an input, besides twice the length of what it replaced."""
 
@@ -41,6 +41,10 @@ class EventEmitter:
         self._context = context
         self._doom_loop = doom_loop
         self._apart = ""
+        self._kept_chars = 0
+        """Characters of text that readers have and keep."""
+        self._open_chars = {"text": 0, "thinking": 0}
+        """Characters that readers have of blocks that are not finished."""
         self._text_masker = StreamMasker(context.sanitizer)
         self._thinking_masker = StreamMasker(context.sanitizer)
         self.first_text_s: float | None = None
@@ -64,8 +68,10 @@ class EventEmitter:
                 self._context.journal.write("error", where="service", report=event.report)
             case ModelRetrying():
                 self._retrying(event)
-            case MessageEnded(stop_reason="model_context_window_exceeded"):
-                context.control.stop("context_window")  # the agent would go on asking
+            case MessageEnded():
+                self._open_chars["thinking"] = 0
+                if event.stop_reason == "model_context_window_exceeded":
+                    context.control.stop("context_window")  # the agent would go on asking
             case _:
                 await self._emit_text_event(event)
 
@@ -77,8 +83,11 @@ class EventEmitter:
                 if rest := self._rest_of(event.text):
                     await self._text(rest)
                 self._emit_text(self._text_masker.rest())
+                self._kept_chars += self._open_chars["text"]
+                self._open_chars = dict.fromkeys(self._open_chars, 0)
             case MessageBegun():
-                self._text_masker.rest()  # the answer was broken off and begins again
+                if void := self._void():
+                    self._context.notice("answer_restarted", void)
             case RunFinished() | ClientLost():
                 self._emit_text(self._text_masker.rest())
             case _:
@@ -94,14 +103,15 @@ class EventEmitter:
             return block[len(streamed) :]
         if block.strip() == streamed.strip():
             return ""
-        self._text_masker.rest()
-        self._apart = "\n\n" if self.first_text_s is not None else ""
+        if void := self._void():
+            self._context.notice("answer_restarted", void)
+        self._set_apart()
         return block
 
     async def _text(self, text: str) -> None:
         """Emit a piece of text; a new or restarted block is set apart from the last."""
-        if self.first_text_s is not None and not self._context.evidence.steps.partial:
-            self._apart = "\n\n"
+        if not self._context.evidence.steps.partial:
+            self._set_apart()
         self._emit_text(await self._fed(self._text_masker, text))
 
     async def _fed(self, masker: StreamMasker, text: str) -> str:
@@ -113,15 +123,30 @@ class EventEmitter:
         if self.first_text_s is None:
             self.first_text_s = self._context.elapsed_s
             self._context.parts.pool.text_began()
-        self._context.events.emit("text.delta", text=self._apart + text)
+        text = self._apart + text
+        self._context.events.emit("text.delta", text=text)
+        self._open_chars["text"] += len(text)
         self._apart = ""
+
+    def _set_apart(self) -> None:
+        self._apart = "\n\n" if self._kept_chars + self._open_chars["text"] else ""
 
     def _emit_thinking(self, text: str) -> None:
         if text:
             self._context.events.emit("thinking.delta", text=text)
+            self._open_chars["thinking"] += len(text)
+
+    def _void(self) -> dict[str, int]:
+        """Give up what was shown of unfinished blocks; return what readers must drop, for a notice."""
+        self._text_masker.rest()
+        self._thinking_masker.rest()
+        void = {f"void_{kind}_chars": count for kind, count in self._open_chars.items() if count}
+        self._open_chars = dict.fromkeys(self._open_chars, 0)
+        return void
 
     async def _tool_called(self, call: ToolCalled) -> None:
         context = self._context
+        self._open_chars["thinking"] = 0
         shown = replace(
             call,
             tool_use_id=context.sanitizer.text(call.tool_use_id),
@@ -172,19 +197,14 @@ class EventEmitter:
             context.control.stop("api_error")
         if context.control.is_stopping:
             return
+        seen = context.evidence.service or report_of(event)
         context.notice(
             "model_retrying",
-            what=self._what_failed(event.status),
+            self._void(),
+            what=describe_failure(seen, context.language),
             attempt=event.attempt,
             seconds=f"{event.delay_ms / 1000:.1f}",
         )
-
-    def _what_failed(self, status: int | None) -> str:
-        if status is None:
-            return self._context.say("what_connection")
-        if status in _NAMED_STATUSES:
-            return self._context.say(f"what_{status}")
-        return self._context.say("what_status", status=status)
 
 
 def _short(value: Any, replaced: Any) -> Any:

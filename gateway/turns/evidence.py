@@ -122,7 +122,7 @@ class Evidence:
     retry: ModelRetrying | None = None
     model_failure: ModelFailed | None = None
     service: ServiceReport | None = None
-    """The last failure of the model's service that the relay saw in this run."""
+    """The last failure of the model's service that the relay saw since an answer of this run."""
     model_stop: str | None = None
     """Why the model ended its last message, in its service's own words."""
     finish: RunFinished | ClientLost | None = None
@@ -245,6 +245,7 @@ class Evidence:
             summary=summary,
             started_s=now_s,
         )
+        self.service = None
         self.tools[call.index] = use
         self.steps.add_call(call.index)
         self.last_was_tool = True
@@ -265,6 +266,7 @@ class Evidence:
         match event:
             case ModelRetrying():
                 self.retry = event
+                self.steps.begin_message()
             case ServiceFailed():
                 self.service = event.report
             case ModelFailed():
@@ -291,6 +293,7 @@ class Evidence:
             self.usage["context_tokens"] += event.output_tokens
 
     def _end_block(self, text: str) -> None:
+        self.service = None
         if self.steps.end_text(text):
             self.last_was_tool = False
 

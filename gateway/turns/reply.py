@@ -4,12 +4,14 @@ Order of precedence: what ended the turn from outside (the model's service, a cr
 then text, then failed tools, then a run that broke off, and last "finished without text".
 """
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from gateway.engine.events import RunFinished
+from gateway.engine.events import ModelRetrying, RunFinished
+from gateway.relay.reports import ServiceReport
 from gateway.turns.evidence import SERVICE_FAILURES, Evidence, Notice, StopReason, ToolUse
 from gateway.turns.sentences import Language, say
 
@@ -26,42 +28,79 @@ _BY_KIND = {
 _BY_STATUS = {400: "api_400", 401: "api_401", 402: "api_credit", 403: "api_403", 404: "api_404"}
 _BY_STATUS |= {429: "api_429", 503: "api_overloaded", 529: "api_overloaded"}
 _SERVER_ERRORS = range(500, 600)
-_TOO_MANY_REQUESTS = 429
 _LONG_WAIT_S = 10.0
+"""Longer than the agent program waits by itself."""
 _NETWORK_CODE = re.compile(r"\((E[A-Z]+|[A-Z]+(?:_[A-Z]+)+)\)")
 _CONNECTION_CUT = frozenset({"", "ECONNRESET", "ECONNABORTED", "EPIPE"})
 
 
 def api_status(evidence: Evidence) -> int | None:
     """Return the HTTP status with which the model's service failed last, if one was reported."""
+    if evidence.service is not None:
+        return evidence.service.status
     finish = evidence.finish
     if isinstance(finish, RunFinished) and finish.api_error_status:
         return finish.api_error_status
-    if evidence.service is not None and evidence.service.kind == "refused":
-        return evidence.service.status
     if evidence.model_failure is not None or evidence.retry is None:
         return None
     return evidence.retry.status
 
 
-def describe_service_failure(evidence: Evidence, silence_s: float) -> Sentence:
+def report_of(retry: ModelRetrying) -> ServiceReport:
+    """Return what the agent program's own words say of a failure that the relay did not see."""
+    wait_s = retry.delay_ms / 1000
+    return ServiceReport(
+        kind="refused" if retry.status else "cut",
+        status=retry.status,
+        retry_after_s=wait_s if wait_s >= _LONG_WAIT_S and retry.status else None,
+    )
+
+
+def describe_failure(report: ServiceReport, language: Language) -> str:
+    """Return what the relay saw of a failure in a few words, without a full stop."""
+    match report.kind:
+        case "refused" if report.status in {429, 529}:
+            what = say(language, f"what_{report.status}")
+        case "refused" | "redirected":
+            what = say(language, "what_status", status=report.status)
+        case "not_messages" | "relay_lost":
+            what = say(language, f"what_{report.kind}")
+        case _ if report.detail in _CONNECTION_CUT:
+            what = say(language, "what_connection")
+        case _:
+            what = say(language, "what_unreachable", code=report.detail)
+    if report.retry_after_s:
+        wait = describe_duration(report.retry_after_s, language)
+        what = say(language, "what_wait", what=what, wait=wait)
+    return what
+
+
+def describe_duration(seconds: float, language: Language) -> str:
+    """Return a duration in whole seconds, minutes or hours, rounded up."""
+    for unit, length_s in (("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length_s:
+            return say(language, unit, count=math.ceil(seconds / length_s))
+    return say(language, "seconds", count=math.ceil(seconds))
+
+
+def describe_service_failure(evidence: Evidence, ending: "Ending") -> Sentence:
     """Choose the sentence for a turn that the model's service ended."""
     if evidence.stopped_by == "model_timeout":
-        return "model_timeout", {"seconds": f"{silence_s:g}"}
-    if evidence.prompt_too_long:
-        return "api_too_long", {}
+        return "model_timeout", {"seconds": f"{ending.silence_s:g}"}
     if evidence.context_full:
-        return "api_context_window", {}
+        return "api_too_long" if evidence.prompt_too_long else "api_context_window", {}
     kind = evidence.model_failure.kind if evidence.model_failure else ""
-    status = api_status(evidence)
+    status, seen = api_status(evidence), evidence.service
     if kind == "billing_error":
         return "api_credit", {}
+    if seen is not None and seen.kind == "redirected":
+        place = f" ({seen.detail})" if seen.detail else ""
+        return "api_redirected", {"status": status, "place": place}
     if status is None:
         return _without_status(evidence, kind)
-    if status == _TOO_MANY_REQUESTS and evidence.retry is not None:
-        wait_s = evidence.retry.delay_ms / 1000
-        if evidence.stopped_by is not None and wait_s >= _LONG_WAIT_S:
-            return "api_429_wait", {"seconds": f"{wait_s:g}"}
+    told = seen or (report_of(evidence.retry) if evidence.retry else None)
+    if told is not None and (told.retry_after_s or 0) >= _LONG_WAIT_S:
+        return "api_wait", {"what": describe_failure(told, ending.language)}
     if status in _BY_STATUS:
         return _BY_STATUS[status], {"status": status, "model": evidence.model}
     return "api_5xx" if status in _SERVER_ERRORS else "api_other", {"status": status}
@@ -69,18 +108,20 @@ def describe_service_failure(evidence: Evidence, silence_s: float) -> Sentence:
 
 def _without_status(evidence: Evidence, kind: str) -> Sentence:
     """Choose for a failure without an HTTP status: of the network, or a 200 that is no answer."""
-    if kind in _BY_KIND:
-        return _BY_KIND[kind], {"model": evidence.model}
     seen = evidence.service
-    if kind == "unknown" or (
-        seen and seen.kind == "not_messages"
-    ):  # the connection was there, and so was a body
-        return "api_not_messages", {}
-    if seen is not None and seen.detail:
+    if seen is None and kind in _BY_KIND:
+        return _BY_KIND[kind], {"model": evidence.model}
+    if seen.kind == "not_messages" if seen else kind == "unknown":
+        return "api_not_messages", {}  # the connection was there, and so was a body
+    if seen is not None and seen.kind == "relay_lost":
+        return "api_relay_lost", {}
+    if seen is not None:
         code = seen.detail
     else:
         found = _NETWORK_CODE.search(evidence.model_failure.text if evidence.model_failure else "")
         code = found[1] if found else ""
+    if "CERTIFICATE" in code or "SSL" in code or "TLS" in code:
+        return "api_tls", {"code": code}
     key = "api_connection" if code in _CONNECTION_CUT else "api_unreachable"
     return key, {"code": f" ({code})" if code else ""}
 
@@ -277,7 +318,7 @@ def _ending_key(
     reason = stop_reason_of(evidence, ending)
     if outcome == "engine_failed":
         if reason in {*SERVICE_FAILURES, "context_window"}:
-            return describe_service_failure(evidence, ending.silence_s)
+            return describe_service_failure(evidence, ending)
         return _fault_key(ending.cause), {"which": ending.untrusted}
     if reason == "user_interrupt":
         return _interrupt_key(ending.cause), {}

@@ -66,6 +66,15 @@ class Steps:
         """Drop what an unfinished answer wrote."""
         self._steps = [step for step in self._steps if not isinstance(step, _Text) or step.is_done]
 
+    def drop_last(self, chars: int, *, is_thinking: bool) -> None:
+        """Drop the last characters of the text, or of the thinking."""
+        for step in reversed(self._steps):
+            if isinstance(step, _Text) and step.is_thinking == is_thinking:
+                dropped = min(chars, len(step.text))
+                step.text = step.text[: len(step.text) - dropped]
+                chars -= dropped
+        self._steps = [step for step in self._steps if not isinstance(step, _Text) or step.text]
+
     def drop_partial(self) -> None:
         """Drop the text of the block that is being written."""
         block = self._open_text()

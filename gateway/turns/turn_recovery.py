@@ -65,6 +65,8 @@ def _take(evidence: Evidence, kind: str, data: dict[str, Any]) -> None:
             use.output, use.ran = data.get("output") or "", data.get("ran")
         case "notice":
             evidence.notices.append(Notice(data["code"], data["message"]))
+            evidence.steps.drop_last(data.get("void_text_chars", 0), is_thinking=False)
+            evidence.steps.drop_last(data.get("void_thinking_chars", 0), is_thinking=True)
         case _:
             return
 

@@ -71,6 +71,25 @@ def test_endings_without_an_answer_each_have_their_own_words(talk: ChatPage) -> 
         expect(turn.outcome).to_contain_text(words)
 
 
+def test_what_an_answer_that_broke_off_had_shown_is_dropped_while_it_comes_again(
+    talk: ChatPage,
+) -> None:
+    first = {
+        "drop": True,
+        "after_chars": 240,
+        "delta_delay_ms": 120,
+        "text": "A beginning \U0001f642 that nobody will read again. " * 9,
+    }
+    again = {"text": "It is told again, slowly. " * 9, "delta_delay_ms": 300}
+    talk.send(script(first, again))
+    expect(talk.turn.live.filter(has_text="It is told again")).to_have_count(1)
+    shown, asked = talk.turn.at.inner_text(), talk.turn.message.inner_text()
+    expect(talk.turn.outcome).to_have_count(0)
+    assert shown.count("A beginning") == asked.count("A beginning")
+    talk.turn.expect_end("answered")
+    assert any(text.startswith("A beginning") for text in talk.text_seen)
+
+
 def test_a_failing_model_service_is_told_while_it_fails(talk: ChatPage) -> None:
     talk.send(script({"status": 529, "times": 2}, {"text": "At last."}))
 

@@ -164,57 +164,6 @@ async def test_an_overload_is_told_while_it_lasts_and_waited_out(
         assert re.fullmatch(told, message)
 
 
-LASTING = {
-    "429": (
-        {"status": 429},
-        "The model's service kept refusing because of too many requests (429).",
-    ),
-    "500": ({"status": 500}, "The model's service kept failing with an error of its own (500)."),
-    "529": ({"status": 529}, "The model's service was overloaded and stayed so (529)."),
-    "dropped": (
-        {"drop": True},
-        "The connection to the model's service kept failing (ECONNRESET).",
-    ),
-    "dropped in an answer": (
-        {"drop": True, "after_chars": 30},
-        "The connection to the model's service kept failing (ECONNRESET).",
-    ),
-}
-
-
-@pytest.mark.parametrize(("step", "sentence"), LASTING.values(), ids=LASTING.keys())
-async def test_a_failure_that_lasts_ends_in_a_sentence(
-    server: LiveServer, conversation: str | None, step: dict[str, Any], sentence: str
-) -> None:
-    steps = (bash("ls memory"), {**step, "times": 50}, {"text": "never said"})
-    result, types = await ask(server, conversation, script(*steps))
-    assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "api_error")
-    assert sentence in result["reply"]
-    assert "never said" not in result["reply"]
-    assert [tool["status"] for tool in result["tools"]] == ["ok"]
-    assert [code for code, _ in notices(result)] == ["model_retrying"] * RETRIES
-    assert types[-1] == "turn.completed"
-
-
-BODIES = {
-    "json": {"raw": "{not json"},
-    "events": {"raw": "event: x\ndata: {oops\n\n", "content_type": "text/event-stream"},
-    "a page": {"raw": "<html>Sign in</html>", "content_type": "text/html"},
-    "another API": {"raw": '{"choices": [{"message": {"content": "hi"}}]}'},
-}
-
-
-@pytest.mark.parametrize("step", BODIES.values(), ids=BODIES.keys())
-async def test_a_body_that_is_no_answer_is_not_called_a_lost_connection(
-    server: LiveServer, conversation: str | None, step: dict[str, Any]
-) -> None:
-    result, _ = await ask(server, conversation, script({**step, "times": 50}))
-    assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "api_error")
-    assert result["reply"].startswith(
-        "The model's service answered with something that is not the Messages API."
-    )
-
-
 CREDIT = "Your credit balance is too low to access the Anthropic API."
 TOO_LONG = "prompt is too long: 215000 tokens > 200000 maximum"
 
@@ -234,23 +183,6 @@ async def test_a_refusal_with_a_known_reason_has_its_own_sentence(
     result, _ = await ask(server, conversation, script(step))
     assert (result["outcome"], result["stop_reason"]) == ("engine_failed", stop_reason)
     assert result["reply"].startswith(sentence)
-
-
-async def test_an_error_event_in_a_stream_is_retried_and_the_answer_streamed_whole(
-    server: LiveServer, conversation: str | None
-) -> None:
-    """The agent asks again without streaming; what was not streamed comes in one piece."""
-    text = "The whole answer, from its beginning to its end."
-    for start in (text, "Something else that was begun."):
-        cut = {"status": 529, "after_chars": 14, "text": start}
-        async with (
-            server.client() as client,
-            client.stream(script(cut, {"text": text}), conversation) as events,
-        ):
-            told = await events.rest()
-        assert (told[-1].data["outcome"], told[-1].data["reply"]) == ("answered", text)
-        streamed = "".join(item.data["text"] for item in told if item.type == "text.delta")
-        assert streamed == text if start == text else streamed.endswith("\n\n" + text)
 
 
 @pytest.mark.parametrize(
@@ -327,18 +259,6 @@ async def test_silence_and_lasting_failure_end_within_the_limit(
             assert 0 < len(notices(result)) < 10
         result, _ = await ask(server, conversation, script({"text": "Back."}))
         assert result["reply"] == "Back."
-
-
-async def test_an_answer_that_was_cut_off_and_begun_again_is_there_once(
-    server: LiveServer, conversation: str | None
-) -> None:
-    text = "The whole answer, from its beginning to its end."
-    cut = {"drop": True, "after_chars": 30, "text": text, "delta_delay_ms": 60}
-    steps = (cut, {"text": text})
-    result, types = await ask(server, conversation, script(*steps))
-    assert (result["outcome"], result["reply"]) == ("answered", text)
-    assert types.count("notice") == 1
-    assert types.index("text.delta") < types.index("notice")
 
 
 async def test_an_answer_at_the_output_limit_is_an_answer_with_a_notice(

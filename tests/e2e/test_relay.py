@@ -1,5 +1,6 @@
 """The relay between real agent processes and a model's service."""
 
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +36,7 @@ def environ(url: str) -> dict[str, str]:
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": KEY,
         "ANTHROPIC_CUSTOM_HEADERS": headers,
-        "HTTP_PROXY": "http://127.0.0.1:9",
+        "HTTP_PROXY": "http://me:pa@ss-of-the-proxy@127.0.0.1:9",
         "NO_PROXY": "127.0.0.1",
     }
 
@@ -68,17 +69,23 @@ async def test_no_agent_and_no_command_of_one_has_the_key(server: LiveServer) ->
     for environment in (*environments, str(relay_of(server).cmdline()), str(relay_of(server).environ())):  # fmt: skip
         assert KEY not in environment
         assert "blue-secret" not in environment
+        assert "ss-of-the-proxy" not in environment
+    assert "'HTTP_PROXY': 'http://127.0.0.1:9'" in environments[0]
 
 
-async def test_a_relay_killed_in_an_answer_is_told_and_the_answer_is_whole(
-    server: LiveServer,
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "hung"])
+async def test_a_relay_lost_in_an_answer_is_told_and_the_answer_is_whole(
+    server: LiveServer, how: signal.Signals
 ) -> None:
     text = "The whole answer, from its beginning to its end, in many pieces. " * 4
-    async with server.client() as client, client.stream(script({"text": text})) as events:
-        await events.until("text.delta")
-        relay_of(server).kill()
-        (*_, last) = await events.rest()
+    async with server.client() as client:
+        async with client.stream(script({"text": text, "delta_delay_ms": 99})) as events:
+            await events.until("text.delta")
+            relay_of(server).send_signal(how)
+            (*_, last) = await events.rest()
         assert (last.data["outcome"], last.data["reply"]) == ("answered", text.strip())
+        (notice,) = last.data["notices"]
+        assert "failed (the server's own connection to it was lost)" in notice["message"]
         result = await client.ask(script({"text": "Again."}), last.data["conversation_id"])
         assert (result["outcome"], result["reply"], result["notices"]) == ("answered", "Again.", [])
 

@@ -52,7 +52,7 @@ function usage(result) {
 }
 
 // What is about to happen is of no use once the turn has ended; its log keeps it.
-const MOMENTARY = new Set(["model_retrying", "model_silent"]);
+const MOMENTARY = new Set(["answer_restarted", "model_retrying", "model_silent"]);
 
 // Each call that did not succeed says so itself, where it happened.
 const isShown = (notice, result) => !MOMENTARY.has(notice.code) && (notice.code !== "tools_failed" || !result.tools?.length);

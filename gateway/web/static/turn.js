@@ -61,7 +61,19 @@ function resolveApproval(turn, data) {
   if (tool?.status === "waiting") Object.assign(tool, { status: "running", startedAt_ms: Date.now() });
 }
 
+/** Drop the last characters (code points) of what was streamed: the model's answer broke off and begins again. */
+function dropLast(turn, kind, count) {
+  for (const segment of turn.segments.filter((known) => known.kind === kind).reverse()) {
+    const characters = [...segment.text];
+    segment.text = characters.slice(0, Math.max(0, characters.length - count)).join("");
+    count = Math.max(0, count - characters.length);
+  }
+  turn.segments = turn.segments.filter((segment) => segment.kind !== kind || segment.text);
+}
+
 function addNotice(turn, data) {
+  if (data.void_text_chars) dropLast(turn, "text", data.void_text_chars);
+  if (data.void_thinking_chars) dropLast(turn, "thinking", data.void_thinking_chars);
   const previous = turn.segments.at(-1);
   // A service that is retried says the same thing again with a new number: the latest one stands.
   if (previous?.kind === "notice" && previous.code === data.code) previous.message = data.message;

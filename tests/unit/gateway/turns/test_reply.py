@@ -268,7 +268,9 @@ def test_of_the_agents_own_text_only_an_error_code_is_shown(text: str, words: st
 def test_a_wait_that_the_service_asked_for_is_named_where_it_ended_the_turn() -> None:
     retry = ModelRetrying(attempt=1, max_attempts=10, delay_ms=300_000, status=429, error="x")
     evidence = evidence_of(retry, broken_off(), stopped_by="api_error")
-    assert "(429) and asked to wait 300 seconds" in build_reply_text(evidence, ending())
+    assert "(429, too many requests; it asks to wait 5 minutes)" in build_reply_text(
+        evidence, ending()
+    )
 
 
 def test_the_last_failure_is_named_and_not_an_earlier_one() -> None:

@@ -37,8 +37,8 @@ MADE_OF_PARTS = {
     *(f"api_{item}" for item in (400, 401, 403, 404, 429)),
     *(f"config_{item}" for item in ("link", "unreadable", "too_large", "too_many")),
     *(f"config_{item}" for item in ("syntax", "unknown_kind")),
-    "what_429",
-    "what_529",
+    *(f"what_{item}" for item in (429, 529, "not_messages", "relay_lost")),
+    *("hours", "minutes", "seconds"),
 }
 """Keys that the code puts together."""
 
