@@ -132,13 +132,6 @@ async def broken() -> str | None:
     raise RuntimeError("secret of /etc")
 
 
-async def test_a_server_is_alive_whatever_its_parts_say(tmp_path: Path) -> None:
-    async with staged(tmp_path, pings={"agent": at_fault}) as stage:
-        answer = await stage.client().get("/healthz")
-        assert (answer.status_code, answer.json()) == (200, {"ok": True})
-        assert (await stage.client().head("/healthz")).status_code == 200
-
-
 async def test_a_server_is_ready_when_each_part_is(tmp_path: Path) -> None:
     async with staged(tmp_path, pings={"agent": fine, "database": fine}) as stage:
         answer = await stage.client().get("/readyz")

@@ -22,17 +22,6 @@ async def test_a_message_starts_a_conversation_and_is_answered_with_a_turn_resul
         assert response.headers["cache-control"] == "no-store"
 
 
-async def test_a_named_conversation_is_gone_on_with(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
-        first = (await client.post("/chat", json={"message": "a"})).json()
-        body = {"message": "b", "conversation_id": first["conversation_id"]}
-        second = (await client.post("/chat", json=body)).json()
-        assert second["conversation_id"] == first["conversation_id"]
-        third = (await client.post("/chat", json={**body, "new_conversation": True})).json()
-        assert third["conversation_id"] != first["conversation_id"]
-
-
 async def test_the_same_key_and_body_give_the_first_result_again(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
         client = stage.client()

@@ -66,16 +66,6 @@ async def test_an_episode_is_stored_found_shown_and_forgotten(tmp_path: Path) ->
         assert await find(client, "why did the nightly import fail?") == []
 
 
-async def test_the_chronicle_keeps_only_that_something_was_forgotten(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
-        item_id = (await write(client))["episode_id"]
-        await client.delete(f"/memory/items/{item_id}")
-        (told,) = (await client.get("/memory/intents?key=memory.forgotten")).json()["intents"]
-        assert "import" not in str(told).lower()
-        assert item_id not in str(told)
-
-
 async def test_what_became_of_an_episode_is_told_by_its_fields(tmp_path: Path) -> None:
     secret = "ghp_" + "a1B2" * 9
     masked = f"The token {secret} is used against http://10.1.2.3/admin to restart the import."

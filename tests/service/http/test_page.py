@@ -11,13 +11,6 @@ from gateway.http.routes.page import WEB_DIR
 from tests.service.http.stage import assert_error, staged
 
 
-async def test_the_page_is_served_without_a_token(tmp_path: Path) -> None:
-    async with staged(tmp_path, users=("ada",)) as stage:
-        answer = await stage.client().get("/")
-        assert answer.headers["content-type"] == "text/html; charset=utf-8"
-        assert answer.text.count("<body>") == 1
-
-
 async def test_every_file_of_the_page_is_served_by_a_type_that_browsers_take(
     tmp_path: Path,
 ) -> None:

@@ -42,17 +42,6 @@ def test_other_tools_run_no_command(checker: Checker) -> None:
     assert check(checker, READ)["verdict"] == "allow"
 
 
-def test_a_denial_says_why_and_what_would_work(checker: Checker) -> None:
-    answer = check(checker, {"tool": "Bash", "input": {"command": "ls ../报告"}})
-    assert answer == {
-        "id": None,
-        "verdict": "deny",
-        "rule": "outside_workspace",
-        "reason": "../报告 is outside the workspace. Use paths inside the workspace, relative to its root.",
-        "runs": None,
-    }
-
-
 def test_a_rule_may_ask(shared_workspace: Path) -> None:
     ask = AskRule(commands=frozenset({"rm"}))
     checker = Checker(replace(shipped_rules(), ask=(ask,)), shared_workspace)
@@ -125,15 +114,6 @@ def test_each_line_is_judged_in_its_own_workspace(checker: Checker, workspace: P
     up = {"tool": "Bash", "input": {"command": "ls main.py"}, "workspace": str(workspace)}
     assert check(checker, {**up, "hook_cwd": f"{workspace}/src"})["verdict"] == "allow"
     assert check(checker, {**up, "hook_cwd": str(workspace.parent)})["rule"] == "cwd_outside"
-
-
-def test_a_relative_workspace_is_below_where_it_was_started(
-    checker: Checker, workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(workspace.parent)
-    told = {"tool": "Bash", "input": {"command": f"cat {workspace}/a.txt"}, "workspace": "ws"}
-    assert check(checker, told)["verdict"] == "allow"
-    assert check(checker, {**told, "workspace": "outdir"})["verdict"] == "deny"
 
 
 def test_settings_of_a_line_hold_for_that_line_alone(checker: Checker) -> None:

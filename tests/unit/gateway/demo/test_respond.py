@@ -46,12 +46,6 @@ def test_a_request_becomes_a_real_call(
     assert calls_of(MODEL.reply(conversation)) == [(name, arguments)]
 
 
-def test_the_closing_words_quote_the_result() -> None:
-    reply = words_of(MODEL.reply(read(user("read a.md"), *called("Read", "1\tone\n2\ttwo"))))
-    assert reply.startswith("This is a.md.\n")
-    assert "```\none\ntwo\n```" in reply
-
-
 @pytest.mark.parametrize(
     ("prompt", "claim", "confession"),
     [("delete a.txt", "I deleted", "That did not work."), ("删除 a.txt", "已删除", "没有成功。")],
@@ -110,17 +104,6 @@ def test_a_typed_skill_is_launched_and_followed_by_noting() -> None:
     assert name == "Glob"
 
 
-def test_memory_files_are_listed_and_then_read_together() -> None:
-    talk = [
-        user("what do you remember"),
-        *called("Glob", "memory/a.md\nmemory/b.yaml\nmemory/c.png"),
-    ]
-    reads = [("Read", {"file_path": "memory/a.md"}), ("Read", {"file_path": "memory/b.yaml"})]
-    assert calls_of(MODEL.reply(read(*talk))) == reads
-    none = [user("what do you remember"), *called("Glob", "No files found")]
-    assert words_of(MODEL.reply(read(*none))).startswith("Nothing is noted in memory yet.")
-
-
 def test_memory_shown_with_the_prompt_is_told_without_the_folders_own_text() -> None:
     shown = f"{HOOK}The message asks about memory. Answer from them."
     readme = "memory/README.md:\n> # Memory\n> \n> - One file a topic."
@@ -175,13 +158,6 @@ def test_what_memory_shows_is_an_answer_or_stands_beside_it() -> None:
         assert expected in words_of(MODEL.reply(read(user(asked), memory)))
 
 
-def test_only_the_first_answer_says_that_it_is_scripted() -> None:
-    first = words_of(MODEL.reply(read(user("my cat is Tom"))))
-    second = words_of(MODEL.reply(read(user("hi"), assistant("x"), user("my cat is Tom"))))
-    assert "scripted" in first
-    assert second == "Noted for this conversation: your cat is Tom."
-
-
 def test_reminders_around_the_prompt_are_not_the_prompt() -> None:
     conversation = read(
         user(reminder("Attribution for git"), reminder(f"{HOOK}likes green"), "list the files"),
@@ -222,42 +198,6 @@ def test_a_notice_after_an_answer_that_left_a_message_is_not_counted_twice() -> 
     notice = user("Output token limit hit. Resume directly — no apology.")
     conversation = read(user("go on"), assistant("cut"), notice)
     assert (conversation.last.text, conversation.last.answered_count) == ("go on", 1)
-
-
-def test_parallel_calls_and_adjacent_messages_are_one_answer() -> None:
-    conversation = read(
-        user("go"),
-        assistant("words"),
-        assistant(tool_use("t1", command="a"), tool_use("t2", "Read", file_path="b")),
-        user(tool_result("t1", "A"), tool_result("t2", "B", is_error=True)),
-    )
-    assert conversation.last.answered_count == 1
-    outcomes = [(o.name, o.text, o.is_error) for o in conversation.last.outcomes]
-    assert outcomes == [("Bash", "A", False), ("Read", "B", True)]
-
-
-def test_a_prompt_after_an_interruption_is_found_in_the_merged_message() -> None:
-    conversation = read(
-        user("first"),
-        assistant(tool_use("t1")),
-        user(
-            tool_result("t1", "rejected", is_error=True),
-            "[Request interrupted by user for tool use]\n",
-            "second\n",
-            "[Request interrupted by user]\n",
-            "third",
-        ),
-    )
-    assert [prompt.text for prompt in conversation.prompts] == ["first", "second", "third"]
-    assert [prompt.answered_count for prompt in conversation.prompts] == [1, 0, 0]
-
-
-def test_a_reminder_inside_a_failed_result_is_taken_out_of_it() -> None:
-    appended = "denied\n\n<system-reminder>\n5 tokens left\n</system-reminder>"
-    conversation = read(
-        user("go"), assistant(tool_use("t1")), user(tool_result("t1", appended, is_error=True))
-    )
-    assert conversation.last.outcomes[0].text == "denied"
 
 
 def test_what_comes_before_a_compaction_is_not_a_prompt() -> None:

@@ -186,12 +186,3 @@ async def test_settings_and_proxies_of_the_environment_are_not_used(
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     async with opened(tmp_path, address) as backend:
         assert await backend.put(item(), "k")
-
-
-async def test_lines_that_are_gone_are_not_found(tmp_path: Path, address: str) -> None:
-    async with opened(tmp_path, address) as backend:
-        await backend.put(item(body="one\ntwo"), "k")
-        await backend.put(item("epi_zh", "三\n四\n五"), "k2")
-        assert (await backend.retrieve("三", ANN, limit=5))[0] == "epi_zh"
-        await backend.forget("epi_zh", (), "f")
-        assert await backend.retrieve("三", ANN, limit=5) == ["epi_en"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memory.cases.case import CaseCaller, HistoryEntry
+from memory.cases.case import HistoryEntry
 from memory.cases.results import CaseRefused
 from tests.conformance.suites.case_values import ANN
 from tests.support.cases import (
@@ -133,46 +133,6 @@ async def test_an_update_that_says_nothing_new_writes_nothing(tmp_path: Path) ->
         assert answer.notes == ("The case says all of that already; nothing was changed.",)
         assert await everything(world) == before
         assert world.told == ["changed"]
-
-
-@pytest.mark.parametrize(
-    "who",
-    [
-        caller("cnv_2", environment="staging"),
-        caller(None, app=None, by="person"),
-    ],
-    ids=["environment", "person"],
-)
-async def test_a_cases_own_scope_survives_every_update(tmp_path: Path, who: CaseCaller) -> None:
-    async with case_world(tmp_path) as world:
-        created = (await world.upsert(caller(), **INCIDENT)).case
-        updated = await world.upsert(who, case_id=created.case_id, diagnosis="seen in more detail")
-        assert updated.status == "updated"
-        await world.vote(who, created.case_id, helpful=True)
-        after = await world.case(created.case_id)
-        assert after.scope == ANN
-        assert after.source_conversation_id == "cnv_1"
-
-
-@pytest.mark.parametrize(
-    "who",
-    [caller(owner="bob"), caller(app="bank")],
-    ids=["owner", "app"],
-)
-async def test_what_is_anothers_is_not_there(tmp_path: Path, who: CaseCaller) -> None:
-    async with case_world(tmp_path) as world:
-        created = (await world.upsert(caller(), **INCIDENT)).case
-        before = await everything(world)
-        for call in (
-            world.upsert(who, case_id=created.case_id, diagnosis="other"),
-            world.vote(who, created.case_id, helpful=True),
-        ):
-            with pytest.raises(CaseRefused) as caught:
-                await call
-            assert caught.value.code == "CASE_NOT_FOUND"
-        assert await everything(world) == before
-        other = await world.upsert(who, **INCIDENT)
-        assert other.status == "created"
 
 
 async def test_secrets_reach_neither_the_case_nor_its_reports_and_history(tmp_path: Path) -> None:

@@ -39,17 +39,6 @@ def test_wilsons_lower_bound_has_the_values_it_should(
     assert round(wilson(helpful, votes), 4) == bound
 
 
-@given(st.integers(0, 300), st.integers(0, 300))
-def test_wilsons_bound_lies_below_the_share_and_grows_with_each_helpful_vote(
-    helpful: int, unhelpful: int
-) -> None:
-    votes = helpful + unhelpful
-    bound = wilson(helpful, votes)
-    assert 0 <= bound <= (helpful / votes if votes else 0) + 1e-12
-    assert bound <= wilson(helpful + 1, votes + 1) + 1e-12
-    assert bound + 1e-12 >= wilson(helpful, votes + 1)
-
-
 def trusted(case: Case, votes: list[Vote], now: datetime = AT) -> float:
     return trust(case, tally_for(case, votes, ANN), now)
 
@@ -111,17 +100,6 @@ def test_another_environment_stands_a_little_below_and_is_told() -> None:
         True,
     ]
     assert order(hits) == ["cas_a", "cas_b", "cas_c"]
-
-
-@pytest.mark.parametrize(
-    "fields", [{"lifecycle": "stale"}, {"lifecycle": "rejected"}, {"confidence": 0.49}]
-)
-def test_defect_4_what_is_stale_rejected_or_doubtful_is_left_out(fields: dict[str, Any]) -> None:
-    hits = [
-        Candidate(case=make_case(case_id="cas_out", **fields), relevance=1.0),
-        Candidate(case=make_case(case_id="cas_in", confidence=0.5), relevance=0.1),
-    ]
-    assert order(hits) == ["cas_in"]
 
 
 def test_why_tells_how_it_was_found_and_what_is_thought_of_it() -> None:

@@ -32,13 +32,6 @@ def alike(
     return SectionSimilarity(symptom=symptom, diagnosis=diagnosis, root_cause=root_cause)
 
 
-def test_the_sections_weigh_a_tenth_a_half_and_two_fifths() -> None:
-    assert weighted(alike(1.0, 0.0, 0.0)) == pytest.approx(0.1)
-    assert weighted(alike(0.0, 1.0, 0.0)) == pytest.approx(0.5)
-    assert weighted(alike(0.0, 0.0, 1.0)) == pytest.approx(0.4)
-    assert weighted(alike(0.5, 0.8, 0.9)) == pytest.approx(0.05 + 0.4 + 0.36)
-
-
 def test_defect_8_a_missing_section_takes_no_weight_with_it() -> None:
     assert weighted(alike(0.9, 0.9, None)) == pytest.approx(0.9)
     assert weighted(alike(1.0, 1.0, None)) == pytest.approx(1.0)

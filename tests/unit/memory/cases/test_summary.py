@@ -24,13 +24,6 @@ def length(one: CaseSummary) -> int:
     return sum(map(len, texts))
 
 
-def test_a_short_case_is_shown_whole() -> None:
-    one = summary(diagnosis="threads wait", root_cause="no index", resolution="add an index")
-    assert one.symptom_summary == "pool exhausted"
-    assert (one.diagnosis_preview, one.diagnosis_len) == ("threads wait", 12)
-    assert (one.root_cause, one.resolution) == ("no index", "add an index")
-
-
 @pytest.mark.parametrize("text", [LONG * 50, "数据库连接池耗尽" * 200])
 def test_a_long_case_is_shown_in_some_five_hundred_characters(text: str) -> None:
     one = summary(symptom=text, diagnosis=text, root_cause=text, resolution=text)

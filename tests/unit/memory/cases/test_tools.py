@@ -12,7 +12,6 @@ import pytest
 
 from memory.assemble import Memory, open_memory
 from memory.cases import unit_of_work
-from memory.cases.caller import sees
 from memory.cases.case import Case, CaseCaller, CaseContent
 from memory.cases.case_reader import CaseReader
 from memory.cases.relations import Nearby
@@ -30,7 +29,6 @@ from memory.plan import MemoryPlan
 from memory.scope import Scope
 from memory.stores.sqlite.cases import SqliteCaseStore
 from policies.secrets import mask_secrets
-from tests.conformance.suites.case_values import case
 from tests.support.cases import INCIDENT, OTHER_INCIDENT, CaseWorld, caller, case_world, ticking
 
 
@@ -164,17 +162,6 @@ async def test_an_id_that_can_be_nobodys_is_told_in_short(tmp_path: Path) -> Non
         answer = await opened.tools.render(caller(), ["x" * 100_000])
         assert isinstance(answer, Refusal)
         assert answer.details == {"missing": ["x" * 100]}
-
-
-def test_only_an_owners_cases_of_the_app_or_of_none_are_seen() -> None:
-    shop, common = case(), case(scope=Scope(owner_id="ann"))
-    assert sees(caller(), shop)
-    assert sees(caller(), common)
-    assert sees(caller(app=None), shop)
-    assert sees(caller(environment="staging"), shop)
-    assert not sees(caller(app="bank"), shop)
-    assert not sees(caller(owner="bob"), shop)
-    assert not sees(caller(owner="bob", app=None), common)
 
 
 async def test_cases_come_whole_in_the_order_of_the_ids(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.episodes.likeness import fingerprint, sketch, tell_the_same, words_of
+from memory.episodes.likeness import sketch, tell_the_same, words_of
 
 BASE = (
     "The nightly backup of the orders database broke because the disk of the backup host was full. "
@@ -106,9 +106,3 @@ def test_like_texts_share_marks_and_realms_share_none() -> None:
     assert len(mine & like) >= 2
     assert not mine & set(sketch(words_of(BASE), "b"))
     assert sketch(words_of("too short for marks"), "a") == ()
-
-
-def test_a_fingerprint_is_of_the_text_and_not_of_its_spaces() -> None:
-    assert fingerprint("r", "a  b\nc") == fingerprint("r", "a b c ")
-    assert fingerprint("r", "a b") != fingerprint("ra", "b")
-    assert fingerprint("r", "A b") != fingerprint("r", "a b")

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from memory.episodes.episode import EpisodeDraft, Sections
@@ -81,20 +80,6 @@ async def test_a_refused_draft_leaves_only_the_turns_mark(tmp_path: Path) -> Non
         assert list(await opened.unremembered()) == []
         rows = await database.rows("SELECT count(*) FROM episodes")
         assert rows[0][0] == 0
-
-
-async def test_two_equal_drafts_at_once_make_one_episode(tmp_path: Path) -> None:
-    async with open_memory(tmp_path) as database:
-        writer, ids = writer_on(database), set[str | None]()
-
-        async def write() -> None:
-            ids.add((await writer.write(draft())).episode_id)
-
-        with anyio.fail_after(30):
-            async with anyio.create_task_group() as group:
-                for _ in range(6):
-                    group.start_soon(write)
-        assert len(ids) == 1
 
 
 async def test_a_dialogues_lines_are_records_of_their_own(tmp_path: Path) -> None:

@@ -36,17 +36,6 @@ def search(connection: sqlite3.Connection, text: str, scope: Scope | None = None
     return asked.run_blocking(connection)
 
 
-@given(ANY_TEXT)
-@example('"')
-@example("NEAR(near title, 2) 部署* OR NOT")
-@example("-start ^start {title} : x")
-@example("\ud800near\udfff\0near")
-def test_no_text_is_a_wrong_question(connection: sqlite3.Connection, text: str) -> None:
-    for row in search(connection, text):
-        assert row.item_id == "a"
-        assert 0 <= row.coverage <= 1
-
-
 @given(ANY_TEXT, ANY_TEXT)
 @example('ann" OR "', "x")
 @example("*", "")

@@ -50,13 +50,6 @@ def test_of_equals_the_younger_comes_first() -> None:
     assert [item.item.id for item in scored] == ["b", "a"]
 
 
-def test_the_best_score_is_one_and_nothing_found_is_nothing() -> None:
-    scored = rank([found("a", 0.3), found("b", 0.2)], NOW)
-    assert scored[0].score == 1
-    assert 0 < scored[1].score < 1
-    assert rank([], NOW) == []
-
-
 def test_why_says_which_arm_had_it_where_and_how_old_it_is() -> None:
     why = rank([found("a", 1, days=12, places=(MEANING, WORDS))], NOW)[0].why
     assert why == (
@@ -100,13 +93,6 @@ def test_the_score_is_the_sum_of_weights_by_place() -> None:
     assert {place.item_id: place.score for place in fused} == pytest.approx(
         {"a": 1 / 61, "b": 1 / 62 + 2 / 61, "c": 2 / 62}
     )
-
-
-def test_an_item_counts_once_for_several_queries_with_its_best_place() -> None:
-    once = fuse([ranked("fulltext", "a", "b")], Fusion())
-    twice = fuse([ranked("fulltext", "a", "b"), ranked("fulltext", "b", "a")], Fusion())
-    assert {place.item_id: place.places[0].rank for place in twice} == {"a": 1, "b": 1}
-    assert twice[0].score == once[0].score
 
 
 def near(retriever: RetrieverName, **nearness: float | None) -> Ranked:
@@ -229,11 +215,6 @@ def fused(named: Sequence[str]) -> list[str]:
         Ranked(retriever="memu", candidates=_unmeasured(named)),
     ]
     return [place.item_id for place in fuse(lists, Fusion())]
-
-
-@given(st.lists(st.sampled_from(TWENTY[10:]), unique=True, max_size=5))
-def test_useless_names_from_far_down_push_nothing_out_of_the_first_five(named: list[str]) -> None:
-    assert fused(named)[:5] == TWENTY[:5]
 
 
 @given(st.lists(st.sampled_from(TWENTY), unique=True, max_size=5))

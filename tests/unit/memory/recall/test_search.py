@@ -29,7 +29,6 @@ from memory.scope import WORKSPACE_OWNER, Scope
 from tests.support.recall import (
     ANN,
     AT,
-    BrokenRetriever,
     GivingRetriever,
     Shelf,
     StuckRetriever,
@@ -71,15 +70,6 @@ async def test_a_slow_arm_is_left_out_named_and_stopped() -> None:
     assert [hit.item for hit in found.hits] == [TEA]
     assert found.degraded == ("vector_timeout",)
     assert stuck.is_stopped
-
-
-async def test_a_broken_arm_is_left_out_and_named() -> None:
-    search = search_on(
-        Shelf.of(TEA), BrokenRetriever("fulltext"), GivingRetriever.of("not_tea", name="vector")
-    )
-    found = await search.search(["tea", "green"], scope=ANN)
-    assert [hit.item for hit in found.hits] == [TEA]
-    assert found.degraded == ("fulltext_error",)
 
 
 async def test_a_stale_item_is_held_back_before_scoring_and_takes_nobodys_place() -> None:
@@ -290,12 +280,6 @@ async def test_the_order_is_that_of_the_questions_and_arms_whoever_answers_first
         bound_s=30,
     )
     assert [hit.retriever for hit in gathered.found] == ["fulltext", "vector"] * 2
-
-
-async def test_a_slow_arm_is_named_once_for_all_questions() -> None:
-    with anyio.fail_after(30):
-        gathered = await gather([StuckRetriever()], [question("a"), question("b")], bound_s=0.01)
-    assert gathered.degraded == ("vector_timeout",)
 
 
 @dataclass
