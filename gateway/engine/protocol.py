@@ -4,9 +4,9 @@ It is implemented by the Claude Agent SDK with its agent process, and in tests b
 suite runs on both. No caller of this interface knows the SDK.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from gateway.engine.events import EngineEvent
 from gateway.engine.own_tools import OwnServer, OwnToolCaller
@@ -65,20 +65,13 @@ None: the prompt must not reach the model.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
-    """A picture as content for the model."""
-
-    media_type: str
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
     """The input of one run."""
 
     text: str
     """The person's message, unchanged."""
-    pictures: Sequence[Picture] = ()
+    pictures: Sequence[Mapping[str, Any]] = ()
+    """Content blocks for the model, before the text."""
     gatekeeper: ToolGatekeeper
     context: Context | None = None
     """Shown with the text, never inside it. Called when the agent has taken the text, so that a search in

@@ -3,7 +3,6 @@
 import asyncio
 import math
 import uuid
-from base64 import b64encode
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
@@ -169,29 +168,16 @@ class Send:
 
     async def messages(self) -> AsyncIterator[dict[str, object]]:
         """Yield the prompt as the SDK sends it."""
+        text, pictures = self.prompt.text, self.prompt.pictures
+        content = [*pictures, {"type": "text", "text": text}] if pictures else text
         await anyio.lowlevel.checkpoint()
         yield {
             "type": "user",
-            "message": {"role": "user", "content": self._content()},
+            "message": {"role": "user", "content": content},
             "parent_tool_use_id": None,
             "session_id": "default",
             "uuid": self.run.uuid,
         }
-
-    def _content(self) -> str | list[dict[str, object]]:
-        """Return the text, or the pictures and the text after them as content blocks."""
-        if not self.prompt.pictures:
-            return self.prompt.text
-        sources = [
-            {
-                "type": "base64",
-                "media_type": picture.media_type,
-                "data": b64encode(picture.data).decode(),
-            }
-            for picture in self.prompt.pictures
-        ]
-        images: list[dict[str, object]] = [{"type": "image", "source": one} for one in sources]
-        return [*images, {"type": "text", "text": self.prompt.text}]
 
 
 @dataclass(eq=False, slots=True)

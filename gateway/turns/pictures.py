@@ -2,11 +2,13 @@
 
 import os
 import re
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from gateway.engine.protocol import Picture
+import anyio.to_thread
+
 from gateway.errors import Forbidden, NotFound
 from gateway.files.access import WorkspaceAccess
 
@@ -15,37 +17,46 @@ MAX_PICTURE_BYTES: Final = 3_900_000
 """In base64 it is the 5 MiB that the Messages API takes; five of them stay below its 32 MB."""
 
 _NAMED = re.compile(r"`([^`\n]+\.(?:png|jpe?g|gif|webp))`", re.IGNORECASE)
-_BEGINNINGS: Final = (
-    ("image/png", re.compile(rb"\x89PNG\r\n\x1a\n")),
-    ("image/jpeg", re.compile(rb"\xff\xd8\xff")),
-    ("image/gif", re.compile(rb"GIF8[79]a")),
-    ("image/webp", re.compile(rb"RIFF....WEBP", re.DOTALL)),
+_KINDS = re.compile(
+    rb"(?P<png>\x89PNG\r\n\x1a\n)|(?P<jpeg>\xff\xd8\xff)|(?P<gif>GIF8[79]a)|(?P<webp>RIFF.{4}WEBP)",
+    re.DOTALL,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedPicture:
-    """A picture file that a message names: `picture`, or why the model does not see it."""
+    """A picture file that a message names."""
 
     path: str
-    picture: Picture | None = None
-    reason: Literal["", "picture_large", "picture_many", "picture_other"] = ""
+    data: bytes
+    media_type: str
+    left_out: str = ""
+    """The notice that says why the model does not see it; empty if it does."""
 
     def fields(self) -> dict[str, Any]:
         """Return what the journal keeps of it."""
-        if self.picture is None:
-            return {"path": self.path, "left_out": self.reason}
-        kept = {"media_type": self.picture.media_type, "bytes": len(self.picture.data)}
-        return {"path": self.path, **kept}
+        told = {"left_out": self.left_out} if self.left_out else {"media_type": self.media_type}
+        return {"path": self.path, "bytes": len(self.data), **told}
+
+    def block(self) -> dict[str, Any]:
+        """Return it as a content block of the Messages API."""
+        data = b64encode(self.data).decode()
+        source = {"type": "base64", "media_type": self.media_type, "data": data}
+        return {"type": "image", "source": source}
 
 
-def named_pictures(message: str) -> list[str]:
-    """Return the paths of picture files that stand in backticks, each once, in order."""
-    return list(dict.fromkeys(_NAMED.findall(message)))
+async def read_pictures(access: WorkspaceAccess | None, message: str) -> Sequence[NamedPicture]:
+    """Read the pictures that a message names, up to the first that is one too many.
+
+    A file that is missing or that the policy denies is left out without a word.
+    """
+    paths = list(dict.fromkeys(_NAMED.findall(message)))
+    if access is None or not paths:
+        return ()
+    return await anyio.to_thread.run_sync(_read_blocking, access, paths)
 
 
-def read_pictures_blocking(access: WorkspaceAccess, paths: Sequence[str]) -> list[NamedPicture]:
-    """Read the pictures. A file that is missing or that the policy denies is left out without a word."""
+def _read_blocking(access: WorkspaceAccess, paths: Sequence[str]) -> Sequence[NamedPicture]:
     found: list[NamedPicture] = []
     for path in paths:
         try:
@@ -53,15 +64,15 @@ def read_pictures_blocking(access: WorkspaceAccess, paths: Sequence[str]) -> lis
         except (Forbidden, NotFound):
             continue
         with os.fdopen(descriptor, "rb") as file:
-            is_one_more = sum(one.picture is not None for one in found) >= MAX_PICTURES
-            data = b"" if is_one_more else file.read(MAX_PICTURE_BYTES + 1)
-        kinds = [kind for kind, begins in _BEGINNINGS if begins.match(data)]
-        if is_one_more:
-            found.append(NamedPicture(path=path, reason="picture_many"))
-        elif len(data) > MAX_PICTURE_BYTES:
-            found.append(NamedPicture(path=path, reason="picture_large"))
-        elif not kinds:
-            found.append(NamedPicture(path=path, reason="picture_other"))
-        else:
-            found.append(NamedPicture(path=path, picture=Picture(media_type=kinds[0], data=data)))
+            data = file.read(MAX_PICTURE_BYTES + 1)
+        kind = _KINDS.match(data)
+        left_out = "" if kind else "picture_other"
+        if len(data) > MAX_PICTURE_BYTES:
+            left_out = "picture_large"
+        elif sum(not picture.left_out for picture in found) == MAX_PICTURES:
+            left_out = "picture_many"
+        media_type = f"image/{kind.lastgroup}" if kind else ""
+        found.append(NamedPicture(path=path, data=data, media_type=media_type, left_out=left_out))
+        if left_out == "picture_many":
+            break
     return found

@@ -11,6 +11,7 @@ ends with exactly one result, made from evidence.
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,7 +36,7 @@ from gateway.turns.gate import TurnGate
 from gateway.turns.guards import DoomLoop, needs_follow_through, needs_summary
 from gateway.turns.lanes import Ticket
 from gateway.turns.memory_tools import MEMORY_SERVER, MemoryCalls, OwnCalls
-from gateway.turns.pictures import NamedPicture, named_pictures, read_pictures_blocking
+from gateway.turns.pictures import NamedPicture, read_pictures
 from gateway.turns.reply import broke_off
 from gateway.turns.run_driver import RunDriver
 from gateway.turns.sanitizer import OutputSanitizer
@@ -115,7 +116,7 @@ class TurnWork:
         self._conversation = context.conversation
         self._prompt_text = context.turn.message
         self._plan_first = False
-        self._pictures: list[NamedPicture] = []
+        self._pictures: Sequence[NamedPicture] = ()
         self._clock = TurnClock(limits.timeout_s)
         self._turn_recall = TurnRecall(context)
         self._client_lease = ClientLease(context)
@@ -164,8 +165,8 @@ class TurnWork:
     async def _run(self) -> None:
         context = self._context
         answer = await self._read_command()
-        self._pictures = await self._read_pictures()
-        shown = {"pictures": [one.fields() for one in self._pictures]} if self._pictures else {}
+        self._pictures = await read_pictures(context.parts.pictures, context.turn.message)
+        named = {"pictures": [picture.fields() for picture in self._pictures]}
         noted = context.chronicle.received(self._conversation, context.started_at)
         context.journal.write(
             "request",
@@ -173,7 +174,7 @@ class TurnWork:
             user_id=context.turn.user_id,
             memory=context.chronicle.state,
             **({} if self._prompt_text == context.turn.message else {"prompt": self._prompt_text}),
-            **shown,
+            **(named if self._pictures else {}),
             **noted,
         )
         if context.turn.state == "queued":
@@ -181,9 +182,9 @@ class TurnWork:
                 "turn.started", model=context.evidence.model, log_file=context.journal.log_file
             )
             await context.parts.turns.start(context.turn.id, context.started_at)
-        for one in self._pictures:
-            if one.reason:
-                context.notice(one.reason, path=context.sanitizer.line(one.path))
+        for picture in self._pictures:
+            if picture.left_out:
+                context.notice(picture.left_out, path=context.sanitizer.line(picture.path))
         if answer is not None:
             await self._answer(answer)
             return
@@ -192,13 +193,6 @@ class TurnWork:
             tasks.start_soon(self._withdraw_questions_when_stopped)
             await self._converse()
             tasks.cancel_scope.cancel()
-
-    async def _read_pictures(self) -> list[NamedPicture]:
-        access = self._context.parts.pictures
-        paths = named_pictures(self._context.turn.message)
-        if access is None or not paths:
-            return []
-        return await anyio.to_thread.run_sync(read_pictures_blocking, access, paths)
 
     async def _read_command(self) -> str | None:
         """Return the gateway's own answer to a typed command, or None.
@@ -280,7 +274,7 @@ class TurnWork:
             gatekeeper=self._gate,
             call_own=self._own_calls,
             plan_first=self._plan_first,
-            pictures=[one.picture for one in self._pictures if one.picture is not None],
+            pictures=[one.block() for one in self._pictures if not one.left_out],
         )
         try:
             await self._ask(prompt)

@@ -123,10 +123,7 @@ class TurnRecall:
         context = self._context
         noted = context.chronicle.recalled(self.fields, context.parts.now())
         intent = {"intent": noted["intent"]} if "intent" in noted else {}
-        is_on = context.conversation.memory_enabled
-        context.journal.write(
-            "context", memory_enabled=is_on, **self.fields, text=self._text, **intent
-        )
+        context.journal.write("context", **self.fields, text=self._text, **intent)
         if any(self.fields.values()):
             context.events.emit("memory.injected", **self.fields)
         context.parts.metrics.count_recall(

@@ -24,6 +24,7 @@ class Steps {
   #requested_ms = null;
   #model = null;
   #called_ms = new Map();
+  #memory = null;
 
   add(kind, line, from_ms, to_ms, detail = "", status = "") {
     const step = { kind, line, from_ms: Math.min(from_ms, to_ms), to_ms, detail, status };
@@ -41,8 +42,11 @@ class Steps {
   }
 
   #takers = {
-    request: (value, line, at_ms) => this.add("request", line, at_ms, at_ms, value.message),
-    context: (value, line, at_ms) => this.add("memory", line, this.#last_ms, at_ms, value.memory_enabled === false ? t("memory_is_off") : value.injected?.length ? t("memory_injected", { count: value.injected.length }) : ""),
+    request: (value, line, at_ms) => {
+      this.#memory = value.memory;
+      this.add("request", line, at_ms, at_ms, value.message);
+    },
+    context: (value, line, at_ms) => this.add("memory", line, this.#last_ms, at_ms, this.#memory === "off" ? t("memory_is_off") : value.injected?.length ? t("memory_injected", { count: value.injected.length }) : ""),
     message: (value, line, at_ms) => this.#takeMessage(value.message ?? {}, line, at_ms),
     permission: (value, line, at_ms) => this.add("permission", line, this.#called_ms.get(value.tool_use_id) ?? at_ms, at_ms, `${value.tool} · ${value.rule}`, value.verdict === "deny" ? "denied" : "ok"),
     tool: (value, line, at_ms) => Object.assign(this.add("tool", line, at_ms - (value.duration_ms ?? 0), at_ms, value.summary, value.status), { name: value.name }),
