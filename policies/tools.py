@@ -237,13 +237,9 @@ def _judge_web_fetch(gate: "ToolGate", call: ToolCall, _workspace: Workspace) ->
 def _judge_question(gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> _Passed:
     if not gate.can_ask_user:
         raise denied("nobody_to_ask")
-    return _pass(call)
-
-
-def _judge_plan(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Passed:
-    if not call.input.get("plan", "").strip():
+    if call.name == "ExitPlanMode" and not call.input.get("plan", "").strip():
         raise denied("no_plan")
-    return _judge_question(gate, call, workspace)
+    return _pass(call)
 
 
 def _judge_harmless(_gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> _Passed:
@@ -263,7 +259,7 @@ _JUDGES: Mapping[str, _Judge] = {
     "ToolSearch": _judge_harmless,
     "AskUserQuestion": _judge_question,
     "EnterPlanMode": _judge_question,
-    "ExitPlanMode": _judge_plan,
+    "ExitPlanMode": _judge_question,
     "WebFetch": _judge_web_fetch,
 }
 _WINDOWS_JUDGES = {**_JUDGES, "PowerShell": _judge_shell}

@@ -115,9 +115,9 @@ def answer_plainly(conversation: Conversation) -> Reply:
 def _calls_due(request: PlainRequest, conversation: Conversation) -> Sequence[ToolCall]:
     """Return the next calls; in plan mode, the plan and its approval come before a change or a look at files."""
     outcomes, message = conversation.last.outcomes, conversation.last.text
-    plan_files = _PLAN_FILE.findall(str(conversation.messages))
     is_planned = _PLAN_FIRST.match(message) and request.kind in {"write", *_SINGLE_CALLS}
-    if not is_planned or not plan_files:
+    plan_files = _PLAN_FILE.findall(str(conversation.messages)) if is_planned else ()
+    if not plan_files:
         return _next_calls(request, conversation, outcomes)
     plan = request.sentence("plan", message=_PLAN_FIRST.sub("", message))
     steps = (_write(plan_files[-1], plan, outcomes), (ToolCall("ExitPlanMode", {}),))

@@ -71,13 +71,8 @@ class ApprovalRequester:
     def _announce(self, question: Question, asked: list[Question]) -> None:
         asked.append(question)
         self._context.evidence.steps.add_approval(question.id, question.index)
-        fields = question.fields()
-        for carried in (
-            "conversation_id",
-            "turn_id",
-            "input",
-        ):  # by the event, or by the call's own
-            del fields[carried]
+        carried = {"conversation_id", "turn_id", "input"}  # by the event, or by the call's own
+        fields = {key: value for key, value in question.fields().items() if key not in carried}
         self._context.events.emit("approval.requested", **fields)
         build = partial(
             intent_from_approval_requested,

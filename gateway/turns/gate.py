@@ -192,13 +192,8 @@ class TurnGate:
 
 
 def _allowed(verdict: Allow | Ask) -> Allow:
-    return Allow(
-        verdict.rule,
-        verdict.reason,
-        verdict.updated_input,
-        verdict.changes,
-        paths=verdict.paths,
-    )
+    given, changes = verdict.updated_input, verdict.changes
+    return Allow(verdict.rule, verdict.reason, given, changes, paths=verdict.paths)
 
 
 def _answered(verdict: Allow | Ask, answer: Answer) -> Allow | Deny:

@@ -11,7 +11,7 @@ ends with exactly one result, made from evidence.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -36,7 +36,7 @@ from gateway.turns.gate import TurnGate
 from gateway.turns.guards import DoomLoop, needs_follow_through, needs_summary
 from gateway.turns.lanes import Ticket
 from gateway.turns.memory_tools import MEMORY_SERVER, MemoryCalls, OwnCalls
-from gateway.turns.pictures import NamedPicture, read_pictures
+from gateway.turns.pictures import read_pictures
 from gateway.turns.reply import broke_off
 from gateway.turns.run_driver import RunDriver
 from gateway.turns.sanitizer import OutputSanitizer
@@ -116,7 +116,7 @@ class TurnWork:
         self._conversation = context.conversation
         self._prompt_text = context.turn.message
         self._plan_first = False
-        self._pictures: Sequence[NamedPicture] = ()
+        self._pictures: Sequence[Mapping[str, Any]] = ()
         self._clock = TurnClock(limits.timeout_s)
         self._turn_recall = TurnRecall(context)
         self._client_lease = ClientLease(context)
@@ -165,8 +165,7 @@ class TurnWork:
     async def _run(self) -> None:
         context = self._context
         answer = await self._read_command()
-        self._pictures = await read_pictures(context.parts.pictures, context.turn.message)
-        named = {"pictures": [picture.fields() for picture in self._pictures]}
+        named, self._pictures = await read_pictures(context.parts.pictures, context.turn.message)
         noted = context.chronicle.received(self._conversation, context.started_at)
         context.journal.write(
             "request",
@@ -174,7 +173,7 @@ class TurnWork:
             user_id=context.turn.user_id,
             memory=context.chronicle.state,
             **({} if self._prompt_text == context.turn.message else {"prompt": self._prompt_text}),
-            **(named if self._pictures else {}),
+            **({"pictures": named} if named else {}),
             **noted,
         )
         if context.turn.state == "queued":
@@ -182,9 +181,9 @@ class TurnWork:
                 "turn.started", model=context.evidence.model, log_file=context.journal.log_file
             )
             await context.parts.turns.start(context.turn.id, context.started_at)
-        for picture in self._pictures:
-            if picture.left_out:
-                context.notice(picture.left_out, path=context.sanitizer.line(picture.path))
+        for picture in named:
+            if "left_out" in picture:
+                context.notice(picture["left_out"], path=context.sanitizer.line(picture["path"]))
         if answer is not None:
             await self._answer(answer)
             return
@@ -274,7 +273,7 @@ class TurnWork:
             gatekeeper=self._gate,
             call_own=self._own_calls,
             plan_first=self._plan_first,
-            pictures=[one.block() for one in self._pictures if not one.left_out],
+            pictures=self._pictures,
         )
         try:
             await self._ask(prompt)

@@ -27,11 +27,8 @@ router = APIRouter()
 FilePath = Annotated[str, Query(max_length=4096)]
 
 _PICTURES: Mapping[str, str] = {
-    ".gif": "image/gif",
-    ".jpeg": "image/jpeg",
+    **{f".{kind}": f"image/{kind}" for kind in ("gif", "jpeg", "png", "webp")},
     ".jpg": "image/jpeg",
-    ".png": "image/png",
-    ".webp": "image/webp",
 }
 """What a page may show as a picture; an SVG can hold scripts."""
 _TEXT: Final = "text/plain; charset=utf-8"
@@ -39,29 +36,11 @@ _BINARY: Final = "application/octet-stream"
 _LOOKED_AT_BYTES: Final = 8192
 _CHUNK_BYTES: Final = 262_144
 
-_FORM: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "title": "Files",
-                    "type": "object",
-                    "required": ["files"],
-                    "additionalProperties": False,
-                    "properties": {
-                        "files": {
-                            "type": "array",
-                            "minItems": 1,
-                            "maxItems": MAX_UPLOADS,
-                            "items": {"type": "string", "format": "binary"},
-                        }
-                    },
-                }
-            }
-        },
-    }
-}
+_FILE = {"type": "string", "format": "binary"}
+_FILES = {"type": "array", "minItems": 1, "maxItems": MAX_UPLOADS, "items": _FILE}
+_SCHEMA = {"title": "Files", "type": "object", "required": ["files"], "additionalProperties": False}
+_CONTENT = {"multipart/form-data": {"schema": {**_SCHEMA, "properties": {"files": _FILES}}}}
+_FORM: dict[str, Any] = {"requestBody": {"required": True, "content": _CONTENT}}
 
 
 class FileDownload(Response):
