@@ -6,6 +6,7 @@ import pytest
 
 from policies.tools import validate_bash_command
 from policies.verdict import Allow, Deny, Verdict
+from tests.unit.policies.corpus import read_pairs, read_table_text
 from tests.unit.policies.judging import find_misses
 
 
@@ -28,25 +29,7 @@ def denied_rule(command: str, root: Path, cwd: Path | None = None) -> str:
     return verdict.rule
 
 
-RUNS = {
-    "ls": "ls --",
-    "ls -la src": "ls -l -a -- src",
-    "ls src -la": "ls -l -a -- src",
-    "ls --color=never": "ls --color=never --",
-    "ls -lI'*.pyc' src": "ls -l -I '*.pyc' -- src",
-    "mkdir -m u=rwx,go= x": "mkdir -m u=rwx,go= -- x",
-    "cat 'a b.txt'": "cat -- 'a b.txt'",
-    "rm -rf ./build": "rm -r -f -- ./build",
-    "rm -- -x": "rm -- -x",
-    "mv -vt archive a.txt b.txt": "mv -v -t archive -- a.txt b.txt",
-    "mv -tarchive a.txt": "mv -t archive -- a.txt",
-    "mv --target-directory=archive a.txt": "mv --target-directory=archive -- a.txt",
-    "mv --target-directory archive a.txt": "mv --target-directory=archive -- a.txt",
-    "mkdir -pm 755 x/y": "mkdir -p -m 755 -- x/y",
-    "cp --preserve=mode,timestamps a.txt c": "cp --preserve=mode,timestamps -- a.txt c",
-    "rm '*.txt'": "rm -- '*.txt'",
-    "cat data/*.csv": "cat -- data/1.csv data/2.csv",
-}
+RUNS = read_pairs("bash-runs")
 
 
 def test_what_runs_is_the_judged_command_quoted_anew(shared_workspace: Path) -> None:
@@ -56,27 +39,7 @@ def test_what_runs_is_the_judged_command_quoted_anew(shared_workspace: Path) -> 
     }
 
 
-REFUSED = r"""
-command_empty: {EMPTY}
-command_not_allowed: find . ¦ LS
-command_path: /bin/ls
-keyword: if true ¦ time ls ¦ [[ -f a.txt ]]
-command_runner: env ls ¦ . a.txt ¦ bash a.txt
-shell_state: export A ¦ unalias -a
-command_quoted: 'ls' ¦ l''s
-assignment: A=1 ls ¦ A+=1
-operands: rm ¦ cat ¦ mv a.txt ¦ cp -T a.txt b.txt c ¦ cp -T -t docs a.txt
-operand_dash: cat -
-equals: cat '=ls'
-path_empty: rm ''
-option_not_allowed: cp -s a.txt b ¦ cp -l a.txt b ¦ cp -rL src b ¦ cp -H a.txt b
-    ¦ cp --parents a.txt docs ¦ cp --rec src b ¦ cp --backup a.txt b.txt
-    ¦ cp --preserve=context a.txt b ¦ mv -t archive -t docs a.txt ¦ mv a.txt -t ¦ mv -t '' a.txt
-    ¦ mv --target-directory= a.txt ¦ rm --no-preserve-root -rf x ¦ rm --force=yes x
-    ¦ mkdir -m 4755 x ¦ mkdir -m u+s x ¦ ls -L ¦ ls -I -x ¦ ls -I /etc ¦ ls --ignore=../x
-    ¦ ls -w 8o ¦ ls -l*
-outside_workspace: ls -I x ..
-"""
+REFUSED = read_table_text("bash-refused")
 
 
 def test_other_commands_options_and_operands_are_refused(shared_workspace: Path) -> None:

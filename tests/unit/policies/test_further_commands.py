@@ -14,7 +14,7 @@ from policies.shell.commands import GRAMMARS
 from policies.shell.judge import MAX_RUN_CHARS
 from policies.tools import validate_bash_command
 from policies.verdict import Allow, Deny, Verdict
-from tests.unit.policies.corpus import build_workspace
+from tests.unit.policies.corpus import build_workspace, read_pairs, read_table_text
 from tests.unit.policies.judging import find_misses
 
 FURTHER = sorted(set(GRAMMARS) - shipped_rules().commands)
@@ -79,47 +79,7 @@ def test_each_is_off_until_a_rule_switches_on_just_that_one(root: Path) -> None:
         assert rules == {"command_not_allowed"}
 
 
-RUNS = {
-    "touch new.txt": "touch -- new.txt",
-    "touch -cr a.txt b.txt": "touch -c -r a.txt -- b.txt",
-    "touch --reference a.txt b.txt": "touch --reference=a.txt -- b.txt",
-    "touch -d '2020-01-01 10:00' b.txt": "touch -d '2020-01-01 10:00' -- b.txt",
-    "rmdir -p e/f/g": "rmdir -p -- e/f/g",
-    "pwd -P": "pwd -P",
-    "head -5 a.txt": "head -n 5 -- a.txt",
-    "head -n5 a.txt": "head -n 5 -- a.txt",
-    "head --lines -5 a.txt": "head --lines=-5 -- a.txt",
-    "head -qc 9 a.txt": "head -q -c 9 -- a.txt",
-    "tail -n +2 a.txt": "tail -n +2 -- a.txt",
-    "tail -20 a.txt": "tail -n 20 -- a.txt",
-    "wc -lw data/*.csv": "wc -l -w -- data/1.csv data/2.csv",
-    "stat -c '%n %s' a.txt": "stat -c '%n %s' -- a.txt",
-    "file -b --mime-type a.txt": "file -b --mime-type -- a.txt",
-    "du -sh": "du -s -h --",
-    "du -d1 src": "du -d 1 -- src",
-    "du --max-depth 1 src": "du --max-depth=1 -- src",
-    "diff -U3 a.txt b.txt": "diff -U 3 -- a.txt b.txt",
-    "diff -r src docs": "diff -r -- src docs",
-    "grep -in 'a|b' a.txt": "grep -i -n -e 'a|b' -- a.txt",
-    "grep -e -x -- -x": "grep -e -x -- -x",
-    "grep -- -x a.txt": "grep -e -x -- a.txt",
-    "grep '=x' a.txt": "grep -e '=x' -- a.txt",
-    "grep -f a.txt b.txt": "grep -f a.txt -- b.txt",
-    "grep -A2 -3 x a.txt": "grep -A 2 -C 3 -e x -- a.txt",
-    "grep 报告 a.txt": "grep -e '报告' -- a.txt",
-    "find": "find .",
-    "find src -name '*.py'": "find src -name '*.py'",
-    "find . -name *.py": "find . -name '*.py'",
-    "find '!x' '(y' -print": "find './!x' './(y' -print",
-    "find ./-x": "find ./-x",
-    "find . \\( -name a -o -name b \\) -not -empty": "find . '(' -name a -o -name b ')' -not -empty",
-    "find . -type f,d -size +1k -mtime -5 -maxdepth 2": "find . -type f,d -size +1k -mtime -5 -maxdepth 2",
-    "find . -newer a.txt": "find . -newer a.txt",
-    "find docs -name '*.md' -printf '%p %s\\n'": "find docs -name '*.md' -printf '%p %s\\n'",
-    "find 项目 -printf '文件 %f'": "find '项目' -printf '文件 %f'",
-    "find src -ls": "find src -ls",
-    "find 项目 -iname '*.MD'": "find '项目' -iname '*.MD'",
-}
+RUNS = read_pairs("further-commands-runs")
 
 
 def test_what_runs_is_the_judged_command_quoted_anew(root: Path) -> None:
@@ -128,47 +88,7 @@ def test_what_runs_is_the_judged_command_quoted_anew(root: Path) -> None:
     assert {line: run_line(line, root) for line in lines} == {line: line for line in lines}
 
 
-REFUSED = r"""
-outside_workspace: touch -r ../outside.txt b.txt ¦ head a.txt ../outside.txt ¦ du ..
-    ¦ diff a.txt ../outside.txt ¦ grep x ../outside.txt ¦ grep --file=../outside.txt a.txt
-    ¦ find .. ¦ find . .. ¦ find . -newer ../outside.txt
-link_outside: touch --reference=out/keep.txt b.txt ¦ touch out/x ¦ rmdir out/ ¦ stat out ¦ du out
-    ¦ grep x out/keep.txt ¦ find out ¦ find out/
-secret_file: touch -r .env b.txt ¦ touch tree/.env ¦ head .env ¦ stat .env ¦ diff a.txt .env
-    ¦ grep x .env ¦ grep -f .env a.txt ¦ grep -f a.txt -f .env a.txt ¦ grep -r x tree/.ssh
-    ¦ find tree/.ssh ¦ find . -newer .env
-option_not_allowed: touch -r - b.txt ¦ touch -ra.txt -rb.txt c ¦ touch --ref=a.txt b.txt
-    ¦ touch -d 'TZ="x" 2020' b.txt ¦ touch -h b.txt ¦ rmdir --par e ¦ pwd --help
-    ¦ head -n x a.txt ¦ head --lines=5k a.txt ¦ tail -f a.txt ¦ tail -5f a.txt ¦ tail -F a.txt
-    ¦ tail --follow=name a.txt ¦ tail --retry a.txt ¦ tail --pid=1 a.txt ¦ tail -s 1 a.txt
-    ¦ wc --files0-from=a.txt ¦ wc --files0=a.txt ¦ stat -L a.txt ¦ stat -f a.txt
-    ¦ file -m a.txt b.txt ¦ file -f a.txt ¦ file -C ¦ file -L a.txt ¦ file -z a.txt
-    ¦ file -s a.txt ¦ file --magic-file=a.txt b.txt ¦ file -P name=1 a.txt
-    ¦ du --files0-from=a.txt ¦ du -X a.txt . ¦ du --exclude-from=a.txt . ¦ du -L . ¦ du -D out
-    ¦ du -H out ¦ du --dereference . ¦ diff --to-file=a.txt b.txt ¦ diff --from-file=a.txt b.txt
-    ¦ diff -l a.txt b.txt ¦ diff --paginate a.txt b.txt ¦ diff -X a.txt src docs
-    ¦ diff -S x src docs ¦ grep -R x . ¦ grep -rR x . ¦ grep --dereference-recursive x .
-    ¦ grep -d recurse x . ¦ grep --directories=recurse x . ¦ grep -f - a.txt
-    ¦ grep --exclude-from=a.txt x . ¦ find . -exec id ';' ¦ find . -exec id \;
-    ¦ find . -execdir id + ¦ find . -ok id ¦ find . -okdir id ¦ find . -delete ¦ find . -fprint x
-    ¦ find . -fprint0 x ¦ find . -fprintf x y ¦ find . -printf ¦ find . -printf %p -delete
-    ¦ find . -fls x ¦ find -L . ¦ find -H out ¦ find -P . ¦ find . -follow
-    ¦ find -files0-from a.txt ¦ find -D exec . ¦ find -O3 . ¦ find -- .
-    ¦ find . -newermt 2020-01-01 ¦ find . -samefile a.txt ¦ find . -name ¦ find . -maxdepth x
-    ¦ find . -size 1X ¦ find . -type z ¦ find . -name x .. ¦ find . ',' -delete
-protected_path: touch .git/x ¦ rmdir .git ¦ rmdir --parents .github/workflows
-operands: touch ¦ pwd x ¦ head ¦ wc ¦ diff a.txt ¦ diff a.txt b.txt notes.md ¦ grep x ¦ grep -e x
-    ¦ grep
-workspace_root: rmdir . ¦ rmdir src/..
-parents_spelling: rmdir -p ./e/f ¦ rmdir -p src/../e ¦ rmdir -p /e
-operand_dash: head - ¦ diff a.txt - ¦ grep x -
-secret_inside: diff -r tree src ¦ diff tree src ¦ diff a.txt tree
-link_inside: diff -r linked src
-path_empty: find ''
-tilde: find ~
-history_expansion: find . ! -name x
-grouping: find . ( -name x )
-"""
+REFUSED = read_table_text("further-commands-refused")
 
 
 def test_what_runs_writes_follows_or_waits_is_refused(root: Path) -> None:

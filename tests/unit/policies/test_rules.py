@@ -19,6 +19,7 @@ from policies.rules import (
     shipped_rules,
 )
 from policies.shell.commands import GRAMMARS
+from tests.unit.policies.corpus import read_table_text
 
 FIELD = {"cat", "cp", "ls", "mkdir", "mv", "rm"}
 FURTHER = {
@@ -129,52 +130,7 @@ def test_ask_rules_are_read_in_order(load: Load) -> None:
     )
 
 
-MISTAKES = """
-a = ⏎ => 1: it is not TOML (Invalid value); mend or remove that line.
-⏎⏎[web⏎ => 3: it is not TOML
-a = '''⏎⏎ => 3: it is not TOML
-a = 1⏎a = 2 => 2: it is not TOML
-[command]⏎allow = []⏎ => 1: the table command is not known; did you mean commands.
-x = 1⏎ => 1: the table x is not known; known are ask, commands,
-# [commands]⏎[commands]⏎# allows⏎allows = []⏎ => 4: the key allows is not known in [commands]; did you mean allow.
-[commands]⏎allow = [⏎  'ls',⏎  'gerp',⏎]⏎ => 4: the command gerp is not known; did you mean grep.
-[commands]⏎allow = ['sudo']⏎ => 2: the command sudo is not known;
-[commands]⏎allow = ['LS']⏎ => 2: the command LS is not known; did you mean ls.
-[commands]⏎allow = 'ls'⏎ => 2: allow must be a list of texts; write it as allow = ["…", "…"].
-[commands]⏎allow = [1]⏎ => 2: allow must be a list of texts;
-commands = ['ls']⏎ => 1: commands must be a table; write [commands] above its keys.
-commands.allow = ['l']⏎ => 1: the command l is not known;
-[[commands]]⏎allow = ['ls']⏎ => 1: commands must be a table;
-[commands]⏎allow = ['rm']⏎forbid = ['rm']⏎ => 2: rm stands under allow and under forbid; keep one of the two.
-[tools]⏎allow = ['*']⏎ => 2: the tool * is not known; known are AskUserQuestion,
-[tools]⏎allow = ['read']⏎ => 2: the tool read is not known; did you mean Read.
-[tools]⏎allow = ['Monitor']⏎ => 2: the tool Monitor is not known;
-[tools]⏎allow = ['mcp__a__b']⏎ => 2: the tool mcp__a__b is not known;
-[tools]⏎tolerate = ['Read']⏎forbid = ['Read']⏎ => 2: Read stands under tolerate and under forbid;
-[own_tools]⏎reading = ['mcp__notes__*']⏎ => 2: mcp__notes__* is no whole name of a tool of one's own; write it as mcp__server__tool,
-[own_tools]⏎reading = ['Bash']⏎ => 2: Bash is no whole name
-[own_tools]⏎changing = ['mcp__notes']⏎ => 2: mcp__notes is no whole name
-[web]⏎hosts = ['localhost']⏎ => 2: localhost is no public host name; write a whole name such as
-[web]⏎hosts = ['*.example.com']⏎ => 2: *.example.com is no public host name;
-[web]⏎hosts = ['10.0.0.1']⏎ => 2: 10.0.0.1 is no public host name;
-[web]⏎hosts = ['https://a.example']⏎ => 2: https://a.example is no public
-[web]⏎hosts = ['a.example:8443']⏎ => 2: a.example:8443 is no public
-[web]⏎hosts = ['me@a.example']⏎ => 2: me@a.example is no public
-[web]⏎hosts = ['']⏎ => 2:  is no public
-[[ask]]⏎ => 1: an [[ask]] names nothing; give it tools or commands.
-ask = 1⏎ => 1: ask must be a list of tables; write [[ask]] above it.
-[ask]⏎tools = ['Read']⏎ => 1: ask must be a list of tables;
-ask = [1]⏎ => 1: ask must be a table;
-[[ask]]⏎tools = ['Read']⏎[[ask]]⏎tool = ['Read']⏎ => 4: the key tool is not known in [ask]; did you mean tools.
-[[ask]]⏎tools = ['Read']⏎[[ask]]⏎commands = ['grep']⏎ => 4: grep is not allowed, so nobody would be asked about it; allow it under [commands],
-[tools]⏎forbid = ['Read']⏎[[ask]]⏎tools = ['Read']⏎ => 4: Read is not allowed, so nobody would be asked about it;
-[[ask]]⏎tools = ['Read']⏎[[ask]]⏎tools = 'Read'⏎ => 4: tools must be a list of texts;
-[tools]⏎allow = ['ToolSearch']⏎[commands]⏎allow = ['ToolSearch']⏎ => 4: the command ToolSearch is not known;
-[[ask]]⏎commands = ['rm']⏎paths = []⏎ => 3: paths is empty;
-[[ask]]⏎commands = ['rm']⏎paths = ['../x']⏎ => 3: ../x is no pattern from the workspace's root;
-[[ask]]⏎commands = ['rm']⏎paths = ['/etc/*']⏎ => 3: /etc/* is no pattern
-[[ask]]⏎commands = ['rm']⏎paths = ['']⏎ => 3:  is no pattern
-"""
+MISTAKES = read_table_text("rules-mistakes")
 """The text of a file, ⏎ for a line end, and how the message begins after `, line `."""
 
 

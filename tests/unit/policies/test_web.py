@@ -7,6 +7,7 @@ from policies.rules import shipped_rules
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Allow, Deny, Verdict
 from policies.web import read_listed_host
+from tests.unit.policies.corpus import read_table_text
 from tests.unit.policies.judging import allow_call, read_list
 
 
@@ -24,30 +25,7 @@ def test_no_host_is_fetched_from_unless_it_is_listed(shared_workspace: Path) -> 
     assert isinstance(_fetch(shared_workspace, url, "python.org"), Deny)
 
 
-REFUSED = r"""
-http://example.com/ ¦ //example.com/x ¦ https://user@example.com/
-https://example.com\@127.0.0.1/ ¦ https://exa mple.com/ ¦ https://example.com:8443/
-https://example.com:x/ ¦ https://localhost/ ¦ https://127.0.0.1/ ¦ https://127.1/
-https://0x7f000001/ ¦ https://[::1]/ ¦ https://①②⑦.0.0.1/ ¦ https://10.0.0.1/
-https://intranet/ ¦ https://printer.local/ ¦ https://metadata.google.internal/
-https://example.com./ ¦ https://127.0.0.1.nip.io/ ¦ https://10-0-0-1.sslip.io/
-https://localtest.me/ ¦ https://a.b.LVH.me/ ¦ https://db.home.arpa/ ¦ https://router.lan/
-https://x.onion/ ¦ https://1.0.0.127.in-addr.arpa/ ¦ https://127.0.0.1:443/
-https://example.com:443@127.0.0.1/ ¦ https://example.com#@127.0.0.1:8000\ ¦ https:example.com
-https:/example.com/ ¦ https:///example.com/ ¦ https://[::ffff:127.0.0.1]/
-https://[fe80::1%25eth0]/ ¦ https://017700000001/ ¦ https://2130706433/
-https://127.0.0.1%2f.example.com/ ¦ https://%6c%6f%63%61%6c%68%6f%73%74/ ¦ https://ⓛocalhost/
-https://example。local/ ¦ https://exam{U+0009}ple.com/ ¦ https://example.com/{U+202E}
-ftp://example.com/ ¦ file:///etc/passwd ¦ data:text/html,x ¦ javascript:alert(1)
-view-source:https://example.com/ ¦ https://-a.example.com/ ¦ https://a..example.com/ ¦ https://
-https://127.0.0.1.evil.example/ ¦ https://10.0.0.1.xip.name/
-https://app-169-254-169-254.evil.example/ ¦ https://1.2.127.0.0.1.evil.example/
-https://a192.168.000.001.evil.example/ ¦ https://239.1.1.1.evil.example/
-https://127。0。0。1.中文.example/ ¦ https://kubernetes.default.svc/ ¦ https://wiki.intern/
-https://fritz.box/ ¦ https://a.localhost.direct/ ¦ https://metadata.tencentyun.com/
-https://[v1.x]/ ¦ https://exa'mple.com/ ¦ https://a..中文.example/ ¦ https://FUẞBALL.de/
-https://ｌｏｃａｌｈｏｓｔ.例え.local/
-"""
+REFUSED = read_table_text("web-refused")
 
 
 def test_only_plain_https_addresses_of_public_names_are_fetched(shared_workspace: Path) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from policies.verdict import Allow, Deny, Verdict
+from tests.unit.policies.corpus import read_pairs, read_table_text
 from tests.unit.policies.judging import find_misses, validate_windows_command
 
 
@@ -28,102 +29,14 @@ def _rule(root: Path, command: str) -> str:
     return verdict.rule
 
 
-RUNS = {
-    "del a.txt": 'del "a.txt"',
-    "  DeL\t.\\A.TXT ": 'del ".\\A.TXT"',
-    'del "a b.txt" b.txt': 'del "a b.txt" "b.txt"',
-    "del /F/Q a.txt": 'del /f /q "a.txt"',
-    "del a.txt /q": 'del /q "a.txt"',
-    "del build\\cache\\*": 'del "build\\cache\\*"',
-    "del *.log": 'del "*.log"',
-    "del build\\?.tmp": 'del "build\\?.tmp"',
-    "del nothing*.xyz": 'del "nothing*.xyz"',
-    'del "img\\IMG_2024 (1).png"': 'del "img\\IMG_2024 (1).png"',
-    'del "src/util.py"': 'del "src\\util.py"',
-    "del 报告.docx résumé.txt 🎉party.txt": 'del "报告.docx" "résumé.txt" "🎉party.txt"',
-    "del 报告（最终版）.docx": 'del "报告（最终版）.docx"',
-    "del notes.md~": 'del "notes.md~"',
-    "copy a.txt c.txt": 'copy "a.txt" "c.txt"',
-    "COPY /Y /b a.txt docs\\": 'copy /y /b "a.txt" "docs"',
-    'copy a.txt "dir with space\\"': 'copy "a.txt" "dir with space"',
-    "copy .env.example sample.txt": 'copy ".env.example" "sample.txt"',
-    "copy CLAUDE.md rules.txt": 'copy "CLAUDE.md" "rules.txt"',
-    "move *.log archive": 'move "*.log" "archive"',
-    "move 项目\\子目录 備份": 'move "项目\\子目录" "備份"',
-    "move /-y src\\util.py .": 'move /-y "src\\util.py" "."',
-    "ren src\\main.py app.py": 'ren "src\\main.py" "app.py"',
-    "ren 项目 project": 'ren "项目" "project"',
-}
+RUNS = read_pairs("windows-cmd-runs")
 
 
 def test_plain_commands_run_quoted_anew(shared_workspace: Path) -> None:
     assert {command: _runs(shared_workspace, command) for command in RUNS} == RUNS
 
 
-REFUSED = r"""
-command_empty: {EMPTY} ¦ {U+0020}{U+0009}{U+0020}
-operator_ampersand: del a.txt & calc ¦ del a.txt&calc
-operator_and: del a.txt&&calc
-operator_or: del nosuch||calc
-operator_pipe: del a.txt|more
-redirect: del a.txt>nul ¦ del a.txt 2>&1 ¦ copy<x a.txt
-variable_percent: del %TEMP%\x ¦ del "%CD%\a.txt" ¦ del %~dp0a.txt ¦ del a%%b
-variable_delayed: del !X! ¦ del "!X!"
-caret: del a^&b ¦ del a^.txt ¦ del "a^.txt" ¦ d^el a.txt
-variable_dollar: del $HOME ¦ del "$(calc)"
-subexpression: del $(calc)
-backtick: del `x ¦ del "a`$x"
-separator_semicolon: del a.txt;b.txt ¦ del;a.txt
-delimiter_comma: del a.txt,b.txt
-command_not_allowed: del,a.txt ¦ rd /s /q build ¦ erase a.txt ¦ rename a.txt b.txt ¦ xcopy a b
-    ¦ md x ¦ dir ¦ type .env ¦ mklink l C:\ ¦ del.exe a.txt ¦ set X=1 ¦ ｄｅｌ a.txt ¦ ls ¦ rm -rf .
-assignment: del=a.txt
-delimiter_equals: del a.txt=b.txt
-concatenation: copy a.txt+b.txt c.txt ¦ copy "a.txt+b.txt" c.txt ¦ copy a.txt c.txt+,,
-grouping: (del a.txt) ¦ del (a.txt)
-script_block: del {a}
-splatting: del @x
-array_expression: del @('x')
-comment: del #x
-block_comment: del <# x #> a.txt
-echo_prefix: @del a.txt ¦ @echo off
-single_quote: del 'a.txt' ¦ del it's.txt
-quote_inside_word: del a"b c".txt ¦ del "a"b ¦ del "a""b"
-unclosed_quote: del "a.txt
-command_quoted: "del" a.txt
-smart_quote: del “a.txt” ¦ del "a”b" ¦ del ‘a.txt’
-smart_dash: del –x ¦ del —x
-dash: del -x ¦ del -Recurse src
-bracket: del a[1].txt ¦ del "[.]env"
-newline: del a.txt{U+000A}calc ¦ del a.txt{U+000D}{U+000A}calc
-line_continuation: del a.txt^{U+000A}calc
-control_character: del a{U+00A0}b ¦ del a{U+3000}b ¦ del a{U+200B}b ¦ del a{U+202E}b
-    ¦ del a{U+001A}b
-switch_not_allowed: del /s docs\ ¦ del /s /q build\*.tmp ¦ del /p a.txt ¦ del /a:h a.txt ¦ del /ah a.txt ¦ del /x a.txt ¦ del /? a.txt
-    ¦ copy /l a.txt b ¦ copy /d a.txt b ¦ move /x a.txt b ¦ ren /y a.txt b
-command_qualified: del/q a.txt ¦ .\del a.txt ¦ C:\del.bat
-slash_in_name: del a.txt/q ¦ del src/util.py ¦ del build/s
-operands: del ¦ del /q ¦ copy a.txt ¦ copy /y docs\readme.md ¦ move a.txt b.txt docs ¦ ren a.txt
-path_empty: del ""
-rename_path: ren a.txt src\b.txt ¦ ren a.txt .\b.txt ¦ ren a.txt "src/b.txt" ¦ ren a.txt b.txt:s
-    ¦ ren a.txt ..
-copied_folder: copy src docs ¦ copy do* archive
-target_pattern: ren data\*.csv *.txt ¦ ren *.txt *x* ¦ ren a.txt ?env ¦ copy a.txt *.bak
-source_missing: del nosuch.txt ¦ copy nosuch.txt b.txt
-folder_missing: copy a.txt nosuch\b.txt ¦ copy a.txt nosuch\ ¦ del nosuch\*
-glob_folder: del src\*\x.py ¦ del src\*\..\..\x
-path_stream: del build\*.tmp:s
-path_device: del con.* ¦ copy nul a.txt ¦ copy a.txt PRN
-path_short_name: del GIT~* ¦ del GIT~? ¦ del CLAUDE~1.MD
-path_drive: del C:\*
-path_rooted: del \*
-path_share: del \\server\share\*
-outside_workspace: del ..\* ¦ copy a.txt ..\
-path_namespace: copy a.txt \??\C:\x
-change_folder: cd src ¦ cd.. ¦ chdir \ ¦ pushd src
-wrapper: call del a.txt ¦ start calc ¦ CMD /c del a.txt ¦ cmd.exe /c calc ¦ wsl rm a.txt
-loop: for %i in (*) do del %i ¦ if exist a.txt del a.txt ¦ forfiles /c calc
-"""
+REFUSED = read_table_text("windows-cmd-refused")
 
 
 def test_everything_else_is_refused_by_name(shared_workspace: Path) -> None:

@@ -6,6 +6,7 @@ from policies.paths.workspace import ExtraDirectory, Place
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Allow, Deny, Verdict
 from policies.windows.workspace import WindowsWorkspace, _strip_root, is_rooted, refuse_rooted
+from tests.unit.policies.corpus import read_pairs, read_table_text
 from tests.unit.policies.judging import denied, find_misses
 
 
@@ -26,55 +27,14 @@ def _rule(root: Path, path: str, *, cwd: str | None = None) -> str:
     return place.rule
 
 
-PLAIN: dict[str, tuple[str, ...]] = {
-    "a.txt": ("a.txt",),
-    ".\\src\\main.py": ("src", "main.py"),
-    "src/main.py": ("src", "main.py"),
-    "src\\\\main.py": ("src", "main.py"),
-    "src\\..\\a.txt": ("a.txt",),
-    "{WS}\\a.txt": ("a.txt",),
-    "{WS}/src\\main.py": ("src", "main.py"),
-    "{WS}": (),
-    "{WS}\\": (),
-    ".": (),
-    "src\\..": (),
-    "..hidden": ("..hidden",),
-    "notes.md~": ("notes.md~",),
-    "console.txt": ("console.txt",),
-    "com10.txt": ("com10.txt",),
-    "null": ("null",),
-    "报告（最终版）.docx": ("报告（最终版）.docx",),
-    "报告：草稿.md": ("报告：草稿.md",),
-    "項目 一\\資料.csv": ("項目 一", "資料.csv"),
-    "a;b,c=d & e.txt": ("a;b,c=d & e.txt",),
-}
+PLAIN = read_pairs("windows-paths-plain")
 
 
 def test_plain_paths_are_found(shared_workspace: Path) -> None:
     assert {path: _parts(shared_workspace, path) for path in PLAIN} == PLAIN
 
 
-REFUSED = r"""
-path_empty: {EMPTY}
-outside_workspace: .. ¦ ..\x ¦ src\..\.. ¦ {WS}\..\ws\a.txt
-path_rooted: {WS}-evil\secret.txt ¦ {WS}2 ¦ \x ¦ /etc/passwd
-path_share: \\server\share ¦ \\server@SSL@443\DavWWWRoot\x ¦ /\server\share
-path_namespace: \\?\C:\x ¦ \\.\pipe\x ¦ //./C:/x ¦ \??\C:\x
-path_drive: C:\x ¦ Z:/x
-path_drive_relative: C:x ¦ C: ¦ C:..\x
-path_stream: a.txt:s ¦ a.txt::$DATA ¦ src::$INDEX_ALLOCATION\x ¦ .git:x\config
-    ¦ file:///etc/passwd
-path_provider: Env:\PATH ¦ HKLM:\Software ¦ Function:x ¦ Alias:del ¦ Registry::HKLM\x
-    ¦ Microsoft.PowerShell.Core\FileSystem::C:\x ¦ Microsoft.PowerShell.Core/Registry::HKLM
-path_tilde: ~ ¦ ~user\x
-path_device: NUL ¦ nul.txt ¦ src\Con ¦ aux.tar.gz ¦ CON .txt ¦ prn  {U+0020} ¦ COM0 ¦ com¹.log
-    ¦ LPT³ ¦ CONIN$ ¦ ＣＯＮ ¦ con\x.txt
-path_trailing: src. ¦ src \main.py ¦ a.txt... ¦ ... ¦ . . ¦ .. \x ¦ {U+0020}.env
-path_short_name: GIT~1 ¦ CLAUDE~2\x ¦ x~9.tx
-path_lookalike: src／..／x ¦ src＼x ¦ ．．\x ¦ a¥b ¦ a＂b
-path_characters: a|b ¦ a"b ¦ a<b> ¦ a{U+202E}b ¦ a{U+0000}b
-path_wildcard: *.txt ¦ src\?
-"""
+REFUSED = read_table_text("windows-paths-refused")
 
 
 def test_other_paths_are_refused_by_name(shared_workspace: Path) -> None:

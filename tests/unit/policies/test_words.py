@@ -13,6 +13,7 @@ from policies.shell.words import split_words
 from policies.tools import validate_bash_command
 from policies.verdict import Deny
 from policies.visible_text import MAX_COMMAND_CHARS
+from tests.unit.policies.corpus import read_pairs, read_table_text
 from tests.unit.policies.judging import denied, read_table
 
 
@@ -22,18 +23,7 @@ def split(command: str) -> tuple[str, ...] | str:
     return words.rule if isinstance(words, Deny) else tuple(word.text for word in words)
 
 
-PLAIN: dict[str, tuple[str, ...]] = {
-    "ls": ("ls",),
-    "  ls \t -la  ": ("ls", "-la"),
-    "cat 'a b.txt'": ("cat", "a b.txt"),
-    "cat 'a b' \"it's\" it\\'s 'it'\\''s'": ("cat", "a b", "it's", "it's", "it's"),
-    "ls 1 -2 +3 4.txt [12].csv": ("ls", "1", "-2", "+3", "4.txt", "[12].csv"),
-    "rm a=b if then \"\" ''": ("rm", "a=b", "if", "then", "", ""),
-    "rm '$(x).txt' 'a;b' 'a|b' '`x`'": ("rm", "$(x).txt", "a;b", "a|b", "`x`"),
-    "rm a#1.txt b~ c=d a''b": ("rm", "a#1.txt", "b~", "c=d", "ab"),
-    'cat 项目.md 🎉 " x "': ("cat", "项目.md", "🎉", " x "),
-    "time ls": ("time", "ls"),
-}
+PLAIN = read_pairs("words-plain")
 
 
 def test_both_read_a_plain_command_as_bash_does(tmp_path: Path) -> None:
@@ -44,35 +34,7 @@ def test_both_read_a_plain_command_as_bash_does(tmp_path: Path) -> None:
     assert split("") == split(" \t ") == ()
 
 
-REFUSED = r"""
-operator_semicolon: ls; id
-operator_and: ls && id
-operator_or: ls || id
-operator_pipe: ls | id
-operator_background: ls & id
-command_substitution: ls $(id) ¦ ls `id` ¦ ls "`id`"
-parameter_expansion: ls $HOME ¦ ls ${HOME} ¦ ls "$HOME"
-arithmetic: ls $((1)) ¦ ls $[1]
-ansi_c_quoting: cat $'\x2f'
-locale_quoting: cat $"x"
-redirect: ls > x ¦ ls &> x ¦ cat < x
-heredoc: cat << X
-herestring: cat <<< x
-process_substitution: cat <(id) ¦ cp a >(id)
-grouping: (ls)
-brace_expansion: mkdir {a,b}
-history_expansion: ! ls ¦ ls "a!b" ¦ ls ^a
-comment: ls # x
-tilde: ls ~ ¦ ls a=~ ¦ ls a=b:~
-equals: cat =ls
-newline: ls{U+000A}id ¦ ls{U+000D}{U+000A}id ¦ cat 'a{U+000A}b'
-line_continuation: cat a\{U+000A}b
-backslash: cat C:\x ¦ cat a\
-quoted_backslash: cat "a\"b"
-unclosed_quote: cat 'a ¦ cat "a
-control_character: ls{U+0000} ¦ ls{U+00A0}x ¦ ls{U+2028}x ¦ rm {U+202E}txt.a ¦ rm {U+E0072}
-    ¦ rm {U+D800}
-"""
+REFUSED = read_table_text("words-refused")
 
 
 def test_every_other_construct_is_refused_under_its_own_name() -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policies.configuration import Concern, Found, digest_of, find_concerns, is_content
+from tests.unit.policies.corpus import read_pairs
 from tests.unit.policies.judging import read_table
 
 SETTINGS = ".claude/settings.json"
@@ -115,31 +116,7 @@ def test_a_file_is_known_by_its_place() -> None:
 FRONT = "---\nname: mine\ndescription: Does it.\n{}---\n\nDo it.\n"
 
 
-FRONTS: dict[str, str] = {
-    "": "",
-    "license: MIT\nmetadata:\n  version: 1\n": "",
-    "tags:\n- a\n- b\n": "",
-    "description: |\n  hooks: they are described here\n\n  allowed-tools: too\n": "",
-    "# hooks: none\n": "",
-    "hooks:\n  Stop: []\n": "hooks",
-    "hooks :\n  Stop: []\n": "hooks",
-    "HOOKS:\n  Stop: []\n": "HOOKS",
-    "allowed-tools: Bash(*)\n": "allowed-tools",
-    "model: x\ncontext: fork\nagent: x\n": "model, context, agent",
-    "mcpServers: {}\n": "mcpServers",
-    '"hooks": {}\n': "syntax",
-    "'hooks': {}\n": "syntax",
-    "? hooks\n: x\n": "syntax",
-    "<<: *a\n": "syntax",
-    "&a hooks: x\n": "syntax",
-    "!!str hooks: x\n": "syntax",
-    "{hooks: x}\n": "syntax",
-    "license: MIT\rhooks: x\n": "syntax",
-    "# a comment\rhooks: x\n": "syntax",
-    "license: MIT\u2028hooks: x\n": "syntax",
-    "license: MIT\x85hooks: x\n": "syntax",
-    "license:\tMIT\n": "syntax",
-}
+FRONTS = read_pairs("workspace-fronts")
 
 
 def test_a_skill_is_judged_by_its_front_matter() -> None:
