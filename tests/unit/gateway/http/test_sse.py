@@ -1,5 +1,6 @@
 """Event streams and views of turns."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -94,7 +95,7 @@ async def test_a_stream_that_is_woken_for_nothing_checks_at_most_once_a_second(
 ) -> None:
     """Its conversation may be gone, so it checks; events of other turns wake it many times."""
     clock, checked, sent = [100.0], list[float](), list[bytes]()
-    monkeypatch.setattr("gateway.http.sse.anyio.current_time", lambda: clock[0])
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: clock[0])
     woken = Woken(clock, [100.5, 100.75, 101.5, 110.0])
 
     async def check() -> None:
