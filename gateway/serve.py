@@ -53,9 +53,9 @@ _LAST_WORDS_S = 0.5
 
 SKILLS = Path(__file__).resolve().parent.parent / ".claude" / "skills"
 
-_SWITCH_S = 0.0005
-"""How long a computing thread may keep the loop waiting; the default of 5 ms is as long as the gateway's
-whole work for a warm turn."""
+_SWITCH_S = 0.0001
+"""How long a computing thread may keep the loop waiting, at each socket that the loop writes: with the default of
+5 ms all streams stall when many turns end together."""
 
 
 def prepare_blocking(settings: Settings) -> None:

@@ -15,7 +15,7 @@ from memory.record.index import RecordIndex, TurnChange
 
 _BATCH: Final = 50
 _REST_S: Final = 0.05
-"""Between two batches of a long history, for other writers."""
+"""Between two batches of a long history, for other writers; and for changes that follow one."""
 
 
 class RecordWorker:
@@ -64,6 +64,7 @@ class RecordWorker:
             while await self._take():  # noqa: ASYNC110  nothing signals that others have written
                 await anyio.sleep(_REST_S)
             await self._woken.wait()
+            await anyio.sleep(_REST_S)
 
     async def _take(self, *, after: int = 0, only_deleted: bool = False) -> bool:
         """Take over some changes, the newest first; return whether there were any."""
