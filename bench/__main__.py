@@ -1,14 +1,27 @@
 """`python -m bench [name …]`: runs the named benchmarks, all by default, and prints their tables.
 
+`python -m bench aims` runs `first_text`, `flushes` and `streams`, and prints the aims' table.
+
 `python -m bench locomo --path FILE` needs data that are not kept here.
 """
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 import anyio
 
-from bench import first_text, flushes, growth, locomo, many_conversations, page, policy, streams
+from bench import (
+    aims,
+    first_text,
+    flushes,
+    growth,
+    locomo,
+    many_conversations,
+    page,
+    policy,
+    streams,
+)
 from bench.person import measure as person
 from bench.report import describe_machine
 
@@ -26,9 +39,12 @@ BENCHMARKS = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench")
-    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, "locomo", []], default=[])
+    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, "aims", "locomo", []], default=[])
     parser.add_argument("--rounds", type=int, default=30, help="samples of each kind")
     parser.add_argument("--path", type=Path, help="LoCoMo's file, locomo10.json")
+    parser.add_argument(
+        "--peer", action="append", default=[], metavar="NAME=URL", help="another server to ask"
+    )
     options = parser.parse_args()
     if "locomo" in options.names and options.path is None:
         parser.error("locomo needs --path")
@@ -36,6 +52,9 @@ def main() -> None:
     for name in options.names or BENCHMARKS:
         if name == "locomo":
             anyio.run(locomo.run, options.path)
+        elif name in {"aims", "first_text"}:
+            measure = aims.run if name == "aims" else first_text.run
+            anyio.run(partial(measure, peers=options.peer), options.rounds)
         else:
             anyio.run(BENCHMARKS[name], options.rounds)
 

@@ -30,10 +30,11 @@ _SETTLE_S = 1.5
 _CALL = re.compile(r"\b(?:fsync|fdatasync)\(\d+<([^>]*)>")
 
 
-async def run(rounds: int) -> None:
+async def run(rounds: int) -> dict[str, dict[str, float]]:
+    """Measure, print and save; return the flushes a turn by kind and file, none without `strace`."""
     if shutil.which("strace") is None:
         print("flushes: not measured, strace is not installed\n")
-        return
+        return {}
     figures: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
@@ -53,6 +54,7 @@ async def run(rounds: int) -> None:
     ]
     show(f"Flushes a turn, means of {rounds} warm turns", ["turn", "all", *files], rows)
     save("flushes", {"turns": rounds, "flushes_a_turn": figures})
+    return figures
 
 
 async def _counted(

@@ -29,7 +29,8 @@ PER_SECOND = 50
 SECONDS = 10
 
 
-async def run(rounds: int) -> None:
+async def run(rounds: int) -> dict[str, float]:
+    """Measure, print and save; return the figures."""
     del rounds
     with tempfile.TemporaryDirectory() as name:
         process = await anyio.open_process(
@@ -64,6 +65,7 @@ async def run(rounds: int) -> None:
         "Streaming side by side", ["figure", "value"], [[k, f"{v:.1f}"] for k, v in figures.items()]
     )
     save("streams", figures)
+    return figures
 
 
 async def _read_all(port: int) -> tuple[list[float], list[int]]:
@@ -136,7 +138,7 @@ async def _serve(directory: Path) -> None:
             ModelAccess(demo=True, model="clock"),
         )
 
-    serve.open_agents = scripted_agents  # type: ignore[assignment]
+    serve.open_agents = scripted_agents  # type: ignore[attr-defined, assignment]
     await serve.serve(
         settings, {}, announce=lambda address, _: print(address.rsplit(":", 1)[1], flush=True)
     )
