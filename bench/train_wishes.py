@@ -34,8 +34,8 @@ RATE = 20.0
 COSTS = {"none": 1.2}
 """A sentence that asks nothing must not become a fact, so this mistake costs more."""
 LARGEST = 127
-ROWS_EACH_TEMPLATE = 12
-TEMPLATE_WEIGHT = 0.15
+ROWS_EACH_TEMPLATE = 30
+TEMPLATE_WEIGHT = 0.08
 FILLERS = {
     name: lines.strip().split("\n")
     for name, lines in {
@@ -72,6 +72,28 @@ the train times
 my job title
 where I parked
 the name of that tool
+""",
+        "W": """
+what my boat is called
+where I live
+who my doctor is
+how much I earn
+when my train leaves
+what I weigh
+which bank I use
+how old my son is
+what the door code is
+where the spare key lies
+""",
+        "WZ": """
+我住在哪里
+我的医生是谁
+我挣多少钱
+我几点上班
+我用哪家银行
+我儿子多大
+门的密码是多少
+备用钥匙放在哪里
 """,
         "V": """
 lock the door
@@ -123,7 +145,7 @@ run the linter
 """,
     }.items()
 }
-_SLOT = re.compile(r"(?<![A-Za-z])[XTV]Z?(?![A-Za-z])")
+_SLOT = re.compile(r"(?<![A-Za-z])[XTVW]Z?(?![A-Za-z])")
 _MARKED = re.compile(r"\[\[(.*?)\]\]")
 
 Floats = NDArray[np.float64]

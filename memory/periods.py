@@ -16,6 +16,7 @@ _NUMERALS: Final = "一二三四五六七八九十"
 _WORDS: Final = ("", "a", "one", "two", "three", "four", "five", "six")
 _YEAR: Final = r"(?<!\d)(?P<year>(?:19|20)\d\d)"
 _DAY: Final = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_ZH_DAY: Final = rf"(?P<day>\d{{1,2}}|[{_NUMERALS}]{{1,3}})[日号]"
 _MONTH: Final = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
     r"|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b"
@@ -100,7 +101,7 @@ def _matches(
 def _dated(parts: _Parts, today: date) -> Period | None:
     """Return a year, month or day; without a year the latest one that has begun."""
     month = _month(parts["month"]) if "month" in parts else None
-    day = int(parts["day"]) if "day" in parts else None
+    day = _number(parts["day"]) if "day" in parts else None
     if "year" in parts:
         return _period(int(parts["year"]), month, day)
     if "back" in parts:
@@ -111,6 +112,20 @@ def _dated(parts: _Parts, today: date) -> Period | None:
 
 def _days_ago(count: int) -> Callable[[_Parts, date], Period]:
     return lambda _, today: _one_day(today - timedelta(days=count))
+
+
+def _of_late(days: int) -> Callable[[_Parts, date], Period]:
+    return lambda _, today: Period(today - timedelta(days=days), today)
+
+
+def _since(parts: _Parts, today: date) -> Period | None:
+    begun = _dated(parts, today)
+    return Period(begun.first, today) if begun is not None and begun.first <= today else None
+
+
+def _last_weekend(_: _Parts, today: date) -> Period:
+    saturday = today - timedelta(days=today.weekday() + 2)
+    return Period(saturday, saturday + timedelta(days=1))
 
 
 def _last_weekday(parts: _Parts, today: date) -> Period:
@@ -149,17 +164,26 @@ _DATES: Final[Sequence[_Rule]] = [
     (rf"\b{_MONTH},? (?:of )?{_YEAR}(?!\d)", _dated),
 ]
 _RULES: Final[Sequence[_Rule]] = [
+    (rf"\bsince (?:{_MONTH},? )?{_YEAR}(?!\d)", _since),
+    (rf"\bsince {_MONTH}", _since),
+    (rf"{_YEAR}年(?:{_ZH_MONTH}份?)?以来", _since),
+    (rf"{_ZH_MONTH}份?以来", _since),
     *_DATES,
     (rf"(?<!\d){_DAY} (?:of )?{_MONTH}", _dated),
     (rf"\b{_MONTH} {_DAY}(?!\d)", _dated),
-    (rf"{_ZH_MONTH}{_DAY}[日号]", _dated),
+    (rf"{_ZH_MONTH}{_ZH_DAY}", _dated),
     (rf"\b(?:in )?{_MONTH} (?:of )?(?P<back>last|this) year", _dated),
-    (rf"\b(?:in|during|since|last|this) {_MONTH}", _dated),
+    (rf"\b(?:in|during|last|this) {_MONTH}", _dated),
     (rf"{_ZH_YEAR}的?{_ZH_MONTH}份?", _dated),
     (rf"(?<!个){_ZH_MONTH}份?(?![{_NUMERALS}\d])", _dated),
+    (r"大前天", _days_ago(3)),
     (r"\bday before yesterday\b|前天", _days_ago(2)),
-    (r"\byesterday\b|昨天|昨日|昨晚", _days_ago(1)),
-    (r"\btoday\b|今天|今日", _days_ago(0)),
+    (r"\byesterday\b|\blast night\b|昨[天日晚夜早]", _days_ago(1)),
+    (r"\btoday\b|\bthis (?:morning|afternoon|evening)\b|今[天日早晚晨]", _days_ago(0)),
+    (r"\b(?:last|past|over the|at the) weekend\b|(?:上个?|这个?)?周末", _last_weekend),
+    (r"\bweek before last\b", lambda _, today: _whole("week", 2, today)),
+    (r"\b(?:a )?(?:couple of|few) days (?:ago|back)\b|\bthe other day\b|前[几两]天", _of_late(7)),
+    (r"\b(?:recently|lately)\b|最近(?=[^\d一二三四五六七八九十两几])", _of_late(31)),
     (rf"\b(?:last|on) {_WEEKDAY}", _last_weekday),
     (rf"{_CHINESE_BACK}(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天])", _weekday_of_week),
     (rf"\b{_ENGLISH_BACK} (?P<unit>week|month|year)\b", _named_span),
@@ -169,7 +193,7 @@ _RULES: Final[Sequence[_Rule]] = [
     (rf"(?:最近|过去){_ZH_COUNT}{_ZH_UNIT}", _latest_span),
     (rf"\b{_COUNT} {_UNIT} ago\b", _span_ago),
     (rf"{_ZH_COUNT}{_ZH_UNIT}(?:之|以)?前", _span_ago),
-    (rf"\b(?:in|since) {_YEAR}(?!\d)", _dated),
+    (rf"\bin {_YEAR}(?!\d)", _dated),
     (rf"{_YEAR}年", _dated),
 ]
 """The most specific first."""

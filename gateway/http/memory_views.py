@@ -106,9 +106,10 @@ def fact_fields(fact: Fact) -> dict[str, Any]:
 
 
 def tidied_fields(step: TidiedFact) -> dict[str, Any]:
-    """Return one step of tidying."""
+    """Return one step of tidying; `fact_id` is the name that `item_id` had when only facts were tidied."""
     names = ("action", "fact_id", "by_id", "at", "undone_at")
-    return {"id": str(step.id), **fields_of(step, names)}
+    kind = "episode" if step.fact_id.startswith("epi_") else "fact"
+    return {"id": str(step.id), "item_id": step.fact_id, "kind": kind, **fields_of(step, names)}
 
 
 def _episode_fields(episode: Episode) -> dict[str, Any]:

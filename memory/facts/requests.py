@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from memory.facts.sentence_model import Label, probabilities
+from memory.facts.wording import says_change, subject_of
 from memory.own_words import OwnSentence, own_sentences
 from memory.terms import terms
 from policies.patterns import read_patterns
@@ -53,9 +54,10 @@ class Wished:
     lasting: bool = False
     """True if it holds for every conversation, so that it belongs into the person's profile."""
     is_firm: bool = True
-    """False for a correction that is looked for only among facts that share many words with it."""
+    """False for a correction that is looked for only among facts that share many words with it, and for a
+    statement that says that something has changed."""
     stands_alone: bool = True
-    """False for a correction that counts only if there is a fact that it corrects."""
+    """False if it counts only where it replaces a fact; such a statement, one of its subject."""
 
 
 def read_wishes(message: str) -> list[Wished]:
@@ -94,8 +96,12 @@ def _wished(sentences: Sequence[OwnSentence], at: int) -> Wished | None:
     if is_introduced and label in ("none", "keep", "correction"):
         label = "keep"
     elif label == "none" or likely[label] < _MIN_PROBABILITY:
-        if likely["none"] > 1 - _MIN_PROBABILITY_ABOUT_FACT or label in ("forget", "undo"):
+        if label in ("forget", "undo"):
             return None
+        if likely["none"] > 1 - _MIN_PROBABILITY_ABOUT_FACT:
+            if sentence.context.after_colon or not (says_change(content) and subject_of(content)):
+                return None
+            return Wished("statement", content, is_firm=False, stands_alone=False)
         return Wished("correction", content, is_firm=False, stands_alone=False)
     if label == "keep":
         text = _kept(sentences, at, content)

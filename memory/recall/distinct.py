@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from memory.items import Item
 from memory.recall.query import Hit
 from memory.text_lines import flat
 
@@ -10,13 +11,15 @@ _MOSTLY: Final = 3
 """A turn of at most so many times a fact's length says little beside it."""
 
 
-def distinct(hits: Sequence[Hit]) -> list[Hit]:
+def distinct(hits: Sequence[Hit], seen: Sequence[Item] = ()) -> list[Hit]:
     """Return the hits, best first, without what a better one tells: the same turn, or a turn's same words.
 
     Of a turn and the episode made of it the better one stays; what else was made of a turn always stays. A
-    turn that says little beside a fact that it told is left out for the fact.
+    turn that says little beside a fact that it told is left out for the fact, also for one of the found
+    items that were `seen`.
     """
-    facts = {hit.item.turn_id: len(hit.item.body) for hit in hits if hit.item.kind == "fact"}
+    items = (*seen, *(hit.item for hit in hits))
+    facts = {item.turn_id: len(item.body) for item in items if item.kind == "fact"}
     told: set[tuple[str, str | None]] = set()
     kept: list[Hit] = []
     for hit in hits:

@@ -116,7 +116,7 @@ class MemorySearch:
         )
         held_back += [HeldBack(id=item.id, reason="superseded") for item in superseded]
         kept = {item.id: item for item in shown}
-        hits = distinct(self._hits(gathered.found, kept))
+        hits = distinct(self._hits(gathered.found, kept), [item for item in read if seen.has(item)])
         if len(parts) > len(queries):  # a place among what was pasted says little
             hits.sort(key=lambda hit: -hit.confidence)
         by_vector = _ids(gathered.found, "vector")

@@ -88,6 +88,18 @@ async def test_a_correction_supersedes_and_its_undo_restores(tmp_path: Path) -> 
         assert await held(services) == ["the demo is on Thursday"]
 
 
+async def test_a_change_of_what_a_fact_is_about_supersedes_it(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        await ask(services, "请牢记：蜂箱放在磨坊后面")
+        await ask(services, "remember that the rehearsal is on Monday")
+        for ordinary in ("The rehearsal is fun.", "Translate this:\nThe rehearsal moved to May."):
+            await ask(services, ordinary)
+        assert await held(services) == ["蜂箱放在磨坊后面", "the rehearsal is on Monday"]
+        await ask(services, "蜂箱改成放在磨坊前面了")
+        await ask(services, "The rehearsal moved to Tuesday.")
+        assert await held(services) == ["蜂箱改成放在磨坊前面了", "The rehearsal moved to Tuesday"]
+
+
 async def test_a_question_about_all_of_memory_lists_facts_before_other_items(
     tmp_path: Path,
 ) -> None:

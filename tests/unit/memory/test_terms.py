@@ -100,6 +100,16 @@ May I use this? | None | None
 30 February 2026 | None | None
 2026年2月30日 | None | None
 2月30号的会，还有三月的 | 2026-03-01 | 2026-03-31
+What was decided since September? | 2026-09-01 | 2026-11-23
+what did we say last night | 2026-11-22 | 2026-11-22
+this morning's calls | 2026-11-23 | 2026-11-23
+what did we do last weekend | 2026-11-21 | 2026-11-22
+the week before last | 2026-11-09 | 2026-11-15
+a few days ago | 2026-11-16 | 2026-11-23
+九月以来的决定 | 2026-09-01 | 2026-11-23
+大前天的会 | 2026-11-20 | 2026-11-20
+十月五号买了什么 | 2026-10-05 | 2026-10-05
+最近买了什么 | 2026-10-23 | 2026-11-23
 """
 
 

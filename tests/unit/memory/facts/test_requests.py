@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memory.facts.fact import Fact
-from memory.facts.matching import corrected, meant
+from memory.facts.matching import corrected, meant, superseded
 from memory.facts.requests import Wished, read_wishes
 from memory.scope import Scope
 
@@ -33,8 +33,10 @@ def kept(row: dict[str, Any]) -> list[str]:
     facts = [fact(text) for text in row["facts"]]
 
     def is_kept(wish: Wished) -> bool:
-        about = corrected(wish.text, facts, is_firm=wish.is_firm)
-        return wish.wish not in ("forget", "undo") and (wish.stands_alone or about is not None)
+        about: object = superseded(wish.text, facts)
+        if wish.wish == "correction":
+            about = corrected(wish.text, facts, is_firm=wish.is_firm)
+        return wish.wish not in ("forget", "undo") and (wish.stands_alone or bool(about))
 
     return [wish.text for wish in read_wishes(row["message"]) if is_kept(wish)]
 

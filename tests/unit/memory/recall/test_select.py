@@ -179,6 +179,8 @@ def test_a_turn_that_says_little_beside_its_fact_is_left_out() -> None:
     hits = [told("remember that my locker is number 12"), make_hit(FACT, 0.5)]
     assert [hit.item.id for hit in distinct(hits)] == ["fac_1"]
     assert [hit.item.id for hit in distinct(hits[:1])] == ["trn_1"]
+    seen = [hit.item for hit in hits if hit.item.kind == "fact"]
+    assert distinct(hits[:1], seen) == [], "the conversation has its fact already"
 
 
 def test_a_turn_that_says_more_stays_beside_its_fact() -> None:
