@@ -134,6 +134,9 @@ def _parser() -> argparse.ArgumentParser:
     policy.set_defaults(run=_policy)
     memory = commands.add_parser("memory", help="search memory, write to it, repair it")
     memory.set_defaults(run=_memory)
+    replay = commands.add_parser("replay", help="serve the model's replies of a turn from its log")
+    replay.add_argument("turn_id", help="the turn, as candor logs list names it")
+    replay.set_defaults(run=_replay)
     token = commands.add_parser("token", help="make a token for a user")
     token.add_argument("name", help="whose it is: 1 to 64 letters, digits, dots, hyphens, _")
     token.set_defaults(run=_token)
@@ -192,6 +195,12 @@ def _logs(options: argparse.Namespace, settings: Settings, _environ: Mapping[str
     from gateway.journal.cli import run_logs_command  # noqa: PLC0415
 
     return run_logs_command(options.rest, log_dir=settings.log_dir, program=COMMAND, out=sys.stdout)
+
+
+def _replay(options: argparse.Namespace, settings: Settings, _environ: Mapping[str, str]) -> int:
+    from gateway.replay import run_replay  # noqa: PLC0415
+
+    return run_replay(options.turn_id, settings.log_dir, sys.stdout)
 
 
 def _policy(options: argparse.Namespace, settings: Settings, _environ: Mapping[str, str]) -> int:

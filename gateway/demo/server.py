@@ -44,7 +44,7 @@ from gateway.demo.answer import (
 )
 from gateway.demo.conversation import Conversation, read_conversation
 from gateway.demo.respond import answer_plainly
-from gateway.demo.script import ScriptError, Step, choose_step, find_script, play
+from gateway.demo.script import SCRIPT_ENDED, ScriptError, Step, choose_step, find_script, play
 from gateway.nesting import bound_depth
 
 _MAX_COUNTED = 4096
@@ -53,11 +53,18 @@ _MAX_COUNTED = 4096
 class DemoModel:
     """Answers conversations. Keeps nothing between calls but the number of failed attempts."""
 
-    def __init__(self) -> None:
+    def __init__(self, replies: Sequence[Answer] = ()) -> None:
         self._attempts: OrderedDict[Hashable, int] = OrderedDict()
+        self._replies = replies
 
     def reply(self, conversation: Conversation) -> Reply:
-        """Return the reply to the last prompt, given what has been answered since. Never raises."""
+        """Return the reply to the last prompt, given what has been answered since. Never raises.
+
+        If there are `replies`, a conversation gets them in order.
+        """
+        if self._replies:
+            count = sum(prompt.answered_count for prompt in conversation.prompts)
+            return self._replies[count] if count < len(self._replies) else say(SCRIPT_ENDED)
         try:
             return self._scripted(conversation) or answer_plainly(conversation)
         except ScriptError as exc:
@@ -165,9 +172,11 @@ _MAX_DEPTH = 200
 _SESSION_HEADER = "x-claude-code-session-id"
 
 
-def create_demo_app(*, cadence_ms: int = DEFAULT_CADENCE_MS) -> Starlette:
+def create_demo_app(
+    *, cadence_ms: int = DEFAULT_CADENCE_MS, replies: Sequence[Answer] = ()
+) -> Starlette:
     """Return the demo model as an ASGI application; `cadence_ms` is the pause between streamed chunks."""
-    demo = _Demo(cadence_ms)
+    demo = _Demo(cadence_ms, replies)
     return Starlette(
         routes=[
             Route("/v1/messages", demo.answer_messages, methods=["POST"]),
@@ -179,7 +188,11 @@ def create_demo_app(*, cadence_ms: int = DEFAULT_CADENCE_MS) -> Starlette:
 
 @asynccontextmanager
 async def serve_demo(
-    host: str = "127.0.0.1", port: int = 0, *, cadence_ms: int = DEFAULT_CADENCE_MS
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    cadence_ms: int = DEFAULT_CADENCE_MS,
+    replies: Sequence[Answer] = (),
 ) -> AsyncIterator[str]:
     """Serve the demo model while the block runs and yield its base URL; port 0 takes a free one.
 
@@ -188,7 +201,7 @@ async def serve_demo(
     listener = socket.create_server((host, port))
     # asyncio sets this only on sockets it made itself
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    async with run_server(create_demo_app(cadence_ms=cadence_ms), listener):
+    async with run_server(create_demo_app(cadence_ms=cadence_ms, replies=replies), listener):
         yield f"http://{host}:{listener.getsockname()[1]}"
 
 
@@ -204,9 +217,9 @@ class _Call:
 
 
 class _Demo:
-    def __init__(self, cadence_ms: int) -> None:
+    def __init__(self, cadence_ms: int, replies: Sequence[Answer]) -> None:
         self._cadence_ms = cadence_ms
-        self._model = DemoModel()
+        self._model = DemoModel(replies)
 
     async def answer_messages(self, request: Request) -> Response:
         call = await _read_call(request)

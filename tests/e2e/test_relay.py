@@ -2,6 +2,7 @@
 
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from anyio.from_thread import start_blocking_portal
 from gateway.demo.server import create_demo_app, run_server
 from tests.support.engine_talk import until
 from tests.support.live_server import LiveServer, bash, running_server, script, started_server
+from tests.support.program import ROOT, environment
 
 pytestmark = pytest.mark.e2e
 
@@ -66,10 +68,10 @@ async def test_no_agent_and_no_command_of_one_has_the_key(server: LiveServer) ->
             pipe.write_text("through")
             (*_, last) = await events.rest()
     assert last.data["outcome"] == "answered"
-    for environment in (*environments, str(relay_of(server).cmdline()), str(relay_of(server).environ())):  # fmt: skip
-        assert KEY not in environment
-        assert "blue-secret" not in environment
-        assert "ss-of-the-proxy" not in environment
+    for held in (*environments, str(relay_of(server).cmdline()), str(relay_of(server).environ())):  # fmt: skip
+        assert KEY not in held
+        assert "blue-secret" not in held
+        assert "ss-of-the-proxy" not in held
     assert "'HTTP_PROXY': 'http://127.0.0.1:9'" in environments[0]
 
 
@@ -106,3 +108,28 @@ async def test_a_server_that_is_killed_takes_its_relay_with_it(tmp_path: Path) -
         relay = relay_of(server)
         await anyio.to_thread.run_sync(server.kill)
         relay.wait(10)
+
+
+async def test_a_turn_runs_again_without_the_model(tmp_path: Path, server: LiveServer) -> None:
+    """The same calls run on other files; a secret of the model's, sent in pieces, is masked."""
+    steps = (bash("ls notes"), {"text": f"The key is {KEY}.", "delta_delay_ms": 5})
+    server.workspace.joinpath("notes").mkdir()
+    async with server.client() as client:
+        first = await client.ask(script(*steps))
+    command = [sys.executable, str(ROOT / "app.py"), "replay", first["turn_id"]]
+    env = environment(tmp_path, {"log_dir": server.log_dir}, {})
+    async with await anyio.open_process(command, env=env, cwd=tmp_path) as replay:
+        assert replay.stdout is not None
+        said = (await replay.stdout.receive()).decode()
+        address = said.rpartition("ANTHROPIC_BASE_URL=")[2].strip()
+        options = {"command": None, "model": "any", "environ": {"ANTHROPIC_BASE_URL": address}}
+        async with running_server(tmp_path, **options) as again, again.client() as client:
+            again.workspace.joinpath("notes").mkdir()
+            second = await client.ask("the same again")
+        replay.kill()
+    same = ("reply", "outcome", "stop_reason", "steps")
+    assert [second[key] for key in same] == [first[key] for key in same]
+    calls = [[(call["summary"], call["status"]) for call in turn["tools"]] for turn in (first, second)]  # fmt: skip
+    assert calls == [[("ls notes", "ok")]] * 2
+    assert KEY not in server.journal_text(first)
+    assert KEY not in str(second)
