@@ -76,7 +76,7 @@ export class ApprovalCard {
     });
     const call = (isOfPlan && planProse(approval)) || [
       el("span", { class: "tool-name" }, showHidden(approval.name)),
-      approval.input ? callBlocks(approval) : el("bdi", { class: "approval-summary" }, showHidden(approval.summary))];
+      approval.input ? callBlocks(approval) : el("bdi", { class: "approval-summary" }, showHidden(approval.summary))].flat();
     const parts = [
       el("div", { class: "approval-call" }, call),
       el("div", { class: "approval-actions" }, a, d, w),
