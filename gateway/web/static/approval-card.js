@@ -29,7 +29,7 @@ export class ApprovalCard {
   #reach;
   #message;
   #refusal;
-  element = el("section", { class: "approval", "data-testid": "approval" });
+  element = el("div", { class: "approval", role: "group", "data-testid": "approval" });
 
   /** `answer(approval, reply)` tells the gateway; see `answerApproval`. */
   constructor(approval, answer) {
