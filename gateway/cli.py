@@ -122,18 +122,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"candor {VERSION}")
     parser.set_defaults(run=_serve)
     commands = parser.add_subparsers(title="commands")
-    serve = commands.add_parser("serve", help="serve (the default)")
-    serve.set_defaults(run=_serve)
-    demo = commands.add_parser("demo", help="serve on the built-in demo model")
-    demo.set_defaults(run=_serve_demo)
-    doctor = commands.add_parser("doctor", help="check the set-up and print the settings")
-    doctor.set_defaults(run=_doctor)
-    logs = commands.add_parser("logs", help="list, show and follow the turns' logs")
-    logs.set_defaults(run=_logs)
-    policy = commands.add_parser("policy", help="try the policy on calls, list its rules")
-    policy.set_defaults(run=_policy)
-    memory = commands.add_parser("memory", help="search memory, write to it, repair it")
-    memory.set_defaults(run=_memory)
+    for name, run_it, told in (
+        ("serve", _serve, "serve (the default)"),
+        ("demo", _serve_demo, "serve on the built-in demo model"),
+        ("doctor", _doctor, "check the set-up and print the settings"),
+        ("logs", _logs, "list, show and follow the turns' logs"),
+        ("policy", _policy, "try the policy on calls, list its rules"),
+        ("memory", _memory, "search memory, write to it, repair it"),
+    ):
+        commands.add_parser(name, help=told).set_defaults(run=run_it)
     replay = commands.add_parser("replay", help="serve the model's replies of a turn from its log")
     replay.add_argument("turn_id", help="the turn, as candor logs list names it")
     replay.set_defaults(run=_replay)
