@@ -59,18 +59,6 @@ def _read_config(config: Mapping[str, Any]) -> Rules:
     )
 
 
-def read_table_text(name: str) -> str:
-    """Return a table of cases as it stands in its file; the tests say how its lines are read."""
-    return (CORPUS / "tables" / f"{name}.txt").read_text(encoding="utf-8")
-
-
-def read_pairs(name: str) -> dict[str, Any]:
-    """Return a table of pairs, one in a line: what is given, and what comes of it."""
-    lines = (CORPUS / "tables" / f"{name}.jsonl").read_text(encoding="utf-8").split("\n")
-    pairs = (json.loads(line) for line in lines if line)
-    return {given: tuple(told) if isinstance(told, list) else told for given, told in pairs}
-
-
 def read_cases(name: str) -> list[Case]:
     lines = (CORPUS / name).read_text(encoding="utf-8").split("\n")
     return [_read_case(line) for line in lines if line]

@@ -6,7 +6,7 @@ import pytest
 
 from policies.tools import validate_bash_command
 from policies.verdict import Allow, Deny, Verdict
-from tests.unit.policies.corpus import read_pairs, read_table_text
+from tests.support.tables import read_pairs, read_table_text
 from tests.unit.policies.judging import find_misses
 
 

@@ -14,7 +14,8 @@ from policies.shell.commands import GRAMMARS
 from policies.shell.judge import MAX_RUN_CHARS
 from policies.tools import validate_bash_command
 from policies.verdict import Allow, Deny, Verdict
-from tests.unit.policies.corpus import build_workspace, read_pairs, read_table_text
+from tests.support.tables import read_pairs, read_table_text
+from tests.unit.policies.corpus import build_workspace
 from tests.unit.policies.judging import find_misses
 
 FURTHER = sorted(set(GRAMMARS) - shipped_rules().commands)

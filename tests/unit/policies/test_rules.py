@@ -19,7 +19,7 @@ from policies.rules import (
     shipped_rules,
 )
 from policies.shell.commands import GRAMMARS
-from tests.unit.policies.corpus import read_table_text
+from tests.support.tables import read_table_text
 
 FIELD = {"cat", "cp", "ls", "mkdir", "mv", "rm"}
 FURTHER = {

@@ -7,7 +7,7 @@ from policies.rules import shipped_rules
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Allow, Deny, Verdict
 from policies.web import read_listed_host
-from tests.unit.policies.corpus import read_table_text
+from tests.support.tables import read_table_text
 from tests.unit.policies.judging import allow_call, read_list
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from policies.verdict import Allow, Deny, Verdict
-from tests.unit.policies.corpus import read_pairs, read_table_text
+from tests.support.tables import read_pairs, read_table_text
 from tests.unit.policies.judging import find_misses, validate_windows_command
 
 

@@ -6,7 +6,7 @@ from policies.paths.workspace import ExtraDirectory, Place
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Allow, Deny, Verdict
 from policies.windows.workspace import WindowsWorkspace, _strip_root, is_rooted, refuse_rooted
-from tests.unit.policies.corpus import read_pairs, read_table_text
+from tests.support.tables import read_pairs, read_table_text
 from tests.unit.policies.judging import denied, find_misses
 
 

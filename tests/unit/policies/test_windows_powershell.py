@@ -5,7 +5,7 @@ from pathlib import Path
 from policies.verdict import Allow, CommandApproval, Deny, Verdict
 from policies.windows.judge import KNOWN_COMMANDS, Shell, judge_windows_command
 from policies.windows.workspace import WindowsWorkspace
-from tests.unit.policies.corpus import read_pairs, read_table_text
+from tests.support.tables import read_pairs, read_table_text
 from tests.unit.policies.judging import find_misses, validate_windows_command
 
 

@@ -13,7 +13,7 @@ from policies.shell.words import split_words
 from policies.tools import validate_bash_command
 from policies.verdict import Deny
 from policies.visible_text import MAX_COMMAND_CHARS
-from tests.unit.policies.corpus import read_pairs, read_table_text
+from tests.support.tables import read_pairs, read_table_text
 from tests.unit.policies.judging import denied, read_table
 
 

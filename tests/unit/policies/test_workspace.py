@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policies.configuration import Concern, Found, digest_of, find_concerns, is_content
-from tests.unit.policies.corpus import read_pairs
+from tests.support.tables import read_pairs
 from tests.unit.policies.judging import read_table
 
 SETTINGS = ".claude/settings.json"

@@ -4,6 +4,7 @@ import pytest
 
 from gateway.demo.respond import find_value, recognise
 from gateway.demo.server import DemoModel
+from tests.support.tables import read_pairs
 from tests.unit.gateway.demo.dialogue import (
     EMPTY_NOTICE,
     HOOK,
@@ -224,52 +225,7 @@ def test_the_text_of_a_skill_and_the_note_that_it_is_loaded_are_not_prompts() ->
         assert [prompt.text for prompt in conversation.prompts] == ["go"]
 
 
-UNDERSTOOD: dict[str, tuple[str, str, dict[str, str]]] = {
-    "List the files": ("list", "en", {"path": ""}),
-    "please list the files in docs": ("list", "en", {"path": "docs"}),
-    "列出文件": ("list", "zh", {"path": ""}),
-    "你好，请列出文件": ("list", "zh", {"path": ""}),
-    "列出 docs 里的文件": ("list", "zh", {"path": "docs"}),
-    "docs里有哪些文件？": ("list", "zh", {"path": "docs"}),
-    "read notes.md": ("read", "en", {"path": "notes.md"}),
-    'read "my file.txt"': ("read", "en", {"path": "my file.txt"}),
-    "Read the file notes.md please": ("read", "en", {"path": "notes.md"}),
-    "读取文件.txt": ("read", "zh", {"path": "文件.txt"}),
-    "读取《笔记/会议 记录.md》": ("read", "zh", {"path": "笔记/会议 记录.md"}),
-    "write hello to a.txt": ("write", "en", {"path": "a.txt", "text": "hello"}),
-    "write x to '/tmp/a b'": ("write", "en", {"path": "/tmp/a b", "text": "x"}),
-    "Create a file notes.md with a short greeting": (
-        *("write", "en"),
-        {"path": "notes.md", "text": "a short greeting"},
-    ),
-    "把“你好，世界”写入 a.txt": ("write", "zh", {"path": "a.txt", "text": "你好，世界"}),
-    "新建文件 notes.md，写一句问候": ("write", "zh", {"path": "notes.md", "text": "一句问候"}),
-    "rename the file a.txt to b.txt": ("move", "en", {"path": "a.txt", "target": "b.txt"}),
-    "把 旧.txt 重命名为 新.txt": ("move", "zh", {"path": "旧.txt", "target": "新.txt"}),
-    "delete old.txt": ("delete", "en", {"path": "old.txt"}),
-    "删除 文件.txt": ("delete", "zh", {"path": "文件.txt"}),
-    "把 a.txt 删掉": ("delete", "zh", {"path": "a.txt"}),
-    "remember that tea is good": ("remember", "en", {"text": "tea is good"}),
-    "记住我喜欢绿色": ("remember", "zh", {"text": "我喜欢绿色"}),
-    "What do you remember?": ("recall", "en", {}),
-    "你记得什么？": ("recall", "zh", {}),
-    "记忆系统里有什么？": ("recall", "zh", {}),
-    "search cases for disk full": ("cases", "en", {"text": "disk full"}),
-    "搜索案例：磁盘满了": ("cases", "zh", {"text": "磁盘满了"}),
-    "use the memory-revise skill": ("skill", "en", {"name": "memory-revise", "text": ""}),
-    "Use the skill memory-capture: call the Skill tool with this name. It follows.\n\ntea": (
-        *("skill", "en"),
-        {"name": "memory-capture", "text": "tea"},
-    ),
-    "请使用技能 memory-capture：先用这个名称调用 Skill 工具。附在后面。\n\n茶": (
-        *("skill", "zh"),
-        {"name": "memory-capture", "text": "茶"},
-    ),
-    "what is my codeword?": ("what_is_my", "en", {"key": "codeword"}),
-    "我的暗号是什么": ("what_is_my", "zh", {"key": "暗号"}),
-    "my mail is a@b.example. Keep it.": ("tell_my", "en", {"key": "mail", "text": "a@b.example"}),
-    "我的暗号是李子": ("tell_my", "zh", {"key": "暗号", "text": "李子"}),
-}
+UNDERSTOOD: dict[str, tuple[str, str, dict[str, str]]] = read_pairs("plain-requests")
 NOT_UNDERSTOOD = {
     "why is the sky blue?": "en",
     "The agent read notes.md yesterday": "en",

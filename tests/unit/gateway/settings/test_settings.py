@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.settings import Secret, Settings, SettingsError, settings_rows, settings_table
+from tests.support.tables import read_pairs
 
 ACCEPTED: dict[str, list[tuple[str, Any]]] = {
     "CANDOR_HOST": [
@@ -69,60 +70,7 @@ ACCEPTED: dict[str, list[tuple[str, Any]]] = {
 }
 WORDS = ["ON", "true", "1", "yes", "on,off"]
 NUMBERS = ["many", "1e3", "1_000", "１２", "nan", "inf", "5s", "0x10", "1" * 5000, "is 5", "--1"]
-REFUSED: dict[str, list[str]] = {
-    "CANDOR_HOST": ["example.org", "[::1]", "127.0.0.1:80", "LOCALHOST", "256.1.1.1"],
-    "CANDOR_PORT": [*NUMBERS, "-1", "65536", "80.0"],
-    "CANDOR_WORKSPACE": ["~nobody-of-this-name/x", "a\0b", "line\nbreak", "\udc80"],
-    "CANDOR_DATA_DIR": ["~nobody-of-this-name/x"],
-    "CANDOR_LOG_DIR": ["a\0b"],
-    "CANDOR_MODEL": ["a\0b", "x\udc80"],
-    "CANDOR_MAX_LIVE_CLIENTS": [*NUMBERS, "0", "1001"],
-    "CANDOR_MAX_LIVE_MB": [*NUMBERS, "-1", "1000001"],
-    "CANDOR_PREWARMED_CLIENTS": [*NUMBERS, "21"],
-    "CANDOR_IDLE_CLIENT_S": [*NUMBERS, "0.9", "604800.1"],
-    "CANDOR_STALE_CLIENT_GRACE_S": [*NUMBERS, "-0.1", "3600.5"],
-    "CANDOR_TURN_TIMEOUT_S": [*NUMBERS, "0"],
-    "CANDOR_MODEL_SILENCE_S": [*NUMBERS, "0.5"],
-    "CANDOR_MAX_AGENT_STEPS": [*NUMBERS, "0"],
-    "CANDOR_MAX_BUDGET_USD": [*NUMBERS, "0", "-1", "$5"],
-    "CANDOR_MAX_RUNNING_TURNS": [*NUMBERS, "0"],
-    "CANDOR_SHUTDOWN_GRACE_S": [*NUMBERS, "601"],
-    "CANDOR_INTERRUPT_GRACE_S": [*NUMBERS, "0"],
-    "CANDOR_DOOM_LOOP_THRESHOLD": [*NUMBERS, "1"],
-    "CANDOR_PICTURES": WORDS,
-    "CANDOR_APPROVALS": WORDS,
-    "CANDOR_APPROVAL_TIMEOUT_S": [*NUMBERS, "0"],
-    "CANDOR_MAX_BODY_BYTES": [*NUMBERS, "1023"],
-    "CANDOR_MAX_UPLOAD_BYTES": [*NUMBERS, "1023"],
-    "CANDOR_TOKENS_FILE": ["a\0b"],
-    "CANDOR_POLICY_FILE": ["~nobody-of-this-name/x"],
-    "CANDOR_SANDBOX": ["on", "Require"],
-    "CANDOR_RECALL_DEADLINE_MS": [*NUMBERS, "0"],
-    "CANDOR_RECORD": ["auto", *WORDS],
-    "CANDOR_CASE_MEMORY": ["auto", *WORDS],
-    "CANDOR_EXTRACT": ["auto", *WORDS],
-    "CANDOR_LEARN": ["on", "auto"],
-    "CANDOR_REDACT_CONTACTS": ["auto", *WORDS],
-    "CANDOR_SIDE_MODEL": ["a\0b"],
-    "CANDOR_EMBEDDER": ["OpenAI", *WORDS],
-    "CANDOR_EMBEDDINGS_URL": ["localhost:11434", "http://me:secret@a"],
-    "CANDOR_EMBEDDINGS_MODEL": ["a\0b"],
-    "CANDOR_EMBEDDINGS_KEY": ["a\0b"],
-    "CANDOR_EMBEDDINGS_PATH": ["~nobody-of-this-name/x"],
-    "CANDOR_MEMORY_POLICY_FILE": ["~nobody-of-this-name/x"],
-    "CANDOR_MEMU": ["auto", *WORDS],
-    "CANDOR_MEMU_URL": [
-        "memu.example",
-        "ftp://a",
-        "http://me:secret@a",
-        "http://a/?x",
-        "http://a b",
-    ],
-    "CANDOR_MEMU_MODEL": ["a\0b"],
-    "CANDOR_RELAY": ["auto", *WORDS],
-    "CANDOR_DEMO": WORDS,
-    "CANDOR_DEMO_CADENCE_MS": [*NUMBERS, "5001"],
-}
+REFUSED: dict[str, list[str]] = read_pairs("settings-refused")
 VARIABLES = [row[0] for row in settings_rows()]
 FORMS = {row[0]: row[2] for row in settings_rows()}
 

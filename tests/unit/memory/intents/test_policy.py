@@ -16,6 +16,7 @@ from memory.intents.registry import (
 )
 from policies.secrets import mask_secrets
 from tests.support.intents import open_chronicle
+from tests.support.tables import read_pairs
 
 FAMILY = "tool.{tool_name}.error"
 
@@ -81,31 +82,7 @@ def test_a_shipped_template_can_be_replaced_by_its_keys_name(tmp_path: Path) -> 
     assert policy.templates["tool.Bash.ok"] == "$result"
 
 
-MISTAKES = {
-    '[intents."turn.begun"]\nto_chronicle = true': ["turn.begun", "not a registered"],
-    '[intents."turn.receive"]\nto_chronicle = true': ["Did you mean 'turn.received'"],
-    '[intents."tool.Bash"]\nto_chronicle = true': ["tool.Bash"],
-    "[intents.turn.received]\nto_chronicle = true": ['[intents."turn.received"]', "quotes"],
-    "[intents]\n'turn.received' = true": ["turn.received", "must be a table"],
-    "intents = 1": ["[intents]", "must be a table"],
-    "[templates]\nmine = 1": ["mine", "must be text"],
-    "[templates]\nm = 'x'": ["'m'", "cannot name a template"],
-    "[templates]\nmine = ''": ["mine", "must hold text"],
-    "[templates]\nmine = '5$ a day'": ["mine", "$$"],
-    "[templates]\n'turn.received' = '$reply'": ["$reply", "turn.received", "$message"],
-    "[templates]\n'tool.Bash.ok' = '$reply'": ["$reply", "tool.{tool_name}.ok"],
-    '[intents."turn.received"]\nto_chronicel = true': ["to_chronicel", "to_chronicle"],
-    '[intents."turn.received"]\nto_chronicle = 1': ["to_chronicle", "true or false"],
-    '[intents."turn.received"]\nchronicle_template = true': ["chronicle_template", "text"],
-    '[intents."turn.received"]\nchronicle_template = "gone"': ["gone", "add it to [templates]"],
-    '[intents."turn.received"]\nchronicle_template = "mine"\n[templates]\nmine = "$result"': [
-        "'mine'",
-        "$result",
-        "turn.received",
-    ],
-    "[policies]": ["[policies]", "[intents] and [templates]"],
-    "[intents": ["not TOML"],
-}
+MISTAKES = read_pairs("intent-policy-mistakes")
 
 
 def test_a_mistake_is_told_with_file_key_and_fix(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from policies.content.write_gate import is_tool_schema, refuse_worthless, without_unsavable
+from tests.support.tables import read_rows
 
 SCHEMA = json.dumps(
     {
@@ -28,34 +29,7 @@ PARAMETERS_ZH = """工具：mcp__ata__article_query
 - page：整数，从 1 开始"""
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("", "empty"),
-        (" \n\t---\n…。", "empty"),
-        ("Hi!", "greeting"),
-        ("Hello there, good morning! How are you?", "greeting"),
-        ("ok thanks a lot, bye", "greeting"),
-        ("你好", "greeting"),
-        ("您好，在吗？谢谢！", "greeting"),
-        ("好的，收到，辛苦了~", "greeting"),
-        ("Done.", "greeting"),
-        ("是的，完成了，没问题。", "greeting"),
-        ("heartbeat ok", "heartbeat"),
-        ("2026-11-20T10:00:00Z INFO heartbeat received seq=1204", "heartbeat"),
-        ("ping\npong\nping\npong", "heartbeat"),
-        ("心跳检测正常", "heartbeat"),
-        ("[信息] 健康检查 通过 200", "heartbeat"),
-        ("Downloading model 45%", "progress"),
-        ("[=====>    ] 52%\nReceiving objects:  52% (52/100)", "progress"),
-        ("正在下载 模型 45%", "progress"),
-        ("⠋ Installing packages\n⠙ Installing packages", "progress"),
-        (SCHEMA, "tool_schema"),
-        (f"Input schema:\n```json\n{SCHEMA}\n```", "tool_schema"),
-        (PARAMETERS, "tool_schema"),
-        (PARAMETERS_ZH, "tool_schema"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), read_rows("worthless"))
 def test_the_worthless_is_refused_by_name(text: str, reason: str) -> None:
     assert refuse_worthless(text) == reason
 
