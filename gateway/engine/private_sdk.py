@@ -1,6 +1,6 @@
 """What the gateway uses of the SDK that is not public; the other modules import it from here.
 
-`tests/unit/gateway/engine/test_private_sdk.py` fails when a version of the SDK changes one of these.
+`tests/unit/gateway/engine/test_options.py` fails when a version of the SDK changes one of these.
 """
 
 from claude_agent_sdk import ClaudeSDKClient
