@@ -34,7 +34,10 @@ class StaleSchemaFilter:
         """Return why an item must not be shown, or None."""
         title = f"{item.title}\n{' '.join(item.tags)}"
         # the summary runs the heading and the first sentence together, as nobody wrote them
-        if self._is_stale(title, item.body[:_JUDGED_CHARS] or item.summary):
+        body = item.body[:_JUDGED_CHARS] or item.summary
+        # every symptom sounds like a known issue, which has lasting use
+        beside_symptom = body.partition("\n\n## ")[2] if item.kind == "case" else ""
+        if self._is_stale(title, body) or self._is_stale("", beside_symptom):
             return HeldBack(id=item.id, reason="stale_tool_schema")
         return None
 

@@ -186,3 +186,12 @@ def test_a_turn_that_says_little_beside_its_fact_is_left_out() -> None:
 def test_a_turn_that_says_more_stays_beside_its_fact() -> None:
     hits = [told("remember that my locker is number 12", "and " * 80), make_hit(FACT, 0.5)]
     assert [hit.item.id for hit in distinct(hits)] == ["trn_1", "fac_1"]
+
+
+def test_a_symptom_does_not_show_a_case_that_describes_a_call() -> None:
+    body = "## Symptom\n\nSearch results are empty since Monday.\n\n## Diagnosis\n\n{}"
+    item = replace(make_item("cas_1", ""), kind="case", title="Search results are empty")
+    stale = StaleSchemaFilter.of(["web_search"])
+    described = "The tool web_search expects the parameter `query`, not `q`."
+    assert stale.judge(replace(item, body=body.format(described)))
+    assert not stale.judge(replace(item, body=body.format("With web_search the index was empty.")))
