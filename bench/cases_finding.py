@@ -13,9 +13,9 @@ from bench.cases_loading import Loader
 from bench.cases_memory import caller, memory_in
 from bench.recall_plain import PLAIN, PlainIndex
 from bench.report import show
-from memory.assemble import Memory
 from memory.cases.results import SearchAnswer
 from memory.embeddings.hashed import HashedEmbedder
+from memory.memory import Memory
 
 TOP = 5
 SEED = 7

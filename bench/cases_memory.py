@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from memory.assemble import Memory, open_memory
+from memory.assemble import open_memory
 from memory.cases.case import CaseCaller
 from memory.clock import utc_now
+from memory.memory import Memory
 from memory.plan import MemoryPlan
 from memory.scope import Scope
 

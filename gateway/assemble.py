@@ -42,12 +42,12 @@ from gateway.turns.lanes import Lanes
 from gateway.turns.record import RecordWorker
 from gateway.turns.runner import TurnLimits, TurnParts, TurnRunner
 from gateway.turns.turn_recovery import recover_turns
-from memory.assemble import Memory
 from memory.background import keep_running
 from memory.clock import utc_now
 from memory.context import MemoryReader
 from memory.errors import StoreUnavailable
 from memory.intents.masking import Mask
+from memory.memory import Memory
 from memory.small_model import AskModel
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from memory.stores.sqlite.integrity import check_integrity

@@ -23,7 +23,7 @@ from gateway.settings import Memu, Settings
 from gateway.turns.conversation_memory import ConversationMemory, ConversationTools, do_nothing
 from gateway.turns.record import RecordWorker
 from gateway.turns.turn_memory import TurnMemory
-from memory.assemble import FILE, NO_EMBEDDER, Memory, open_memory
+from memory.assemble import FILE, NO_EMBEDDER, open_memory
 from memory.backends import memu_cli, memu_server
 from memory.backends.memu_cli import MemuCliBackend
 from memory.backends.memu_server import MemuServerBackend
@@ -38,6 +38,7 @@ from memory.errors import StoreUnavailable
 from memory.intents.masking import Mask
 from memory.intents.registry import IntentRefused
 from memory.items import KINDS
+from memory.memory import Memory
 from memory.outbox.backend import Backend
 from memory.outbox.breaker import BreakerState
 from memory.outbox.delivery import Delivery

@@ -9,10 +9,8 @@
 
 import logging
 import shutil
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Final
@@ -26,12 +24,11 @@ from memory.cases.book import CaseBook
 from memory.cases.case_reader import CaseReader
 from memory.cases.finder import CaseFinder
 from memory.cases.similarity import SectionComparer
-from memory.cases.store import CaseStore
 from memory.cases.tools import CaseTools
 from memory.clock import Now
 from memory.embeddings.choice import LEAST_COSINES, make_embedder
 from memory.embeddings.hashed import HashedEmbedder
-from memory.episodes.episode import EpisodeDraft, Written
+from memory.episodes.episode import Written
 from memory.episodes.episode_worker import EpisodeWorker, Extract, Learn
 from memory.episodes.extract import Extractor
 from memory.episodes.writer import MemoryWriter
@@ -40,17 +37,15 @@ from memory.fact_tidier import FactTidier
 from memory.facts.fact import Origin
 from memory.facts.learner import FactLearner
 from memory.forgetting import Forgetting
-from memory.intents.chronicle import Chronicle
 from memory.intents.pending import PendingContext
 from memory.intents.policy import MemoryPolicy, load_memory_policy_blocking
 from memory.intents.queue import IntentQueue
 from memory.intents.record import IntentRecorder
 from memory.intents.turns import ChronicleTurns
-from memory.itemstore import ItemStore
+from memory.memory import Memory
 from memory.notes.index import NoteIndex
 from memory.outbox.backend import Backend, BackendHealth
 from memory.outbox.breaker import Breaker, BreakerLimits
-from memory.outbox.delivery import Delivery
 from memory.outbox.worker import DeliveryWorker, OutboxHealth
 from memory.plan import MemoryEvents, MemoryPlan, recorded_in
 from memory.recall.measuring import MeasuredItems, MeasuredRetriever
@@ -59,8 +54,6 @@ from memory.recall.retrievers import FulltextRetriever, Retriever
 from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
 from memory.record.index import RecordIndex
-from memory.restoring import restore_lines
-from memory.scope import Scope
 from memory.stores.sqlite import migrations
 from memory.stores.sqlite.case_fingerprints import renew_fingerprints
 from memory.stores.sqlite.cases import SqliteCaseStore
@@ -75,7 +68,6 @@ from memory.stores.sqlite.outbox import SqliteOutboxStore
 from memory.stores.sqlite.record import SqliteRecordStore
 from memory.stores.sqlite.vacuum import IndexVacuum
 from memory.stores.sqlite.vectors import SqliteIndexState, SqliteVectorDeliveries
-from memory.transfer import export_lines, profile_line
 from memory.vectors.backfill import VectorBackfill
 from memory.vectors.chroma import ChromaVectorIndex
 from memory.vectors.indexer import BACKEND as VECTORS
@@ -91,93 +83,6 @@ _CLOSE_S: Final = 10.0
 NO_EMBEDDER: Final = "No embedder is set: memory is searched by words."
 _OFF: Final = BackendHealth(name=VECTORS, state="off", detail=NO_EMBEDDER)
 _NO_VECTORS: Final = OutboxHealth(backend=_OFF, breaker="closed", last_error=None, lag_s=0.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """Open memory."""
-
-    reader: RecallReader
-    search: MemorySearch
-    recorder: IntentRecorder
-    chronicle: Chronicle
-    items: ItemStore
-    pages: SqliteItemPages
-    record: RecordIndex
-    episodes: SqliteEpisodeStore
-    outbox: SqliteOutboxStore
-    notes: NoteIndex
-    cases: CaseTools
-    facts: FactKeeper
-    fact_tidier: FactTidier
-    queue: IntentQueue
-    database: Database
-    episode_worker: EpisodeWorker
-    vectors: VectorIndexer | None
-    backfill: VectorBackfill | None
-    deliveries: Sequence[DeliveryWorker]
-    deliver_to: Sequence[str]
-    """All backends, those of another process included."""
-    off: Sequence[OutboxHealth]
-    """Backends that the settings leave out."""
-    vacuum: IndexVacuum
-    now: Now
-    _writer: MemoryWriter
-    _case_store: CaseStore
-    _case_book: CaseBook
-    _forgetting: Forgetting
-
-    async def write(self, draft: EpisodeDraft) -> Written:
-        """Write an episode; see `MemoryWriter.write`."""
-        return await self._writer.write(draft)
-
-    async def write_all(self, drafts: Sequence[EpisodeDraft]) -> Sequence[Written]:
-        """Write at most some hundred episodes in one transaction; see `MemoryWriter.write_all`."""
-        return await self._writer.write_all(drafts)
-
-    async def forget(self, item_id: str, scope: Scope) -> bool:
-        """Forget an item everywhere; see `Forgetting.forget`."""
-        forgotten = await self._forgetting.forget(item_id, scope)
-        self.vacuum.wake()
-        self.wake_deliveries()
-        return forgotten
-
-    async def export(self, owner_ids: Sequence[str] = ()) -> AsyncIterator[str]:
-        """Yield what these owners have, or all, as lines of JSON; see `export_lines`. Profiles are last."""
-        async for line in export_lines(self.items, self.episodes, self._case_store, owner_ids):
-            yield line
-        for owner_id, profile in (await self.facts.profiles(owner_ids)).items():
-            yield profile_line(owner_id, profile)
-
-    async def restore(self, lines: Iterable[str], owner_id: str | None = None) -> Counter[str]:
-        """Restore exported lines; see `restore_lines`."""
-        return await restore_lines(
-            lines,
-            owner_id,
-            write_all=self.write_all,
-            facts=self.facts,
-            restore_case=self._case_book.restore,
-        )
-
-    async def retry(self, delivery_id: int, owner_id: str) -> Delivery | None:
-        """Make a delivery due now; return None if the owner has no such delivery."""
-        delivery = await self.outbox.retry(delivery_id, owner_id, self.now())
-        self.wake_deliveries()
-        return delivery
-
-    async def health(self) -> Sequence[OutboxHealth]:
-        """Return the health of each backend, also of one that is off."""
-        return [*self.off, *[await delivery.health() for delivery in self.deliveries]]
-
-    def turn_ended(self) -> None:
-        """Announce a recorded turn: its episode can be written, and it may have changed notes."""
-        self.episode_worker.wake()
-        self.notes.wake()
-
-    def wake_deliveries(self) -> None:
-        """Announce that there may be deliveries."""
-        for delivery in self.deliveries:
-            delivery.wake()
 
 
 @asynccontextmanager

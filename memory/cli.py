@@ -11,7 +11,6 @@ from typing import BinaryIO, NoReturn, TextIO, get_args
 import anyio
 import anyio.to_thread
 
-from memory.assemble import Memory
 from memory.cases.case import CaseCaller
 from memory.cases.results import Refusal
 from memory.embeddings.protocol import ModelMissing
@@ -20,6 +19,7 @@ from memory.errors import StoreConflict, StoreUnavailable
 from memory.intents.observe import observed_fields
 from memory.intents.registry import UnknownIntent, form_of
 from memory.items import KINDS
+from memory.memory import Memory
 from memory.outbox.delivery import Delivery, DeliveryStatus
 from memory.rebuilding import rebuild, redeliver
 from memory.recall.query import DEFAULT_BUDGET_CHARS, RECALLED_KINDS, QueryPack

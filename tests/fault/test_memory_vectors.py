@@ -10,10 +10,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from memory.assemble import Memory, open_memory
+from memory.assemble import open_memory
 from memory.clock import utc_now
 from memory.embeddings.choice import EmbedderChoice
 from memory.episodes.episode import EpisodeDraft, Sections
+from memory.memory import Memory
 from memory.plan import MemoryPlan
 from memory.scope import Scope
 from memory.vectors.probe import is_sound_blocking

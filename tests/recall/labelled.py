@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memory.assemble import Memory, open_memory
+from memory.assemble import open_memory
 from memory.embeddings.choice import EmbedderChoice
 from memory.episodes.episode import EPISODE_TYPES, EpisodeDraft, Sections
+from memory.memory import Memory
 from memory.plan import MemoryPlan
 from memory.recall.query import ContextPack, QueryPack
 from memory.scope import Scope

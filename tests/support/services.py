@@ -15,8 +15,8 @@ from gateway.conversations.model import Turn, TurnEvent
 from gateway.ids import LOCAL_USER
 from gateway.settings import Settings
 from gateway.turns.requests import Accepted, ChatRequest
-from memory.assemble import Memory
 from memory.context import MemoryReader
+from memory.memory import Memory
 from tests.support.scripted_engine import ScriptedEngine
 
 

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from gateway.http.memory_bodies import read_episode
-from memory.assemble import Memory, open_memory
+from memory.assemble import open_memory
 from memory.cli import BAD_ARGUMENTS, FAILED, MemoryCommand
 from memory.clock import utc_now
 from memory.embeddings.protocol import ModelMissing
+from memory.memory import Memory
 from memory.plan import MemoryPlan
 from policies.secrets import mask_secrets
 

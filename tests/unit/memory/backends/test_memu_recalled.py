@@ -11,13 +11,14 @@ import anyio.lowlevel
 import pytest
 
 from memory import assemble
-from memory.assemble import Memory, open_memory
+from memory.assemble import open_memory
 from memory.backends.memu_cli import MemuCliBackend
 from memory.backends.memu_server import MemuServerBackend
 from memory.clock import utc_now
 from memory.embeddings.choice import EmbedderChoice
 from memory.embeddings.openai import Embeddings
 from memory.episodes.episode import EpisodeDraft, Sections
+from memory.memory import Memory
 from memory.outbox.backend import Backend, BackendHealth
 from memory.outbox.breaker import BreakerState
 from memory.plan import MemoryEvents, MemoryPlan

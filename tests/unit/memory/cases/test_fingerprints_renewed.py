@@ -10,10 +10,10 @@ import anyio.to_thread
 import pytest
 
 from memory import assemble
-from memory.assemble import Memory
 from memory.clock import utc_now
 from memory.embeddings.choice import EmbedderChoice
 from memory.errors import StoreUnavailable
+from memory.memory import Memory
 from memory.plan import MemoryPlan
 from memory.stores.sqlite.case_fingerprints import renew_fingerprints, rules_digest_blocking
 from memory.stores.sqlite.database import Database

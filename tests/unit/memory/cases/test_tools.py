@@ -10,7 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from memory.assemble import Memory, open_memory
+from memory.assemble import open_memory
 from memory.cases import unit_of_work
 from memory.cases.case import Case, CaseCaller, CaseContent
 from memory.cases.case_reader import CaseReader
@@ -25,6 +25,7 @@ from memory.cases.tools import CaseTools
 from memory.clock import utc_now
 from memory.embeddings.choice import EmbedderChoice
 from memory.errors import StoreUnavailable
+from memory.memory import Memory
 from memory.plan import MemoryPlan
 from memory.scope import Scope
 from memory.stores.sqlite.cases import SqliteCaseStore

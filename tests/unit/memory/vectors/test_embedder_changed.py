@@ -8,12 +8,13 @@ from typing import Any
 
 import anyio
 
-from memory.assemble import Memory, open_memory
+from memory.assemble import open_memory
 from memory.clock import utc_now
 from memory.embeddings.choice import EmbedderChoice
 from memory.embeddings.openai import Embeddings
 from memory.embeddings.protocol import UNRELATED
 from memory.episodes.episode import EpisodeDraft, Sections
+from memory.memory import Memory
 from memory.plan import MemoryPlan
 from memory.scope import Scope
 from policies.secrets import mask_secrets

@@ -1,0 +1,153 @@
+"""Open memory: what the server, the command line and the tests use of it."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from memory.cases.book import CaseBook
+from memory.cases.case import ExportedCase
+from memory.cases.results import CaseRefused
+from memory.cases.store import CaseStore
+from memory.cases.tools import CaseTools
+from memory.clock import Now
+from memory.episodes.episode import EpisodeDraft, Written
+from memory.episodes.episode_worker import EpisodeWorker
+from memory.episodes.writer import MemoryWriter
+from memory.fact_keeper import FactKeeper
+from memory.fact_tidier import FactTidier
+from memory.forgetting import Forgetting
+from memory.intents.chronicle import Chronicle
+from memory.intents.queue import IntentQueue
+from memory.intents.record import IntentRecorder
+from memory.itemstore import ItemStore
+from memory.notes.index import NoteIndex
+from memory.outbox.delivery import Delivery
+from memory.outbox.worker import DeliveryWorker, OutboxHealth
+from memory.recall.reader import RecallReader
+from memory.recall.search import MemorySearch
+from memory.record.index import RecordIndex
+from memory.scope import Scope
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.episodes import SqliteEpisodeStore
+from memory.stores.sqlite.item_pages import SqliteItemPages
+from memory.stores.sqlite.outbox import SqliteOutboxStore
+from memory.stores.sqlite.vacuum import IndexVacuum
+from memory.transfer import ToldFact, ToldProfile, export_lines, profile_line, read_entries
+from memory.vectors.backfill import VectorBackfill
+from memory.vectors.indexer import VectorIndexer
+
+_BATCH: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Open memory."""
+
+    reader: RecallReader
+    search: MemorySearch
+    recorder: IntentRecorder
+    chronicle: Chronicle
+    items: ItemStore
+    pages: SqliteItemPages
+    record: RecordIndex
+    episodes: SqliteEpisodeStore
+    outbox: SqliteOutboxStore
+    notes: NoteIndex
+    cases: CaseTools
+    facts: FactKeeper
+    fact_tidier: FactTidier
+    queue: IntentQueue
+    database: Database
+    episode_worker: EpisodeWorker
+    vectors: VectorIndexer | None
+    backfill: VectorBackfill | None
+    deliveries: Sequence[DeliveryWorker]
+    deliver_to: Sequence[str]
+    """All backends, those of another process included."""
+    off: Sequence[OutboxHealth]
+    """Backends that the settings leave out."""
+    vacuum: IndexVacuum
+    now: Now
+    _writer: MemoryWriter
+    _case_store: CaseStore
+    _case_book: CaseBook
+    _forgetting: Forgetting
+
+    async def write(self, draft: EpisodeDraft) -> Written:
+        """Write an episode; see `MemoryWriter.write`."""
+        return await self._writer.write(draft)
+
+    async def write_all(self, drafts: Sequence[EpisodeDraft]) -> Sequence[Written]:
+        """Write at most some hundred episodes in one transaction; see `MemoryWriter.write_all`."""
+        return await self._writer.write_all(drafts)
+
+    async def forget(self, item_id: str, scope: Scope) -> bool:
+        """Forget an item everywhere; see `Forgetting.forget`."""
+        forgotten = await self._forgetting.forget(item_id, scope)
+        self.vacuum.wake()
+        self.wake_deliveries()
+        return forgotten
+
+    async def export(self, owner_ids: Sequence[str] = ()) -> AsyncIterator[str]:
+        """Yield what these owners have, or all, as lines of JSON; see `export_lines`. Profiles are last."""
+        async for line in export_lines(self.items, self.episodes, self._case_store, owner_ids):
+            yield line
+        for owner_id, profile in (await self.facts.profiles(owner_ids)).items():
+            yield profile_line(owner_id, profile)
+
+    async def restore(self, lines: Iterable[str], owner_id: str | None = None) -> Counter[str]:
+        """Restore lines for a person, or for the owners that they name; return how many went which way.
+
+        Restoring the same lines twice changes nothing. What was written since is newer: a statement is left out
+        where one in its place is held, and a profile where the person has one.
+
+        The keys are `stored`, `merged`, `there` and `refused`, `left_out` for lines that are not restored, and
+        `never_saved` for sentences that an episode must not hold.
+
+        Raises:
+            NotTransferable: a line is of no exported kind; nothing was written.
+            StoreUnavailable: some may have been written; repeating it restores the rest.
+        """
+        entries = list(read_entries(lines, owner_id))
+        counts: Counter[str] = Counter(left_out=entries.count(None))
+        drafts = [entry for entry in entries if isinstance(entry, EpisodeDraft)]
+        for start in range(0, len(drafts), _BATCH):
+            for written in await self.write_all(drafts[start : start + _BATCH]):
+                counts[written.status] += 1
+                counts["never_saved"] += written.left_out if written.status != "there" else 0
+        for entry in entries:
+            if isinstance(entry, ToldFact):
+                is_new = await self.facts.restore(entry.text, entry.scope, told_at=entry.told_at)
+                counts["stored" if is_new else "there"] += 1
+            elif isinstance(entry, ExportedCase):
+                try:
+                    counts["stored" if await self._case_book.restore(entry) else "there"] += 1
+                except CaseRefused:
+                    counts["refused"] += 1
+            elif isinstance(entry, ToldProfile):
+                is_new = not await self.facts.profile_text(entry.owner_id) and bool(entry.text)
+                if is_new:
+                    await self.facts.put_profile(entry.owner_id, entry.text)
+                counts["stored" if is_new else "there"] += 1
+        return counts
+
+    async def retry(self, delivery_id: int, owner_id: str) -> Delivery | None:
+        """Make a delivery due now; return None if the owner has no such delivery."""
+        delivery = await self.outbox.retry(delivery_id, owner_id, self.now())
+        self.wake_deliveries()
+        return delivery
+
+    async def health(self) -> Sequence[OutboxHealth]:
+        """Return the health of each backend, also of one that is off."""
+        return [*self.off, *[await delivery.health() for delivery in self.deliveries]]
+
+    def turn_ended(self) -> None:
+        """Announce a recorded turn: its episode can be written, and it may have changed notes."""
+        self.episode_worker.wake()
+        self.notes.wake()
+
+    def wake_deliveries(self) -> None:
+        """Announce that there may be deliveries."""
+        for delivery in self.deliveries:
+            delivery.wake()
