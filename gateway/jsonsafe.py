@@ -57,9 +57,15 @@ def estimate_chars(value: Any) -> int:
         if not waiting:
             break
         item = waiting.popleft()
-        total += len(item) if isinstance(item, str | bytes) else _ITEM_CHARS
-        waiting.extend(islice(_items(item), _ESTIMATED_ITEMS))
+        if isinstance(item, _TEXT):
+            total += len(item)
+        else:
+            total += _ITEM_CHARS
+            waiting.extend(islice(_items(item), _ESTIMATED_ITEMS))
     return total + len(waiting) * _ITEM_CHARS
+
+
+_TEXT: Final = (str, bytes)
 
 
 def _items(value: Any) -> Iterable[Any]:

@@ -235,11 +235,13 @@ class SdkClient:
 
     async def serve(self, options: ClaudeAgentOptions) -> None:
         """Own the SDK's client from connect to disconnect. The engine starts this as a task."""
-        sdk = ClaudeSDKClient(options, transport=AgentTransport(options))
+        transport = AgentTransport(options)
+        sdk = ClaudeSDKClient(options, transport=transport)
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_cancel_at, self._closing, tasks.cancel_scope)
                 if await self._connect(sdk):
+                    self._process = transport.agent
                     tasks.start_soon(self._read, sdk)
                     self._settled.set()
                     await self._obey(sdk)
@@ -258,7 +260,6 @@ class SdkClient:
         except Exception as exc:  # noqa: BLE001  the SDK raises bare Exceptions too
             self._refusal = read_refusal(exc, self._stderr)
             return False
-        self._process = await anyio.to_thread.run_sync(processes.find_agent_blocking, self._mark)
         return True
 
     async def _obey(self, sdk: ClaudeSDKClient) -> None:

@@ -46,14 +46,6 @@ def _mark_of(process: psutil.Process) -> str | None:
     return mark
 
 
-def find_agent_blocking(mark: str) -> psutil.Process | None:
-    """Return the child of this process with this mark: the agent itself."""
-    for child in psutil.Process().children():
-        if _mark_of(child) == mark:
-            return child
-    return None
-
-
 def _marked(wanted: Callable[[str], bool]) -> list[psutil.Process]:
     me = os.getpid()
     found = []

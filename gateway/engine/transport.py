@@ -5,10 +5,12 @@ session; the SDK's parser drops a call or a result that lacks a field.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import anyio
+import psutil
 from anyio.streams.text import TextReceiveStream
 from claude_agent_sdk import ClaudeAgentOptions, Message
 
@@ -41,10 +43,15 @@ class AgentTransport(SubprocessCLITransport):
     def __init__(self, options: ClaudeAgentOptions) -> None:
         asks_gateway = replace(options, permission_prompt_tool_name="stdio")
         super().__init__("", asks_gateway)  # prompts are sent later
+        self.agent: psutil.Process | None = None
+        """The agent's process, once it has been started."""
 
     async def connect(self) -> None:
         """Start the process."""
         await super().connect()
+        if self._process is not None:
+            with suppress(psutil.Error):
+                self.agent = await anyio.to_thread.run_sync(psutil.Process, self._process.pid)
         if self._stdout_stream is not None:
             self._stdout_stream = BoundedLines(self._stdout_stream, self._max_buffer_size)
 

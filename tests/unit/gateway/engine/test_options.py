@@ -282,6 +282,7 @@ def test_a_client_sends_control_requests_through_its_query() -> None:
 def test_the_transport_is_what_is_wrapped() -> None:
     source = inspect.getsource(SubprocessCLITransport)
     assert "self._stdout_stream = TextReceiveStream(" in source
+    assert "self._process = await anyio.open_process(" in source
     assert "self._max_buffer_size" in source
     assert list(inspect.signature(SubprocessCLITransport).parameters)[:2] == ["prompt", "options"]
 

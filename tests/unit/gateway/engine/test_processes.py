@@ -55,14 +55,6 @@ async def test_whether_it_runs_may_be_asked_on_the_loop() -> None:
     assert not processes.is_running(os.getpid() + 1_000_000)
 
 
-def test_the_agent_is_found_by_its_mark() -> None:
-    with started("sleep", "300", mark="o:one"), started("sleep", "300", mark="o:two") as wanted:
-        found = processes.find_agent_blocking("o:two")
-        assert found is not None
-        assert found.pid == wanted.pid
-        assert processes.find_agent_blocking("o:three") is None
-
-
 def test_killing_takes_the_mark_and_what_is_known_and_leaves_the_exit_code_to_its_owner() -> None:
     with (
         started("sleep", "300", mark="o:one") as marked,
