@@ -31,7 +31,7 @@ def _hint(commands: Collection[str]) -> str:
 
 
 def _refuse_verb(word: str, commands: Collection[str]) -> NoReturn:
-    """Say what the first word is, and what would work instead."""
+    """Raise a denial that names the first word and what would work instead."""
     name = word.casefold().removesuffix(".exe")
     key = _REFUSED.get(name) or _REFUSED.get(name.partition("(")[0])
     if name.startswith(("cd.", "cd\\", "cd/")):
