@@ -1,7 +1,7 @@
 """Fits how likely a found item is an answer (`memory/recall/confidence.py`) to questions with and without one.
 
-`python -m bench.train_confidence` prints the coefficients for the tuning rows of the sets in `bench/person`, and
-what each set's held-out questions show by a model fitted to the other sets.
+`python -m bench.train_confidence` prints the coefficients for the sets in `bench/person`, and what the questions of
+each set show by a model fitted to the other sets.
 """
 
 from collections.abc import Sequence
@@ -20,9 +20,9 @@ from memory.recall.query import RECALLED_KINDS
 from memory.scope import Scope
 
 SETS = {"first": DEFAULT, "others": DEFAULT / "others", "third": DEFAULT / "third"}
-TRAINED_ON_ALL = {"others"}
-"""Sets without halves; what is measured on them comes from models of the other sets."""
 FIRST = 5
+FORGOTTEN = 0.35
+"""Share of the questions without an answer whose answer is left out; the others were written without one."""
 PENALTY = 5.0
 STEPS = 50
 
@@ -35,6 +35,8 @@ class Asked:
 
     question: Question
     measures: Sequence[Sequence[float]]
+    others: Sequence[Sequence[float]]
+    """Of the hits that do not answer it: as if its answer were not remembered."""
     is_found: bool
 
 
@@ -49,25 +51,24 @@ async def ask_all(person: PersonSet) -> list[Asked]:
                 question.text, scope, kinds=RECALLED_KINDS, limit=FIRST, when=when
             )
             items = await memory.items.get_many([hit.item_id for hit in found], scope)
-            is_found = any(question.is_answered_by(*source_and_text(item)) for item in items)
+            right = {item.id for item in items if question.is_answered_by(*source_and_text(item))}
             if question.kind != "cross":
-                rows.append(Asked(question, [hit.measures for hit in found], is_found))
+                others = [hit.measures for hit in found if hit.item_id not in right]
+                rows.append(Asked(question, [hit.measures for hit in found], others, bool(right)))
     return rows
 
 
 def fit(sets: Sequence[Sequence[Asked]]) -> Floats:
-    """Return intercept and coefficients; each set, and in it each of the two kinds, weighs the same."""
+    """Return intercept and coefficients; each set weighs the same, and in it what answers and what does not."""
     features, truths, weights = [], [], []
     for rows in sets:
-        for truth in (True, False):
-            some = [
-                row
-                for row in rows
-                if row.measures and bool(row.question.answers) is truth and row.is_found is truth
-            ]
-            features += [row.measures[0] for row in some]
-            truths += [truth] * len(some)
-            weights += [50 / len(some)] * len(some)
+        found = [row.measures[0] for row in rows if row.is_found]
+        without = [row.measures[0] for row in rows if row.measures and not row.question.answers]
+        forgotten = [row.others[0] for row in rows if row.others and row.question.answers]
+        for some, share in ((found, 1.0), (without, 1 - FORGOTTEN), (forgotten, FORGOTTEN)):
+            features += some
+            truths += [some is found] * len(some)
+            weights += [50 * share / len(some)] * len(some)
     raw, truth_of, weight_of = (np.array(part, float) for part in (features, truths, weights))
     mean, scale = raw.mean(0), raw.std(0)
     inputs = np.c_[np.ones(len(raw)), (raw - mean) / scale]
@@ -83,38 +84,46 @@ def fit(sets: Sequence[Sequence[Asked]]) -> Floats:
 
 
 def curve(model: Floats, rows: Sequence[Asked]) -> list[str]:
-    """Return what is shown where 20 % of the unanswerable are, and those where 75 and 85 % are shown."""
-    best = [
-        max((float(model[0] + model[1:] @ one) for one in row.measures), default=-9.0)
-        for row in rows
-    ]
-    pairs = list(zip(best, rows, strict=True))
-    silent = sorted((value for value, row in pairs if not row.question.answers), reverse=True)
-    answered = [pair for pair in pairs if pair[1].question.answers]
-    found = sorted((value for value, row in answered if row.is_found), reverse=True)
+    """Return what is shown where 20 % of the unanswerable are, and these where 75 and 85 % are shown.
+
+    After each of these: what is shown of the answerable questions without the answer.
+    """
+    answered = [row for row in rows if row.question.answers]
+    silent = _best(model, [row.measures for row in rows if not row.question.answers])
+    forgotten = _best(model, [row.others for row in answered])
+    found = _best(model, [row.measures for row in answered if row.is_found])
     least = silent[len(silent) // 5]
     cells = [f"{100 * sum(value > least for value in found) / len(answered):.0f}"]
     for share in (0.75, 0.85):
         needed = ceil(share * len(answered))
-        is_reached = needed <= len(found)
-        above = sum(value >= found[needed - 1] for value in silent) if is_reached else 0
-        cells.append(f"{100 * above / len(silent):.0f}" if is_reached else "never")
+        if needed > len(found):
+            cells += ["never"] * 2
+            continue
+        for values in (silent, forgotten):
+            above = sum(value >= found[needed - 1] for value in values)
+            cells.append(f"{100 * above / len(values):.0f}")
     return cells
+
+
+def _best(model: Floats, measured: Sequence[Sequence[Sequence[float]]]) -> list[float]:
+    """Return the highest value of each question's hits, in falling order."""
+    values = (
+        max((float(model[0] + model[1:] @ one) for one in hits), default=-9.0) for hits in measured
+    )
+    return sorted(values, reverse=True)
 
 
 def main() -> None:
     asked = {name: anyio.run(ask_all, read(path)) for name, path in SETS.items()}
-    tuning = {
-        name: [row for row in rows if name in TRAINED_ON_ALL or row.question.half == "tuning"]
-        for name, rows in asked.items()
-    }
     table = []
     for name, rows in asked.items():
-        others = fit([part for other, part in tuning.items() if other != name])
+        others = fit([part for other, part in asked.items() if other != name])
         table.append([name, *curve(others, rows)])
-    header = ["set", "shown at 20 % false", "false at 75 % shown", "false at 85 % shown"]
+    header = ["set", "shown at 20 % false"]
+    for share in (75, 85):
+        header += [f"false at {share} % shown", "without the answer"]
     show("Judged by a model of the other sets, in %", header, table)
-    print("intercept and coefficients:", fit(list(tuning.values())).round(2).tolist())
+    print("intercept and coefficients:", fit(list(asked.values())).round(2).tolist())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How likely a found item answers a question: four measures and a fitted curve.
+"""How likely a found item answers a question: six measures and a fitted curve.
 
 The coefficients are a logistic regression of `bench/train_confidence.py` on sets by three authors; `bench/README.md`
 has what it shows and misses at the threshold.
@@ -12,17 +12,24 @@ from itertools import islice
 from math import exp, log
 from typing import Final, NamedTuple
 
-from memory.recall.question_words import STOP_CHARACTERS
+from memory.recall.question_words import STOP_CHARACTERS, QuestionWords
 from memory.terms import beginning, is_character, terms
 
-LEAST_CONFIDENCE: Final = 0.43
+LEAST_CONFIDENCE: Final = 0.45
 """Nothing is shown for a question if no item has as much."""
-_INTERCEPT: Final = -3.14
-_COEFFICIENTS: Final = (3.62, 0.85, -0.36, -1.07)
+_INTERCEPT: Final = -3.27
+_COEFFICIENTS: Final = (3.35, 1.55, -1.11, -1.09, -0.37, -0.39)
 """Of the fields of `Measures`, in their order."""
 _UNKNOWN_WORD: Final = 0.5
 """Of the average of the known ones: how rare it is, is unknown, and the answer may have another one."""
+_UNKNOWN_LEAST: Final = 0.8
+"""The known ones may all be common, which an unknown one is not."""
 _MAX_TERMS: Final = 24
+_LEAST_SHARE: Final = 0.2
+"""A long question shares some word with most items."""
+_LEAST_LENGTH: Final = 3
+_MOST_LENGTH: Final = 8
+_MOST_NAMES: Final = 2
 _READ_CHARS: Final = 3000
 _SENTENCES: Final = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
 _LEAST_TOTAL: Final = 1000
@@ -33,17 +40,23 @@ class Measures(NamedTuple):
     """What tells whether an item answers a question."""
 
     share: float
-    """Of the question's words that the item has, 0 to 1; rare words count more."""
+    """The square of the share of the question's words that the item has, 0 to 1; rare words count more."""
     length: float
-    """Of the question: the logarithm of the number of its words."""
-    asks: float
-    """1 if the question asks for a number, a price or a time."""
+    """Of the question: the logarithm of the number of its words, as if it had three to eight."""
     lacks: float
-    """1 if it does, and the item has none where it has most of the words."""
+    """1 if the question asks for a number, a price or a time, and the item has none near the words."""
+    names: float
+    """How many words of names the item lacks, at most 2."""
+    focus: float
+    """How many words of what the question asks for the item has."""
+    missing: float
+    """What the rarest word of what the question asks for is worth that the item lacks."""
 
     @property
     def confidence(self) -> float:
-        """How likely the item is an answer, 0 to 1."""
+        """How likely the item is an answer, 0 to 1; 0 if it has hardly any of the words."""
+        if self.share < _LEAST_SHARE**2:
+            return 0.0
         measured = zip(_COEFFICIENTS, self, strict=True)
         return 1 / (1 + exp(-_INTERCEPT - sum(factor * value for factor, value in measured)))
 
@@ -56,8 +69,9 @@ class Expectation:
     """Above 0 for each word; 1 for one that stands nowhere else."""
     unknown: float
     """What the words that stand nowhere are worth in all."""
-    asked: Sequence[str] = ()
+    asked: Sequence[str]
     """All of the words."""
+    wording: QuestionWords
 
     @classmethod
     def of(
@@ -65,6 +79,7 @@ class Expectation:
         terms: Sequence[str],
         count: Callable[[str], int],
         total: int,
+        wording: QuestionWords,
     ) -> "Expectation":
         """Weigh words by the number of rows that have them, of `total`.
 
@@ -76,27 +91,34 @@ class Expectation:
         known = {
             term: rarity(among, rows) / rarity(among, 0) for term in asked if (rows := count(term))
         }
-        average = sum(known.values()) / len(known) if known else 1.0
+        average = max(_UNKNOWN_LEAST, sum(known.values()) / len(known)) if known else 1.0
         ends = {term[-1] for term in known}, {term[0] for term in known}
         unknown = [
             1.0 if is_character(term[0]) else _UNKNOWN_WORD
             for term in asked
             if term not in known and not _spans_words(term, *ends)
         ]
-        return cls(known, average * sum(unknown), asked)
+        return cls(known, average * sum(unknown), asked, wording)
 
     def share(self, having: AbstractSet[str]) -> float:
         """Return the share of the question that the words of an item are, 0 to 1."""
         return self._sum(having) / (sum(self.worth.values()) + self.unknown or 1.0)
 
-    def measures(
-        self, having: AbstractSet[str], body: str, form: re.Pattern[str] | None
-    ) -> Measures:
-        """Measure an item with these of the words; `form` matches what the question asks for."""
+    def measures(self, having: AbstractSet[str], body: str) -> Measures:
+        """Measure an item with these of the words."""
         chars = sum(1 if is_character(term[0]) else 2 for term in self.asked)
+        form = self.wording.form
         lacks = form is not None and form.search(_nearest(body[:_READ_CHARS], having)) is None
+        focus = self.wording.focus.intersection(self.asked)
+        named = self.wording.named.intersection(self.asked)
+        lacking = (self.worth.get(term, 1.0) for term in focus - having)
         return Measures(
-            self.share(having), log(1 + chars / 2), float(form is not None), float(lacks)
+            self.share(having) ** 2,
+            log(1 + min(max(chars / 2, _LEAST_LENGTH), _MOST_LENGTH)),
+            float(lacks),
+            min(len(named - having), _MOST_NAMES),
+            len(focus & having),
+            max(lacking, default=0.0),
         )
 
     def _sum(self, having: AbstractSet[str]) -> float:

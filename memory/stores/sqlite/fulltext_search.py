@@ -189,7 +189,7 @@ class FulltextSearch:
     def _hits(self, words: "_Words", scored: Sequence[tuple[int, float]]) -> list[WordHit]:
         expected = self._expected()
         words.look_up(expected)
-        expectation = Expectation.of(expected, words.count, words.total)
+        expectation = Expectation.of(expected, words.count, words.total, self.wording)
         seqs = [seq for seq, _ in scored]
         having = {term: words.among(term, seqs) for term in expectation.worth}
         items, bodies = words.items(seqs), words.bodies(seqs[:_JUDGED])
@@ -197,12 +197,13 @@ class FulltextSearch:
         for seq, points in scored:
             if seq in items:
                 theirs = {term for term, rows in having.items() if seq in rows}
-                measures = expectation.measures(theirs, bodies.get(seq, ""), self.wording.form)
+                share = expectation.share(theirs)
+                measures = expectation.measures(theirs, bodies.get(seq, ""))
                 hits.append(
                     WordHit(
                         item_id=items[seq]["id"],
                         score=points,
-                        coverage=measures.share,
+                        coverage=share,
                         confidence=measures.confidence,
                         measures=measures,
                     )

@@ -280,23 +280,49 @@ def test_the_newest_comes_first_where_it_is_asked_for() -> None:
     assert ids(shown) == ["not_oth", "not_shp"]
 
 
+def expecting(question: str, **counts: int) -> Expectation:
+    """Return what is expected where each word stands in one row, but for these."""
+    wording = QuestionWords.of(question)
+    return Expectation.of(wording.of_the_matter, lambda term: counts.get(term, 1), 1000, wording)
+
+
 def test_confidence_grows_with_the_share_of_the_question_and_with_its_length() -> None:
-    counts = {"kafka": 1, "lag": 3, "service": 900}
-    expected = Expectation.of([*counts, "zeppelin"], lambda term: counts.get(term, 0), 1000)
+    expected = expecting("kafka lag service zeppelin", lag=3, service=900, zeppelin=0)
     all_of_it, kafka, service = (
-        expected.measures(having, "", None).confidence
+        expected.measures(having, "").confidence
         for having in ({"kafka", "lag", "service"}, {"kafka"}, {"service"})
     )
-    assert all_of_it > kafka > service
+    assert all_of_it > kafka > service == 0
     assert expected.share({"kafka", "lag", "service"}) < 1
-    shorter = Expectation.of(["kafka"], lambda term: counts.get(term, 0), 1000)
-    longer = Expectation.of(["kafka", "lag"], lambda term: counts.get(term, 0), 1000)
-    assert (
-        shorter.measures({"kafka"}, "", None).confidence
-        < longer.measures({"kafka", "lag"}, "", None).confidence
-    )
-    spanning = Expectation.of(["周报", "报写", "写了"], lambda term: int(term == "周报"), 1000)
+    lengths = [" ".join(f"word{n}" for n in range(count)) for count in (1, 3, 5, 8, 20)]
+    likely = [expecting(words).measures({*words.split()}, "").confidence for words in lengths]
+    assert likely[0] == likely[1] < likely[2] < likely[3] == likely[4]
+    spanning = expecting("周报写了", 报写=0, 写了=0)
     assert spanning.share({"周报"}) == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "having", "names", "focus"),
+    [
+        ("nodes of the cluster in Dublin", {"nodes", "cluster"}, 1, 1),
+        ("nodes of the cluster in Dublin", {"nodes", "dublin"}, 0, 1),
+        ("Which brand is the drill?", {"drill"}, 0, 0),
+        ("Ann's birthday", {"birthday"}, 0, 1),
+        ("怎么升级 Kafka 集群", {"集群"}, 1, 0),
+        ("电钻的牌子", {"电钻"}, 0, 0),
+    ],
+)
+def test_a_name_and_a_thing_asked_for_that_an_item_lacks_make_it_less_likely(
+    question: str, having: set[str], names: int, focus: int
+) -> None:
+    expected = expecting(question)
+    measures = expected.measures(having, "")
+    assert (measures.names, measures.focus) == (names, focus)
+    assert (measures.missing > 0) == ("Which" in question or "牌子" in question)
+    for better in ({"names": 0}, {"missing": 0.0}):
+        assert measures._replace(names=1, missing=1.0)._replace(**better).confidence > (
+            measures._replace(names=1, missing=1.0).confidence
+        )
 
 
 @pytest.mark.parametrize(
@@ -315,15 +341,13 @@ def test_confidence_grows_with_the_share_of_the_question_and_with_its_length() -
 def test_an_item_without_what_is_asked_for_is_less_likely(
     question: str, answer: str, other: str
 ) -> None:
-    wording = QuestionWords.of(question)
-    expected = Expectation.of(wording.of_the_matter, lambda _: 1, 1000)
-    having = {*wording.of_the_matter}
-    assert expected.measures(having, answer, wording.form).lacks == 0
-    assert expected.measures(having, other, wording.form).lacks == 1
+    expected = expecting(question)
+    having = {*expected.asked}
+    assert expected.measures(having, answer).lacks == 0
+    assert expected.measures(having, other).lacks == 1
 
 
 def test_what_is_asked_for_counts_where_most_of_the_words_stand() -> None:
-    wording = QuestionWords.of("How much is the rent?")
-    expected = Expectation.of(wording.of_the_matter, lambda _: 1, 1000)
+    expected = expecting("How much is the rent?")
     body = "The rent is paid by Ann.\nShe said so.\nTickets: 900 euros."
-    assert expected.measures({"rent"}, body, wording.form).lacks == 1
+    assert expected.measures({"rent"}, body).lacks == 1
