@@ -23,9 +23,12 @@ _MAX_WORD_CHARS = 64
 """Longer words, such as digests, are left out."""
 
 
-def terms(text: str) -> list[str]:
-    """Return the terms of a text in order, with repetitions; letters and digits only."""
-    return list(_terms(text))
+def terms(text: str, *, with_compounds: bool = True) -> list[str]:
+    """Return the terms of a text in order, with repetitions; letters and digits only.
+
+    Without compounds, a compound name yields its parts only.
+    """
+    return list(_terms(text, with_compounds=with_compounds))
 
 
 def characters(text: str) -> list[str]:
@@ -44,14 +47,14 @@ def beginning(term: str) -> str:
     return term[: max(3, len(term) * 3 // 5)]
 
 
-def _terms(text: str) -> Iterator[str]:
+def _terms(text: str, *, with_compounds: bool) -> Iterator[str]:
     clean = unicodedata.normalize("NFKC", text)
     for match in _RUN.finditer(clean):
         run = match.group()
         if _CJK_RUN.match(run):
             yield from _pairs(run)
         else:
-            yield from _words(run)
+            yield from _words(run, with_compounds=with_compounds)
 
 
 def _pairs(run: str) -> Iterator[str]:
@@ -62,12 +65,12 @@ def _pairs(run: str) -> Iterator[str]:
         yield first + second
 
 
-def _words(run: str) -> Iterator[str]:
+def _words(run: str, *, with_compounds: bool) -> Iterator[str]:
     parts = _PART.findall(run)
     whole = "".join(parts).casefold()
     pieces = [piece.casefold() for part in parts for piece in _HUMP.split(part) if piece]
     for piece in pieces:
         if len(piece) <= _MAX_WORD_CHARS:
             yield piece
-    if len(pieces) > 1 and len(whole) <= _MAX_WORD_CHARS:
+    if with_compounds and len(pieces) > 1 and len(whole) <= _MAX_WORD_CHARS:
         yield whole

@@ -15,6 +15,7 @@ from memory.cases.store import CaseStore
 from memory.cases.unit_of_work import DecisionThreads, note_shown
 from memory.cases.votes import tally
 from memory.clock import Now
+from memory.recall.confidence import LEAST_CONFIDENCE
 from memory.recall.query import Hit
 from memory.recall.search import MemorySearch
 from memory.scope import Scope, SearchScope
@@ -22,10 +23,6 @@ from memory.scope import Scope, SearchScope
 _POOL: Final = 60
 """Hits that are ranked by trust as well."""
 
-
-_LEAST_FIT: Final = 0.33
-"""Of `Hit.confidence`. Lower than for prompts: a search is deliberate, and among thousands of reports of few causes
-even the right words are common. Of the questions of `bench/cases_finding.py` 96 in 100 reach it, and 7 of 20 others."""
 NOTHING_FITS: Final = "No recorded case fits. Ask with the exact error or the component's name if you have not; else go on without."
 
 
@@ -132,14 +129,14 @@ class CaseFinder:
 
 def _with_weak(hits: Sequence[Hit]) -> list[Hit]:
     """Put the weak hits below the others: a deliberate search shows what recall would not."""
-    likely = [hit for hit in hits if hit.confidence >= _LEAST_FIT]
+    likely = [hit for hit in hits if hit.confidence >= LEAST_CONFIDENCE]
     if not likely:
         return []
     least = min((hit.fit for hit in likely), default=1.0)
     below = [
         replace(hit, fit=hit.fit * min(1.0, least), why=f"weak match: {hit.why}")
         for hit in hits
-        if hit.confidence < _LEAST_FIT
+        if hit.confidence < LEAST_CONFIDENCE
     ]
     return [*likely, *below]
 

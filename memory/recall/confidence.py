@@ -32,6 +32,10 @@ _MOST_LENGTH: Final = 8
 _MOST_NAMES: Final = 2
 _READ_CHARS: Final = 3000
 _SENTENCES: Final = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
+_FITTING_WORTH: Final = 1.0
+"""Of a case: what a word is worth that stands in no case."""
+_FITTING_SHARE: Final = 0.6
+"""Of a case's question."""
 _LEAST_TOTAL: Final = 1000
 """In a smaller memory words count as rare as in one of this size: it is too small to tell which are."""
 
@@ -123,6 +127,15 @@ class Expectation:
 
     def _sum(self, having: AbstractSet[str]) -> float:
         return sum(value for term, value in self.worth.items() if term in having)
+
+
+def case_confidence(worth: float, share: float) -> float:
+    """Return how likely a case fits a question, 0 to 1; cases with less than `LEAST_CONFIDENCE` do not fit.
+
+    Few words of a report recur in another one. So a case fits if the words that it shares with the question
+    are worth as much as a word that stands in no case (1.0), or are most of the question.
+    """
+    return min(1.0, LEAST_CONFIDENCE * max(worth / _FITTING_WORTH, share / _FITTING_SHARE))
 
 
 def _nearest(body: str, having: AbstractSet[str]) -> str:

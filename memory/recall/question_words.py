@@ -59,10 +59,11 @@ class QuestionWords:
         return [term for term in self.weights if term not in ASKING_TERMS]
 
     @classmethod
-    def of(cls, text: str) -> "QuestionWords":
-        """Return the words of a question."""
+    def of(cls, text: str, *, with_compounds: bool = True) -> "QuestionWords":
+        """Return the words of a question; without compounds, only the parts of a compound name."""
         asked = text[-MAX_QUESTION_CHARS:]
-        found = [term for term in terms(asked) if not _is_stop(term)]
+        split = terms(asked, with_compounds=with_compounds)
+        found = [term for term in split if not _is_stop(term)]
         weights: dict[str, float] = {}
         for place, term in enumerate(found, start=1):
             behind = len(found) - place

@@ -22,7 +22,7 @@ RetrieverName = Literal["fulltext", "vector", "memu"]
 
 _LEAST_OF_CHINESE: Final = 0.1
 """Coverage below which an item takes a place from better ones, by pairs of characters that it happens to share;
-measured on dialogues, where it does not help in English."""
+measured on dialogues, where it does not help in English. Cases are told in other words than asked for."""
 _DEPTH: Final = 60
 """Items that each retriever is asked for; fusion was measured to gain up to this depth."""
 _TIMEOUTS: Final[dict[RetrieverName, Degradation]] = {
@@ -141,7 +141,8 @@ class FulltextRetriever:
             when=question.when,
         )
         best = max((hit.score for hit in hits), default=1.0)
-        least = _LEAST_OF_CHINESE if characters(question.text) else 0.0
+        is_of_cases = tuple(question.kinds) == ("case",)
+        least = _LEAST_OF_CHINESE if characters(question.text) and not is_of_cases else 0.0
         return RetrieverAnswer(
             candidates=[
                 Candidate(

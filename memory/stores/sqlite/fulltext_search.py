@@ -17,7 +17,7 @@ from typing import Final
 from memory.items import KINDS, ItemKind
 from memory.itemstore import WordHit
 from memory.periods import AskedTime, Period
-from memory.recall.confidence import Expectation, rarity
+from memory.recall.confidence import Expectation, case_confidence, rarity
 from memory.recall.question_words import QuestionWords
 from memory.scope import Scope
 from memory.seen import NOTHING_SEEN, Seen
@@ -194,17 +194,19 @@ class FulltextSearch:
         having = {term: words.among(term, seqs) for term in expectation.worth}
         items, bodies = words.items(seqs), words.bodies(seqs[:_JUDGED])
         hits: list[WordHit] = []
+        only_cases, unique = tuple(self.kinds) == ("case",), rarity(words.total, 0)
         for seq, points in scored:
             if seq in items:
                 theirs = {term for term, rows in having.items() if seq in rows}
                 share = expectation.share(theirs)
                 measures = expectation.measures(theirs, bodies.get(seq, ""))
+                likely = case_confidence(points / unique, share)
                 hits.append(
                     WordHit(
                         item_id=items[seq]["id"],
                         score=points,
                         coverage=share,
-                        confidence=measures.confidence,
+                        confidence=likely if only_cases else measures.confidence,
                         measures=measures,
                     )
                 )

@@ -160,7 +160,8 @@ class SqliteItemStore:
         seen: Seen = NOTHING_SEEN,
         when: AskedTime | None = None,
     ) -> list[WordHit]:
-        wording = QuestionWords.of(text)
+        # a host or a version of one incident says little of a cause, and its name would count several times
+        wording = QuestionWords.of(text, with_compounds=tuple(kinds) != ("case",))
         search = FulltextSearch(
             wording, scope, kinds, limit, self._counts, self._owners, seen, when
         )

@@ -59,6 +59,31 @@ async def test_where_nothing_fits_the_answer_says_so_instead_of_weak_matches(
         assert (len(fitting.cases), fitting.notes) == (1, ())
 
 
+@pytest.mark.parametrize(
+    ("query", "fits"),
+    [
+        ("orders stuck", True),  # most of the question
+        (
+            "since Monday many people in Leeds and York say their orders hang somewhere in transit",
+            False,
+        ),
+        ("since Monday many people in Leeds say that orders are stuck behind the timetable", True),
+        ("昨晚开始南方几个门店的顾客抱怨支付页面打不开，重启后也没有恢复，怀疑证书", True),
+        # the parts of a name count once
+        ("app-west: nobody in Leeds, York or Hull sees any orders", False),
+    ],
+)
+async def test_a_case_fits_by_most_of_the_question_or_by_words_enough(
+    tmp_path: Path, query: str, *, fits: bool
+) -> None:
+    async with open_finder(tmp_path) as opened:
+        await opened.put(*(make_case(f"{n}", f"orders of shop{n} fail") for n in range(20)))
+        await opened.put(*(make_case(f"west{n}", "app-west is down") for n in range(10)))
+        await opened.put(make_case("it", "orders stuck", diagnosis="a wrong timetable, 证书过期"))
+        answer = await opened.finder.find(caller(), query)
+        assert bool(answer.cases) == fits
+
+
 async def test_a_weak_match_is_found_below_the_rest_and_called_one(tmp_path: Path) -> None:
     retriever = GivingRetriever.of(weak=["cas_weak", "cas_fits"], name="vector")
     async with open_finder(tmp_path, retriever) as opened:
