@@ -52,7 +52,6 @@ def run_replay(turn_id: str, log_dir: Path, out: TextIO) -> int:
 
     async def serve() -> None:
         async with serve_demo(replies=replies) as url:
-            print(f"{len(replies)} replies of the model are served at this address:", file=out)
             print(f"ANTHROPIC_BASE_URL={url}", file=out, flush=True)
             await anyio.sleep_forever()
 

@@ -10,6 +10,7 @@ import anyio
 import psutil
 import pytest
 from anyio.from_thread import start_blocking_portal
+from anyio.streams.buffered import BufferedByteReceiveStream
 
 from gateway.demo.server import create_demo_app, run_server
 from tests.support.engine_talk import until
@@ -120,8 +121,8 @@ async def test_a_turn_runs_again_without_the_model(tmp_path: Path, server: LiveS
     env = environment(tmp_path, {"log_dir": server.log_dir}, {})
     async with await anyio.open_process(command, env=env, cwd=tmp_path) as replay:
         assert replay.stdout is not None
-        said = (await replay.stdout.receive()).decode()
-        address = said.rpartition("ANTHROPIC_BASE_URL=")[2].strip()
+        said = (await BufferedByteReceiveStream(replay.stdout).receive_until(b"\n", 999)).decode()
+        address = said.removeprefix("ANTHROPIC_BASE_URL=")
         options = {"command": None, "model": "any", "environ": {"ANTHROPIC_BASE_URL": address}}
         async with running_server(tmp_path, **options) as again, again.client() as client:
             again.workspace.joinpath("notes").mkdir()
