@@ -195,13 +195,7 @@ WRONG_PARTS: list[tuple[Any, str, Any, Any, dict[str, Any]]] = [
         {},
     ),
     (fulltext_search, "owner_token", lambda _: "kx OR o", S.test_others_items_take_no_place, {}),
-    (
-        fulltext_search,
-        "_phrase",
-        lambda term: f'{term}"',
-        S.test_no_question_is_an_error,
-        {"question": "NEAR"},
-    ),
+    (fulltext_search, "_phrase", lambda term: f'{term}"', S.test_no_question_is_an_error, {}),
     (
         question_words,
         "_is_stop",
