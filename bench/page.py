@@ -236,8 +236,11 @@ async def _markdown(browser: Browser, server: LiveServer) -> dict[str, float]:
     text = (_PARAGRAPH * (200_000 // len(_PARAGRAPH) + 1))[:200_000]
     await page.evaluate(_RENDER, "warm up")
     found: dict[str, float] = await page.evaluate(_RENDER, text)
+    items = "".join(f"- item {number} with words and `code`\n" for number in range(5400))
+    one_list: dict[str, float] = await page.evaluate(_RENDER, items)
     await context.close()
     return {
+        "200 kB in one list, longest task ms": one_list["longest"],
         "200 kB of Markdown, longest task ms": found["longest"],
         "200 kB of Markdown, all of it after ms": found["whole"],
     }
