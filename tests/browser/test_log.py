@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.chat_page import ChatPage
+from tests.browser.conftest import DESKTOP
 from tests.support.live_server import LiveServer, bash, script
 
 pytestmark = pytest.mark.browser
@@ -83,6 +84,11 @@ def test_lines_are_searched_and_say_whether_memory_was_on(
     expect(shown.first).to_have_attribute("data-kind", "request")
     expect(chat.get("log-dialog").get_by_role("status")).to_have_text(f"{shown.count()} lines")
     expect(shown.filter(has=chat.page.locator("[data-kind=context]"))).to_have_count(0)
+    chat.page.set_viewport_size({"width": 390, "height": 844})
+    heading = chat.get("log-dialog").get_by_role("heading").first.bounding_box()
+    assert heading is not None
+    assert heading["width"] > 2 * heading["height"]  # in one line beside the buttons
+    chat.page.set_viewport_size(DESKTOP["viewport"])
     memory.click()
     expect(chat.get("log-search")).to_have_value("")
     expect(chat.get("log-dialog").locator(".log-line[open]")).to_have_attribute(

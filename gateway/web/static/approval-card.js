@@ -69,7 +69,7 @@ export class ApprovalCard {
     const { a, d, w, c } = this.#buttons;
     this.#reach = el("select", { "aria-label": t("approval_reach"), "data-testid": "approval-reach" },
       (approval.permits ?? []).map((permit) => el("option", { value: permit.reach }, permitWords(permit))));
-    this.#refusal = el("form", { class: "approval-row", hidden: true }, this.#message, el("button", { class: "button danger", type: "submit", "data-testid": "approval-deny-word" }, this.#words("deny")));
+    this.#refusal = el("form", { class: "approval-row", hidden: true }, this.#message, el("button", { class: isOfPlan ? "button" : "button danger", type: "submit", "data-testid": "approval-deny-word" }, this.#words("deny")));
     this.#refusal.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#answer({ decision: "deny", message: this.#message.value.trim() });
