@@ -1,7 +1,7 @@
 """Events, transport and transcripts of a run."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,20 +88,22 @@ async def test_the_first_piece_comes_at_once_and_later_ones_with_the_tick_or_the
     assert got == [TextDelta(text="a"), TextDelta(text="bc"), LOST]
 
 
-async def test_the_tick_wakes_the_reader() -> None:
-    queue = EventQueue()
-    reading = queue.read()
+async def test_the_tick_wakes_the_readers_of_all_queues() -> None:
+    queues = [EventQueue(), EventQueue()]
+    got: list[EngineEvent] = []
+
+    async def collect(reading: AsyncIterator[EngineEvent]) -> None:
+        got.extend([await anext(reading), await anext(reading)])
+
     with anyio.fail_after(10):
-        queue.put(TextDelta(text="a"))
-        assert await anext(reading) == TextDelta(text="a")
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(put_when_all_wait, queue, TextDelta(text="b"))
-            assert await anext(reading) == TextDelta(text="b")
-
-
-async def put_when_all_wait(queue: EventQueue, event: EngineEvent) -> None:
-    await anyio.wait_all_tasks_blocked()
-    queue.put(event)
+            for queue in queues:
+                tasks.start_soon(collect, queue.read())
+            for text in "ab":
+                await anyio.wait_all_tasks_blocked()
+                for queue in queues:
+                    queue.put(TextDelta(text=text))
+    assert got == [TextDelta(text="a"), TextDelta(text="b")] * 2
 
 
 async def test_the_last_event_is_the_last() -> None:

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from string import Formatter
 
+import anyio
 import pytest
 
 from gateway.observability.paths import HIDDEN, PathView, make_path_view_blocking
@@ -205,6 +206,20 @@ async def test_a_long_text_is_masked_in_a_worker_thread_and_a_short_one_at_once(
     assert await off_loop(where, "x" * 2_000) != loop_thread
     assert await off_loop(where, {"edits": [{"new": "x" * 500, "x" * 600: 1}]}) != loop_thread
     assert await off_loop(where, {"items": [0] * 2_000}) != loop_thread
+
+
+async def test_two_threads_at_most_compute_so_that_the_loop_has_the_interpreter() -> None:
+    threads: set[int] = set()
+    both = threading.Barrier(2)
+
+    def note(_: object) -> None:
+        threads.add(threading.get_ident())
+        both.wait(10)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(8):
+            tasks.start_soon(off_loop, note, "x" * 2_000)
+    assert len(threads) == 2
 
 
 SKILLS = ("memory-capture", "deploy_it")
