@@ -179,7 +179,7 @@ class Relay:
             with contextlib.suppress(asyncio.CancelledError):
                 await _Conversation(self, protocol, reader, writer).run()
 
-        protocol = _AgentProtocol(asyncio.StreamReader(), serve)
+        protocol = _AgentProtocol(asyncio.StreamReader(limit=READ_BYTES), serve)
         return protocol
 
     def client_of(self, headers: Headers) -> _Client | None:
@@ -232,7 +232,7 @@ class _Conversation:
         self._protocol = protocol
         self._reader = reader
         self._writer = writer
-        self._state = h11.Connection(h11.SERVER, max_incomplete_event_size=READ_BYTES * 4)
+        self._state = h11.Connection(h11.SERVER, max_incomplete_event_size=READ_BYTES)
 
     async def run(self) -> None:
         state = self._state

@@ -16,7 +16,8 @@ import h11
 
 from gateway.relay.reports import Kind
 
-READ_BYTES = 65_536
+READ_BYTES = 262_144
+"""A request with the whole context arrives in few steps."""
 _CONNECT_S = 30.0
 _PORTS = {"http": 80, "https": 443}
 _HTTP_OK = 200
@@ -55,7 +56,7 @@ class _Connection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
-        self.state = h11.Connection(h11.CLIENT, max_incomplete_event_size=READ_BYTES * 4)
+        self.state = h11.Connection(h11.CLIENT, max_incomplete_event_size=READ_BYTES)
         self.kept_at = 0.0
         self.beginning = b""
         """The first five bytes of the response."""
