@@ -214,13 +214,14 @@ async def test_a_refusal_with_a_known_reason_has_its_own_sentence(
 )
 async def test_why_the_model_stopped_is_told(
     server: LiveServer,
+    conversation: str | None,
     step: dict[str, Any],
     outcome: str,
     stop_reason: str,
     code: list[str],
     reply: str,
 ) -> None:
-    result, _ = await ask(server, None, script({**step, "times": 9}))
+    result, _ = await ask(server, conversation, script({**step, "times": 9}))
     assert (result["outcome"], result["stop_reason"]) == (outcome, stop_reason)
     assert [one for one, _ in notices(result)] == code
     assert result["reply"].startswith(reply)
