@@ -12,29 +12,14 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
+from policies.patterns import read_patterns
+
 _NUMERALS: Final = "一二三四五六七八九十"
 _WORDS: Final = ("", "a", "one", "two", "three", "four", "five", "six")
-_YEAR: Final = r"(?<!\d)(?P<year>(?:19|20)\d\d)"
-_DAY: Final = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
-_ZH_DAY: Final = rf"(?P<day>\d{{1,2}}|[{_NUMERALS}]{{1,3}})[日号]"
-_MONTH: Final = (
-    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
-    r"|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b"
-)
-_ZH_MONTH: Final = rf"(?P<month>(?<!\d)\d{{1,2}}|[{_NUMERALS}]{{1,2}})月"
-_WEEKDAY: Final = r"(?P<weekday>mon|tue|wed|thu|fri|sat|sun)(?:day|s|sday|nesday|rs|rsday|urday)?\b"
-_UNIT: Final = r"(?P<unit>day|week|month|year)s?\b"
-_ZH_UNIT: Final = r"(?P<unit>天|周|星期|月|年)"
-_COUNT: Final = rf"(?P<count>\d{{1,3}}|{'|'.join(_WORDS[1:])})"
-_ZH_COUNT: Final = rf"(?P<count>(?<!\d)\d{{1,3}}|[{_NUMERALS}两]{{1,3}})个?"
-_ENGLISH_BACK: Final = r"(?P<back>last|past|previous|this)"
-_CHINESE_BACK: Final = r"(?P<back>上上|上|这|本)个?"
-_ZH_YEAR: Final = r"(?P<back>去年|前年|今年)"
 _BACK: Final = {"上上": 2, "前年": 2} | dict.fromkeys(("last", "past", "previous", "上", "去年"), 1)
 _UNITS: Final = {"天": "day", "周": "week", "星期": "week", "月": "month"}
-_NEWEST: Final = re.compile(
-    r"\b(?:newest|latest|most recent(?:ly)?|last time)\b|最新|最近一[次份个条]|最后一次|上一?次"
-)
+_PATTERNS: Final = read_patterns(__file__)
+_NEWEST: Final = re.compile(_PATTERNS["newest"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,49 +139,30 @@ def _span_ago(parts: _Parts, today: date) -> Period:
     return _one_day(today - timedelta(days=count)) if unit == "day" else _whole(unit, count, today)
 
 
-_DATES: Final[Sequence[_Rule]] = [
-    (rf"{_YEAR}(?P<mark>[-/.])(?P<month>\d{{1,2}})(?P=mark){_DAY}(?!\d)", _dated),
-    (rf"{_YEAR}年{_ZH_MONTH}{_DAY}[日号]", _dated),
-    (rf"(?<!\d){_DAY} (?:of )?{_MONTH},? {_YEAR}(?!\d)", _dated),
-    (rf"\b{_MONTH} {_DAY},? {_YEAR}(?!\d)", _dated),
-    (rf"{_YEAR}-(?P<month>\d{{1,2}})(?![-\d])", _dated),
-    (rf"{_YEAR}年{_ZH_MONTH}", _dated),
-    (rf"\b{_MONTH},? (?:of )?{_YEAR}(?!\d)", _dated),
-]
+_READERS: Final[Mapping[str, Callable[[_Parts, date], Period | None]]] = {
+    "date": _dated,
+    "dated": _dated,
+    "since": _since,
+    "three_days_ago": _days_ago(3),
+    "two_days_ago": _days_ago(2),
+    "yesterday": _days_ago(1),
+    "today": _days_ago(0),
+    "last_weekend": _last_weekend,
+    "week_before_last": lambda _, today: _whole("week", 2, today),
+    "past_week": _of_late(7),
+    "past_month": _of_late(31),
+    "last_weekday": _last_weekday,
+    "weekday_of_week": _weekday_of_week,
+    "named_span": _named_span,
+    "latest_span": _latest_span,
+    "span_ago": _span_ago,
+}
 _RULES: Final[Sequence[_Rule]] = [
-    (rf"\bsince (?:{_MONTH},? )?{_YEAR}(?!\d)", _since),
-    (rf"\bsince {_MONTH}", _since),
-    (rf"{_YEAR}年(?:{_ZH_MONTH}份?)?以来", _since),
-    (rf"{_ZH_MONTH}份?以来", _since),
-    *_DATES,
-    (rf"(?<!\d){_DAY} (?:of )?{_MONTH}", _dated),
-    (rf"\b{_MONTH} {_DAY}(?!\d)", _dated),
-    (rf"{_ZH_MONTH}{_ZH_DAY}", _dated),
-    (rf"\b(?:in )?{_MONTH} (?:of )?(?P<back>last|this) year", _dated),
-    (rf"\b(?:in|during|last|this) {_MONTH}", _dated),
-    (rf"{_ZH_YEAR}的?{_ZH_MONTH}份?", _dated),
-    (rf"(?<!个){_ZH_MONTH}份?(?![{_NUMERALS}\d])", _dated),
-    (r"大前天", _days_ago(3)),
-    (r"\bday before yesterday\b|前天", _days_ago(2)),
-    (r"\byesterday\b|\blast night\b|昨[天日晚夜早]", _days_ago(1)),
-    (r"\btoday\b|\bthis (?:morning|afternoon|evening)\b|今[天日早晚晨]", _days_ago(0)),
-    (r"\b(?:last|past|over the|at the) weekend\b|(?:上个?|这个?)?周末", _last_weekend),
-    (r"\bweek before last\b", lambda _, today: _whole("week", 2, today)),
-    (r"\b(?:a )?(?:couple of|few) days (?:ago|back)\b|\bthe other day\b|前[几两]天", _of_late(7)),
-    (r"\b(?:recently|lately)\b|最近(?=[^\d一二三四五六七八九十两几])", _of_late(31)),
-    (rf"\b(?:last|on) {_WEEKDAY}", _last_weekday),
-    (rf"{_CHINESE_BACK}(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天])", _weekday_of_week),
-    (rf"\b{_ENGLISH_BACK} (?P<unit>week|month|year)\b", _named_span),
-    (rf"{_CHINESE_BACK}(?P<unit>周|星期|月)", _named_span),
-    (_ZH_YEAR, _named_span),
-    (rf"\b(?:last|past) {_COUNT} {_UNIT}", _latest_span),
-    (rf"(?:最近|过去){_ZH_COUNT}{_ZH_UNIT}", _latest_span),
-    (rf"\b{_COUNT} {_UNIT} ago\b", _span_ago),
-    (rf"{_ZH_COUNT}{_ZH_UNIT}(?:之|以)?前", _span_ago),
-    (rf"\bin {_YEAR}(?!\d)", _dated),
-    (rf"{_YEAR}年", _dated),
+    (pattern, _READERS[name.split()[0]]) for name, pattern in _PATTERNS.items() if " " in name
 ]
-"""The most specific first."""
+_DATES: Final = [
+    (pattern, _dated) for name, pattern in _PATTERNS.items() if name.startswith("date ")
+]
 
 
 def _month(name: str) -> int:
