@@ -123,29 +123,23 @@ class CaseBook:
         return replace(answer, unreviewed_cases=await self._unreviewed(caller))
 
     async def restore(self, exported: ExportedCase) -> bool:
-        """Record an exported case under its id; return False if it is there, or one that says the same.
+        """Record an exported case under its id, or a new one if somebody else has it.
 
-        If the id belongs to somebody else the case gets a new one.
-
-        Raises:
-            CaseRefused: it is not valid.
-            StoreUnavailable: nothing was written.
+        Return False if it is there, or one that says the same. Raise `CaseRefused` if it is not valid.
         """
-        sent = await self._threads.run(
-            partial(read_case, exported.sent, known_secrets=self._known_secrets)
-        )
-        content, stated = new_content(sent)
-        caller = CaseCaller(scope=exported.scope, by="person")
-        owner_id = exported.scope.owner_id
-        async with self._work.turn_of(owner_id):
-            known = await self._store.get([exported.case_id], owner_id)
-            if known or await self._dedup.same(content, exported.scope) is not None:
+        read = partial(read_case, exported.sent, known_secrets=self._known_secrets)
+        content, stated = new_content(await self._threads.run(read))
+        scope = exported.scope
+        caller = CaseCaller(scope=scope, by="person")
+        async with self._work.turn_of(scope.owner_id):
+            known = await self._store.get([exported.case_id], scope.owner_id)
+            if known or await self._dedup.same(content, scope) is not None:
                 return False
             for case_id in (exported.case_id, self._new_id()):
                 create = partial(create_change, caller, case_id, content, stated)
                 create = partial(create, at=exported.told_at, lifecycle=exported.lifecycle)
                 with suppress(StoreConflict):
-                    await self._create(create, content, exported.scope)
+                    await self._create(create, content, scope)
                     return True
         raise CaseRefused("STORE_UNAVAILABLE", "The case could not be restored; try again.")
 

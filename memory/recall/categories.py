@@ -15,12 +15,9 @@ _MIN_MEMBERS = 2
 
 def categories_of(items: Sequence[Item]) -> list[Category]:
     """Return at most ten categories of at least two items, the most common first."""
-    members: dict[str, list[Item]] = {}
-    for item in items:
-        for name in (f"{item.kind}s", *dict.fromkeys(item.tags)):
-            members.setdefault(name, []).append(item)
-    for name, of_topic in _topics(items):
-        members.setdefault(name, of_topic)
+    members = dict(_topics(items))
+    for name in dict.fromkeys(name for item in items for name in (f"{item.kind}s", *item.tags)):
+        members[name] = [item for item in items if name in (f"{item.kind}s", *item.tags)]
     common = [pair for pair in members.items() if len(pair[1]) >= _MIN_MEMBERS]
     common.sort(key=lambda pair: -len(pair[1]))
     return [_category(name, of_it) for name, of_it in common[:MAX_CATEGORIES]]

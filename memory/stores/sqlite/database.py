@@ -176,7 +176,7 @@ class Database:
                     await self._reader.close()
                 finally:
                     await self._writer.close()
-                    await anyio.to_thread.run_sync(_unmark_blocking, self.path)
+                    await anyio.to_thread.run_sync(_mark_blocking, self.path)
 
     def note_damage(self, damage: StoreDamaged) -> None:
         """Have `ping` report damage that was found in the file."""
@@ -238,7 +238,7 @@ async def open_database(path: Path, migrations: Sequence[str]) -> Database:
             identity = await anyio.to_thread.run_sync(_touch_blocking, path)
             await writer.run(partial(_prepare_blocking, migrations=migrations))
             reader = await _open_reader(path)
-            await anyio.to_thread.run_sync(_mark_in_use_blocking, path)
+            await anyio.to_thread.run_sync(_mark_blocking, path)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await writer.close()
@@ -252,27 +252,21 @@ async def open_database(path: Path, migrations: Sequence[str]) -> Database:
 
 def _has_lost_log_blocking(path: Path) -> bool:
     """Return whether the file was not closed and the log beside it is gone."""
-    return _mark_of(path).exists() and not _log_of(path).exists()
+    return _beside(path, "-open").exists() and not _beside(path, "-wal").exists()
 
 
-def _mark_in_use_blocking(path: Path) -> None:
+def _mark_blocking(path: Path) -> None:
+    """Mark a file that is open, by anyone, so that it has a log; unmark one that is not."""
+    mark = _beside(path, "-open")
     with suppress(OSError):  # a disk that is full is reported by what needs more room
-        _mark_of(path).touch(mode=0o600)
+        if _beside(path, "-wal").exists():
+            mark.touch(mode=0o600)
+        else:
+            mark.unlink(missing_ok=True)
 
 
-def _unmark_blocking(path: Path) -> None:
-    """Remove the mark, unless another process still has the file open."""
-    with suppress(OSError):
-        if not _log_of(path).exists():
-            _mark_of(path).unlink(missing_ok=True)
-
-
-def _mark_of(path: Path) -> Path:
-    return path.with_name(f"{path.name}-open")
-
-
-def _log_of(path: Path) -> Path:
-    return path.with_name(f"{path.name}-wal")
+def _beside(path: Path, end: str) -> Path:
+    return path.with_name(f"{path.name}{end}")
 
 
 def _touch_blocking(path: Path) -> FileIdentity:
