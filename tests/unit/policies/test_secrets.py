@@ -1,13 +1,9 @@
 """Secrets in texts: names, formats, places, known values, and prose."""
 
-import base64
 import json
-import random
 import re
-import uuid
 from itertools import cycle, product
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +14,6 @@ from policies.secrets.detect import settled_chars
 from policies.secrets.text import Masked
 from tests.unit.policies.fabricated import (
     ALNUM,
-    HEX,
     KEY_BLOCKS,
     PROVIDERS,
     URL_SAFE,
@@ -28,8 +23,6 @@ from tests.unit.policies.fabricated import (
 )
 from tests.unit.policies.fabricated_places import KEYED
 from tests.unit.policies.ordinary import LINES
-
-_random = random.Random(7)
 
 
 def test_a_password_need_not_look_random() -> None:
@@ -71,29 +64,8 @@ def test_a_very_long_value_is_masked_to_its_end() -> None:
     assert mask_secrets(f"token={fake(5000)} end").endswith(f"{MASK} end")
 
 
-def test_known_values_are_masked_also_when_encoded() -> None:
-    secret = 'blue "wörd" & more'
-    encoded = base64.b64encode(secret.encode()).decode()
-    text = f"a {secret} b {quote(secret, safe='')} c {encoded} d"
-    masked = mask_secrets_counted(text, known=[secret])
-    assert masked.count == 3
-    assert secret not in masked.text
-    assert encoded[8:-2] not in masked.text
-    assert mask_secrets(masked.text, known=[secret]) == masked.text
-
-
 def test_known_values_too_short_to_be_told_apart_are_left_alone() -> None:
     assert mask_secrets("a cat sat masked", known=["cat", "", "masked", MASK]) == "a cat sat masked"
-
-
-def test_identifiers_and_hashes_are_left_alone() -> None:
-    for length in (7, 32, 40, 64, 128):
-        digest = "".join(_random.choice(HEX) for _ in range(length))
-        for line in (f"commit {digest}", f"sha256:{digest}", f"id={digest} done", digest):
-            assert mask_secrets(line) == line
-    for _ in range(200):
-        line = f"request {uuid.UUID(int=_random.getrandbits(128))} finished"
-        assert mask_secrets(line) == line
 
 
 _FRAGMENTS = st.sampled_from(

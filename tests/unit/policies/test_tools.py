@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from policies.rules import shipped_rules
 from policies.tools import OFFERED_TOOLS, Platform, ToolCall, ToolGate, validate_bash_command
 from policies.verdict import Allow, Ask, Deny, Verdict
-from tests.unit.policies.judging import allow_call, find_rule, read_list
+from tests.unit.policies.judging import allow_call, find_rule
 
 QUESTION = {"questions": [{"question": "Which?", "header": "Pick", "options": []}]}
 
@@ -40,14 +40,6 @@ def test_only_writing_tools_change_something(shared_workspace: Path) -> None:
     changing = {n for n, i in HONEST.items() if allow_call(shared_workspace, n, **i).changes}
     assert changing == {"Write", "Edit", "NotebookEdit"}
     assert allow_call(shared_workspace, "Bash", command="rm a.txt").changes
-
-
-def test_an_unknown_tool_is_denied(shared_workspace: Path) -> None:
-    names = (
-        "{EMPTY} ¦ bash ¦ Bash{U+0020} ¦ Task ¦ Agent ¦ Monitor ¦ MultiEdit ¦ mcp__x__y ¦ KillShell"
-    )
-    for name in read_list(names):
-        assert find_rule(shared_workspace, name, command="ls") == "unknown_tool"
 
 
 def test_the_gateways_own_tools_are_allowed_by_exact_name(shared_workspace: Path) -> None:

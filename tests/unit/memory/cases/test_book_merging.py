@@ -25,17 +25,6 @@ from tests.support.cases import (
 )
 
 
-async def test_the_same_in_another_environment_or_app_is_a_case_of_its_own(
-    tmp_path: Path,
-) -> None:
-    async with case_world(tmp_path) as world:
-        first = await world.upsert(caller(), **INCIDENT)
-        staging = await world.upsert(caller("cnv_2", environment="staging"), **INCIDENT)
-        nowhere = await world.upsert(caller("cnv_3", app=None), **INCIDENT)
-        assert [answer.status for answer in (first, staging, nowhere)] == ["created"] * 3
-        assert first.case.case_id in {case.case_id for case in staging.similar_cases}
-
-
 async def test_look_alikes_with_another_root_cause_are_not_merged(tmp_path: Path) -> None:
     async with case_world(tmp_path) as world:
         await world.upsert(caller(), **INCIDENT)
@@ -105,30 +94,6 @@ async def test_what_a_report_adds_is_searched_with_the_case_whatever_happens_the
             again = {**INCIDENT, "symptom_summary": "checkout is down", "resolution": steps}
             assert (await world.upsert(caller(f"cnv_r{n}"), **again)).status == "merged"
         assert "pgbouncer-reload" not in await body(), "the newest five are searched"
-
-
-async def test_what_was_found_wrong_does_not_come_back_by_being_told_again(
-    tmp_path: Path,
-) -> None:
-    async with case_world(tmp_path) as world:
-        created = (await world.upsert(caller(), **{**INCIDENT, "confidence": 0.5})).case
-        for n in range(3):
-            await world.vote(caller(f"cnv_v{n}"), created.case_id, helpful=False)
-        assert (await world.case(created.case_id)).lifecycle == "rejected"
-        again = await world.upsert(caller("cnv_9"), **{**INCIDENT, "confidence": 1})
-        assert (again.status, again.case.case_id) == ("merged", created.case_id)
-        assert again.case.lifecycle == "rejected"
-        assert "found wrong" in again.notes[-1]
-        told_more = {**INCIDENT, "metadata": {**INCIDENT["metadata"], "tags": ["once more"]}}
-        again = await world.upsert(caller("cnv_10"), **told_more)
-        assert (again.status, again.case.case_id) == ("merged", created.case_id)
-        rewritten = await world.upsert(
-            caller(), case_id=created.case_id, diagnosis="looked at once more"
-        )
-        assert rewritten.case.lifecycle == "rejected", "an agent does not bring it back"
-        by_hand = caller(None, by="person")
-        revised = await world.upsert(by_hand, case_id=created.case_id, diagnosis="by hand")
-        assert revised.case.lifecycle == "draft"
 
 
 @pytest.mark.parametrize("incident", [INCIDENT, INCIDENT_ZH], ids=["en", "zh"])

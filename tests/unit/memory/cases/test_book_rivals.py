@@ -103,14 +103,6 @@ async def test_whoever_gives_up_waiting_does_not_keep_others_from_their_turn(
         assert [answer.status for answer in answers] == ["created"] * 3
 
 
-async def test_nothing_is_written_where_the_store_is_gone(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        await world.database.close()
-        with pytest.raises(StoreUnavailable):
-            await world.upsert(caller(), **INCIDENT)
-        assert world.told == []
-
-
 class Unreminding(SqliteCaseStore):
     """A store that does not say what is to be judged: it cannot, or takes for ever."""
 

@@ -29,23 +29,6 @@ def test_a_vote_moves_the_case_to_its_next_revision_and_says_when() -> None:
     )
 
 
-def test_two_helpful_conversations_one_of_them_a_foreign_one_accept_a_confident_case() -> None:
-    life = Life(stated_confidence=0.7)
-    assert life.vote(OWN, helpful=True).lifecycle == "draft"
-    assert life.vote("cnv_b", helpful=True).lifecycle == "accepted"
-
-
-def test_defect_5_one_conversation_cannot_promote_however_often_it_votes() -> None:
-    life = Life(stated_confidence=1.0)
-    for _ in range(5):
-        life.vote(OWN, helpful=True, signal="success")
-    assert life.case.lifecycle == "draft"
-    stranger = Life(stated_confidence=1.0)
-    for _ in range(5):
-        stranger.vote("cnv_b", helpful=True)
-    assert stranger.case.lifecycle == "draft"
-
-
 @pytest.mark.parametrize(
     ("stated", "lifecycle"), [(0.6, "accepted"), (0.599, "draft"), (0.5, "draft")]
 )
@@ -64,14 +47,6 @@ def test_only_a_vote_for_it_accepts() -> None:
     assert life.vote("cnv_d", signal="success").lifecycle == "accepted"
 
 
-@pytest.mark.parametrize("against", [{"helpful": False}, {"signal": "rollback"}])
-def test_a_case_that_hardly_anybody_trusts_is_rejected_by_a_vote_against_it(
-    against: dict[str, Any],
-) -> None:
-    life = Life(stated_confidence=0.25)
-    assert life.vote("cnv_b", **against).lifecycle == "rejected"
-
-
 def test_one_voice_does_not_reject_what_was_accepted_or_what_two_found_helpful() -> None:
     life = accepted()
     life.rewrite(OWN, stated=0.2)
@@ -86,30 +61,6 @@ def test_one_voice_does_not_reject_what_was_accepted_or_what_two_found_helpful()
     assert draft.vote("cnv_c", helpful=False).lifecycle == "rejected", (
         "nobody found these words right"
     )
-
-
-def test_what_was_rejected_stays_rejected_whatever_is_voted() -> None:
-    life = Life(stated_confidence=0.9, lifecycle="rejected")
-    for voter in ("cnv_b", "cnv_c", "cnv_d"):
-        assert life.vote(voter, helpful=True).lifecycle == "rejected"
-    assert life.vote("cnv_e", signal="stale").lifecycle == "rejected"
-
-
-def test_what_a_person_rewrote_is_rejected_by_no_vote_on_older_words() -> None:
-    life = Life(stated_confidence=0.7)
-    for voter in ("cnv_b", "cnv_c", "cnv_d"):
-        life.vote(voter, helpful=False)
-    assert (life.case.lifecycle, life.case.confidence) == ("rejected", 0.1)
-    again = life.rewrite("cnv_e", diagnosis="Looked again")
-    assert (again.lifecycle, again.confidence) == ("rejected", 0.1), (
-        "an agent's words change nothing"
-    )
-    by_hand = life.rewrite("person:ann", by="person", diagnosis="Looked myself")
-    assert (by_hand.lifecycle, by_hand.confidence, by_hand.is_findable) == ("draft", 0.7, True)
-    assert by_hand.review_reasons == ()
-    one = life.vote("cnv_f", helpful=False)
-    assert (one.lifecycle, one.confidence) == ("draft", 0.5)
-    assert life.rewrite("cnv_f", diagnosis="And again").judged_from == by_hand.judged_from
 
 
 @pytest.mark.parametrize(

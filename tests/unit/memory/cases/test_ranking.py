@@ -67,16 +67,6 @@ def order(hits: list[Candidate], scope: Scope = ANN, **votes: list[Vote]) -> lis
     return [ranked_case.case.case_id for ranked_case in rank(hits, votes, scope, AT)]
 
 
-def test_defect_2_what_fits_better_comes_first_however_sure_the_other_one_is() -> None:
-    fitting = Candidate(case=make_case(case_id="cas_fits", confidence=0.5), relevance=1.0)
-    sure = make_case(case_id="cas_sure", confidence=1.0, lifecycle="accepted")
-    votes = [make_vote(f"cnv_{number}", helpful=True) for number in range(50)]
-    assert order([Candidate(case=sure, relevance=0.7), fitting], cas_sure=votes) == [
-        "cas_fits",
-        "cas_sure",
-    ]
-
-
 def test_an_accepted_case_passes_a_draft_that_was_found_one_place_before_it() -> None:
     draft = Candidate(case=make_case(case_id="cas_a"), relevance=1.0)
     confirmed = make_case(case_id="cas_b", lifecycle="accepted")

@@ -90,15 +90,6 @@ def test_a_score_is_bounded_and_a_conflict_never_more_than_surface(
     assert blocked is None or blocked[0] == "surface_similar"
 
 
-@given(similarities)
-def test_root_causes_that_differ_are_never_more_than_surface(
-    similarity: SectionSimilarity,
-) -> None:
-    judged = classify(similarity, NO_CONFLICT)
-    if similarity.root_cause is not None and similarity.root_cause < 0.4 and judged is not None:
-        assert judged[0] == "surface_similar"
-
-
 def scored(value: float, root_cause: float | None = None) -> SectionSimilarity:
     return SectionSimilarity(
         symptom=value, diagnosis=value, root_cause=value if root_cause is None else root_cause

@@ -303,28 +303,6 @@ async def record(memory: Memory, who: CaseCaller, incident: Any) -> Case:
     return answer.case
 
 
-async def found(memory: Memory, who: CaseCaller, query: str) -> list[str]:
-    answer = await memory.cases.search(who, query)
-    assert isinstance(answer, SearchAnswer)
-    return [case.case_id for case in answer.cases]
-
-
-async def test_apps_are_walls_and_what_has_no_app_holds_for_all(tmp_path: Path) -> None:
-    async with opened(tmp_path) as memory:
-        shop = await record(memory, caller("cnv_1"), INCIDENT)
-        bank = await record(memory, caller("cnv_2", app="bank"), INCIDENT)
-        common = await record(memory, caller("cnv_3", app="default", environment=""), INCIDENT)
-        assert len({shop.case_id, bank.case_id, common.case_id}) == 3
-        query = "connection pool exhausted"
-        assert {*await found(memory, caller("cnv_4"), query)} == {shop.case_id, common.case_id}
-        assert {*await found(memory, caller("cnv_5", app="bank"), query)} == {
-            *(bank.case_id, common.case_id)
-        }
-        anywhere = caller("cnv_6", app=None, environment=None)
-        assert len(await found(memory, anywhere, query)) == 3
-        assert await found(memory, caller("cnv_7", owner="bob"), query) == []
-
-
 async def test_twenty_near_duplicates_at_once_are_one_case_by_the_real_search(
     tmp_path: Path,
 ) -> None:

@@ -1,6 +1,5 @@
 """What votes come to: one voice a conversation, heard where it was cast."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -113,13 +112,6 @@ def test_votes_against_older_words_still_take_from_the_confidence_what_others_do
     assert tally(case, [against]).unhelpful == 0, "nobody judged what it says now"
 
 
-def test_votes_on_words_that_a_person_rewrote_count_no_more() -> None:
-    case = make_case(content_revision=5, judged_from=3)
-    older, between = make_vote("cnv_a", helpful=False), make_vote("cnv_b", helpful=False)
-    assert confidence_of(case, [older]) == 0.7
-    assert confidence_of(case, [older, replace(between, content_revision=3)]) == 0.5
-
-
 @pytest.mark.parametrize(
     "fields",
     [{"helpful": True}, {"helpful": True, "signal": "high_risk"}, {"signal": "success"}],
@@ -200,17 +192,6 @@ def test_a_searcher_without_app_hears_all_votes_and_one_without_environment_thos
     assert (app.level, app.tally.unhelpful) == ("app", 0)
     only_environment = tally_for(make_case(), votes, Scope(owner_id="ann", environment="prod"))
     assert only_environment.level == "global"
-
-
-def test_defect_6_votes_count_where_they_were_cast_and_not_where_the_case_was_written() -> None:
-    """Kept under the case's own app, every lookup by app gave the same as the one over all."""
-    case = make_case(scope=Scope(owner_id="ann", app_code="shop", environment="production"))
-    votes = [
-        *votes_of("pay", "prod", "---"),
-        *votes_of("shop", "production", "+++"),
-    ]
-    assert tally_for(case, votes, HERE).tally == FeedbackTally(unhelpful=3)
-    assert tally_for(case, votes, case.scope).tally == FeedbackTally(helpful=3, conversations=3)
 
 
 one_vote = st.builds(

@@ -97,11 +97,6 @@ async def test_the_files_are_this_users_alone_and_what_is_deleted_is_zeroed(tmp_
     assert b"Zitronella" not in (tmp_path / "a.sqlite3").read_bytes()
 
 
-async def test_a_place_where_no_file_can_be_is_told(tmp_path: Path) -> None:
-    with pytest.raises(StoreUnavailable, match="cannot be opened"):
-        await opened(tmp_path / "none" / "a.sqlite3", [TABLE])
-
-
 async def test_a_file_that_opens_for_reading_alone_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -180,13 +180,6 @@ async def test_a_cancelled_read_leaves_the_reader_usable(tmp_path: Path) -> None
     await database.close()
 
 
-async def test_nothing_is_written_through_the_reader(tmp_path: Path) -> None:
-    database = await opened(tmp_path / "d", [TABLE])
-    with pytest.raises(StoreUnavailable):
-        await database.rows("INSERT INTO words VALUES ('x')")
-    await database.close()
-
-
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
 
 

@@ -44,15 +44,6 @@ def lay(directory: Path, archive: bytes) -> None:
     (directory / "onnx.tar.gz").write_bytes(archive)
 
 
-def test_a_directory_without_the_model_has_none(tmp_path: Path) -> None:
-    assert not is_present_blocking(tmp_path)
-
-
-def test_an_archive_that_is_another_is_not_the_model(tmp_path: Path) -> None:
-    lay(tmp_path, b"something else")
-    assert not is_present_blocking(tmp_path)
-
-
 def test_the_archive_that_is_meant_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lay(tmp_path, b"")
     monkeypatch.setattr(

@@ -197,12 +197,6 @@ async def test_turns_are_written_oldest_first_and_marked() -> None:
     assert await EpisodeWorker(memory, memory, memory.mark_remembered).drain() == 0
 
 
-async def test_a_turn_without_anything_to_keep_is_marked_once_and_does_not_come_again() -> None:
-    memory = Memory("talk", "gone")
-    assert await EpisodeWorker(memory, memory, memory.mark_remembered).drain() == 2
-    assert (memory.marked, memory.waiting, memory.looks) == (["talk", "gone"], [], 2)
-
-
 async def test_a_refused_turn_is_logged_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
     memory = Memory("a", "dull")
     with caplog.at_level("INFO"):

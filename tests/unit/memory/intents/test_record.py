@@ -8,8 +8,6 @@ from typing import Any
 import anyio
 import pytest
 
-from memory.errors import StoreUnavailable
-from memory.intents.chronicle import Recording
 from memory.intents.observe import observed_fields
 from memory.intents.pending import PendingContext
 from memory.intents.policy import MemoryPolicy, default_memory_policy
@@ -124,19 +122,6 @@ async def test_what_is_refused_leaves_nothing_anywhere(tmp_path: Path) -> None:
         for _ in range(2):  # the key is not registered by being recorded
             with pytest.raises(UnknownIntent):
                 await told.record_intent(refusals["key"])
-
-
-async def test_what_cannot_be_written_is_raised() -> None:
-    class Broken:
-        async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
-            del recordings
-            raise StoreUnavailable("The database cannot be written: the disk is full.")
-
-        def __getattr__(self, name: str) -> Any:
-            raise AssertionError(name)
-
-    with pytest.raises(StoreUnavailable):
-        await IntentRecorder(Broken(), mask).record_intent(received("x"))
 
 
 async def test_no_secret_reaches_a_table_or_the_log_whatever_field_it_stands_in(

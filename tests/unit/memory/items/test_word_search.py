@@ -14,7 +14,7 @@ from memory.items import KINDS, ItemKind
 from memory.itemstore import WordHit
 from memory.recall.confidence import LEAST_CONFIDENCE
 from memory.recall.question_words import MAX_CHARACTERS, MAX_TERMS, QuestionWords
-from memory.scope import Scope, SearchScope
+from memory.scope import Scope
 from memory.stores.sqlite import fulltext_search, owner_index
 from memory.stores.sqlite.fulltext_search import FulltextSearch
 from memory.stores.sqlite.items import put_item_blocking
@@ -169,7 +169,6 @@ def test_what_is_asked_for_is_bounded(text: str) -> None:
 
 SHOP = Scope(owner_id="ann", app_code="shop")
 BANK = Scope(owner_id="ann", app_code="bank")
-SHOP_OR_NONE = SearchScope(owner_id="ann", app_code="shop", or_without=("app_code",))
 
 
 def found(
@@ -187,18 +186,6 @@ def test_what_carries_the_label_is_found_however_many_fit_better(others: int) ->
     best = [(f"b{n}", "kafka lag kafka lag", BANK, KINDS[0]) for n in range(others)]
     mine = [(f"s{n}", f"kafka and number{n}", SHOP, KINDS[0]) for n in range(3)]
     assert found([*best, *mine], "kafka lag", SHOP) == ["s0", "s1", "s2"]
-
-
-def test_a_case_may_lack_it_and_nothing_else() -> None:
-    ann = Scope(owner_id="ann")
-    rows: list[tuple[str, str, Scope, ItemKind]] = [
-        *((f"{kind}", "kafka lag", ann, kind) for kind in KINDS),
-        *((f"shop_{kind}", "kafka lag", SHOP, kind) for kind in KINDS),
-        *((f"bank_{kind}", "kafka lag", BANK, kind) for kind in KINDS),
-    ]
-    shops = [f"shop_{kind}" for kind in KINDS]
-    assert sorted(found(rows, "kafka", SHOP_OR_NONE, limit=9)) == sorted(["case", *shops])
-    assert sorted(found(rows, "kafka", SHOP, limit=9)) == sorted(shops)
 
 
 def test_of_a_word_in_very_many_rows_the_newest_with_the_label_are_found(

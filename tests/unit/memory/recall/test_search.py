@@ -45,33 +45,6 @@ def search_on(shelf: Shelf, *retrievers: Retriever) -> MemorySearch:
     return MemorySearch(shelf, retrievers, now=lambda: AT + timedelta(days=1))
 
 
-async def test_what_the_arms_found_comes_fused_with_the_reasons() -> None:
-    search = search_on(
-        Shelf.of(STALE, TEA),
-        GivingRetriever.of("not_tea"),
-        GivingRetriever.of("not_tea", name="vector"),
-    )
-
-    found = await search.search("tea", scope=ANN)
-
-    assert [hit.item for hit in found.hits] == [TEA]
-    assert "its words (place 1" in found.hits[0].why
-    assert "its meaning (place 1" in found.hits[0].why
-    assert (found.held_back, found.degraded) == ([], ())
-
-
-async def test_a_slow_arm_is_left_out_named_and_stopped() -> None:
-    stuck = StuckRetriever()
-    search = search_on(Shelf.of(TEA), GivingRetriever.of("not_tea"), stuck)
-
-    with anyio.fail_after(30):
-        found = await search.search("tea", scope=ANN, deadline_s=0.5)
-
-    assert [hit.item for hit in found.hits] == [TEA]
-    assert found.degraded == ("vector_timeout",)
-    assert stuck.is_stopped
-
-
 async def test_a_stale_item_is_held_back_before_scoring_and_takes_nobodys_place() -> None:
     search = search_on(
         Shelf.of(STALE, TEA, OWNER), GivingRetriever.of("not_stale", "not_tea", "not_owner")
